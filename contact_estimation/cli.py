@@ -1,0 +1,65 @@
+"""The command line: ``contact-estimation VERB ...``.
+
+One file per verb in :mod:`contact_estimation.commands`; a verb is imported only when it is called, so that ``--help``
+is instant and a missing optional dependency of one verb does not break the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+
+from contact_estimation import __version__
+from contact_estimation.exceptions import ContactEstimationError
+
+#: verb -> (module, one line of help). ``identify`` has verbs of its own.
+VERBS = {
+}
+
+#: ``contact-estimation identify SYSTEM``: system -> (module, one line of help).
+IDENTIFY = {
+}
+
+
+def build_parser(verb: str | None = None, system: str | None = None) -> argparse.ArgumentParser:
+    """Parser of the whole command line; only the module of the asked ``verb`` (and ``system``) is imported."""
+    parser = argparse.ArgumentParser(prog="contact-estimation", description="Estimate what a robot arm touches.")
+    parser.add_argument("--version", action="version", version=f"contact-estimation {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for name, (module, text) in VERBS.items():
+        _add(verbs, name, module, text, name == verb)
+    identify = verbs.add_parser("identify", help="identify contact models offline (papers 3, 4, 5)")
+    systems = identify.add_subparsers(dest="system", metavar="SYSTEM", required=True)
+    for name, (module, text) in IDENTIFY.items():
+        _add(systems, name, module, text, verb == "identify" and name == system)
+    return parser
+
+
+def _add(subparsers, name, module, text, wanted):
+    parser = subparsers.add_parser(name, help=text, description=text)
+    if wanted:
+        command = importlib.import_module(module)
+        command.configure(parser)
+        parser.set_defaults(run=command.run)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line; returns the exit code (0 done, 2 an error the user can mend, 130 interrupted)."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    words = [word for word in argv if not word.startswith("-")]
+    parser = build_parser(*words[:2])
+    args = parser.parse_args(argv)
+    try:
+        return int(args.run(args) or 0)
+    except ContactEstimationError as error:
+        print(f"contact-estimation {args.verb}: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""casadi.Function to compiled C with preallocated buffers; needs nothing else of the package."""

@@ -1,0 +1,1 @@
+"""Impedance law, MPC problem and solvers, safety limits."""

@@ -1,0 +1,1 @@
+"""Backends: connect, read, command, close."""

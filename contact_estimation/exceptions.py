@@ -1,0 +1,38 @@
+"""The one root of every error this package raises on purpose.
+
+Each message says what was given, what was expected and what to do; the command line prints the message alone (no
+traceback) and exits with 2.
+"""
+
+
+class ContactEstimationError(Exception):
+    """Root of the package's errors: catch it to catch everything the package raises on purpose."""
+
+
+class ConfigError(ContactEstimationError, ValueError):
+    """A setting is unknown, missing, of the wrong type or out of range."""
+
+
+class ModelError(ContactEstimationError, ValueError):
+    """A robot description cannot be used: no inertia, unknown joint or frame, wrong number of joints."""
+
+
+class RecordingError(ContactEstimationError, ValueError):
+    """A recording is empty, truncated, or lacks what was asked of it."""
+
+
+class CodegenError(ContactEstimationError, RuntimeError):
+    """Generated code could not be compiled, loaded or cached."""
+
+
+class IdentificationError(ContactEstimationError, ValueError):
+    """Data do not determine what was asked: too little excitation, contradictory input, no convergence."""
+
+
+class DriverError(ContactEstimationError, RuntimeError):
+    """A robot, its controller or its connection is not in a state in which it can be used."""
+
+
+def shape_error(owner: str, name: str, given, expected) -> ContactEstimationError:
+    """Error for an array of the wrong shape, naming the owner, the argument and both shapes."""
+    return ConfigError(f"{owner}: {name} has shape {tuple(given)}, expected {tuple(expected)}")

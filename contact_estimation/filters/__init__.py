@@ -1,0 +1,1 @@
+"""Observers: reset, step, estimate."""

@@ -1,0 +1,1 @@
+"""Offline fitting of contact parameters to recordings."""

@@ -1,0 +1,1 @@
+"""Recordings and bags to arrays and back."""

@@ -1,0 +1,1 @@
+"""The arm: description, symbolic dynamics, motor side, wrench transforms."""

@@ -1,0 +1,1 @@
+"""Simulated arms and surfaces with ground truth."""

@@ -1,0 +1,1 @@
+"""Pictures, markers, reports: pure functions of estimates."""
