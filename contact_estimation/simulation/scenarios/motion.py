@@ -34,15 +34,14 @@ class Motion:
         self._segments = list(segments)
         self._rotation, self._local = np.array(rotation), np.array(point_tcp, float)
         self._origin = np.array(position) + self._rotation @ self._local
+        self._goals = [np.zeros(6)] + [np.concatenate([segment.move, segment.turn]) for segment in segments]
         self._ends = np.cumsum([segment.duration for segment in segments])
 
     def at(self, t: float) -> Reference:
         """Reference at time ``t`` [s]."""
         i = min(int(np.searchsorted(self._ends, t, side="right")), len(self._segments) - 1)
         segment = self._segments[i]
-        before = self._segments[i - 1] if i else None
-        start = np.zeros(6) if before is None else np.concatenate([before.move, before.turn])
-        goal = np.concatenate([segment.move, segment.turn])
+        start, goal = self._goals[i], self._goals[i + 1]
         begin = self._ends[i] - segment.duration
         share, rate = _blend(segment, t - begin, self.RAMP)
         now, speed = start + share * (goal - start), rate * (goal - start)
@@ -51,7 +50,9 @@ class Motion:
         omega = pin.Jexp3(-now[3:]) @ speed[3:]
         rotation = turn @ self._rotation
         lever = rotation @ self._local
-        velocity = speed[:3] - np.cross(omega, lever)
+        a, b, c = omega
+        x, y, z = lever  # np.cross costs as much as all the rest of this function
+        velocity = speed[:3] - np.array([b * z - c * y, c * x - a * z, a * y - b * x])
         return Reference(self._origin + now[:3] - lever, rotation, np.concatenate([velocity, omega]), segment)
 
 
