@@ -8,7 +8,7 @@ JOINTS = ("shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint")
 
 
 def small_recording(count: int = 300, start_ns: int = 1_700_000_000_123_456_789, seed: int = 0, **changes) -> Recording:
-    """500 Hz, three joints, wrench with zero offset, all truths; the numbers are random, so that no two columns agree."""
+    """500 Hz, three joints, wrench with zero offset, all truths, all numbers random."""
     rng = np.random.default_rng(seed)
     n = len(JOINTS)
     values = dict(

@@ -1,4 +1,4 @@
-"""Files that tests read but the project does not hold: real recordings and robot numbers, in a folder beside the project."""
+"""Files that tests read but the project does not hold: real recordings and robot numbers, in a folder beside it."""
 
 from __future__ import annotations
 

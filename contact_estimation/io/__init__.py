@@ -2,5 +2,5 @@
 
 :func:`~contact_estimation.io.open.open_recording` reads any of them into a
 :class:`~contact_estimation.io.recording.Recording`; :mod:`~contact_estimation.io.npz` and
-:mod:`~contact_estimation.io.bag_writer` write one; :mod:`~contact_estimation.io.export` holds what observers made of it.
+:mod:`~contact_estimation.io.bag_writer` write one.
 """

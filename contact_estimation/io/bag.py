@@ -23,15 +23,16 @@ def read_bag(path: Path | str, joint_names=None, joint_states: str | None = None
     Args:
         path: the bag.
         joint_names: the robot's joints; None takes those of the first message.
-        joint_states: topic of the JointState messages; None takes ``/joint_states``, or the only one outside ``/truth``.
+        joint_states: topic of the JointState messages; None takes ``/joint_states``, or the only
+            one outside ``/truth``.
         wrench: topic of the measured WrenchStamped; None takes ``WRENCH_TOPIC`` where the bag has it.
-        base_frame, rotation: a measured wrench whose ``frame_id`` is ``base_frame`` (force at the TCP, base axes, as a UR
-            controller gives it) is turned into TCP axes by ``rotation``: q (n,) -> R (3, 3) of the TCP axes in the base.
-            Any other frame is taken to have the TCP's axes.
+        base_frame, rotation: a measured wrench whose ``frame_id`` is ``base_frame`` (force at the TCP, base axes, as
+            a UR controller gives it) is turned into TCP axes by ``rotation``: q (N, n) -> R (N, 3, 3) of the TCP axes
+            in the base. Any other frame is taken to have the TCP's axes.
 
     Raises:
-        RecordingError: the bag is empty, truncated or no bag; a topic is absent (those there are, are listed), of another
-            type or empty; joints are missing.
+        RecordingError: the bag is empty, truncated or no bag; a topic is absent (those there are, are listed), of
+            another type or empty; joints are missing.
     """
     path = Path(path)
     typestore = get_typestore(Stores.ROS2_JAZZY)
@@ -54,7 +55,8 @@ def read_bag(path: Path | str, joint_names=None, joint_states: str | None = None
 
 def _joint_states_topic(path, types, asked: str | None) -> str:
     if not types:
-        raise RecordingError(f"{path}: the bag is empty, it has no topic; record {JOINT_STATES_TOPIC} while the arm runs.")
+        raise RecordingError(f"{path}: the bag is empty, it has no topic; record {JOINT_STATES_TOPIC} "
+                             "while the arm runs.")
     if asked is not None:
         return asked
     found = [topic for topic, kind in types.items() if kind == JOINT_STATE and not topic.startswith("/truth/")]
@@ -82,7 +84,8 @@ def _require(path, types, topic, kind) -> None:
         near = difflib.get_close_matches(topic, types, n=1, cutoff=0.0)
         raise RecordingError(f"{path}: no topic '{topic}' (nearest there: '{near[0]}'). The bag has {_listing(types)}.")
     if types[topic] != kind:
-        raise RecordingError(f"{path}: topic {topic} carries {types[topic]}, expected {kind}. The bag has {_listing(types)}.")
+        raise RecordingError(f"{path}: topic {topic} carries {types[topic]}, expected {kind}. "
+                             f"The bag has {_listing(types)}.")
 
 
 def _listing(types) -> str:
@@ -97,8 +100,8 @@ def _unreadable(path, error) -> str:
     if path.is_dir() and not (path / "metadata.yaml").exists():
         return (f"{path}: the folder has no metadata.yaml, so it is no rosbag2, or its recording was cut off; "
                 f"'ros2 bag reindex {path}' writes it anew.")
-    return (f"{path}: the bag cannot be read ({type(error).__name__}: {error}); it is truncated or damaged. 'mcap recover' saves "
-            f"what a cut-off .mcap holds, 'sqlite3 FILE .recover' a .db3.")
+    return (f"{path}: the bag cannot be read ({type(error).__name__}: {error}); it is truncated or damaged. "
+            "'mcap recover' saves what a cut-off .mcap holds, 'sqlite3 FILE .recover' a .db3.")
 
 
 def _assemble(path, tracks, joint_states, wrench, base_frame, rotation) -> Recording:
@@ -106,16 +109,18 @@ def _assemble(path, tracks, joint_states, wrench, base_frame, rotation) -> Recor
     stamps, values = states.finish()
     q, dq, tau = np.split(values, 3, axis=1)
     if not stamps.any():
-        raise RecordingError(f"{path}: every header.stamp on {states.topic} is zero; have the driver set it to the sample's time.")
+        raise RecordingError(f"{path}: every header.stamp on {states.topic} is zero; "
+                             "have the driver set it to the sample's time.")
     measured = None
     if wrench:
         track = tracks[wrench]
         measured = _at_stamps(stamps, *track.finish())
         if base_frame is not None and track.frame_id == base_frame:
             if rotation is None:
-                raise RecordingError(f"{path}: the wrench on {track.topic} has base axes ('{base_frame}'); name the robot to turn it.")
-            turn = np.stack([rotation(row).T for row in q])
-            measured = np.concatenate([np.einsum("nij,nj->ni", turn, part) for part in np.split(measured, 2, axis=1)], axis=1)
+                raise RecordingError(f"{path}: the wrench on {track.topic} has base axes ('{base_frame}'); "
+                                     "name the robot to turn it.")
+            in_base = measured.reshape(-1, 2, 3)
+            measured = np.einsum("nij,nki->nkj", rotation(q), in_base).reshape(-1, 6)
     zero = tracks[WRENCH_ZERO_TOPIC].finish()[1][0] if WRENCH_ZERO_TOPIC in tracks else np.zeros(6)
     truth = {name: _at_stamps(stamps, *tracks[topic].finish())
              for name, (topic, _) in TRUTH_TOPICS.items() if topic in tracks}

@@ -10,8 +10,8 @@ from rosbags.typesys import Stores, get_typestore
 
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.io.recording import Recording
-from contact_estimation.io.topics import (JOINT_STATE, JOINT_STATES_TOPIC, POINT, TRUTH_TOPICS, VECTOR, WRENCH, WRENCH_TOPIC,
-                                          WRENCH_ZERO_TOPIC)
+from contact_estimation.io.topics import (JOINT_STATE, JOINT_STATES_TOPIC, POINT, TRUTH_TOPICS, VECTOR, WRENCH,
+                                          WRENCH_TOPIC, WRENCH_ZERO_TOPIC)
 
 STORAGE = {"mcap": StoragePlugin.MCAP, "sqlite3": StoragePlugin.SQLITE3}
 
@@ -32,7 +32,8 @@ def write_bag(path: Path | str, recording: Recording, storage: str = "mcap", bas
     if path.exists():
         raise RecordingError(f"{path} exists already; name a folder that does not, or delete it.")
     if recording.stamps_ns.min() < 0:
-        raise RecordingError(f"{recording.source}: a stamp is negative ({recording.stamps_ns.min()} ns); ROS time starts at 0.")
+        raise RecordingError(f"{recording.source}: a stamp is negative ({recording.stamps_ns.min()} ns); "
+                             "ROS time starts at 0.")
     make = _Messages(get_typestore(Stores.ROS2_JAZZY))
     with Writer(path, version=9, storage_plugin=STORAGE[storage]) as writer:
         def topic(name, kind):
@@ -45,7 +46,8 @@ def write_bag(path: Path | str, recording: Recording, storage: str = "mcap", bas
         if recording.wrench_tcp is not None:
             tracks.append((topic(WRENCH_TOPIC, WRENCH), WRENCH, recording.wrench_tcp, tcp_frame))
             if recording.wrench_zero.any():
-                topic(WRENCH_ZERO_TOPIC, WRENCH)(stamps[0], make.numbers(WRENCH, stamps[0], tcp_frame, recording.wrench_zero))
+                zero = make.numbers(WRENCH, stamps[0], tcp_frame, recording.wrench_zero)
+                topic(WRENCH_ZERO_TOPIC, WRENCH)(stamps[0], zero)
         for name, value in recording.truth.items():
             there, kind = TRUTH_TOPICS[name]
             tracks.append((topic(there, kind), kind, value, tcp_frame if name.endswith("_tcp") else base_frame))
@@ -74,8 +76,9 @@ class _Messages:
         return self._header(stamp=self._time(sec=seconds, nanosec=nanoseconds), frame_id=frame)
 
     def joints(self, stamp, frame, names, position, velocity, effort):
-        return self._joint_state(header=self._head(stamp, frame), name=list(names), position=np.asarray(position, float),
-                                 velocity=np.asarray(velocity, float), effort=np.asarray(effort, float))
+        position, velocity, effort = (np.asarray(values, float) for values in (position, velocity, effort))
+        return self._joint_state(header=self._head(stamp, frame), name=list(names), position=position,
+                                 velocity=velocity, effort=effort)
 
     def numbers(self, kind, stamp, frame, row):
         head, row = self._head(stamp, frame), row.tolist()

@@ -1,8 +1,8 @@
 """Stamped messages of constant layout decoded in blocks.
 
-All messages of one publisher usually have the same joint names and frame, so that only the stamp and the numbers differ.
-A block of them is then one byte matrix and its columns are read with numpy, about six times faster than message by
-message. Whether that holds is checked for every block; where it does not, the caller decodes one by one.
+All messages of one publisher usually have the same joint names and frame, so that only the stamp and the numbers
+differ. A block of them is then one byte matrix and its columns are read with numpy, several times faster than message
+by message. Whether that holds is checked for every block; where it does not, the caller decodes one by one.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Recordings as ``.npz`` archives.
 
-Keys: ``t`` [s] or ``stamps_ns`` [ns]; ``q``, ``dq``, ``tau`` (N, n) [rad, rad/s, Nm]; optional ``joint_names``, ``f_tcp``
-(N, 3) [N] and ``torque_tcp`` (N, 3) [Nm] of the environment on the robot in TCP axes, or ``f_base`` (N, 3) in base axes,
-``f_tcp_zero_offset`` and
-``torque_tcp_zero_offset`` (3,), ``truth_*`` as in :data:`~contact_estimation.io.recording.TRUTH_COLUMNS`. Other keys are let be.
+Keys: ``t`` [s] or ``stamps_ns`` [ns]; ``q``, ``dq``, ``tau`` (N, n) [rad, rad/s, Nm]; optional ``joint_names``;
+``f_tcp`` (N, 3) [N] and ``torque_tcp`` (N, 3) [Nm] of the environment on the robot in TCP axes, or ``f_base`` (N, 3) in
+base axes; ``f_tcp_zero_offset`` and ``torque_tcp_zero_offset`` (3,); ``truth_*`` as in
+:data:`~contact_estimation.io.recording.TRUTH_COLUMNS`. Other keys are let be.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def read_npz(path: Path | str, joint_names=None, rate: float | None = None, rota
         joint_names: the robot's n joints. An archive with ``joint_names`` is brought into their order; one without is
             taken to have its columns in that order.
         rate: [Hz] of an archive that has no stamps.
-        rotation: q (n,) -> R (3, 3) of the TCP axes in the base, for an archive whose force is in base axes; without it
-            such a force is left out.
+        rotation: q (N, n) -> R (N, 3, 3) of the TCP axes in the base, for an archive whose force is in base axes;
+            without it such a force is left out.
 
     Raises:
         RecordingError: not an archive, a key is missing, or the joints do not fit.
@@ -36,8 +36,8 @@ def read_npz(path: Path | str, joint_names=None, rate: float | None = None, rota
         with np.load(path, allow_pickle=False) as archive:
             data = {name: archive[name] for name in archive.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise RecordingError(f"{path} cannot be read as an .npz archive ({error}); it may be truncated, or hold pickled "
-                             "objects, which are never loaded.") from error
+        raise RecordingError(f"{path} cannot be read as an .npz archive ({error}); it may be truncated, or hold "
+                             "pickled objects, which are never loaded.") from error
     missing = [name for name in ("q", "dq", "tau") if name not in data]
     if missing:
         raise RecordingError(f"{path}: key {', '.join(missing)} is missing; a recording has t, q, dq and tau, "
@@ -81,7 +81,7 @@ def _wrench(path, data, rotation):
     elif "f_base" in data and rotation is not None:
         if data["f_base"].shape != (len(data["q"]), 3):
             raise RecordingError(f"{path}: f_base has shape {data['f_base'].shape}, expected {(len(data['q']), 3)}")
-        force = np.stack([rotation(q).T @ f for q, f in zip(np.asarray(data["q"], float), data["f_base"])])
+        force = np.einsum("nij,ni->nj", rotation(np.asarray(data["q"], float)), data["f_base"])
     else:
         return None, zero
     torque = data.get("torque_tcp", np.full_like(force, np.nan))

@@ -17,7 +17,7 @@ def open_recording(path: Path | str, joint_names=None, *, joint_states: str | No
 
     Args:
         path: the recording.
-        joint_names: the robot's joints: order of the columns, and what must be there. None takes what the recording has.
+        joint_names: the robot's joints: order of the columns, and what must be there. None takes the recording's own.
         joint_states, wrench: topics of a bag (see :func:`~contact_estimation.io.bag.read_bag`).
         rate: [Hz] of an archive without stamps.
         base_frame, rotation: how a force given in base axes is turned into TCP axes (see the readers).

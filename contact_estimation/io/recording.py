@@ -1,4 +1,4 @@
-"""A recording as arrays: what the arm measured, optionally a force/torque sensor's reading and the truth of a simulation."""
+"""A recording as arrays: what the arm measured, and optionally a force/torque sensor or a simulation's truth."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Recording:
         truth: ground truth by name (``TRUTH_COLUMNS``), each (N, columns); empty for real recordings.
 
     Raises:
-        RecordingError: shapes do not fit each other, a name is doubled, a truth is unknown, or there is no sample. Values
-            are not judged here (a bad sample is data too): :meth:`check` does that.
+        RecordingError: shapes do not fit each other, a name is doubled, a truth is unknown, or there is no sample.
+            Values are not judged here (a bad sample is data too): :meth:`check` does that.
     """
 
     stamps_ns: np.ndarray
@@ -54,9 +54,10 @@ class Recording:
         stamps = np.asarray(self.stamps_ns)
         names = tuple(str(name) for name in self.joint_names)
         if stamps.size == 0:
-            raise RecordingError(f"{self.source}: the recording holds no sample; record joint states while the arm runs.")
+            raise RecordingError(f"{self.source}: holds no sample; record joint states while the arm runs.")
         if len(set(names)) != len(names) or not names:
-            raise RecordingError(f"{self.source}: joint names must be given and differ, found {', '.join(names) or 'none'}")
+            raise RecordingError(f"{self.source}: joint names must be given and differ, found "
+                                 f"{', '.join(names) or 'none'}")
         count, n = len(stamps), len(names)
         values = {"stamps_ns": keep("stamps_ns", stamps, (count,), np.int64), "joint_names": names}
         values |= {name: keep(name, getattr(self, name), (count, n)) for name in ("q", "dq", "tau")}
@@ -155,9 +156,10 @@ def joint_columns(available, wanted, source: str) -> list[int]:
         unused = [name for name in available if name not in wanted]
         near = [f"'{name}'" + (f" (nearest there: '{match[0]}')" if match else "")
                 for name in missing for match in [difflib.get_close_matches(name, unused, n=1, cutoff=0.0)]]
-        raise RecordingError(f"{source}: no joint {', '.join(near)} among the recorded joints {', '.join(available) or '(none)'}; "
-                             f"the robot has {len(wanted)} joints: {', '.join(wanted)}. Choose the right --robot, or rename "
-                             f"the joints where they are recorded.")
+        raise RecordingError(f"{source}: no joint {', '.join(near)} among the recorded joints "
+                             f"{', '.join(available) or '(none)'}; the robot has {len(wanted)} joints: "
+                             f"{', '.join(wanted)}. Choose the right --robot, or rename the joints where they are "
+                             "recorded.")
     doubled = [name for name in wanted if available.count(name) > 1]
     if doubled:
         raise RecordingError(f"{source}: joint {', '.join(doubled)} is recorded more than once in one message")

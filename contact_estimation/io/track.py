@@ -25,12 +25,12 @@ class Track:
     """Collects one topic. ``add`` takes serialised messages; ``finish`` gives the arrays.
 
     A JointState track keeps the ``fields`` asked for, with columns in the order of ``joint_names`` (those of the first
-    message when None). A message that lists none of these joints belongs to another publisher of the topic and is counted in
-    ``foreign``; one that lists some of them is an error.
+    message when None). A message that lists none of these joints belongs to another publisher of the topic and is
+    left out; one that lists some of them is an error.
     """
 
     def __init__(self, typestore, topic: str, msgtype: str, source: str, joint_names=None, fields=_FIELDS):
-        self.topic, self.joint_names, self.foreign = topic, joint_names and tuple(joint_names), 0
+        self.topic, self.joint_names = topic, joint_names and tuple(joint_names)
         self.frame_id = ""
         self._typestore, self._msgtype, self._where = typestore, msgtype, f"{source}, topic {topic}"
         self._joints = msgtype == JOINT_STATE
@@ -81,7 +81,6 @@ class Track:
         for raw in block:
             message = self._typestore.deserialize_cdr(raw, self._msgtype)
             if self._joints and not self._is_ours(message.name):
-                self.foreign += 1
                 self._strangers.update(dict.fromkeys(message.name))
                 continue
             self._note_frame(message.header.frame_id)
@@ -105,12 +104,13 @@ class Track:
         parts = []
         for name in self._fields:
             if fields[name].shape[1] != len(names):
-                raise RecordingError(f"{self._where}: {name} has {fields[name].shape[1]} entries for {len(names)} joint names; "
-                                     f"every joint needs position [rad], velocity [rad/s] and effort [Nm].")
+                raise RecordingError(f"{self._where}: {name} has {fields[name].shape[1]} entries for {len(names)} "
+                                     "joint names; every joint needs position [rad], velocity [rad/s] and effort [Nm].")
             parts.append(fields[name][:, columns])
         return np.concatenate(parts, axis=1)
 
     def _note_frame(self, frame_id: str) -> None:
         if self._stamps and frame_id != self.frame_id:
-            raise RecordingError(f"{self._where}: frame_id changes from '{self.frame_id}' to '{frame_id}' within the recording")
+            raise RecordingError(f"{self._where}: frame_id changes from '{self.frame_id}' to '{frame_id}' within the "
+                                 "recording")
         self.frame_id = frame_id

@@ -81,7 +81,8 @@ class Bag:
         self.connections[name] = self.writer.add_connection(name, kind, typestore=STORE)
 
     def header(self, stamp, frame):
-        return STORE.types["std_msgs/msg/Header"](STORE.types["builtin_interfaces/msg/Time"](*divmod(stamp, 10**9)), frame)
+        time = STORE.types["builtin_interfaces/msg/Time"](*divmod(stamp, 10**9))
+        return STORE.types["std_msgs/msg/Header"](time, frame)
 
     def write(self, topic, stamp, message, log=None):
         connection = self.connections[topic]
@@ -132,15 +133,15 @@ def test_topics_are_chosen_or_asked_for(tmp_path):
     assert read_bag(tmp_path / "bag").q[0, 0] == 1
     with pytest.raises(RecordingError, match=r"no topic '/joint_state' \(nearest there: '/arm/joint_states'\)"):
         read_bag(tmp_path / "bag", joint_states="/joint_state")
-    with pytest.raises(RecordingError, match=r"no topic '/ft' .*The bag has /arm/joint_states \(sensor_msgs/msg/JointState\)"):
+    with pytest.raises(RecordingError, match=r"no topic '/ft' .*The bag has /arm/joint_states \(sensor_msgs"):
         read_bag(tmp_path / "bag", wrench="/ft")
-    with pytest.raises(RecordingError, match="carries sensor_msgs/msg/JointState, expected geometry_msgs/msg/WrenchStamped"):
+    with pytest.raises(RecordingError, match="carries sensor_msgs/msg/JointState, expected geometry_msgs"):
         read_bag(tmp_path / "bag", wrench="/arm/joint_states")
     with Bag(tmp_path / "two") as bag:
         for k, name in enumerate(("/left", "/right")):
             bag.topic(name, JOINT_STATE)
             bag.joints(name, 1, ["a"], [k])
-    with pytest.raises(RecordingError, match="several topics carry joint states; choose one with --joint-states.*/left.*/right"):
+    with pytest.raises(RecordingError, match="several topics carry joint states; choose.*--joint-states.*/left.*right"):
         read_bag(tmp_path / "two")
     assert read_bag(tmp_path / "two", joint_states="/right").q[0, 0] == 1
     with Bag(tmp_path / "none") as bag:
@@ -174,8 +175,8 @@ def test_wrench_in_base_axes_is_turned(tmp_path):
     with pytest.raises(RecordingError, match="has base axes.*name the robot"):
         read_bag(tmp_path / "bag", base_frame="base_link")
     turn = np.array([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]])
-    last = read_bag(tmp_path / "bag", base_frame="base_link", rotation=lambda q: turn).wrench_tcp[-1]
-    np.testing.assert_allclose(last[:3], [1, -50, 2])
+    recording = read_bag(tmp_path / "bag", base_frame="base_link", rotation=lambda q: np.tile(turn, (len(q), 1, 1)))
+    np.testing.assert_allclose(recording.wrench_tcp[-1, :3], [1, -50, 2])
 
 
 def test_empty_bags(tmp_path, storage):

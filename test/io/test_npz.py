@@ -83,7 +83,7 @@ def test_force_in_base_axes_is_turned(saved, arrays):
     path = saved(**arrays)
     assert read_npz(path).wrench_tcp is None
     turn = np.array([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]])  # TCP x is base y
-    force = read_npz(path, rotation=lambda q: turn).wrench_tcp[:, :3]
+    force = read_npz(path, rotation=lambda q: np.tile(turn, (len(q), 1, 1))).wrench_tcp[:, :3]
     np.testing.assert_allclose(force, arrays["f_base"][:, [1, 0, 2]] * [1, -1, 1])
 
 

@@ -67,7 +67,8 @@ def test_a_good_recording_has_no_problem():
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("name", ["q", "dq", "tau"])
 def test_bad_numbers_are_found_with_sample_and_joint(name, value):
-    with pytest.raises(RecordingError, match=rf"1 samples hold NaN or infinite {name} \(first: sample 7, t = 0.0140 s, elbow"):
+    text = rf"1 samples hold NaN or infinite {name} \(first: sample 7, t = 0.0140 s, elbow"
+    with pytest.raises(RecordingError, match=text):
         with_values(name, (7, 2), value).check()
 
 
