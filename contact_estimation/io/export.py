@@ -23,7 +23,7 @@ _WORDS = ("mode", "reason")
 class EstimateLog:
     """Estimates of one observer, one row per sample.
 
-    Columns (attributes, and keys of the saved archive); rows of invalid estimates hold NaN:
+    Columns (keys of :meth:`columns` and of the saved archive); rows of invalid estimates hold NaN:
         ``stamps_ns`` (N,) int64 and ``t`` (N,) [s]: the samples' stamps. ``valid`` (N,) bool and ``reason`` (N,) words.
         ``step_time`` (N,) [s]: wall-clock time the sample took. ``nis``, ``nis_dof`` (N,): normalised innovation squared.
         ``force`` (N, 3) [N] and ``torque_tcp`` (N, 3) [Nm] on the robot, TCP axes; ``force_covariance`` (N, 3, 3) [N^2];
@@ -104,12 +104,6 @@ class EstimateLog:
             for name, shape in COLUMNS.items():
                 if letter in shape:
                     self._columns[name] = self._blank(name)
-
-    def __getattr__(self, name: str) -> np.ndarray:
-        try:
-            return self.columns()[name]
-        except KeyError:
-            raise AttributeError(f"log of {self.__dict__.get('observer')}: no column '{name}'") from None
 
     def columns(self) -> dict[str, np.ndarray]:
         """All columns by name, cut to the rows there are."""

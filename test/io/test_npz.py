@@ -38,6 +38,11 @@ def test_columns_without_names_take_the_robots_names(saved, arrays):
     assert np.isnan(recording.wrench_tcp[:, 3:]).all()
 
 
+def test_columns_without_any_name(saved, arrays):
+    with pytest.raises(RecordingError, match="does not name its 3 joints .*--robot"):
+        read_npz(saved(**arrays))
+
+
 def test_named_columns_are_reordered(tmp_path):
     recording = small_recording()
     turned = read_npz(write_npz(tmp_path / "r.npz", recording), JOINTS[::-1])
@@ -59,31 +64,31 @@ def test_no_stamps_need_a_rate(saved, arrays):
     del arrays["t"]
     path = saved(**arrays)
     with pytest.raises(RecordingError, match="no stamps.*--rate"):
-        read_npz(path)
-    np.testing.assert_allclose(read_npz(path, rate=30.0).t, np.arange(50) / 30, atol=1e-9)
+        read_npz(path, JOINTS)
+    np.testing.assert_allclose(read_npz(path, JOINTS, rate=30.0).t, np.arange(50) / 30, atol=1e-9)
 
 
 def test_bad_stamps(saved, arrays):
     arrays["t"][4] = np.nan
     with pytest.raises(RecordingError, match="1 stamps in t are NaN"):
-        read_npz(saved(**arrays))
+        read_npz(saved(**arrays), JOINTS)
 
 
 def test_flat_or_unequal_arrays(saved, arrays):
     with pytest.raises(RecordingError, match=r"q has shape \(150,\)"):
         read_npz(saved(**(arrays | {"q": arrays["q"].ravel()})))
     with pytest.raises(RecordingError, match=r"f_tcp \(50, 3\) and torque_tcp \(49, 3\)"):
-        read_npz(saved(**arrays, torque_tcp=np.zeros((49, 3))))
+        read_npz(saved(**arrays, torque_tcp=np.zeros((49, 3))), JOINTS)
     with pytest.raises(RecordingError, match=r"wrench_tcp has shape \(49, 6\)"):
-        read_npz(saved(**(arrays | {"f_tcp": np.zeros((49, 3))})))
+        read_npz(saved(**(arrays | {"f_tcp": np.zeros((49, 3))})), JOINTS)
 
 
 def test_force_in_base_axes_is_turned(saved, arrays):
     arrays["f_base"] = arrays.pop("f_tcp")
     path = saved(**arrays)
-    assert read_npz(path).wrench_tcp is None
+    assert read_npz(path, JOINTS).wrench_tcp is None
     turn = np.array([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]])  # TCP x is base y
-    force = read_npz(path, rotation=lambda q: np.tile(turn, (len(q), 1, 1))).wrench_tcp[:, :3]
+    force = read_npz(path, JOINTS, rotation=lambda q: np.tile(turn, (len(q), 1, 1))).wrench_tcp[:, :3]
     np.testing.assert_allclose(force, arrays["f_base"][:, [1, 0, 2]] * [1, -1, 1])
 
 
@@ -109,6 +114,6 @@ def test_real_recording():
 
 def test_real_recording_of_seven_joints_without_stamps():
     path = shared_file("data/franka_press/franka_contact.npz")
-    assert read_npz(path, rate=30.0).q.shape == (1164, 7)
+    assert read_npz(path, tuple("abcdefg"), rate=30.0).q.shape == (1164, 7)
     with pytest.raises(RecordingError, match="7 joints, but 6"):
         read_npz(path, tuple("abcdef"), rate=30.0)
