@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -74,9 +75,18 @@ def summary_table(figures: dict[str, dict]) -> tuple[list[str], list[list]]:
 
 
 def invalid_reasons(columns: dict[str, dict]) -> dict[str, Counter]:
-    """Observer -> how often each reason made an estimate invalid; observers without any are left out."""
-    found = {name: Counter(c["reason"][~c["valid"]].tolist()) for name, c in columns.items()}
-    return {name: reasons for name, reasons in found.items() if reasons}
+    """Observer -> how often each reason made an estimate invalid; observers without any are left out.
+
+    Reasons that differ in their numbers only are one, named by the last of them.
+    """
+    found = {}
+    for name, c in columns.items():
+        kinds: dict[str, list[str]] = {}
+        for reason in c["reason"][~c["valid"]].tolist():
+            kinds.setdefault(re.sub(r"[-+.\d]+", "#", reason), []).append(reason)
+        if kinds:
+            found[name] = Counter({reasons[-1]: len(reasons) for reasons in kinds.values()})
+    return found
 
 
 def _explain(reference) -> str:

@@ -57,7 +57,7 @@ def reference_of(recording: Recording, tcp_position: np.ndarray | None = None,
         normal = in_base[contact].mean(axis=0)
         normal /= np.linalg.norm(normal)
         slope = np.polyfit(tcp_position[contact] @ normal, in_base[contact] @ normal, 1)[0]
-        stiffness, label = float(-slope), "least squares of measured force on TCP position in contact"
+        stiffness, label = float(-slope), "measured, least squares in contact"
     return Reference("truth" if truth is not None else "measured", force, contact, free, stiffness, label)
 
 
