@@ -11,8 +11,8 @@ from contact_estimation.filters.registry import open_stream
 from contact_estimation.io.replay import replay
 from contact_estimation.robot import load_arm
 from contact_estimation.viz import plots
-from contact_estimation.viz.report import invalid_reasons, replay_report, summary_table
-from contact_estimation.viz.summary import reference_of, summarise
+from contact_estimation.viz.report import replay_report
+from contact_estimation.viz.summary import invalid_reasons, reference_of, summarise, summary_table
 
 
 @pytest.fixture(scope="module")
