@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import Counter
 
@@ -75,7 +74,7 @@ class SampleStream:
         reason = self.reason or estimate.reason or ("" if finite else "the observer diverged: its estimate is not finite")
         if not finite:
             self.counters["diverged"] += 1
-        return dataclasses.replace(estimate, t=t, valid=valid, reason="" if valid else reason)
+        return estimate.marked(t, valid, "" if valid else reason)
 
     def push_fast(self, stamp_ns: int, q, dq, tau) -> bool:
         """Like :meth:`push` without building the estimate; returns whether the sample was used."""
