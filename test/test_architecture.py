@@ -40,7 +40,7 @@ ROOMS = rooms()
 
 
 def imports(path: Path, source: str | None = None) -> list[tuple[int, str]]:
-    """(line, absolute dotted name) of every import of a module, wherever it stands: functions, strings of import_module."""
+    """(line, absolute dotted name) of every import statement of a module, wherever it stands."""
     source = path.read_text() if source is None else source
     package = ["contact_estimation", *path.relative_to(PACKAGE).parts[:-1]]
     found = []
@@ -51,10 +51,14 @@ def imports(path: Path, source: str | None = None) -> list[tuple[int, str]]:
             base = package[:len(package) - node.level + 1] if node.level else []
             base = ".".join([*base, *([node.module] if node.module else [])])
             found += [(node.lineno, f"{base}.{alias.name}") for alias in node.names]
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if re.fullmatch(r"contact_estimation(\.\w+)+", node.value):
-                found.append((node.lineno, node.value))
     return found
+
+
+def named(path: Path, source: str | None = None) -> list[tuple[int, str]]:
+    """(line, name) of every string that is the name of a module of the package: what tables and import_module go by."""
+    tree = ast.parse(path.read_text() if source is None else source, str(path))
+    return [(node.lineno, node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)
+            and isinstance(node.value, str) and re.fullmatch(r"contact_estimation(\.\w+)+", node.value)]
 
 
 def room_of(path: Path) -> str:
@@ -99,7 +103,7 @@ def test_imports_point_down(path):
         allowed = ROOMS[room] | {room} | GROUND
     else:
         allowed = GROUND if room in GROUND else set(ROOMS) | GROUND | {"cli"}
-    for line, name in imports(path):
+    for line, name in imports(path) + named(path):
         target = room_imported(name)
         assert target is None or target in allowed, f"{path.name}:{line}: {room} must not import {target} ({name})"
 
@@ -115,7 +119,8 @@ def test_ros_stays_upstairs(path):
 def test_imports_are_found_wherever_they_hide():
     """The reader above sees relative, nested and by-name imports; otherwise the tests above would prove nothing."""
     planted = "def f():\n    from ..nodes import estimator\n    import rclpy\n    g('contact_estimation.viz.report')\n"
-    names = [name for _, name in imports(PACKAGE / "filters" / "planted.py", planted)]
+    path = PACKAGE / "filters" / "planted.py"
+    names = [name for _, name in imports(path, planted) + named(path, planted)]
     assert {"contact_estimation.nodes.estimator", "rclpy", "contact_estimation.viz.report"} <= set(names)
     assert room_imported("contact_estimation.nodes.estimator") == "nodes"
     assert ROS.match("rclpy") and ROS.match("sensor_msgs.msg") and ROS.match("contact_estimation.msg")

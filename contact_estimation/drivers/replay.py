@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from contact_estimation.drivers.backend import Sample
+from contact_estimation.exceptions import ConfigError
 from contact_estimation.io.open import open_recording
 from contact_estimation.io.recording import Recording
 from contact_estimation.robot import Arm
@@ -20,7 +21,9 @@ class ReplayBackend:
         self._row = 0
 
     def connect(self) -> None:
-        """Read the recording; raises RecordingError where it cannot be used."""
+        """Read the recording; raises ConfigError where none is named, RecordingError where it cannot be used."""
+        if not str(self._path):
+            raise ConfigError("no recording to play: set the parameter 'recording' to a rosbag2 or .npz")
         self.recording = open_recording(self._path, self.joint_names, base_frame=self._arm.base_frame,
                                         rotation=lambda q: self._arm.tcp_poses(q)[1])
         self._row = 0

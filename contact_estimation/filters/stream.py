@@ -59,6 +59,15 @@ class SampleStream:
         """Forget the past: the next good sample starts anew."""
         self._last_ns = None
 
+    def warm_up(self) -> None:
+        """Pay now what only the first samples cost (generated code is loaded when first called), and forget them."""
+        still = np.zeros(self.arm.n)
+        for stamp in (1, 1 + int(1e9 * self._period)):
+            self.push(stamp, np.clip(still, self.arm.lower, self.arm.upper), still, still)
+        self.restart()
+        self.counters.clear()
+        self.valid, self.reason = False, "no sample yet"
+
     def push(self, stamp_ns: int, q, dq, tau) -> Estimate:
         """Take a sample (stamp [ns]; q [rad], dq [rad/s], tau as configured, each (n,)) and return the estimate, valid or not."""
         self.push_fast(stamp_ns, q, dq, tau)

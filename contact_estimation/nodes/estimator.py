@@ -27,10 +27,12 @@ _MIN_REPORT_INTERVAL = 0.05
 class Estimator(Node):
     """Wires a sample stream to topics. Everything computed is in the library; everything bad becomes an invalid estimate."""
 
-    def __init__(self, name: str = "estimator", defaults: dict | None = None):
+    def __init__(self, name: str = "estimator", defaults: dict | None = None, cls=EstimatorParameters, subscribe: bool = True):
+        """``defaults`` replaces defaults of ``cls``, the class of the node's parameters."""
         super().__init__(name, automatically_declare_parameters_from_overrides=True)
-        settings = parameters.declare(self, EstimatorParameters, defaults)
+        self.settings = settings = parameters.declare(self, cls, defaults)
         self.stream = open_stream(settings.robot, settings.observer, settings.sensors or None)
+        self.stream.warm_up()
         arm, observer = self.stream.arm, self.stream.observer
         self._outputs = EstimateOutputs(self, arm, observer.name, settings)
         self._health = StreamHealth(f"{self.get_name()}: {observer.name}", arm.name)
@@ -38,11 +40,12 @@ class Estimator(Node):
         self._refused: Counter[str] = Counter()
         self._lock = threading.Lock()  # samples may come from a driver's thread (combined), services from the executor's
         self._reader = convert.JointStateReader(arm.joint_names, "joint_states")
-        self.create_subscription(JointState, "joint_states", self.on_joint_states, qos.SENSOR)
+        if subscribe:
+            self.create_subscription(JointState, "joint_states", self.on_joint_states, qos.SENSOR)
         self.create_service(Trigger, "~/reset", self._on_reset)
         self.create_service(Trigger, "~/zero", self._on_zero)
         self.create_timer(1.0 / settings.diagnostics_rate, self._report)
-        parameters.accept_changes(self, EstimatorParameters, {"people_rate", "arrow_scale", "arrow_hide_below"}, self._apply)
+        parameters.accept_changes(self, cls, {"people_rate", "arrow_scale", "arrow_hide_below"}, self._apply)
         self.get_logger().info(f"{observer.name} on {arm.name}, backend {getattr(observer, 'backend', 'python')}")
 
     def on_joint_states(self, message: JointState) -> None:

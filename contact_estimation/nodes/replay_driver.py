@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rclpy.node import Node
 
-from contact_estimation.drivers.replay import ReplayBackend
+from contact_estimation.drivers.registry import make_backend
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import parameters
 from contact_estimation.ros.driver import SamplePublisher, start_pacer
@@ -19,7 +19,7 @@ class ReplayDriver(Node):
         super().__init__("replay_driver", automatically_declare_parameters_from_overrides=True)
         settings = parameters.declare(self, ReplayParameters)
         arm = load_arm(settings.robot)
-        backend = ReplayBackend(arm, settings.recording, settings.loop)
+        backend = make_backend("replay", arm, recording=settings.recording, loop=settings.loop)
         self._pacer = start_pacer(self, backend, SamplePublisher(self, arm).publish, settings.wait_for_subscribers,
                                   settings.rate, settings.keep_stamps)
 
