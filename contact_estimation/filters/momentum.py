@@ -88,11 +88,14 @@ class MomentumObserver:
         self._displacement[:] = position - start
 
     def _wrench(self) -> np.ndarray:
-        """(J^T)^+ r: force and torque (6,) at the TCP in base axes."""
-        jacobian = self._terms.outputs["jacobian"].reshape(6, self.arm.n, order="F")
+        """(J^T)^+ r: force and torque (6,) at the TCP in base axes; the torque is zero where a pure force is asked for."""
+        rows = 3 if self.settings.wrench == "force" else 6
+        jacobian = self._terms.outputs["jacobian"].reshape(6, self.arm.n, order="F")[:rows]
         square = jacobian @ jacobian.T
         damping = 1e-9 * np.trace(square)  # keeps a singular posture finite
-        return np.linalg.solve(square + damping * np.eye(6), jacobian @ self._residual)
+        wrench = np.zeros(6)
+        wrench[:rows] = np.linalg.solve(square + damping * np.eye(rows), jacobian @ self._residual)
+        return wrench
 
     def estimate(self) -> Estimate:
         """The estimate after the last sample; its stiffness vector holds the per-axis first differences in base axes."""

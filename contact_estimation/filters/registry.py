@@ -54,5 +54,7 @@ def open_stream(robot: str | Arm, config: str = "ekf", sensors: str | None = Non
     """
     arm = robot if isinstance(robot, Arm) else load_arm(robot)
     settings = load_observer_settings(config)
+    if arm.name in settings.models:
+        arm = load_arm(settings.models[arm.name])
     chosen: SensorSettings = load_sensor_settings(sensors or settings.sensors or arm.settings.sensors)
     return SampleStream(make_observer(arm, settings, Path(config).stem), arm, chosen)

@@ -57,6 +57,7 @@ class EkfSettings:
 
     observer: str = key("ekf", doc="kind of observer", choices=("ekf",))
     sensors: str | None = key(None, doc="sensor set used instead of the robot's own")
+    models: dict[str, str] = key({}, doc="robot descriptions used instead of a robot's own, robot name to robot name")
     measure: str = key("position", doc="position: torque is an input; position_torque: the external torque is measured as well",
                        choices=("position", "position_torque"))
     contacts: list[ContactSettings] = key(doc="compliant contacts in parallel")
@@ -72,9 +73,12 @@ class MomentumSettings:
 
     observer: str = key("momentum", doc="kind of observer", choices=("momentum",))
     sensors: str | None = key(None, doc="sensor set used instead of the robot's own")
+    models: dict[str, str] = key({}, doc="robot descriptions used instead of a robot's own, robot name to robot name")
     gain: float = key(20.0, doc="K_O, the bandwidth of the residual", unit="1/s", check=positive)
     form: str = key("textbook", doc="textbook: residual of the momentum's increment; printed: eq. 26 as printed, which adds M dq "
                     "itself every step", choices=("textbook", "printed"))
+    wrench: str = key("force", doc="force: the pure force at the TCP that fits the joint torques best; full: force and torque, which "
+                      "lets the wrist decide", choices=("force", "full"))
     window: float = key(0.1, doc="interval W over which force and position are differenced for the stiffness", unit="s",
                         check=positive)
     min_displacement: float = key(5e-4, doc="displacements below this are taken as this (eq. 28)", unit="m", check=positive)
