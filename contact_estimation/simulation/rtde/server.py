@@ -109,15 +109,14 @@ class RtdeServer:
         period = self.controller.simulation.period
         due, end = time.monotonic() + period, time.monotonic() + seconds
         while (now := time.monotonic()) < end:
-            for key, _ in self._selector.select(max(due - now, 0.0)):
-                key.data(key.fileobj)
-            now = time.monotonic()
-            if now < due:
-                continue
+            time.sleep(max(due - now, 0.0))  # not in select: its time-out counts in whole milliseconds
             self.controller.tick()
+            now = time.monotonic()
             self._send(now)
+            for key, _ in self._selector.select(0):
+                key.data(key.fileobj)
             due += period
-            if due < now + 0.7 * period:  # a controller never catches up with a burst: its clock waits for this process
+            if due < now + 0.5 * period:  # a controller never catches up with a burst: its clock waits for this process
                 due, self.late = now + period, self.late + 1
 
     def close(self) -> None:
