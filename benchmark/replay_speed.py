@@ -4,9 +4,10 @@
     python benchmark/replay_speed.py [--observer NAME ...] [--runs N] [--save]
 
 Times, per observer: reading the bag, running the observer, writing the .npz (library), and the whole command
-``contact-estimation replay BAG --robot ur16e --observer NAME --export FILE`` as a process of its own, from start to exit.
-Each as processor time and as wall-clock time: everything here is one thread, so that the two agree on a machine that does
-nothing else, and only the former means anything on one that does. ``--save`` writes replay_speed.md beside this file.
+``contact-estimation replay BAG --robot ur16e --observer NAME --export FILE`` as a process of its own, from start to
+exit. Each as processor time and as wall-clock time: everything here is one thread, so that the two agree on a machine
+that does nothing else, and only the former means anything on one that does. ``--save`` writes replay_speed.md beside
+this file.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ def time_once(arm, bag: Path, observer: str, export: Path) -> dict[str, np.ndarr
     marks.append(clocks())
     log.save(export)
     marks.append(clocks())
-    command = [sys.executable, "-m", "contact_estimation", "replay", str(bag), "--robot", "ur16e", "--observer", observer,
-               "--export", str(export), "--json"]
+    command = [sys.executable, "-m", "contact_estimation", "replay", str(bag), "--robot", "ur16e",
+               "--observer", observer, "--export", str(export), "--json"]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
     marks.append(clocks())
     parts = np.diff(marks, axis=0)
@@ -94,8 +95,8 @@ def main() -> None:
     table = "\n".join([
         "# Replay of 60 s of 500 Hz, MCAP to exported estimates", "",
         f"`python benchmark/replay_speed.py --runs {args.runs} --save` on {platform.machine()}, Python "
-        f"{platform.python_version()}, {os.cpu_count()} cores with a load of {os.getloadavg()[0]:.1f} while it ran; processor / "
-        f"wall-clock seconds, medians of {args.runs} runs; target {TARGET:g} s.", "",
+        f"{platform.python_version()}, {os.cpu_count()} cores with a load of {os.getloadavg()[0]:.1f} while it ran; "
+        f"processor / wall-clock seconds, medians of {args.runs} runs; target {TARGET:g} s.", "",
         "| observer | " + " | ".join(PARTS) + " |", "|---" * (len(PARTS) + 1) + "|", *rows, "",
         "`sum` is read + replay + export in a running process; `command` is the whole command line call, with starting "
         "Python, loading libraries and the figures it prints.", ""])

@@ -17,7 +17,7 @@ from contact_estimation.exceptions import ContactEstimationError
 VERBS = {
     "replay": ("contact_estimation.commands.replay", "run observers on a recording, without ROS"),
     "convert": ("contact_estimation.commands.convert", "turn an .npz recording into a bag, or a bag into an .npz"),
-    "doctor": ("contact_estimation.commands.doctor", "say what is installed, what compiles, what the loop costs, and what is missing"),
+    "doctor": ("contact_estimation.commands.doctor", "say what is installed, what the loop costs, and what is missing"),
 }
 
 #: ``contact-estimation identify SYSTEM``: system -> (module, one line of help).

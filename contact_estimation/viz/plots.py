@@ -14,8 +14,10 @@ _POINTS = 4000
 
 
 def force_figure(logs: dict, t0: float, reference=None):
-    """Force on the robot in TCP axes, with two-sigma bands, over the reference. The axes fit the curves, not the bands: a
-    filter that knows little must not flatten the others."""
+    """Force on the robot in TCP axes, with two-sigma bands, over the reference.
+
+    The axes fit the curves, not the bands: a filter that knows little must not flatten the others.
+    """
     fig, axes = figure(3, 1, height=2.0, sharex=True)
     for k, axis in enumerate(axes[:, 0]):
         curves = [columns["force"][:, k] for columns in logs.values()]
@@ -60,7 +62,8 @@ def stiffness_figure(logs: dict, t0: float, reference=None):
         _curve(axis, columns["t"] - t0, columns["stiffness"] / 1e3, spread / 1e3, colour, name)
     top = 1.5 * max(np.nanpercentile(columns["stiffness"], 95) for columns in logs.values()) / 1e3
     if reference is not None and np.isfinite(reference.stiffness):
-        axis.axhline(reference.stiffness / 1e3, color=TRUTH, linewidth=1.6, label=f"reference: {reference.stiffness_label}")
+        label = f"reference: {reference.stiffness_label}"
+        axis.axhline(reference.stiffness / 1e3, color=TRUTH, linewidth=1.6, label=label)
         top = min(top, 5 * reference.stiffness / 1e3) if top > 0 else top
         top = max(top, 1.5 * reference.stiffness / 1e3)
     if top > 0:
@@ -70,15 +73,18 @@ def stiffness_figure(logs: dict, t0: float, reference=None):
 
 
 def contact_point_figure(logs: dict, t0: float, truth: np.ndarray | None = None):
-    """Contact point and rest position of the first contact in the base frame [mm from the first known point]; None where
-    no observer has a contact with a rest position."""
+    """Contact point and rest position of the first contact in the base frame [mm from the first known point].
+
+    None where no observer has a contact with a rest position.
+    """
     logs = {name: columns for name, columns in logs.items() if "rest" in columns and np.isfinite(columns["rest"]).any()}
     if not logs:
         return None
     start = _first_finite(truth if truth is not None else next(iter(logs.values()))["contact_point"])
     fig, axes = figure(3, 1, height=1.8, sharex=True)
     for k, axis in enumerate(axes[:, 0]):
-        curves = [(columns[part][:, k] - start[k]) * 1e3 for columns in logs.values() for part in ("contact_point", "rest")]
+        curves = [(columns[part][:, k] - start[k]) * 1e3
+                  for columns in logs.values() for part in ("contact_point", "rest")]
         if truth is not None:
             axis.plot(_thin(next(iter(logs.values()))["t"]) - t0, _thin(truth[:, k] - start[k]) * 1e3, color=TRUTH,
                       label="truth", linewidth=1.6)
@@ -102,7 +108,8 @@ def innovation_figure(logs: dict, t0: float):
     axis = axes[0, 0]
     for colour, name, columns in _each(logs):
         bound = chi2.ppf(0.95, np.maximum(columns["nis_dof"], 1))
-        _curve(axis, columns["t"] - t0, np.where(columns["nis"] > 0, columns["nis"] / bound, np.nan), None, colour, name)
+        share = np.where(columns["nis"] > 0, columns["nis"] / bound, np.nan)
+        _curve(axis, columns["t"] - t0, share, None, colour, name)
     axis.axhline(1.0, color=TRUTH, linewidth=0.8, label="95 % of a consistent filter lies below")
     axis.set_yscale("log")
     axis.set_ylabel("NIS / 95 % bound")
