@@ -15,8 +15,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_recording_arguments(parser)
     parser.add_argument("output", type=Path, metavar="OUTPUT",
                         help="a file that ends in .npz, or a folder to be made, which becomes a rosbag2")
-    parser.add_argument("--robot", help="robot the recording was made with: names its joints and frames; an .npz written "
-                        "with it also holds the TCP's pose (x_tcp, R_tcp)")
+    parser.add_argument("--robot", help="robot the recording was made with: names its joints and frames; an .npz "
+                        "written with it also holds the TCP's pose (x_tcp, R_tcp)")
     parser.add_argument("--storage", choices=("mcap", "sqlite3"), default="mcap",
                         help="storage of the bag (default mcap)")
     add_json_flag(parser)

@@ -80,8 +80,8 @@ def run(args) -> int:
     seconds["read"] = time.perf_counter() - start
     problems = recording.problems(min(stream.sensors.max_gap for stream in streams.values()))
     if problems and not args.keep_going:
-        raise RecordingError(f"{recording.source}: {'; '.join(problems)}. Mend the recording, or replay it all the same "
-                             "with --keep-going: estimates that bad samples touch are then marked invalid.")
+        raise RecordingError(f"{recording.source}: {'; '.join(problems)}. Mend the recording, or replay it all the "
+                             "same with --keep-going: estimates that bad samples touch are then marked invalid.")
     logs = {}
     for name, stream in streams.items():
         start = time.perf_counter()
@@ -91,8 +91,8 @@ def run(args) -> int:
         seconds[name] = time.perf_counter() - start
     reasons = _invalid(logs)
     if reasons and not args.keep_going:
-        raise RecordingError(f"{recording.source}: {_tell(reasons)}. Nothing was written; --keep-going writes it all the "
-                             "same.")
+        raise RecordingError(f"{recording.source}: {_tell(reasons)}. Nothing was written; --keep-going writes it "
+                             "all the same.")
     start = time.perf_counter()
     exports = _export(args.export, logs, recording)
     seconds["export"] = time.perf_counter() - start
@@ -157,7 +157,8 @@ def _summarise(args, arm, recording, logs, streams, seconds, exports, problems) 
             path = replay_report(args.report / "report.html", recording, logs, reference,
                                  f"Replay of {args.recording.name}", command=_command(args))
         except OSError as error:
-            raise RecordingError(f"{args.report} cannot be written ({error.strerror}); choose another --report") from error
+            text = f"{args.report} cannot be written ({error.strerror}); choose another --report"
+            raise RecordingError(text) from error
         result["report"] = str(path)
         lines.append(f"report: {path}")
     lines += [f"estimates: {path}" for path in exports]
