@@ -41,7 +41,7 @@ def replay_report(path: Path | str, recording: Recording, logs: dict, reference:
     _show(page, plots.stiffness_figure(columns, t0, reference), "Norm of the stiffness vector; bands: 2 sigma.")
     page.heading("Contact point")
     _show(page, plots.contact_point_figure(columns, t0, truth), "Contact point on the robot (solid; bands: 2 sigma of "
-          "the point in the tool) and rest position of the environment (dotted), in the base frame, from the first point.")
+          "the point in the tool) and rest position of the environment (dotted), base frame, from the first point.")
     page.heading("Innovation")
     _show(page, plots.innovation_figure(columns, t0), "Normalised innovation squared, relative to its 95 % bound.")
     page.heading("Timing")
