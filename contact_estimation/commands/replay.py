@@ -101,7 +101,7 @@ def run(args) -> int:
 
 
 def _invalid(logs) -> dict[str, Counter]:
-    from contact_estimation.viz.report import invalid_reasons
+    from contact_estimation.viz.summary import invalid_reasons
 
     return invalid_reasons({name: log.columns() for name, log in logs.items()})
 
@@ -132,8 +132,7 @@ def _command(args) -> str:
 
 
 def _summarise(args, arm, recording, logs, streams, seconds, exports, problems) -> tuple[dict, str]:
-    from contact_estimation.viz.report import replay_report, summary_table
-    from contact_estimation.viz.summary import reference_of, summarise
+    from contact_estimation.viz.summary import reference_of, summarise, summary_table
 
     has_force = recording.wrench_tcp is not None or "wrench_tcp" in recording.truth
     reference = reference_of(recording, *(arm.tcp_poses(recording.q) if has_force else ()))
@@ -146,6 +145,8 @@ def _summarise(args, arm, recording, logs, streams, seconds, exports, problems) 
     lines = [f"{recording.source}: {len(recording)} samples, {recording.duration:.1f} s",
              text_table(*summary_table(figures))]
     if args.report is not None:
+        from contact_estimation.viz.report import replay_report  # matplotlib
+
         path = replay_report(args.report / "report.html", recording, logs, reference, f"Replay of {args.recording.name}",
                              command=_command(args))
         result["report"] = str(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import Counter
 
@@ -55,6 +54,11 @@ class SampleStream:
         self._last_q = np.zeros(n)
         self._last_ns: int | None = None
 
+    @property
+    def torque(self) -> np.ndarray:
+        """Total joint torque (n,) [Nm] of the last sample, as the observer got it (a view)."""
+        return self._sample[2]
+
     def restart(self) -> None:
         """Forget the past: the next good sample starts anew."""
         self._last_ns = None
@@ -87,7 +91,7 @@ class SampleStream:
         reason = self.reason or estimate.reason or ("" if finite else "the observer diverged: its estimate is not finite")
         if not finite:
             self.counters["diverged"] += 1
-        return dataclasses.replace(estimate, t=t, valid=valid, reason="" if valid else reason)
+        return estimate.marked(t, valid, "" if valid else reason)
 
     def push_fast(self, stamp_ns: int, q, dq, tau) -> bool:
         """Like :meth:`push` without building the estimate; returns whether the sample was used."""

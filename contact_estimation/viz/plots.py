@@ -14,15 +14,19 @@ _POINTS = 4000
 
 
 def force_figure(logs: dict, t0: float, reference=None):
-    """Force on the robot in TCP axes, with two-sigma bands, over the reference."""
+    """Force on the robot in TCP axes, with two-sigma bands, over the reference. The axes fit the curves, not the bands: a
+    filter that knows little must not flatten the others."""
     fig, axes = figure(3, 1, height=2.0, sharex=True)
     for k, axis in enumerate(axes[:, 0]):
+        curves = [columns["force"][:, k] for columns in logs.values()]
         if reference is not None:
+            curves.append(reference.force[:, k])
             t = _thin(next(iter(logs.values()))["t"])
             axis.plot(t - t0, _thin(reference.force[:, k]), color=TRUTH, label=reference.label, linewidth=1.6)
         for colour, name, columns in _each(logs):
             variance = columns["force_covariance"][:, k, k]
             _curve(axis, columns["t"] - t0, columns["force"][:, k], np.sqrt(np.maximum(variance, 0)), colour, name)
+        _fit(axis, curves)
         axis.set_ylabel(f"force {_AXES[k]} [N]")
     return _finish(fig, axes)
 
@@ -56,7 +60,7 @@ def stiffness_figure(logs: dict, t0: float, reference=None):
         _curve(axis, columns["t"] - t0, columns["stiffness"] / 1e3, spread / 1e3, colour, name)
     top = 1.5 * max(np.nanpercentile(columns["stiffness"], 95) for columns in logs.values()) / 1e3
     if reference is not None and np.isfinite(reference.stiffness):
-        axis.axhline(reference.stiffness / 1e3, color=TRUTH, linewidth=1.6, label=reference.stiffness_label)
+        axis.axhline(reference.stiffness / 1e3, color=TRUTH, linewidth=1.6, label=f"reference: {reference.stiffness_label}")
         top = min(top, 5 * reference.stiffness / 1e3) if top > 0 else top
         top = max(top, 1.5 * reference.stiffness / 1e3)
     if top > 0:
@@ -66,13 +70,15 @@ def stiffness_figure(logs: dict, t0: float, reference=None):
 
 
 def contact_point_figure(logs: dict, t0: float, truth: np.ndarray | None = None):
-    """Contact point and rest position of the first contact in the base frame [mm from the first known point]."""
-    logs = {name: columns for name, columns in logs.items() if "contact_point" in columns}
+    """Contact point and rest position of the first contact in the base frame [mm from the first known point]; None where
+    no observer has a contact with a rest position."""
+    logs = {name: columns for name, columns in logs.items() if "rest" in columns and np.isfinite(columns["rest"]).any()}
     if not logs:
         return None
     start = _first_finite(truth if truth is not None else next(iter(logs.values()))["contact_point"])
     fig, axes = figure(3, 1, height=1.8, sharex=True)
     for k, axis in enumerate(axes[:, 0]):
+        curves = [(columns[part][:, k] - start[k]) * 1e3 for columns in logs.values() for part in ("contact_point", "rest")]
         if truth is not None:
             axis.plot(_thin(next(iter(logs.values()))["t"]) - t0, _thin(truth[:, k] - start[k]) * 1e3, color=TRUTH,
                       label="truth", linewidth=1.6)
@@ -82,6 +88,7 @@ def contact_point_figure(logs: dict, t0: float, truth: np.ndarray | None = None)
             _curve(axis, t, (columns["contact_point"][:, k] - start[k]) * 1e3, spread, colour, name)
             axis.plot(_thin(t), _thin(columns["rest"][:, k] - start[k]) * 1e3, color=colour, linestyle=":",
                       label=f"{name}: rest")
+        _fit(axis, curves)
         axis.set_ylabel(f"{_AXES[k]} [mm]")
     return _finish(fig, axes)
 
@@ -95,7 +102,7 @@ def innovation_figure(logs: dict, t0: float):
     axis = axes[0, 0]
     for colour, name, columns in _each(logs):
         bound = chi2.ppf(0.95, np.maximum(columns["nis_dof"], 1))
-        _curve(axis, columns["t"] - t0, np.maximum(columns["nis"] / bound, 1e-6), None, colour, name)
+        _curve(axis, columns["t"] - t0, np.where(columns["nis"] > 0, columns["nis"] / bound, np.nan), None, colour, name)
     axis.axhline(1.0, color=TRUTH, linewidth=0.8, label="95 % of a consistent filter lies below")
     axis.set_yscale("log")
     axis.set_ylabel("NIS / 95 % bound")
@@ -114,7 +121,7 @@ def timing_figure(logs: dict):
         above = 1.0 - np.arange(len(times)) / len(times)
         axis.plot(times, above, color=colour, label=name)
     axis.set(xscale="log", yscale="log", xlabel="time per sample [µs]", ylabel="share of samples above")
-    axis.legend(loc="upper right")
+    axis.legend(loc="upper right", frameon=False)
     return fig
 
 
@@ -130,6 +137,16 @@ def _curve(axis, t, mean, std, colour, label) -> None:
         band(axis, _thin(t), _thin(mean), np.nan_to_num(_thin(std)), colour, label)
 
 
+def _fit(axis, curves) -> None:
+    """Limits of the y axis from the curves, with a margin."""
+    values = np.concatenate(curves)
+    values = values[np.isfinite(values)]
+    if len(values):
+        low, high = values.min(), values.max()
+        margin = 0.08 * (high - low) or 1.0
+        axis.set_ylim(low - margin, high + margin)
+
+
 def _thin(values: np.ndarray) -> np.ndarray:
     return values[::max(len(values) // _POINTS, 1)]
 
@@ -141,7 +158,8 @@ def _first_finite(values: np.ndarray) -> np.ndarray:
 
 def _finish(fig, axes):
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 5))
+    fig.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 5), frameon=False)
     axes[-1, 0].set_xlabel("time [s]")
-    axes[-1, 0].margins(x=0)
+    for axis in axes[:, 0]:
+        axis.margins(x=0)
     return fig

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 from contact_estimation.io.recording import Recording
 from contact_estimation.viz import plots
 from contact_estimation.viz.html import Page
-from contact_estimation.viz.summary import CONTACT_FORCE, FREE_FORCE, Reference, summarise
-
-#: Columns of the summary table: heading -> factor and where :func:`~contact_estimation.viz.summary.summarise` has it.
-_FIGURES = {
-    "z in contact [N]": (1, "force", "contact", "rmse_z"), "xy in contact [N]": (1, "force", "contact", "rmse_xy"),
-    "z free [N]": (1, "force", "free", "rmse_z"), "stiffness [kN/m]": (1e-3, "stiffness", "median"),
-    "error [%]": (100, "stiffness", "error"), "settled [s]": (1, "stiffness", "settled_s"),
-    "step p50 [µs]": (1, "step_us", "p50"), "p99 [µs]": (1, "step_us", "p99"),
-}
-
+from contact_estimation.viz.summary import (CONTACT_FORCE, FREE_FORCE, Reference, invalid_reasons, summarise,
+                                             summary_table)
 
 def replay_report(path: Path | str, recording: Recording, logs: dict, reference: Reference | None, title: str = "Replay",
                   subtitle: str = "", command: str = "") -> Path:
@@ -57,26 +48,6 @@ def replay_report(path: Path | str, recording: Recording, logs: dict, reference:
         page.heading("Make it again")
         page.code(command)
     return page.write(path)
-
-
-def summary_table(figures: dict[str, dict]) -> tuple[list[str], list[list]]:
-    """Header and rows of the table of ``figures``: observer -> what ``summarise`` gave."""
-    rows = []
-    for name, values in figures.items():
-        row = [name, f"{values['valid']}/{values['samples']}"]
-        for factor, *where in _FIGURES.values():
-            value = values
-            for key in where:
-                value = None if value is None else value.get(key)
-            row.append(None if value is None else factor * value)
-        rows.append(row)
-    return ["observer", "valid", *_FIGURES], rows
-
-
-def invalid_reasons(columns: dict[str, dict]) -> dict[str, Counter]:
-    """Observer -> how often each reason made an estimate invalid; observers without any are left out."""
-    found = {name: Counter(c["reason"][~c["valid"]].tolist()) for name, c in columns.items()}
-    return {name: reasons for name, reasons in found.items() if reasons}
 
 
 def _explain(reference) -> str:

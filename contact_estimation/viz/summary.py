@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.signal import butter, filtfilt
 
 from contact_estimation.io.recording import Recording
 
 #: In contact: the reference force along the TCP's z, low-passed at 5 Hz, pushes harder than this [N]; free: less than that.
 CONTACT_FORCE, FREE_FORCE = 10.0, 6.0
 _CUTOFF = 5.0
+
+#: Columns of the summary table: heading -> factor and where :func:`summarise` has it.
+_FIGURES = {
+    "z in contact [N]": (1, "force", "contact", "rmse_z"), "xy in contact [N]": (1, "force", "contact", "rmse_xy"),
+    "z free [N]": (1, "force", "free", "rmse_z"), "stiffness [kN/m]": (1e-3, "stiffness", "median"),
+    "error [%]": (100, "stiffness", "error"), "settled [s]": (1, "stiffness", "settled_s"),
+    "step p50 [µs]": (1, "step_us", "p50"), "p99 [µs]": (1, "step_us", "p99"),
+}
 
 
 @dataclass(frozen=True)
@@ -57,16 +66,18 @@ def reference_of(recording: Recording, tcp_position: np.ndarray | None = None,
         normal = in_base[contact].mean(axis=0)
         normal /= np.linalg.norm(normal)
         slope = np.polyfit(tcp_position[contact] @ normal, in_base[contact] @ normal, 1)[0]
-        stiffness, label = float(-slope), "least squares of measured force on TCP position in contact"
+        stiffness, label = float(-slope), "measured, least squares in contact"
     return Reference("truth" if truth is not None else "measured", force, contact, free, stiffness, label)
 
 
 def _low_pass(values: np.ndarray, period: float) -> np.ndarray:
-    """Zero phase, second order; as it is where the recording is too short or too slow for it."""
-    if len(values) < 20 or not 2 * _CUTOFF * period < 1:
+    """Second-order Butterworth forwards and backwards (gain 1 / (1 + (f / cutoff)^4), no phase), over mirrored ends; as it is
+    where there is one sample. In numpy, because importing scipy.signal takes as long as replaying half a minute."""
+    if len(values) < 2:
         return values
-    b, a = butter(2, 2 * _CUTOFF * period)
-    return filtfilt(b, a, values)
+    spectrum = np.fft.rfft(np.concatenate([values, values[::-1]]))
+    spectrum /= 1.0 + (np.fft.rfftfreq(2 * len(values), period) / _CUTOFF) ** 4
+    return np.fft.irfft(spectrum, 2 * len(values))[:len(values)]
 
 
 def summarise(columns: dict[str, np.ndarray], reference: Reference | None) -> dict:
@@ -94,6 +105,35 @@ def summarise(columns: dict[str, np.ndarray], reference: Reference | None) -> di
     if "stiffness" in columns and mask.any():
         figures["stiffness"] = _stiffness_figures(columns, reference, mask)
     return figures
+
+
+def summary_table(figures: dict[str, dict]) -> tuple[list[str], list[list]]:
+    """Header and rows of the table of ``figures``: observer -> what ``summarise`` gave."""
+    rows = []
+    for name, values in figures.items():
+        row = [name, f"{values['valid']}/{values['samples']}"]
+        for factor, *where in _FIGURES.values():
+            value = values
+            for key in where:
+                value = None if value is None else value.get(key)
+            row.append(None if value is None else factor * value)
+        rows.append(row)
+    return ["observer", "valid", *_FIGURES], rows
+
+
+def invalid_reasons(columns: dict[str, dict]) -> dict[str, Counter]:
+    """Observer -> how often each reason made an estimate invalid; observers without any are left out.
+
+    Reasons that differ in their numbers only are one, named by the last of them.
+    """
+    found = {}
+    for name, c in columns.items():
+        kinds: dict[str, list[str]] = {}
+        for reason in c["reason"][~c["valid"]].tolist():
+            kinds.setdefault(re.sub(r"[-+.\d]+", "#", reason), []).append(reason)
+        if kinds:
+            found[name] = Counter({reasons[-1]: len(reasons) for reasons in kinds.values()})
+    return found
 
 
 def _stiffness_figures(columns, reference, mask) -> dict:
