@@ -14,7 +14,7 @@ from contact_estimation.viz.html import cell
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     parser.add_argument("--robot", default="ur16e", help="robot whose loop is timed (default ur16e)")
-    parser.add_argument("--observer", default="paper_online", help="EKF configuration whose step is timed (default paper_online)")
+    parser.add_argument("--observer", default="ekf", help="EKF configuration whose step is timed (default ekf)")
     add_json_flag(parser)
 
 
