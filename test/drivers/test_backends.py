@@ -1,19 +1,14 @@
 """Backends: what they read is what was recorded or simulated."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from recordings import small_recording
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from recordings import small_recording  # noqa: E402  (test/recordings.py)
-
-from contact_estimation.drivers.backend import Backend  # noqa: E402
-from contact_estimation.drivers.registry import KINDS, make_backend  # noqa: E402
-from contact_estimation.exceptions import ConfigError, RecordingError  # noqa: E402
-from contact_estimation.io.bag_writer import write_bag  # noqa: E402
-from contact_estimation.robot import load_arm  # noqa: E402
+from contact_estimation.drivers.backend import Backend
+from contact_estimation.drivers.registry import KINDS, make_backend
+from contact_estimation.exceptions import ConfigError, RecordingError
+from contact_estimation.io.bag_writer import write_bag
+from contact_estimation.robot import load_arm
 
 
 @pytest.fixture(scope="module")

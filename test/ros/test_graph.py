@@ -7,7 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
-import samples
+import arm_samples as samples
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import WrenchStamped
 from sensor_msgs.msg import JointState
