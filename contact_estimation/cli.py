@@ -19,7 +19,8 @@ VERBS = {
     "convert": ("contact_estimation.commands.convert", "turn an .npz recording into a bag, or a bag into an .npz"),
     "simulate": ("contact_estimation.commands.simulate", "run a simulated arm in a scenario and record it, truth included"),
     "rtde-server": ("contact_estimation.commands.rtde_server", "a simulated UR controller that speaks RTDE on loopback"),
-    "doctor": ("contact_estimation.commands.doctor", "say what is installed, what compiles, what the loop costs, and what is missing"),
+    "fit": ("contact_estimation.commands.fit", "fit contact parameters to a recording"),
+    "doctor": ("contact_estimation.commands.doctor", "say what is installed, what the loop costs, and what is missing"),
 }
 
 #: ``contact-estimation identify SYSTEM``: system -> (module, one line of help).

@@ -54,6 +54,11 @@ class SampleStream:
         self._last_q = np.zeros(n)
         self._last_ns: int | None = None
 
+    @property
+    def torque(self) -> np.ndarray:
+        """Total joint torque (n,) [Nm] of the last sample, as the observer got it (a view)."""
+        return self._sample[2]
+
     def restart(self) -> None:
         """Forget the past: the next good sample starts anew."""
         self._last_ns = None
