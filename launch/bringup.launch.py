@@ -48,6 +48,12 @@ def generate_launch_description():
     simulated_driver = Node(package="contact_estimation", executable="simulated_driver", output="screen",
                             parameters=[{"robot": robot, "duration": LaunchConfiguration("duration")}],
                             condition=when(simulated, apart))
+    robot_driver = Node(package="contact_estimation", executable="driver", output="screen",
+                        parameters=[{"robot": robot, "driver": driver, "scenario": LaunchConfiguration("scenario"),
+                                     "host": ParameterValue(LaunchConfiguration("host"), value_type=str),
+                                     "control": LaunchConfiguration("control"), "torque_meaning": LaunchConfiguration("torque_meaning"),
+                                     "joint_states_in": LaunchConfiguration("joint_states_in")}],
+                        condition=when(["'", driver, "' in ('sim', 'rtde', 'joint_torque', 'franka')"]))
     combined = Node(package="contact_estimation", executable="combined", output="screen",
                     parameters=[{"robot": robot, "driver": driver, "observer": observer, "sensors": sensors, "recording": recording,
                                  "loop": LaunchConfiguration("loop"), "duration": LaunchConfiguration("duration"),
@@ -55,8 +61,17 @@ def generate_launch_description():
                     condition=when(joined))
     return LaunchDescription([
         DeclareLaunchArgument("robot", default_value="ur16e", choices=shipped("robots"), description="the arm"),
-        DeclareLaunchArgument("driver", default_value="simulated", choices=["simulated", "replay", "none"],
+        DeclareLaunchArgument("driver", default_value="simulated",
+                              choices=["sim", "rtde", "joint_torque", "franka", "replay", "simulated", "none"],
                               description="source of joint_states; none: your robot's own driver publishes them"),
+        DeclareLaunchArgument("scenario", default_value="linear_contact", description="scenario for driver:=sim"),
+        DeclareLaunchArgument("host", default_value="127.0.0.1", description="address of the controller for driver:=rtde and franka"),
+        DeclareLaunchArgument("control", default_value="false", choices=["true", "false"],
+                              description="driver:=rtde also opens the control interface"),
+        DeclareLaunchArgument("torque_meaning", default_value="total", choices=["total", "gravity_compensated", "external"],
+                              description="what the effort of a joint-torque arm is"),
+        DeclareLaunchArgument("joint_states_in", default_value="franka/joint_states",
+                              description="topic of the joint-torque arm's own driver"),
         DeclareLaunchArgument("observer", default_value="ekf", choices=shipped("observers"), description="the estimator's observer"),
         DeclareLaunchArgument("sensors", description="sensor set of config/sensors; empty: the observer's or robot's own",
                               default_value=PythonExpression(["'joint_torque' if '", driver, "' == 'simulated' else ''"]),
@@ -70,7 +85,7 @@ def generate_launch_description():
         DeclareLaunchArgument("duration", default_value="60.0", description="length of the simulated press [s]"),
         DeclareLaunchArgument("arrow_scale", default_value="0.003", description="length of the force arrow [m/N]"),
         DeclareLaunchArgument("rviz", default_value="false", choices=["true", "false"], description="start RViz"),
-        replay_driver, simulated_driver, combined,
+        replay_driver, simulated_driver, robot_driver, combined,
         Node(package="contact_estimation", executable="estimator", output="screen",
              parameters=[{"robot": robot, "observer": observer, "sensors": sensors,
                           "arrow_scale": LaunchConfiguration("arrow_scale")}],
@@ -85,5 +100,5 @@ def generate_launch_description():
              arguments=["-d", str(SHARE / "rviz" / "contact.rviz"), "-f", PythonExpression([repr(frames), "['", robot, "']"])],
              condition=IfCondition(LaunchConfiguration("rviz"))),
         *(RegisterEventHandler(OnProcessExit(target_action=node, on_exit=[EmitEvent(event=Shutdown(reason="the driver ended"))]))
-          for node in (replay_driver, simulated_driver, combined)),
+          for node in (replay_driver, simulated_driver, robot_driver, combined)),
     ])
