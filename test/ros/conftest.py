@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).parent))  # watcher.py, arm_samples.py: helpers of this folder's tests
+
 HAS_ROS = importlib.util.find_spec("rclpy") is not None
 #: Here ROS is expected: without it these tests run, and fail.
 EXPECTED = Path(sys.prefix) == ROOT / ".venv" or os.environ.get("CI", "").lower() == "true"
