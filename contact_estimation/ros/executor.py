@@ -34,6 +34,10 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
         return 2
     except (KeyboardInterrupt, ExternalShutdownException):
         return 0
+    except Exception:
+        if rclpy.ok():
+            raise
+        return getattr(node, "exit_code", 0)  # a signal took ROS away in the middle of a call
     finally:
         if node is not None:
             getattr(node, "close", lambda: None)()

@@ -293,9 +293,12 @@ def test_recorder_refuses_unknown_types(graph, tmp_path, topics, words):
         assert process.wait(20.0) == 2 and words in process.text()
 
 
-def test_signal_ends_a_node_cleanly(graph):
+@pytest.mark.parametrize("early", [True, False])
+def test_signal_ends_a_node_cleanly(graph, early):
+    """While it runs, and while it is still being made."""
     with graph.start("momentum_observer", {"sensors": "joint_torque"}) as process:
         assert isinstance(process, NodeProcess)
         graph.wait_for_publisher("/momentum_observer/contact_estimate")
+        assert early or graph.spin(lambda: "backend" in process.text(), 20.0)
         process.process.terminate()
         assert process.wait(10.0) == 0 and "Traceback" not in process.text(), process.text()
