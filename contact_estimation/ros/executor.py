@@ -48,8 +48,8 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
 def spin(node: Node) -> None:
     """Spin ``node`` until ROS shuts down.
 
-    The multi-threaded executor loses most of a 500 Hz stream to the interpreter lock. The events executor keeps all of it, but
-    its own ``spin()`` does not return on shutdown: hence short turns.
+    The multi-threaded executor loses most of a 500 Hz stream to the interpreter lock. The events executor keeps all of
+    it, but its own ``spin()`` does not return on shutdown: hence short turns.
     """
     executor = EventsExecutor()
     executor.add_node(node)

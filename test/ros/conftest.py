@@ -1,4 +1,6 @@
-"""Tests on ROS: in the project's own environment a missing ROS or message is a failure, in a plain library install it is not."""
+"""Tests on ROS: in the project's own environment a missing ROS or message is a failure, in a plain library install it
+is not.
+"""
 
 from __future__ import annotations
 

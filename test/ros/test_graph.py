@@ -33,7 +33,9 @@ def arm():
 
 def offline(recording, observer: str, sensors: str) -> list:
     stream = open_stream("ur16e", observer, sensors)
-    return [stream.push(int(ns), *rows) for ns, *rows in zip(recording.stamps_ns, recording.q, recording.dq, recording.tau)]
+    return [
+        stream.push(int(ns), *rows) for ns, *rows in zip(recording.stamps_ns, recording.q, recording.dq, recording.tau)
+    ]
 
 
 def assert_close(a, b) -> None:
@@ -55,7 +57,9 @@ def test_node_equals_offline_replay(graph, arm, tmp_path, node, observer):
     got = graph.watch(ContactEstimate, f"/{node}/contact_estimate")
     wrenches = graph.watch(WrenchStamped, f"/{node}/external_wrench")
     markers = graph.watch(MarkerArray, f"/{node}/markers", qos.PEOPLE)
-    for _ in range(3):  # a machine too busy for 500 Hz may lose a sample; the benchmark counts that, this compares numbers
+    for _ in range(
+        3
+    ):  # a machine too busy for 500 Hz may lose a sample; the benchmark counts that, this compares numbers
         for received in (got, wrenches, markers):
             received.clear()
         with graph.start(node, {"observer": observer, "sensors": "joint_torque"}) as estimator:
@@ -114,8 +118,14 @@ class Feed:
 
     def told(self, words: str) -> bool:
         """Whether diagnostics said so."""
-        return self.graph.spin(lambda: any(words in status.message or any(words in value.value for value in status.values)
-                                           for array in self.diagnostics for status in array.status), 3.0)
+        return self.graph.spin(
+            lambda: any(
+                words in status.message or any(words in value.value for value in status.values)
+                for array in self.diagnostics
+                for status in array.status
+            ),
+            3.0,
+        )
 
 
 @pytest.fixture(scope="module")
@@ -260,8 +270,15 @@ def test_loop_with_kept_stamps_restarts_the_observer(graph, arm, tmp_path):
 def test_driver_and_estimator_in_one_process(graph, arm, tmp_path):
     recording = samples.recording(arm, 300)
     bag = write_bag(tmp_path / "bag", recording)
-    parameters = {"driver": "replay", "recording": str(bag), "keep_stamps": True, "sensors": "joint_torque", "observer": "momentum",
-                  "rate": 0.5, "wait_for_subscribers": 1}
+    parameters = {
+        "driver": "replay",
+        "recording": str(bag),
+        "keep_stamps": True,
+        "sensors": "joint_torque",
+        "observer": "momentum",
+        "rate": 0.5,
+        "wait_for_subscribers": 1,
+    }
     states = graph.watch(JointState, STATES)
     got = graph.watch(ContactEstimate, "/alone/contact_estimate")
     with graph.start("combined", parameters, remap={"__node": "alone"}) as process:
@@ -277,7 +294,9 @@ def test_driver_and_estimator_in_one_process(graph, arm, tmp_path):
 
 def test_recorder_writes_a_bag_that_opens(graph, arm, tmp_path):
     bag, copy = write_bag(tmp_path / "bag", samples.recording(arm, 100)), tmp_path / "copy"
-    with graph.start("recorder", {"bag": str(copy), "topics": ["/joint_states:sensor_msgs/msg/JointState"]}) as recorder:
+    with graph.start(
+        "recorder", {"bag": str(copy), "topics": ["/joint_states:sensor_msgs/msg/JointState"]}
+    ) as recorder:
         graph.wait_for_subscriber(STATES)
         with graph.start("replay_driver", {"recording": str(bag), "keep_stamps": True, "rate": 0.5}) as driver:
             assert driver.wait(20.0) == 0, driver.text()
@@ -287,7 +306,13 @@ def test_recorder_writes_a_bag_that_opens(graph, arm, tmp_path):
     np.testing.assert_array_equal(one.tau, other.tau)
 
 
-@pytest.mark.parametrize("topics, words", [(["/joint_states"], "PACKAGE/msg/TYPE"), (["/a:no_msgs/msg/Thing"], "no_msgs"), ])
+@pytest.mark.parametrize(
+    "topics, words",
+    [
+        (["/joint_states"], "PACKAGE/msg/TYPE"),
+        (["/a:no_msgs/msg/Thing"], "no_msgs"),
+    ],
+)
 def test_recorder_refuses_unknown_types(graph, tmp_path, topics, words):
     with graph.start("recorder", {"bag": str(tmp_path / "bag"), "topics": topics}) as process:
         assert process.wait(20.0) == 2 and words in process.text()

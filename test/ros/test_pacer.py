@@ -34,7 +34,9 @@ def play(source, **options):
         told.append(error)
         ended.set()
 
-    player = pacer.Pacer(source, lambda sample, stamp: delivered.append((stamp, time.perf_counter())), lambda: True, done, **options)
+    player = pacer.Pacer(
+        source, lambda sample, stamp: delivered.append((stamp, time.perf_counter())), lambda: True, done, **options
+    )
     player.start()
     assert ended.wait(10.0)
     player.stop()
