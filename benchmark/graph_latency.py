@@ -2,9 +2,8 @@
 
 This process is the driver: it publishes a simulated UR16e press on ``joint_states`` and listens to the estimate of a
 real estimator node in another process. Latency is the time from just before a sample is published until its estimate
-is back here, so it holds the way there, the estimate, the publishing and the way back: more than the
-driver-to-publication time that it bounds. The node's own share (sample taken until everything is published) is read
-from its diagnostics.
+is, as DDS notes in the estimate's source timestamp (both on this machine's clock). The round trip adds the way back.
+The node's own share (sample taken until every topic is published) is read from its diagnostics.
 
     python benchmark/graph_latency.py                 # 30 s; the table goes to benchmark/graph_latency.md
     python benchmark/graph_latency.py --priority 20   # driver and node as real-time processes, as on a robot's computer
@@ -24,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
-from rclpy.experimental.events_executor import EventsExecutor
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
@@ -46,11 +45,11 @@ class Bench:
         os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
         rclpy.init(domain_id=domain)
         self.node = rclpy.create_node("latency_bench")
-        self._executor = EventsExecutor()
+        self._executor = SingleThreadedExecutor()  # the events executor does not give source timestamps
         self._executor.add_node(self.node)
         self._states = self.node.create_publisher(JointState, "joint_states", qos.SENSOR)
-        self.sent: dict[int, float] = {}
-        self.back: dict[int, list[float]] = {}
+        self.sent: dict[int, int] = {}
+        self.back: dict[int, list[tuple[int, int]]] = {}
         self.raw: list[bytes] = []
         self.diagnostics: list[dict[str, str]] = []
         self.node.create_subscription(
@@ -58,10 +57,11 @@ class Bench:
         )
         self.node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, qos.PEOPLE)
 
-    def _on_estimate(self, raw: bytes) -> None:
-        now = time.perf_counter()
+    def _on_estimate(self, raw: bytes, info: dict) -> None:
+        now = time.time_ns()
         seconds, nanoseconds = struct.unpack_from("<iI", raw, 4)  # the stamp comes first, after CDR's own four bytes
-        self.back.setdefault(seconds * 1_000_000_000 + nanoseconds, []).append(now)
+        stamp = seconds * 1_000_000_000 + nanoseconds
+        self.back.setdefault(stamp, []).append((info["source_timestamp"], now))
         self.raw.append(raw)
 
     @property
@@ -90,7 +90,7 @@ class Bench:
             message = convert.joint_state(
                 convert.header(stamp, arm.base_frame), arm.joint_names, sample.q, sample.dq, sample.tau
             )
-            self.sent[stamp] = time.perf_counter()
+            self.sent[stamp] = time.time_ns()
             self._states.publish(message)
         self.spin_until(time.perf_counter() + 1.5)
 
@@ -116,7 +116,9 @@ def measure(observer: str, duration: float) -> dict:
     gc.enable()
     bench.close()
     stamps = list(bench.sent)
-    latency = np.array([bench.back[s][0] - bench.sent[s] for s in stamps[WARM_UP:] if s in bench.back]) * 1e3
+    answered = [(bench.sent[s], *bench.back[s][0]) for s in stamps[WARM_UP:] if s in bench.back]
+    sent, published, back = np.array(answered).T
+    latency, round_trip = (published - sent) * 1e-6, (back - sent) * 1e-6
     last = bench.diagnostics[-1]
     costs = [
         (float(d["cost [ms] p50"]), float(d["cost [ms] p99"])) for d in bench.diagnostics[1:] if "cost [ms] p50" in d
@@ -131,6 +133,8 @@ def measure(observer: str, duration: float) -> dict:
         "p50": float(np.percentile(latency, 50)),
         "p99": float(np.percentile(latency, 99)),
         "max": float(latency.max()),
+        "back_p50": float(np.percentile(round_trip, 50)),
+        "back_p99": float(np.percentile(round_trip, 99)),
         "cost_p50": float(np.median([c[0] for c in costs])),
         "cost_p99": float(np.median([c[1] for c in costs])),
     }
@@ -138,23 +142,26 @@ def measure(observer: str, duration: float) -> dict:
 
 def table(rows: list[dict], duration: float, priority: int, load: float) -> str:
     """The rows as a Markdown page; ``load`` is the machine's before the run."""
+    flag = f" --priority {priority}" if priority else ""
     how = f"FIFO priority {priority}" if priority else "ordinary scheduling"
     text = [
         "# Driver to published estimate through the ROS 2 graph",
         "",
-        f"`python benchmark/graph_latency.py`: {duration:g} s at {RATE:g} Hz, driver and estimator in two processes,",
-        "Fast DDS on the loopback interface, EventsExecutor. Latency is there and back, so an upper bound of driver to",
-        "publication; the node's share runs from the sample's arrival until everything is published. The first half",
+        f"`python benchmark/graph_latency.py{flag}`: {duration:g} s at {RATE:g} Hz, driver and estimator in two processes,",
+        "Fast DDS on the loopback interface, the node on EventsExecutor. Latency runs from before the sample is",
+        "published until its estimate is (DDS source timestamp); the round trip until it is back at the driver; the node's",
+        "share from the sample's arrival until every topic is published (median of the figures of each second). The first half",
         "second is left out of the percentiles, not of the counts.",
         f"Python {platform.python_version()}, {os.cpu_count()} cores, {how}; others' load before the run {load:.1f}.",
         "",
         "| observer | samples | lost | twice | invalid | latency p50 [ms] | p99 [ms] | max [ms] "
-        "| node p50 [ms] | node p99 [ms] |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| round trip p50 [ms] | p99 [ms] | node p50 [ms] | node p99 [ms] |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     text += [
         f"| {r['observer']} | {r['samples']} | {r['lost']} | {r['twice']} | {r['invalid']} "
-        f"| {r['p50']:.3f} | {r['p99']:.3f} | {r['max']:.2f} | {r['cost_p50']:.3f} | {r['cost_p99']:.3f} |"
+        f"| {r['p50']:.3f} | {r['p99']:.3f} | {r['max']:.2f} "
+        f"| {r['back_p50']:.3f} | {r['back_p99']:.3f} | {r['cost_p50']:.3f} | {r['cost_p99']:.3f} |"
         for r in rows
     ]
     return "\n".join(text) + "\n"
