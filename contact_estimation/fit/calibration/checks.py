@@ -77,7 +77,6 @@ def _alike(columns) -> str:
 
 def result(arm: Arm, found, residual, settings: CalibrationSettings) -> None:
     """Refuse a fit that does not explain the torque, or whose residual is a force at the TCP."""
-    _contact(arm, found, residual, settings)
     tau = np.concatenate([d.motion.tau for d in found.designs])
     error = np.concatenate(residual)
     share = np.sqrt(np.mean(error**2, axis=0)) / np.maximum(np.std(tau, axis=0), 0.01 * np.maximum(arm.effort_limit, 1.0))
@@ -106,6 +105,7 @@ def result(arm: Arm, found, residual, settings: CalibrationSettings) -> None:
         raise IdentificationError(f"the torque of {arm.joint_names[j]} is {gain[j]:.2f} times what the gravity of robot '{arm.name}' asks for "
                                   f"(at most {100 * settings.max_scale_error:.0f} % off; condition number {found.condition[j]:.3g}): "
                                   "another robot, or wrong torque constants? Choose --robot, or correct torque_scale in the sensor set")
+    _contact(arm, found, residual, settings)
 
 
 def _contact(arm: Arm, found, residual, settings: CalibrationSettings) -> None:
