@@ -21,7 +21,7 @@ VERBS = {
     "calibrate": ("contact_estimation.commands.calibrate", "identify friction, drive gains, biases and payload from free motion"),
     "observability": ("contact_estimation.commands.observability", "which contact parameters a posture or motion shows, and which not"),
     "tune": ("contact_estimation.commands.tune", "set an estimator's noise from a recording by maximum likelihood"),
-    "doctor": ("contact_estimation.commands.doctor", "say what is installed, what compiles, what the loop costs, and what is missing"),
+    "doctor": ("contact_estimation.commands.doctor", "say what is installed, what the loop costs, and what is missing"),
 }
 
 #: ``contact-estimation identify SYSTEM``: system -> (module, one line of help).
