@@ -1,0 +1,170 @@
+"""State, m/I and contact impulses of one drop together, with unknown contact modes (the future work of paper 5, section 7.1).
+
+The paper puts noisy states into eq. 26 as if they were true; noise then bends the contact Jacobian and biases m/I. Here the
+trajectory is estimated too: the maximum-likelihood drop among all that obey the complementarity conditions exactly. Which
+steps carry an impact is found by search (change points first, then moves one at a time), so an answer is a ``local``
+optimum over the impacts; their modes are enumerated. Where one drop says little about m/I, its likelihood is scanned over
+every radius of gyration the outline allows and the median is returned, all radii being equally likely beforehand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from contact_estimation.exceptions import IdentificationError, shape_error
+from contact_estimation.identify.planar.drop_fit import DropFit, fit, fit_modes, profile, ratio_bounds, start_from_segments
+from contact_estimation.identify.planar.drop_model import STICK, Compressed, DropProblem, Impact, drop_jumps, replay
+from contact_estimation.identify.planar.segmentation import noise_levels, segment
+from contact_estimation.identify.planar.shapes import Shape
+
+#: A move whose merit is this much worse with the modes it inherits is not worth enumerating modes for.
+_HOPELESS = 20.0
+#: Samples of flight that the third and later impacts need on either side to be used.
+_CROWD = 8
+#: Relative uncertainty of m/I above which the likelihood is scanned instead of taken for a Gaussian.
+_GAUSSIAN = 0.03
+
+
+@dataclass(frozen=True)
+class DropEstimate:
+    """Result of :func:`identify_drop`.
+
+    ``m_over_i`` [1/m^2] with its 95 % ``interval``; ``q``, ``v`` (n, 3) the estimated states of the samples used; ``impacts``
+    and their ``jumps`` (J, 3), the change of velocity: (dvx, dvy) is the contact impulse per unit mass (tangential,
+    normal) [m/s]. ``sigma`` (6,) is the noise found per channel of (q, v). ``status`` is "local" (converged, every mode
+    consistent) or "failed", with ``reason``.
+    """
+
+    m_over_i: float
+    interval: tuple[float, float]
+    q: np.ndarray
+    v: np.ndarray
+    impacts: tuple[Impact, ...]
+    jumps: np.ndarray
+    sigma: np.ndarray
+    cost: float
+    status: str
+    reason: str = ""
+
+
+def identify_drop(shape: Shape, q, v, h: float, friction: float, slope: float = 0.0, max_impacts: int = 2) -> DropEstimate:
+    """Identify m/I, states and impulses from noisy states of a body that falls on flat ground.
+
+    Args:
+        shape: outline. q, v: (N, 3) states as in :mod:`shapes` [m, rad; m/s, rad/s]. h: sample interval [s].
+        friction: Coulomb coefficient of the contact. slope: [rad], see :class:`stepping.FallingBody`.
+        max_impacts: the window ends before the impact after this many.
+
+    Raises:
+        IdentificationError: fewer than 8 samples, samples that are not finite, or no impact in the window.
+    """
+    q, v = np.asarray(q, float), np.asarray(v, float)
+    if q.shape != v.shape or q.ndim != 2 or q.shape[1] != 3:
+        raise shape_error("identify_drop", "v", v.shape, q.shape if q.ndim == 2 and q.shape[1] == 3 else ("N", 3))
+    bad = np.count_nonzero(~np.isfinite(np.hstack([q, v])))
+    if len(q) < 8 or bad:
+        raise IdentificationError(f"a drop needs at least 8 samples, all finite; got {len(q)} with {bad} values that are not")
+    problem = DropProblem(shape, float(friction), float(h), q, v, noise_levels(q, v, h, slope), float(slope))
+    ks = segment(problem, 8)
+    if not ks:
+        raise IdentificationError("no impact found in the window: free flight says nothing about m/I; record a bounce")
+    problem, ks = _window(problem, ks, max_impacts)
+    best = _search(problem, ks)
+    problem = replace(problem, sigma=_refit_noise(problem, best))
+    compressed = Compressed(problem, [impact.k for impact in best.impacts])
+    best = fit_modes(problem, best.impacts, best.u, compressed)
+    best = fit(problem, best.impacts, best.u, compressed, tolerance=1e-6)
+    return _estimate(problem, best)
+
+
+def _window(problem, ks, most):
+    """The drop up to the impact after the last one used. From the third on, impacts that crowd (a body about to settle bounces
+    faster than noise lets one count) are left out."""
+    used = min(len(ks), most)
+    ends = [*ks[1:], len(problem.q)]
+    while used > 2 and min(ks[used - 1] - ks[used - 2], ends[used - 1] - ks[used - 1]) < _CROWD:
+        used -= 1
+    return problem.until(min(ends[used - 1] + 1, len(problem.q))), ks[:used]
+
+
+def _search(problem, ks) -> DropFit:
+    """Move, drop or double impacts while the merit improves."""
+    start, impacts = start_from_segments(problem, ks)
+    best = fit_modes(problem, impacts, start, Compressed(problem, ks))
+    tried = {_key(impacts)}
+    for _ in range(12):
+        improved = False
+        for move, start in _moves(problem, best):
+            if _key(move) in tried:
+                continue
+            tried.add(_key(move))
+            compressed = Compressed(problem, [impact.k for impact in move])
+            trial = fit(problem, move, start, compressed)
+            if trial.merit < best.merit + _HOPELESS or len(move) != len(best.impacts):
+                trial = fit_modes(problem, move, trial.u, compressed)
+            if trial.merit < best.merit - 1e-6:
+                best, improved = trial, True
+                break
+        if not improved:
+            break
+    return best
+
+
+def _key(impacts):
+    return tuple((impact.k, impact.contact) for impact in impacts)
+
+
+def _moves(problem, best):
+    """Neighbours of a fit: an impact one or two steps off, at the next-lowest corner, at both corners, or left out."""
+    impacts, u = list(best.impacts), best.u
+    last = len(problem.q) - 3
+    q, _ = replay(u, problem, impacts, drop_jumps(u, problem, impacts).jumps)
+    for j, impact in enumerate(impacts):
+        others = [i.k for i in impacts[:j] + impacts[j + 1:]]
+        for shift in (-1, 1, -2, 2):
+            k = impact.k + shift
+            if 1 <= k <= last and k not in others and sorted([*others, k]) == others[:j] + [k] + others[j:]:
+                yield [*impacts[:j], replace(impact, k=k), *impacts[j + 1:]], u
+        order = np.argsort(problem.shape.levers(q[impact.k, 2])[:, 1])
+        for contact in (int(c) for c in order[:2] if c != impact.contact):
+            yield [*impacts[:j], replace(impact, contact=contact), *impacts[j + 1:]], u
+            if impact.k not in others:
+                pair = [impact, Impact(impact.k, STICK, contact)]
+                half = 0.5 * u[6 + j]
+                yield [*impacts[:j], *pair, *impacts[j + 1:]], np.concatenate([u[:6 + j], [half, half], u[7 + j:]])
+        if len(impacts) > 1:
+            yield impacts[:j] + impacts[j + 1:], np.delete(u, 6 + j)
+
+
+def _refit_noise(problem, best) -> np.ndarray:
+    """Noise per channel from the fitted drop's residuals."""
+    q, v = replay(best.u, problem, best.impacts, drop_jumps(best.u, problem, best.impacts).jumps)
+    misfit = np.hstack([problem.q - q, problem.v - v])
+    return np.maximum(np.sqrt(np.mean(misfit**2, axis=0)), 1e-3 * problem.sigma)
+
+
+def _estimate(problem, best) -> DropEstimate:
+    variance = np.linalg.pinv(best.information)[-1, -1]
+    ratio, std = float(best.u[-1]), float(np.sqrt(max(variance, 0.0)))
+    interval = (ratio - 1.96 * std, ratio + 1.96 * std)
+    lower, upper = ratio_bounds(problem)
+    if std > _GAUSSIAN * ratio or not best.converged or not 1.001 * lower < ratio < 0.5 * upper:
+        radii, costs = profile(problem, best)
+        ratio, interval = _median(radii, costs)
+    state = drop_jumps(best.u, problem, best.impacts)
+    q, v = replay(best.u, problem, best.impacts, state.jumps)
+    reason = "" if best.consistent else "no consistent contact mode explains the window"
+    return DropEstimate(ratio, interval, q, v, best.impacts, state.jumps, problem.sigma, best.cost,
+                        "local" if best.consistent else "failed", reason)
+
+
+def _median(radii, costs) -> tuple[float, tuple[float, float]]:
+    """Median and 95 % interval of m/I = 1 / radius^2 with density exp(-cost / 2) over the radii."""
+    share = np.exp(-0.5 * (costs - costs.min()))
+    spacing = radii[1] - radii[0]
+    edges = np.concatenate([[0.0], np.cumsum(share)]) / share.sum()
+    low, middle, high = (1.0 / np.interp(p, edges, np.append(radii - spacing / 2.0, radii[-1] + spacing / 2.0))**2
+                         for p in (0.975, 0.5, 0.025))
+    return float(middle), (float(low), float(high))
