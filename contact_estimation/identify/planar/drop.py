@@ -75,7 +75,7 @@ def identify_drop(shape: Shape, q, v, h: float, friction: float, slope: float = 
     problem = replace(problem, sigma=_refit_noise(problem, best))
     compressed = Compressed(problem, [impact.k for impact in best.impacts])
     best = fit_modes(problem, best.impacts, best.u, compressed)
-    best = fit(problem, best.impacts, best.u, compressed, tolerance=1e-6)
+    best = fit(problem, best.impacts, best.u, compressed, tolerance=1e-6, iterations=60)
     return _estimate(problem, best)
 
 

@@ -56,7 +56,7 @@ def fit_modes(problem: DropProblem, impacts, start, compressed: Compressed, fixe
 
 
 def fit(problem: DropProblem, impacts, start, compressed: Compressed, fixed_ratio: float | None = None,
-        tolerance: float = 0.02) -> DropFit:
+        tolerance: float = 0.02, iterations: int = 12) -> DropFit:
     """Levenberg-Marquardt from ``start`` (7 + J) for fixed impacts; m/I is kept inside its bounds or at ``fixed_ratio``.
 
     It ends when a step lowers the cost (a chi-square) by less than ``tolerance``.
@@ -67,7 +67,7 @@ def fit(problem: DropProblem, impacts, start, compressed: Compressed, fixed_rati
     gaps = _gaps(u, problem, impacts)
     r, jacobian, state = residuals(u, problem, impacts, compressed, gaps)
     cost = r @ r
-    for _ in range(40):
+    for _ in range(iterations):
         if fixed_ratio is not None:
             jacobian[:, -1] = 0.0
         information = jacobian.T @ jacobian
