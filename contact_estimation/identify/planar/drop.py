@@ -15,7 +15,8 @@ import numpy as np
 
 from contact_estimation.exceptions import IdentificationError, shape_error
 from contact_estimation.identify.planar.drop_fit import DropFit, fit, fit_modes, profile, ratio_bounds, start_from_segments
-from contact_estimation.identify.planar.drop_model import STICK, Compressed, DropProblem, Impact, drop_jumps, replay
+from contact_estimation.identify.planar.drop_model import (STICK, Compressed, DropProblem, Impact, drop_jumps,
+                                                           replay)
 from contact_estimation.identify.planar.segmentation import noise_levels, segment
 from contact_estimation.identify.planar.shapes import Shape
 
@@ -90,20 +91,16 @@ def _window(problem, ks, most):
 
 
 def _search(problem, ks) -> DropFit:
-    """Move, drop or double impacts while the merit improves."""
-    start, impacts = start_from_segments(problem, ks)
-    best = fit_modes(problem, impacts, start, Compressed(problem, ks))
-    tried = {_key(impacts)}
+    """Move, split or leave out impacts while the merit improves; every trial starts afresh from its own change points."""
+    best = _best_at(problem, ks, np.inf)
+    tried = {tuple(ks)}
     for _ in range(12):
         improved = False
-        for move, start in _moves(problem, best):
-            if _key(move) in tried:
+        for move in _moves(problem, [impact.k for impact in best.impacts]):
+            if tuple(move) in tried:
                 continue
-            tried.add(_key(move))
-            compressed = Compressed(problem, [impact.k for impact in move])
-            trial = fit(problem, move, start, compressed)
-            if trial.merit < best.merit + _HOPELESS or len(move) != len(best.impacts):
-                trial = fit_modes(problem, move, trial.u, compressed)
+            tried.add(tuple(move))
+            trial = _best_at(problem, move, best.merit)
             if trial.merit < best.merit - 1e-6:
                 best, improved = trial, True
                 break
@@ -112,30 +109,35 @@ def _search(problem, ks) -> DropFit:
     return best
 
 
-def _key(impacts):
-    return tuple((impact.k, impact.contact) for impact in impacts)
+def _best_at(problem, ks, bar) -> DropFit:
+    """Best fit with impacts in steps ``ks``; modes are only enumerated when the first guess comes near the merit ``bar``."""
+    compressed = Compressed(problem, ks)
+    start, impacts, others = start_from_segments(problem, ks)
+    best = fit(problem, impacts, start, compressed)
+    if best.merit > bar + _HOPELESS and len(ks) > 1 or best.merit > bar + 2.0 * _HOPELESS * len(ks):
+        return best
+    best = fit_modes(problem, impacts, best.u, compressed)
+    for j, other in enumerate(others):
+        if other is None:
+            continue
+        for contact in (impacts[j].contact, other):
+            trial = [*best.impacts[:j], Impact(ks[j], STICK, contact), *best.impacts[j + 1:]]
+            single = fit_modes(problem, trial, best.u, compressed)
+            if single.merit < best.merit - 1e-6:
+                best = single
+    return best
 
 
-def _moves(problem, best):
-    """Neighbours of a fit: an impact one or two steps off, at the next-lowest corner, at both corners, or left out."""
-    impacts, u = list(best.impacts), best.u
+def _moves(problem, ks):
+    """Neighbouring sets of steps: an impact one or two steps off, split into two in a row, or left out."""
     last = len(problem.q) - 3
-    q, _ = replay(u, problem, impacts, drop_jumps(u, problem, impacts).jumps)
-    for j, impact in enumerate(impacts):
-        others = [i.k for i in impacts[:j] + impacts[j + 1:]]
-        for shift in (-1, 1, -2, 2):
-            k = impact.k + shift
-            if 1 <= k <= last and k not in others and sorted([*others, k]) == others[:j] + [k] + others[j:]:
-                yield [*impacts[:j], replace(impact, k=k), *impacts[j + 1:]], u
-        order = np.argsort(problem.shape.levers(q[impact.k, 2])[:, 1])
-        for contact in (int(c) for c in order[:2] if c != impact.contact):
-            yield [*impacts[:j], replace(impact, contact=contact), *impacts[j + 1:]], u
-            if impact.k not in others:
-                pair = [impact, Impact(impact.k, STICK, contact)]
-                half = 0.5 * u[6 + j]
-                yield [*impacts[:j], *pair, *impacts[j + 1:]], np.concatenate([u[:6 + j], [half, half], u[7 + j:]])
-        if len(impacts) > 1:
-            yield impacts[:j] + impacts[j + 1:], np.delete(u, 6 + j)
+    for j, k in enumerate(ks):
+        first, final = ks[j - 1] + 1 if j else 1, ks[j + 1] - 1 if j + 1 < len(ks) else last
+        yield from ([*ks[:j], k + shift, *ks[j + 1:]] for shift in (-1, 1, -2, 2) if first <= k + shift <= final)
+        if k + 1 <= final and len(ks) < 4 and problem.shape.n_contacts > 1:
+            yield [*ks[:j], k, k + 1, *ks[j + 1:]]
+        if len(ks) > 1:
+            yield [*ks[:j], *ks[j + 1:]]
 
 
 def _refit_noise(problem, best) -> np.ndarray:

@@ -6,13 +6,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from contact_estimation.identify.planar.drop_model import MODES, STICK, Compressed, DropProblem, Impact, drop_jumps, replay, residuals
+from contact_estimation.identify.planar.drop_model import DOUBLE, MODES, STICK, Compressed, DropProblem, Impact, drop_jumps, replay, residuals
 from contact_estimation.identify.planar.shapes import lower_bound
+from contact_estimation.identify.planar.stepping import gravity
 
 #: The body's radius of gyration sqrt(I/m) is searched between this share of the outline's radius and the whole of it.
 SMALLEST_GYRATION = 0.05
+_NEARLY_FLAT = 0.25      # share of the radius: two contacts this close in height may land together
 _VIOLATION_PRICE = 1e4   # cost of 1 m/s of broken complementarity
 _IMPACT_PRICE = 10.0     # an impact must explain this much more of the cost (its step, mode and size are free)
+_DOUBLE_PRICE = 12.0     # two more free numbers
 _SLOWEST_APPROACH = 0.3  # m/s: below it a contact's place within its step is not pinned any harder
 
 
@@ -43,7 +46,7 @@ def fit_modes(problem: DropProblem, impacts, start, compressed: Compressed, fixe
         changed = False
         for j in range(len(impacts)):
             for mode in MODES:
-                if mode == best.impacts[j].mode:
+                if best.impacts[j].mode in (mode, DOUBLE):
                     continue
                 trial = list(best.impacts)
                 trial[j] = replace(trial[j], mode=mode)
@@ -57,7 +60,7 @@ def fit_modes(problem: DropProblem, impacts, start, compressed: Compressed, fixe
 
 def fit(problem: DropProblem, impacts, start, compressed: Compressed, fixed_ratio: float | None = None,
         tolerance: float = 0.02, iterations: int = 12) -> DropFit:
-    """Levenberg-Marquardt from ``start`` (7 + J) for fixed impacts; m/I is kept inside its bounds or at ``fixed_ratio``.
+    """Levenberg-Marquardt from ``start`` (7 + 3J) for fixed impacts; m/I is kept inside its bounds or at ``fixed_ratio``.
 
     It ends when a step lowers the cost (a chi-square) by less than ``tolerance``.
     """
@@ -71,8 +74,8 @@ def fit(problem: DropProblem, impacts, start, compressed: Compressed, fixed_rati
         if fixed_ratio is not None:
             jacobian[:, -1] = 0.0
         information = jacobian.T @ jacobian
-        scale = np.diag(information) + 1e-9
-        trial = u - np.linalg.solve(information + damping * np.diag(scale), jacobian.T @ r)
+        scale = np.diag(information)
+        trial = u - np.linalg.solve(information + np.diag(damping * scale + 1e-9), jacobian.T @ r)
         trial[-1] = np.clip(trial[-1], lower, upper)
         new = residuals(trial, problem, impacts, compressed, gaps)
         new_cost = new[0] @ new[0]
@@ -88,20 +91,30 @@ def fit(problem: DropProblem, impacts, start, compressed: Compressed, fixed_rati
     return DropFit(u, tuple(impacts), merit, cost + compressed.rest, jacobian.T @ jacobian, consistent, converged)
 
 
-def start_from_segments(problem: DropProblem, ks) -> tuple[np.ndarray, list[Impact]]:
-    """Start for impacts in steps ``ks``: the unconstrained drop's jumps and the m/I they imply (eq. 27), all sticking."""
+def start_from_segments(problem: DropProblem, ks) -> tuple[np.ndarray, list[Impact], list[int | None]]:
+    """Start for impacts in steps ``ks`` from the unconstrained drop: its jumps and the m/I they imply (eq. 27).
+
+    Returns u, the impacts, and per impact the contact that may close in the same step (None: the others are clearly
+    higher). Such landings start as ``DOUBLE``, all others as ``STICK``.
+    """
     p = Compressed(problem, ks).linear()
     jumps = p[:, 2:].T
-    arms, impacts = np.empty(len(ks)), []
+    arms, impacts, others = np.zeros(len(ks)), [], []
     for j, k in enumerate(ks):
         since = np.maximum(k - np.asarray(ks), 0)
         levers = problem.shape.levers(p[2, 0] + problem.h * (k * p[2, 1] + since @ p[2, 2:]))
-        contact = int(np.argmin(levers[:, 1]))
-        arms[j] = levers[contact, 0] * jumps[j, 1] - levers[contact, 1] * jumps[j, 0]
-        impacts.append(Impact(int(k), STICK, contact))
+        order = np.argsort(levers[:, 1])
+        contact, other = int(order[0]), None
+        if len(order) > 1 and levers[order[1], 1] - levers[contact, 1] < _NEARLY_FLAT * problem.shape.radius:
+            other = int(order[1])
+        else:
+            arms[j] = levers[contact, 0] * jumps[j, 1] - levers[contact, 1] * jumps[j, 0]
+        impacts.append(Impact(int(k), STICK if other is None else DOUBLE, contact))
+        others.append(other)
     lower, upper = ratio_bounds(problem)
-    ratio = np.clip(arms @ jumps[:, 2] / max(arms @ arms, 1e-12), 1.05 * lower, 0.5 * upper)
-    return np.concatenate([p[:, 0], p[:, 1], np.maximum(jumps[:, 1], 0.1), [ratio]]), impacts
+    ratio = arms @ jumps[:, 2] / (arms @ arms) if arms.any() else 4.0 * lower
+    ratio = np.clip(ratio, 1.05 * lower, 0.1 * upper)
+    return np.concatenate([p[:, 0], p[:, 1], jumps[:, [1, 0, 2]].ravel(), [ratio]]), impacts, others
 
 
 def profile(problem: DropProblem, best: DropFit, points: int = 20) -> tuple[np.ndarray, np.ndarray]:
@@ -126,15 +139,36 @@ def _merit(u, problem, impacts, state, cost):
     violation = 0.0
     for impact, jump, slip, approach in zip(impacts, state.jumps, state.slip, state.approach):
         violation += max(0.0, -jump[1]) + max(0.0, approach)
-        if impact.mode == STICK:
+        if impact.mode in (STICK, DOUBLE):
             violation += max(0.0, abs(jump[0]) - problem.friction * jump[1])
         elif abs(impact.mode) == 1:
             violation += max(0.0, -impact.mode * slip)
     q, v = replay(u, problem, impacts, state.jumps)
     depth = np.maximum(-(q[:, 1] + problem.shape.levers(q[:, 2])[..., 1].min(axis=-1)), 0.0)
     scale = problem.h * max(1.0, float(np.abs(v[:, 1]).max()))
-    merit = cost + _VIOLATION_PRICE * violation + float(np.sum((depth / scale)**2)) + _IMPACT_PRICE * len(impacts)
+    price = _IMPACT_PRICE * len(impacts) + _DOUBLE_PRICE * sum(impact.mode == DOUBLE for impact in impacts)
+    price += _second_contacts(problem, impacts, q, v)
+    merit = cost + _VIOLATION_PRICE * violation + float(np.sum((depth / scale)**2)) + price
     return merit, violation < 1e-3
+
+
+def _second_contacts(problem, impacts, q, v):
+    """Price of single impacts in whose step a second contact would close too: eq. 8 has both of them then.
+
+    A second contact that would be ``depth`` below ground counts with depth over the noise of its height, squared.
+    """
+    if problem.shape.n_contacts == 1:
+        return 0.0
+    g, price = gravity(problem.slope), 0.0
+    for impact in impacts:
+        if impact.mode != DOUBLE:
+            r = problem.shape.levers(q[impact.k, 2])
+            before = v[impact.k] + problem.h * g
+            ahead = q[impact.k, 1] + r[:, 1] + problem.h * (before[1] + r[:, 0] * before[2])
+            ahead[impact.contact] = np.inf
+            spread = np.hypot(problem.sigma[1], 2.0 * problem.shape.radius * problem.sigma[2]) / 4.0
+            price += (min(ahead.min(), 0.0) / spread)**2
+    return price
 
 
 def _gaps(u, problem, impacts):

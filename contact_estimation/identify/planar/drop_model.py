@@ -2,13 +2,16 @@
 
 Between impacts the stepped motion is linear in (q^0, v^0) and in the velocity jumps, so a window of N noisy states is
 compressed once into a small triangular system per axis; only the rotation couples through m/I and the contact geometry.
-Unknowns u = [q^0 (3), v^0 (3), normal jump dvy_j per impact, m/I]; an impact is a step index and a mode, which decides dvx_j:
+Unknowns u = [q^0 (3), v^0 (3), three slots per impact, m/I]; an impact is a step index and a mode. The first slot is the normal
+jump dvy_j; the mode decides dvx_j:
 
 - ``STICK``: lambda = 0, the contact point's tangential velocity after the impact is 0;
 - ``+1`` / ``-1``: slip along +x / -x, friction on the edge of its cone: dvx = -+ mu dvy;
 - ``+2`` / ``-2``: both at once, the corner where sticking and slipping along +x / -x meet (dvy_j is then decided as well).
 
-Together the five close the set of impacts that eq. 8 allows, so the best feasible drop lies in one of them.
+Together the five close the set of impacts that eq. 8 allows at one contact, so the best feasible drop lies in one of them.
+``DOUBLE`` is a landing on two contacts at once: their split is unknown, so all three jumps are free (slots dvy, dvx, domega)
+and nothing is said about m/I.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from contact_estimation.identify.planar.stepping import gravity
 
 STICK = 0
 MODES = (STICK, 1, -1, 2, -2)
+DOUBLE = 3
+SLOTS = 3
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,7 @@ class Compressed:
 
 
 def residuals(u, problem: DropProblem, impacts, compressed: Compressed, gaps):
-    """Residual vector, Jacobian and jumps at ``u`` (7 + J): compressed data, then the contact distance of every impact.
+    """Residual vector, Jacobian and jumps at ``u`` (7 + 3J): compressed data, then the contact distance of every impact.
 
     ``gaps`` (J,) [m] is how far a step moves the contact: the stepped impact happens at 0 <= phi <= gap, which enters as its
     mean and variance (the paper's slack of section 7.1).
@@ -126,7 +131,11 @@ def drop_jumps(u, problem: DropProblem, impacts) -> JumpState:
         phi[j], d_phi[j] = q[1] + ry, dq[1] + dry
         approach[j] = before[1] + rx * before[2]
         slide = before[0] - ry * before[2], d_before[0] - ry * d_before[2] - dry * before[2]
-        jumps[j], d_jumps[j] = _jump(u, j, impact.mode, problem.friction, (rx, drx), (ry, dry), slide)
+        if impact.mode == DOUBLE:
+            slots = 6 + SLOTS * j + np.array([1, 0, 2])
+            jumps[j], d_jumps[j] = u[slots], eye[slots]
+        else:
+            jumps[j], d_jumps[j] = _jump(u, j, impact.mode, problem.friction, (rx, drx), (ry, dry), slide)
         after = before + jumps[j]
         slip[j] = after[0] - ry * after[2]
     return JumpState(jumps, d_jumps, slip, phi, d_phi, approach)
@@ -136,8 +145,8 @@ def _jump(u, j, mode, friction, rx, ry, slide):
     """Jump (3,) and its derivative (3, size) of impact ``j``; ``rx``, ``ry`` and the slip before it come with derivatives."""
     size, ratio = len(u), u[-1]
     (rx, drx), (ry, dry), (slide, d_slide) = rx, ry, slide
-    d_ratio, djy = _unit(size - 1, size), _unit(6 + j, size)
-    jy = u[6 + j]
+    d_ratio, djy = _unit(size - 1, size), _unit(6 + SLOTS * j, size)
+    jy = u[6 + SLOTS * j]
     compliance, d_compliance = 1.0 + ratio * ry * ry, d_ratio * ry * ry + 2.0 * ratio * ry * dry
     cross, d_cross = ratio * rx * ry, d_ratio * rx * ry + ratio * (drx * ry + rx * dry)
     if mode == STICK:
