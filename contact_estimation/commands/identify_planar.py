@@ -32,6 +32,8 @@ def run(args) -> int:
         raise ConfigError(f"--seed is {args.seed}, expected 0 or greater")
     if args.impacts:
         return _impacts(args)
+    if args.tosses:
+        return _tosses(args)
     return {"table1": _table1}[args.example](args)
 
 
@@ -69,4 +71,17 @@ def _impacts(args) -> int:
             f"impulses of impacts not used in the fit: median error {report.impulse_error_pct:.1f} %\n"
             f"{report.used} impacts used, {report.left_out} left out (flagged or not finite)")
     emit(args, result, text)
+    return 0
+
+
+def _tosses(args) -> int:
+    from contact_estimation.identify.planar.cube import identify_cube, load_tosses
+
+    report = identify_cube(load_tosses(args.tosses), args.side, args.rate, args.seed)
+    text = (f"m/I {report.m_over_i:.1f} 1/m^2, 95 % interval {report.interval[0]:.1f} to {report.interval[1]:.1f}\n"
+            f"friction {report.friction:.3f} ({report.friction_interval[0]:.3f} to {report.friction_interval[1]:.3f}) from "
+            f"{report.sliding} sliding impacts, restitution of a corner {report.restitution:.2f}\n"
+            f"{report.impacts} single-corner impacts in {report.tosses} tosses; {100 * report.unexplained:.0f} % of the change of "
+            f"rotation unexplained")
+    emit(args, vars(report), text)
     return 0
