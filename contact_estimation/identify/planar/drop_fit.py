@@ -11,7 +11,7 @@ from contact_estimation.identify.planar.shapes import lower_bound
 from contact_estimation.identify.planar.stepping import gravity
 
 #: The body's radius of gyration sqrt(I/m) is searched between this share of the outline's radius and the whole of it.
-SMALLEST_GYRATION = 0.05
+SMALLEST_GYRATION = 0.25
 _NEARLY_FLAT = 0.25      # share of the radius: two contacts this close in height may land together
 _VIOLATION_PRICE = 1e4   # cost of 1 m/s of broken complementarity
 _IMPACT_PRICE = 10.0     # an impact must explain this much more of the cost (its step, mode and size are free)
