@@ -114,6 +114,8 @@ def _best_at(problem, ks, bar) -> DropFit:
     compressed = Compressed(problem, ks)
     start, impacts, others = start_from_segments(problem, ks)
     best = fit(problem, impacts, start, compressed)
+    if not np.isfinite(bar):
+        best = min([best, *_spread_starts(problem, impacts, start, compressed)], key=lambda trial: trial.merit)
     if best.merit > bar + _HOPELESS and len(ks) > 1 or best.merit > bar + 2.0 * _HOPELESS * len(ks):
         return best
     best = fit_modes(problem, impacts, best.u, compressed)
@@ -126,6 +128,13 @@ def _best_at(problem, ks, bar) -> DropFit:
             if single.merit < best.merit - 1e-6:
                 best = single
     return best
+
+
+def _spread_starts(problem, impacts, start, compressed):
+    """Fits from m/I spread over its range: a long flight turns a wrong first guess into a wrong angle at the next impact."""
+    lower, upper = ratio_bounds(problem)
+    for ratio in np.geomspace(1.2 * lower, 0.8 * upper, 4):
+        yield fit(problem, impacts, np.append(start[:-1], ratio), compressed, iterations=40)
 
 
 def _moves(problem, ks):
