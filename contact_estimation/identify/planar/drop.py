@@ -22,6 +22,8 @@ from contact_estimation.identify.planar.shapes import Shape
 
 #: A move whose merit is this much worse with the modes it inherits is not worth enumerating modes for.
 _HOPELESS = 20.0
+#: Impacts in the first window, and the width of the interval (relative to m/I) beyond which the window grows.
+_FIRST_IMPACTS, _WIDE = 2, 0.2
 #: Samples of flight that the third and later impacts need on either side to be used.
 _CROWD = 8
 #: Relative uncertainty of m/I above which the likelihood is scanned instead of taken for a Gaussian.
@@ -50,13 +52,13 @@ class DropEstimate:
     reason: str = ""
 
 
-def identify_drop(shape: Shape, q, v, h: float, friction: float, slope: float = 0.0, max_impacts: int = 2) -> DropEstimate:
+def identify_drop(shape: Shape, q, v, h: float, friction: float, slope: float = 0.0, max_impacts: int = 4) -> DropEstimate:
     """Identify m/I, states and impulses from noisy states of a body that falls on flat ground.
 
     Args:
         shape: outline. q, v: (N, 3) states as in :mod:`shapes` [m, rad; m/s, rad/s]. h: sample interval [s].
         friction: Coulomb coefficient of the contact. slope: [rad], see :class:`stepping.FallingBody`.
-        max_impacts: the window ends before the impact after this many.
+        max_impacts: the window ends before the third impact; while that leaves m/I wide open, it grows up to this many.
 
     Raises:
         IdentificationError: fewer than 8 samples, samples that are not finite, or no impact in the window.
@@ -71,7 +73,19 @@ def identify_drop(shape: Shape, q, v, h: float, friction: float, slope: float = 
     ks = segment(problem, 8)
     if not ks:
         raise IdentificationError("no impact found in the window: free flight says nothing about m/I; record a bounce")
-    problem, ks = _window(problem, ks, max_impacts)
+    estimate = _identify_window(*_window(problem, ks, _FIRST_IMPACTS))
+    for most in range(_FIRST_IMPACTS + 1, max_impacts + 1):
+        low, high = estimate.interval
+        longer, more = _window(problem, ks, most)
+        if high - low < _WIDE * estimate.m_over_i or len(more) < most:
+            break
+        other = _identify_window(longer, more)
+        if other.status == "local" and low <= other.m_over_i <= high and np.ptp(other.interval) < high - low:
+            estimate = other
+    return estimate
+
+
+def _identify_window(problem, ks) -> DropEstimate:
     best = _search(problem, ks)
     problem = replace(problem, sigma=_refit_noise(problem, best))
     compressed = Compressed(problem, [impact.k for impact in best.impacts])

@@ -40,14 +40,10 @@ class WheelResult:
 
 def walk(h: float = 0.005, steps: int = 200) -> Trajectory:
     """The wheel walks down the slope from standing on one spoke."""
-    angle = -np.pi / 2 + 0.12
-    start = np.array([0.0, LENGTH * np.cos(0.12), angle - 2 * np.pi / SPOKES * round(angle / (2 * np.pi / SPOKES))])
-    start[2] = _upright(start[2])
-    start[1] = -WHEEL.shape.levers(start[2])[:, 1].min()
-    spin = -3.0
-    r = WHEEL.shape.levers(start[2])
-    low = r[np.argmin(r[:, 1])]
-    velocity = np.array([spin * low[1], -spin * low[0], spin])
+    angle = 0.12 - np.pi / 2.0
+    low = LENGTH * np.array([np.cos(angle), np.sin(angle)])
+    start, spin = np.array([0.0, -low[1], angle]), -3.0
+    velocity = spin * np.array([low[1], -low[0], 1.0])
     return simulate(WHEEL, start, velocity, h, steps)
 
 
@@ -70,9 +66,3 @@ def _impacts(trajectory, estimate):
         near = slice(max(k - 1, 0), k + 2)
         yield SpokeImpact(int(spoke), float(k * trajectory.h), float(trajectory.normal[near, spoke].sum()),
                           float(estimate.normal[near, spoke].sum()))
-
-
-def _upright(angle):
-    """Angle at which one spoke points down, tilted uphill a little, whatever the number of spokes."""
-    spacing = 2.0 * np.pi / SPOKES
-    return -np.pi / 2.0 + 0.12 + spacing * np.round((angle + np.pi / 2.0) / spacing)
