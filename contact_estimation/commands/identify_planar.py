@@ -20,7 +20,9 @@ def configure(parser) -> None:
     parser.add_argument("--drops", type=int, default=100, help="table1: drops per row (default 100)")
     parser.add_argument("--side", type=float, default=0.1048, help="tosses: side of the cube [m] (default 0.1048)")
     parser.add_argument("--rate", type=float, default=148.0, help="tosses: samples per second (default 148)")
-    parser.add_argument("--figure", metavar="FILE.png", help="also draw what was found")
+    parser.add_argument("--noise", type=float, help="wheel, arm-disk: white noise of the velocities [m/s, rad/s], a hundredth of "
+                                                    "it on the configurations (default 1e-3, 1e-4)")
+    parser.add_argument("--figure", metavar="FILE.png", help="also draw what was found (not for --tosses)")
     add_json_flag(parser)
 
 
@@ -34,7 +36,13 @@ def run(args) -> int:
         return _impacts(args)
     if args.tosses:
         return _tosses(args)
-    return {"table1": _table1}[args.example](args)
+    return {"table1": _table1, "wheel": _wheel, "arm-disk": _arm_disk}[args.example](args)
+
+
+def _draw(args, make) -> None:
+    """Write the figure ``make`` returns, where one was asked for."""
+    if args.figure:
+        make().savefig(args.figure)
 
 
 def _table1(args) -> int:
@@ -49,6 +57,7 @@ def _table1(args) -> int:
             lines.append(f"{name:8} {snr:8d} {row.error_pct:17.2f} {PAPER[name][snr]:10.1f} {row.std_pct:20.2f} "
                          f"{row.mean_absolute_pct:17.2f} {row.median_absolute_pct:19.2f} {row.failed:7d}")
     result = {name: {str(snr): round(row.error_pct, 4) for snr, row in rows.items()} for name, rows in table.items()}
+    _draw(args, lambda: figures().table_figure(table))
     emit(args, result, "\n".join(lines))
     return 0
 
@@ -70,8 +79,56 @@ def _impacts(args) -> int:
             f"restitution {model.restitution:.3f}, friction {model.friction:.3f}\n"
             f"impulses of impacts not used in the fit: median error {report.impulse_error_pct:.1f} %\n"
             f"{report.used} impacts used, {report.left_out} left out (flagged or not finite)")
+    _draw(args, lambda: figures().impacts_figure(impacts, report))
     emit(args, result, text)
     return 0
+
+
+def _wheel(args) -> int:
+    from contact_estimation.identify.planar.wheel import WHEEL, identify_wheel
+
+    result = identify_wheel(_noise(args, 1e-3), args.seed)
+    inertia = WHEEL.body_mass / WHEEL.mass_over_inertia
+    lines = [f"spoke {i.spoke} at {i.t:.3f} s: impulse {i.simulated:.4f} N s simulated, {i.estimated:.4f} estimated, error "
+             f"{i.error_pct:.2f} %" for i in result.impacts]
+    found = float(result.estimate.theta[1])
+    lines.append(f"inertia {found:.4f} kg m^2 (true {inertia:.4f}); {result.estimate.status} {result.estimate.reason}".rstrip())
+    _draw(args, lambda: figures().wheel_figure(result))
+    emit(args, {"impacts": [{**vars(i), "error_pct": i.error_pct} for i in result.impacts],
+                "worst_pct": max(i.error_pct for i in result.impacts), "inertia": found, "inertia_true": inertia,
+                "status": result.estimate.status}, "\n".join(lines))
+    return 0
+
+
+def _arm_disk(args) -> int:
+    from contact_estimation.identify.planar.arm_disk import NAMES, identify_push
+
+    result = identify_push(_noise(args, 1e-4), args.seed)
+    lines = [f"{name:16} {found:9.5f}   true {true:9.5f}   error {100 * (found / true - 1):+6.2f} %"
+             for name, found, true in zip(NAMES, result.estimate.theta, result.parameters)]
+    lines += [f"impulse of {name}: normal error {normal:.2f} %, friction error {tangent:.2f} %"
+              for name, (normal, tangent) in result.impulse_error_pct.items()]
+    lines.append(f"{result.estimate.status} {result.estimate.reason}; excitation {result.estimate.identifiability.excitation:.2g}")
+    _draw(args, lambda: figures().arm_disk_figure(result))
+    emit(args, {"parameters": {name.split(" [")[0]: {"found": float(found), "true": true}
+                               for name, found, true in zip(NAMES, result.estimate.theta, result.parameters)},
+                "impulse_error_pct": {name: {"normal": n, "friction": t} for name, (n, t) in result.impulse_error_pct.items()},
+                "status": result.estimate.status}, "\n".join(lines))
+    return 0
+
+
+def _noise(args, default: float) -> float:
+    noise = default if args.noise is None else args.noise
+    if noise < 0.0:
+        raise ConfigError(f"--noise is {noise}, expected 0 or greater [m/s]")
+    return noise
+
+
+def figures():
+    """The module that draws, imported only when a figure is wanted."""
+    from contact_estimation.identify.planar import figures as module
+
+    return module
 
 
 def _tosses(args) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from contact_estimation.identify.planar.stepping import GRAVITY, Contacts, Trajectory, simulate
-from contact_estimation.identify.planar.window import Step
+from contact_estimation.identify.planar.window import Slack, Step, WindowEstimate, identify_window
 
 NAMES = ("a1 [kg m^2]", "a2 [kg m^2]", "a3 [kg m^2]", "a4 [kg m]", "disk m [kg]", "disk I [kg m^2]")
 
@@ -93,6 +93,33 @@ def arm_disk_steps(system: ArmDisk, q, v, applied, h: float) -> list[Step]:
         steps.append(Step(system.regressor(q[k], v[k], v[k + 1] - v[k], h), h * applied[k], contacts.normal, contacts.tangent,
                           contacts.phi + h * contacts.normal @ v[k], contacts.tangent @ v[k + 1], contacts.friction))
     return steps
+
+
+@dataclass(frozen=True)
+class PushResult:
+    """Simulated push, what was identified from its noisy states, true ``parameters``, and per contact the error of normal and
+    friction impulses [%]: summed absolute difference over the summed impulse."""
+
+    trajectory: Trajectory
+    estimate: WindowEstimate
+    parameters: tuple[float, ...]
+    impulse_error_pct: dict[str, tuple[float, float]]
+
+
+def identify_push(noise: float = 1e-4, seed: int = 0, system: ArmDisk = ArmDisk()) -> PushResult:
+    """Push, add white noise of ``noise`` [rad/s, m/s] to velocities and a hundredth of it to configurations, identify."""
+    trajectory, applied = push(system)
+    rng = np.random.default_rng(seed)
+    q = trajectory.q + 0.01 * noise * rng.standard_normal(trajectory.q.shape)
+    v = trajectory.v + noise * rng.standard_normal(trajectory.v.shape)
+    slack = Slack(distance=2e-4 + 0.1 * noise, slip=1e-5 + 5.0 * noise)
+    estimate = identify_window(arm_disk_steps(system, q, v, applied, trajectory.h), slack)
+    errors = {}
+    for c, name in enumerate(("arm-disk", "disk-ground")):
+        true = trajectory.normal[:, c], trajectory.friction_impulse[:, c]
+        found = estimate.normal[:, c], estimate.tangent[:, c]
+        errors[name] = tuple(float(100.0 * np.abs(f - t).sum() / np.abs(t).sum()) for f, t in zip(found, true))
+    return PushResult(trajectory, estimate, system.parameters, errors)
 
 
 def _perp(arm):
