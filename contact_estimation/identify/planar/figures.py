@@ -74,6 +74,9 @@ def arm_disk_figure(result: PushResult):
         axis.plot(trajectory.t[:-1], simulated / trajectory.h, color=TRUTH, label="simulated")
         axis.plot(trajectory.t[:-1], found / trajectory.h, "--", color=COLOURS[2], label="estimated")
         axis.set_ylabel(label)
+    touching = trajectory.t[:-1][trajectory.normal[:, 0] > 0.0]
+    if touching.size:
+        axes[0, 0].set_xlim(touching[0] - 0.02, touching[-1] + 0.02)
     axes[0, 0].set_title("Force between arm and disk")
     axes[0, 0].legend()
     axes[-1, 0].set_xlabel("time [s]")
