@@ -52,7 +52,7 @@ class DropEstimate:
     reason: str = ""
 
 
-def identify_drop(shape: Shape, q, v, h: float, friction: float, slope: float = 0.0, max_impacts: int = 4) -> DropEstimate:
+def identify_drop(shape: Shape, q, v, h: float, friction: float, slope: float = 0.0, max_impacts: int = 3) -> DropEstimate:
     """Identify m/I, states and impulses from noisy states of a body that falls on flat ground.
 
     Args:

@@ -16,6 +16,7 @@ _NEARLY_FLAT = 0.25      # share of the radius: two contacts this close in heigh
 _VIOLATION_PRICE = 1e4   # cost of 1 m/s of broken complementarity
 _IMPACT_PRICE = 10.0     # an impact must explain this much more of the cost (its step, mode and size are free)
 _DOUBLE_PRICE = 12.0     # two more free numbers
+_HOPELESS_COST = 100.0   # a mode this much worse after half of its iterations is given up
 _SLOWEST_APPROACH = 0.3  # m/s: below it a contact's place within its step is not pinned any harder
 
 
@@ -50,7 +51,7 @@ def fit_modes(problem: DropProblem, impacts, start, compressed: Compressed, fixe
                     continue
                 trial = list(best.impacts)
                 trial[j] = replace(trial[j], mode=mode)
-                other = fit(problem, trial, best.u, compressed, fixed_ratio)
+                other = fit(problem, trial, best.u, compressed, fixed_ratio, give_up=best.merit + _HOPELESS_COST)
                 if other.merit < best.merit - 1e-6:
                     best, changed = other, True
         if not changed or len(impacts) == 1:
@@ -59,10 +60,11 @@ def fit_modes(problem: DropProblem, impacts, start, compressed: Compressed, fixe
 
 
 def fit(problem: DropProblem, impacts, start, compressed: Compressed, fixed_ratio: float | None = None,
-        tolerance: float = 0.02, iterations: int = 12) -> DropFit:
+        tolerance: float = 0.02, iterations: int = 12, give_up: float = np.inf) -> DropFit:
     """Levenberg-Marquardt from ``start`` (7 + 3J) for fixed impacts; m/I is kept inside its bounds or at ``fixed_ratio``.
 
-    It ends when a step lowers the cost (a chi-square) by less than ``tolerance``.
+    It ends when a step lowers the cost (a chi-square) by less than ``tolerance``, or when the cost is still above ``give_up``
+    after half of the ``iterations``.
     """
     lower, upper = ratio_bounds(problem) if fixed_ratio is None else (fixed_ratio, fixed_ratio)
     u, damping, converged = np.array(start, float), 1e-4, False
@@ -70,7 +72,7 @@ def fit(problem: DropProblem, impacts, start, compressed: Compressed, fixed_rati
     gaps = _gaps(u, problem, impacts)
     r, jacobian, state = residuals(u, problem, impacts, compressed, gaps)
     cost = r @ r
-    for _ in range(iterations):
+    for iteration in range(iterations):
         if fixed_ratio is not None:
             jacobian[:, -1] = 0.0
         information = jacobian.T @ jacobian
@@ -85,7 +87,7 @@ def fit(problem: DropProblem, impacts, start, compressed: Compressed, fixed_rati
         else:
             damping *= 10.0
             converged = damping > 1e8
-        if converged:
+        if converged or iteration >= iterations // 2 and cost + compressed.rest > give_up:
             break
     merit, consistent = _merit(u, problem, impacts, state, cost + compressed.rest)
     return DropFit(u, tuple(impacts), merit, cost + compressed.rest, jacobian.T @ jacobian, consistent, converged)

@@ -125,8 +125,8 @@ def drop_jumps(u, problem: DropProblem, impacts) -> JumpState:
         for i in range(j):
             lag = h * (impact.k - impacts[i].k)
             q, dq, v, dv = q + lag * jumps[i], dq + lag * d_jumps[i], v + jumps[i], dv + d_jumps[i]
-        rx, ry = problem.shape.levers(q[2])[impact.contact]
-        drx, dry = (rate * dq[2] for rate in problem.shape.lever_rates(q[2])[impact.contact])
+        rx, ry, rx_rate, ry_rate = problem.shape.lever(float(q[2]), impact.contact)
+        drx, dry = rx_rate * dq[2], ry_rate * dq[2]
         before, d_before = v + h * g, dv
         phi[j], d_phi[j] = q[1] + ry, dq[1] + dry
         approach[j] = before[1] + rx * before[2]

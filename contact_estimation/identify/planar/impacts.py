@@ -114,6 +114,8 @@ def load_impacts(path: Path | str) -> tuple[Impacts, int]:
             raise RecordingError(f"{path}: {name} has shape {array.shape}, expected ({len(pre)}, {width})")
     if len(flags) != len(pre):
         raise RecordingError(f"{path}: flags has {len(flags)} rows, pre has {len(pre)}")
+    if len(pre) == 0:
+        raise RecordingError(f"{path} holds no impacts")
     rows = np.hstack([pre, post, normal, tangent])
     good = np.isfinite(rows).all(axis=1) & (flags.reshape(len(pre), -1) == 0).all(axis=1)
     if not good.any():

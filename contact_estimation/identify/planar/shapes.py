@@ -9,6 +9,7 @@ body's material point. The paper's J_x (eq. 10) also carries the motion of the c
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -31,6 +32,9 @@ class Shape(Protocol):
 
     def lever_rates(self, theta) -> np.ndarray:
         """Derivative (..., n_contacts, 2) of :meth:`levers` with respect to ``theta`` [m/rad]."""
+
+    def lever(self, theta: float, contact: int) -> tuple[float, float, float, float]:
+        """(r_x, r_y, dr_x/dtheta, dr_y/dtheta) of one contact at one angle: the scalar of the two above, without arrays."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,13 @@ class Polygon:
         """See :class:`Shape`."""
         r = self.levers(theta)
         return np.stack([-r[..., 1], r[..., 0]], axis=-1)
+
+    def lever(self, theta: float, contact: int) -> tuple[float, float, float, float]:
+        """See :class:`Shape`."""
+        c, s = math.cos(theta), math.sin(theta)
+        x, y = self.corners[contact].tolist()
+        rx, ry = c * x - s * y, s * x + c * y
+        return rx, ry, -ry, rx
 
 
 def square(side: float) -> Polygon:
@@ -118,6 +129,11 @@ class Ellipse:
         """See :class:`Shape`."""
         _, first, second = self._depth(np.asarray(theta, float))
         return np.stack([-second, -first], axis=-1)[..., None, :]
+
+    def lever(self, theta: float, contact: int = 0) -> tuple[float, float, float, float]:
+        """See :class:`Shape`."""
+        depth, first, second = (float(x) for x in self._depth(theta))
+        return -first, -depth, -second, -first
 
 
 def contact_rows(shape: Shape, q) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
