@@ -16,6 +16,10 @@ def configure(parser) -> None:
     what.add_argument("--impacts", metavar="FILE.npz", help="planar impacts: pre, post (n, 6), contact rows n, d (n, 3), flags")
     what.add_argument("--tosses", metavar="FILE.npz", help="cube tosses: data (rows, 13) = quaternion wxyz, position, angular "
                                                            "velocity (body), velocity; start, length")
+    what.add_argument("--drop", metavar="FILE.npz", help="one recorded drop: t (N,), q (N, 3) = x, y, theta, optionally v (N, 3); "
+                                                         "needs --shape and --friction")
+    parser.add_argument("--shape", help="drop: square:SIDE, ellipse:A,B (semi-axes) or wheel:SPOKES,LENGTH [m]")
+    parser.add_argument("--friction", type=float, help="drop: Coulomb friction of the contact")
     parser.add_argument("--seed", type=int, default=0, help="seed of drops, noise and resampling (default 0)")
     parser.add_argument("--drops", type=int, default=100, help="table1: drops per row (default 100)")
     parser.add_argument("--side", type=float, default=0.1048, help="tosses: side of the cube [m] (default 0.1048)")
@@ -34,6 +38,8 @@ def run(args) -> int:
         raise ConfigError(f"--seed is {args.seed}, expected 0 or greater")
     if args.impacts:
         return _impacts(args)
+    if args.drop:
+        return _drop(args)
     if args.tosses:
         return _tosses(args)
     return {"table1": _table1, "wheel": _wheel, "arm-disk": _arm_disk}[args.example](args)
@@ -81,6 +87,24 @@ def _impacts(args) -> int:
             f"{report.used} impacts used, {report.left_out} left out (flagged or not finite)")
     _draw(args, lambda: figures().impacts_figure(impacts, report))
     emit(args, result, text)
+    return 0
+
+
+def _drop(args) -> int:
+    from contact_estimation.identify.planar.drop import identify_drop
+    from contact_estimation.identify.planar.recordings import load_drop, parse_shape
+
+    if args.shape is None or args.friction is None or args.friction < 0.0:
+        raise ConfigError(f"--drop needs --shape and --friction (0 or greater), got {args.shape!r} and {args.friction!r}")
+    t, q, v, h = load_drop(args.drop)
+    found = identify_drop(parse_shape(args.shape), q, v, h, args.friction)
+    impacts = [{"t": float(t[impact.k]), "impulse_per_mass": jump[:2]} for impact, jump in zip(found.impacts, found.jumps)]
+    lines = [f"m/I {found.m_over_i:.4g} 1/m^2, 95 % interval {found.interval[0]:.4g} to {found.interval[1]:.4g} "
+             f"({found.status}{': ' if found.reason else ''}{found.reason})"]
+    lines += [f"impact at {i['t']:.3f} s: impulse per mass {i['impulse_per_mass'][0]:+.3f} along the ground, "
+              f"{i['impulse_per_mass'][1]:.3f} m/s off it" for i in impacts]
+    emit(args, {"m_over_i": found.m_over_i, "interval": list(found.interval), "impacts": impacts, "status": found.status,
+                "reason": found.reason}, "\n".join(lines))
     return 0
 
 

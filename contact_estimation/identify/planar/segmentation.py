@@ -14,7 +14,7 @@ def noise_levels(q, v, h: float, slope: float = 0.0) -> np.ndarray:
     sigma_v = 1.4826 * np.median(np.abs(dv), axis=0) / np.sqrt(2.0)
     dq = np.diff(q, axis=0) - h * v[1:]
     sigma_q = np.sqrt(np.maximum((1.4826 * np.median(np.abs(dq), axis=0))**2 - (h * sigma_v)**2, 0.0) / 2.0)
-    floor = 1e-6 * np.concatenate([np.ptp(q, axis=0), np.ptp(v, axis=0)]) + 1e-9
+    floor = 1e-5 * np.concatenate([np.ptp(q, axis=0), np.ptp(v, axis=0)]) + 1e-9
     return np.maximum(np.concatenate([sigma_q, sigma_v]), floor)
 
 

@@ -7,6 +7,7 @@ import pytest
 from shared import shared_file
 
 from contact_estimation.cli import main
+from contact_estimation.identify.planar.table1 import BODIES, add_noise, random_drop
 
 
 def run(capsys, *argv):
@@ -42,6 +43,21 @@ def test_tosses(capsys):
     path = str(shared_file("data/cube_tosses/cube_tosses_000_399.npz"))
     code, out = run(capsys, "--tosses", path, "--json")
     assert code == 0 and {"m_over_i", "interval", "friction", "friction_interval"} <= set(json.loads(out.out))
+
+
+def test_recorded_drop(capsys, tmp_path):
+    body, rng = BODIES["square"], np.random.default_rng(5)
+    run_ = random_drop(body, rng)
+    q, v = add_noise(run_, 40.0, rng)
+    for name, arrays in (("with", {"v": v}), ("without", {})):
+        np.savez(tmp_path / f"{name}.npz", t=run_.t, q=q if arrays else run_.q, **arrays)
+        code, out = run(capsys, "--drop", str(tmp_path / f"{name}.npz"), "--shape", "square:1", "--friction", "0.7", "--json")
+        found = json.loads(out.out)
+        assert code == 0 and found["status"] == "local" and found["m_over_i"] == pytest.approx(6.0, rel=0.05)
+    for argv in (["--shape", "circle:1"], ["--shape", "ellipse:1"], []):
+        assert run(capsys, "--drop", str(tmp_path / "with.npz"), "--friction", "0.7", *argv)[0] == 2
+    np.savez(tmp_path / "uneven.npz", t=run_.t**2, q=q)
+    assert run(capsys, "--drop", str(tmp_path / "uneven.npz"), "--shape", "square:1", "--friction", "0.7")[0] == 2
 
 
 def test_mistakes(capsys, tmp_path):
