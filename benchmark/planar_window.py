@@ -1,7 +1,8 @@
 """Time per window against the number of samples: eq. 18 over a window, and state with m/I of a drop.
 
-Run from the project's root: ``python benchmark/planar_window.py`` prints the table that ``benchmark/planar_window.md`` holds.
-Medians over windows in process time, one thread; only ratios travel between machines.
+Run from the project's root: ``python benchmark/planar_window.py`` prints the table that
+``benchmark/planar_window.md`` holds. Medians over windows in process time, one thread; only ratios travel between
+machines.
 """
 
 from __future__ import annotations

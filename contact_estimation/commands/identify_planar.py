@@ -1,4 +1,5 @@
-"""``contact-estimation identify planar``: rigid frictional contact of planar bodies, cubes and a pushing arm (paper 5)."""
+"""``contact-estimation identify planar``: rigid frictional contact of planar bodies, cubes and a pushing arm (paper
+5)."""
 
 from __future__ import annotations
 

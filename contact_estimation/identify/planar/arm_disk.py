@@ -1,8 +1,9 @@
 """A two-link arm that pushes a disk over the ground (paper 5, section 6): simulation, and eq. 18 for both bodies.
 
-q = (q1, q2, x, y, theta): joint angles [rad] from the x axis and from link 1, the disk's centre [m] and angle [rad]. Base
-parameters: three of the arm's inertia, a1 = I1 + m1 c1^2 + m2 l1^2 + I2 + m2 c2^2, a2 = m2 l1 c2, a3 = I2 + m2 c2^2, one more that
-gravity shows, a4 = m1 c1 + m2 l1 (the paper counts three), and the disk's mass and inertia.
+q = (q1, q2, x, y, theta): joint angles [rad] from the x axis and from link 1, the disk's centre [m] and angle [rad].
+Base
+parameters: three of the arm's inertia, a1 = I1 + m1 c1^2 + m2 l1^2 + I2 + m2 c2^2, a2 = m2 l1 c2, a3 = I2 + m2 c2^2,
+one more that gravity shows, a4 = m1 c1 + m2 l1 (the paper counts three), and the disk's mass and inertia.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ NAMES = ("a1 [kg m^2]", "a2 [kg m^2]", "a3 [kg m^2]", "a4 [kg m]", "disk m [kg]"
 
 @dataclass(frozen=True)
 class ArmDisk:
-    """The system; contacts are (0) second link and disk, (1) disk and ground. ``base`` (2,) [m] is the shoulder's place."""
+    """The system; contacts are (0) second link and disk, (1) disk and ground. ``base`` (2,) [m] is the shoulder's
+    place."""
 
     parameters: tuple[float, ...] = (0.35, 0.10, 0.09, 0.75, 0.5, 0.0025)
     lengths: tuple[float, float] = (0.5, 0.5)
@@ -97,8 +99,8 @@ def arm_disk_steps(system: ArmDisk, q, v, applied, h: float) -> list[Step]:
 
 @dataclass(frozen=True)
 class PushResult:
-    """Simulated push, what was identified from its noisy states, true ``parameters``, and per contact the error of normal and
-    friction impulses [%]: summed absolute difference over the summed impulse."""
+    """Simulated push, what was identified from its noisy states, true ``parameters``, and per contact the error of
+    normal and friction impulses [%]: summed absolute difference over the summed impulse."""
 
     trajectory: Trajectory
     estimate: WindowEstimate
@@ -107,7 +109,8 @@ class PushResult:
 
 
 def identify_push(noise: float = 1e-4, seed: int = 0, system: ArmDisk = ArmDisk()) -> PushResult:
-    """Push, add white noise of ``noise`` [rad/s, m/s] to velocities and a hundredth of it to configurations, identify."""
+    """Push, add white noise of ``noise`` [rad/s, m/s] to velocities and a hundredth of it to configurations,
+    identify."""
     trajectory, applied = push(system)
     rng = np.random.default_rng(seed)
     q = trajectory.q + 0.01 * noise * rng.standard_normal(trajectory.q.shape)

@@ -1,11 +1,14 @@
-"""Closed forms for one contact whose mode is known: impulses and linear regressions (paper 5, eq. 20-25, 27, appendices).
+"""Closed forms for one contact whose mode is known: impulses and linear regressions (paper 5, eq. 20-25, 27,
+appendices).
 
-Derived anew, because the printed appendices carry slips (M^-1 has 1/m for 1/I, signs of h g, eq. 22's third row). Two results
-differ from the paper: multiplied out, the column of m/I^2 vanishes identically in both modes, and sticking has no column
-of 1/m, so that theta = (m/I, 1/m, 1/I) is all there is, with the mass from sticking through (m/I) / (1/I).
+Derived anew, because the printed appendices carry slips (M^-1 has 1/m for 1/I, signs of h g, eq. 22's third row). Two
+results differ from the paper: multiplied out, the column of m/I^2 vanishes identically in both modes, and sticking
+has no column of 1/m, so that theta = (m/I, 1/m, 1/I) is all there is, with the mass from sticking through (m/I) /
+(1/I).
 
-Throughout ``lever`` = (r_x, r_y) is the contact's offset from the centre of mass, states are (vx, vy, omega), ``gravity`` (3,) the
-free acceleration, ``external`` (3,) a known force and moment [N, N, Nm], h the step, ``restitution`` Newton's.
+Throughout ``lever`` = (r_x, r_y) is the contact's offset from the centre of mass, states are (vx, vy, omega),
+``gravity`` (3,) the free acceleration, ``external`` (3,) a known force and moment [N, N, Nm], h the step,
+``restitution`` Newton's.
 """
 
 from __future__ import annotations
@@ -16,7 +19,8 @@ from contact_estimation.exceptions import ConfigError, IdentificationError
 
 
 def sliding_impulse(v, lever, h, mass, inertia, friction, slip_sign, gravity, external=(0.0, 0.0, 0.0), restitution=0.0):
-    """Normal and tangential impulse (c_n, c_t) [N s] of a contact that slides along ``slip_sign`` x after the step (eq. 20, 21)."""
+    """Normal and tangential impulse (c_n, c_t) [N s] of a contact that slides along ``slip_sign`` x after the step
+    (eq. 20, 21)."""
     rx, ry = lever
     b = _free(v, h, mass, inertia, gravity, external)
     edge = -_sign(slip_sign) * friction

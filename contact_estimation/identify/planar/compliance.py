@@ -1,8 +1,9 @@
-"""Where bodies are not rigid: impacts that last, with a compliant normal force (the future work of paper 5, section 7.4).
+"""Where bodies are not rigid: impacts that last, with a compliant normal force (the future work of paper 5, section
+7.4).
 
-Normal force of Hunt and Crossley, F = k d (1 + c d'), with penetration d = -phi and d' its rate; friction mu F against the slip, smooth
-below ``SMOOTH``. Motion during the contact shows k/m and c besides m/I: F/m is the measured normal acceleration, linear in
-(k/m, k c/m), and eq. 27 holds for every sample, whatever makes the force.
+Normal force of Hunt and Crossley, F = k d (1 + c d'), with penetration d = -phi and d' its rate; friction mu F
+against the slip, smooth below ``SMOOTH``. Motion during the contact shows k/m and c besides m/I: F/m is the measured
+normal acceleration, linear in (k/m, k c/m), and eq. 27 holds for every sample, whatever makes the force.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class CompliantEstimate:
 
 def simulate_compliant(shape: Shape, m_over_i: float, contact: CompliantContact, q0, v0, h: float, steps: int,
                        substeps: int = 50) -> tuple[np.ndarray, np.ndarray]:
-    """States q, v (steps + 1, 3) of a free fall onto compliant ground, symplectic Euler with ``substeps`` per sample."""
+    """States q, v (steps + 1, 3) of a free fall onto compliant ground, symplectic Euler with ``substeps`` per
+    sample."""
     q, v, fine = np.array(q0, float), np.array(v0, float), h / substeps
     states = [(q.copy(), v.copy())]
     for i in range(steps * substeps):

@@ -1,9 +1,9 @@
 """m/I, friction and restitution of a cube from recorded tosses: the paper's impact equations in three dimensions.
 
-A homogeneous or symmetric cube has the inertia I times identity, so it flies at constant angular velocity, and an impact on ONE corner
-at r from the centre turns it by I dw = r x m dv, whatever the contact did in between (eq. 27 with a vector lever). Impacts
-are found as bursts between two stretches of free flight; those in which a second corner comes near the ground are left out,
-because nothing tells how they share the impulse.
+A homogeneous or symmetric cube has the inertia I times identity, so it flies at constant angular velocity, and an
+impact on ONE corner at r from the centre turns it by I dw = r x m dv, whatever the contact did in between (eq. 27
+with a vector lever). Impacts are found as bursts between two stretches of free flight; those in which a second corner
+comes near the ground are left out, because nothing tells how they share the impulse.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _FEWEST = 8
 
 @dataclass(frozen=True)
 class CornerImpacts:
-    """Single-corner impacts (n): ``toss`` index, sample ``k``, lever ``r`` (n, 3) [m], jumps ``dv`` [m/s] and ``dw`` [rad/s]
-    (n, 3), velocities of the corner ``slip_before``, ``slip_after`` (n, 3) [m/s]; world axes, z up."""
+    """Single-corner impacts (n): ``toss`` index, sample ``k``, lever ``r`` (n, 3) [m], jumps ``dv`` [m/s] and ``dw``
+    [rad/s] (n, 3), velocities of the corner ``slip_before``, ``slip_after`` (n, 3) [m/s]; world axes, z up."""
 
     toss: np.ndarray
     k: np.ndarray
@@ -45,8 +45,8 @@ class CornerImpacts:
 
 @dataclass(frozen=True)
 class CubeReport:
-    """m/I [1/m^2], Coulomb friction and corner restitution with 95 % intervals (bootstrap over tosses); ``unexplained`` is the
-    median |dw| the model leaves [rad/s] over the median |dw|."""
+    """m/I [1/m^2], Coulomb friction and corner restitution with 95 % intervals (bootstrap over tosses);
+    ``unexplained`` is the median |dw| the model leaves [rad/s] over the median |dw|."""
 
     m_over_i: float
     interval: tuple[float, float]
@@ -60,7 +60,8 @@ class CubeReport:
 
 
 def load_tosses(path: Path | str) -> list[np.ndarray]:
-    """Tosses (N_i, 7) = position [m], quaternion (w, x, y, z), from an npz with ``data`` (rows, 13), ``start``, ``length``.
+    """Tosses (N_i, 7) = position [m], quaternion (w, x, y, z), from an npz with ``data`` (rows, 13), ``start``,
+    ``length``.
 
     Raises:
         RecordingError: no such file, a key is missing, shapes or rows disagree, or values are not finite.
@@ -138,7 +139,8 @@ def _bursts(busy):
 
 
 def identify_cube(tosses: list[np.ndarray], side: float, rate: float, seed: int = 0, resamples: int = 500) -> CubeReport:
-    """m/I by least absolute deviation over all components of all single-corner impacts; friction from those that go on sliding.
+    """m/I by least absolute deviation over all components of all single-corner impacts; friction from those that go
+    on sliding.
 
     Raises:
         IdentificationError: fewer than 8 usable impacts, or none of them slides.

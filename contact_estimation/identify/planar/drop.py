@@ -1,10 +1,12 @@
-"""State, m/I and contact impulses of one drop together, with unknown contact modes (the future work of paper 5, section 7.1).
+"""State, m/I and contact impulses of one drop together, with unknown contact modes (the future work of paper 5,
+section 7.1).
 
-The paper puts noisy states into eq. 26 as if they were true; noise then bends the contact Jacobian and biases m/I. Here the
-trajectory is estimated too: the maximum-likelihood drop among all that obey the complementarity conditions exactly. Which
-steps carry an impact is found by search (change points first, then moves one at a time), so an answer is a ``local``
-optimum over the impacts; their modes are enumerated. Where one drop says little about m/I, its likelihood is scanned over
-every radius of gyration the outline allows and the median is returned, all radii being equally likely beforehand.
+The paper puts noisy states into eq. 26 as if they were true; noise then bends the contact Jacobian and biases m/I.
+Here the trajectory is estimated too: the maximum-likelihood drop among all that obey the complementarity conditions
+exactly. Which steps carry an impact is found by search (change points first, then moves one at a time), so an answer
+is a ``local`` optimum over the impacts; their modes are enumerated. Where one drop says little about m/I, its
+likelihood is scanned over every radius of gyration the outline allows and the median is returned, all radii being
+equally likely beforehand.
 """
 
 from __future__ import annotations
@@ -34,10 +36,10 @@ _GAUSSIAN = 0.03
 class DropEstimate:
     """Result of :func:`identify_drop`.
 
-    ``m_over_i`` [1/m^2] with its 95 % ``interval``; ``q``, ``v`` (n, 3) the estimated states of the samples used; ``impacts``
-    and their ``jumps`` (J, 3), the change of velocity: (dvx, dvy) is the contact impulse per unit mass (tangential,
-    normal) [m/s]. ``sigma`` (6,) is the noise found per channel of (q, v). ``status`` is "local" (converged, every mode
-    consistent) or "failed", with ``reason``.
+    ``m_over_i`` [1/m^2] with its 95 % ``interval``; ``q``, ``v`` (n, 3) the estimated states of the samples used;
+    ``impacts`` and their ``jumps`` (J, 3), the change of velocity: (dvx, dvy) is the contact impulse per unit mass
+    (tangential, normal) [m/s]. ``sigma`` (6,) is the noise found per channel of (q, v). ``status`` is "local"
+    (converged, every mode consistent) or "failed", with ``reason``.
     """
 
     m_over_i: float
@@ -95,8 +97,8 @@ def _identify_window(problem, ks) -> DropEstimate:
 
 
 def _window(problem, ks, most):
-    """The drop up to the impact after the last one used. From the third on, impacts that crowd (a body about to settle bounces
-    faster than noise lets one count) are left out."""
+    """The drop up to the impact after the last one used. From the third on, impacts that crowd (a body about to
+    settle bounces faster than noise lets one count) are left out."""
     used = min(len(ks), most)
     ends = [*ks[1:], len(problem.q)]
     while used > 2 and min(ks[used - 1] - ks[used - 2], ends[used - 1] - ks[used - 1]) < _CROWD:
@@ -105,7 +107,8 @@ def _window(problem, ks, most):
 
 
 def _search(problem, ks) -> DropFit:
-    """Move, split or leave out impacts while the merit improves; every trial starts afresh from its own change points."""
+    """Move, split or leave out impacts while the merit improves; every trial starts afresh from its own change
+    points."""
     best = _best_at(problem, ks, np.inf)
     tried = {tuple(ks)}
     for _ in range(12):
@@ -124,7 +127,8 @@ def _search(problem, ks) -> DropFit:
 
 
 def _best_at(problem, ks, bar) -> DropFit:
-    """Best fit with impacts in steps ``ks``; modes are only enumerated when the first guess comes near the merit ``bar``."""
+    """Best fit with impacts in steps ``ks``; modes are only enumerated when the first guess comes near the merit
+    ``bar``."""
     compressed = Compressed(problem, ks)
     start, impacts, others = start_from_segments(problem, ks)
     best = fit(problem, impacts, start, compressed)
@@ -145,7 +149,8 @@ def _best_at(problem, ks, bar) -> DropFit:
 
 
 def _spread_starts(problem, impacts, start, compressed):
-    """Fits from m/I spread over its range: a long flight turns a wrong first guess into a wrong angle at the next impact."""
+    """Fits from m/I spread over its range: a long flight turns a wrong first guess into a wrong angle at the next
+    impact."""
     lower, upper = ratio_bounds(problem)
     for ratio in np.geomspace(1.2 * lower, 0.8 * upper, 4):
         yield fit(problem, impacts, np.append(start[:-1], ratio), compressed, iterations=40)

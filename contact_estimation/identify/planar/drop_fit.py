@@ -61,10 +61,11 @@ def fit_modes(problem: DropProblem, impacts, start, compressed: Compressed, fixe
 
 def fit(problem: DropProblem, impacts, start, compressed: Compressed, fixed_ratio: float | None = None,
         tolerance: float = 0.02, iterations: int = 12, give_up: float = np.inf) -> DropFit:
-    """Levenberg-Marquardt from ``start`` (7 + 3J) for fixed impacts; m/I is kept inside its bounds or at ``fixed_ratio``.
+    """Levenberg-Marquardt from ``start`` (7 + 3J) for fixed impacts; m/I is kept inside its bounds or at
+    ``fixed_ratio``.
 
-    It ends when a step lowers the cost (a chi-square) by less than ``tolerance``, or when the cost is still above ``give_up``
-    after half of the ``iterations``.
+    It ends when a step lowers the cost (a chi-square) by less than ``tolerance``, or when the cost is still above
+    ``give_up`` after half of the ``iterations``.
     """
     lower, upper = ratio_bounds(problem) if fixed_ratio is None else (fixed_ratio, fixed_ratio)
     u, damping, converged = np.array(start, float), 1e-4, False

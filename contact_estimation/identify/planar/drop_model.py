@@ -1,17 +1,19 @@
-"""A drop as few unknowns: free flight joined by impacts that obey the complementarity conditions (paper 5, eq. 8 and 26).
+"""A drop as few unknowns: free flight joined by impacts that obey the complementarity conditions (paper 5, eq. 8 and
+26).
 
 Between impacts the stepped motion is linear in (q^0, v^0) and in the velocity jumps, so a window of N noisy states is
 compressed once into a small triangular system per axis; only the rotation couples through m/I and the contact geometry.
-Unknowns u = [q^0 (3), v^0 (3), three slots per impact, m/I]; an impact is a step index and a mode. The first slot is the normal
-jump dvy_j; the mode decides dvx_j:
+Unknowns u = [q^0 (3), v^0 (3), three slots per impact, m/I]; an impact is a step index and a mode. The first slot is
+the normal jump dvy_j; the mode decides dvx_j:
 
 - ``STICK``: lambda = 0, the contact point's tangential velocity after the impact is 0;
 - ``+1`` / ``-1``: slip along +x / -x, friction on the edge of its cone: dvx = -+ mu dvy;
-- ``+2`` / ``-2``: both at once, the corner where sticking and slipping along +x / -x meet (dvy_j is then decided as well).
+- ``+2`` / ``-2``: both at once, the corner where sticking and slipping along +x / -x meet (dvy_j is then decided as
+  well).
 
-Together the five close the set of impacts that eq. 8 allows at one contact, so the best feasible drop lies in one of them.
-``DOUBLE`` is a landing on two contacts at once: their split is unknown, so all three jumps are free (slots dvy, dvx, domega)
-and nothing is said about m/I.
+Together the five close the set of impacts that eq. 8 allows at one contact, so the best feasible drop lies in one of
+them. ``DOUBLE`` is a landing on two contacts at once: their split is unknown, so all three jumps are free (slots dvy,
+dvx, domega) and nothing is said about m/I.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ SLOTS = 3
 
 @dataclass(frozen=True)
 class Impact:
-    """One impact: it acts in step ``k`` (changes v^k into v^{k+1}), in ``mode``, at contact ``contact`` of the shape."""
+    """One impact: it acts in step ``k`` (changes v^k into v^{k+1}), in ``mode``, at contact ``contact`` of the
+    shape."""
 
     k: int
     mode: int
@@ -41,7 +44,8 @@ class Impact:
 
 @dataclass(frozen=True)
 class DropProblem:
-    """Noisy states of one free body: ``q``, ``v`` (N, 3), step ``h`` [s], noise ``sigma`` (6,) of (q, v) per channel."""
+    """Noisy states of one free body: ``q``, ``v`` (N, 3), step ``h`` [s], noise ``sigma`` (6,) of (q, v) per
+    channel."""
 
     shape: Shape
     friction: float
@@ -57,7 +61,8 @@ class DropProblem:
 
 
 class Compressed:
-    """The window of ``problem`` seen by a drop with impacts in steps ``ks``: R_a p_a - z_a per axis, p = [q0, v0, jumps]."""
+    """The window of ``problem`` seen by a drop with impacts in steps ``ks``: R_a p_a - z_a per axis, p = [q0, v0,
+    jumps]."""
 
     def __init__(self, problem: DropProblem, ks):
         steps = np.arange(len(problem.q))
@@ -82,10 +87,11 @@ class Compressed:
 
 
 def residuals(u, problem: DropProblem, impacts, compressed: Compressed, gaps):
-    """Residual vector, Jacobian and jumps at ``u`` (7 + 3J): compressed data, then the contact distance of every impact.
+    """Residual vector, Jacobian and jumps at ``u`` (7 + 3J): compressed data, then the contact distance of every
+    impact.
 
-    ``gaps`` (J,) [m] is how far a step moves the contact: the stepped impact happens at 0 <= phi <= gap, which enters as its
-    mean and variance (the paper's slack of section 7.1).
+    ``gaps`` (J,) [m] is how far a step moves the contact: the stepped impact happens at 0 <= phi <= gap, which enters
+    as its mean and variance (the paper's slack of section 7.1).
     """
     size = len(u)
     state = drop_jumps(u, problem, impacts)
@@ -102,8 +108,8 @@ def residuals(u, problem: DropProblem, impacts, compressed: Compressed, gaps):
 
 @dataclass
 class JumpState:
-    """What the impacts of a drop do: velocity ``jumps`` (J, 3), slip velocity after, contact distance and normal velocity before
-    each [SI]; ``d_...`` are derivatives with respect to u."""
+    """What the impacts of a drop do: velocity ``jumps`` (J, 3), slip velocity after, contact distance and normal
+    velocity before each [SI]; ``d_...`` are derivatives with respect to u."""
 
     jumps: np.ndarray
     d_jumps: np.ndarray
@@ -142,7 +148,8 @@ def drop_jumps(u, problem: DropProblem, impacts) -> JumpState:
 
 
 def _jump(u, j, mode, friction, rx, ry, slide):
-    """Jump (3,) and its derivative (3, size) of impact ``j``; ``rx``, ``ry`` and the slip before it come with derivatives."""
+    """Jump (3,) and its derivative (3, size) of impact ``j``; ``rx``, ``ry`` and the slip before it come with
+    derivatives."""
     size, ratio = len(u), u[-1]
     (rx, drx), (ry, dry), (slide, d_slide) = rx, ry, slide
     d_ratio, djy = _unit(size - 1, size), _unit(6 + SLOTS * j, size)

@@ -1,7 +1,7 @@
 """Which parameters a recording determines: rank, and persistence of excitation (paper 5, sections 4 and 7.3).
 
-Contact impulses are unknown too, so only what they cannot explain informs about the parameters: the regressor is projected
-off the columns of the contact forces before its rank and its smallest eigenvalue are taken.
+Contact impulses are unknown too, so only what they cannot explain informs about the parameters: the regressor is
+projected off the columns of the contact forces before its rank and its smallest eigenvalue are taken.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Identifiability:
-    """``rank`` of the projected regressor over ``parameters`` columns; ``determined`` tells per parameter whether no change
-    of it goes unseen; ``excitation`` is alpha of section 7.3: the smallest eigenvalue of Y^T Y / T with columns scaled to
-    unit norm before projection (0: a direction is unseen, 1: forces explain nothing); ``condition`` is that of Y."""
+    """``rank`` of the projected regressor over ``parameters`` columns; ``determined`` tells per parameter whether no
+    change of it goes unseen; ``excitation`` is alpha of section 7.3: the smallest eigenvalue of Y^T Y / T with
+    columns scaled to unit norm before projection (0: a direction is unseen, 1: forces explain nothing); ``condition``
+    is that of Y."""
 
     parameters: int
     rank: int
@@ -27,7 +28,8 @@ class Identifiability:
 def analyse(regressor, forces=None, tolerance: float = 1e-8) -> Identifiability:
     """Analyse the stacked ``regressor`` (T, r) beside the force columns ``forces`` (T, f).
 
-    Columns without any signal, and directions whose singular value is below ``tolerance`` of a unit column, are undetermined.
+    Columns without any signal, and directions whose singular value is below ``tolerance`` of a unit column, are
+    undetermined.
     """
     regressor = np.asarray(regressor, float)
     count = regressor.shape[1]

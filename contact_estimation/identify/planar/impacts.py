@@ -1,8 +1,10 @@
-"""m/I, restitution, friction and contact impulses from states just before and after single impacts (paper 5, section 5.4).
+"""m/I, restitution, friction and contact impulses from states just before and after single impacts (paper 5, section
+5.4).
 
-Each impact obeys I dtheta' = s_n n_3 (m dv_y) + s_t d_3 (m dv_x): moments of the normal and tangential impulse about the centre of
-mass (eq. 27). The signs s say whether the recorded angle turns the same way as the recorded contact rows. Recordings differ
-in that, so all four are tried, the one that explains the rotations best and gives a positive m/I is taken, and it is reported.
+Each impact obeys I dtheta' = s_n n_3 (m dv_y) + s_t d_3 (m dv_x): moments of the normal and tangential impulse about
+the centre of mass (eq. 27). The signs s say whether the recorded angle turns the same way as the recorded contact
+rows. Recordings differ in that, so all four are tried, the one that explains the rotations best and gives a positive
+m/I is taken, and it is reported.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ _KEYS = ("pre", "post", "n", "d")
 
 @dataclass(frozen=True)
 class Impacts:
-    """States ``pre``, ``post`` (n, 6) = x, y, theta and rates just before and after; contact rows ``normal``, ``tangent`` (n, 3)."""
+    """States ``pre``, ``post`` (n, 6) = x, y, theta and rates just before and after; contact rows ``normal``,
+    ``tangent`` (n, 3)."""
 
     pre: np.ndarray
     post: np.ndarray
@@ -42,8 +45,8 @@ class Impacts:
 
 @dataclass(frozen=True)
 class Handedness:
-    """Signs of the normal and tangential lever against the recorded angle, and how much worse the next-best pair explains the
-    rotations (ratio of absolute deviations, > 1)."""
+    """Signs of the normal and tangential lever against the recorded angle, and how much worse the next-best pair
+    explains the rotations (ratio of absolute deviations, > 1)."""
 
     normal: int
     tangent: int
@@ -57,7 +60,8 @@ class Handedness:
 
 @dataclass(frozen=True)
 class ImpactModel:
-    """What a set of impacts determines: ``m_over_i`` [1/m^2], restitution of the contact point, Coulomb friction, signs."""
+    """What a set of impacts determines: ``m_over_i`` [1/m^2], restitution of the contact point, Coulomb friction,
+    signs."""
 
     m_over_i: float
     restitution: float
@@ -71,8 +75,8 @@ class ImpactModel:
 
 @dataclass(frozen=True)
 class ImpactReport:
-    """Result of :func:`identify_impacts`: ``model`` of all impacts, 95 % bootstrap ``interval`` of m/I; ``predicted`` impulses
-    per unit mass (n, 2), each by a model that has not seen the impact, and their relative ``errors`` (n,)."""
+    """Result of :func:`identify_impacts`: ``model`` of all impacts, 95 % bootstrap ``interval`` of m/I; ``predicted``
+    impulses per unit mass (n, 2), each by a model that has not seen the impact, and their relative ``errors`` (n,)."""
 
     model: ImpactModel
     interval: tuple[float, float]
@@ -88,8 +92,8 @@ class ImpactReport:
 
 
 def load_impacts(path: Path | str) -> tuple[Impacts, int]:
-    """Impacts of an npz with ``pre``, ``post``, ``n``, ``d`` and optionally ``flags`` (non-zero = suspect), and how many rows were
-    left out as suspect or not finite.
+    """Impacts of an npz with ``pre``, ``post``, ``n``, ``d`` and optionally ``flags`` (non-zero = suspect), and how
+    many rows were left out as suspect or not finite.
 
     Raises:
         RecordingError: no such file, a key is missing or has the wrong shape, or no row is usable.
@@ -149,7 +153,8 @@ def find_handedness(impacts: Impacts) -> Handedness:
 
 
 def predict_impulses(impacts: Impacts, m_over_i: float, restitution: float, friction: float, signs: Handedness) -> np.ndarray:
-    """Impulses per unit mass (n, 2), (tangential, normal): the LCP of eq. 8 for one contact, solved in closed form (eq. 20, 24).
+    """Impulses per unit mass (n, 2), (tangential, normal): the LCP of eq. 8 for one contact, solved in closed form
+    (eq. 20, 24).
 
     Sticking first; where it needs more friction than there is, sliding on the edge of the cone.
     """
@@ -167,7 +172,8 @@ def predict_impulses(impacts: Impacts, m_over_i: float, restitution: float, fric
 
 
 def fit_model(impacts: Impacts, signs: Handedness | None = None) -> ImpactModel:
-    """m/I by least absolute deviation, restitution as the median of the contact points' rebounds, friction by the impulses.
+    """m/I by least absolute deviation, restitution as the median of the contact points' rebounds, friction by the
+    impulses.
 
     Raises:
         IdentificationError: too few impacts, or levers without any moment.

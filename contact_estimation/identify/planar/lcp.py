@@ -1,8 +1,9 @@
 """Linear complementarity problem 0 <= z, M z + q >= 0, z (M z + q) = 0 by Lemke's pivoting (paper 5, eq. 1).
 
-No maintained LCP solver is packaged for Python (the good ones come with a licence or a C++ build of their own), so this is a
-small one: complementary pivoting with a covering vector of ones and the lexicographic ratio test, which cannot cycle. Contact
-problems with friction (eq. 8) have copositive matrices, for which Lemke's method ends in a solution.
+No maintained LCP solver is packaged for Python (the good ones come with a licence or a C++ build of their own), so
+this is a small one: complementary pivoting with a covering vector of ones and the lexicographic ratio test, which
+cannot cycle. Contact problems with friction (eq. 8) have copositive matrices, for which Lemke's method ends in a
+solution.
 """
 
 from __future__ import annotations

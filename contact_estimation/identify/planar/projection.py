@@ -9,7 +9,8 @@ from contact_estimation.identify.planar.shapes import Shape, contact_rows
 
 
 def project_to_contact(shape: Shape, q, sigma, contact: int | None = None, tolerance: float = 1e-12) -> np.ndarray:
-    """Nearest configuration (3,) to ``q`` with phi = 0 at ``contact`` (default: the lowest), distances counted in ``sigma`` (3,).
+    """Nearest configuration (3,) to ``q`` with phi = 0 at ``contact`` (default: the lowest), distances counted in
+    ``sigma`` (3,).
 
     Raises:
         IdentificationError: no convergence (a lever that turns over within the correction).

@@ -34,7 +34,8 @@ def parse_shape(text: str) -> Shape:
 
 
 def load_drop(path: Path | str) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """t (N,), q, v (N, 3) and the interval h [s] of an npz with ``t`` (N,) [s], ``q`` (N, 3) = x, y, theta [m, rad] and optionally ``v``.
+    """t (N,), q, v (N, 3) and the interval h [s] of an npz with ``t`` (N,) [s], ``q`` (N, 3) = x, y, theta [m, rad]
+    and optionally ``v``.
 
     Without ``v`` it is the backward difference, which is what time stepping calls a velocity (eq. 8), and the
     first sample is left out. y = 0 is the ground.

@@ -1,4 +1,5 @@
-"""Where a noisy drop bounces, and how noisy it is, before anything is known about the body: change points of free flight."""
+"""Where a noisy drop bounces, and how noisy it is, before anything is known about the body: change points of free
+flight."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from contact_estimation.identify.planar.stepping import gravity
 
 
 def noise_levels(q, v, h: float, slope: float = 0.0) -> np.ndarray:
-    """Noise (6,) of q [m, m, rad] and v by robust differences that free flight predicts; impacts are outliers to them."""
+    """Noise (6,) of q [m, m, rad] and v by robust differences that free flight predicts; impacts are outliers to
+    them."""
     dv = np.diff(v, axis=0) - h * gravity(slope)
     sigma_v = 1.4826 * np.median(np.abs(dv), axis=0) / np.sqrt(2.0)
     dq = np.diff(q, axis=0) - h * v[1:]
@@ -19,7 +21,8 @@ def noise_levels(q, v, h: float, slope: float = 0.0) -> np.ndarray:
 
 
 def segment(problem: DropProblem, most: int) -> list[int]:
-    """Steps of up to ``most`` impacts, in order: greedy change points of free flight, each worth its description length."""
+    """Steps of up to ``most`` impacts, in order: greedy change points of free flight, each worth its description
+    length."""
     steps = np.arange(len(problem.q))
     candidates = np.arange(1, len(steps) - 2)
     price = 3.0 * np.log(6.0 * len(steps)) + 2.0 * np.log(len(steps))

@@ -1,10 +1,11 @@
 """Planar bodies and where they touch flat ground: distance to contact and contact Jacobians (paper 5, eq. 9-11, 28-31).
 
-Configuration q = (x, y, theta): centre of mass [m] in a frame whose x axis lies in the ground and whose y axis points out
-of it, and the orientation [rad], counter-clockwise from x to y. A contact at offset r = (r_x, r_y) from the centre of mass
-has the distance phi = y + r_y, the normal row J_n = (0, 1, r_x) and the tangent row J_t = (1, 0, -r_y): the velocity of the
-body's material point. The paper's J_x (eq. 10) also carries the motion of the contact point along the boundary
-(d beta / d theta); that is not a velocity at which friction does work, so it is left out here. For polygons both agree.
+Configuration q = (x, y, theta): centre of mass [m] in a frame whose x axis lies in the ground and whose y axis points
+out of it, and the orientation [rad], counter-clockwise from x to y. A contact at offset r = (r_x, r_y) from the
+centre of mass has the distance phi = y + r_y, the normal row J_n = (0, 1, r_x) and the tangent row J_t = (1, 0,
+-r_y): the velocity of the body's material point. The paper's J_x (eq. 10) also carries the motion of the contact
+point along the boundary (d beta / d theta); that is not a velocity at which friction does work, so it is left out
+here. For polygons both agree.
 """
 
 from __future__ import annotations
@@ -28,13 +29,15 @@ class Shape(Protocol):
         """Largest distance [m] of the outline from the centre of mass."""
 
     def levers(self, theta) -> np.ndarray:
-        """Contact offsets r (..., n_contacts, 2) [m] from the centre of mass, world axes, at orientation ``theta`` (...)."""
+        """Contact offsets r (..., n_contacts, 2) [m] from the centre of mass, world axes, at orientation ``theta``
+        (...)."""
 
     def lever_rates(self, theta) -> np.ndarray:
         """Derivative (..., n_contacts, 2) of :meth:`levers` with respect to ``theta`` [m/rad]."""
 
     def lever(self, theta: float, contact: int) -> tuple[float, float, float, float]:
-        """(r_x, r_y, dr_x/dtheta, dr_y/dtheta) of one contact at one angle: the scalar of the two above, without arrays."""
+        """(r_x, r_y, dr_x/dtheta, dr_y/dtheta) of one contact at one angle: the scalar of the two above, without
+        arrays."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ GRAVITY = 9.81
 
 
 class Contacts(NamedTuple):
-    """Distances phi (c,) [m], rows J_n and J_t (c, n), friction and restitution (c,) of every contact a system can make."""
+    """Distances phi (c,) [m], rows J_n and J_t (c, n), friction and restitution (c,) of every contact a system can
+    make."""
 
     phi: np.ndarray
     normal: np.ndarray
@@ -71,7 +72,8 @@ class FallingBody:
 
 
 def gravity(slope: float = 0.0) -> np.ndarray:
-    """Acceleration (3,) of a free body [m/s^2, m/s^2, rad/s^2] in the axes of ground that falls by ``slope`` along +x."""
+    """Acceleration (3,) of a free body [m/s^2, m/s^2, rad/s^2] in the axes of ground that falls by ``slope`` along
+    +x."""
     return GRAVITY * np.array([np.sin(slope), -np.cos(slope), 0.0])
 
 

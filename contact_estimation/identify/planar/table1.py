@@ -1,9 +1,10 @@
 """Table 1 of paper 5 on our own simulation: error of m/I against signal-to-noise ratio, square and ellipse.
 
-100 random drops per row (unit mass, restitution 0.6, friction 0.7, m/I 6 and 0.8 1/m^2: a homogeneous square of 1 m side and an
-ellipse with semi-axes 2 and 1 m), stepped at 10 ms for 1.5 s; white Gaussian noise on configurations AND velocities. The signal power
-of a channel is its mean square over the drop (origin at the release point, angle not reduced by its mean), which is the
-noisier of the usual readings. As in the paper the error is that of the mean of the 100 estimates.
+100 random drops per row (unit mass, restitution 0.6, friction 0.7, m/I 6 and 0.8 1/m^2: a homogeneous square of 1 m
+side and an ellipse with semi-axes 2 and 1 m), stepped at 10 ms for 1.5 s; white Gaussian noise on configurations AND
+velocities. The signal power of a channel is its mean square over the drop (origin at the release point, angle not
+reduced by its mean), which is the noisier of the usual readings. As in the paper the error is that of the mean of the
+100 estimates.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ STEP, STEPS = 0.01, 150
 
 @dataclass(frozen=True)
 class Row:
-    """One row: the estimates (n,) of m/I [1/m^2] against ``truth``, and how many drops failed to give a consistent answer."""
+    """One row: the estimates (n,) of m/I [1/m^2] against ``truth``, and how many drops failed to give a consistent
+    answer."""
 
     truth: float
     estimates: np.ndarray

@@ -1,4 +1,5 @@
-"""The rimless wheel that walks down a slope (paper 5, section 5.2.3, eq. 32, figure 11): forces of every spoke from motion."""
+"""The rimless wheel that walks down a slope (paper 5, section 5.2.3, eq. 32, figure 11): forces of every spoke from
+motion."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def walk(h: float = 0.005, steps: int = 200) -> Trajectory:
 
 
 def identify_wheel(noise: float = 1e-3, seed: int = 0) -> WheelResult:
-    """Walk, add white noise of ``noise`` [m/s, rad/s] to velocities and a hundredth of it [m, rad] to configurations, identify."""
+    """Walk, add white noise of ``noise`` [m/s, rad/s] to velocities and a hundredth of it [m, rad] to configurations,
+    identify."""
     trajectory = walk()
     rng = np.random.default_rng(seed)
     q = trajectory.q + 0.01 * noise * rng.standard_normal(trajectory.q.shape)

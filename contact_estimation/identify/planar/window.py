@@ -4,10 +4,10 @@ The equation of motion of a step is linear in the parameters theta and in the im
 
     Y(q^k, v^k, v^{k+1}) theta = h f_ext + J_c(q^k)^T c.
 
-The motion sides of the complementarity conditions (distance, slip velocity) are measured, so within a slack for noise (section
-7.1) they decide which forces each contact may bear: none, one edge of the friction cone, or the whole cone. Those sets are
-convex, so what remains of eq. 18 is a bounded least-squares problem: its answer is global for the given slack, and a
-maintained solver (scipy's ``nnls``, or ``lsq_linear`` where theta has other bounds) finds it.
+The motion sides of the complementarity conditions (distance, slip velocity) are measured, so within a slack for noise
+(section 7.1) they decide which forces each contact may bear: none, one edge of the friction cone, or the whole cone.
+Those sets are convex, so what remains of eq. 18 is a bounded least-squares problem: its answer is global for the
+given slack, and a maintained solver (scipy's ``nnls``, or ``lsq_linear`` where theta has other bounds) finds it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from contact_estimation.identify.planar.identifiability import Identifiability, 
 
 @dataclass(frozen=True)
 class Step:
-    """One step: regressor ``y`` (n, r); impulse of known forces ``known`` (n,) = h f_ext; contacts ``normal``, ``tangent``
-    (c, n), ``gap`` (c,) = phi^k + h J_n v^k [m], ``slip`` (c,) = J_t v^{k+1} [m/s], ``friction`` (c,)."""
+    """One step: regressor ``y`` (n, r); impulse of known forces ``known`` (n,) = h f_ext; contacts ``normal``,
+    ``tangent`` (c, n), ``gap`` (c,) = phi^k + h J_n v^k [m], ``slip`` (c,) = J_t v^{k+1} [m/s], ``friction`` (c,)."""
 
     y: np.ndarray
     known: np.ndarray
@@ -37,7 +37,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Slack:
-    """How far noise may push a measured ``distance`` [m] and a ``slip`` velocity [m/s] off their constraint (section 7.1)."""
+    """How far noise may push a measured ``distance`` [m] and a ``slip`` velocity [m/s] off their constraint (section
+    7.1)."""
 
     distance: float = 1e-6
     slip: float = 1e-6
@@ -45,9 +46,10 @@ class Slack:
 
 @dataclass(frozen=True)
 class WindowEstimate:
-    """Parameters ``theta`` (r,), impulses ``normal`` (N, c) and ``tangent`` (N, c) (signed along J_t) [N s]; ``residual``
-    (N, n) of the equation of motion; ``identifiability`` of theta; ``status`` is "global" (the bounded least-squares problem
-    is convex and solved to optimality), "undetermined" (a parameter or impulse is not determined by the window) or "failed"."""
+    """Parameters ``theta`` (r,), impulses ``normal`` (N, c) and ``tangent`` (N, c) (signed along J_t) [N s];
+    ``residual`` (N, n) of the equation of motion; ``identifiability`` of theta; ``status`` is "global" (the bounded
+    least-squares problem is convex and solved to optimality), "undetermined" (a parameter or impulse is not
+    determined by the window) or "failed"."""
 
     theta: np.ndarray
     normal: np.ndarray
@@ -65,7 +67,8 @@ def identify_window(steps: list[Step], slack: Slack = Slack(), known: dict[int, 
     Args:
         slack: see :class:`Slack`. known: parameters given beforehand, index -> value. Without external forces eq. 18 is
             homogeneous and one parameter must be given: impulses and the others then follow as ratios to it.
-        lower, upper: bounds (r,) of theta, default 0 and infinity. weight: (n,) of the rows, e.g. 1 / noise of the momenta.
+        lower, upper: bounds (r,) of theta, default 0 and infinity. weight: (n,) of the rows, e.g. 1 / noise of the
+            momenta.
 
     Raises:
         ConfigError: no steps, or an index in ``known`` that does not exist.
@@ -110,7 +113,8 @@ def identify_window(steps: list[Step], slack: Slack = Slack(), known: dict[int, 
 
 
 def _force_columns(steps, slack):
-    """(step, contact, edge, generalised force) of every cone edge that may bear force: edge +1 along +J_t, -1 along -J_t."""
+    """(step, contact, edge, generalised force) of every cone edge that may bear force: edge +1 along +J_t, -1 along
+    -J_t."""
     columns = []
     for k, step in enumerate(steps):
         for c in np.flatnonzero(step.gap <= slack.distance):
@@ -141,7 +145,8 @@ def _solve(matrix, target, free, lower, upper):
 
 
 def body_steps(shape, q, v, h: float, friction: float, gravity, external=None) -> list[Step]:
-    """Steps of a single body (eq. 26, 32): theta = (m, I); ``gravity`` (3,) its free acceleration, ``external`` (N, 3) [N, Nm]."""
+    """Steps of a single body (eq. 26, 32): theta = (m, I); ``gravity`` (3,) its free acceleration, ``external`` (N,
+    3) [N, Nm]."""
     from contact_estimation.identify.planar.shapes import contact_rows
 
     steps = []
