@@ -1,9 +1,9 @@
 """A two-link arm that pushes a disk over the ground (paper 5, section 6): simulation, and eq. 18 for both bodies.
 
 q = (q1, q2, x, y, theta): joint angles [rad] from the x axis and from link 1, the disk's centre [m] and angle [rad].
-Base
-parameters: three of the arm's inertia, a1 = I1 + m1 c1^2 + m2 l1^2 + I2 + m2 c2^2, a2 = m2 l1 c2, a3 = I2 + m2 c2^2,
-one more that gravity shows, a4 = m1 c1 + m2 l1 (the paper counts three), and the disk's mass and inertia.
+Base parameters: three of the arm's inertia, a1 = I1 + m1 c1^2 + m2 l1^2 + I2 + m2 c2^2, a2 = m2 l1 c2 and
+a3 = I2 + m2 c2^2, one more that gravity shows, a4 = m1 c1 + m2 l1 (the paper counts three), and the disk's mass and
+inertia.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ class ArmDisk:
         c2, s2 = np.cos(q[1]), np.sin(q[1])
         y = np.zeros((5, 6))
         y[0, 0] = change[0]
-        y[0, 1] = 2 * c2 * change[0] + c2 * change[1] + h * (-s2 * (2 * v[0] * v[1] + v[1]**2) + GRAVITY * c12 / self.lengths[0])
-        y[1, 1] = c2 * change[0] + h * (s2 * v[0]**2 + GRAVITY * c12 / self.lengths[0])
+        weight = GRAVITY * c12 / self.lengths[0]
+        y[0, 1] = c2 * (2 * change[0] + change[1]) + h * (weight - s2 * (2 * v[0] * v[1] + v[1]**2))
+        y[1, 1] = c2 * change[0] + h * (weight + s2 * v[0]**2)
         y[0, 2], y[1, 2] = change[1], change[0] + change[1]
         y[0, 3] = h * GRAVITY * c1
         y[2, 4], y[3, 4] = change[2], change[3] + h * GRAVITY
@@ -66,8 +67,8 @@ class ArmDisk:
         arm = np.array([_perp(point - np.array(self.base)), _perp(turned)])
         normal = np.array([[*(-arm @ n), *n, 0.0], [0, 0, 0, 1.0, 0]])
         tangent = np.array([[*(-arm @ t), *t, -self.radius], [0, 0, 1.0, 0, self.radius]])
-        return Contacts(np.array([distance - self.radius, q[3] - self.radius]), normal, tangent, np.array(self.friction),
-                        np.array(self.restitution))
+        phi = np.array([distance - self.radius, q[3] - self.radius])
+        return Contacts(phi, normal, tangent, np.array(self.friction), np.array(self.restitution))
 
 
 def push(system: ArmDisk = ArmDisk(), h: float = 0.0025, steps: int = 200) -> tuple[Trajectory, np.ndarray]:
@@ -92,8 +93,9 @@ def arm_disk_steps(system: ArmDisk, q, v, applied, h: float) -> list[Step]:
     steps = []
     for k in range(len(q) - 1):
         contacts = system.contacts(q[k])
-        steps.append(Step(system.regressor(q[k], v[k], v[k + 1] - v[k], h), h * applied[k], contacts.normal, contacts.tangent,
-                          contacts.phi + h * contacts.normal @ v[k], contacts.tangent @ v[k + 1], contacts.friction))
+        gap, slip = contacts.phi + h * contacts.normal @ v[k], contacts.tangent @ v[k + 1]
+        steps.append(Step(system.regressor(q[k], v[k], v[k + 1] - v[k], h), h * applied[k], contacts.normal,
+                          contacts.tangent, gap, slip, contacts.friction))
     return steps
 
 

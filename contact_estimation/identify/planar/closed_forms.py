@@ -18,7 +18,8 @@ import numpy as np
 from contact_estimation.exceptions import ConfigError, IdentificationError
 
 
-def sliding_impulse(v, lever, h, mass, inertia, friction, slip_sign, gravity, external=(0.0, 0.0, 0.0), restitution=0.0):
+def sliding_impulse(v, lever, h, mass, inertia, friction, slip_sign, gravity, external=(0.0, 0.0, 0.0),
+                    restitution=0.0):
     """Normal and tangential impulse (c_n, c_t) [N s] of a contact that slides along ``slip_sign`` x after the step
     (eq. 20, 21)."""
     rx, ry = lever
@@ -79,7 +80,8 @@ def ratio_least_squares(v, v_next, levers, h, gravity) -> float:
     moment = np.asarray(levers)[:, 0] * change[:, 1] - np.asarray(levers)[:, 1] * change[:, 0]
     power = float(moment @ moment)
     if power < 1e-12 * max(float((change[:, :2]**2).sum()), 1e-300):
-        raise IdentificationError("no impulse has a moment about the centre of mass: m/I is not excited (figure 18a); land tilted")
+        raise IdentificationError("no impulse has a moment about the centre of mass: m/I is not excited (figure 18a); "
+                                  "land tilted")
     return float(moment @ change[:, 2]) / power
 
 
@@ -90,5 +92,5 @@ def _free(v, h, mass, inertia, gravity, external):
 
 def _sign(value):
     if value == 0:
-        raise ConfigError("slip_sign is 0: a sliding contact has a direction, +1 or -1; use the sticking form otherwise")
+        raise ConfigError("slip_sign is 0: a sliding contact has a direction, +1 or -1; else use the sticking form")
     return 1.0 if value > 0 else -1.0

@@ -74,7 +74,8 @@ def identify_compliant(shape: Shape, q, v, h: float) -> CompliantEstimate:
     phi, normal, tangent = contact_rows(shape, middle)
     single = np.flatnonzero((phi < 0.0).sum(axis=1) == 1)
     if len(single) < 4:
-        raise IdentificationError(f"{len(single)} samples of contact on a single point, at least 4 are needed; sample faster")
+        raise IdentificationError(f"{len(single)} samples of contact on a single point, at least 4 are needed; "
+                                  "sample faster")
     lowest = np.argmin(phi[single], axis=1)
     depth = -phi[single, lowest]
     rate = -np.einsum("ni,ni->n", normal[single, lowest], velocity[single])
@@ -84,5 +85,6 @@ def identify_compliant(shape: Shape, q, v, h: float) -> CompliantEstimate:
     ratio = ratio_least_squares(v[single], v[single + 1], levers, h, gravity())
     slip = np.einsum("ni,ni->n", tangent[single, lowest], velocity[single])
     sliding = np.abs(slip) > 5.0 * SMOOTH
-    friction = float(np.median(-force[sliding, 0] * np.sign(slip[sliding]) / force[sliding, 1])) if sliding.any() else np.nan
+    opposing = -force[sliding, 0] * np.sign(slip[sliding])
+    friction = float(np.median(opposing / force[sliding, 1])) if sliding.any() else np.nan
     return CompliantEstimate(ratio, float(stiffness), float(damped / stiffness), friction, len(single))

@@ -80,7 +80,8 @@ def load_tosses(path: Path | str) -> list[np.ndarray]:
             raise
         raise RecordingError(f"{path} is not a readable npz of plain arrays: {error}") from error
     if data.ndim != 2 or data.shape[1] != 13 or len(start) != len(length):
-        raise RecordingError(f"{path}: data has shape {data.shape}, expected (rows, 13); {len(start)} starts, {len(length)} lengths")
+        raise RecordingError(f"{path}: data has shape {data.shape}, expected (rows, 13); {len(start)} starts, "
+                             f"{len(length)} lengths")
     if len(start) == 0 or np.min(start) < 0 or np.min(length) < 1 or np.max(start + length) > len(data):
         raise RecordingError(f"{path}: start and length do not describe stretches of the {len(data)} rows")
     tosses = [np.hstack([data[s:s + n, 4:7], data[s:s + n, :4]]) for s, n in zip(start, length)]
@@ -113,7 +114,9 @@ def _toss_impacts(index, toss, corners, side, rate):
     busy = (np.linalg.norm(dv, axis=1) > _QUIET_V) | (np.linalg.norm(dw, axis=1) > _QUIET_W)
     for first, last in _bursts(busy):
         before, after = slice(first - _FLIGHT + 1, first + 1), slice(last + 1, last + 1 + _FLIGHT)
-        if before.start < 0 or after.stop > len(v) or busy[before.start:first].any() or busy[last + 1:last + _FLIGHT].any():
+        if before.start < 0 or after.stop > len(v):
+            continue
+        if busy[before.start:first].any() or busy[last + 1:last + _FLIGHT].any():
             continue
         share = np.maximum(dv[first:last + 1, 2], 0.0)
         if last - first >= _LONGEST or share.sum() < _HARDEST_SHARE:
@@ -138,7 +141,8 @@ def _bursts(busy):
     return [(int(part[0]), int(part[-1])) for part in parts]
 
 
-def identify_cube(tosses: list[np.ndarray], side: float, rate: float, seed: int = 0, resamples: int = 500) -> CubeReport:
+def identify_cube(tosses: list[np.ndarray], side: float, rate: float, seed: int = 0,
+                  resamples: int = 500) -> CubeReport:
     """m/I by least absolute deviation over all components of all single-corner impacts; friction from those that go
     on sliding.
 
@@ -147,8 +151,9 @@ def identify_cube(tosses: list[np.ndarray], side: float, rate: float, seed: int 
     """
     impacts = corner_impacts(tosses, side, rate)
     if len(impacts) < _FEWEST:
-        raise IdentificationError(f"{len(impacts)} single-corner impacts between stretches of free flight found in {len(tosses)} "
-                                  f"tosses, at least {_FEWEST} are needed; check side ({side} m) and rate ({rate} 1/s)")
+        raise IdentificationError(f"{len(impacts)} single-corner impacts between stretches of free flight found in "
+                                  f"{len(tosses)} tosses, at least {_FEWEST} are needed; check side ({side} m) and "
+                                  f"rate ({rate} 1/s)")
     moment = np.cross(impacts.r, impacts.dv)
     ratio = least_absolute_ratio(moment.ravel(), impacts.dw.ravel())
     slides, friction = _friction(impacts)

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from contact_estimation.exceptions import IdentificationError, shape_error
-from contact_estimation.identify.planar.drop_fit import DropFit, fit, fit_modes, profile, ratio_bounds, start_from_segments
+from contact_estimation.identify.planar.drop_fit import (DropFit, fit, fit_modes, profile, ratio_bounds,
+                                                         start_from_segments)
 from contact_estimation.identify.planar.drop_model import (STICK, Compressed, DropProblem, Impact, drop_jumps,
                                                            replay)
 from contact_estimation.identify.planar.segmentation import noise_levels, segment
@@ -54,7 +55,8 @@ class DropEstimate:
     reason: str = ""
 
 
-def identify_drop(shape: Shape, q, v, h: float, friction: float, slope: float = 0.0, max_impacts: int = 3) -> DropEstimate:
+def identify_drop(shape: Shape, q, v, h: float, friction: float, slope: float = 0.0,
+                  max_impacts: int = 3) -> DropEstimate:
     """Identify m/I, states and impulses from noisy states of a body that falls on flat ground.
 
     Args:
@@ -70,7 +72,8 @@ def identify_drop(shape: Shape, q, v, h: float, friction: float, slope: float = 
         raise shape_error("identify_drop", "v", v.shape, q.shape if q.ndim == 2 and q.shape[1] == 3 else ("N", 3))
     bad = np.count_nonzero(~np.isfinite(np.hstack([q, v])))
     if len(q) < 8 or bad:
-        raise IdentificationError(f"a drop needs at least 8 samples, all finite; got {len(q)} with {bad} values that are not")
+        raise IdentificationError(f"a drop needs at least 8 samples, all finite; got {len(q)} with {bad} that "
+                                  "are not")
     problem = DropProblem(shape, float(friction), float(h), q, v, noise_levels(q, v, h, slope), float(slope))
     ks = segment(problem, 8)
     if not ks:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from contact_estimation.identify.planar.drop_model import DOUBLE, MODES, STICK, Compressed, DropProblem, Impact, drop_jumps, replay, residuals
+from contact_estimation.identify.planar.drop_model import (DOUBLE, MODES, STICK, Compressed, DropProblem, Impact,
+                                                           drop_jumps, replay, residuals)
 from contact_estimation.identify.planar.shapes import lower_bound
 from contact_estimation.identify.planar.stepping import gravity
 
@@ -40,7 +41,8 @@ def ratio_bounds(problem: DropProblem) -> tuple[float, float]:
     return lower, lower / SMALLEST_GYRATION**2
 
 
-def fit_modes(problem: DropProblem, impacts, start, compressed: Compressed, fixed_ratio: float | None = None) -> DropFit:
+def fit_modes(problem: DropProblem, impacts, start, compressed: Compressed,
+              fixed_ratio: float | None = None) -> DropFit:
     """Best fit over the modes of ``impacts``: every mode of every impact in turn, twice over."""
     best = fit(problem, impacts, start, compressed, fixed_ratio)
     for _ in range(2):

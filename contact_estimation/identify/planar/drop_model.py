@@ -75,7 +75,8 @@ class Compressed:
             weights = 1.0 / problem.sigma[axis], 1.0 / problem.sigma[3 + axis]
             rows = np.vstack([q_rows * weights[0], v_rows * weights[1]])
             fall = problem.h**2 * g[axis] * steps * (steps + 1) / 2.0, problem.h * g[axis] * steps
-            values = np.concatenate([(problem.q[:, axis] - fall[0]) * weights[0], (problem.v[:, axis] - fall[1]) * weights[1]])
+            values = np.concatenate([(problem.q[:, axis] - fall[0]) * weights[0],
+                                     (problem.v[:, axis] - fall[1]) * weights[1]])
             orthogonal, factor = np.linalg.qr(rows)
             self.factor.append(factor)
             self.target.append(orthogonal.T @ values)
@@ -126,7 +127,8 @@ def drop_jumps(u, problem: DropProblem, impacts) -> JumpState:
     jumps, d_jumps = np.zeros((count, 3)), np.zeros((count, 3, size))
     slip, phi, d_phi, approach = np.zeros(count), np.zeros(count), np.zeros((count, size)), np.zeros(count)
     for j, impact in enumerate(impacts):
-        q, dq = u[:3] + h * impact.k * u[3:6] + h * h * g * impact.k * (impact.k + 1) / 2.0, eye[:3] + h * impact.k * eye[3:6]
+        fall = h * h * g * impact.k * (impact.k + 1) / 2.0
+        q, dq = u[:3] + h * impact.k * u[3:6] + fall, eye[:3] + h * impact.k * eye[3:6]
         v, dv = u[3:6] + h * impact.k * g, eye[3:6]
         for i in range(j):
             lag = h * (impact.k - impacts[i].k)

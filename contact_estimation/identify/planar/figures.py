@@ -16,10 +16,12 @@ def table_figure(table: dict[str, dict[int, Row]]):
     fig, axes = figure(1, len(table), width=8.0, height=3.0, sharey=True)
     for axis, (name, rows) in zip(axes[0], table.items()):
         snrs = list(rows)
-        axis.semilogy(snrs, [PAPER[name][s] for s in snrs], "o--", color=TRUTH, label="paper, error of the mean")
-        axis.semilogy(snrs, [max(rows[s].error_pct, 1e-2) for s in snrs], "o-", color=COLOURS[1], label="here, error of the mean")
-        axis.semilogy(snrs, [rows[s].mean_absolute_pct for s in snrs], "s-", color=COLOURS[2], label="here, mean |error| of one drop")
-        axis.semilogy(snrs, [rows[s].median_absolute_pct for s in snrs], "^:", color=COLOURS[3], label="here, median |error|")
+        curves = (("paper, error of the mean", "o--", TRUTH, [PAPER[name][s] for s in snrs]),
+                  ("here, error of the mean", "o-", COLOURS[1], [max(rows[s].error_pct, 1e-2) for s in snrs]),
+                  ("here, mean |error| of one drop", "s-", COLOURS[2], [rows[s].mean_absolute_pct for s in snrs]),
+                  ("here, median |error|", "^:", COLOURS[3], [rows[s].median_absolute_pct for s in snrs]))
+        for label, style, colour, values in curves:
+            axis.semilogy(snrs, values, style, color=colour, label=label)
         axis.set(title=name, xlabel="signal-to-noise ratio [dB]", xticks=snrs)
         axis.invert_xaxis()
     axes[0, 0].set_ylabel("error of m/I [%]")
@@ -35,7 +37,8 @@ def impacts_figure(impacts: Impacts, report: ImpactReport):
     axes[0, 0].plot(moment, jump[:, 2], ".", ms=3, alpha=0.5, color=COLOURS[1])
     ends = np.array([moment.min(), moment.max()])
     axes[0, 0].plot(ends, model.m_over_i * ends, color=TRUTH, label=f"m/I {model.m_over_i:.0f} 1/m$^2$")
-    axes[0, 0].set(xlabel="moment of impulse per mass [m$^2$/s]", ylabel="change of rotation [rad/s]", title="All impacts")
+    axes[0, 0].set(xlabel="moment of impulse per mass [m$^2$/s]", ylabel="change of rotation [rad/s]",
+                   title="All impacts")
     axes[0, 0].legend()
     for column, name, colour in ((1, "normal", COLOURS[1]), (0, "tangential", COLOURS[2])):
         axes[0, 1].plot(jump[:, column], report.predicted[:, column], ".", ms=3, alpha=0.5, color=colour, label=name)
@@ -53,8 +56,9 @@ def wheel_figure(result: WheelResult):
     spokes = np.flatnonzero(trajectory.normal.sum(axis=0) > 0.0)
     fig, axes = figure(len(spokes), 1, width=8.0, height=1.6, sharex=True)
     for axis, spoke in zip(axes[:, 0], spokes):
-        axis.plot(trajectory.t[:-1], trajectory.normal[:, spoke] / trajectory.h, color=TRUTH, label="simulated")
-        axis.plot(trajectory.t[:-1], estimate.normal[:, spoke] / trajectory.h, "--", color=COLOURS[2], label="estimated")
+        t, h = trajectory.t[:-1], trajectory.h
+        axis.plot(t, trajectory.normal[:, spoke] / h, color=TRUTH, label="simulated")
+        axis.plot(t, estimate.normal[:, spoke] / h, "--", color=COLOURS[2], label="estimated")
         axis.set_ylabel(f"spoke {spoke} [N]")
     axes[0, 0].set_title("Normal force of the spokes of a rimless wheel")
     axes[0, 0].legend()

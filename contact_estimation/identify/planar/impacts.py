@@ -152,7 +152,8 @@ def find_handedness(impacts: Impacts) -> Handedness:
     return Handedness(trials[0][1], trials[0][2], float(trials[1][0] / max(trials[0][0], 1e-300)))
 
 
-def predict_impulses(impacts: Impacts, m_over_i: float, restitution: float, friction: float, signs: Handedness) -> np.ndarray:
+def predict_impulses(impacts: Impacts, m_over_i: float, restitution: float,
+                     friction: float, signs: Handedness) -> np.ndarray:
     """Impulses per unit mass (n, 2), (tangential, normal): the LCP of eq. 8 for one contact, solved in closed form
     (eq. 20, 24).
 
@@ -179,11 +180,13 @@ def fit_model(impacts: Impacts, signs: Handedness | None = None) -> ImpactModel:
         IdentificationError: too few impacts, or levers without any moment.
     """
     if len(impacts) < _FEWEST:
-        raise IdentificationError(f"{len(impacts)} impacts given, at least {_FEWEST} are needed for m/I with an interval")
+        raise IdentificationError(
+            f"{len(impacts)} impacts given, at least {_FEWEST} are needed for m/I with an interval")
     signs = signs or find_handedness(impacts)
     m_over_i = least_absolute_ratio(_moment(impacts, signs.normal, signs.tangent), impacts.jump[:, 2])
     if m_over_i <= 0.0:
-        raise IdentificationError(f"m/I came out as {m_over_i:.3g} 1/m^2 with every handedness: rotations and levers contradict")
+        raise IdentificationError(
+            f"m/I came out as {m_over_i:.3g} 1/m^2 with every handedness: rotations and levers contradict")
     lever = signs.normal * impacts.normal[:, 2]
     before = impacts.pre[:, 4] + lever * impacts.pre[:, 5]
     after = impacts.post[:, 4] + lever * impacts.post[:, 5]
@@ -202,7 +205,8 @@ def fit_model(impacts: Impacts, signs: Handedness | None = None) -> ImpactModel:
     return ImpactModel(m_over_i, restitution, float(best), signs)
 
 
-def identify_impacts(impacts: Impacts, left_out: int = 0, folds: int = 5, resamples: int = 2000, seed: int = 0) -> ImpactReport:
+def identify_impacts(impacts: Impacts, left_out: int = 0, folds: int = 5,
+                     resamples: int = 2000, seed: int = 0) -> ImpactReport:
     """m/I with a 95 % bootstrap interval, and impulses of every impact predicted by a model of the other folds.
 
     Raises:
@@ -210,7 +214,8 @@ def identify_impacts(impacts: Impacts, left_out: int = 0, folds: int = 5, resamp
     """
     fewest = _FEWEST + int(np.ceil(len(impacts) / folds))
     if len(impacts) < fewest:
-        raise IdentificationError(f"{len(impacts)} usable impacts, at least {fewest} are needed to fit and to predict unseen ones")
+        raise IdentificationError(
+            f"{len(impacts)} usable impacts, at least {fewest} are needed to fit and to predict unseen ones")
     model = fit_model(impacts)
     signs, rng = model.handedness, np.random.default_rng(seed)
     moment, rotation = _moment(impacts, signs.normal, signs.tangent), impacts.jump[:, 2]

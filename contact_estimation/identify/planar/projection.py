@@ -26,4 +26,5 @@ def project_to_contact(shape: Shape, q, sigma, contact: int | None = None, toler
             return q
         step = (row @ (start - q) + phi[contact]) / (row @ (variance * row))
         q = start - variance * row * step
-    raise IdentificationError(f"projection of configuration {start} onto contact {contact} did not converge (phi {phi[contact]:.2g} m)")
+    raise IdentificationError(
+        f"projection of configuration {start} onto contact {contact} did not converge (phi {phi[contact]:.2g} m)")

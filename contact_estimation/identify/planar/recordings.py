@@ -53,13 +53,16 @@ def load_drop(path: Path | str) -> tuple[np.ndarray, np.ndarray, np.ndarray, flo
         raise RecordingError(f"{path} is not a readable npz of plain arrays: {error}") from error
     missing = [key for key in ("t", "q") if key not in found]
     if missing:
-        raise RecordingError(f"{path} lacks {', '.join(missing)}; a drop needs t (N,) and q (N, 3), and may have v (N, 3)")
+        raise RecordingError(
+            f"{path} lacks {', '.join(missing)}; a drop needs t (N,) and q (N, 3), and may have v (N, 3)")
     t, q = found["t"], found["q"]
     if t.ndim != 1 or len(t) < 3 or q.shape != (len(t), 3) or found.get("v", q).shape != q.shape:
-        raise RecordingError(f"{path}: t {t.shape}, q {q.shape}, v {found.get('v', q).shape}; expected (N,), (N, 3), (N, 3), N > 2")
+        raise RecordingError(
+            f"{path}: t {t.shape}, q {q.shape}, v {found.get('v', q).shape}; expected (N,), (N, 3), (N, 3), N > 2")
     steps = np.diff(t)
     h = float(np.median(steps))
     if not h > 0.0 or np.abs(steps - h).max() > 0.2 * h:
-        raise RecordingError(f"{path}: samples are {steps.min():.4g} to {steps.max():.4g} s apart; resample them evenly (section 7.2)")
+        raise RecordingError(
+            f"{path}: samples are {steps.min():.4g} to {steps.max():.4g} s apart; resample them evenly (section 7.2)")
     q = np.column_stack([q[:, :2], np.unwrap(q[:, 2])])
     return (t, q, found["v"], h) if "v" in found else (t[1:], q[1:], np.diff(q, axis=0) / h, h)

@@ -144,7 +144,8 @@ def contact_rows(shape: Shape, q) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     q = np.asarray(q, float)
     r = shape.levers(q[..., 2])
     one, zero = np.ones(r.shape[:-1]), np.zeros(r.shape[:-1])
-    return (q[..., 1, None] + r[..., 1], np.stack([zero, one, r[..., 0]], axis=-1), np.stack([one, zero, -r[..., 1]], axis=-1))
+    normal, tangent = np.stack([zero, one, r[..., 0]], axis=-1), np.stack([one, zero, -r[..., 1]], axis=-1)
+    return q[..., 1, None] + r[..., 1], normal, tangent
 
 
 def lower_bound(shape: Shape) -> float:

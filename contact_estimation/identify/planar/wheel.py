@@ -12,7 +12,8 @@ from contact_estimation.identify.planar.stepping import FallingBody, Trajectory,
 from contact_estimation.identify.planar.window import Slack, WindowEstimate, body_steps, identify_window
 
 SPOKES, LENGTH, SLOPE = 6, 0.3, 0.2
-WHEEL = FallingBody(rimless_wheel(SPOKES, LENGTH), mass_over_inertia=20.0, body_mass=1.0, friction=0.7, restitution=0.0, slope=SLOPE)
+WHEEL = FallingBody(rimless_wheel(SPOKES, LENGTH), mass_over_inertia=20.0, body_mass=1.0, friction=0.7,
+                    restitution=0.0, slope=SLOPE)
 
 
 @dataclass(frozen=True)

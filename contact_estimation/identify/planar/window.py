@@ -81,8 +81,8 @@ def identify_window(steps: list[Step], slack: Slack = Slack(), known: dict[int, 
     if any(not 0 <= i < r for i in known):
         raise ConfigError(f"identify_window: known names parameters {sorted(known)}, there are {r} (0 to {r - 1})")
     if not known and not any(step.known.any() for step in steps):
-        raise IdentificationError("no external force acts in the window and no parameter is given: only ratios are determined "
-                                  "(eq. 18 is homogeneous); give one parameter in known, for example the mass")
+        raise IdentificationError("no external force acts in the window and no parameter is given: only ratios are "
+                                  "determined (eq. 18 is homogeneous); give one in known, such as the mass")
     free = [i for i in range(r) if i not in known]
     weight = np.ones(rows) if weight is None else np.asarray(weight, float)
     columns = _force_columns(steps, slack)

@@ -51,7 +51,8 @@ def test_recorded_drop(capsys, tmp_path):
     q, v = add_noise(run_, 40.0, rng)
     for name, arrays in (("with", {"v": v}), ("without", {})):
         np.savez(tmp_path / f"{name}.npz", t=run_.t, q=q if arrays else run_.q, **arrays)
-        code, out = run(capsys, "--drop", str(tmp_path / f"{name}.npz"), "--shape", "square:1", "--friction", "0.7", "--json")
+        path = str(tmp_path / f"{name}.npz")
+        code, out = run(capsys, "--drop", path, "--shape", "square:1", "--friction", "0.7", "--json")
         found = json.loads(out.out)
         assert code == 0 and found["status"] == "local" and found["m_over_i"] == pytest.approx(6.0, rel=0.05)
     for argv in (["--shape", "circle:1"], ["--shape", "ellipse:1"], []):
@@ -61,7 +62,8 @@ def test_recorded_drop(capsys, tmp_path):
 
 
 def test_mistakes(capsys, tmp_path):
-    np.savez(tmp_path / "empty.npz", pre=np.zeros((0, 6)), post=np.zeros((0, 6)), n=np.zeros((0, 3)), d=np.zeros((0, 3)))
+    none = {"pre": np.zeros((0, 6)), "post": np.zeros((0, 6)), "n": np.zeros((0, 3)), "d": np.zeros((0, 3))}
+    np.savez(tmp_path / "empty.npz", **none)
     for argv in (["--impacts", str(tmp_path / "absent.npz")], ["--impacts", str(tmp_path / "empty.npz")],
                  ["--tosses", str(tmp_path / "empty.npz")], ["--example", "table1", "--drops", "0"],
                  ["--example", "table1", "--seed", "-1"], ["--example", "wheel", "--noise", "-1"]):

@@ -12,7 +12,8 @@ SIDE, RATE = 0.1048, 148.0
 WORLD = """<mujoco><option timestep="0.0002" cone="elliptic"/><worldbody>
 <geom type="plane" size="9 9 .1" friction=".25 0 0" solref="-3e4 -60" condim="3"/>
 <body><freejoint/><inertial pos="0 0 0" mass=".37" diaginertia=".00081 .00081 .00081"/>
-<geom type="box" size=".0524 .0524 .0524" friction=".25 0 0" condim="3" solref="-3e4 -60"/></body></worldbody></mujoco>"""
+<geom type="box" size=".0524 .0524 .0524" friction=".25 0 0" condim="3" solref="-3e4 -60"/></body>
+</worldbody></mujoco>"""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,8 @@ def test_corner_impacts_obey_the_moment_equation(simulated):
 
 
 def test_real_tosses():
-    report = identify_cube(load_tosses(shared_file("data/cube_tosses/cube_tosses_000_399.npz")), SIDE, RATE, resamples=100)
+    tosses = load_tosses(shared_file("data/cube_tosses/cube_tosses_000_399.npz"))
+    report = identify_cube(tosses, SIDE, RATE, resamples=100)
     assert report.impacts > 150 and 0.12 < report.friction < 0.22
     # What this recording says, not what its URDF says (457 1/m^2): see docs/identify_planar.md.
     assert report.m_over_i == pytest.approx(310.0, rel=0.06)

@@ -15,13 +15,15 @@ from contact_estimation.identify.planar.table1 import BODIES, add_noise, random_
 @pytest.mark.parametrize("mode", [*MODES, DOUBLE])
 def test_jacobian_against_finite_differences(shape, mode):
     rng = np.random.default_rng(abs(mode) + 7)
-    problem = DropProblem(shape, 0.7, 0.01, rng.standard_normal((60, 3)), rng.standard_normal((60, 3)), np.full(6, 0.1), slope=0.1)
+    q, v = rng.standard_normal((2, 60, 3))
+    problem = DropProblem(shape, 0.7, 0.01, q, v, np.full(6, 0.1), slope=0.1)
     impacts = [Impact(20, mode), Impact(40, 0)]
     compressed, gaps = Compressed(problem, [20, 40]), np.array([0.02, 0.03])
     u = np.concatenate([rng.standard_normal(6), rng.uniform(1, 3, 6), [2.5]])
-    _, jacobian, _ = residuals(u, problem, impacts, compressed, gaps)
-    numeric = np.array([(residuals(u + d, problem, impacts, compressed, gaps)[0]
-                         - residuals(u - d, problem, impacts, compressed, gaps)[0]) / 2e-6 for d in 1e-6 * np.eye(len(u))]).T
+    rest = problem, impacts, compressed, gaps
+    _, jacobian, _ = residuals(u, *rest)
+    numeric = np.array([(residuals(u + d, *rest)[0] - residuals(u - d, *rest)[0]) / 2e-6
+                        for d in 1e-6 * np.eye(len(u))]).T
     np.testing.assert_allclose(jacobian, numeric, rtol=1e-5, atol=1e-4 * np.abs(numeric).max())
 
 
@@ -52,7 +54,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say():
 
 def test_a_small_table_has_every_row_and_is_reproducible():
     table = run_table(3, drops=1)
-    assert {name: set(rows) for name, rows in table.items()} == {"square": {40, 30, 20, 10}, "ellipse": {40, 30, 20, 10}}
+    assert list(table) == ["square", "ellipse"] and all(set(rows) == {40, 30, 20, 10} for rows in table.values())
     again = run_table(3, drops=1)
     for name, rows in table.items():
         for snr, row in rows.items():
@@ -72,7 +74,7 @@ def test_bad_input():
         identify_drop(shape, q, q[:, :2], 0.01, 0.5)
     with pytest.raises(IdentificationError, match="at least 8"):
         identify_drop(shape, q[:4], q[:4], 0.01, 0.5)
-    with pytest.raises(IdentificationError, match="not"):
+    with pytest.raises(IdentificationError, match="are not"):
         identify_drop(shape, np.full((20, 3), np.nan), q, 0.01, 0.5)
 
 

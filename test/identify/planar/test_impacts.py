@@ -5,15 +5,16 @@ import pytest
 from shared import shared_file
 
 from contact_estimation.exceptions import IdentificationError, RecordingError
-from contact_estimation.identify.planar.impacts import (Handedness, Impacts, identify_impacts, least_absolute_ratio, load_impacts,
-                                                        predict_impulses)
+from contact_estimation.identify.planar.impacts import (Handedness, Impacts, identify_impacts, least_absolute_ratio,
+                                                        load_impacts, predict_impulses)
 
 
 def planted(count, signs, noise=0.0, m_over_i=1200.0, seed=0):
     rng = np.random.default_rng(seed)
     pre = np.hstack([rng.uniform(-0.1, 0.1, (count, 3)), rng.uniform([-1, -3, -10], [1, -2, 10], (count, 3))])
-    rows = [np.stack([a, b, c], axis=1) for a, b, c in ((np.zeros(count), np.ones(count), rng.uniform(-0.03, 0.03, count)),
-                                                        (np.ones(count), np.zeros(count), rng.uniform(0.025, 0.05, count)))]
+    zero, one = np.zeros(count), np.ones(count)
+    rows = [np.column_stack([zero, one, rng.uniform(-0.03, 0.03, count)]),
+            np.column_stack([one, zero, rng.uniform(0.025, 0.05, count)])]
     impacts = Impacts(pre, pre.copy(), *rows)
     handed = Handedness(*signs, 1.0)
     impulse = predict_impulses(impacts, m_over_i, 0.5, 0.2, handed)
@@ -30,7 +31,8 @@ def test_planted_model_comes_back_with_its_handedness(signs):
     assert (handed.normal, handed.tangent) == signs and handed.margin > 1.5
     assert report.model.m_over_i == pytest.approx(1200.0, rel=0.02)
     assert report.interval[0] < 1200.0 < report.interval[1]
-    assert report.model.restitution == pytest.approx(0.5, abs=0.03) and report.model.friction == pytest.approx(0.2, abs=0.03)
+    assert report.model.restitution == pytest.approx(0.5, abs=0.03)
+    assert report.model.friction == pytest.approx(0.2, abs=0.03)
     assert report.impulse_error_pct < 4.0
 
 
@@ -71,7 +73,8 @@ def test_halves_of_the_real_ellipse_agree():
 def test_files_that_cannot_be_used(tmp_path):
     impacts = planted(20, (1, 1))
     good = {"pre": impacts.pre, "post": impacts.post, "n": impacts.normal, "d": impacts.tangent}
-    for name, change, message in (("lacks", {"d": None}, "lacks d"), ("shape", {"post": impacts.post[:5]}, "post has shape"),
+    for name, change, message in (("lacks", {"d": None}, "lacks d"),
+                                  ("shape", {"post": impacts.post[:5]}, "post has shape"),
                                   ("flags", {"flags": np.ones((20, 6))}, "free of flags"),
                                   ("rows", {"flags": np.zeros((3, 6))}, "flags has 3 rows")):
         path = tmp_path / f"{name}.npz"

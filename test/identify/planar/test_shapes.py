@@ -15,7 +15,8 @@ def test_normal_row_is_the_gradient_of_the_distance(shape):
     for _ in range(20):
         q = rng.uniform(-3, 3, 3)
         _, normal, _ = contact_rows(shape, q)
-        numeric = np.array([(contact_rows(shape, q + d)[0] - contact_rows(shape, q - d)[0]) / 2e-6 for d in 1e-6 * np.eye(3)]).T
+        numeric = np.array([(contact_rows(shape, q + d)[0] - contact_rows(shape, q - d)[0]) / 2e-6
+                            for d in 1e-6 * np.eye(3)]).T
         np.testing.assert_allclose(normal, numeric, atol=1e-8)
 
 

@@ -47,7 +47,8 @@ def test_a_known_force_separates_mass_and_inertia():
 
 def test_a_body_at_rest_does_not_determine_its_inertia():
     run = simulate(BODY, [0, 0.1, 0], [0, 0, 0], 0.005, 20)
-    found = identify_window(body_steps(BODY.shape, run.q, run.v, run.h, BODY.friction, gravity()), SLACK, known={0: 0.8})
+    steps = body_steps(BODY.shape, run.q, run.v, run.h, BODY.friction, gravity())
+    found = identify_window(steps, SLACK, known={0: 0.8})
     assert found.status == "undetermined" and "[1]" in found.reason
 
 
