@@ -13,7 +13,7 @@ def configure(parser) -> None:
     """Declare the arguments."""
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--example", choices=EXAMPLES,
-                      help="simulate and identify: the paper's table 1, its rimless wheel, or its arm that pushes a disk")
+                      help="simulate and identify: the paper's table 1, its rimless wheel, its arm and disk")
     what.add_argument("--impacts", metavar="FILE.npz",
                       help="planar impacts: pre, post (n, 6), contact rows n, d (n, 3), flags")
     what.add_argument("--tosses", metavar="FILE.npz",

@@ -85,7 +85,9 @@ def identify_drop(shape: Shape, q, v, h: float, friction: float, slope: float = 
         if high - low < _WIDE * estimate.m_over_i or len(more) < most:
             break
         other = _identify_window(longer, more)
-        if other.status == "local" and low <= other.m_over_i <= high and np.ptp(other.interval) < high - low:
+        room = 0.5 * (estimate.m_over_i - low), 0.5 * (high - estimate.m_over_i)
+        agrees = low - room[0] <= other.m_over_i <= high + room[1]
+        if other.status == "local" and agrees and np.ptp(other.interval) < high - low:
             estimate = other
     return estimate
 
