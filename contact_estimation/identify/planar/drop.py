@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from contact_estimation.exceptions import IdentificationError, shape_error
+from contact_estimation.exceptions import ConfigError, IdentificationError, shape_error
 from contact_estimation.identify.planar.drop_fit import (DropFit, fit, fit_modes, profile, ratio_bounds,
                                                          start_from_segments)
 from contact_estimation.identify.planar.drop_model import (STICK, Compressed, DropProblem, Impact, drop_jumps,
@@ -57,7 +57,7 @@ class DropEstimate:
 
 def identify_drop(shape: Shape, q, v, h: float, friction: float, slope: float = 0.0,
                   max_impacts: int = 3) -> DropEstimate:
-    """Identify m/I, states and impulses from noisy states of a body that falls on flat ground.
+    """Identify m/I, states and impulses from noisy states of a body that falls on flat ground; y = 0 is the ground.
 
     Args:
         shape: outline. q, v: (N, 3) states as in :mod:`shapes` [m, rad; m/s, rad/s]. h: sample interval [s].
@@ -65,11 +65,15 @@ def identify_drop(shape: Shape, q, v, h: float, friction: float, slope: float = 
         max_impacts: the window ends before the third impact; while that leaves m/I wide open, it grows up to this many.
 
     Raises:
+        ConfigError: shapes disagree, or h, friction or max_impacts is out of range.
         IdentificationError: fewer than 8 samples, samples that are not finite, or no impact in the window.
     """
     q, v = np.asarray(q, float), np.asarray(v, float)
     if q.shape != v.shape or q.ndim != 2 or q.shape[1] != 3:
         raise shape_error("identify_drop", "v", v.shape, q.shape if q.ndim == 2 and q.shape[1] == 3 else ("N", 3))
+    if not (np.isfinite(h) and h > 0.0 and np.isfinite(friction) and friction >= 0.0 and max_impacts >= 1):
+        raise ConfigError(f"identify_drop: h {h!r} s must be greater than 0, friction {friction!r} must not be negative, "
+                          f"max_impacts {max_impacts!r} must be at least 1")
     bad = np.count_nonzero(~np.isfinite(np.hstack([q, v])))
     if len(q) < 8 or bad:
         raise IdentificationError(f"a drop needs at least 8 samples, all finite; got {len(q)} with {bad} that "
@@ -78,7 +82,7 @@ def identify_drop(shape: Shape, q, v, h: float, friction: float, slope: float = 
     ks = segment(problem, 8)
     if not ks:
         raise IdentificationError("no impact found in the window: free flight says nothing about m/I; record a bounce")
-    estimate = _identify_window(*_window(problem, ks, _FIRST_IMPACTS))
+    estimate = _identify_window(*_window(problem, ks, min(_FIRST_IMPACTS, max_impacts)))
     for most in range(_FIRST_IMPACTS + 1, max_impacts + 1):
         low, high = estimate.interval
         longer, more = _window(problem, ks, most)
