@@ -26,6 +26,7 @@ VERBS = {
 
 #: ``contact-estimation identify SYSTEM``: system -> (module, one line of help).
 IDENTIFY = {
+    "planar": ("contact_estimation.commands.identify_planar", "rigid frictional contact: m/I, forces, friction (paper 5)"),
 }
 
 
