@@ -1,0 +1,275 @@
+"""The probing estimator: motion, parameters and sign of sliding together (paper 4, Algorithm 1).
+
+One class serves the plane and space; what differs is the model (:class:`PlanarModel`, :class:`SpatialModel`).
+Measured pose and twist are linear in the state and are used first, exactly; the wrench then updates what is left. That order is
+the joint update (13), since the noises are independent, with a mode probability that already knows the measured twist.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from contact_estimation.exceptions import IdentificationError, shape_error
+from contact_estimation.identify.probing import gpb1
+from contact_estimation.identify.probing.events import SlideEvents
+from contact_estimation.identify.probing.motion import transition
+from contact_estimation.identify.probing.settings import ProbingSettings
+from contact_estimation.identify.probing.update import correct, cubature_predictions, linear_predictions
+
+
+@dataclass(frozen=True)
+class Ingredients:
+    """Which ingredients of the paper are in use; everything but the default is an ablation."""
+
+    cubature: bool = True
+    merge: bool = True
+    event_triggered: bool = True
+    bounded: bool = True
+
+
+@dataclass(frozen=True)
+class ProbingEstimate:
+    """What the filter knows after a sample.
+
+    ``mean`` and ``std`` (n_s,) are of the physical parameters ``names`` (SI; expected values by quadrature for the bounded
+    ones), with offsets referred to the world origin. ``free`` (n_s,) and ``free_covariance`` (n_s, n_s) are the Gaussian behind
+    them. ``slip`` (contacts,) [m/s] is the tangential velocity, ``modes`` the probability of each tuple of signs, ``used`` whether this
+    sample's wrench was used, ``nis`` its normalised innovation squared with ``nis_dof`` degrees of freedom.
+    """
+
+    t: float
+    names: tuple[str, ...]
+    mean: np.ndarray
+    std: np.ndarray
+    free: np.ndarray
+    free_covariance: np.ndarray
+    slip: np.ndarray
+    modes: np.ndarray
+    used: bool
+    nis: float
+    nis_dof: int
+
+
+class ProbingFilter:
+    """Estimator of contact geometry and dynamics from pose, twist and wrench.
+
+    Args:
+        model: measurement model.
+        settings: priors, noise, events, rule.
+        ingredients: ablation switches.
+        rng: generator of the sampled mode probability; needed for ``mode_probability: sampled`` or several contacts.
+    """
+
+    def __init__(self, model, settings: ProbingSettings, ingredients: Ingredients = Ingredients(),
+                 rng: np.random.Generator | None = None):
+        self.model, self.settings, self._use = model, settings, ingredients
+        m, n_s = model.axes, len(model.parameters)
+        linear, angular = slice(0, model.force_size), slice(model.force_size, m)
+        self._kinematic = slice(0, 2 * m)
+        self._param = slice(3 * m, 3 * m + n_s)
+        self._n_bias = model.wrench_size if settings.torque_bias_std > 0.0 else 0
+        self._bias = slice(3 * m + n_s, 3 * m + n_s + self._n_bias)
+        self._size = 3 * m + n_s + self._n_bias
+        axis = np.empty(m)
+        axis[linear], axis[angular] = settings.jerk, settings.angular_jerk
+        self._jerk = tuple(axis)
+        noise = np.empty(2 * m)
+        noise[:m][linear], noise[:m][angular] = settings.position_noise, settings.angle_noise
+        noise[m:][linear], noise[m:][angular] = settings.velocity_noise, settings.rate_noise
+        self._kinematic_noise = np.diag(noise**2)
+        self.wrench_noise = np.diag(np.square(model.wrench_deviations(settings)))
+        self._walk = np.square(model.walk(settings))
+        rng = rng if rng is not None else np.random.default_rng(0)
+        width = 2 * m + n_s if settings.mode_probability == "sampled" else model.contacts
+        self._draws = rng.standard_normal((width, settings.samples))
+        self._started = False
+
+    def start(self, t: float, pose, s, covariance, origin) -> None:
+        """Begin at contact.
+
+        Args:
+            t: stamp [s].
+            pose: measured end-effector pose.
+            s: parameter vector (n_s,) in free coordinates, offsets relative to ``origin``.
+            covariance: its covariance (n_s, n_s).
+            origin: point in the world [m] to which positions refer inside the filter; take the touching tip, so that
+                surface angle and offset are nearly uncorrelated.
+        """
+        s, covariance = np.array(s, dtype=float), np.array(covariance, dtype=float)
+        n_s, m = len(self.model.parameters), self.model.axes
+        if s.shape != (n_s,) or covariance.shape != (n_s, n_s):
+            raise shape_error("ProbingFilter.start", "s and covariance", (*s.shape, *covariance.shape), (n_s, n_s, n_s))
+        self._origin = np.array(origin, dtype=float)
+        self._pose = self.model.shift(pose, self._origin)
+        self._x = np.zeros(self._size)
+        self._x[self._param] = s
+        self._P = np.zeros((self._size, self._size))
+        self._P[:m, :m] = self._kinematic_noise[:m, :m]
+        self._P[m:3 * m, m:3 * m] = np.diag(np.concatenate([np.full(m, 0.1**2), np.full(m, 1.0)]))
+        self._P[self._param, self._param] = covariance
+        self._P[self._bias, self._bias] = np.eye(self._n_bias) * self.settings.torque_bias_std**2
+        cfg = self.settings
+        self._events = [SlideEvents(cfg.slide_step, cfg.slide_speed_min, cfg.slide_distance_min)
+                        for _ in range(self.model.contacts)]
+        self._t, self._used, self._nis = float(t), False, float("nan")
+        self._slip = np.zeros(self.model.contacts)
+        self._modes = np.full(len(self.model.modes), 1.0 / len(self.model.modes))
+        self._started = True
+
+    def step(self, dt: float, pose, twist, wrench, wrench_noise=None, bias_map=None) -> None:
+        """Take one sample.
+
+        Args:
+            dt: time since the last sample [s].
+            pose: measured pose of the end-effector in the world.
+            twist: its measured velocity (axes,), world axes at the end-effector origin [m/s, rad/s].
+            wrench: measured wrench (w,) of the environment ON the probe, end-effector axes and origin [N, Nm].
+            wrench_noise: covariance (w, w) where it differs from the settings'.
+            bias_map: matrix (w, w) from the slow joint-torque error to the wrench; needed with ``torque_bias_std`` > 0.
+
+        Raises:
+            IdentificationError: before :meth:`start`, or ``dt`` is not positive.
+        """
+        if not self._started:
+            raise IdentificationError("the probing filter was not started; call start() with the first pose in contact")
+        if not dt > 0.0:
+            raise IdentificationError(f"the time step is {dt} s, expected a positive one; drop repeated samples")
+        if self._n_bias and bias_map is None:
+            raise IdentificationError("torque_bias_std is set but no bias_map was given; pass the inverse transposed "
+                                      "Jacobian, or set torque_bias_std to 0 for a measured wrench")
+        self._t += dt
+        self._predict(dt)
+        self._correct_motion(pose, twist)
+        slides = self._note_sliding(dt)
+        self._used, self._nis = False, float("nan")
+        touching = np.linalg.norm(wrench[:self.model.force_size]) > self.settings.contact_force_min
+        if touching and (slides or not self._use.event_triggered):
+            noise = self.wrench_noise if wrench_noise is None else wrench_noise
+            self._correct_wrench(np.asarray(wrench, dtype=float), noise, bias_map)
+
+    def _predict(self, dt):
+        """Process update, full or reduced (Algorithm 1)."""
+        m = self.model.axes
+        f, q = transition(round(dt, 6), self._jerk)
+        increment = f[:m, m:] @ self._x[m:3 * m]
+        self._pose = self.model.advance(self._pose, increment)
+        self._x[m:3 * m] = f[m:, m:] @ self._x[m:3 * m]
+        motion = slice(0, 3 * m)
+        self._P[motion] = f @ self._P[motion]
+        self._P[:, motion] = self._P[:, motion] @ f.T
+        self._P[motion, motion] += q
+        if self._use.event_triggered:
+            grow = float(any([event.parameters_may_change() for event in self._events]))
+        else:  # the same growth for a probe at the slowest speed that counts, spread over time
+            grow = self.settings.slide_speed_min * dt / self.settings.slide_step
+        index = np.arange(self._param.start, self._param.stop)
+        self._P[index, index] += grow * self._walk
+        if self._n_bias:
+            decay = np.exp(-dt / self.settings.torque_bias_time)
+            self._x[self._bias] *= decay
+            self._P[self._bias] *= decay
+            self._P[:, self._bias] *= decay
+            index = np.arange(self._bias.start, self._bias.stop)
+            self._P[index, index] += (1.0 - decay**2) * self.settings.torque_bias_std**2
+
+    def _correct_motion(self, pose, twist):
+        """Linear update with the measured pose and twist."""
+        m, k = self.model.axes, self._kinematic
+        innovation = np.concatenate([self.model.difference(self.model.shift(pose, self._origin), self._pose),
+                                     np.asarray(twist) - self._x[m:2 * m]])
+        cross = self._P[:, k]
+        gain = np.linalg.solve(self._P[k, k] + self._kinematic_noise, cross.T).T
+        self._P = self._P - gain @ cross.T
+        self._move(gain @ innovation)
+
+    def _move(self, increment):
+        """Add a state increment: on the pose's manifold, plainly elsewhere."""
+        m = self.model.axes
+        self._pose = self.model.advance(self._pose, increment[:m])
+        self._x[m:] += increment[m:]
+
+    def _note_sliding(self, dt):
+        """Slip estimate and predicted mode probabilities; True when every contact slides."""
+        m = self.model.axes
+        s, twist = self._x[self._param], self._x[m:2 * m]
+        index = np.r_[0:2 * m, self._param.start:self._param.stop]
+        covariance = self._P[np.ix_(index, index)]
+        self._slip, gradient = self.model.slip(self._pose, twist, s)
+        if self.settings.mode_probability == "sampled":
+            draws = np.linalg.cholesky(covariance) @ self._draws
+            velocities = self.model.slip_samples(self.model.advance(self._pose[:, None], draws[:m]),
+                                                 twist[:, None] + draws[m:2 * m], s[:, None] + draws[2 * m:])
+            self._slip = velocities.mean(axis=1)
+            self._modes = gpb1.sampled_probabilities(velocities, self.model.modes)
+        elif self.model.contacts == 1:
+            positive = gpb1.closed_probability(self._slip[0], float(np.sqrt(gradient[0] @ covariance @ gradient[0])))
+            self._modes = np.array([positive, 1.0 - positive])
+        else:
+            root = np.linalg.cholesky(gradient @ covariance @ gradient.T)
+            self._modes = gpb1.sampled_probabilities(self._slip[:, None] + root @ self._draws, self.model.modes)
+        return all([event.record(slip, dt) for event, slip in zip(self._events, self._slip)])
+
+    def _correct_wrench(self, wrench, noise, bias_map):
+        """Two or more measurement updates and their merge, eq. 16-24."""
+        m = self.model.axes
+        s, twist = self._x[self._param], self._x[m:2 * m]
+        functionals = self.model.noise_functionals(self._pose, twist, s)
+        n_s, n_f = len(s), len(functionals)
+        selector = np.zeros((n_s + n_f, self._size))
+        selector[:n_s, self._param] = np.eye(n_s)
+        selector[n_s:, self._kinematic] = functionals
+        mean_c = np.concatenate([s, np.zeros(n_f)])
+        function, prior = self._wrench_function(twist)
+        if self._use.cubature:
+            predictions = cubature_predictions(function, mean_c, selector, self._P, self.settings.degree)
+        else:
+            predictions = linear_predictions(function, mean_c, selector, self._P)
+        kept = [i for i in range(len(prior)) if prior[i] > 1e-6]
+        corrected = []
+        for i in kept:
+            prediction = self._with_bias(predictions[i], bias_map) if self._n_bias else predictions[i]
+            corrected.append(correct(prediction, wrench, noise, self._P))
+        increments, covariances, log_likelihoods, nis = zip(*corrected)
+        posterior = gpb1.posterior(prior[kept], np.array(log_likelihoods))
+        increment, self._P = gpb1.merge(posterior, np.array(increments), np.array(covariances))
+        self._P = 0.5 * (self._P + self._P.T)
+        self._move(increment)
+        if self._use.merge:
+            self._modes = np.zeros(len(prior))
+            self._modes[kept] = posterior
+        self._used, self._nis = True, float(posterior @ np.array(nis))
+
+    def _wrench_function(self, twist):
+        """Wrench of every mode at points of c, and the predicted probability of the modes.
+
+        Without the merge there is one mode, whose sign of sliding is that of each point.
+        """
+        def modes(c):
+            return self.model.wrenches(self._pose, twist, c)
+
+        if self._use.merge:
+            return modes, self._modes
+
+        def one(c):
+            velocity = self.model.slip_samples(self._pose[:, None], twist[:, None], c[:len(self.model.parameters)])
+            return [np.where(velocity[0] > 0.0, *modes(c)[:2])]
+
+        return one, np.ones(1)
+
+    def _with_bias(self, prediction, bias_map):
+        """Prediction of the wrench with the slow torque error added: z = h + B b."""
+        cross_bias = self._P[:, self._bias] @ bias_map.T
+        mixed = bias_map @ prediction.cross[self._bias]
+        covariance = prediction.covariance + mixed + mixed.T + bias_map @ cross_bias[self._bias]
+        return type(prediction)(prediction.mean + bias_map @ self._x[self._bias], covariance, prediction.cross + cross_bias)
+
+    def estimate(self) -> ProbingEstimate:
+        """The estimate after the last sample."""
+        free, covariance = self.model.offset_to_world(self._x[self._param], self._P[self._param, self._param], self._origin)
+        mean, std = free.copy(), np.sqrt(np.diag(covariance))
+        for i, bounds in self.model.bounds.items():
+            mean[i], std[i] = bounds.moments(free[i], std[i])
+        return ProbingEstimate(self._t, self.model.parameters, mean, std, free, covariance, self._slip.copy(),
+                               self._modes.copy(), self._used, self._nis, self.model.wrench_size)
