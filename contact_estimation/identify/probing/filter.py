@@ -16,17 +16,19 @@ from contact_estimation.identify.probing import gpb1
 from contact_estimation.identify.probing.events import SlideEvents
 from contact_estimation.identify.probing.motion import transition
 from contact_estimation.identify.probing.settings import ProbingSettings
-from contact_estimation.identify.probing.update import correct, cubature_predictions, linear_predictions
+from contact_estimation.identify.probing.update import correct, differentiate, regress
 
 
 @dataclass(frozen=True)
 class Ingredients:
-    """Which ingredients of the paper are in use; everything but the default is an ablation."""
+    """Which ingredients are in use; everything but the default is an ablation. ``coloured`` is this package's own, the others are
+    the paper's."""
 
     cubature: bool = True
     merge: bool = True
     event_triggered: bool = True
     bounded: bool = True
+    coloured: bool = True
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,7 @@ class ProbingFilter:
         return all([event.record(slip, dt) for event, slip in zip(self._events, self._slip)])
 
     def _correct_wrench(self, wrench, noise, bias_map):
-        """Two or more measurement updates and their merge, eq. 16-24."""
+        """One measurement update per mode and their merge, eq. 16-24."""
         m = self.model.axes
         s, twist = self._x[self._param], self._x[m:2 * m]
         functionals = self.model.noise_functionals(self._pose, twist, s)
@@ -222,24 +224,32 @@ class ProbingFilter:
         selector[n_s:, self._kinematic] = functionals
         mean_c = np.concatenate([s, np.zeros(n_f)])
         function, prior = self._wrench_function(twist)
-        if self._use.cubature:
-            predictions = cubature_predictions(function, mean_c, selector, self._P, self.settings.degree)
-        else:
-            predictions = linear_predictions(function, mean_c, selector, self._P)
+        known = bias_map @ self._x[self._bias] if self._n_bias else 0.0
+
+        def update(line):
+            jacobian = line.slope @ selector
+            if self._n_bias:
+                jacobian[:, self._bias] = bias_map
+            return correct(line, wrench - known, noise, mean_c, jacobian, self._P,
+                           self.settings.residual_colour if self._use.coloured else 1.0)
+
+        lines = self._linearise(function, mean_c, selector @ self._P @ selector.T)
         kept = [i for i in range(len(prior)) if prior[i] > 1e-6]
-        corrected = []
-        for i in kept:
-            prediction = self._with_bias(predictions[i], bias_map) if self._n_bias else predictions[i]
-            corrected.append(correct(prediction, wrench, noise, self._P))
-        increments, covariances, log_likelihoods, nis = zip(*corrected)
-        posterior = gpb1.posterior(prior[kept], np.array(log_likelihoods))
-        increment, self._P = gpb1.merge(posterior, np.array(increments), np.array(covariances))
+        corrections = [update(lines[i]) for i in kept]
+        posterior = gpb1.posterior(prior[kept], np.array([c.log_likelihood for c in corrections]))
+        increment, self._P = gpb1.merge(posterior, np.array([c.increment for c in corrections]),
+                                        np.array([c.covariance for c in corrections]))
         self._P = 0.5 * (self._P + self._P.T)
         self._move(increment)
         if self._use.merge:
             self._modes = np.zeros(len(prior))
             self._modes[kept] = posterior
-        self._used, self._nis = True, float(posterior @ np.array(nis))
+        self._used, self._nis = True, float(posterior @ np.array([c.nis for c in corrections]))
+
+    def _linearise(self, function, mean_c, covariance_c):
+        if self._use.cubature:
+            return regress(function, mean_c, covariance_c, self.settings.degree)
+        return differentiate(function, mean_c, covariance_c)
 
     def _wrench_function(self, twist):
         """Wrench of every mode at points of c, and the predicted probability of the modes.
@@ -257,13 +267,6 @@ class ProbingFilter:
             return [np.where(velocity[0] > 0.0, *modes(c)[:2])]
 
         return one, np.ones(1)
-
-    def _with_bias(self, prediction, bias_map):
-        """Prediction of the wrench with the slow torque error added: z = h + B b."""
-        cross_bias = self._P[:, self._bias] @ bias_map.T
-        mixed = bias_map @ prediction.cross[self._bias]
-        covariance = prediction.covariance + mixed + mixed.T + bias_map @ cross_bias[self._bias]
-        return type(prediction)(prediction.mean + bias_map @ self._x[self._bias], covariance, prediction.cross + cross_bias)
 
     def estimate(self) -> ProbingEstimate:
         """The estimate after the last sample."""

@@ -39,19 +39,22 @@ class ProbingSettings:
 
     slide_step: float = key(5e-3, unit="m", check=positive,
                             doc="sliding distance after which the parameters may have changed, Delta s_tm of Algorithm 1")
-    tip_walk: float = key(1e-5, unit="m", check=non_negative, doc="change of a tip coordinate per slide_step")
-    angle_walk: float = key(2e-4, unit="rad", check=non_negative, doc="change of a surface angle per slide_step")
-    offset_walk: float = key(1e-5, unit="m", check=non_negative, doc="change of the offset per slide_step")
-    stiffness_walk: float = key(2e-3, check=non_negative, doc="change of the free stiffness coordinate per slide_step")
-    friction_walk: float = key(1e-3, check=non_negative, doc="change of the free friction coordinate per slide_step")
+    tip_walk: float = key(5e-6, unit="m", check=non_negative, doc="change of a tip coordinate per slide_step")
+    angle_walk: float = key(1e-4, unit="rad", check=non_negative, doc="change of a surface angle per slide_step")
+    offset_walk: float = key(5e-6, unit="m", check=non_negative, doc="change of the offset per slide_step")
+    stiffness_walk: float = key(1e-3, check=non_negative, doc="change of the free stiffness coordinate per slide_step")
+    friction_walk: float = key(5e-4, check=non_negative, doc="change of the free friction coordinate per slide_step")
 
     slide_speed_min: float = key(6e-3, unit="m/s", check=positive,
                                  doc="tangential speed below which forces are not used, v_tm of Algorithm 1")
-    slide_distance_min: float = key(2e-3, unit="m", check=non_negative,
+    slide_distance_min: float = key(3e-3, unit="m", check=non_negative,
                                     doc="distance to slide after a stop before forces are used (presliding is over)")
     contact_force_min: float = key(2.0, unit="N", check=non_negative, doc="force norm below which the probe is in the air")
 
     degree: int = key(7, doc="degree of the integration rule: 3, 5 or 7")
+    residual_colour: float = key(8.0, check=positive,
+                                 doc="factor on the variance that linearisation leaves unexplained, since it repeats from "
+                                     "sample to sample while an independent noise would average out; 1 is the paper's")
     mode_probability: str = key("closed", choices=("closed", "sampled"),
                                 doc="predicted probability of the sliding direction: normal tail, or samples as printed")
     samples: int = key(500, check=positive, doc="samples of the sampled mode probability")

@@ -114,7 +114,7 @@ def _guided_twist(order, guess, pose, wrench, normal, tangent, settings):
     c, s = np.cos(pose[2]), np.sin(pose[2])
     force_world = np.array([c * wrench[0] - s * wrench[1], s * wrench[0] + c * wrench[1]])
     push = order.force - np.sum(force_world * normal, axis=0)
-    descent = order.force_rate / settings.stiffness_start + 20.0 * push / settings.stiffness_max
+    descent = order.force_rate / settings.stiffness_start + 60.0 * push / settings.stiffness_max
     tip_velocity = order.speed * tangent - np.clip(descent, -0.05, 0.05) * normal
     arm = np.array([c * guess.tip[0] - s * guess.tip[1], s * guess.tip[0] + c * guess.tip[1]])
     turn = np.full_like(descent, -order.tilt_rate)
