@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 
 @dataclass
 class SlideEvents:
@@ -18,7 +20,7 @@ class SlideEvents:
     distance_min: float
     travelled: float = 0.0
     since_stop: float = 0.0
-    direction: int = 0
+    heading: np.ndarray | None = None
 
     def parameters_may_change(self) -> bool:
         """True once per ``step`` of sliding; resets the travelled distance."""
@@ -27,14 +29,18 @@ class SlideEvents:
         self.travelled = 0.0
         return True
 
-    def record(self, slip: float, dt: float) -> bool:
-        """Note the estimated slip velocity [m/s] of a sample; True when forces may be used: it slides, and has slid enough."""
-        self.travelled += abs(slip) * dt
-        direction = 0 if abs(slip) <= self.speed_min else (1 if slip > 0.0 else -1)
-        if direction == 0 or direction != self.direction:
-            self.since_stop = 0.0
-        self.direction = direction
-        if direction == 0:
+    def record(self, velocity: np.ndarray, dt: float) -> bool:
+        """Note the estimated slip velocity (1,) or (3,) [m/s] of a sample.
+
+        Returns:
+            True when forces may be used: it slides, and has slid far enough since it stopped or turned by a right angle.
+        """
+        speed = float(np.linalg.norm(velocity))
+        self.travelled += speed * dt
+        if speed <= self.speed_min:
+            self.since_stop, self.heading = 0.0, None
             return False
-        self.since_stop += abs(slip) * dt
+        if self.heading is None or self.heading @ velocity <= 0.0:
+            self.since_stop, self.heading = 0.0, velocity / speed
+        self.since_stop += speed * dt
         return self.since_stop > self.distance_min

@@ -16,7 +16,7 @@ from contact_estimation.identify.probing import gpb1
 from contact_estimation.identify.probing.events import SlideEvents
 from contact_estimation.identify.probing.motion import transition
 from contact_estimation.identify.probing.settings import ProbingSettings
-from contact_estimation.identify.probing.update import correct, differentiate, regress
+from contact_estimation.identify.probing.update import cholesky, correct, differentiate, regress
 
 
 @dataclass(frozen=True)
@@ -184,6 +184,7 @@ class ProbingFilter:
         cross = self._P[:, k]
         gain = np.linalg.solve(self._P[k, k] + self._kinematic_noise, cross.T).T
         self._P = self._P - gain @ cross.T
+        self._P = 0.5 * (self._P + self._P.T)
         self._move(gain @ innovation)
 
     def _move(self, increment):
@@ -198,32 +199,29 @@ class ProbingFilter:
         s, twist = self._x[self._param], self._x[m:2 * m]
         index = np.r_[0:2 * m, self._param.start:self._param.stop]
         covariance = self._P[np.ix_(index, index)]
-        self._slip, gradient = self.model.slip(self._pose, twist, s)
+        self._slip, gradient, velocities = self.model.slip(self._pose, twist, s)
         if self.settings.mode_probability == "sampled":
             draws = np.linalg.cholesky(covariance) @ self._draws
-            velocities = self.model.slip_samples(self.model.advance(self._pose[:, None], draws[:m]),
-                                                 twist[:, None] + draws[m:2 * m], s[:, None] + draws[2 * m:])
-            self._slip = velocities.mean(axis=1)
-            self._modes = gpb1.sampled_probabilities(velocities, self.model.modes)
+            self._modes = gpb1.sampled_probabilities(self.model.slip_samples(self._pose, twist, s, draws), self.model.modes)
         elif self.model.contacts == 1:
-            positive = gpb1.closed_probability(self._slip[0], float(np.sqrt(gradient[0] @ covariance @ gradient[0])))
+            positive = gpb1.closed_probability(self._slip[0], float(np.sqrt(max(gradient[0] @ covariance @ gradient[0], 0.0))))
             self._modes = np.array([positive, 1.0 - positive])
         else:
-            root = np.linalg.cholesky(gradient @ covariance @ gradient.T)
+            root = cholesky(gradient @ covariance @ gradient.T)
             self._modes = gpb1.sampled_probabilities(self._slip[:, None] + root @ self._draws, self.model.modes)
-        return all([event.record(slip, dt) for event, slip in zip(self._events, self._slip)])
+        return all([event.record(velocity, dt) for event, velocity in zip(self._events, velocities)])
 
     def _correct_wrench(self, wrench, noise, bias_map):
         """One measurement update per mode and their merge, eq. 16-24."""
         m = self.model.axes
         s, twist = self._x[self._param], self._x[m:2 * m]
-        functionals = self.model.noise_functionals(self._pose, twist, s)
+        functionals, prepared = self.model.prepare(self._pose, twist, s)
         n_s, n_f = len(s), len(functionals)
         selector = np.zeros((n_s + n_f, self._size))
         selector[:n_s, self._param] = np.eye(n_s)
         selector[n_s:, self._kinematic] = functionals
         mean_c = np.concatenate([s, np.zeros(n_f)])
-        function, prior = self._wrench_function(twist)
+        function, prior = self._wrench_function(twist, s, prepared)
         known = bias_map @ self._x[self._bias] if self._n_bias else 0.0
 
         def update(line):
@@ -251,19 +249,22 @@ class ProbingFilter:
             return regress(function, mean_c, covariance_c, self.settings.degree)
         return differentiate(function, mean_c, covariance_c)
 
-    def _wrench_function(self, twist):
+    def _wrench_function(self, twist, s, prepared):
         """Wrench of every mode at points of c, and the predicted probability of the modes.
 
         Without the merge there is one mode, whose sign of sliding is that of each point.
         """
         def modes(c):
-            return self.model.wrenches(self._pose, twist, c)
+            return self.model.wrenches(self._pose, twist, c, prepared)
 
         if self._use.merge:
             return modes, self._modes
+        n_s = len(s)
 
         def one(c):
-            velocity = self.model.slip_samples(self._pose[:, None], twist[:, None], c[:len(self.model.parameters)])
+            deviations = np.zeros((2 * self.model.axes + n_s, c.shape[1]))
+            deviations[-n_s:] = c[:n_s] - s[:, None]
+            velocity = self.model.slip_samples(self._pose, twist, s, deviations)
             return [np.where(velocity[0] > 0.0, *modes(c)[:2])]
 
         return one, np.ones(1)

@@ -74,13 +74,14 @@ class PlanarModel:
         """Pose with its position relative to ``origin`` (2,)."""
         return np.array([pose[0] - origin[0], pose[1] - origin[1], pose[2]])
 
-    def noise_functionals(self, pose, twist, s):
-        """Rows (1, 6) over [pose; twist] errors through which kinematic noise enters the wrench: the deformation's."""
+    def prepare(self, pose, twist, s):
+        """Rows (1, 6) over [pose; twist] errors through which kinematic noise enters the wrench: the deformation's. (Turning the
+        force by the angle's noise of half a milliradian is far below the force noise.) Nothing else is prepared."""
         theta, phi = pose[2] - s[2], s[2]
         lever = -(np.cos(theta) * s[0] - np.sin(theta) * s[1])
-        return np.array([[np.sin(phi), -np.cos(phi), lever, 0.0, 0.0, 0.0]])
+        return np.array([[np.sin(phi), -np.cos(phi), lever, 0.0, 0.0, 0.0]]), None
 
-    def wrenches(self, pose, twist, c):
+    def wrenches(self, pose, twist, c, prepared=None):
         """Predicted wrench (3, N) of each mode at the points ``c`` (7, N): parameters, then the deformation's noise."""
         tip, theta = (c[0], c[1]), pose[2] - c[2]
         sin_phi, cos_phi, sin, cos = np.sin(c[2]), np.cos(c[2]), np.sin(theta), np.cos(theta)
@@ -98,22 +99,23 @@ class PlanarModel:
         return out
 
     def slip(self, pose, twist, s):
-        """Slip velocity (1,) of eq. 7 and its gradient (1, 12) over [pose; twist; s]."""
+        """Slip velocity (1,) of eq. 7, its gradient (1, 12) over [pose; twist; s], and the velocity as a vector (1, 1)."""
         theta, phi = pose[2] - s[2], s[2]
         sin, cos, sin_phi, cos_phi = np.sin(theta), np.cos(theta), np.sin(phi), np.cos(phi)
         arm = sin * s[0] + cos * s[1]
         turn = (cos * s[0] - sin * s[1]) * twist[2]
-        value = cos_phi * twist[0] + sin_phi * twist[1] - arm * twist[2]
+        value = np.array([cos_phi * twist[0] + sin_phi * twist[1] - arm * twist[2]])
         gradient = np.zeros((1, 12))
         gradient[0, 2] = -turn
         gradient[0, 3:6] = cos_phi, sin_phi, -arm
         gradient[0, 6:9] = -sin * twist[2], -cos * twist[2], -sin_phi * twist[0] + cos_phi * twist[1] + turn
-        return np.array([value]), gradient
+        return value, gradient, value[:, None]
 
     @staticmethod
-    def slip_samples(pose, twist, s):
-        """Slip velocity (1, N) at sampled ``pose`` (3, N), ``twist`` (3, N) and ``s`` (6, N)."""
-        return slip_velocity(pose, twist, s[:2], s[2])[None]
+    def slip_samples(pose, twist, s, deviations):
+        """Slip velocity (1, N), exactly, at ``deviations`` (12, N) of [pose; twist; s]."""
+        s = s[:, None] + deviations[6:]
+        return slip_velocity(pose[:, None] + deviations[:3], twist[:, None] + deviations[3:6], s[:2], s[2])[None]
 
     @staticmethod
     def offset_to_world(s, covariance, origin):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contact_estimation.identify.probing.excitation import ExcitationSettings, command
+from contact_estimation.identify.probing.excitation import ExcitationSettings, command, planar_tilt
 from contact_estimation.identify.probing.planar import contact_wrench, deformation, slip_velocity
 from contact_estimation.identify.probing.settings import ProbingSettings
 
@@ -91,9 +91,10 @@ def simulate(truth: PlanarTruth, guess: Guess, settings: ProbingSettings, excita
     wrench = np.zeros((3, runs))
     for step in range(count * every):
         order = command(excitation, step * dt)
-        twist = _guided_twist(order, guess, pose, wrench, normal, tangent, settings)
+        tilt, tilt_rate = planar_tilt(excitation, order)
+        twist = _guided_twist(order, -tilt_rate, guess, pose, wrench, normal, tangent, settings)
         pose = pose + dt * twist
-        pose[2] = alpha0 - order.tilt
+        pose[2] = alpha0 - tilt
         wrench, bristle, slip = _contact(truth, pose, twist, bristle, dt)
         if (step + 1) % every == 0:
             k = step // every
@@ -109,7 +110,7 @@ def _deviations(cfg):
             "wrench": np.array([cfg.force_noise, cfg.force_noise, cfg.torque_noise])}
 
 
-def _guided_twist(order, guess, pose, wrench, normal, tangent, settings):
+def _guided_twist(order, turn, guess, pose, wrench, normal, tangent, settings):
     """Twist of the end-effector for the command, planned with the guess; the force error corrects along the guessed normal."""
     c, s = np.cos(pose[2]), np.sin(pose[2])
     force_world = np.array([c * wrench[0] - s * wrench[1], s * wrench[0] + c * wrench[1]])
@@ -117,8 +118,7 @@ def _guided_twist(order, guess, pose, wrench, normal, tangent, settings):
     descent = order.force_rate / settings.stiffness_start + 60.0 * push / settings.stiffness_max
     tip_velocity = order.speed * tangent - np.clip(descent, -0.05, 0.05) * normal
     arm = np.array([c * guess.tip[0] - s * guess.tip[1], s * guess.tip[0] + c * guess.tip[1]])
-    turn = np.full_like(descent, -order.tilt_rate)
-    return np.vstack([tip_velocity[0] + turn * arm[1], tip_velocity[1] - turn * arm[0], turn])
+    return np.vstack([tip_velocity[0] + turn * arm[1], tip_velocity[1] - turn * arm[0], np.full_like(descent, turn)])
 
 
 def _contact(truth, pose, twist, bristle, dt):
