@@ -221,26 +221,24 @@ class ProbingFilter:
         selector[:n_s, self._param] = np.eye(n_s)
         selector[n_s:, self._kinematic] = functionals
         mean_c = np.concatenate([s, np.zeros(n_f)])
-        function, prior = self._wrench_function(twist, s, prepared)
+        kept = np.flatnonzero(self._modes > 1e-6) if self._use.merge else np.zeros(1, dtype=int)
+        function = self._wrench_function(twist, s, prepared, kept)
         known = bias_map @ self._x[self._bias] if self._n_bias else 0.0
-
-        def update(line):
+        corrections = []
+        for line in self._linearise(function, mean_c, selector @ self._P @ selector.T):
             jacobian = line.slope @ selector
             if self._n_bias:
                 jacobian[:, self._bias] = bias_map
-            return correct(line, wrench - known, noise, mean_c, jacobian, self._P,
-                           self.settings.residual_colour if self._use.coloured else 1.0)
-
-        lines = self._linearise(function, mean_c, selector @ self._P @ selector.T)
-        kept = [i for i in range(len(prior)) if prior[i] > 1e-6]
-        corrections = [update(lines[i]) for i in kept]
-        posterior = gpb1.posterior(prior[kept], np.array([c.log_likelihood for c in corrections]))
+            corrections.append(correct(line, wrench - known, noise, mean_c, jacobian, self._P,
+                                       self.settings.residual_colour if self._use.coloured else 1.0))
+        posterior = gpb1.posterior(self._modes[kept] if self._use.merge else np.ones(1),
+                                   np.array([c.log_likelihood for c in corrections]))
         increment, self._P = gpb1.merge(posterior, np.array([c.increment for c in corrections]),
                                         np.array([c.covariance for c in corrections]))
         self._P = 0.5 * (self._P + self._P.T)
         self._move(increment)
         if self._use.merge:
-            self._modes = np.zeros(len(prior))
+            self._modes = np.zeros(len(self._modes))
             self._modes[kept] = posterior
         self._used, self._nis = True, float(posterior @ np.array([c.nis for c in corrections]))
 
@@ -249,25 +247,23 @@ class ProbingFilter:
             return regress(function, mean_c, covariance_c, self.settings.degree)
         return differentiate(function, mean_c, covariance_c)
 
-    def _wrench_function(self, twist, s, prepared):
-        """Wrench of every mode at points of c, and the predicted probability of the modes.
+    def _wrench_function(self, twist, s, prepared, kept):
+        """Wrench at points of c, one array for each mode in ``kept``.
 
         Without the merge there is one mode, whose sign of sliding is that of each point.
         """
-        def modes(c):
-            return self.model.wrenches(self._pose, twist, c, prepared)
-
         if self._use.merge:
-            return modes, self._modes
+            modes = [self.model.modes[i] for i in kept]
+            return lambda c: self.model.wrenches(self._pose, twist, c, prepared, modes)
         n_s = len(s)
 
         def one(c):
             deviations = np.zeros((2 * self.model.axes + n_s, c.shape[1]))
             deviations[-n_s:] = c[:n_s] - s[:, None]
             velocity = self.model.slip_samples(self._pose, twist, s, deviations)
-            return [np.where(velocity[0] > 0.0, *modes(c)[:2])]
+            return [np.where(velocity[0] > 0.0, *self.model.wrenches(self._pose, twist, c, prepared, self.model.modes[:2]))]
 
-        return one, np.ones(1)
+        return one
 
     def estimate(self) -> ProbingEstimate:
         """The estimate after the last sample."""

@@ -81,8 +81,8 @@ class PlanarModel:
         lever = -(np.cos(theta) * s[0] - np.sin(theta) * s[1])
         return np.array([[np.sin(phi), -np.cos(phi), lever, 0.0, 0.0, 0.0]]), None
 
-    def wrenches(self, pose, twist, c, prepared=None):
-        """Predicted wrench (3, N) of each mode at the points ``c`` (7, N): parameters, then the deformation's noise."""
+    def wrenches(self, pose, twist, c, prepared, modes):
+        """Predicted wrench (3, N) of each of ``modes`` at the points ``c`` (7, N): parameters, then the deformation's noise."""
         tip, theta = (c[0], c[1]), pose[2] - c[2]
         sin_phi, cos_phi, sin, cos = np.sin(c[2]), np.cos(c[2]), np.sin(theta), np.cos(theta)
         delta = sin_phi * pose[0] - cos_phi * pose[1] - sin * tip[0] - cos * tip[1] + c[3] + c[6]
@@ -90,7 +90,7 @@ class PlanarModel:
         friction = normal * self.bounds[5].to_bounded(c[5])
         normal_x, normal_y, friction_x, friction_y = normal * sin, normal * cos, friction * cos, friction * sin
         out = []
-        for (sign,) in self.modes:
+        for (sign,) in modes:
             wrench = np.empty((3, c.shape[1]))
             np.subtract(normal_x, sign * friction_x, out=wrench[0])
             np.add(normal_y, sign * friction_y, out=wrench[1])

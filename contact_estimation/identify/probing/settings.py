@@ -29,6 +29,8 @@ class ProbingSettings:
     angular_jerk: float = key(30.0, unit="rad/s^2.5", check=positive, doc="root density of the white angular jerk, eq. 8")
 
     tip_start_std: float = key(0.01, unit="m", check=positive, doc="uncertainty of the tip at the start, per axis")
+    tip_pair_start_std: float = key(0.001, unit="m", check=positive,
+                                    doc="uncertainty at the start of one tip of a tool relative to its others, per axis")
     angle_start_std: float = key(0.1, unit="rad", check=positive, doc="uncertainty of a surface angle at the start")
     offset_start_std: float = key(0.003, unit="m", check=positive,
                                   doc="uncertainty at the start of the height of the surface under the touching tip")

@@ -117,18 +117,18 @@ class SpatialModel:
             axes.append((along[:, None], across[:, None]))
         return rows, axes
 
-    def wrenches(self, pose, twist, c, axes):
-        """Predicted wrench (6, N) of each mode at the points ``c`` (k, N): parameters, then two noises per contact.
+    def wrenches(self, pose, twist, c, axes, modes):
+        """Predicted wrench (6, N) of each of ``modes`` at the points ``c`` (k, N): parameters, then two noises per contact.
         ``axes`` are those of :meth:`prepare`."""
         pressed, rubbed = 0.0, []
         for i in range(self.contacts):
-            press, rubs = self._contact(pose, twist, c, i, *axes[i])
+            press, rubs = self._contact(pose, twist, c, i, *axes[i], {mode[i] for mode in modes})
             pressed = pressed + press
             rubbed.append(rubs)
-        return [pressed + sum(rubbed[i][0 if sign > 0.0 else 1] for i, sign in enumerate(mode)) for mode in self.modes]
+        return [pressed + sum(rubbed[i][sign] for i, sign in enumerate(mode)) for mode in modes]
 
-    def _contact(self, pose, twist, c, i, along, across):
-        """Wrench of the normal force of contact ``i``, and of its friction for either sign."""
+    def _contact(self, pose, twist, c, i, along, across, signs):
+        """Wrench of the normal force of contact ``i``, and of its friction for each of ``signs``."""
         surface = self._surface_of[i]
         rotation, first, tip = pose[:3, :3], self._first(surface), c[3 * i:3 * i + 3]
         deformation_noise, transverse_noise = c[len(self.parameters) + 2 * i:len(self.parameters) + 2 * i + 2]
@@ -141,12 +141,12 @@ class SpatialModel:
         velocity = twist[:3, None] + _cross(twist[3:, None], arm)
         velocity_along = np.abs(along.T @ velocity)
         velocity_across = across.T @ velocity + transverse_noise
-        rubs = []
-        for sign in (1.0, -1.0):
+        rubs = {}
+        for sign in signs:
             slide = (sign * velocity_along) * along + velocity_across * across
             slide -= normal * np.einsum("ij,ij->j", normal, slide)
             force = rotation.T @ (slide * (-grip / np.sqrt(np.einsum("ij,ij->j", slide, slide) + 1e-18)))
-            rubs.append(np.vstack([force, _cross(tip, force)]))
+            rubs[sign] = np.vstack([force, _cross(tip, force)])
         force = rotation.T @ (normal * load)
         return np.vstack([force, _cross(tip, force)]), rubs
 
@@ -205,16 +205,18 @@ class SpatialModel:
         tips = np.asarray(tips, dtype=float).reshape(self.contacts, 3)
         rotation = pose[:3, :3]
         origin = pose[:3, 3] + rotation @ tips[0]
-        n_s = len(self.parameters)
-        s, root = np.zeros(n_s), np.zeros((n_s, n_s))
-        s[:3 * self.contacts] = tips.ravel()
-        root[:3 * self.contacts, :3 * self.contacts] = settings.tip_start_std * np.eye(3 * self.contacts)
+        n_s, n_t = len(self.parameters), 3 * self.contacts
+        s, root = np.zeros(n_s), np.zeros((n_s, n_s + 3))  # the last three columns are the mounting, common to all tips
+        s[:n_t] = tips.ravel()
+        root[:n_t, n_s:] = settings.tip_start_std * np.tile(np.eye(3), (self.contacts, 1))
+        if self.contacts > 1:
+            root[:n_t, :n_t] = settings.tip_pair_start_std * np.eye(n_t)
         for j, reference in enumerate(self._references):
             first, i = self._first(j), self._surface_of.index(j)
             s[first + 2] = reference[:, 2] @ (pose[:3, 3] + rotation @ tips[i] - origin)
             root[first, first] = root[first + 1, first + 1] = settings.angle_start_std
             root[first + 2, first + 2] = settings.offset_start_std
-            root[first + 2, 3 * i:3 * i + 3] = settings.tip_start_std * (reference[:, 2] @ rotation)
+            root[first + 2] += (reference[:, 2] @ rotation) @ root[3 * i:3 * i + 3]
             for k, mean, std in ((first + 3, settings.stiffness_start, settings.stiffness_start_std),
                                  (first + 4, settings.friction_start, settings.friction_start_std)):
                 s[k], root[k, k] = self.bounds[k].fit(mean, std)

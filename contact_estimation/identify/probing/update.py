@@ -61,7 +61,7 @@ def regress(function, mean_c, covariance_c, degree):
         weighted = (values * weights).T
         half = points @ weighted
         slope = solve_triangular(root, half, lower=True, trans="T", check_finite=False).T
-        out.append(Linearisation(mean_c, mean, slope, values @ weighted - half.T @ half))
+        out.append(Linearisation(mean_c, mean, slope, _positive(values @ weighted - half.T @ half)))
     return out
 
 
@@ -95,6 +95,12 @@ def correct(line, z, noise, mean_c, jacobian, covariance, colour=1.0):
     spread = whitened[:, 1:]
     return Correction(spread.T @ whitened[:, 0], covariance - spread.T @ spread,
                       -0.5 * (nis + len(z) * np.log(2.0 * np.pi)) - log_det, nis)
+
+
+def _positive(matrix):
+    """The nearest positive semidefinite matrix: a rule with negative weights can miss it where the wrench has a kink."""
+    values, vectors = np.linalg.eigh(matrix)
+    return matrix if values[0] >= 0.0 else (vectors * np.maximum(values, 0.0)) @ vectors.T
 
 
 def cholesky(matrix):

@@ -68,7 +68,9 @@ def draw(settings: ProbingSettings, runs: int, rng: np.random.Generator,
 
     tip = np.stack([rng.uniform(-0.03, 0.03, runs), rng.uniform(-0.03, 0.03, runs), rng.uniform(0.14, 0.22, runs)], axis=1)
     tips_guess = tip[:, None] + np.array([[x, 0.0, 0.0] for x in fork])
-    tips = tips_guess + settings.tip_start_std * error(runs, len(fork), 3)
+    tips = tips_guess + settings.tip_start_std * error(runs, 1, 3)
+    if len(fork) > 1:
+        tips = tips + settings.tip_pair_start_std * error(runs, len(fork), 3)
     surface = Rotation.from_rotvec(rng.uniform(-0.4, 0.4, (runs, 3)))
     angles = settings.angle_start_std * error(runs, 2)
     normal = surface.apply(Rotation.from_euler("XY", angles).apply([0.0, 0.0, 1.0]))
