@@ -2,7 +2,7 @@
 
 Slide back and forth (a reversal tells friction from surface angle), lean the probe against the sliding direction
 (rotation about the tip tells its coordinates), and press sinusoidally (a changing deformation tells stiffness). As in the
-paper's experiment the first strokes are without rotation; the first rotation starts with the third, at 2.5 s.
+paper's experiment the first strokes are without rotation; the first rotation starts with the fourth, at 2.5 s.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ class ExcitationSettings:
     """Shape of the probing motion."""
 
     speed: float = key(0.03, unit="m/s", check=positive, doc="sliding speed within a stroke")
-    stroke_time: float = key(1.25, unit="s", check=positive, doc="duration of a stroke, one direction")
+    stroke_time: float = key(0.8333333, unit="s", check=positive, doc="duration of a stroke, one direction")
     ramp_time: float = key(0.12, unit="s", check=positive, doc="time to accelerate and to brake")
     dwell_time: float = key(0.12, unit="s", check=positive, doc="rest at each reversal, during which the probe sticks")
     tilt: float = key(0.35, unit="rad", check=positive, doc="lean of the probe against the sliding direction")
-    tilt_time: float = key(0.9, unit="s", check=positive, doc="time to lean over, from the start of a stroke")
-    first_tilted_stroke: int = key(2, doc="index of the first stroke with rotation; 2 puts it at 2.5 s")
-    force: float = key(18.0, unit="N", check=positive, doc="mean normal force")
+    tilt_time: float = key(0.7, unit="s", check=positive, doc="time to lean over, from the start of a stroke")
+    first_tilted_stroke: int = key(3, check=positive, doc="index of the first stroke with rotation; 3 puts it at 2.5 s")
+    force: float = key(19.0, unit="N", check=positive, doc="mean normal force")
     force_swing: float = key(8.0, unit="N", check=positive, doc="amplitude of the sinusoidal normal force")
     force_frequency: float = key(1.1, unit="Hz", check=positive, doc="frequency of the sinusoidal normal force")
 

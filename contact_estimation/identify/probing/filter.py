@@ -71,7 +71,8 @@ class ProbingFilter:
         linear, angular = slice(0, model.force_size), slice(model.force_size, m)
         self._kinematic = slice(0, 2 * m)
         self._param = slice(3 * m, 3 * m + n_s)
-        self._n_bias = model.wrench_size if settings.torque_bias_std > 0.0 else 0
+        self._n_bias = len(settings.torque_bias_std)
+        self._bias_variance = np.square(np.array(settings.torque_bias_std))
         self._bias = slice(3 * m + n_s, 3 * m + n_s + self._n_bias)
         self._size = 3 * m + n_s + self._n_bias
         axis = np.empty(m)
@@ -111,7 +112,7 @@ class ProbingFilter:
         self._P[:m, :m] = self._kinematic_noise[:m, :m]
         self._P[m:3 * m, m:3 * m] = np.diag(np.concatenate([np.full(m, 0.1**2), np.full(m, 1.0)]))
         self._P[self._param, self._param] = covariance
-        self._P[self._bias, self._bias] = np.eye(self._n_bias) * self.settings.torque_bias_std**2
+        self._P[self._bias, self._bias] = np.diag(self._bias_variance)
         cfg = self.settings
         self._events = [SlideEvents(cfg.slide_step, cfg.slide_speed_min, cfg.slide_distance_min)
                         for _ in range(self.model.contacts)]
@@ -129,7 +130,7 @@ class ProbingFilter:
             twist: its measured velocity (axes,), world axes at the end-effector origin [m/s, rad/s].
             wrench: measured wrench (w,) of the environment ON the probe, end-effector axes and origin [N, Nm].
             wrench_noise: covariance (w, w) where it differs from the settings'.
-            bias_map: matrix (w, w) from the slow joint-torque error to the wrench; needed with ``torque_bias_std`` > 0.
+            bias_map: matrix (w, joints) from the slow joint-torque error to the wrench; needed with ``torque_bias_std``.
 
         Raises:
             IdentificationError: before :meth:`start`, or ``dt`` is not positive.
@@ -139,8 +140,8 @@ class ProbingFilter:
         if not dt > 0.0:
             raise IdentificationError(f"the time step is {dt} s, expected a positive one; drop repeated samples")
         if self._n_bias and bias_map is None:
-            raise IdentificationError("torque_bias_std is set but no bias_map was given; pass the inverse transposed "
-                                      "Jacobian, or set torque_bias_std to 0 for a measured wrench")
+            raise IdentificationError("torque_bias_std is set but no bias_map was given; pass the map from joint "
+                                      "torque to wrench, or leave torque_bias_std empty for a measured wrench")
         self._t += dt
         self._predict(dt)
         self._correct_motion(pose, twist)
@@ -174,7 +175,7 @@ class ProbingFilter:
             self._P[self._bias] *= decay
             self._P[:, self._bias] *= decay
             index = np.arange(self._bias.start, self._bias.stop)
-            self._P[index, index] += (1.0 - decay**2) * self.settings.torque_bias_std**2
+            self._P[index, index] += (1.0 - decay**2) * self._bias_variance
 
     def _correct_motion(self, pose, twist):
         """Linear update with the measured pose and twist."""

@@ -61,8 +61,9 @@ class ProbingSettings:
                                 doc="predicted probability of the sliding direction: normal tail, or samples as printed")
     samples: int = key(500, check=positive, doc="samples of the sampled mode probability")
 
-    torque_bias_std: float = key(0.0, unit="Nm", check=non_negative,
-                                 doc="standard deviation of a slow error of each joint torque; 0 for a measured wrench")
+    torque_bias_std: tuple[float, ...] = key((), unit="Nm", check=non_negative,
+                                             doc="standard deviation of a slow error of each joint's torque, when the wrench "
+                                                 "is estimated from joint torque; empty for a measured wrench")
     torque_bias_time: float = key(2.0, unit="s", check=positive, doc="correlation time of that error")
 
     def __post_init__(self):
