@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +19,8 @@ EXAMPLES = ("planar", "spatial")
 class Experiment:
     """What is run: ``example``, number of ``runs``, ``seed``, length [s] and rate [Hz], and both groups of settings.
 
-    ``world`` are the settings of the simulated sensors and spreads, where they differ from the filter's ``settings``.
+    ``tips`` [m] are the places of the tips along the tool's x axis (spatial), ``presliding`` [N/m] the tangential stiffness of the
+    simulated contact before it slides.
     """
 
     example: str = "planar"
@@ -29,8 +30,8 @@ class Experiment:
     rate: float = 25.0
     settings: ProbingSettings = ProbingSettings()
     excitation: ExcitationSettings = ExcitationSettings()
-    world: ProbingSettings | None = None
-    tips: tuple[float, ...] = field(default=(0.0,))
+    tips: tuple[float, ...] = (0.0,)
+    presliding: float = world_planar.PRESLIDING_STIFFNESS
 
     @property
     def evaluated_at(self) -> float:
@@ -54,13 +55,14 @@ class Data:
 def simulate(experiment: Experiment) -> Data:
     """Draw surfaces and starts and record the excitation."""
     rng = np.random.default_rng(experiment.seed)
-    cfg = experiment.world or experiment.settings
+    cfg = experiment.settings
     if experiment.example == "planar":
         world, extra = world_planar, ()
     else:
         world, extra = world_spatial, (experiment.tips,)
     truth, guess = world.draw(cfg, experiment.runs, rng, *extra)
-    recording = world.simulate(truth, guess, cfg, experiment.excitation, experiment.seconds, experiment.rate, rng)
+    recording = world.simulate(truth, guess, cfg, experiment.excitation, experiment.seconds, experiment.rate, rng,
+                               presliding=experiment.presliding)
     return Data(truth, guess, recording)
 
 

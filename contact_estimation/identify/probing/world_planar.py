@@ -15,7 +15,7 @@ from contact_estimation.identify.probing.excitation import ExcitationSettings, c
 from contact_estimation.identify.probing.planar import contact_wrench, deformation, slip_velocity
 from contact_estimation.identify.probing.settings import ProbingSettings
 
-#: Force [N] that moves the bristles of the contact by 1 m before it slides; 15 N of friction preslide 0.75 mm.
+#: Tangential stiffness [N/m] of the contact before it slides; 15 N of friction preslide 0.75 mm.
 PRESLIDING_STIFFNESS = 20000.0
 
 
@@ -78,8 +78,10 @@ def draw(settings: ProbingSettings, runs: int, rng: np.random.Generator) -> tupl
 
 
 def simulate(truth: PlanarTruth, guess: Guess, settings: ProbingSettings, excitation: ExcitationSettings, seconds: float,
-             rate: float, rng: np.random.Generator, inner_rate: float = 250.0) -> PlanarRecording:
-    """Run the excitation on every surface and sample it at ``rate`` [Hz] with the settings' noise."""
+             rate: float, rng: np.random.Generator, inner_rate: float = 250.0,
+             presliding: float = PRESLIDING_STIFFNESS) -> PlanarRecording:
+    """Run the excitation on every surface and sample it at ``rate`` [Hz] with the settings' noise; ``presliding`` [N/m] is the
+    tangential stiffness of the contact before it slides."""
     dt, every = 1.0 / inner_rate, int(round(inner_rate / rate))
     count = int(round(seconds * rate))
     runs = len(truth.phi)
@@ -95,7 +97,7 @@ def simulate(truth: PlanarTruth, guess: Guess, settings: ProbingSettings, excita
         twist = _guided_twist(order, -tilt_rate, guess, pose, wrench, normal, tangent, settings)
         pose = pose + dt * twist
         pose[2] = alpha0 - tilt
-        wrench, bristle, slip = _contact(truth, pose, twist, bristle, dt)
+        wrench, bristle, slip = _contact(truth, pose, twist, bristle, dt, presliding)
         if (step + 1) % every == 0:
             k = step // every
             for name, value in (("pose", pose), ("twist", twist), ("wrench", wrench)):
@@ -121,12 +123,12 @@ def _guided_twist(order, turn, guess, pose, wrench, normal, tangent, settings):
     return np.vstack([tip_velocity[0] + turn * arm[1], tip_velocity[1] - turn * arm[0], np.full_like(descent, turn)])
 
 
-def _contact(truth, pose, twist, bristle, dt):
+def _contact(truth, pose, twist, bristle, dt, presliding):
     """True wrench: spring, and friction that is elastic until it reaches Coulomb's bound."""
     delta = deformation(pose, truth.tip, truth.phi, truth.d)
     normal_force = truth.stiffness * np.maximum(delta, 0.0)
     slip = slip_velocity(pose, twist, truth.tip, truth.phi)
-    limit = truth.friction * normal_force / PRESLIDING_STIFFNESS
+    limit = truth.friction * normal_force / presliding
     bristle = np.clip(bristle + slip * dt, -limit, limit)
-    ratio = np.divide(PRESLIDING_STIFFNESS * bristle, normal_force, out=np.zeros_like(bristle), where=normal_force > 0.0)
+    ratio = np.divide(presliding * bristle, normal_force, out=np.zeros_like(bristle), where=normal_force > 0.0)
     return np.vstack(contact_wrench(pose[2] - truth.phi, truth.tip, normal_force, ratio)), bristle, slip

@@ -88,7 +88,7 @@ def draw(settings: ProbingSettings, runs: int, rng: np.random.Generator,
             SpatialGuess(tips_guess, surface.as_matrix(), rotation.as_matrix(), position))
 
 
-def contact_wrench(truth, position, rotation, twist, bristles, dt):
+def contact_wrench(truth, position, rotation, twist, bristles, dt, presliding=PRESLIDING_STIFFNESS):
     """True wrench (R, 6) in tool axes and the moved bristles (R, contacts, 3)."""
     arm = np.einsum("rij,rcj->rci", rotation, truth.tips)
     normal = truth.normal[:, None]
@@ -98,18 +98,19 @@ def contact_wrench(truth, position, rotation, twist, bristles, dt):
     bristles = bristles + dt * velocity
     bristles = bristles - normal * np.sum(normal * bristles, axis=2, keepdims=True)
     length = np.linalg.norm(bristles, axis=2)
-    limit = truth.friction[:, None] * load / PRESLIDING_STIFFNESS
+    limit = truth.friction[:, None] * load / presliding
     scale = np.minimum(1.0, np.divide(limit, length, out=np.ones_like(limit), where=length > 0.0))
     bristles = bristles * scale[..., None]
-    force = load[..., None] * normal - PRESLIDING_STIFFNESS * bristles
+    force = load[..., None] * normal - presliding * bristles
     force = np.einsum("rji,rcj->rci", rotation, force)
     moment = np.cross(truth.tips, force)
     return np.concatenate([force.sum(axis=1), moment.sum(axis=1)], axis=1), bristles
 
 
 def simulate(truth: SpatialTruth, guess: SpatialGuess, settings: ProbingSettings, excitation: ExcitationSettings,
-             seconds: float, rate: float, rng: np.random.Generator, inner_rate: float = 250.0) -> SpatialRecording:
-    """Run the excitation on every surface and sample it at ``rate`` [Hz] with the settings' noise."""
+             seconds: float, rate: float, rng: np.random.Generator, inner_rate: float = 250.0,
+             presliding: float = PRESLIDING_STIFFNESS) -> SpatialRecording:
+    """Run the excitation on every surface and sample it at ``rate`` [Hz] with the settings' noise; ``presliding`` as in the plane."""
     dt, every = 1.0 / inner_rate, int(round(inner_rate / rate))
     count, runs = int(round(seconds * rate)), len(truth.d)
     plan = GuardedPlan(guess, settings, excitation)
@@ -118,7 +119,7 @@ def simulate(truth: SpatialTruth, guess: SpatialGuess, settings: ProbingSettings
     out = {name: np.empty((count, runs, *shape)) for name, shape in shapes.items()}
     for step in range(count * every):
         twist = plan.advance(step * dt, dt, wrench)
-        wrench, bristles = contact_wrench(truth, plan.position, plan.rotation, twist, bristles, dt)
+        wrench, bristles = contact_wrench(truth, plan.position, plan.rotation, twist, bristles, dt, presliding)
         if (step + 1) % every == 0:
             for name, value in measure(settings, plan.position, plan.rotation, twist, wrench, rng).items():
                 out[name][step // every] = value
