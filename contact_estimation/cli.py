@@ -19,6 +19,7 @@ VERBS = {
 
 #: ``contact-estimation identify SYSTEM``: system -> (module, one line of help).
 IDENTIFY = {
+    "probing": ("contact_estimation.commands.identify_probing", "contact geometry and dynamics together, by probing (paper 4)"),
 }
 
 

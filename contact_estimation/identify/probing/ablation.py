@@ -21,6 +21,7 @@ VARIANTS = {
     "UKF without GPB1": Ingredients(merge=False),
     "time-triggered": Ingredients(event_triggered=False),
     "without reparameterisation": Ingredients(bounded=False),
+    "EKF expectations, without reparameterisation": Ingredients(cubature=False, bounded=False),
     "residual taken as white": Ingredients(coloured=False),
     "plain EKF (none of them)": Ingredients(cubature=False, merge=False, event_triggered=False, bounded=False, coloured=False),
 }

@@ -66,12 +66,12 @@ def simulate(experiment: Experiment) -> Data:
     return Data(truth, guess, recording)
 
 
-def run(experiment: Experiment, data: Data, ingredients: Ingredients = Ingredients(), progress=None) -> list[Trace]:
-    """Filter every run of ``data``; ``progress(done)`` is called after each."""
-    one = filter_planar if experiment.example == "planar" else filter_spatial
+def run(experiment: Experiment, data: Data, ingredients: Ingredients = Ingredients(), progress=None, sensor=None) -> list[Trace]:
+    """Filter every run of ``data``; ``progress(done)`` is called after each, ``sensor`` is that of :func:`filter_spatial`."""
     traces = []
     for r in range(experiment.runs):
-        traces.append(one(data.recording, data.guess, data.truth, r, experiment.settings, ingredients))
+        arguments = (data.recording, data.guess, data.truth, r, experiment.settings, ingredients)
+        traces.append(filter_planar(*arguments) if experiment.example == "planar" else filter_spatial(*arguments, sensor))
         if progress:
             progress(r + 1)
     return traces
