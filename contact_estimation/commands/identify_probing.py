@@ -97,7 +97,7 @@ def _recording(args, settings) -> int:
 
 
 def _explore(args, settings) -> int:
-    from contact_estimation.identify.probing.explore import explore_many, summary
+    from contact_estimation.identify.probing.explore_example import explore_many, summary
 
     progress = Progress(args.runs, "explorations")
     result = explore_many(settings, args.runs, args.seed, progress.update)

@@ -81,7 +81,7 @@ class ProbingFilter:
         noise = np.empty(2 * m)
         noise[:m][linear], noise[:m][angular] = settings.position_noise, settings.angle_noise
         noise[m:][linear], noise[m:][angular] = settings.velocity_noise, settings.rate_noise
-        self._kinematic_noise = np.diag(noise**2)
+        self.kinematic_noise = np.diag(noise**2)
         self.wrench_noise = np.diag(np.square(model.wrench_deviations(settings)))
         self._walk = np.square(model.walk(settings))
         rng = rng if rng is not None else np.random.default_rng(0)
@@ -109,7 +109,7 @@ class ProbingFilter:
         self._x = np.zeros(self._size)
         self._x[self._param] = s
         self._P = np.zeros((self._size, self._size))
-        self._P[:m, :m] = self._kinematic_noise[:m, :m]
+        self._P[:m, :m] = self.kinematic_noise[:m, :m]
         self._P[m:3 * m, m:3 * m] = np.diag(np.concatenate([np.full(m, 0.1**2), np.full(m, 1.0)]))
         self._P[self._param, self._param] = covariance
         self._P[self._bias, self._bias] = np.diag(self._bias_variance)
@@ -183,7 +183,7 @@ class ProbingFilter:
         innovation = np.concatenate([self.model.difference(self.model.shift(pose, self._origin), self._pose),
                                      np.asarray(twist) - self._x[m:2 * m]])
         cross = self._P[:, k]
-        gain = np.linalg.solve(self._P[k, k] + self._kinematic_noise, cross.T).T
+        gain = np.linalg.solve(self._P[k, k] + self.kinematic_noise, cross.T).T
         self._P = self._P - gain @ cross.T
         self._P = 0.5 * (self._P + self._P.T)
         self._move(gain @ innovation)
@@ -265,6 +265,15 @@ class ProbingFilter:
             return [np.where(velocity[0] > 0.0, *self.model.wrenches(self._pose, twist, c, prepared, self.model.modes[:2]))]
 
         return one
+
+    @property
+    def origin(self) -> np.ndarray:
+        """Point in the world [m] to which :meth:`local` refers."""
+        return self._origin.copy()
+
+    def local(self) -> tuple[np.ndarray, np.ndarray]:
+        """Free parameters (n_s,) and their covariance (n_s, n_s), with offsets relative to the origin given to :meth:`start`."""
+        return self._x[self._param].copy(), self._P[self._param, self._param].copy()
 
     def estimate(self) -> ProbingEstimate:
         """The estimate after the last sample."""
