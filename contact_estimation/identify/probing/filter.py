@@ -271,6 +271,11 @@ class ProbingFilter:
         """Point in the world [m] to which :meth:`local` refers."""
         return self._origin.copy()
 
+    @property
+    def torque_bias(self) -> np.ndarray:
+        """Estimated slow error of the joint torques (joints,) [Nm]; empty for a measured wrench."""
+        return self._x[self._bias].copy()
+
     def local(self) -> tuple[np.ndarray, np.ndarray]:
         """Free parameters (n_s,) and their covariance (n_s, n_s), with offsets relative to the origin given to :meth:`start`."""
         return self._x[self._param].copy(), self._P[self._param, self._param].copy()

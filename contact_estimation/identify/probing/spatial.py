@@ -62,6 +62,15 @@ class SpatialModel:
         """Index of the first parameter of a surface."""
         return 3 * self.contacts + _SURFACE * surface
 
+    def surface_of(self, contact: int) -> int:
+        """Index of the surface that a tip touches."""
+        return self._surface_of[contact]
+
+    def surface_terms(self, s, surface: int = 0):
+        """Offset d [m], as ``s`` has it, and stiffness [N/m] of a surface."""
+        first = self._first(surface)
+        return s[first + 2], self.bounds[first + 3].to_bounded(s[first + 3])
+
     def tip(self, s, contact: int = 0):
         """Tip (3, ...) of a contact in tool axes [m]."""
         return s[3 * contact:3 * contact + 3]
