@@ -8,6 +8,9 @@ from contact_estimation.exceptions import IdentificationError
 from contact_estimation.identify.probing.world_spatial import homogeneous
 from contact_estimation.robot import Arm
 
+#: Condition number of J J^T (metres and radians) beyond which joint rates for a given twist are out of proportion.
+_MAX_CONDITION = 1e5
+
 
 class ArmTool:
     """Moves the TCP of an arm by commanded twists.
@@ -42,7 +45,7 @@ class ArmTool:
         jacobian = self.arm.tcp_jacobian(self.q)
         jacobian = np.vstack([turn @ jacobian[:3], turn @ jacobian[3:]])
         gram = jacobian @ jacobian.T
-        if np.linalg.cond(gram) > 1e8:
+        if np.linalg.cond(gram) > _MAX_CONDITION:
             raise IdentificationError("the arm came to a singular posture while probing; start from another posture")
         dq = jacobian.T @ np.linalg.solve(gram, twist)
         limit = np.where(self.arm.velocity_limit > 0.0, self.arm.velocity_limit, np.inf)
