@@ -245,7 +245,8 @@ class ProbingFilter:
 
     def _linearise(self, function, mean_c, covariance_c):
         if self._use.cubature:
-            return regress(function, mean_c, covariance_c, self.settings.degree)
+            degree = self.settings.degree if self.model.contacts == 1 else self.settings.degree_several
+            return regress(function, mean_c, covariance_c, degree)
         return differentiate(function, mean_c, covariance_c)
 
     def _wrench_function(self, twist, s, prepared, kept):

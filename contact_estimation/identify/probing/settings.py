@@ -54,6 +54,8 @@ class ProbingSettings:
     contact_force_min: float = key(2.0, unit="N", check=non_negative, doc="force norm below which the probe is in the air")
 
     degree: int = key(7, doc="degree of the integration rule: 3, 5 or 7")
+    degree_several: int = key(5, doc="the same where a tool has several tips: the points of degree 7 grow with the cube of the "
+                                     "dimension, and a contact that may open is no polynomial anyway")
     residual_colour: float = key(8.0, check=positive,
                                  doc="factor on the variance that linearisation leaves unexplained, since it repeats from "
                                      "sample to sample while an independent noise would average out; 1 is the paper's")
@@ -67,8 +69,9 @@ class ProbingSettings:
     torque_bias_time: float = key(2.0, unit="s", check=positive, doc="correlation time of that error")
 
     def __post_init__(self):
-        if self.degree not in (3, 5, 7):
-            raise ConfigError(f"degree is {self.degree}, expected 3, 5 or 7")
+        for name in ("degree", "degree_several"):
+            if getattr(self, name) not in (3, 5, 7):
+                raise ConfigError(f"{name} is {getattr(self, name)}, expected 3, 5 or 7")
         if not self.stiffness_start < self.stiffness_max or not self.friction_start < self.friction_max:
             raise ConfigError(f"the start (stiffness {self.stiffness_start} N/m, friction {self.friction_start}) must lie "
                               f"below the bounds ({self.stiffness_max} N/m, {self.friction_max})")

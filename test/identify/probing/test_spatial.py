@@ -80,7 +80,7 @@ def test_prepared_rows_are_the_gradients_of_the_noises(case):
         return np.array(out)
 
     numeric = np.column_stack([(noises(d) - noises(-d)) / (2 * step) for d in step * np.eye(12)])
-    assert np.allclose(rows, numeric, atol=1e-8)
+    assert np.allclose(rows, numeric.reshape(len(tips), 2, 12).mean(axis=0), atol=1e-8)
 
 
 def test_offset_moves_with_the_origin_and_its_covariance_follows(case):
