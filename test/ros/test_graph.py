@@ -7,7 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
-import samples
+import arm_samples as samples
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import WrenchStamped
 from sensor_msgs.msg import JointState
@@ -232,17 +232,10 @@ def test_zero_is_measured_and_told(feed):
     feed.graph.call(Trigger, "/estimator/reset")
 
 
-@pytest.mark.parametrize("parameters, words", [
-    ({"observr": "ekf"}, "unknown key 'observr'; the nearest known key is 'observer'"),
-    ({"observer": "efk"}, "nearest: 'ekf'"),
-    ({"robot": "ur16"}, "nearest: 'ur16e'"),
-    ({"people_rate": -1.0}, "must be greater than 0"),
-    ({"arrow_scale": "long"}, "must be a number"),
-])
-def test_bad_parameters_are_refused(parameters, words, graph):
-    with graph.start("estimator", parameters) as process:
+def test_unknown_parameter_ends_the_node(graph):
+    with graph.start("estimator", {"observr": "ekf"}) as process:
         assert process.wait(20.0) == 2
-        assert words in process.text()
+        assert "unknown key 'observr'; the nearest known key is 'observer'" in process.text()
 
 
 def test_replay_driver_names_what_is_missing(graph):
