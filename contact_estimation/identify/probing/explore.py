@@ -13,9 +13,11 @@ import numpy as np
 import pinocchio as pin
 
 from contact_estimation.exceptions import IdentificationError
+from contact_estimation.filters.observer import ContactState
 from contact_estimation.identify.probing.active import Stroke, candidates, choose
 from contact_estimation.identify.probing.excitation import ExcitationSettings
 from contact_estimation.identify.probing.filter import ProbingEstimate, ProbingFilter
+from contact_estimation.identify.probing.handover import compliant_contact
 from contact_estimation.identify.probing.runs import bounds
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.spatial import SpatialModel
@@ -42,9 +44,11 @@ class ExploreSettings:
 
 @dataclass(frozen=True)
 class Exploration:
-    """Result: the estimate, whether all targets were met, time since touch [s], strokes made, largest force [N]."""
+    """Result: the estimate, the same as a compliant contact at the last pose (for the controller), whether all targets were met,
+    time since touch [s], strokes made, largest force [N]."""
 
     estimate: ProbingEstimate
+    contact: ContactState
     reached: bool
     seconds: float
     strokes: tuple[Stroke, ...]
@@ -92,7 +96,9 @@ class Explorer:
                             rotation=self._upright, excitation=self._excitation)
             self._perform(stroke)
             strokes.append(stroke)
-        return Exploration(self._filter.estimate(), self._reached(), self._count * self._dt, tuple(strokes), self._max_force)
+        estimate = self._filter.estimate()
+        return Exploration(estimate, compliant_contact(estimate, self._model, self._tool.pose), self._reached(),
+                           self._count * self._dt, tuple(strokes), self._max_force)
 
     def _reached(self):
         _, covariance = self._filter.local()

@@ -19,6 +19,10 @@ from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.update import cholesky, correct, differentiate, regress
 
 
+#: A sign mode less probable than this is not computed.
+_MODE_MIN = 1e-6
+
+
 @dataclass(frozen=True)
 class Ingredients:
     """Which ingredients are in use; everything but the default is an ablation. ``coloured`` is this package's own, the others are
@@ -61,7 +65,7 @@ class ProbingFilter:
         model: measurement model.
         settings: priors, noise, events, rule.
         ingredients: ablation switches.
-        rng: generator of the sampled mode probability; needed for ``mode_probability: sampled`` or several contacts.
+        rng: generator of the samples of the mode probability, where it is sampled; default seeded with 0.
     """
 
     def __init__(self, model, settings: ProbingSettings, ingredients: Ingredients = Ingredients(),
@@ -102,8 +106,9 @@ class ProbingFilter:
         """
         s, covariance = np.array(s, dtype=float), np.array(covariance, dtype=float)
         n_s, m = len(self.model.parameters), self.model.axes
-        if s.shape != (n_s,) or covariance.shape != (n_s, n_s):
-            raise shape_error("ProbingFilter.start", "s and covariance", (*s.shape, *covariance.shape), (n_s, n_s, n_s))
+        for name, given, expected in (("s", s, (n_s,)), ("covariance", covariance, (n_s, n_s))):
+            if given.shape != expected:
+                raise shape_error("ProbingFilter.start", name, given.shape, expected)
         self._origin = np.array(origin, dtype=float)
         self._pose = self.model.shift(pose, self._origin)
         self._x = np.zeros(self._size)
@@ -133,12 +138,17 @@ class ProbingFilter:
             bias_map: matrix (w, joints) from the slow joint-torque error to the wrench; needed with ``torque_bias_std``.
 
         Raises:
-            IdentificationError: before :meth:`start`, or ``dt`` is not positive.
+            IdentificationError: before :meth:`start`, ``dt`` is not positive, a measurement is not finite, or the bias map is missing.
         """
         if not self._started:
             raise IdentificationError("the probing filter was not started; call start() with the first pose in contact")
         if not dt > 0.0:
             raise IdentificationError(f"the time step is {dt} s, expected a positive one; drop repeated samples")
+        wrench = np.asarray(wrench, dtype=float)
+        if wrench.shape != (self.model.wrench_size,):
+            raise shape_error("ProbingFilter.step", "wrench", wrench.shape, (self.model.wrench_size,))
+        if not np.isfinite(np.sum(pose) + np.sum(twist) + np.sum(wrench)):
+            raise IdentificationError("pose, twist or wrench is not finite; drop the sample")
         if self._n_bias and bias_map is None:
             raise IdentificationError("torque_bias_std is set but no bias_map was given; pass the map from joint "
                                       "torque to wrench, or leave torque_bias_std empty for a measured wrench")
@@ -150,7 +160,7 @@ class ProbingFilter:
         touching = np.linalg.norm(wrench[:self.model.force_size]) > self.settings.contact_force_min
         if touching and (slides or not self._use.event_triggered):
             noise = self.wrench_noise if wrench_noise is None else wrench_noise
-            self._correct_wrench(np.asarray(wrench, dtype=float), noise, bias_map)
+            self._correct_wrench(wrench, noise, bias_map)
 
     def _predict(self, dt):
         """Process update, full or reduced (Algorithm 1)."""
@@ -222,7 +232,7 @@ class ProbingFilter:
         selector[:n_s, self._param] = np.eye(n_s)
         selector[n_s:, self._kinematic] = functionals
         mean_c = np.concatenate([s, np.zeros(n_f)])
-        kept = np.flatnonzero(self._modes > 1e-6) if self._use.merge else np.zeros(1, dtype=int)
+        kept = np.flatnonzero(self._modes > _MODE_MIN) if self._use.merge else np.zeros(1, dtype=int)
         function = self._wrench_function(twist, s, prepared, kept)
         known = bias_map @ self._x[self._bias] if self._n_bias else 0.0
         corrections = []

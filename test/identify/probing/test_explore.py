@@ -9,7 +9,7 @@ from contact_estimation.identify.probing.active import candidates
 from contact_estimation.identify.probing.arm_tool import ArmTool
 from contact_estimation.identify.probing.excitation import ExcitationSettings
 from contact_estimation.identify.probing.explore import Explorer, ExploreSettings
-from contact_estimation.identify.probing.explore_example import explore_many
+from contact_estimation.identify.probing.explore_example import explore_many, explore_one
 from contact_estimation.identify.probing.sensorless import ARMS
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.robot import load_arm
@@ -19,6 +19,14 @@ def test_an_arm_explores_until_every_interval_is_below_target():
     result = explore_many(ProbingSettings(), 2, seed=5)
     assert result["reached_pct"] == 100.0 and result["within_pct"] == 100.0
     assert result["max_force"] < 55.0 and result["seconds_max"] < 15.0
+
+
+def test_what_was_found_is_a_compliant_contact():
+    cfg, arm = ProbingSettings(), load_arm("ur16e")
+    truth, guess = world_spatial.draw(cfg, 1, np.random.default_rng(5))
+    result = explore_one(arm, "ur16e", truth, guess, 0, cfg, ExploreSettings(), np.random.default_rng(0))
+    assert np.linalg.norm(result.contact.stiffness) == pytest.approx(truth.stiffness[0], abs=500.0)
+    assert result.contact.stiffness @ truth.normal[0] / np.linalg.norm(result.contact.stiffness) > np.cos(0.01)
 
 
 def test_tighter_targets_take_longer():

@@ -105,6 +105,10 @@ def test_misuse_is_explained():
     estimator, pose = started()
     with pytest.raises(IdentificationError, match="positive"):
         estimator.step(0.0, pose, np.zeros(3), np.zeros(3))
+    with pytest.raises(IdentificationError, match="not finite"):
+        estimator.step(0.04, pose, np.zeros(3), np.array([np.nan, 0.0, 0.0]))
+    with pytest.raises(ConfigError, match="wrench has shape"):
+        estimator.step(0.04, pose, np.zeros(3), np.zeros(6))
     estimator, pose = started(replace(CFG, torque_bias_std=[1.0, 1.0]))
     with pytest.raises(IdentificationError, match="bias_map"):
         estimator.step(0.04, pose, np.zeros(3), np.zeros(3))
