@@ -3,9 +3,9 @@
 
     python benchmark/probing_update.py [--runs N] [--rounds N] [--save]
 
-Simulated experiments are filtered sample by sample; only full updates count (motion, sign modes, wrench, merge), not the samples
-in which the probe sticks. Cases take turns, so that a machine that does other work as well slows all of them alike. `--save` writes
-probing_update.md beside this file.
+Simulated experiments are filtered sample by sample; only full updates count (motion, sign modes, wrench, merge), not
+the samples in which the probe sticks. Cases take turns, so that a machine that does other work as well slows all of
+them alike. `--save` writes probing_update.md beside this file.
 """
 
 from __future__ import annotations
@@ -58,18 +58,26 @@ def main() -> None:
 def table(times, args) -> str:
     """Markdown of the medians."""
     base = np.median(np.concatenate(times["planar, degree 7"]))
-    lines = ["# One full update of the probing estimator", "",
-             f"`python benchmark/probing_update.py --runs {args.runs} --rounds {args.rounds} --save` on {platform.machine()}, Python "
-             f"{platform.python_version()}, numpy {np.__version__}, {os.cpu_count()} cores with a load of {os.getloadavg()[0]:.1f} while "
-             "it ran; one thread.", "",
-             "| case | sigma points | p50 [ms] | p99 [ms] | updates/s | to planar | target |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        "# One full update of the probing estimator",
+        "",
+        f"`python benchmark/probing_update.py --runs {args.runs} --rounds {args.rounds} --save` on "
+        f"{platform.machine()}, Python {platform.python_version()}, numpy {np.__version__}, {os.cpu_count()} cores with a "
+        f"load of {os.getloadavg()[0]:.1f} while it ran; one thread.",
+        "",
+        "| case | sigma points | p50 [ms] | p99 [ms] | updates/s | to planar | target |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for name, (experiment, dimension, target) in CASES.items():
         seconds = np.concatenate(times[name])
         median, cfg = np.median(seconds), experiment.settings
         degree = cfg.degree if len(experiment.tips) == 1 else cfg.degree_several
         met = "" if target is None else f"{target:.0f}/s: {'met' if 1.0 / median >= target else 'missed'}"
-        lines.append(f"| {name} | {rule(dimension, degree)[0].shape[1]} | {1e3 * median:.2f} | {1e3 * np.percentile(seconds, 99):.2f} | "
-                     f"{1.0 / median:.0f} | {median / base:.1f} | {met} |")
+        lines.append(
+            f"| {name} | {rule(dimension, degree)[0].shape[1]} | {1e3 * median:.2f} | "
+            f"{1e3 * np.percentile(seconds, 99):.2f} | "
+            f"{1.0 / median:.0f} | {median / base:.1f} | {met} |"
+        )
     return "\n".join(lines) + "\n"
 
 

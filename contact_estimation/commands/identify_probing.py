@@ -13,15 +13,23 @@ def configure(parser) -> None:
     """Arguments of the verb."""
     parser.add_argument("--example", choices=("planar", "spatial"), default="planar",
                         help="the paper's experiment in the plane, or its extension to space (default planar)")
-    parser.add_argument("--runs", type=int, default=100, help="number of random surfaces and rough starts (default 100)")
+    parser.add_argument(
+        "--runs", type=int, default=100, help="number of random surfaces and rough starts (default 100)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of surfaces, starts and noise (default 0)")
     parser.add_argument("--settings", type=Path, help="YAML with keys of the probing settings")
-    parser.add_argument("--recording", type=Path,
-                        help="identify from a recording instead: .npz with t, pose, twist, wrench (see docs/identify_probing.md)")
+    parser.add_argument(
+        "--recording",
+        type=Path,
+        help="identify from a recording instead: .npz with t, pose, twist, wrench (see docs/identify_probing.md)",
+    )
     parser.add_argument("--fork", type=float, metavar="METRES", help="spatial: two tips this far apart instead of one")
-    parser.add_argument("--sensorless", metavar="ARM", help="spatial: wrench from the joint torque of an arm (ur16e, fr3)")
-    parser.add_argument("--explore", action="store_true",
-                        help="spatial: explore autonomously until every interval is below its target")
+    parser.add_argument(
+        "--sensorless", metavar="ARM", help="spatial: wrench from the joint torque of an arm (ur16e, fr3)"
+    )
+    parser.add_argument(
+        "--explore", action="store_true", help="spatial: explore autonomously until every interval is below its target"
+    )
     parser.add_argument("--ablation", action="store_true", help="planar: take every ingredient out in turn")
     parser.add_argument("--figures", type=Path, metavar="DIR", help="planar: redraw figures 4 to 7 of one run into DIR")
     parser.add_argument("--report", type=Path, metavar="HTML", help="write a report with scores and figures")
@@ -35,8 +43,13 @@ def run(args) -> int:
     if args.runs < 1:
         raise ConfigError(f"--runs is {args.runs}, expected at least 1")
     settings = from_yaml(ProbingSettings, args.settings) if args.settings else ProbingSettings()
-    for flag, example in (("ablation", "planar"), ("figures", "planar"), ("fork", "spatial"), ("sensorless", "spatial"),
-                          ("explore", "spatial")):
+    for flag, example in (
+        ("ablation", "planar"),
+        ("figures", "planar"),
+        ("fork", "spatial"),
+        ("sensorless", "spatial"),
+        ("explore", "spatial"),
+    ):
         if getattr(args, flag) and args.example != example:
             raise ConfigError(f"--{flag} belongs to --example {example}")
     if args.recording:
@@ -90,9 +103,15 @@ def _recording(args, settings) -> int:
     from contact_estimation.identify.probing.offline import identify_recording
 
     result = identify_recording(args.recording, args.example, settings)
-    rows = [f"  {name:<20} {mean:12.5g} +- {2 * std:.2g} {unit}" for name, mean, std, unit in
-            zip(result["names"], result["mean"], result["std"], result["units"])]
-    emit(args, result, "\n".join([f"{args.recording}: {result['used']} of {result['samples']} samples used (mean, 2 std)", *rows]))
+    rows = [
+        f"  {name:<20} {mean:12.5g} +- {2 * std:.2g} {unit}"
+        for name, mean, std, unit in zip(result["names"], result["mean"], result["std"], result["units"])
+    ]
+    emit(
+        args,
+        result,
+        "\n".join([f"{args.recording}: {result['used']} of {result['samples']} samples used (mean, 2 std)", *rows]),
+    )
     return 0
 
 

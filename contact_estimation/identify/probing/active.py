@@ -1,7 +1,8 @@
-"""Choice of the next stroke: the one after which the widest interval, measured by its target, is narrowest (paper 4, section IV).
+"""Choice of the next stroke: the one after which the widest interval, measured by its target, is narrowest (paper 4,
+section IV).
 
-The information of a stroke is predicted with the wrench's Jacobian at the estimate along the stroke: reversals, leaning and
-pressing prove useful by themselves, because they do what section IV says of them.
+The information of a stroke is predicted with the wrench's Jacobian at the estimate along the stroke: reversals,
+leaning and pressing prove useful by themselves, because they do what section IV says of them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from contact_estimation.identify.probing.update import differentiate
 
 @dataclass(frozen=True)
 class Stroke:
-    """A stroke in the surface axes of the guess: ``heading`` [rad] of sliding, and the ``lean`` (3,) rotation vector at its end."""
+    """A stroke in the surface axes of the guess: ``heading`` [rad] of sliding, and the ``lean`` (3,) rotation vector
+    at its end."""
 
     heading: float
     lean: np.ndarray
@@ -28,9 +30,11 @@ class Stroke:
 
 
 def candidates(place: np.ndarray, length: float, reach: float, tilt: float) -> list[Stroke]:
-    """Strokes to four sides, upright or leaning against the sliding direction, that stay within ``reach`` [m] of the first touch.
+    """Strokes to four sides, upright or leaning against the sliding direction, that stay within ``reach`` [m] of the
+    first touch.
 
-    ``place`` (2,) [m] is the tip's present place in surface axes; a place out of reach leaves the strokes that come back.
+    ``place`` (2,) [m] is the tip's present place in surface axes; a place out of reach leaves the strokes that come
+    back.
     """
     out = []
     for heading in 0.5 * np.pi * np.arange(4):
@@ -46,7 +50,8 @@ def predicted_covariance(estimator, stroke: Stroke, lean, surface, rotation, exc
 
     Args:
         estimator: the running filter.
-        stroke: candidate. lean: present lean (3,) in surface axes. surface: (3, 3) axes of the guessed surface. rotation: (3, 3) upright tool.
+        stroke: candidate. lean: present lean (3,) in surface axes. surface: (3, 3) axes of the guessed surface.
+            rotation: (3, 3) upright tool.
         excitation: force, speed and times of a stroke.
         samples: how many wrenches the stroke will bring.
     """
@@ -82,7 +87,8 @@ def _pressed(model, s, tip_velocity, rotation, rate, load):
 
 
 def choose(estimator, options, targets, samples, **place) -> Stroke:
-    """The option whose predicted worst ratio of standard deviation to target is least; ``targets`` (n_s,) are physical."""
+    """The option whose predicted worst ratio of standard deviation to target is least; ``targets`` (n_s,) are
+    physical."""
     def worst(stroke):
         covariance = predicted_covariance(estimator, stroke, samples=samples, **place)
         return np.max(physical_deviation(estimator.model, estimator.local()[0], covariance) / targets)

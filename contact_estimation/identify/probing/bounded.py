@@ -83,8 +83,10 @@ class Bounds:
         start = [np.log(centre / (1.0 - centre)), np.log(std / (width * centre * (1.0 - centre)))]
         found = least_squares(residual, start, xtol=1e-12, ftol=1e-12)
         if np.max(np.abs(found.fun)) > 1e-3:
-            raise IdentificationError(f"mean {mean} and standard deviation {std} are too wide for a Johnson distribution "
-                                      f"on ({self.lower}, {self.upper}); lower the standard deviation")
+            raise IdentificationError(
+                f"mean {mean} and standard deviation {std} are too wide for a Johnson distribution "
+                f"on ({self.lower}, {self.upper}); lower the standard deviation"
+            )
         return float(found.x[0]), float(np.exp(found.x[1]))
 
 
@@ -106,7 +108,9 @@ class Unbounded(Bounds):
 
     def density(self, x, gamma: float, sigma: float):
         s = self.to_free(x)
-        return np.exp(-((s - gamma) ** 2) / (2.0 * sigma**2)) / (np.sqrt(2.0 * np.pi) * sigma * (self.upper - self.lower))
+        return np.exp(-((s - gamma) ** 2) / (2.0 * sigma**2)) / (
+            np.sqrt(2.0 * np.pi) * sigma * (self.upper - self.lower)
+        )
 
     def fit(self, mean: float, std: float) -> tuple[float, float]:
         return float(self.to_free(mean)), std / (self.upper - self.lower)

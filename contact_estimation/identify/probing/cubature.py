@@ -1,11 +1,11 @@
 """Integration rules for a standard normal density in n dimensions: degree 3, 5 and 7 (paper 4, after eq. 21).
 
 Degree 7 matters here: the wrench (3)-(5) is close to a cubic polynomial in the uncertain quantities (stiffness times
-deformation times lever), so its covariance needs monomials up to degree six. The rule is spherical-radial: Stroud's
-fully symmetric degree-7 rule on the sphere (points along one, two and three axes) times the two-point Gauss rule for
-the radius. Against the three-generator rules of McNamee and Stenger, whose weights sum to 13 in absolute value or more at n = 9 and
-whose points reach 9 sigma, this one has twice the points, absolute weights that sum to 2.8 and points
-within 4 sigma, which is what keeps a sample covariance positive.
+deformation times lever), so its covariance needs monomials up to degree six. The rule is spherical-radial: the fully
+symmetric degree-7 rule on the sphere (points along one, two and three axes; Stroud 1971) times the two-point Gauss rule
+for the radius. It has twice the points of the three-generator rules of McNamee and Stenger (1967), but at n = 9 its
+absolute weights sum to 2.8 and its points lie within 4 sigma, where theirs sum to more than 10 with points at 9 sigma:
+that is what keeps a sample covariance positive.
 
 The sigma-point classes of the maintained filtering libraries stop at degree 3 to 5 (Julier, Merwe, simplex, cubature),
 hence an own rule.
@@ -71,7 +71,7 @@ def _degree7(n):
     values = (single, 2.0 * scale * (5.0 - n), 27.0 / 8.0 * scale)
     sphere_points = np.hstack(groups)
     sphere_weights = np.concatenate([np.full(g.shape[1], v) for g, v in zip(groups, values)])
-    # Two squared radii a, b and weights with total 1 that give E r^2 = n and E r^4 = n (n + 2), E r^6 = n (n + 2) (n + 4).
+    # Centre and two squared radii a, b that give E r^2 = n, E r^4 = n (n + 2) and E r^6 = n (n + 2) (n + 4).
     spread = np.sqrt(2.0 * (n + 2.0))
     a, b = n + 2.0 - spread, n + 2.0 + spread
     # The radius rule leaves out the centre; the weight that its mass misses goes there.

@@ -33,7 +33,8 @@ class SlideEvents:
         """Note the estimated slip velocity (1,) or (3,) [m/s] of a sample.
 
         Returns:
-            True when forces may be used: it slides, and has slid far enough since it stopped or turned by a right angle.
+            True when forces may be used: it slides, and has slid far enough since it stopped or turned by a right
+                angle.
         """
         speed = float(np.linalg.norm(velocity))
         self.travelled += speed * dt

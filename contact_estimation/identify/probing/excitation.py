@@ -1,8 +1,8 @@
 """Excitation signals that make every parameter observable (paper 4, section IV).
 
 Slide back and forth (a reversal tells friction from surface angle), lean the probe against the sliding direction
-(rotation about the tip tells its coordinates), and press sinusoidally (a changing deformation tells stiffness). As in the
-paper's experiment the first strokes are without rotation; the first rotation starts with the fourth, at 2.5 s.
+(rotation about the tip tells its coordinates), and press sinusoidally (a changing deformation tells stiffness). As in
+the paper's experiment the first strokes are without rotation; the first rotation starts with the fourth, at 2.5 s.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ class ExcitationSettings:
 class Command:
     """What the excitation asks for at one time.
 
-    ``stroke`` is the stroke's number; ``speed`` [m/s] along the surface, positive in even strokes; ``blend`` in [0, 1] and
-    ``blend_rate`` [1/s] lead from the last stroke's lean to this one's; ``force`` [N] and ``force_rate`` [N/s] are normal.
+    ``stroke`` is the stroke's number; ``speed`` [m/s] along the surface, positive in even strokes; ``blend`` in [0,
+    1] and ``blend_rate`` [1/s] lead from the last stroke's lean to this one's; ``force`` [N] and ``force_rate`` [N/s]
+    are normal.
     """
 
     stroke: int
@@ -55,10 +56,14 @@ def command(cfg: ExcitationSettings, t: float) -> Command:
     x = np.clip(phase / cfg.tilt_time, 0.0, 1.0)
     omega = 2.0 * np.pi * cfg.force_frequency
     onset = min(t / 0.3, 1.0)  # the first contact is gentle
-    return Command(stroke, direction(stroke) * cfg.speed * share**2 * (3.0 - 2.0 * share), 0.5 * (1.0 - np.cos(np.pi * x)),
-                   0.5 * np.pi / cfg.tilt_time * np.sin(np.pi * x) if x < 1.0 else 0.0,
-                   onset * (cfg.force + cfg.force_swing * np.sin(omega * t)),
-                   onset * omega * cfg.force_swing * np.cos(omega * t))
+    return Command(
+        stroke,
+        direction(stroke) * cfg.speed * share**2 * (3.0 - 2.0 * share),
+        0.5 * (1.0 - np.cos(np.pi * x)),
+        0.5 * np.pi / cfg.tilt_time * np.sin(np.pi * x) if x < 1.0 else 0.0,
+        onset * (cfg.force + cfg.force_swing * np.sin(omega * t)),
+        onset * omega * cfg.force_swing * np.cos(omega * t),
+    )
 
 
 def direction(stroke: int) -> float:
@@ -67,7 +72,8 @@ def direction(stroke: int) -> float:
 
 
 def lean(cfg: ExcitationSettings, stroke: int) -> float:
-    """Lean [rad] at the end of a stroke, about the axis normal x slide: positive leans the probe against positive sliding."""
+    """Lean [rad] at the end of a stroke, about the axis normal x slide: positive leans the probe against positive
+    sliding."""
     return 0.0 if stroke < cfg.first_tilted_stroke else direction(stroke) * cfg.tilt
 
 
@@ -84,8 +90,10 @@ def planar_tilt(cfg: ExcitationSettings, order: Command) -> tuple[float, float]:
 
 def spatial_tilt(cfg: ExcitationSettings, order: Command) -> np.ndarray:
     """Lean as a rotation vector (3,) [rad] in surface axes (x, y tangent, z normal)."""
-    start, goal = (lean(cfg, k) * np.array([-np.sin(azimuth(k)), np.cos(azimuth(k)), 0.0])
-                   for k in (order.stroke - 1, order.stroke))
+    start, goal = (
+        lean(cfg, k) * np.array([-np.sin(azimuth(k)), np.cos(azimuth(k)), 0.0])
+        for k in (order.stroke - 1, order.stroke)
+    )
     return start + order.blend * (goal - start)
 
 

@@ -19,8 +19,8 @@ EXAMPLES = ("planar", "spatial")
 class Experiment:
     """What is run: ``example``, number of ``runs``, ``seed``, length [s] and rate [Hz], and both groups of settings.
 
-    ``tips`` [m] are the places of the tips along the tool's x axis (spatial), ``presliding`` [N/m] the tangential stiffness of the
-    simulated contact before it slides.
+    ``tips`` [m] are the places of the tips along the tool's x axis (spatial), ``presliding`` [N/m] the tangential
+    stiffness of the simulated contact before it slides.
     """
 
     example: str = "planar"
@@ -66,12 +66,17 @@ def simulate(experiment: Experiment) -> Data:
     return Data(truth, guess, recording)
 
 
-def run(experiment: Experiment, data: Data, ingredients: Ingredients = Ingredients(), progress=None, sensor=None) -> list[Trace]:
-    """Filter every run of ``data``; ``progress(done)`` is called after each, ``sensor`` is that of :func:`filter_spatial`."""
+def run(
+    experiment: Experiment, data: Data, ingredients: Ingredients = Ingredients(), progress=None, sensor=None
+) -> list[Trace]:
+    """Filter every run of ``data``; ``progress(done)`` is called after each, ``sensor`` is that of
+    :func:`filter_spatial`."""
     traces = []
     for r in range(experiment.runs):
         arguments = (data.recording, data.guess, data.truth, r, experiment.settings, ingredients)
-        traces.append(filter_planar(*arguments) if experiment.example == "planar" else filter_spatial(*arguments, sensor))
+        traces.append(
+            filter_planar(*arguments) if experiment.example == "planar" else filter_spatial(*arguments, sensor)
+        )
         if progress:
             progress(r + 1)
     return traces

@@ -1,8 +1,9 @@
-"""Autonomous exploration: the arm probes a surface it hardly knows until every parameter's interval is below its target.
+"""Autonomous exploration: the arm probes a surface it hardly knows until every parameter's interval is below its
+target.
 
-It approaches along the guessed normal, notices the touch, and then chooses stroke after stroke (:mod:`active`). Contact is kept and
-the force limited with the measured force along the estimated normal. What it found goes to the controller as a compliant contact
-(:mod:`handover`).
+It approaches along the guessed normal, notices the touch, and then chooses stroke after stroke (:mod:`active`).
+Contact is kept and the force limited with the measured force along the estimated normal. What it found goes to the
+controller as a compliant contact (:mod:`handover`).
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ class ExploreSettings:
 
 @dataclass(frozen=True)
 class Exploration:
-    """Result: the estimate, the same as a compliant contact at the last pose (for the controller), whether all targets were met,
-    time since touch [s], strokes made, largest force [N]."""
+    """Result: the estimate, the same as a compliant contact at the last pose (for the controller), whether all
+    targets were met, time since touch [s], strokes made, largest force [N]."""
 
     estimate: ProbingEstimate
     contact: ContactState
@@ -60,9 +61,11 @@ class Explorer:
 
     Args:
         tool: moves the probe: ``pose`` and ``move(twist, dt)``, as :class:`ArmTool`.
-        sense: function of (pose, twist carried out, dt) that returns the measured wrench (6,); called at the control rate.
+        sense: function of (pose, twist carried out, dt) that returns the measured wrench (6,); called at the control
+            rate.
         measure: function of (pose, twist, wrench) that returns the measured pose (4, 4), twist and wrench.
-        tip, surface: guess of the tip (3,) in tool axes, and of the surface as a rotation (3, 3) whose third column is the normal.
+        tip, surface: guess of the tip (3,) in tool axes, and of the surface as a rotation (3, 3) whose third column
+            is the normal.
     """
 
     def __init__(self, tool, sense, measure, tip, surface, settings: ProbingSettings, explore: ExploreSettings,
@@ -72,7 +75,9 @@ class Explorer:
         self._cfg, self._goal, self._excitation = settings, explore, excitation
         self._model = SpatialModel(*bounds(settings), [self._surface], (0,))
         self._filter = ProbingFilter(self._model, settings)
-        self._targets = 0.5 * np.array([explore.tip] * 3 + [explore.angle] * 2 + [explore.offset, explore.stiffness, explore.friction])
+        self._targets = 0.5 * np.array(
+            [explore.tip] * 3 + [explore.angle] * 2 + [explore.offset, explore.stiffness, explore.friction]
+        )
         self._dt, self._every = 1.0 / explore.control_rate, int(round(explore.control_rate / explore.rate))
         self._count, self._max_force, self._lean = 0, 0.0, np.zeros(3)
         self._wrench = np.zeros(6)
@@ -90,15 +95,33 @@ class Explorer:
         self._count, strokes = 0, []
         samples = int(self._excitation.stroke_time * self._goal.rate)
         while not self._reached() and len(strokes) < self._goal.max_strokes:
-            options = candidates(self._place(), self._excitation.speed * self._excitation.stroke_time, self._goal.reach,
-                                 self._excitation.tilt)
-            stroke = choose(self._filter, options, self._targets, samples, lean=self._lean, surface=self._surface,
-                            rotation=self._upright, excitation=self._excitation)
+            options = candidates(
+                self._place(),
+                self._excitation.speed * self._excitation.stroke_time,
+                self._goal.reach,
+                self._excitation.tilt,
+            )
+            stroke = choose(
+                self._filter,
+                options,
+                self._targets,
+                samples,
+                lean=self._lean,
+                surface=self._surface,
+                rotation=self._upright,
+                excitation=self._excitation,
+            )
             self._perform(stroke)
             strokes.append(stroke)
         estimate = self._filter.estimate()
-        return Exploration(estimate, compliant_contact(estimate, self._model, self._tool.pose), self._reached(),
-                           self._count * self._dt, tuple(strokes), self._max_force)
+        return Exploration(
+            estimate,
+            compliant_contact(estimate, self._model, self._tool.pose),
+            self._reached(),
+            self._count * self._dt,
+            tuple(strokes),
+            self._max_force,
+        )
 
     def _reached(self):
         _, covariance = self._filter.local()
@@ -113,8 +136,10 @@ class Explorer:
             self._advance(direction)
             if np.linalg.norm(self._wrench[:3]) > self._cfg.contact_force_min:
                 return
-        raise IdentificationError(f"no contact within {self._goal.approach_distance} m of the start; the guessed normal may point "
-                                  "away from the surface, or the start is too far away")
+        raise IdentificationError(
+            f"no contact within {self._goal.approach_distance} m of the start; the guessed normal may point "
+            "away from the surface, or the start is too far away"
+        )
 
     def _place(self):
         """Where the estimated tip is, in surface axes, relative to the first touch (2,)."""

@@ -12,12 +12,16 @@ from contact_estimation.viz.style import COLOURS, TRUTH, band, figure
 _FIGURES = {
     "fig4_tip": ("Probe tip in the end-effector frame", ((0, "x [mm]", 1e3), (1, "y [mm]", 1e3))),
     "fig5_surface": ("Surface orientation and offset", ((2, "phi [rad]", 1.0), (3, "d [mm]", 1e3))),
-    "fig6_dynamics": ("Stiffness and coefficient of friction", ((4, "stiffness [N/mm]", 1e-3), (5, "friction [-]", 1.0))),
+    "fig6_dynamics": (
+        "Stiffness and coefficient of friction",
+        ((4, "stiffness [N/mm]", 1e-3), (5, "friction [-]", 1.0)),
+    ),
 }
 
 
 def paper_figures(trace: Trace, true_slip: np.ndarray, excitation: ExcitationSettings) -> dict:
-    """Name -> matplotlib figure. ``trace`` is a planar run, ``true_slip`` (T,) [m/s] its planted tangential velocity."""
+    """Name -> matplotlib figure. ``trace`` is a planar run, ``true_slip`` (T,) [m/s] its planted tangential
+    velocity."""
     start = excitation.first_tilted_stroke * excitation.stroke_time
     out = {}
     for name, (title, panels) in _FIGURES.items():
@@ -44,8 +48,17 @@ def paper_figures(trace: Trace, true_slip: np.ndarray, excitation: ExcitationSet
 
 def _shade(axis, trace, start):
     """Grey where forces are not used (sticking, or too short a slide); a line at the first rotation."""
-    axis.fill_between(trace.t, 0, 1, where=~trace.used, transform=axis.get_xaxis_transform(), color="0.5", alpha=0.15,
-                      linewidth=0, label="forces not used")
+    axis.fill_between(
+        trace.t,
+        0,
+        1,
+        where=~trace.used,
+        transform=axis.get_xaxis_transform(),
+        color="0.5",
+        alpha=0.15,
+        linewidth=0,
+        label="forces not used",
+    )
     axis.axvline(start, color=COLOURS[2], linewidth=0.9, linestyle=":", label="first rotation")
 
 

@@ -1,8 +1,9 @@
 """The probing estimator: motion, parameters and sign of sliding together (paper 4, Algorithm 1).
 
 One class serves the plane and space; what differs is the model (:class:`PlanarModel`, :class:`SpatialModel`).
-Measured pose and twist are linear in the state and are used first, exactly; the wrench then updates what is left. That order is
-the joint update (13), since the noises are independent, with a mode probability that already knows the measured twist.
+Measured pose and twist are linear in the state and are used first, exactly; the wrench then updates what is left.
+That order is the joint update (13), since the noises are independent, with a mode probability that already knows the
+measured twist.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _MODE_MIN = 1e-6
 
 @dataclass(frozen=True)
 class Ingredients:
-    """Which ingredients are in use; everything but the default is an ablation. ``coloured`` is this package's own, the others are
-    the paper's."""
+    """Which ingredients are in use; everything but the default is an ablation. ``coloured`` is this package's own,
+    the others are the paper's."""
 
     cubature: bool = True
     merge: bool = True
@@ -39,10 +40,11 @@ class Ingredients:
 class ProbingEstimate:
     """What the filter knows after a sample.
 
-    ``mean`` and ``std`` (n_s,) are of the physical parameters ``names`` (SI; expected values by quadrature for the bounded
-    ones), with offsets referred to the world origin. ``free`` (n_s,) and ``free_covariance`` (n_s, n_s) are the Gaussian behind
-    them. ``slip`` (contacts,) [m/s] is the tangential velocity, ``modes`` the probability of each tuple of signs, ``used`` whether this
-    sample's wrench was used, ``nis`` its normalised innovation squared with ``nis_dof`` degrees of freedom.
+    ``mean`` and ``std`` (n_s,) are of the physical parameters ``names`` (SI; expected values by quadrature for the
+    bounded ones), with offsets referred to the world origin. ``free`` (n_s,) and ``free_covariance`` (n_s, n_s) are
+    the Gaussian behind them. ``slip`` (contacts,) [m/s] is the tangential velocity, ``modes`` the probability of each
+    tuple of signs, ``used`` whether this sample's wrench was used, ``nis`` its normalised innovation squared with
+    ``nis_dof`` degrees of freedom.
     """
 
     t: float
@@ -135,10 +137,12 @@ class ProbingFilter:
             twist: its measured velocity (axes,), world axes at the end-effector origin [m/s, rad/s].
             wrench: measured wrench (w,) of the environment ON the probe, end-effector axes and origin [N, Nm].
             wrench_noise: covariance (w, w) where it differs from the settings'.
-            bias_map: matrix (w, joints) from the slow joint-torque error to the wrench; needed with ``torque_bias_std``.
+            bias_map: matrix (w, joints) from the slow joint-torque error to the wrench; needed with
+                ``torque_bias_std``.
 
         Raises:
-            IdentificationError: before :meth:`start`, ``dt`` is not positive, a measurement is not finite, or the bias map is missing.
+            IdentificationError: before :meth:`start`, ``dt`` is not positive, a measurement is not finite, or the
+                bias map is missing.
         """
         if not self._started:
             raise IdentificationError("the probing filter was not started; call start() with the first pose in contact")
@@ -213,9 +217,12 @@ class ProbingFilter:
         self._slip, gradient, velocities = self.model.slip(self._pose, twist, s)
         if self.settings.mode_probability == "sampled":
             draws = np.linalg.cholesky(covariance) @ self._draws
-            self._modes = gpb1.sampled_probabilities(self.model.slip_samples(self._pose, twist, s, draws), self.model.modes)
+            drawn = self.model.slip_samples(self._pose, twist, s, draws)
+            self._modes = gpb1.sampled_probabilities(drawn, self.model.modes)
         elif self.model.contacts == 1:
-            positive = gpb1.closed_probability(self._slip[0], float(np.sqrt(max(gradient[0] @ covariance @ gradient[0], 0.0))))
+            positive = gpb1.closed_probability(
+                self._slip[0], float(np.sqrt(max(gradient[0] @ covariance @ gradient[0], 0.0)))
+            )
             self._modes = np.array([positive, 1.0 - positive])
         else:
             root = cholesky(gradient @ covariance @ gradient.T)
@@ -225,7 +232,7 @@ class ProbingFilter:
     def _correct_wrench(self, wrench, noise, bias_map):
         """One measurement update per mode and their merge, eq. 16-24."""
         m = self.model.axes
-        s, twist = self._x[self._param], self._x[m:2 * m]
+        s, twist = self._x[self._param], self._x[m : 2 * m]
         functionals, prepared = self.model.prepare(self._pose, twist, s)
         n_s, n_f = len(s), len(functionals)
         selector = np.zeros((n_s + n_f, self._size))
@@ -240,12 +247,23 @@ class ProbingFilter:
             jacobian = line.slope @ selector
             if self._n_bias:
                 jacobian[:, self._bias] = bias_map
-            corrections.append(correct(line, wrench - known, noise, mean_c, jacobian, self._P,
-                                       self.settings.residual_colour if self._use.coloured else 1.0))
-        posterior = gpb1.posterior(self._modes[kept] if self._use.merge else np.ones(1),
-                                   np.array([c.log_likelihood for c in corrections]))
-        increment, self._P = gpb1.merge(posterior, np.array([c.increment for c in corrections]),
-                                        np.array([c.covariance for c in corrections]))
+            corrections.append(
+                correct(
+                    line,
+                    wrench - known,
+                    noise,
+                    mean_c,
+                    jacobian,
+                    self._P,
+                    self.settings.residual_colour if self._use.coloured else 1.0,
+                )
+            )
+        posterior = gpb1.posterior(
+            self._modes[kept] if self._use.merge else np.ones(1), np.array([c.log_likelihood for c in corrections])
+        )
+        increment, self._P = gpb1.merge(
+            posterior, np.array([c.increment for c in corrections]), np.array([c.covariance for c in corrections])
+        )
         self._P = 0.5 * (self._P + self._P.T)
         self._move(increment)
         if self._use.merge:
@@ -273,7 +291,9 @@ class ProbingFilter:
             deviations = np.zeros((2 * self.model.axes + n_s, c.shape[1]))
             deviations[-n_s:] = c[:n_s] - s[:, None]
             velocity = self.model.slip_samples(self._pose, twist, s, deviations)
-            return [np.where(velocity[0] > 0.0, *self.model.wrenches(self._pose, twist, c, prepared, self.model.modes[:2]))]
+            return [
+                np.where(velocity[0] > 0.0, *self.model.wrenches(self._pose, twist, c, prepared, self.model.modes[:2]))
+            ]
 
         return one
 
@@ -288,14 +308,28 @@ class ProbingFilter:
         return self._x[self._bias].copy()
 
     def local(self) -> tuple[np.ndarray, np.ndarray]:
-        """Free parameters (n_s,) and their covariance (n_s, n_s), with offsets relative to the origin given to :meth:`start`."""
+        """Free parameters (n_s,) and their covariance (n_s, n_s), with offsets relative to the origin given to
+        :meth:`start`."""
         return self._x[self._param].copy(), self._P[self._param, self._param].copy()
 
     def estimate(self) -> ProbingEstimate:
         """The estimate after the last sample."""
-        free, covariance = self.model.offset_to_world(self._x[self._param], self._P[self._param, self._param], self._origin)
+        free, covariance = self.model.offset_to_world(
+            self._x[self._param], self._P[self._param, self._param], self._origin
+        )
         mean, std = free.copy(), np.sqrt(np.diag(covariance))
         for i, bounds in self.model.bounds.items():
             mean[i], std[i] = bounds.moments(free[i], std[i])
-        return ProbingEstimate(self._t, self.model.parameters, mean, std, free, covariance, self._slip.copy(),
-                               self._modes.copy(), self._used, self._nis, self.model.wrench_size)
+        return ProbingEstimate(
+            self._t,
+            self.model.parameters,
+            mean,
+            std,
+            free,
+            covariance,
+            self._slip.copy(),
+            self._modes.copy(),
+            self._used,
+            self._nis,
+            self.model.wrench_size,
+        )

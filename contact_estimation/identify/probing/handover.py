@@ -1,7 +1,7 @@
 """The estimate in the terms of the compliant contact (papers 1 and 2), which the observers and the controller speak.
 
-F = K^T (x_rest - x) with K = kappa n, x the tip and x_rest the foot of the tip on the undeformed surface, so that F = kappa delta.
-Friction has no place there; it stays in the probing estimate.
+F = K^T (x_rest - x) with K = kappa n, x the tip and x_rest the foot of the tip on the undeformed surface, so that F =
+kappa delta. Friction has no place there; it stays in the probing estimate.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ def compliant_contact(estimate: ProbingEstimate, model: SpatialModel, pose: np.n
         contact: which tip. probability: belief that the contact is closed. name: name of the contact.
 
     Returns:
-        stiffness vector K [N/m], x_rest [m], tip [m], and their covariance (9, 9), to first order from the free parameters'.
+        stiffness vector K [N/m], x_rest [m], tip [m], and their covariance (9, 9), to first order from the free
+        parameters'.
     """
     centre = _terms(model, estimate.free, pose, contact)
     deviations = np.sqrt(np.diag(estimate.free_covariance))
@@ -40,7 +41,8 @@ def compliant_contact(estimate: ProbingEstimate, model: SpatialModel, pose: np.n
 
 
 def contact_settings(state: ContactState) -> ContactSettings:
-    """The contact as settings with every parameter fixed, for the controller's model or as the start of another observer."""
+    """The contact as settings with every parameter fixed, for the controller's model or as the start of another
+    observer."""
     return ContactSettings(name=state.name, stiffness=state.stiffness.tolist(), rest=state.rest.tolist(),
                            point=state.point_tcp.tolist())
 

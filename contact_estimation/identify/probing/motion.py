@@ -11,7 +11,8 @@ import numpy as np
 def transition(dt: float, jerk: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
     """F and Q (3m, 3m) of [position; velocity; acceleration] for m axes over ``dt`` [s].
 
-    ``jerk`` (m,) is the root spectral density of the jerk of each axis. Q is the exact integral of continuous white jerk.
+    ``jerk`` (m,) is the root spectral density of the jerk of each axis. Q is the exact integral of continuous white
+    jerk.
     """
     eye = np.eye(len(jerk))
     f = np.kron(np.array([[1.0, dt, 0.5 * dt**2], [0.0, 1.0, dt], [0.0, 0.0, 1.0]]), eye)

@@ -1,8 +1,8 @@
 """The probing estimator as an observer: joint positions and torque in, contact geometry and dynamics out.
 
-It runs beside the other observers in the estimator node. In free space it learns the torque's offset (tare); at the first touch it
-starts the filter from the configured guess; then it feeds it block means at a low rate, since the paper's assumption is slow motion
-without inertial forces.
+It runs beside the other observers in the estimator node. In free space it learns the torque's offset (tare); at the
+first touch it starts the filter from the configured guess; then it feeds it block means at a low rate, since the
+paper's assumption is slow motion without inertial forces.
 """
 
 from __future__ import annotations
@@ -36,9 +36,15 @@ class ProbingObserverSettings:
     tip: list[float] = key(doc="guess of the probe's tip", unit="m, TCP frame", length=3)
     normal: list[float] = key(doc="guess of the surface's outward normal, any length", unit="base axes", length=3)
     touch_force: float = key(5.0, doc="force above the tare that counts as the first touch", unit="N", check=positive)
-    tare_time: float = key(0.5, doc="time constant with which the torque's offset is learnt before the touch", unit="s", check=positive)
-    torque_std: list[float] = key(doc="white error of the external torque of each joint, per averaged sample", unit="Nm", check=positive,
-                                  length="joints")
+    tare_time: float = key(
+        0.5, doc="time constant with which the torque's offset is learnt before the touch", unit="s", check=positive
+    )
+    torque_std: list[float] = key(
+        doc="white error of the external torque of each joint, per averaged sample",
+        unit="Nm",
+        check=positive,
+        length="joints",
+    )
     probing: ProbingSettings = key(ProbingSettings(), doc="priors, noise, events and rule of the estimator")
 
 
@@ -53,7 +59,10 @@ class ProbingObserver:
     """
 
     def __init__(self, arm: Arm, settings: ProbingObserverSettings, name: str = "probing"):
-        for what, values in (("torque_std", settings.torque_std), ("probing.torque_bias_std", settings.probing.torque_bias_std)):
+        for what, values in (
+            ("torque_std", settings.torque_std),
+            ("probing.torque_bias_std", settings.probing.torque_bias_std),
+        ):
             if len(values) not in ({arm.n} if what == "torque_std" else {0, arm.n}):
                 raise ConfigError(f"{what} has {len(values)} entries, but robot '{arm.name}' has {arm.n} joints")
         if not np.linalg.norm(settings.normal) > 0.0:
@@ -132,10 +141,21 @@ class ProbingObserver:
             nis, dof = probing.nis, probing.nis_dof
             mode = "free" if not closed else ("slide" if probing.used else "stick")
         modes = {word: float(word == mode) for word in ("free", "stick", "slide")}
-        return Estimate(t=self._t, q=self._q.copy(), dq=self._dq.copy(), tau_ext=self._torque - self._tare,
-                        force_base=pose[:3, :3] @ self._wrench[:3], force_tcp=self._wrench[:3].copy(),
-                        torque_tcp=self._wrench[3:].copy(), force_covariance=self._covariance[:3, :3].copy(), contacts=contacts,
-                        nis=nis, nis_dof=dof, mode=mode, modes=modes)
+        return Estimate(
+            t=self._t,
+            q=self._q.copy(),
+            dq=self._dq.copy(),
+            tau_ext=self._torque - self._tare,
+            force_base=pose[:3, :3] @ self._wrench[:3],
+            force_tcp=self._wrench[:3].copy(),
+            torque_tcp=self._wrench[3:].copy(),
+            force_covariance=self._covariance[:3, :3].copy(),
+            contacts=contacts,
+            nis=nis,
+            nis_dof=dof,
+            mode=mode,
+            modes=modes,
+        )
 
     def probing(self):
         """The probing estimate itself (friction and intervals included), or None before the first touch."""

@@ -24,9 +24,10 @@ def identify_recording(path: Path, example: str, settings: ProbingSettings) -> d
     """Filter a recording that begins at first contact.
 
     Args:
-        path: ``.npz`` with ``t`` (T,) [s], ``pose`` (T, 3) [m, m, rad] or (T, 4, 4), ``twist`` and ``wrench`` (T, 3 or 6; the wrench is that of
-            the environment ON the probe in end-effector axes), and the rough guess: ``tip`` (2 or 3,) [m] and ``phi`` [rad], the
-            surface's angle, or ``normal`` (3,), pointing out of it.
+        path: ``.npz`` with ``t`` (T,) [s], ``pose`` (T, 3) [m, m, rad] or (T, 4, 4), ``twist`` and ``wrench`` (T, 3
+            or 6; the wrench is that of
+            the environment ON the probe in end-effector axes), and the rough guess: ``tip`` (2 or 3,) [m] and ``phi``
+            [rad], the surface's angle, or ``normal`` (3,), pointing out of it.
         example: ``planar`` or ``spatial``.
         settings: priors and noise.
 
@@ -74,7 +75,9 @@ def _load(path, shapes):
     for name, trailing in shapes.items():
         expected = trailing if name in ("tip", "phi", "normal") else samples + trailing
         if data[name].shape != expected or (name == "t" and (len(samples) != 1 or samples[0] < 2)):
-            raise RecordingError(f"{path}: {name} has shape {data[name].shape}, expected {expected} with at least two samples")
+            raise RecordingError(
+                f"{path}: {name} has shape {data[name].shape}, expected {expected} with at least two samples"
+            )
         if not np.all(np.isfinite(data[name])):
             raise RecordingError(f"{path}: {name} has values that are not finite; repair or cut the recording")
     if np.any(np.diff(data["t"]) <= 0.0):

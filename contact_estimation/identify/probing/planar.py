@@ -1,9 +1,9 @@
 """The planar contact of paper 4: tip, surface, stiffness and friction, and the wrench they predict (eq. 3-7).
 
-Parameters s = (x^p, y^p, phi, d, kappa~, mu~), eq. 12. The surface is the line n.p = d with tangent (cos phi, sin phi) and
-outward normal n = (-sin phi, cos phi), from which eq. 3-7 follow as printed. Wrench (F_x, F_y, M_z) is what the environment
-exerts ON the probe, in end-effector axes about the end-effector origin. As printed, eq. 3-5 carry no clamp at zero
-deformation: the filter uses them in contact only, and without the kink they are nearly polynomial.
+Parameters s = (x^p, y^p, phi, d, kappa~, mu~), eq. 12. The surface is the line n.p = d with tangent (cos phi, sin
+phi) and outward normal n = (-sin phi, cos phi), from which eq. 3-7 follow as printed. Wrench (F_x, F_y, M_z) is what
+the environment exerts ON the probe, in end-effector axes about the end-effector origin. As printed, eq. 3-5 carry no
+clamp at zero deformation: the filter uses them in contact only, and without the kink they are nearly polynomial.
 """
 
 from __future__ import annotations
@@ -75,14 +75,16 @@ class PlanarModel:
         return np.array([pose[0] - origin[0], pose[1] - origin[1], pose[2]])
 
     def prepare(self, pose, twist, s):
-        """Rows (1, 6) over [pose; twist] errors through which kinematic noise enters the wrench: the deformation's. (Turning the
-        force by the angle's noise of half a milliradian is far below the force noise.) Nothing else is prepared."""
+        """Rows (1, 6) over [pose; twist] errors through which kinematic noise enters the wrench: the deformation's.
+        (Turning the force by the angle's noise of half a milliradian is far below the force noise.) Nothing else is
+        prepared."""
         theta, phi = pose[2] - s[2], s[2]
         lever = -(np.cos(theta) * s[0] - np.sin(theta) * s[1])
         return np.array([[np.sin(phi), -np.cos(phi), lever, 0.0, 0.0, 0.0]]), None
 
     def wrenches(self, pose, twist, c, prepared, modes):
-        """Predicted wrench (3, N) of each of ``modes`` at the points ``c`` (7, N): parameters, then the deformation's noise."""
+        """Predicted wrench (3, N) of each of ``modes`` at the points ``c`` (7, N): parameters, then the deformation's
+        noise."""
         tip, theta = (c[0], c[1]), pose[2] - c[2]
         sin_phi, cos_phi, sin, cos = np.sin(c[2]), np.cos(c[2]), np.sin(theta), np.cos(theta)
         delta = sin_phi * pose[0] - cos_phi * pose[1] - sin * tip[0] - cos * tip[1] + c[3] + c[6]
@@ -99,7 +101,8 @@ class PlanarModel:
         return out
 
     def slip(self, pose, twist, s):
-        """Slip velocity (1,) of eq. 7, its gradient (1, 12) over [pose; twist; s], and the velocity as a vector (1, 1)."""
+        """Slip velocity (1,) of eq. 7, its gradient (1, 12) over [pose; twist; s], and the velocity as a vector (1,
+        1)."""
         theta, phi = pose[2] - s[2], s[2]
         sin, cos, sin_phi, cos_phi = np.sin(theta), np.cos(theta), np.sin(phi), np.cos(phi)
         arm = sin * s[0] + cos * s[1]
@@ -138,11 +141,12 @@ class PlanarModel:
                          settings.stiffness_walk, settings.friction_walk])
 
     def start(self, settings, pose, tip, phi):
-        """Rough start from a first touch at ``pose``: the surface passes near the guessed ``tip`` (2,) with angle ``phi``.
+        """Rough start from a first touch at ``pose``: the surface passes near the guessed ``tip`` (2,) with angle
+        ``phi``.
 
         Returns:
-            s (6,), covariance (6, 6) and origin (2,) for :meth:`ProbingFilter.start`. Since the tip touches, the offset is
-            as uncertain as the tip along the normal, and correlated with it.
+            s (6,), covariance (6, 6) and origin (2,) for :meth:`ProbingFilter.start`. Since the tip touches, the
+            offset is as uncertain as the tip along the normal, and correlated with it.
         """
         rotation = np.array([[np.cos(pose[2]), -np.sin(pose[2])], [np.sin(pose[2]), np.cos(pose[2])]])
         origin = np.asarray(pose[:2]) + rotation @ tip

@@ -43,10 +43,10 @@ def non_physical(trace) -> bool:
 def score(traces, at: float) -> dict:
     """Scores of many runs ``at`` a time [s].
 
-    ``converged_pct`` counts runs within the paper's tolerance at that time; the medians are of the errors then. ``nees_mean`` should
-    be near ``nees_dof`` (its 95 % interval for this many honest runs is ``nees_interval``; it mixes in model error, since
-    the truth has presliding), ``nees_covered_pct`` near 95. ``updates_per_second`` counts full updates only, from the median of
-    their time, and ``used_pct`` is the share of samples with one.
+    ``converged_pct`` counts runs within the paper's tolerance at that time; the medians are of the errors then.
+    ``nees_mean`` should be near ``nees_dof`` (its 95 % interval for this many honest runs is ``nees_interval``; it
+    mixes in model error, since the truth has presliding), ``nees_covered_pct`` near 95. ``updates_per_second`` counts
+    full updates only, from the median of their time, and ``used_pct`` is the share of samples with one.
     """
     k = int(np.searchsorted(traces[0].t, at - 1e-9))
     runs, dof = len(traces), len(traces[0].planted)

@@ -1,8 +1,8 @@
 """Probing without a force sensor: the wrench from joint torque, with the error that this brings.
 
 The joint torque of the environment, tau_ext = J^T w + slow error + noise, gives the weighted least-squares wrench
-w = (J R^-1 J^T)^-1 J R^-1 tau_ext. The slow error (friction that the model does not know) is a state of the filter per joint; how it
-reaches the wrench is the same matrix, so posture tells it apart from contact.
+w = (J R^-1 J^T)^-1 J R^-1 tau_ext. The slow error (friction that the model does not know) is a state of the filter
+per joint; how it reaches the wrench is the same matrix, so posture tells it apart from contact.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from contact_estimation.settings import replace
 
 @dataclass(frozen=True)
 class TorqueError:
-    """Error of the external joint torque of an arm at 25 Hz: ``white`` per sample and ``slow`` with correlation time ``time`` [s],
-    standard deviations per joint [Nm]; ``posture`` [rad] is where the example probes."""
+    """Error of the external joint torque of an arm at 25 Hz: ``white`` per sample and ``slow`` with correlation time
+    ``time`` [s], standard deviations per joint [Nm]; ``posture`` [rad] is where the example probes."""
 
     white: tuple[float, ...]
     slow: tuple[float, ...]
@@ -30,8 +30,8 @@ class TorqueError:
     posture: tuple[float, ...]
 
 
-#: Motor currents (friction inside) of a UR16e: the residual spread of recorded motions. Joint-torque sensors of an FR3: a bias that
-#: drifts by a few per mille of the range.
+#: Motor currents (friction inside) of a UR16e: the residual spread of recorded motions. Joint-torque sensors of an
+#: FR3: a bias that drifts by a few per mille of the range.
 ARMS = {
     "ur16e": TorqueError((0.44, 0.66, 0.27, 0.14, 0.07, 0.06), (1.5, 2.0, 1.0, 0.5, 0.3, 0.2), 2.0,
                          (0.0, -1.4, 1.9, -2.07, -1.57, 0.0)),
@@ -40,7 +40,8 @@ ARMS = {
 
 
 def torque_to_wrench(jacobian: np.ndarray, torque_variance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Matrix (6, n) from external joint torque to wrench, and the covariance (6, 6) of the wrench, in the Jacobian's axes.
+    """Matrix (6, n) from external joint torque to wrench, and the covariance (6, 6) of the wrench, in the Jacobian's
+    axes.
 
     Args:
         jacobian: (6, n), force of the wrench dual to its first three rows. torque_variance: (n,) [Nm^2].
@@ -51,7 +52,9 @@ def torque_to_wrench(jacobian: np.ndarray, torque_variance: np.ndarray) -> tuple
     weighted = jacobian / torque_variance
     information = weighted @ jacobian.T
     if np.linalg.cond(information) > 1e12:
-        raise ConfigError("the arm is at a singular posture, where joint torque does not determine the wrench; move it away")
+        raise ConfigError(
+            "the arm is at a singular posture, where joint torque does not determine the wrench; move it away"
+        )
     covariance = np.linalg.inv(information)
     return covariance @ weighted, covariance
 
@@ -79,8 +82,8 @@ def sensorless_experiment(experiment: Experiment, name: str) -> tuple[Experiment
 
 
 class TorqueWrench:
-    """Wrench sensor made of an arm: turns the measured wrench of a recording into the joint torque it causes, adds the torque's
-    error, and gives back the wrench that the torque tells."""
+    """Wrench sensor made of an arm: turns the measured wrench of a recording into the joint torque it causes, adds
+    the torque's error, and gives back the wrench that the torque tells."""
 
     def __init__(self, arm: Arm, error: TorqueError, data: Data, experiment: Experiment):
         self._arm, self._error = arm, error
@@ -91,8 +94,8 @@ class TorqueWrench:
         self._guess = data.guess
 
     def __call__(self, run: int, k: int, pose: np.ndarray, wrench: np.ndarray):
-        """Wrench (6,) in tool axes told by the torque at sample ``k`` of ``run``, its covariance (6, 6) and the map (6, n) of the slow
-        error. Samples of a run come in order."""
+        """Wrench (6,) in tool axes told by the torque at sample ``k`` of ``run``, its covariance (6, 6) and the map
+        (6, n) of the slow error. Samples of a run come in order."""
         if k == 0:
             self._q = np.array(self._error.posture)
             self._slow = np.array(self._error.slow) * self._rng.standard_normal(self._arm.n)

@@ -1,10 +1,11 @@
-"""The contact in space, which paper 4 leaves as future work: 3-D tips, planes with two angles and an offset, the full wrench.
+"""The contact in space, which paper 4 leaves as future work: 3-D tips, planes with two angles and an offset, the full
+wrench.
 
-Parameters: (x, y, z) of every tip in tool axes [m]; then for every surface its two angles (a, b) [rad], offset d [m], kappa~ and
-mu~. The normal is n = R_ref R_x(a) R_y(b) e_z, so that the angles are small and regular around the reference the surface was
-given, and the surface is n.p = d. Contact i presses tip i on its surface: delta_i = d - n.p_i and, as in eq. 3-5,
-f_i = kappa delta_i (n - mu u_i), with u_i the direction of sliding. The wrench is the sum over contacts, ON the probe, in
-tool axes about the tool's origin.
+Parameters: (x, y, z) of every tip in tool axes [m]; then for every surface its two angles (a, b) [rad], offset d [m],
+kappa~ and mu~. The normal is n = R_ref R_x(a) R_y(b) e_z, so that the angles are small and regular around the
+reference the surface was given, and the surface is n.p = d. Contact i presses tip i on its surface: delta_i = d -
+n.p_i and, as in eq. 3-5, f_i = kappa delta_i (n - mu u_i), with u_i the direction of sliding. The wrench is the sum
+over contacts, ON the probe, in tool axes about the tool's origin.
 
 The sign of sliding of eq. 3-5 becomes a direction. Per contact two modes remain: along the predicted direction or
 against it; within a mode the direction turns with the transverse velocity of each point.
@@ -26,8 +27,8 @@ _SURFACE = 5  # parameters of a surface: a, b, d, kappa~, mu~
 class SpatialModel:
     """Measurement model of space for :class:`~contact_estimation.identify.probing.filter.ProbingFilter`.
 
-    Poses are homogeneous matrices (4, 4) of the tool in the world; twists (6,) are [velocity of the tool's origin; angular velocity]
-    in world axes; pose errors are [position; rotation vector] in world axes.
+    Poses are homogeneous matrices (4, 4) of the tool in the world; twists (6,) are [velocity of the tool's origin;
+    angular velocity] in world axes; pose errors are [position; rotation vector] in world axes.
 
     Args:
         stiffness, friction: bounds shared by all surfaces.
@@ -46,11 +47,16 @@ class SpatialModel:
         self._references = np.asarray(references, dtype=float)
         self._surface_of = tuple(surface_of_tip)
         if not set(self._surface_of) <= set(range(len(self._references))):
-            raise IdentificationError(f"surface_of_tip is {self._surface_of}, but {len(self._references)} surfaces were given")
+            raise IdentificationError(
+                f"surface_of_tip is {self._surface_of}, but {len(self._references)} surfaces were given"
+            )
         self.contacts = len(self._surface_of)
         tips = [f"tip{i}_{axis}" for i in range(self.contacts) for axis in "xyz"]
-        surfaces = [f"surface{j}_{name}" for j in range(len(self._references))
-                    for name in ("a", "b", "d", "stiffness", "friction")]
+        surfaces = [
+            f"surface{j}_{name}"
+            for j in range(len(self._references))
+            for name in ("a", "b", "d", "stiffness", "friction")
+        ]
         self.parameters = tuple(tips + surfaces)
         self.units = tuple(["m"] * len(tips) + ["rad", "rad", "m", "N/m", "1"] * len(self._references))
         self.bounds = {}
@@ -73,7 +79,7 @@ class SpatialModel:
 
     def tip(self, s, contact: int = 0):
         """Tip (3, ...) of a contact in tool axes [m]."""
-        return s[3 * contact:3 * contact + 3]
+        return s[3 * contact : 3 * contact + 3]
 
     def normal(self, s, surface: int = 0):
         """Outward unit normal (3, ...) of a surface in world axes."""
@@ -115,9 +121,9 @@ class SpatialModel:
         """What stays fixed during one wrench update.
 
         Returns:
-            rows (2 surfaces, 12) over [pose; twist] errors through which kinematic noise enters the wrench: deformation and
-            transverse velocity, at the middle of the tips on each surface (between tips 2 cm apart it differs by 1e-5 m). Then the
-            unit vectors along and across the sliding of every contact.
+            rows (2 surfaces, 12) over [pose; twist] errors through which kinematic noise enters the wrench:
+            deformation and transverse velocity, at the middle of the tips on each surface (between tips 2 cm apart it
+            differs by 1e-5 m). Then the unit vectors along and across the sliding of every contact.
         """
         rows, axes = np.zeros((2 * len(self._references), 12)), []
         for i, surface in enumerate(self._surface_of):
@@ -129,8 +135,8 @@ class SpatialModel:
         return rows, axes
 
     def wrenches(self, pose, twist, c, axes, modes):
-        """Predicted wrench (6, N) of each of ``modes`` at the points ``c`` (k, N): parameters, then two noises per surface.
-        ``axes`` are those of :meth:`prepare`."""
+        """Predicted wrench (6, N) of each of ``modes`` at the points ``c`` (k, N): parameters, then two noises per
+        surface. ``axes`` are those of :meth:`prepare`."""
         pressed, rubbed = 0.0, []
         for i in range(self.contacts):
             press, rubs = self._contact(pose, twist, c, i, *axes[i], {mode[i] for mode in modes})
@@ -141,7 +147,7 @@ class SpatialModel:
     def _contact(self, pose, twist, c, i, along, across, signs):
         """Wrench of the normal force of contact ``i``, and of its friction for each of ``signs``."""
         surface = self._surface_of[i]
-        rotation, first, tip = pose[:3, :3], self._first(surface), c[3 * i:3 * i + 3]
+        rotation, first, tip = pose[:3, :3], self._first(surface), c[3 * i : 3 * i + 3]
         noises = len(self.parameters) + 2 * surface
         deformation_noise, transverse_noise = c[noises], c[noises + 1]
         arm, normal = rotation @ tip, self.normal(c, surface)
@@ -173,15 +179,16 @@ class SpatialModel:
             pull = _cross(along, twist[3:])
             gradient[i, 3:6] = _cross(arm, pull)
             gradient[i, 6:9], gradient[i, 9:12] = along, _cross(arm, along)
-            gradient[i, 12 + 3 * i:15 + 3 * i] = pose[:3, :3].T @ pull
+            gradient[i, 12 + 3 * i : 15 + 3 * i] = pose[:3, :3].T @ pull
         return values, gradient, velocities
 
     def slip_samples(self, pose, twist, s, deviations):
-        """Tangential velocity (contacts, N) along the predicted direction at ``deviations`` (12 + n_s, N) of [pose; twist; s]."""
+        """Tangential velocity (contacts, N) along the predicted direction at ``deviations`` (12 + n_s, N) of [pose;
+        twist; s]."""
         out = np.empty((self.contacts, deviations.shape[1]))
         for i in range(self.contacts):
             along = self._slide_axes(pose, twist, s, i)[3]
-            arm = pose[:3, :3] @ (self.tip(s, i)[:, None] + deviations[12 + 3 * i:15 + 3 * i])
+            arm = pose[:3, :3] @ (self.tip(s, i)[:, None] + deviations[12 + 3 * i : 15 + 3 * i])
             arm = arm + _cross(deviations[3:6], arm)
             out[i] = along @ (twist[:3, None] + deviations[6:9] + _cross(twist[3:, None] + deviations[9:12], arm))
         return out
@@ -205,14 +212,22 @@ class SpatialModel:
 
     def walk(self, settings):
         """Standard deviations (n_s,) of what the parameters may change per slide step."""
-        surface = [settings.angle_walk, settings.angle_walk, settings.offset_walk, settings.stiffness_walk, settings.friction_walk]
+        surface = [
+            settings.angle_walk,
+            settings.angle_walk,
+            settings.offset_walk,
+            settings.stiffness_walk,
+            settings.friction_walk,
+        ]
         return np.array([settings.tip_walk] * (3 * self.contacts) + surface * len(self._references))
 
     def start(self, settings, pose, tips):
-        """Rough start from a first touch at ``pose`` (4, 4): each surface passes near the guessed tip (contacts, 3) that touches it.
+        """Rough start from a first touch at ``pose`` (4, 4): each surface passes near the guessed tip (contacts, 3)
+        that touches it.
 
         Returns:
-            s (n_s,), covariance (n_s, n_s) and origin (3,), the first tip in the world, for :meth:`ProbingFilter.start`.
+            s (n_s,), covariance (n_s, n_s) and origin (3,), the first tip in the world, for
+            :meth:`ProbingFilter.start`.
         """
         tips = np.asarray(tips, dtype=float).reshape(self.contacts, 3)
         rotation = pose[:3, :3]
@@ -228,9 +243,11 @@ class SpatialModel:
             s[first + 2] = reference[:, 2] @ (pose[:3, 3] + rotation @ tips[i] - origin)
             root[first, first] = root[first + 1, first + 1] = settings.angle_start_std
             root[first + 2, first + 2] = settings.offset_start_std
-            root[first + 2] += (reference[:, 2] @ rotation) @ root[3 * i:3 * i + 3]
-            for k, mean, std in ((first + 3, settings.stiffness_start, settings.stiffness_start_std),
-                                 (first + 4, settings.friction_start, settings.friction_start_std)):
+            root[first + 2] += (reference[:, 2] @ rotation) @ root[3 * i : 3 * i + 3]
+            for k, mean, std in (
+                (first + 3, settings.stiffness_start, settings.stiffness_start_std),
+                (first + 4, settings.friction_start, settings.friction_start_std),
+            ):
                 s[k], root[k, k] = self.bounds[k].fit(mean, std)
         return s, root @ root.T, origin
 

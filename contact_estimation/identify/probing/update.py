@@ -1,13 +1,15 @@
-"""Measurement update with a nonlinear wrench equation: expectations by cubature or by linearisation (paper 4, eq. 16-21).
+"""Measurement update with a nonlinear wrench equation: expectations by cubature or by linearisation (paper 4, eq.
+16-21).
 
-The cubature update is written as a statistical linear regression, with which it is identical: slope = P_zc P_cc^-1 and residual
-covariance P_zz - slope P_cc slope^T. Written so, it shows that what the line leaves unexplained acts as a measurement noise. It is not
-white: the next sample of the same stroke has nearly the same residual. Treated as white it makes the filter overconfident within half
-a second of a rough start, so its variance can be multiplied (``residual_colour``).
+The cubature update is written as a statistical linear regression, with which it is identical: slope = P_zc P_cc^-1
+and residual covariance P_zz - slope P_cc slope^T. Written so, it shows that what the line leaves unexplained acts as
+a measurement noise. It is not white: the next sample of the same stroke has nearly the same residual. Treated as
+white it makes the filter overconfident within half a second of a rough start, so its variance can be multiplied
+(``residual_colour``).
 
-The wrench depends on a few linear combinations c = C x of the state: the parameters, and the directions in which noise of
-pose and twist reaches it. The expectations are integrals over c alone, and x follows c by regression, which for a Gaussian x is no
-approximation; that is why a degree-7 rule is affordable at 1 kHz.
+The wrench depends on a few linear combinations c = C x of the state: the parameters, and the directions in which
+noise of pose and twist reaches it. The expectations are integrals over c alone, and x follows c by regression, which
+for a Gaussian x is no approximation; that is why a degree-7 rule is affordable at 1 kHz.
 """
 
 from __future__ import annotations
@@ -66,7 +68,8 @@ def regress(function, mean_c, covariance_c, degree):
 
 
 def differentiate(function, mean_c, covariance_c):
-    """Linearisation of every mode by the Jacobian at the mean (central differences), as an extended Kalman filter has it."""
+    """Linearisation of every mode by the Jacobian at the mean (central differences), as an extended Kalman filter has
+    it."""
     steps = 1e-4 * np.sqrt(np.diag(covariance_c))
     k = len(mean_c)
     points = mean_c[:, None] + np.hstack([np.zeros((k, 1)), np.diag(steps), -np.diag(steps)])
@@ -98,13 +101,15 @@ def correct(line, z, noise, mean_c, jacobian, covariance, colour=1.0):
 
 
 def _positive(matrix):
-    """The nearest positive semidefinite matrix: a rule with negative weights can miss it where the wrench has a kink."""
+    """The nearest positive semidefinite matrix: a rule with negative weights can miss it where the wrench has a
+    kink."""
     values, vectors = np.linalg.eigh(matrix)
     return matrix if values[0] >= 0.0 else (vectors * np.maximum(values, 0.0)) @ vectors.T
 
 
 def cholesky(matrix):
-    """Lower Cholesky factor; a matrix that rounding or negative weights made indefinite is lifted to the nearest usable one."""
+    """Lower Cholesky factor; a matrix that rounding or negative weights made indefinite is lifted to the nearest
+    usable one."""
     try:
         return np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:

@@ -1,8 +1,8 @@
 """The paper's experiment in simulation: a position-controlled probe on rubber, many independent runs at once.
 
 The ground truth is richer than the filter's model where reality is: friction builds up elastically before it slides
-(presliding), contact opens, and the arm follows a plan made from the rough first estimate, corrected in the direction believed
-to be normal by the measured force, so that contact lasts and stays below the force limit.
+(presliding), contact opens, and the arm follows a plan made from the rough first estimate, corrected in the direction
+believed to be normal by the measured force, so that contact lasts and stays below the force limit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class PlanarTruth:
 
 @dataclass(frozen=True)
 class Guess:
-    """What is roughly known of R runs before contact: ``tip`` (2, R), ``phi`` (R,), and the ``pose`` (3, R) at contact."""
+    """What is roughly known of R runs before contact: ``tip`` (2, R), ``phi`` (R,), and the ``pose`` (3, R) at
+    contact."""
 
     tip: np.ndarray
     phi: np.ndarray
@@ -45,7 +46,8 @@ class Guess:
 
 @dataclass(frozen=True)
 class PlanarRecording:
-    """Samples of R runs: ``t`` (T,), ``pose``, ``twist``, ``wrench`` (T, 3, R) as measured, ``slip`` (T, R) true [m/s]."""
+    """Samples of R runs: ``t`` (T,), ``pose``, ``twist``, ``wrench`` (T, 3, R) as measured, ``slip`` (T, R) true
+    [m/s]."""
 
     t: np.ndarray
     pose: np.ndarray
@@ -77,16 +79,27 @@ def draw(settings: ProbingSettings, runs: int, rng: np.random.Generator) -> tupl
     return PlanarTruth(tip, phi, d, stiffness, friction), Guess(tip_guess, phi_guess, pose)
 
 
-def simulate(truth: PlanarTruth, guess: Guess, settings: ProbingSettings, excitation: ExcitationSettings, seconds: float,
-             rate: float, rng: np.random.Generator, inner_rate: float = 250.0,
-             presliding: float = PRESLIDING_STIFFNESS) -> PlanarRecording:
-    """Run the excitation on every surface and sample it at ``rate`` [Hz] with the settings' noise; ``presliding`` [N/m] is the
-    tangential stiffness of the contact before it slides."""
+def simulate(
+    truth: PlanarTruth,
+    guess: Guess,
+    settings: ProbingSettings,
+    excitation: ExcitationSettings,
+    seconds: float,
+    rate: float,
+    rng: np.random.Generator,
+    inner_rate: float = 250.0,
+    presliding: float = PRESLIDING_STIFFNESS,
+) -> PlanarRecording:
+    """Run the excitation on every surface and sample it at ``rate`` [Hz] with the settings' noise; ``presliding``
+    [N/m] is the tangential stiffness of the contact before it slides."""
     dt, every = 1.0 / inner_rate, int(round(inner_rate / rate))
     count = int(round(seconds * rate))
     runs = len(truth.phi)
     pose, bristle = guess.pose.copy(), np.zeros(runs)
-    normal, tangent = np.array([-np.sin(guess.phi), np.cos(guess.phi)]), np.array([np.cos(guess.phi), np.sin(guess.phi)])
+    normal, tangent = (
+        np.array([-np.sin(guess.phi), np.cos(guess.phi)]),
+        np.array([np.cos(guess.phi), np.sin(guess.phi)]),
+    )
     alpha0 = guess.pose[2]
     out = {name: np.empty((count, 3, runs)) for name in ("pose", "twist", "wrench")}
     slips, noise = np.empty((count, runs)), _deviations(settings)
@@ -107,13 +120,16 @@ def simulate(truth: PlanarTruth, guess: Guess, settings: ProbingSettings, excita
 
 
 def _deviations(cfg):
-    return {"pose": np.array([cfg.position_noise, cfg.position_noise, cfg.angle_noise]),
-            "twist": np.array([cfg.velocity_noise, cfg.velocity_noise, cfg.rate_noise]),
-            "wrench": np.array([cfg.force_noise, cfg.force_noise, cfg.torque_noise])}
+    return {
+        "pose": np.array([cfg.position_noise, cfg.position_noise, cfg.angle_noise]),
+        "twist": np.array([cfg.velocity_noise, cfg.velocity_noise, cfg.rate_noise]),
+        "wrench": np.array([cfg.force_noise, cfg.force_noise, cfg.torque_noise]),
+    }
 
 
 def _guided_twist(order, turn, guess, pose, wrench, normal, tangent, settings):
-    """Twist of the end-effector for the command, planned with the guess; the force error corrects along the guessed normal."""
+    """Twist of the end-effector for the command, planned with the guess; the force error corrects along the guessed
+    normal."""
     c, s = np.cos(pose[2]), np.sin(pose[2])
     force_world = np.array([c * wrench[0] - s * wrench[1], s * wrench[0] + c * wrench[1]])
     push = order.force - np.sum(force_world * normal, axis=0)

@@ -1,5 +1,6 @@
 """A probe with one or several tips on a plane in space, many independent runs at once: the spatial counterpart of
-:mod:`~contact_estimation.identify.probing.world_planar`, with the same presliding friction and the same guarded plan."""
+:mod:`~contact_estimation.identify.probing.world_planar`, with the same presliding friction and the same guarded
+plan."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from contact_estimation.identify.probing.world_planar import PRESLIDING_STIFFNES
 
 @dataclass(frozen=True)
 class SpatialTruth:
-    """Planted parameters of R runs: ``tips`` (R, contacts, 3) in tool axes, ``normal`` (R, 3), others (R,); SI, world frame."""
+    """Planted parameters of R runs: ``tips`` (R, contacts, 3) in tool axes, ``normal`` (R, 3), others (R,); SI, world
+    frame."""
 
     tips: np.ndarray
     normal: np.ndarray
@@ -26,8 +28,8 @@ class SpatialTruth:
 
 @dataclass(frozen=True)
 class SpatialGuess:
-    """What is roughly known before contact: ``tips`` (R, contacts, 3), ``surface`` (R, 3, 3) rotations whose third column is the
-    normal, ``rotation`` (R, 3, 3) and ``position`` (R, 3) of the tool at contact."""
+    """What is roughly known before contact: ``tips`` (R, contacts, 3), ``surface`` (R, 3, 3) rotations whose third
+    column is the normal, ``rotation`` (R, 3, 3) and ``position`` (R, 3) of the tool at contact."""
 
     tips: np.ndarray
     surface: np.ndarray
@@ -41,7 +43,8 @@ class SpatialGuess:
 
 @dataclass(frozen=True)
 class SpatialRecording:
-    """Measured samples of R runs: ``t`` (T,), ``position`` (T, R, 3), ``rotation`` (T, R, 3, 3), ``twist`` and ``wrench`` (T, R, 6)."""
+    """Measured samples of R runs: ``t`` (T,), ``position`` (T, R, 3), ``rotation`` (T, R, 3, 3), ``twist`` and
+    ``wrench`` (T, R, 6)."""
 
     t: np.ndarray
     position: np.ndarray
@@ -66,7 +69,9 @@ def draw(settings: ProbingSettings, runs: int, rng: np.random.Generator,
     def error(*shape):
         return np.clip(rng.standard_normal(shape), -2.5, 2.5)
 
-    tip = np.stack([rng.uniform(-0.03, 0.03, runs), rng.uniform(-0.03, 0.03, runs), rng.uniform(0.14, 0.22, runs)], axis=1)
+    tip = np.stack(
+        [rng.uniform(-0.03, 0.03, runs), rng.uniform(-0.03, 0.03, runs), rng.uniform(0.14, 0.22, runs)], axis=1
+    )
     tips_guess = tip[:, None] + np.array([[x, 0.0, 0.0] for x in fork])
     tips = tips_guess + settings.tip_start_std * error(runs, 1, 3)
     if len(fork) > 1:
@@ -75,7 +80,9 @@ def draw(settings: ProbingSettings, runs: int, rng: np.random.Generator,
     angles = settings.angle_start_std * error(runs, 2)
     normal = surface.apply(Rotation.from_euler("XY", angles).apply([0.0, 0.0, 1.0]))
     flange = Rotation.from_rotvec([np.pi, 0.0, 0.0])  # the tool's z axis points into the surface
-    lean = np.column_stack([rng.uniform(-0.1, 0.1, runs) * (len(fork) == 1), np.zeros(runs), rng.uniform(-0.5, 0.5, runs)])
+    lean = np.column_stack(
+        [rng.uniform(-0.1, 0.1, runs) * (len(fork) == 1), np.zeros(runs), rng.uniform(-0.5, 0.5, runs)]
+    )
     rotation = surface * Rotation.from_rotvec(lean) * flange
     position = rng.uniform([-0.5, -0.5, 0.2], [0.5, 0.5, 0.8], (runs, 3))
     wide = 1.6
@@ -84,8 +91,10 @@ def draw(settings: ProbingSettings, runs: int, rng: np.random.Generator,
     world = position[:, None] + np.einsum("rij,rcj->rci", rotation.as_matrix(), tips)
     heights = np.einsum("ri,rci->rc", normal, world)
     d = heights.min(axis=1) + rng.uniform(0.0, 0.001, runs)  # the lowest tip has just touched
-    return (SpatialTruth(tips, normal, d, stiffness, friction),
-            SpatialGuess(tips_guess, surface.as_matrix(), rotation.as_matrix(), position))
+    return (
+        SpatialTruth(tips, normal, d, stiffness, friction),
+        SpatialGuess(tips_guess, surface.as_matrix(), rotation.as_matrix(), position),
+    )
 
 
 def contact_wrench(truth, position, rotation, twist, bristles, dt, presliding=PRESLIDING_STIFFNESS):
@@ -107,10 +116,19 @@ def contact_wrench(truth, position, rotation, twist, bristles, dt, presliding=PR
     return np.concatenate([force.sum(axis=1), moment.sum(axis=1)], axis=1), bristles
 
 
-def simulate(truth: SpatialTruth, guess: SpatialGuess, settings: ProbingSettings, excitation: ExcitationSettings,
-             seconds: float, rate: float, rng: np.random.Generator, inner_rate: float = 250.0,
-             presliding: float = PRESLIDING_STIFFNESS) -> SpatialRecording:
-    """Run the excitation on every surface and sample it at ``rate`` [Hz] with the settings' noise; ``presliding`` as in the plane."""
+def simulate(
+    truth: SpatialTruth,
+    guess: SpatialGuess,
+    settings: ProbingSettings,
+    excitation: ExcitationSettings,
+    seconds: float,
+    rate: float,
+    rng: np.random.Generator,
+    inner_rate: float = 250.0,
+    presliding: float = PRESLIDING_STIFFNESS,
+) -> SpatialRecording:
+    """Run the excitation on every surface and sample it at ``rate`` [Hz] with the settings' noise; ``presliding`` as
+    in the plane."""
     dt, every = 1.0 / inner_rate, int(round(inner_rate / rate))
     count, runs = int(round(seconds * rate)), len(truth.d)
     plan = GuardedPlan(guess, settings, excitation)
@@ -128,17 +146,22 @@ def simulate(truth: SpatialTruth, guess: SpatialGuess, settings: ProbingSettings
 
 def measure(cfg, position, rotation, twist, wrench, rng) -> dict:
     """Measured position, rotation, twist and wrench of R runs, with the settings' noise."""
+
     def noise(deviations):
         return np.asarray(deviations) * rng.standard_normal((len(position), len(deviations)))
 
     turned = Rotation.from_rotvec(noise([cfg.angle_noise] * 3)).as_matrix() @ rotation
-    return {"position": position + noise([cfg.position_noise] * 3), "rotation": turned,
-            "twist": twist + noise([cfg.velocity_noise] * 3 + [cfg.rate_noise] * 3),
-            "wrench": wrench + noise([cfg.force_noise] * 3 + [cfg.torque_noise] * 3)}
+    return {
+        "position": position + noise([cfg.position_noise] * 3),
+        "rotation": turned,
+        "twist": twist + noise([cfg.velocity_noise] * 3 + [cfg.rate_noise] * 3),
+        "wrench": wrench + noise([cfg.force_noise] * 3 + [cfg.torque_noise] * 3),
+    }
 
 
 class GuardedPlan:
-    """Position-controlled tool that follows the excitation planned with the guess; the force error corrects along its normal."""
+    """Position-controlled tool that follows the excitation planned with the guess; the force error corrects along its
+    normal."""
 
     def __init__(self, guess: SpatialGuess, settings: ProbingSettings, excitation: ExcitationSettings):
         self._guess, self._settings, self._excitation = guess, settings, excitation

@@ -13,19 +13,27 @@ BOUNDS = Bounds(0.0, 20000.0)
 def test_free_and_bounded_are_inverse_and_stay_inside():
     x = np.array([1.0, 5000.0, 19999.0])
     assert np.allclose(BOUNDS.to_bounded(BOUNDS.to_free(x)), x, rtol=1e-12)
-    assert np.all((BOUNDS.to_bounded(np.array([-30.0, 30.0])) > 0.0) & (BOUNDS.to_bounded(np.array([-30.0, 30.0])) < 20000.0))
+    assert np.all(
+        (BOUNDS.to_bounded(np.array([-30.0, 30.0])) > 0.0) & (BOUNDS.to_bounded(np.array([-30.0, 30.0])) < 20000.0)
+    )
 
 
 def test_slope_is_the_derivative():
     s, step = 0.7, 1e-6
-    assert BOUNDS.slope(s) == pytest.approx((BOUNDS.to_bounded(s + step) - BOUNDS.to_bounded(s - step)) / (2 * step), rel=1e-8)
+    assert BOUNDS.slope(s) == pytest.approx(
+        (BOUNDS.to_bounded(s + step) - BOUNDS.to_bounded(s - step)) / (2 * step), rel=1e-8
+    )
 
 
 @pytest.mark.parametrize("gamma, sigma", [(0.0, 0.3), (-1.0, 1.2), (2.0, 0.05)])
 def test_moments_agree_with_the_integrated_density(gamma, sigma):
     bounds = Bounds(-1.0, 3.0)
-    total = quad(lambda x: bounds.density(x, gamma, sigma), -1.0 + 1e-12, 3.0 - 1e-12, points=[bounds.to_bounded(gamma)])[0]
-    mean = quad(lambda x: x * bounds.density(x, gamma, sigma), -1.0 + 1e-12, 3.0 - 1e-12, points=[bounds.to_bounded(gamma)])[0]
+    total = quad(
+        lambda x: bounds.density(x, gamma, sigma), -1.0 + 1e-12, 3.0 - 1e-12, points=[bounds.to_bounded(gamma)]
+    )[0]
+    mean = quad(
+        lambda x: x * bounds.density(x, gamma, sigma), -1.0 + 1e-12, 3.0 - 1e-12, points=[bounds.to_bounded(gamma)]
+    )[0]
     assert total == pytest.approx(1.0, abs=1e-6)
     assert bounds.moments(gamma, sigma)[0] == pytest.approx(mean, abs=1e-6)
 

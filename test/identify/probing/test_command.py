@@ -11,20 +11,48 @@ from contact_estimation.cli import main
 def test_json_holds_the_scores(example, capsys):
     assert main(["identify", "probing", "--example", example, "--runs", "2", "--seed", "1", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
-    for name in ("converged_pct", "tip_error_mm", "orientation_error_rad", "stiffness_error", "friction_error", "updates_per_second"):
+    for name in (
+        "converged_pct",
+        "tip_error_mm",
+        "orientation_error_rad",
+        "stiffness_error",
+        "friction_error",
+        "updates_per_second",
+    ):
         assert isinstance(result[name], float), name
 
 
 def test_figures_and_report_are_written(tmp_path, capsys):
-    assert main(["identify", "probing", "--runs", "1", "--figures", str(tmp_path), "--report", str(tmp_path / "r.html"), "--json"]) == 0
+    assert (
+        main(
+            [
+                "identify",
+                "probing",
+                "--runs",
+                "1",
+                "--figures",
+                str(tmp_path),
+                "--report",
+                str(tmp_path / "r.html"),
+                "--json",
+            ]
+        )
+        == 0
+    )
     result = json.loads(capsys.readouterr().out)
     assert len(result["figures"]) == 4 and all((tmp_path / name).stat().st_size > 5000 for name in result["figures"])
     assert "<img" in (tmp_path / "r.html").read_text()
 
 
-@pytest.mark.parametrize("arguments, message", [
-    (["--runs", "0"], "at least 1"), (["--example", "spatial", "--ablation"], "belongs to --example planar"),
-    (["--sensorless", "fr3"], "belongs to --example spatial"), (["--recording", "none.npz"], "none.npz")])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--runs", "0"], "at least 1"),
+        (["--example", "spatial", "--ablation"], "belongs to --example planar"),
+        (["--sensorless", "fr3"], "belongs to --example spatial"),
+        (["--recording", "none.npz"], "none.npz"),
+    ],
+)
 def test_mistakes_are_explained(arguments, message, capsys):
     assert main(["identify", "probing", *arguments]) == 2
     assert message in capsys.readouterr().err

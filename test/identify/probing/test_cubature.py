@@ -11,7 +11,9 @@ from contact_estimation.identify.probing.cubature import rule
 
 def gaussian_moment(exponents):
     """E of a monomial under N(0, I)."""
-    return 0.0 if any(e % 2 for e in exponents) else float(np.prod([np.prod(np.arange(e - 1, 0, -2)) for e in exponents]))
+    return (
+        0.0 if any(e % 2 for e in exponents) else float(np.prod([np.prod(np.arange(e - 1, 0, -2)) for e in exponents]))
+    )
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 6, 7, 10])

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from contact_estimation.identify.probing.ablation import SCENARIOS, VARIANTS, scenario
-from contact_estimation.identify.probing.excitation import ExcitationSettings, command, first_rotation_end, planar_tilt, spatial_tilt
+from contact_estimation.identify.probing.excitation import (
+    ExcitationSettings,
+    command,
+    first_rotation_end,
+    planar_tilt,
+    spatial_tilt,
+)
 from contact_estimation.identify.probing.experiment import Experiment, run, simulate
 from contact_estimation.identify.probing.score import score, settling_time
 
@@ -13,8 +19,10 @@ from contact_estimation.identify.probing.score import score, settling_time
 def test_runs_converge_by_the_first_rotation(example, runs):
     experiment = Experiment(example, runs, seed=3, seconds=5.5)
     data = simulate(experiment)
-    forces = np.linalg.norm(data.recording.wrench[:, :2] if example == "planar" else data.recording.wrench[..., :3],
-                            axis=1 if example == "planar" else 2)
+    forces = np.linalg.norm(
+        data.recording.wrench[:, :2] if example == "planar" else data.recording.wrench[..., :3],
+        axis=1 if example == "planar" else 2,
+    )
     result = score(run(experiment, data), experiment.evaluated_at)
     assert forces.max() < 51.0  # 50 N and the sensor's noise
     assert result["converged_at_end_pct"] == 100.0 and result["non_physical_runs"] == 0
@@ -31,14 +39,18 @@ def test_two_tips_are_told_apart():
 def test_time_triggered_updates_lose_the_friction():
     experiment = Experiment("planar", 4, seed=1, seconds=4.0)
     data = simulate(experiment)
-    full, timed = (score(run(experiment, data, VARIANTS[name]), experiment.evaluated_at) for name in ("full", "time-triggered"))
+    full, timed = (
+        score(run(experiment, data, VARIANTS[name]), experiment.evaluated_at) for name in ("full", "time-triggered")
+    )
     assert timed["friction_error"] > 3.0 * full["friction_error"] and timed["nees_mean"] > 10.0 * full["nees_mean"]
 
 
 def test_the_merge_pays_where_the_sign_is_in_doubt():
     experiment = scenario("poor_velocity", Experiment("planar", 5, seed=1, seconds=4.0))
     data = simulate(experiment)
-    full, single = (score(run(experiment, data, VARIANTS[name]), experiment.evaluated_at) for name in ("full", "UKF without GPB1"))
+    full, single = (
+        score(run(experiment, data, VARIANTS[name]), experiment.evaluated_at) for name in ("full", "UKF without GPB1")
+    )
     assert single["nees_mean"] > 10.0 * full["nees_mean"] and single["tip_error_mm"] > full["tip_error_mm"]
 
 
@@ -58,9 +70,13 @@ def test_excitation_does_what_section_iv_says():
     orders = [command(cfg, t) for t in times]
     speed, tilt = np.array([o.speed for o in orders]), np.array([planar_tilt(cfg, o)[0] for o in orders])
     assert speed.max() == -speed.min() == pytest.approx(cfg.speed)
-    assert np.all(tilt[times < 2.49] == 0.0) and abs(tilt[times < first_rotation_end(cfg) + 0.01][-1]) == pytest.approx(cfg.tilt)
+    assert np.all(tilt[times < 2.49] == 0.0) and abs(tilt[times < first_rotation_end(cfg) + 0.01][-1]) == pytest.approx(
+        cfg.tilt
+    )
     leant = [o.blend == 1.0 and o.stroke >= cfg.first_tilted_stroke for o in orders]
-    assert np.all((speed * tilt)[leant] >= 0.0) and np.any((speed * tilt)[leant] > 0.0)  # positive lean is against positive sliding
+    assert np.all((speed * tilt)[leant] >= 0.0) and np.any(
+        (speed * tilt)[leant] > 0.0
+    )  # positive lean is against positive sliding
     rates = np.array([planar_tilt(cfg, o)[1] for o in orders])
     assert np.allclose(np.gradient(tilt, times)[2:-2], rates[2:-2], atol=0.02)
     spatial = np.array([spatial_tilt(cfg, o) for o in orders])

@@ -30,7 +30,9 @@ def test_what_was_found_is_a_compliant_contact():
 
 
 def test_tighter_targets_take_longer():
-    rough = explore_many(ProbingSettings(), 1, seed=5, goal=ExploreSettings(tip=3e-3, friction=1e-2, stiffness=600.0, offset=4e-3))
+    rough = explore_many(
+        ProbingSettings(), 1, seed=5, goal=ExploreSettings(tip=3e-3, friction=1e-2, stiffness=600.0, offset=4e-3)
+    )
     tight = explore_many(ProbingSettings(), 1, seed=5, goal=ExploreSettings(tip=5e-4, offset=1e-3))
     assert tight["strokes"] > rough["strokes"]
 
@@ -39,8 +41,16 @@ def test_a_missing_surface_is_reported():
     arm = load_arm("ur16e")
     position, rotation = arm.tcp_pose(np.array(ARMS["ur16e"].posture))
     tool = ArmTool(arm, ARMS["ur16e"].posture, world_spatial.homogeneous(rotation, position))
-    explorer = Explorer(tool, lambda pose, twist, dt: np.zeros(6), None, [0.0, 0.0, 0.15], np.eye(3), ProbingSettings(),
-                        ExploreSettings(approach_distance=0.005), ExcitationSettings())
+    explorer = Explorer(
+        tool,
+        lambda pose, twist, dt: np.zeros(6),
+        None,
+        [0.0, 0.0, 0.15],
+        np.eye(3),
+        ProbingSettings(),
+        ExploreSettings(approach_distance=0.005),
+        ExcitationSettings(),
+    )
     with pytest.raises(IdentificationError, match="no contact within"):
         explorer.run()
 

@@ -41,7 +41,8 @@ def test_planted_parameters_are_recovered(data, run):
 
 
 def test_intervals_are_honest(data):
-    """The NEES of independent runs is chi-square; its mean must lie below the 99.9 % bound, and not be absurdly small."""
+    """The NEES of independent runs is chi-square; its mean must lie below the 99.9 % bound, and not be absurdly
+    small."""
     truth, guess, recording = data
     runs, dof = len(truth.phi), 6
     traces = [filter_planar(recording, guess, truth, r, CFG) for r in range(runs)]
@@ -119,5 +120,7 @@ def test_linearised_ablation_is_overconfident(data):
     truth, guess, recording = data
     k = 24
     cubature = np.mean([filter_planar(recording, guess, truth, r, CFG).nees[k] for r in range(4)])
-    linear = np.mean([filter_planar(recording, guess, truth, r, CFG, Ingredients(cubature=False)).nees[k] for r in range(4)])
+    linear = np.mean(
+        [filter_planar(recording, guess, truth, r, CFG, Ingredients(cubature=False)).nees[k] for r in range(4)]
+    )
     assert linear > 5.0 * cubature

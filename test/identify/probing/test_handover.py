@@ -52,4 +52,8 @@ def test_settings_for_the_controller_keep_every_number(explored):
     _, model, estimate, pose = explored
     state = compliant_contact(estimate, model, pose)
     settings = contact_settings(state)
-    assert settings.estimate == [] and np.allclose(settings.stiffness, state.stiffness) and np.allclose(settings.rest, state.rest)
+    assert (
+        settings.estimate == []
+        and np.allclose(settings.stiffness, state.stiffness)
+        and np.allclose(settings.rest, state.rest)
+    )

@@ -30,18 +30,25 @@ def in_the_base(truth, guess, position, rotation):
     move = world_spatial.homogeneous(rotation, position) @ np.linalg.inv(guess.pose(0))
     turn = move[:3, :3]
     normal = truth.normal @ turn.T
-    return (world_spatial.SpatialTruth(truth.tips, normal, truth.d + normal @ move[:3, 3], truth.stiffness, truth.friction),
-            world_spatial.SpatialGuess(guess.tips, turn @ guess.surface, rotation[None], position[None]))
+    return (
+        world_spatial.SpatialTruth(truth.tips, normal, truth.d + normal @ move[:3, 3], truth.stiffness, truth.friction),
+        world_spatial.SpatialGuess(guess.tips, turn @ guess.surface, rotation[None], position[None]),
+    )
 
 
 @pytest.fixture(scope="module")
 def probed(arm):
-    """Estimates of an observer whose arm first waits in the air, then probes for 6 s; torque with a constant offset and noise."""
+    """Estimates of an observer whose arm first waits in the air, then probes for 6 s; torque with a constant offset
+    and noise."""
     rng = np.random.default_rng(1)
     position, rotation = arm.tcp_pose(POSTURE)
     truth, guess = in_the_base(*world_spatial.draw(ProbingSettings(), 1, rng), position, rotation)
-    settings = ProbingObserverSettings(tip=guess.tips[0, 0].tolist(), normal=guess.surface[0][:, 2].tolist(), torque_std=[0.05] * 7,
-                                       probing=replace(ProbingSettings(), torque_bias_std=[0.05] * 7))
+    settings = ProbingObserverSettings(
+        tip=guess.tips[0, 0].tolist(),
+        normal=guess.surface[0][:, 2].tolist(),
+        torque_std=[0.05] * 7,
+        probing=replace(ProbingSettings(), torque_bias_std=[0.05] * 7),
+    )
     observer = ProbingObserver(arm, settings)
     offset = 0.3 * rng.standard_normal(7)
 
@@ -54,7 +61,10 @@ def probed(arm):
     for _ in range(500):
         feed(start, np.zeros(7), np.zeros(6))
     before = observer.estimate()
-    tool, plan = ArmTool(arm, POSTURE, guess.pose(0)), world_spatial.GuardedPlan(guess, ProbingSettings(), ExcitationSettings())
+    tool, plan = (
+        ArmTool(arm, POSTURE, guess.pose(0)),
+        world_spatial.GuardedPlan(guess, ProbingSettings(), ExcitationSettings()),
+    )
     bristles, wrench = np.zeros((1, 1, 3)), np.zeros((1, 6))
     for k in range(int(6.0 / DT)):
         last, twist = tool.q, tool.move(plan.advance(k * DT, DT, wrench)[0], DT)

@@ -14,15 +14,24 @@ from contact_estimation.identify.probing.world_spatial import homogeneous
 def planar():
     data = simulate(Experiment("planar", 1, seed=6, seconds=4.0))
     rec, guess = data.recording, data.guess
-    return data.truth, {"t": rec.t, "pose": rec.pose[:, :, 0], "twist": rec.twist[:, :, 0], "wrench": rec.wrench[:, :, 0],
-                        "tip": guess.tip[:, 0], "phi": guess.phi[0]}
+    return data.truth, {
+        "t": rec.t,
+        "pose": rec.pose[:, :, 0],
+        "twist": rec.twist[:, :, 0],
+        "wrench": rec.wrench[:, :, 0],
+        "tip": guess.tip[:, 0],
+        "phi": guess.phi[0],
+    }
 
 
 def test_a_planar_recording_is_identified(planar, tmp_path):
     truth, arrays = planar
     np.savez(tmp_path / "probe.npz", **arrays)
     result = identify_recording(tmp_path / "probe.npz", "planar", ProbingSettings())
-    assert np.allclose(result["mean"][:2], truth.tip[:, 0], atol=2e-3) and abs(result["mean"][5] - truth.friction[0]) < 3e-3
+    assert (
+        np.allclose(result["mean"][:2], truth.tip[:, 0], atol=2e-3)
+        and abs(result["mean"][5] - truth.friction[0]) < 3e-3
+    )
     assert 0 < result["used"] < result["samples"] == len(arrays["t"])
 
 
@@ -30,15 +39,28 @@ def test_a_spatial_recording_is_identified(tmp_path):
     data = simulate(Experiment("spatial", 1, seed=6, seconds=5.0))
     rec, guess = data.recording, data.guess
     poses = np.array([homogeneous(r, p) for r, p in zip(rec.rotation[:, 0], rec.position[:, 0])])
-    np.savez(tmp_path / "probe.npz", t=rec.t, pose=poses, twist=rec.twist[:, 0], wrench=rec.wrench[:, 0], tip=guess.tips[0, 0],
-             normal=guess.surface[0][:, 2])
+    np.savez(
+        tmp_path / "probe.npz",
+        t=rec.t,
+        pose=poses,
+        twist=rec.twist[:, 0],
+        wrench=rec.wrench[:, 0],
+        tip=guess.tips[0, 0],
+        normal=guess.surface[0][:, 2],
+    )
     result = identify_recording(tmp_path / "probe.npz", "spatial", ProbingSettings())
     assert np.allclose(result["mean"][:3], data.truth.tips[0, 0], atol=2e-3)
 
 
-@pytest.mark.parametrize("change, message", [
-    ({"wrench": None}, "lacks wrench"), ({"pose": np.zeros((3, 3))}, "pose has shape"),
-    ({"phi": np.nan}, "not finite"), ({"t": np.zeros(100)}, "does not advance")])
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"wrench": None}, "lacks wrench"),
+        ({"pose": np.zeros((3, 3))}, "pose has shape"),
+        ({"phi": np.nan}, "not finite"),
+        ({"t": np.zeros(100)}, "does not advance"),
+    ],
+)
 def test_broken_recordings_are_explained(planar, tmp_path, change, message):
     arrays = {**planar[1], **change}
     np.savez(tmp_path / "probe.npz", **{name: value for name, value in arrays.items() if value is not None})

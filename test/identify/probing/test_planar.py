@@ -69,7 +69,9 @@ def test_slip_gradient_against_finite_differences(model):
 def test_prepared_row_is_the_gradient_of_the_deformation(model):
     s, step = parameters(model), 1e-6
     row, _ = model.prepare(POSE, TWIST, s)
-    numeric = [(deformation(POSE + d, TIP, PHI, D) - deformation(POSE - d, TIP, PHI, D)) / (2 * step) for d in step * np.eye(3)]
+    numeric = [
+        (deformation(POSE + d, TIP, PHI, D) - deformation(POSE - d, TIP, PHI, D)) / (2 * step) for d in step * np.eye(3)
+    ]
     assert np.allclose(row[0, :3], numeric, atol=1e-9) and np.all(row[0, 3:] == 0.0)
 
 
@@ -77,8 +79,13 @@ def test_offset_moves_with_the_origin_and_its_covariance_follows(model):
     s, origin, step = parameters(model), np.array([0.4, -0.7]), 1e-6
     world, covariance = model.offset_to_world(s, np.eye(6), origin)
     assert deformation(POSE, TIP, PHI, world[3]) == pytest.approx(deformation(model.shift(POSE, origin), TIP, PHI, D))
-    jacobian = np.column_stack([(model.offset_to_world(s + d, np.eye(6), origin)[0] - model.offset_to_world(s - d, np.eye(6), origin)[0])
-                                / (2 * step) for d in step * np.eye(6)])
+    jacobian = np.column_stack(
+        [
+            (model.offset_to_world(s + d, np.eye(6), origin)[0] - model.offset_to_world(s - d, np.eye(6), origin)[0])
+            / (2 * step)
+            for d in step * np.eye(6)
+        ]
+    )
     assert np.allclose(covariance, jacobian @ jacobian.T, atol=1e-8)
 
 
@@ -88,7 +95,15 @@ def test_rough_start_knows_that_the_tip_touches(model):
     local = model.shift(POSE, origin)
     assert deformation(local, TIP, PHI, s[3]) == pytest.approx(0.0, abs=1e-12)
     step = 1e-7
-    gradient = np.array([(deformation(local, (s + d)[:2], (s + d)[2], (s + d)[3]) - deformation(local, (s - d)[:2], (s - d)[2], (s - d)[3]))
-                         / (2 * step) for d in step * np.eye(6)])
+    gradient = np.array(
+        [
+            (
+                deformation(local, (s + d)[:2], (s + d)[2], (s + d)[3])
+                - deformation(local, (s - d)[:2], (s - d)[2], (s - d)[3])
+            )
+            / (2 * step)
+            for d in step * np.eye(6)
+        ]
+    )
     assert np.sqrt(gradient @ covariance @ gradient) == pytest.approx(cfg.offset_start_std, rel=1e-6)
     assert np.sqrt(covariance[3, 3]) == pytest.approx(np.hypot(cfg.offset_start_std, cfg.tip_start_std), rel=1e-6)

@@ -10,7 +10,9 @@ from contact_estimation.identify.probing.sensorless import sensorless_experiment
 from contact_estimation.robot import load_arm
 
 
-@pytest.mark.parametrize("name, posture", [("ur16e", [0.1, -1.4, 1.9, -2.0, -1.5, 0.2]), ("fr3", [0.1, -0.5, 0.2, -2.2, 0.1, 1.7, 0.8])])
+@pytest.mark.parametrize(
+    "name, posture", [("ur16e", [0.1, -1.4, 1.9, -2.0, -1.5, 0.2]), ("fr3", [0.1, -0.5, 0.2, -2.2, 0.1, 1.7, 0.8])]
+)
 def test_torque_of_a_wrench_gives_it_back_with_its_covariance(name, posture):
     arm, rng = load_arm(name), np.random.default_rng(0)
     jacobian = tool_jacobian(arm, np.array(posture))

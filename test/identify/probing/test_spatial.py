@@ -35,7 +35,9 @@ def case(request):
 
 def true_wrench(model, s, tips, bristles):
     first = 3 * len(tips)
-    truth = world_spatial.SpatialTruth(tips[None], model.normal(s)[None], s[first + 2:first + 3], np.array([4000.0]), np.array([0.6]))
+    truth = world_spatial.SpatialTruth(
+        tips[None], model.normal(s)[None], s[first + 2 : first + 3], np.array([4000.0]), np.array([0.6])
+    )
     return world_spatial.contact_wrench(truth, POSE[None, :3, 3], POSE[None, :3, :3], TWIST[None], bristles, 1e3)[0][0]
 
 
@@ -51,7 +53,9 @@ def test_modes_mirror_friction_alone(case):
     model, s, tips = case
     rows, axes = model.prepare(POSE, TWIST, s)
     c = np.append(s, np.zeros(len(rows)))[:, None]
-    ahead, behind = (model.wrenches(POSE, TWIST, c, axes, [mode])[0][:, 0] for mode in (model.modes[0], model.modes[-1]))
+    ahead, behind = (
+        model.wrenches(POSE, TWIST, c, axes, [mode])[0][:, 0] for mode in (model.modes[0], model.modes[-1])
+    )
     load = sum((4000.0 * (s[-3] - model.normal(s) @ (POSE[:3, 3] + POSE[:3, :3] @ tip)) for tip in tips))
     assert np.allclose(POSE[:3, :3] @ (0.5 * (ahead + behind))[:3], load * model.normal(s), atol=1e-9)
 
@@ -60,7 +64,9 @@ def test_slip_gradient_against_finite_differences(case):
     model, s, _ = case
     _, gradient, velocities = model.slip(POSE, TWIST, s)
     step, n = 1e-6, 12 + len(s)
-    numeric = (model.slip_samples(POSE, TWIST, s, step * np.eye(n)) - model.slip_samples(POSE, TWIST, s, -step * np.eye(n))) / (2 * step)
+    numeric = (
+        model.slip_samples(POSE, TWIST, s, step * np.eye(n)) - model.slip_samples(POSE, TWIST, s, -step * np.eye(n))
+    ) / (2 * step)
     assert np.allclose(gradient, numeric, atol=1e-8)
     assert np.allclose(velocities @ model.normal(s), 0.0, atol=1e-12)
 
@@ -76,7 +82,10 @@ def test_prepared_rows_are_the_gradients_of_the_noises(case):
         for i, tip in enumerate(tips):
             arm = pose[:3, :3] @ tip
             moved = POSE[:3, :3] @ tip  # turning the arm of the velocity is of second order
-            out += [s[first + 2] - normal @ (pose[:3, 3] + arm), axes[i][1][:, 0] @ (twist[:3] + np.cross(twist[3:], moved))]
+            out += [
+                s[first + 2] - normal @ (pose[:3, 3] + arm),
+                axes[i][1][:, 0] @ (twist[:3] + np.cross(twist[3:], moved)),
+            ]
         return np.array(out)
 
     numeric = np.column_stack([(noises(d) - noises(-d)) / (2 * step) for d in step * np.eye(12)])
@@ -89,8 +98,13 @@ def test_offset_moves_with_the_origin_and_its_covariance_follows(case):
     identity = np.eye(len(s))
     world, covariance = model.offset_to_world(s, identity, origin)
     assert world[first + 2] == pytest.approx(s[first + 2] + model.normal(s) @ origin)
-    jacobian = np.column_stack([(model.offset_to_world(s + d, identity, origin)[0] - model.offset_to_world(s - d, identity, origin)[0])
-                                / (2 * step) for d in step * identity])
+    jacobian = np.column_stack(
+        [
+            (model.offset_to_world(s + d, identity, origin)[0] - model.offset_to_world(s - d, identity, origin)[0])
+            / (2 * step)
+            for d in step * identity
+        ]
+    )
     assert np.allclose(covariance, jacobian @ jacobian.T, atol=1e-7)
 
 

@@ -28,7 +28,8 @@ def test_a_linear_wrench_gives_the_kalman_update(linearise):
 
 
 def test_regression_is_the_papers_unscented_update():
-    """slope P_cc slope^T + residual = P_zz and slope P_cc = P_zc, which is eq. 16-21, against a large Monte Carlo sample."""
+    """slope P_cc slope^T + residual = P_zz and slope P_cc = P_zc, which is eq. 16-21, against a large Monte Carlo
+    sample."""
     def wrench(c):
         return [np.vstack([c[0] * np.exp(0.3 * c[1]), c[0] * c[1] * c[2]])]
 
@@ -43,7 +44,8 @@ def test_regression_is_the_papers_unscented_update():
 
 
 def test_reduced_coordinates_lose_nothing_against_the_full_state():
-    """The rule over parameters and one deformation noise predicts what the rule over parameters and the whole pose does."""
+    """The rule over parameters and one deformation noise predicts what the rule over parameters and the whole pose
+    does."""
     cfg = ProbingSettings()
     model = PlanarModel(Bounds(0.0, cfg.stiffness_max), Bounds(0.0, cfg.friction_max))
     pose = np.array([0.3, 0.5, 0.4])
