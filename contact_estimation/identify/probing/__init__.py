@@ -5,7 +5,8 @@ runs it in the estimator node, :class:`Explorer` moves the arm until it knows en
 hands the result on.
 """
 
-from contact_estimation.identify.probing.filter import Ingredients, ProbingEstimate, ProbingFilter
+from contact_estimation.identify.probing.estimate import Ingredients, ProbingEstimate
+from contact_estimation.identify.probing.filter import ProbingFilter
 from contact_estimation.identify.probing.handover import compliant_contact, contact_settings
 from contact_estimation.identify.probing.planar import PlanarModel
 from contact_estimation.identify.probing.settings import ProbingSettings

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 
+from contact_estimation.identify.probing.estimate import Ingredients
 from contact_estimation.identify.probing.experiment import Experiment, run, simulate
-from contact_estimation.identify.probing.filter import Ingredients
 from contact_estimation.identify.probing.score import score
 from contact_estimation.settings import replace
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from contact_estimation.identify.probing import world_planar, world_spatial
+from contact_estimation.identify.probing.estimate import Ingredients
 from contact_estimation.identify.probing.excitation import ExcitationSettings, first_rotation_end
-from contact_estimation.identify.probing.filter import Ingredients
 from contact_estimation.identify.probing.runs import Trace, filter_planar, filter_spatial
 from contact_estimation.identify.probing.settings import ProbingSettings
 

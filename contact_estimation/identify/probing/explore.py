@@ -16,8 +16,9 @@ import pinocchio as pin
 from contact_estimation.exceptions import IdentificationError
 from contact_estimation.filters.observer import ContactState
 from contact_estimation.identify.probing.active import Stroke, candidates, choose
+from contact_estimation.identify.probing.estimate import ProbingEstimate
 from contact_estimation.identify.probing.excitation import ExcitationSettings
-from contact_estimation.identify.probing.filter import ProbingEstimate, ProbingFilter
+from contact_estimation.identify.probing.filter import ProbingFilter
 from contact_estimation.identify.probing.handover import compliant_contact
 from contact_estimation.identify.probing.runs import bounds
 from contact_estimation.identify.probing.settings import ProbingSettings

@@ -8,56 +8,18 @@ measured twist.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from contact_estimation.exceptions import IdentificationError, shape_error
 from contact_estimation.identify.probing import gpb1
+from contact_estimation.identify.probing.estimate import Ingredients, ProbingEstimate
 from contact_estimation.identify.probing.events import SlideEvents
 from contact_estimation.identify.probing.motion import transition
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.update import cholesky, correct, differentiate, regress
 
-
 #: A sign mode less probable than this is not computed.
 _MODE_MIN = 1e-6
-
-
-@dataclass(frozen=True)
-class Ingredients:
-    """Which ingredients are in use; everything but the default is an ablation. ``coloured`` is this package's own,
-    the others are the paper's."""
-
-    cubature: bool = True
-    merge: bool = True
-    event_triggered: bool = True
-    bounded: bool = True
-    coloured: bool = True
-
-
-@dataclass(frozen=True)
-class ProbingEstimate:
-    """What the filter knows after a sample.
-
-    ``mean`` and ``std`` (n_s,) are of the physical parameters ``names`` (SI; expected values by quadrature for the
-    bounded ones), with offsets referred to the world origin. ``free`` (n_s,) and ``free_covariance`` (n_s, n_s) are
-    the Gaussian behind them. ``slip`` (contacts,) [m/s] is the tangential velocity, ``modes`` the probability of each
-    tuple of signs, ``used`` whether this sample's wrench was used, ``nis`` its normalised innovation squared with
-    ``nis_dof`` degrees of freedom.
-    """
-
-    t: float
-    names: tuple[str, ...]
-    mean: np.ndarray
-    std: np.ndarray
-    free: np.ndarray
-    free_covariance: np.ndarray
-    slip: np.ndarray
-    modes: np.ndarray
-    used: bool
-    nis: float
-    nis_dof: int
 
 
 class ProbingFilter:

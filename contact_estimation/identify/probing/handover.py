@@ -10,7 +10,7 @@ import numpy as np
 
 from contact_estimation.contact.settings import ContactSettings
 from contact_estimation.filters.observer import ContactState
-from contact_estimation.identify.probing.filter import ProbingEstimate
+from contact_estimation.identify.probing.estimate import ProbingEstimate
 from contact_estimation.identify.probing.spatial import SpatialModel
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from contact_estimation.identify.probing.bounded import Bounds, Unbounded
-from contact_estimation.identify.probing.filter import Ingredients, ProbingFilter
+from contact_estimation.identify.probing.estimate import Ingredients
+from contact_estimation.identify.probing.filter import ProbingFilter
 from contact_estimation.identify.probing.planar import PlanarModel
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.spatial import SpatialModel

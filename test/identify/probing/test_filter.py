@@ -5,8 +5,9 @@ import pytest
 from scipy.stats import chi2
 
 from contact_estimation.exceptions import ConfigError, IdentificationError
+from contact_estimation.identify.probing.estimate import Ingredients
 from contact_estimation.identify.probing.excitation import ExcitationSettings
-from contact_estimation.identify.probing.filter import Ingredients, ProbingFilter
+from contact_estimation.identify.probing.filter import ProbingFilter
 from contact_estimation.identify.probing.planar import PlanarModel
 from contact_estimation.identify.probing.runs import bounds, filter_planar
 from contact_estimation.identify.probing.settings import ProbingSettings
