@@ -62,8 +62,8 @@ def table(times, args) -> str:
         "# One full update of the probing estimator",
         "",
         f"`python benchmark/probing_update.py --runs {args.runs} --rounds {args.rounds} --save` on "
-        f"{platform.machine()}, Python {platform.python_version()}, numpy {np.__version__}, {os.cpu_count()} cores with a "
-        f"load of {os.getloadavg()[0]:.1f} while it ran; one thread.",
+        f"{platform.machine()}, Python {platform.python_version()}, numpy {np.__version__}, {os.cpu_count()} cores with "
+        f"a load of {os.getloadavg()[0]:.1f} while it ran; one thread.",
         "",
         "| case | sigma points | p50 [ms] | p99 [ms] | updates/s | to planar | target |",
         "|---|---|---|---|---|---|---|",
