@@ -27,6 +27,7 @@ VERBS = {
 #: ``contact-estimation identify SYSTEM``: system -> (module, one line of help).
 IDENTIFY = {
     "planar": ("contact_estimation.commands.identify_planar", "rigid frictional contact: m/I, forces, friction (paper 5)"),
+    "probing": ("contact_estimation.commands.identify_probing", "contact geometry and dynamics together, by probing (paper 4)"),
 }
 
 
