@@ -58,8 +58,7 @@ class Scene:
                 _make_pair_physical(model, i, remote_distance)
         for i in range(model.ntendon):
             if model.tendon_solref_lim[i, 0] < 0:
-                model.tendon_solref_lim[i] *= model.tendon_invweight0[i] * (1.0 - IMPEDANCE)
-                model.tendon_solimp_lim[i] = _SOLIMP
+                _make_string_physical(model, i, taut=remote_distance > 0)
         return model
 
 
@@ -71,6 +70,22 @@ def _make_pair_physical(model, i, remote_distance):
         model.pair_solreffriction[i] *= factor
     model.pair_solimp[i] = _SOLIMP
     model.pair_margin[i] = remote_distance
+
+
+def _make_string_physical(model, i, taut):
+    """A limit that pulls only beyond its length; ``taut`` makes it a two-way spring of the same law (it may push).
+
+    An anchor that starts a millimetre too near leaves the string slack along the whole trajectory, where its force has no
+    gradient: the counterpart of a contact that never touches.
+    """
+    stiffness, damping = -model.tendon_solref_lim[i]
+    if taut:
+        model.tendon_limited[i] = 0
+        model.tendon_stiffness[i], model.tendon_damping[i] = stiffness, damping
+        model.tendon_lengthspring[i] = model.tendon_range[i, 1]
+        return
+    model.tendon_solref_lim[i] *= model.tendon_invweight0[i] * (1.0 - IMPEDANCE)
+    model.tendon_solimp_lim[i] = _SOLIMP
 
 
 def add_springy_tip(spec: mujoco.MjSpec, body: str, stiffness: float, damping: float, axes: str = "xyz") -> list[str]:

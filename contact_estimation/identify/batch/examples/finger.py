@@ -105,7 +105,7 @@ def scene() -> Scene:
         PhysicalParameter("contact_damping", 3.0, 0.3, 20.0, modifier("contact_damping", [PAIR]), log=True, unit="N s/m"),
         PhysicalParameter("spring_stiffness", 300.0, 60.0, 1500.0, modifier("spring_stiffness", springs), log=True, unit="N/m"),
         PhysicalParameter("spring_damping", 1.0, 0.2, 8.0, modifier("spring_damping", springs), log=True, unit="N s/m"),
-        PhysicalParameter("anchor", np.zeros(3), -0.02, 0.02, modifier("anchor", ["anchor"]), unit="m"),
+        PhysicalParameter("anchor", np.zeros(3), -0.01, 0.01, modifier("anchor", ["anchor"]), unit="m"),
     ])
 
 
