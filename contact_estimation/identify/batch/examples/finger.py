@@ -67,7 +67,7 @@ _XML = """
   </tendon>
   <contact>
     <pair name="tip_on_object" geom1="pad" geom2="shell" condim="3" friction="0.28 0.28 0 0 0" solref="-600 -3"
-          solreffriction="-1 -0.6"/>
+          solreffriction="-1 -0.15"/>
   </contact>
   <sensor>
     <jointpos name="yaw" joint="yaw"/><jointpos name="shoulder" joint="shoulder"/><jointpos name="elbow" joint="elbow"/>
