@@ -1,6 +1,6 @@
 """Settings: dataclasses that are schema, default and documentation at once, read from YAML and validated.
 
-A settings class is a frozen dataclass whose fields are made with :func:`key`. Loading a mapping into it refuses unknown
+A settings class is a frozen, keyword-only dataclass whose fields are made with :func:`key`. Loading a mapping into it refuses unknown
 keys (naming the nearest known one), wrong types, wrong lengths, non-finite numbers and values outside their range; every
 error names the file and the full path of the key, e.g. ``contacts[0].stiffness``.
 """

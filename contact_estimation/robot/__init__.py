@@ -1,1 +1,6 @@
 """The arm: description, symbolic dynamics, motor side, wrench transforms."""
+
+from contact_estimation.robot.arm import Arm, load_arm
+from contact_estimation.robot.settings import RobotSettings, load_robot_settings
+
+__all__ = ["Arm", "RobotSettings", "load_arm", "load_robot_settings"]

@@ -1,0 +1,174 @@
+"""The extended Kalman filter of papers 1 and 2 (eq. 13-22) in generated C.
+
+A step predicts with the torque of the last sample and updates with the positions (and torques) of this one, which is the
+papers' order: mu+ = L q+ + (I - L C) f(mu, tau). State, covariance and noise live in internal units; everything that leaves is SI.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+
+from contact_estimation.codegen import compile_function
+from contact_estimation.contact import ParallelContacts
+from contact_estimation.contact.parallel import STIFFNESS_UNIT
+from contact_estimation.contact.primitive import same_sign
+from contact_estimation.dynamics import CoupledStep
+from contact_estimation.filters.kalman import pack, pack_array, packed_size, scalar_update, unpack, unpack_array
+from contact_estimation.filters.observer import ContactState, Estimate
+from contact_estimation.filters.settings import EkfSettings
+from contact_estimation.robot import Arm
+
+
+def build_step(arm: Arm, contacts: ParallelContacts, with_torque: bool) -> ca.Function:
+    """One EKF step as a dense casadi.Function.
+
+    Inputs: xi (N,), P (packed), phi, tau (last sample), h, q_m, noise_q (n,), intensity (N,) [per second], and with torque
+    tau_m (this sample), noise_tau (n,). Outputs: xi, P, nis.
+    """
+    step = CoupledStep(arm, contacts)
+    n, size = arm.n, step.xi.numel()
+    packed, intensity = ca.SX.sym("P", packed_size(size)), ca.SX.sym("intensity", size)
+    q_m, noise_q = ca.SX.sym("q_m", n), ca.SX.sym("noise_q", n)
+    inputs = [step.xi, packed, step.phi, step.tau, step.h, q_m, noise_q, intensity]
+    names = ["xi", "P", "phi", "tau", "h", "q_m", "noise_q", "intensity"]
+    x, covariance = step.next, step.propagate(unpack(packed, size)) + step.h * ca.diag(intensity)
+    nis = 0
+    for i in range(n):
+        row = ca.SX(1, size)
+        row[0, i] = 1
+        x, covariance, term = scalar_update(x, covariance, row, q_m[i] - x[i], noise_q[i])
+        nis += term
+    if with_torque:
+        tau_m, noise_tau = ca.SX.sym("tau_m", n), ca.SX.sym("noise_tau", n)
+        predicted, rows = _torque_measurement(arm, contacts, step, x, tau_m)
+        start = x
+        for i in range(n):
+            innovation = predicted[i] - rows[i, :] @ (x - start)
+            x, covariance, term = scalar_update(x, covariance, rows[i, :], innovation, noise_tau[i])
+            nis += term
+        inputs += [tau_m, noise_tau]
+        names += ["tau_m", "noise_tau"]
+    return ca.Function("ekf_step", inputs, [ca.densify(x), pack(covariance), ca.SX(nis)], names, ["xi_next", "P_next", "nis"])
+
+
+def _torque_measurement(arm, contacts, step, x, tau_m):
+    """Innovation of the measured external torque C + G - tau_m against tau_e(xi), and the rows of its Jacobian (eq. 17-19)."""
+    n = arm.n
+    bias = arm.inverse_dynamics(step.kinematics, step.dq, ca.SX.zeros(n))
+    at_state = ca.Function("at_state", [step.xi, step.phi], [step.tau_e, ca.jacobian(step.tau_e, step.xi), bias])
+    tau_e, rows, bias = at_state(x, step.phi)
+    return bias - tau_m - tau_e, rows
+
+
+def build_output(arm: Arm, contacts: ParallelContacts) -> ca.Function:
+    """Derived quantities of (xi, P, phi): TCP force and torque, its covariance, external joint torque, contact points."""
+    step = CoupledStep(arm, contacts)
+    size = step.xi.numel()
+    packed = ca.SX.sym("P", packed_size(size))
+    rotation, _ = arm.tcp(step.kinematics)
+    force, torque = contacts.wrench_base(step.kinematics, step.phi_now)
+    force_tcp = rotation.T @ force
+    gradient = ca.jacobian(force_tcp, step.xi)
+    covariance = gradient @ unpack(packed, size) @ gradient.T
+    points = ca.vertcat(*contacts.points(step.kinematics, step.phi_now), ca.SX(0, 1))
+    outputs = {"force_base": force, "force_tcp": force_tcp, "torque_tcp": rotation.T @ torque, "force_covariance": covariance,
+               "tau_e": step.tau_e, "points": points, "phi_now": step.phi_now}
+    return ca.Function("ekf_output", [step.xi, packed, step.phi], [ca.densify(o) for o in outputs.values()],
+                       ["xi", "P", "phi"], list(outputs))
+
+
+class Ekf:
+    """EKF over [q; dq; contact parameters] of an arm in compliant contact.
+
+    Args:
+        arm: the robot. settings: contacts, noise, what is measured. name: name in reports.
+    """
+
+    def __init__(self, arm: Arm, settings: EkfSettings, name: str = "ekf"):
+        self.name, self.arm, self.settings = name, arm, settings
+        self.contacts = ParallelContacts(arm, settings.contacts)
+        self._with_torque = settings.measure == "position_torque"
+        self._size = 2 * arm.n + self.contacts.n_estimated
+        self._step = compile_function(build_step(arm, self.contacts, self._with_torque))
+        self._output = compile_function(build_output(arm, self.contacts))
+        inputs = self._step.inputs
+        inputs["noise_q"][:] = settings.measurement_noise.position
+        if self._with_torque:
+            inputs["noise_tau"][:] = settings.measurement_noise.torque
+        noise = settings.process_noise
+        per_kind = np.repeat([noise.stiffness / STIFFNESS_UNIT**2, noise.rest, noise.point], 3)
+        parameters = np.tile(per_kind, len(settings.contacts))[self.contacts.estimated]
+        inputs["intensity"][:] = np.concatenate([np.full(arm.n, noise.position), np.full(arm.n, noise.velocity), parameters])
+        # Two bindings take turns, so that a step's result is the next step's argument without a copy.
+        rest = list(inputs.values())[2:]
+        states = [(inputs["xi"], inputs["P"]), (self._step.outputs["xi_next"], self._step.outputs["P_next"])]
+        nis = self._step.outputs["nis"]
+        self._states = states
+        self._runs = [self._step.bind([*states[k], *rest], [*states[1 - k], nis]) for k in (0, 1)]
+        self._nis, self._turn = nis, 0
+        self._tau, self._h, self._q_m = inputs["tau"], inputs["h"], inputs["q_m"]
+        self._tau_m = inputs.get("tau_m")
+        self._tau_next = np.zeros(arm.n)
+        self._t = 0.0
+
+    @property
+    def backend(self) -> str:
+        """``"c"`` or ``"vm"``."""
+        return self._step.backend
+
+    @property
+    def state(self) -> np.ndarray:
+        """Mean (N,) of [q; dq; p] in internal units (a view of the live buffer)."""
+        return self._states[self._turn][0]
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Covariance (N, N) in internal units (a copy)."""
+        return unpack_array(self._states[self._turn][1], self._size)
+
+    def reset(self, t: float, q: np.ndarray) -> None:
+        """Start at rest at ``q`` with the settings' parameters and uncertainties."""
+        phi, std = self.contacts.initial(q)
+        self._step.inputs["phi"][:] = phi
+        x, covariance = self._states[0]
+        x[:] = np.concatenate([q, np.zeros(self.arm.n), phi[self.contacts.estimated]])
+        spread = [np.full(self.arm.n, self.settings.initial_position_std), np.full(self.arm.n, self.settings.initial_velocity_std), std]
+        covariance[:] = pack_array(np.diag(np.concatenate(spread) ** 2))
+        self._nis[0] = 0.0
+        self._turn, self._t = 0, t
+        self._tau_next[:] = np.nan
+
+    def set_parameters(self, phi_si: np.ndarray) -> None:
+        """Change the contacts' parameters (I, 9) [N/m, m, m] while running; estimated ones keep their estimate."""
+        self._step.inputs["phi"][:] = np.asarray(phi_si, float).ravel() / self.contacts.scale
+
+    def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
+        """Predict over ``dt`` with the last torque, update with ``q`` (and ``tau`` where torque is measured)."""
+        self._tau[:] = self._tau_next if self._tau_next[0] == self._tau_next[0] else tau
+        self._tau_next[:] = tau
+        self._h[0] = dt
+        self._q_m[:] = q
+        if self._tau_m is not None:
+            self._tau_m[:] = tau
+        self._runs[self._turn]()
+        self._turn = 1 - self._turn
+        self._t += dt
+
+    def estimate(self) -> Estimate:
+        """The estimate after the last sample."""
+        x, packed = self._states[self._turn]
+        out = self._output
+        out.inputs["xi"][:], out.inputs["P"][:], out.inputs["phi"][:] = x, packed, self._step.inputs["phi"]
+        out()
+        o, n = out.outputs, self.arm.n
+        covariance = unpack_array(packed, self._size)
+        phi, spread = self.contacts.in_si(o["phi_now"], covariance[2 * n:, 2 * n:])
+        contacts = tuple(
+            ContactState(c.name, 1.0, same_sign(phi[i, :3], np.asarray(c.stiffness)), phi[i, 3:6].copy(), phi[i, 6:].copy(),
+                         o["points"][3 * i:3 * i + 3].copy(), spread[i]) for i, c in enumerate(self.settings.contacts))
+        return Estimate(
+            t=self._t, q=x[:n].copy(), dq=x[n:2 * n].copy(), tau_ext=o["tau_e"].copy(), force_base=o["force_base"].copy(),
+            force_tcp=o["force_tcp"].copy(), torque_tcp=o["torque_tcp"].copy(),
+            force_covariance=o["force_covariance"].reshape(3, 3).copy(), contacts=contacts, nis=float(self._nis[0]),
+            nis_dof=2 * n if self._with_torque else n, mode="contact", modes={"contact": 1.0})

@@ -1,0 +1,62 @@
+"""Symbolic pieces of Kalman filters: packed covariances and sequential scalar updates (no matrix is inverted)."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+
+from contact_estimation.dynamics import symmetric
+
+
+def packed_size(n: int) -> int:
+    """Number of entries in the upper triangle of an (n, n) matrix."""
+    return n * (n + 1) // 2
+
+
+def pack(matrix: ca.SX) -> ca.SX:
+    """Upper triangle of a symmetric matrix as a vector, column by column."""
+    n = matrix.shape[0]
+    return ca.vertcat(*[matrix[i, j] for j in range(n) for i in range(j + 1)])
+
+
+def unpack(vector: ca.SX, n: int) -> ca.SX:
+    """Symmetric (n, n) matrix of a vector made by :func:`pack`."""
+    matrix = ca.SX(n, n)
+    k = 0
+    for j in range(n):
+        for i in range(j + 1):
+            matrix[i, j] = matrix[j, i] = vector[k]
+            k += 1
+    return matrix
+
+
+def pack_array(matrix: np.ndarray) -> np.ndarray:
+    """:func:`pack` for a numpy matrix."""
+    columns, rows = np.tril_indices(matrix.shape[0])
+    return np.ascontiguousarray(matrix[rows, columns])
+
+
+def unpack_array(vector: np.ndarray, n: int) -> np.ndarray:
+    """:func:`unpack` for a numpy vector."""
+    columns, rows = np.tril_indices(n)
+    matrix = np.empty((n, n))
+    matrix[rows, columns] = vector
+    matrix[columns, rows] = vector
+    return matrix
+
+
+def scalar_update(x: ca.SX, covariance: ca.SX, row: ca.SX, innovation: ca.SX, variance: ca.SX):
+    """Update with one measurement y = row x + v, v ~ N(0, variance).
+
+    Args:
+        x: (N,) mean. covariance: (N, N) symmetric. row: (1, N) measurement row, sparse where it is zero.
+        innovation: y - (predicted y at ``x``).
+
+    Returns:
+        mean, covariance, and the innovation squared over its variance (chi-square with one degree of freedom; the values of a
+        sequence of updates are independent and add up to the joint normalised innovation).
+    """
+    cross = covariance @ row.T
+    spread = (row @ cross) + variance
+    gain = cross / spread
+    return x + gain * innovation, symmetric(covariance - gain @ cross.T), innovation * innovation / spread

@@ -1,0 +1,111 @@
+"""The generalised-momentum observer, the baseline that needs no contact model.
+
+Textbook form (De Luca and Mattone 2005), discrete: with the momentum p = M(q) dq,
+    r+ = K_O (p+ - p0 - sum of h (tau + C^T dq - G - B dq + r)),
+so that r follows tau_e with bandwidth K_O. C^T dq - G comes from dM/dt dq - C dq - G, with dM/dt dq by its directional derivative.
+``printed`` is paper 1, eq. 26 as it stands, r+ = K_O (M dq - h (r - tau_e)) with tau_e = -(tau - C - G) there, which adds the
+momentum itself every step instead of its increment; it is offered for comparison only.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import casadi as ca
+import numpy as np
+
+from contact_estimation.codegen import compile_function
+from contact_estimation.filters.observer import ContactState, Estimate
+from contact_estimation.filters.settings import MomentumSettings
+from contact_estimation.robot import Arm
+
+
+def build_step(arm: Arm) -> ca.Function:
+    """Per sample: momentum M dq, its drift C^T dq - G - B dq, rigid-body bias C dq + G, TCP pose and Jacobian."""
+    q, dq = ca.SX.sym("q", arm.n), ca.SX.sym("dq", arm.n)
+    kin = arm.kinematics(q)
+    momentum = arm.mass_matrix(kin) @ dq
+    bias = arm.inverse_dynamics(kin, dq, ca.SX.zeros(arm.n))
+    mass_rate = ca.jtimes(momentum, q, dq)  # (dM/dt) dq = (C + C^T) dq
+    drift = mass_rate - bias - ca.SX(arm.motor.viscous) * dq
+    rotation, position = arm.tcp(kin)
+    outputs = {"p": momentum, "drift": drift, "bias": bias, "position": position, "rotation": rotation,
+               "jacobian": kin.jacobian(arm.tcp_frame)}
+    return ca.Function("momentum_terms", [q, dq], [ca.densify(o) for o in outputs.values()], ["q", "dq"], list(outputs))
+
+
+class MomentumObserver:
+    """External joint torque from the momentum residual; TCP force (J^T)^+ r (paper 1, eq. 27); stiffness by eq. 28 / 32."""
+
+    def __init__(self, arm: Arm, settings: MomentumSettings, name: str = "momentum"):
+        self.name, self.arm, self.settings = name, arm, settings
+        self._terms = compile_function(build_step(arm))
+        self.backend = self._terms.backend
+        self._residual = np.zeros(arm.n)
+        self._integral = np.zeros(arm.n)
+        self._history: deque = deque()
+        self._displacement = np.zeros(3)
+        self._change = np.zeros(3)
+
+    def reset(self, t: float, q: np.ndarray) -> None:
+        """Start at rest at ``q`` with a zero residual."""
+        self._evaluate(q, np.zeros(self.arm.n))
+        self._residual[:] = 0.0
+        self._integral[:] = self._terms.outputs["p"]
+        self._history.clear()
+        self._displacement[:] = 0.0
+        self._change[:] = 0.0
+        self._t = t
+
+    def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
+        """Take one sample."""
+        self._evaluate(q, dq)
+        out, gain = self._terms.outputs, self.settings.gain
+        if self.settings.form == "textbook":
+            # Implicit in r, so that the observer is stable for every gain: r+ = K_O (p+ - integral - h (drift + tau + r+)).
+            self._integral += dt * (out["drift"] + tau)
+            self._residual[:] = gain * (out["p"] - self._integral) / (1.0 + gain * dt)
+            self._integral += dt * self._residual
+        else:
+            tau_e = out["bias"] - tau
+            self._residual[:] = gain * (out["p"] - dt * (self._residual - tau_e))
+        self._t += dt
+        self._difference()
+
+    def _evaluate(self, q, dq):
+        self._terms.inputs["q"][:] = q
+        self._terms.inputs["dq"][:] = dq
+        self._terms()
+
+    def _difference(self):
+        """Change of force and position over the window, in base axes (eq. 28)."""
+        position = self._terms.outputs["position"].copy()
+        self._history.append((self._t, self._wrench()[:3], position))
+        while self._t - self._history[0][0] > self.settings.window + 1e-9:
+            self._history.popleft()
+        _, force, start = self._history[0]
+        self._change[:] = self._history[-1][1] - force
+        self._displacement[:] = position - start
+
+    def _wrench(self) -> np.ndarray:
+        """(J^T)^+ r: force and torque (6,) at the TCP in base axes; the torque is zero where a pure force is asked for."""
+        rows = 3 if self.settings.wrench == "force" else 6
+        jacobian = self._terms.outputs["jacobian"].reshape(6, self.arm.n, order="F")[:rows]
+        square = jacobian @ jacobian.T
+        damping = 1e-9 * np.trace(square)  # keeps a singular posture finite
+        wrench = np.zeros(6)
+        wrench[:rows] = np.linalg.solve(square + damping * np.eye(rows), jacobian @ self._residual)
+        return wrench
+
+    def estimate(self) -> Estimate:
+        """The estimate after the last sample; its stiffness vector holds the per-axis first differences in base axes."""
+        wrench = self._wrench()
+        rotation = self._terms.outputs["rotation"].reshape(3, 3, order="F").copy()
+        position = self._terms.outputs["position"].copy()
+        stiffness = np.abs(self._change) / np.maximum(np.abs(self._displacement), self.settings.min_displacement)
+        contact = ContactState("tcp", float("nan"), stiffness, np.full(3, np.nan), np.zeros(3), position, np.zeros((9, 9)))
+        force_tcp = rotation.T @ wrench[:3]
+        return Estimate(
+            t=self._t, q=self._terms.inputs["q"].copy(), dq=self._terms.inputs["dq"].copy(), tau_ext=self._residual.copy(),
+            force_base=wrench[:3].copy(), force_tcp=force_tcp, torque_tcp=rotation.T @ wrench[3:],
+            force_covariance=np.full((3, 3), np.nan), contacts=(contact,), mode="unknown")

@@ -1,0 +1,166 @@
+"""From raw samples to an observer: the one place where samples are checked, for nodes and for offline replay alike."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+
+import numpy as np
+
+from contact_estimation.exceptions import ConfigError
+from contact_estimation.filters.observer import Estimate, Observer
+from contact_estimation.filters.settings import SensorSettings
+from contact_estimation.filters.torque_unit import TorqueUnitCheck
+from contact_estimation.robot import Arm
+
+
+class SampleStream:
+    """Feeds an observer with checked samples and marks what must not be used.
+
+    - not finite, wrong size, a torque beyond all limits, a position that jumped: refused; the interval is integrated at the next
+      good sample.
+    - the same stamp again: refused and counted, the estimate stays.
+    - a stamp before the last one: the observer restarts (a bag that loops).
+    - a gap up to ``max_gap``: integrated in steps of the nominal period; a longer one restarts the observer.
+    - a torque whose unit or meaning contradicts gravity: every estimate is invalid until the stream restarts.
+
+    Attributes:
+        counters: how often each of these happened (``samples``, ``not_finite``, ``duplicate``, ...).
+        valid, reason: state after the last sample.
+    """
+
+    def __init__(self, observer: Observer, arm: Arm, sensors: SensorSettings):
+        n = arm.n
+        if sensors.torque_scale is not None and len(sensors.torque_scale) != n:
+            raise ConfigError(f"torque_scale has {len(sensors.torque_scale)} entries, robot '{arm.name}' has {n} joints")
+        if sensors.torque_unit == "A" and arm.motor.drive_gain is None:
+            raise ConfigError(f"torque_unit is A, but robot '{arm.name}' has no torque_constant in its YAML")
+        self.observer, self.arm, self.sensors = observer, arm, sensors
+        self.counters: Counter[str] = Counter()
+        self.valid, self.reason = False, "no sample yet"
+        self._scale = np.ones(n) if sensors.torque_scale is None else np.array(sensors.torque_scale)
+        if sensors.torque_unit == "A":
+            self._scale = self._scale * arm.motor.drive_gain
+        self._unit_check = TorqueUnitCheck(arm, sensors) if sensors.check_torque_unit and sensors.torque_meaning != "external" else None
+        self._unit_problem = ""
+        self._max_torque = sensors.max_torque * np.where(arm.effort_limit > 0, arm.effort_limit, np.inf)
+        self._max_velocity = sensors.max_velocity * np.where(arm.velocity_limit > 0, arm.velocity_limit, np.inf)
+        self._period = 1.0 / sensors.rate
+        self._sample = np.zeros((3, n))
+        self._raw_effort = np.zeros(n)
+        self._last_q = np.zeros(n)
+        self._last_ns: int | None = None
+
+    def restart(self) -> None:
+        """Forget the past: the next good sample starts anew."""
+        self._last_ns = None
+
+    def push(self, stamp_ns: int, q, dq, tau) -> Estimate:
+        """Take a sample (stamp [ns]; q [rad], dq [rad/s], tau as configured, each (n,)) and return the estimate, valid or not."""
+        self.push_fast(stamp_ns, q, dq, tau)
+        return self.estimate(stamp_ns)
+
+    def estimate(self, stamp_ns: int | None = None) -> Estimate:
+        """The present estimate, marked with the stream's validity; before the first good sample every number is NaN."""
+        stamp_ns = self._last_ns if stamp_ns is None else stamp_ns
+        t = 0.0 if stamp_ns is None else stamp_ns * 1e-9
+        if self._last_ns is None:
+            none = np.full(self.arm.n, np.nan)
+            return Estimate(t=t, q=none, dq=none, tau_ext=none, force_base=none[:3], force_tcp=none[:3], torque_tcp=none[:3],
+                            force_covariance=np.full((3, 3), np.nan), valid=False, reason=self.reason)
+        estimate = self.observer.estimate()
+        finite = math.isfinite(float(estimate.force_tcp.sum()) + float(estimate.q.sum()))
+        valid = self.valid and estimate.valid and finite
+        reason = self.reason or estimate.reason or ("" if finite else "the observer diverged: its estimate is not finite")
+        if not finite:
+            self.counters["diverged"] += 1
+        return dataclasses.replace(estimate, t=t, valid=valid, reason="" if valid else reason)
+
+    def push_fast(self, stamp_ns: int, q, dq, tau) -> bool:
+        """Like :meth:`push` without building the estimate; returns whether the sample was used."""
+        self.counters["samples"] += 1
+        sample = self._sample
+        try:
+            sample[0], sample[1], sample[2] = q, dq, tau
+        except (ValueError, TypeError):
+            sizes = "/".join(str(np.size(a)) for a in (q, dq, tau))
+            return self._refuse("wrong_size", f"a sample has {sizes} positions/velocities/torques, robot '{self.arm.name}' has "
+                                f"{self.arm.n} joints")
+        if not math.isfinite(float(sample.sum())):
+            return self._refuse("not_finite", f"a sample has values that are not finite: {self._name_bad(~np.isfinite(sample))}")
+        self._raw_effort[:] = sample[2]
+        sample[2] *= self._scale
+        if (np.abs(sample[2]) > self._max_torque).any():
+            joints = self._name_bad(np.abs(sample[2:3]) > self._max_torque, ("torque",))
+            return self._refuse("torque_limit", f"a torque is beyond {self.sensors.max_torque:g} times the joint's limit: {joints}")
+        if self._last_ns is None:
+            return self._start(stamp_ns, "")
+        dt_ns = stamp_ns - self._last_ns
+        if dt_ns <= 0:
+            if dt_ns == 0:
+                return self._refuse("duplicate", "the stamp of the last sample came again")
+            self.counters["backward"] += 1
+            return self._start(stamp_ns, f"time went back by {-dt_ns * 1e-9:.3f} s: the observer restarted")
+        dt = dt_ns * 1e-9
+        if dt > self.sensors.max_gap:
+            self.counters["gap"] += 1
+            return self._start(stamp_ns, f"a gap of {dt:.3f} s, longer than max_gap {self.sensors.max_gap:g} s: the observer restarted")
+        if (np.abs(sample[0] - self._last_q) > self._max_velocity * max(dt, self._period)).any():
+            joints = self._name_bad(np.abs(sample[0:1] - self._last_q) > self._max_velocity * dt, ("position",))
+            return self._refuse("position_jump", f"a position moved faster than {self.sensors.max_velocity:g} times the joint's "
+                                f"velocity limit: {joints}")
+        self._to_total_torque()
+        self._integrate(dt)
+        self._last_ns = stamp_ns
+        self._last_q[:] = sample[0]
+        return self._accept("")
+
+    def _integrate(self, dt: float) -> None:
+        """One step of ``dt``; a longer interval in several, the positions in between interpolated, so that none is invented late."""
+        sample = self._sample
+        steps = max(1, round(dt / self._period))
+        if steps > 1:
+            self.counters["interpolated"] += steps - 1
+            for k in range(1, steps):
+                q = self._last_q + (k / steps) * (sample[0] - self._last_q)
+                self.observer.step(dt / steps, q, sample[1], sample[2])
+        self.observer.step(dt / steps, sample[0], sample[1], sample[2])
+
+    def _start(self, stamp_ns: int, reason: str) -> bool:
+        self._unit_problem = ""
+        if self._unit_check is not None:
+            self._unit_check.restart()
+        self._to_total_torque()
+        self.observer.reset(stamp_ns * 1e-9, self._sample[0])
+        self._last_ns = stamp_ns
+        self._last_q[:] = self._sample[0]
+        return self._accept(reason)
+
+    def _accept(self, reason: str) -> bool:
+        check = self._unit_check
+        if check is not None and not check.done:
+            check.add(self._sample[0], self._raw_effort)
+            self._unit_problem = check.problem()
+        if self._unit_problem:
+            self.counters["torque_unit"] += 1
+        self.reason = self._unit_problem or reason
+        self.valid = not self.reason
+        self.counters["used"] += 1
+        return True
+
+    def _refuse(self, counter: str, reason: str) -> bool:
+        self.counters[counter] += 1
+        self.valid, self.reason = False, reason
+        return False
+
+    def _to_total_torque(self) -> None:
+        """Observers expect the total joint torque, gravity inside."""
+        meaning = self.sensors.torque_meaning
+        if meaning == "gravity_compensated":
+            self._sample[2] += self.arm.gravity(self._sample[0])
+        elif meaning == "external":
+            self._sample[2] = self.arm.gravity(self._sample[0]) - self._sample[2]
+
+    def _name_bad(self, mask, kinds=("position", "velocity", "torque")) -> str:
+        return ", ".join(f"{kinds[k]} of {self.arm.joint_names[j]}" for k, j in zip(*np.nonzero(mask)))

@@ -1,0 +1,133 @@
+"""The arm: description, symbolic dynamics and motor side in one object."""
+
+from __future__ import annotations
+
+import functools
+
+import casadi as ca
+import numpy as np
+import pinocchio as pin
+
+from contact_estimation.codegen import CompiledFunction, compile_function
+from contact_estimation.exceptions import shape_error
+from contact_estimation.robot.description import load_model
+from contact_estimation.robot.motor import MotorSide
+from contact_estimation.robot.rigid_body import Kinematics, RigidBody
+from contact_estimation.robot.settings import RobotSettings, load_robot_settings
+
+
+class Arm:
+    """A robot arm with n joints.
+
+    Attributes:
+        settings: the robot's settings.
+        model: Pinocchio model (links, gravity and tool; without rotor inertia).
+        n: number of joints. joint_names: their names, base to tip.
+        base_frame, tcp_frame: names of the frames estimates are expressed in.
+        motor: motor side. lower, upper: joint limits (n,) [rad]. velocity_limit [rad/s], effort_limit [Nm]: (n,).
+    """
+
+    def __init__(self, settings: RobotSettings):
+        self.settings = settings
+        self.model = load_model(settings)
+        self.motor = MotorSide.from_settings(settings)
+        self.body = RigidBody(self.model, settings.base_frame)
+        self.n, self.joint_names = self.body.n, tuple(settings.joints)
+        self.base_frame, self.tcp_frame = settings.base_frame, settings.tcp_frame
+        self.lower, self.upper = np.array(self.model.lowerPositionLimit), np.array(self.model.upperPositionLimit)
+        self.velocity_limit, self.effort_limit = np.array(self.model.velocityLimit), np.array(self.model.effortLimit)
+
+    @property
+    def name(self) -> str:
+        """Name of the robot."""
+        return self.settings.name
+
+    # -- symbolic, for the rooms above ------------------------------------------------------------------------------------
+
+    def kinematics(self, q: ca.SX) -> Kinematics:
+        """Symbolic placements at ``q`` (n,); the argument of every other symbolic quantity."""
+        return self.body.kinematics(q)
+
+    def tcp(self, kinematics: Kinematics) -> tuple[ca.SX, ca.SX]:
+        """Rotation (3, 3) and position (3,) [m] of the TCP in the base frame."""
+        return kinematics.frame(self.tcp_frame)
+
+    def mass_matrix(self, kinematics: Kinematics) -> ca.SX:
+        """M(q) (n, n) [kg m^2] with reflected rotor inertia."""
+        return self.body.crba(kinematics) + ca.diag(ca.SX(self.motor.armature))
+
+    def inverse_dynamics(self, kinematics: Kinematics, dq: ca.SX, ddq: ca.SX) -> ca.SX:
+        """M ddq + C dq + G (n,) [Nm] with reflected rotor inertia, without friction."""
+        return self.body.rnea(kinematics, dq, ddq) + ca.SX(self.motor.armature) * ddq
+
+    # -- numeric ----------------------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def _numeric(self) -> CompiledFunction:
+        q, dq = ca.SX.sym("q", self.n), ca.SX.sym("dq", self.n)
+        kin = self.kinematics(q)
+        rotation, position = self.tcp(kin)
+        zero = ca.SX.zeros(self.n)
+        outputs = [position, rotation, kin.jacobian(self.tcp_frame), self.mass_matrix(kin), self.body.gravity_torque(kin),
+                   self.body.rnea(kin, dq, zero, gravity=False)]
+        names = ["p", "R", "J", "M", "G", "C"]
+        return compile_function(ca.Function(f"arm_{self.name}", [q, dq], [ca.densify(o) for o in outputs], ["q", "dq"], names))
+
+    def _evaluate(self, q, dq=None) -> dict[str, np.ndarray]:
+        function = self._numeric
+        q = np.asarray(q, float)
+        if q.shape != (self.n,):
+            raise shape_error(f"Arm '{self.name}'", "q", q.shape, (self.n,))
+        function.inputs["q"][:] = q
+        function.inputs["dq"][:] = 0.0 if dq is None else dq
+        function()
+        return function.outputs
+
+    def tcp_pose(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Position (3,) [m] and rotation (3, 3) of the TCP in the base frame at ``q`` (n,)."""
+        out = self._evaluate(q)
+        return out["p"].copy(), out["R"].reshape(3, 3, order="F").copy()
+
+    def tcp_jacobian(self, q: np.ndarray) -> np.ndarray:
+        """(6, n) TCP Jacobian in base axes, linear then angular."""
+        return self._evaluate(q)["J"].reshape(6, self.n, order="F").copy()
+
+    def mass(self, q: np.ndarray) -> np.ndarray:
+        """M(q) (n, n) [kg m^2] with reflected rotor inertia."""
+        return self._evaluate(q)["M"].reshape(self.n, self.n, order="F").copy()
+
+    def gravity(self, q: np.ndarray) -> np.ndarray:
+        """G(q) (n,) [Nm]: the torque that holds the arm still in free space."""
+        return self._evaluate(q)["G"].copy()
+
+    def coriolis(self, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
+        """C(q, dq) dq (n,) [Nm]."""
+        return self._evaluate(q, dq)["C"].copy()
+
+    def tcp_poses(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Positions (N, 3) and rotations (N, 3, 3) of the TCP for configurations (N, n)."""
+        poses = [self.tcp_pose(row) for row in np.asarray(q, float)]
+        return np.array([p for p, _ in poses]), np.array([r for _, r in poses])
+
+    def solve_pose(self, position: np.ndarray, rotation: np.ndarray, start: np.ndarray, tolerance: float = 1e-9,
+                   iterations: int = 200) -> np.ndarray:
+        """Joint positions (n,) that put the TCP at a pose, by damped least squares from ``start``; raises nothing, returns the
+        nearest found, so check :meth:`tcp_pose` where it matters."""
+        q = np.array(start, float)
+        for _ in range(iterations):
+            p, r = self.tcp_pose(q)
+            error = np.concatenate([position - p, r @ pin.log3(r.T @ rotation)])
+            if np.linalg.norm(error) < tolerance:
+                break
+            jacobian = self.tcp_jacobian(q)
+            q += jacobian.T @ np.linalg.solve(jacobian @ jacobian.T + 1e-8 * np.eye(6), error)
+        return q
+
+
+def load_arm(name: str) -> Arm:
+    """The arm of a shipped robot by name (``ur16e``, ``fr3``), or of a robot YAML by path.
+
+    Raises:
+        ConfigError: unknown name or bad settings. ModelError: the description cannot be used.
+    """
+    return Arm(load_robot_settings(name))

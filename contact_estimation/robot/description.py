@@ -1,0 +1,86 @@
+"""URDF -> pinocchio.Model, checked: every joint known, every moving link with mass and inertia."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+
+from contact_estimation.exceptions import ConfigError, ModelError
+from contact_estimation.robot.settings import RobotSettings
+from contact_estimation.settings import share_file
+
+
+def urdf_path(settings: RobotSettings) -> Path:
+    """Where the robot's URDF is: a path as given, or a file shipped in urdf/."""
+    path = Path(settings.urdf)
+    if path.is_file():
+        return path
+    try:
+        return share_file("urdf", settings.urdf)
+    except ConfigError as error:
+        raise ModelError(f"robot '{settings.name}': no URDF at '{settings.urdf}', nor under that name among the shipped ones "
+                         f"({error})") from error
+
+
+def load_model(settings: RobotSettings) -> pin.Model:
+    """Pinocchio model with exactly the joints of ``settings``, in their order; other movable joints are locked at zero.
+
+    Gravity and the tool are those of ``settings``; rotor inertia is not in the model (see :mod:`.motor`).
+
+    Raises:
+        ModelError: the file is not a URDF, a joint or frame is unknown, the order differs, a moving link lacks inertia.
+    """
+    path = urdf_path(settings)
+    try:
+        model = pin.buildModelFromUrdf(str(path))
+    except Exception as error:  # pinocchio raises ValueError or RuntimeError, by version
+        raise ModelError(f"{path} cannot be read as a URDF: {error}") from error
+    names = list(model.names)[1:]
+    for joint in settings.joints:
+        if joint not in names:
+            near = difflib.get_close_matches(joint, names, n=1, cutoff=0.0)
+            raise ModelError(f"robot '{settings.name}': joint '{joint}' is not in {path.name}; "
+                             f"{'nearest: ' + repr(near[0]) if near else 'it has no movable joint'}. It has: {', '.join(names)}")
+    locked = [model.getJointId(name) for name in names if name not in settings.joints]
+    if locked:
+        model = pin.buildReducedModel(model, locked, pin.neutral(model))
+    if list(model.names)[1:] != list(settings.joints):
+        raise ModelError(f"robot '{settings.name}': joints are listed as {settings.joints}, the chain of {path.name} has them "
+                         f"in the order {list(model.names)[1:]}")
+    if model.nq != model.njoints - 1 or model.nv != model.nq:
+        raise ModelError(f"robot '{settings.name}': every joint must have one degree of freedom with one position "
+                         "(revolute with limits, or prismatic); use 'revolute' instead of 'continuous'")
+    for frame in (settings.base_frame, settings.tcp_frame):
+        if not model.existFrame(frame):
+            raise ModelError(f"robot '{settings.name}': frame '{frame}' is not in {path.name}; it has "
+                             f"{', '.join(f.name for f in model.frames if f.type == pin.FrameType.BODY)}")
+    if model.frames[model.getFrameId(settings.base_frame)].parentJoint != 0:
+        raise ModelError(f"robot '{settings.name}': base_frame '{settings.base_frame}' moves; name a link fixed to the world")
+    model.gravity.linear = (model.frames[model.getFrameId(settings.base_frame)].placement.rotation
+                            @ np.asarray(settings.gravity, float))
+    _check_inertias(model, path)
+    if settings.tool_mass > 0:
+        _add_tool(model, settings)
+    return model
+
+
+def _check_inertias(model: pin.Model, path: Path) -> None:
+    for j in range(1, model.njoints):
+        inertia = model.inertias[j]
+        if not inertia.mass > 0:
+            raise ModelError(f"{path.name}: the link moved by joint '{model.names[j]}' has no mass; dynamics need the "
+                             "<inertial> of every moving link (use the manufacturer's description)")
+        moments = np.linalg.eigvalsh(inertia.inertia)
+        if moments[0] <= 0:
+            raise ModelError(f"{path.name}: the link moved by joint '{model.names[j]}' has principal moments {moments} kg m^2; "
+                             "all must be positive (an <inertial> with zero inertia?)")
+
+
+def _add_tool(model: pin.Model, settings: RobotSettings) -> None:
+    frame = model.frames[model.getFrameId(settings.tcp_frame)]
+    tool = pin.Inertia(settings.tool_mass, np.asarray(settings.tool_com, float), np.zeros((3, 3)))
+    joint = frame.parentJoint
+    model.inertias[joint] = model.inertias[joint] + frame.placement.act(tool)

@@ -1,0 +1,47 @@
+"""The motor side of the joints: gear ratios, torque constants, rotor inertia, viscous friction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from contact_estimation.exceptions import ConfigError
+from contact_estimation.robot.settings import RobotSettings
+
+
+@dataclass(frozen=True)
+class MotorSide:
+    """Per joint: ``gear_ratio``, ``armature`` (reflected rotor inertia) [kg m^2], ``viscous`` B [Nms/rad] and ``drive_gain``
+    [Nm/A] from motor current to joint torque, or None where the robot has no torque constants."""
+
+    gear_ratio: np.ndarray
+    armature: np.ndarray
+    viscous: np.ndarray
+    drive_gain: np.ndarray | None
+
+    @classmethod
+    def from_settings(cls, settings: RobotSettings) -> "MotorSide":
+        """Motor side of a robot.
+
+        Raises:
+            ConfigError: a list has not one entry per joint.
+        """
+        n = len(settings.joints)
+        for name in ("gear_ratio", "torque_constant", "rotor_inertia", "viscous_friction"):
+            value = getattr(settings, name)
+            if value is not None and len(value) != n:
+                raise ConfigError(f"robot '{settings.name}': {name} has {len(value)} entries, expected one per joint ({n})")
+        gear = np.array(settings.gear_ratio)
+        gain = None if settings.torque_constant is None else gear * np.array(settings.torque_constant)
+        return cls(gear, gear**2 * np.array(settings.rotor_inertia), np.array(settings.viscous_friction), gain)
+
+    def torque_from_current(self, current: np.ndarray) -> np.ndarray:
+        """Joint torque [Nm] of motor currents (..., n) [A], friction still inside.
+
+        Raises:
+            ConfigError: the robot has no torque constants.
+        """
+        if self.drive_gain is None:
+            raise ConfigError("currents were given, but the robot's YAML has no torque_constant; add it or provide torques")
+        return np.asarray(current, float) * self.drive_gain
