@@ -62,6 +62,7 @@ class Problem:
         cell = np.gradient(self.grid)
         dynamics_std = np.broadcast_to(np.asarray(dynamics_std, float), (nv,))
         weights = [np.outer(cell / reference_step * self.stencil.interior, 1.0 / dynamics_std**2)]
+        worths = [np.outer(self.stencil.interior, np.isfinite(dynamics_std))]
         scales, self._blocks, start = [np.full(nv, np.inf)], [], nv
         self.channels = [channel for channel in channels if channel.name in measurements]
         if not self.channels:
@@ -76,17 +77,19 @@ class Problem:
             values, worth = resample(measurement, self.grid, channel.model == "orientation")
             if channel.model == TORQUE:
                 self.tau[:, index] = values
-                weights[0][:, index] *= channel.weight
+                weights[0][:, index] *= channel.weight * (worth > 0)[:, None]
                 continue
             width = 3 if channel.model == "orientation" else len(index)
             if needs_motion:
                 worth = worth * self.stencil.interior
             std = np.broadcast_to(np.asarray(channel.std, float), (width,))
             weights.append(np.outer(worth, channel.weight / std**2))
+            worths.append(np.repeat(np.minimum(worth, 1.0)[:, None], width, axis=1) * (channel.weight > 0))
             scales.append(np.full(width, np.inf if channel.barrier is None else channel.barrier))
             self._blocks.append(_SensorBlock(channel, index, values, slice(start, start + width)))
             start += width
         self.weights, self.scales = np.concatenate(weights, axis=1), np.concatenate(scales)
+        self.worth = np.concatenate(worths, axis=1)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -150,18 +153,6 @@ class Problem:
             result.corner[np.diag_indices(len(p))] += 2.0 * inverse**2
             result.gradient_p += 2.0 * inverse * prior
         return float(np.sum(self.weights * f) + np.sum(prior**2)), result
-
-    def initial_trajectory(self, p: np.ndarray, poses: dict[str, str], smooth: float = 0.01) -> np.ndarray:
-        """A start for the optimiser: joints from encoders, free bodies from motion capture, the rest at rest, smoothed.
-
-        Args:
-            poses: element of the scene -> channel: a joint name takes an encoder channel's column of the joint-position
-                sensor; a free joint takes ``"position,orientation"`` channels.
-            smooth: standard deviation [s] of the Gaussian that takes the noise out before differences amplify it.
-        """
-        from contact_estimation.identify.batch.start import initial_trajectory
-
-        return initial_trajectory(self, p, poses, smooth)
 
     def _prior_inverse(self):
         return 1.0 / self.scene.parameters.prior_std

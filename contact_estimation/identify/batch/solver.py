@@ -16,6 +16,7 @@ from contact_estimation.identify.batch import line_search
 from contact_estimation.identify.batch.arrow import Arrow, Factorisation
 from contact_estimation.identify.batch.problem import Problem
 
+_SHORT, _STALLED = 0.06, 2
 MODES = ("both", "trajectory", "parameters")
 
 
@@ -28,14 +29,14 @@ class Options:
         max_iterations: iterations of Newton's method.
         tolerance: stop when the quadratic model promises less than this share of the cost.
         damping: first mu, per (rad or m)^2 of trajectory and per unit^2 of the parameter vector.
-        parameter_step: largest change of an optimiser's parameter in one iteration (0.7: a factor of 2 for a logarithm).
+        parameter_step: largest change of an optimiser's parameter in one iteration (1.1: a factor of 3 for a logarithm).
     """
 
     mode: str = "both"
     max_iterations: int = 40
     tolerance: float = 1e-4
     damping: float = 1e-3
-    parameter_step: float = 0.7
+    parameter_step: float = 1.1
 
     def __post_init__(self):
         if self.mode not in MODES:
@@ -93,7 +94,7 @@ def solve(problem: Problem, q: np.ndarray, p: np.ndarray, options: Options = Opt
     cost, arrow = problem.linearise(q, p, free_q, free_p)
     if not np.isfinite(cost):
         raise IdentificationError("the cost at the start is not finite: measurements or the start trajectory hold NaN")
-    start_cost, damping, trace = cost, options.damping, []
+    start_cost, damping, trace, short = cost, options.damping, [], 0
     for _ in range(options.max_iterations):
         began = time.perf_counter()
         found = _iterate(problem, q, p, cost, arrow, damping, options, free_q, free_p)
@@ -101,10 +102,10 @@ def solve(problem: Problem, q: np.ndarray, p: np.ndarray, options: Options = Opt
             return Solution(q, p, cost, start_cost, trace, arrow, False,
                             "no step decreases the cost, whatever the damping: a local minimum within rounding")
         step, q_new, p_new, promised, damping = found
-        if promised < options.tolerance * cost and (step is None or cost - step.cost < options.tolerance * cost):
-            q, p, cost, stop = (q, p, cost, True) if step is None else (q_new, p_new, step.cost, True)
-        else:
-            q, p, cost, stop = q_new, p_new, step.cost, False
+        stop = promised < options.tolerance * cost
+        if step is not None:
+            stop = stop and cost - step.cost < options.tolerance * cost
+            q, p, cost = q_new, p_new, step.cost
         _, arrow = problem.linearise(q, p, free_q, free_p)
         trace.append(Iteration(cost, promised, step.length if step else 0.0, damping, parameters.values(p),
                                time.perf_counter() - began))
@@ -114,6 +115,10 @@ def solve(problem: Problem, q: np.ndarray, p: np.ndarray, options: Options = Opt
             return Solution(q, p, cost, start_cost, trace, arrow, True,
                             f"the next step promises {promised / max(cost, 1e-300):.1e} of the cost, less than the "
                             f"tolerance {options.tolerance:.0e}")
+        short = short + 1 if step.length < _SHORT else 0
+        if short == _STALLED:
+            return Solution(q, p, cost, start_cost, trace, arrow, False,
+                            f"stalled: {_STALLED} steps in a row shorter than {_SHORT}, a corner of the contact forces")
         damping = max(damping / 10.0, 1e-12)
     return Solution(q, p, cost, start_cost, trace, arrow, False,
                     f"the limit of {options.max_iterations} iterations was reached")

@@ -9,8 +9,12 @@ import scipy.ndimage
 from contact_estimation.exceptions import IdentificationError
 
 
-def initial_trajectory(problem, p: np.ndarray, sources: dict[str, str], smooth: float) -> np.ndarray:
-    """Positions (n, nq); see :meth:`Problem.initial_trajectory`.
+def initial_trajectory(problem, p: np.ndarray, sources: dict[str, str], smooth: float = 0.01) -> np.ndarray:
+    """Positions (n, nq) read off the sensors; coordinates without a source rest at the model's reference position.
+
+    Args:
+        sources: joint name -> channel name for a joint with an encoder; ``"position,orientation"`` channels for a free joint.
+        smooth: standard deviation [s] of the Gaussian that takes the noise out before differences amplify it.
 
     Raises:
         IdentificationError: a joint or channel that does not exist.

@@ -13,9 +13,13 @@ import dataclasses
 import mujoco
 import numpy as np
 
+from contact_estimation.identify.batch import rotations
 from contact_estimation.identify.batch.channels import Channel, Measurement
+from contact_estimation.identify.batch.grid import around_events, contact_times
 from contact_estimation.identify.batch.parameters import PhysicalParameter, modifier
+from contact_estimation.identify.batch.problem import Problem
 from contact_estimation.identify.batch.scene import Scene, add_springy_tip
+from contact_estimation.identify.batch.start import initial_trajectory
 
 #: Planted truth, SI units.
 TRUTH = {"friction": 0.28, "contact_stiffness": 600.0, "contact_damping": 3.0, "spring_stiffness": 300.0, "spring_damping": 1.5,
@@ -117,6 +121,16 @@ def dynamics_std(model: mujoco.MjModel) -> np.ndarray:
     turning = model.joint("object").dofadr[0] + 3
     std[turning:turning + 3] = 2e-4
     return std
+
+
+def acceleration_std(model: mujoco.MjModel) -> np.ndarray:
+    """The same allowance as accelerations [m/s^2, rad/s^2], through the mass matrix at rest."""
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    mass = np.empty((model.nv, model.nv))
+    mujoco.mj_fullM(model, data, mass)
+    inverse = np.linalg.inv(mass)
+    return np.sqrt(np.diag(inverse @ np.diag(dynamics_std(model)**2) @ inverse.T))
 
 
 @dataclasses.dataclass
@@ -233,11 +247,31 @@ def _measure(rng, model, t, tau, sensors):
         if channel.name == "encoders":
             noisy = np.round(clean / ENCODER_STEP) * ENCODER_STEP
         elif channel.model == "orientation":
-            from contact_estimation.identify.batch import rotations
-
             noisy = rotations.multiply(clean, rotations.exp(channel.std * rng.standard_normal((len(index), 3))))
         else:
             noisy = clean + np.asarray(channel.std) * rng.standard_normal(clean.shape)
         keep = np.concatenate([[True], np.diff(times) > 0])
         out[channel.name] = Measurement(times[keep], noisy[keep])
     return out
+
+
+def problem(recording: Recording, formulation: str = "inverse", threads: int | None = None, without: str = "",
+            grid: np.ndarray | None = None) -> Problem:
+    """The estimation problem of a recording.
+
+    Args:
+        without: name of a channel that is predicted but not used (leave-one-sensor-out).
+        grid: times [s]; None takes 1 ms around contact and 5 ms elsewhere, found in the force channel.
+    """
+    made = scene()
+    if grid is None:
+        events = contact_times(recording.measurements["force"])
+        grid = around_events(0.0, recording.t[-1] - 0.005, events)
+    channels = [dataclasses.replace(c, weight=0.0) if c.name == without else c for c in CHANNELS]
+    std = dynamics_std(made.nominal) if formulation == "inverse" else acceleration_std(made.nominal)
+    return Problem(made, grid, channels, recording.measurements, std, formulation=formulation, threads=threads)
+
+
+def start(task: Problem, p: np.ndarray) -> np.ndarray:
+    """Start trajectory (n, nq) from encoders and motion capture."""
+    return initial_trajectory(task, p, START)

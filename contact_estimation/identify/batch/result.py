@@ -1,0 +1,134 @@
+"""What an estimate says: parameters with intervals, trajectory, contact forces, residuals per channel."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import scipy.stats
+
+from contact_estimation.exceptions import IdentificationError
+from contact_estimation.identify.batch.arrow import Factorisation
+from contact_estimation.identify.batch.engine import contact_forces
+from contact_estimation.identify.batch.estimate import Estimate
+from contact_estimation.identify.batch.problem import Problem
+from contact_estimation.identify.batch.trajectory import motion
+
+_AT_BOUND = 1e-3
+
+
+@dataclasses.dataclass(frozen=True)
+class ParameterEstimate:
+    """One parameter in SI units: value, standard deviation, 95 % interval, and whether it ended on a bound."""
+
+    name: str
+    unit: str
+    value: float
+    std: float
+    lower: float
+    upper: float
+    at_bound: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class ChannelFit:
+    """Fit of one part of the cost: root mean square residual [SI], the same over the channel's std, share of the cost."""
+
+    name: str
+    rms: float
+    normalised: float
+    cost: float
+    samples: float
+
+
+@dataclasses.dataclass
+class Result:
+    """An estimate, read out.
+
+    Attributes:
+        t: (n,) [s]; q: (n, nq); v, a: (n, nv).
+        parameters: one entry per scalar.
+        correlation: (c, c) of the parameters.
+        contact_force: (n, 3) [N], world axes, environment on robot for the scene's contacts (see ``contact``).
+        channels: fit of the dynamics and of every channel.
+        cost: total.
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    parameters: list[ParameterEstimate]
+    correlation: np.ndarray
+    contact_force: np.ndarray
+    channels: list[ChannelFit]
+    cost: float
+
+    def values(self) -> dict[str, float]:
+        """Parameter values by name (vectors as name[k])."""
+        return {parameter.name: parameter.value for parameter in self.parameters}
+
+    def save(self, path) -> None:
+        """Write the arrays to an `.npz` file (no pickles)."""
+        np.savez_compressed(path, t=self.t, q=self.q, v=self.v, a=self.a, contact_force=self.contact_force,
+                            parameter_names=np.array([p.name for p in self.parameters]),
+                            parameter_values=np.array([p.value for p in self.parameters]),
+                            parameter_std=np.array([p.std for p in self.parameters]), cost=self.cost)
+
+
+def read_out(problem: Problem, estimate: Estimate, contact: tuple[str, str] | None = None, level: float = 0.95) -> Result:
+    """Evaluate everything at the estimate.
+
+    Args:
+        contact: names of the two bodies (on, by) whose contact force is wanted; None sums all contacts.
+        level: confidence of the intervals. They are Gaussian, from the Gauss-Newton Hessian with the trajectory marginalised
+            (the Schur complement), widened by the reduced chi-square where the fit is worse than the stated noise.
+    """
+    solution, parameters = estimate.solution, problem.scene.parameters
+    p, q = solution.p, solution.q
+    residuals = problem.residuals(q, p)
+    costs, counts = problem.costs(residuals), _counts(problem)
+    covariance = parameter_covariance(problem, estimate)
+    spread = max(1.0, solution.cost / max(sum(counts.values()) - sum(problem.size), 1.0))
+    inner_std = np.sqrt(np.diag(covariance) * spread)
+    wide = scipy.stats.norm.ppf(0.5 + 0.5 * level) * inner_std
+    low, high = parameters.values(p - wide), parameters.values(p + wide)
+    near = (p - parameters.lower < _AT_BOUND) | (parameters.upper - p < _AT_BOUND)
+    rows = zip(parameters.names, parameters.units, parameters.values(p), parameters.std(p, inner_std), low, high, near)
+    _, v, a = motion(problem.coordinates, problem.stencil, q)
+    model = problem.scene.build(p)
+    scale = np.sqrt(np.diag(covariance))
+    fits = []
+    for name, part in problem.parts().items():
+        weight = problem.weights[:, part]
+        square = np.sum(weight * residuals[:, part]**2)
+        used = weight > 0
+        rms = float(np.sqrt(np.mean(residuals[:, part][used]**2))) if used.any() else float("nan")
+        fits.append(ChannelFit(name, rms, float(np.sqrt(square / max(counts[name], 1.0))), costs[name], counts[name]))
+    return Result(problem.grid, q, v, a, [ParameterEstimate(n, u, float(x), float(s), float(lo), float(hi), bool(b))
+                                          for n, u, x, s, lo, hi, b in rows],
+                  covariance / np.outer(scale, scale) if len(scale) else covariance,
+                  contact_forces(model, q, v, a, contact), fits, solution.cost)
+
+
+def parameter_covariance(problem: Problem, estimate: Estimate) -> np.ndarray:
+    """Covariance (c, c) of the optimiser's parameter vector with the trajectory marginalised.
+
+    Raises:
+        IdentificationError: the data do not determine the parameters.
+    """
+    _, arrow = problem.linearise(estimate.solution.q, estimate.solution.p)
+    schur = Factorisation(arrow, 1e-9, 0.0).schur
+    if not len(schur):
+        return schur
+    values = np.linalg.eigvalsh(schur)
+    if values[0] <= 1e-12 * values[-1]:
+        weakest = problem.scene.parameters.names[int(np.argmax(np.abs(np.linalg.eigh(schur)[1][:, 0])))]
+        raise IdentificationError(f"the data do not determine the parameters (weakest: '{weakest}'); give it a prior, or "
+                                  "record more excitation")
+    return 2.0 * np.linalg.inv(schur)
+
+
+def _counts(problem):
+    """Independent numbers behind each part of the cost: a cell worth a quarter of a sample counts a quarter."""
+    return {name: float(np.sum(problem.worth[:, part])) for name, part in problem.parts().items()}
