@@ -19,7 +19,7 @@ except ImportError:  # without its extra, mujoco.sysid imports but is empty
     SysidParameter, ParameterDict = object, None
 
 KINDS = ("contact_stiffness", "contact_damping", "contact_friction", "spring_stiffness", "spring_damping", "anchor",
-         "body_offset", "mass", "joint_friction", "joint_damping")
+         "body_offset", "geom_offset", "mass", "joint_friction", "joint_damping")
 
 
 class PhysicalParameter(SysidParameter):
@@ -146,8 +146,9 @@ class ParameterVector:
 def modifier(kind: str, targets: list[str]):
     """Modifier that writes a parameter of ``kind`` into the named elements of an MjSpec.
 
-    Targets are names of contact pairs (``contact_*``), joints (``spring_*``, ``joint_*``), sites (``anchor``) or bodies
-    (``body_offset``, ``mass``). ``anchor`` and ``body_offset`` move the element by the value, in its parent's frame.
+    Targets are names of contact pairs (``contact_*``), joints (``spring_*``, ``joint_*``), sites (``anchor``), geoms
+    (``geom_offset``) or bodies (``body_offset``, ``mass``). Anchors and offsets move the element by the value, in its parent's
+    frame.
 
     Raises:
         IdentificationError: unknown kind; a target that is not in the spec (when called).
@@ -167,6 +168,8 @@ def _find(spec, kind, target):
         found = next((pair for pair in spec.pairs if pair.name == target), None)
     elif kind == "anchor":
         found = spec.site(target)
+    elif kind == "geom_offset":
+        found = spec.geom(target)
     elif kind in ("body_offset", "mass"):
         found = spec.body(target)
     else:
@@ -205,6 +208,7 @@ def _set_joint_friction(joint, value):
 _WRITERS = {
     "contact_stiffness": _set_entry("solref", 0, -1.0), "contact_damping": _set_entry("solref", 1, -1.0),
     "contact_friction": _set_friction, "spring_stiffness": _set_entry("stiffness", 0),
-    "spring_damping": _set_entry("damping", 0), "anchor": _move, "body_offset": _move, "mass": _set_mass,
+    "spring_damping": _set_entry("damping", 0), "anchor": _move, "body_offset": _move, "geom_offset": _move,
+    "mass": _set_mass,
     "joint_friction": _set_joint_friction, "joint_damping": _set_entry("damping", 0),
 }

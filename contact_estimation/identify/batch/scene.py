@@ -3,7 +3,8 @@
 MuJoCo scales contact stiffness by the apparent mass of the contact. To make a contact an exact spring-damper of k [N/m] and
 b [N s/m], a scene writes solref = (-k, -b) and :meth:`Scene.build` multiplies both by A (1 - d) after compilation, with A
 the sum of the bodies' `body_invweight0` and a small impedance d (the apparent mass the contact adds is d/A, negligible).
-The same holds for strings (tendon length limits) with A = `tendon_invweight0`.
+The same holds for strings (tendon length limits) with A = `tendon_invweight0`, and for joint friction with A =
+`dof_invweight0`, where b [N m s/rad] is the slope of the friction torque over velocity at rest.
 """
 
 from __future__ import annotations
@@ -56,6 +57,9 @@ class Scene:
         for i in range(model.npair):
             if model.pair_solref[i, 0] < 0:
                 _make_pair_physical(model, i, remote_distance)
+        for i in np.flatnonzero(model.dof_solref[:, 1] < 0):
+            model.dof_solref[i] *= model.dof_invweight0[i] * (1.0 - IMPEDANCE)
+            model.dof_solimp[i] = _SOLIMP
         for i in range(model.ntendon):
             if model.tendon_solref_lim[i, 0] < 0:
                 _make_string_physical(model, i, taut=remote_distance > 0)
