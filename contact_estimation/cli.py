@@ -23,6 +23,7 @@ VERBS = {
 
 #: ``contact-estimation identify SYSTEM``: system -> (module, one line of help).
 IDENTIFY = {
+    "batch": ("contact_estimation.commands.identify_batch", "trajectory and parameters of a whole recording (paper 3)"),
 }
 
 

@@ -31,8 +31,8 @@ class Stage:
 
 
 CONTINUATION = (Stage(1e-3, 30.0, 0.05, 3), Stage())
-_RETRIES = 2
-_DETOUR = Stage(2e-4, 5.0, 0.05, 3)
+#: Detours taken in turn: a little easier first, as easy as the first stage if that was not enough.
+_DETOURS = (Stage(2e-4, 5.0, 0.05, 3), Stage(1e-3, 30.0, 0.05, 3))
 
 
 @dataclasses.dataclass
@@ -69,15 +69,15 @@ def estimate(problem: Problem, q: np.ndarray, p: np.ndarray, mode: str = "both",
     """Run the stages from the start (q, p).
 
     Where the last stage stalls in a corner of the contact forces (stick or slip, touch or not, at a few times) it takes up to two
-    detours over a softened problem.
+    detours over a softened problem; the best solution of the last stage counts.
 
     Args:
         mode: ``both``, ``trajectory`` or ``parameters``.
         progress: called with (stage index, :class:`Iteration`).
     """
-    trace, plan, k, retries = [], list(stages), 0, _RETRIES
+    trace, plan, detours, best, k = [], list(stages), list(_DETOURS), None, 0
     while k < len(plan):
-        stage = plan[k]
+        stage, final = plan[k], plan[k] == stages[-1]
         problem.ease(stage.remote_distance, stage.softening)
 
         def note(iteration, index=k):
@@ -87,8 +87,9 @@ def estimate(problem: Problem, q: np.ndarray, p: np.ndarray, mode: str = "both",
 
         solution = solve(problem, q, p, Options(mode, stage.max_iterations, stage.tolerance), note)
         q, p = solution.q, solution.p
-        if k == len(plan) - 1 and solution.reason.startswith("stalled") and retries > 0:
-            plan += [_DETOUR, stage]
-            retries -= 1
+        if final and (best is None or solution.cost < best.cost):
+            best = solution
+        if final and solution.stalled and detours:
+            plan += [detours.pop(0), stage]
         k += 1
-    return Estimate(solution, trace)
+    return Estimate(best, trace)

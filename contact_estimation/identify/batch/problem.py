@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import mujoco
 import numpy as np
 
 from contact_estimation.exceptions import IdentificationError
@@ -199,3 +200,12 @@ class Problem:
             shifted = np.concatenate([dynamics] + [self._sensed(b, sensors) for b in self._blocks], axis=1)
             out[:, :, k] = (shifted - residuals) / (moved[k] - p[k])
         return out
+
+
+def acceleration_std(model: mujoco.MjModel, force_std: np.ndarray) -> np.ndarray:
+    """Allowance for acceleration errors (nv,) that means the same as one for forces, through the mass matrix at rest."""
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    mass = np.empty((model.nv, model.nv))
+    mujoco.mj_fullM(model, data, mass)
+    return np.sqrt(np.linalg.inv(mass)**2 @ force_std**2)

@@ -65,6 +65,7 @@ class Solution:
         trace: one entry per iteration.
         arrow: derivatives at the solution (for intervals).
         converged, reason: whether a tolerance was met, and a sentence.
+        stalled: stopped in a corner of the contact forces, where steps cannot shrink the cost though its model says so.
     """
 
     q: np.ndarray
@@ -75,6 +76,7 @@ class Solution:
     arrow: Arrow
     converged: bool
     reason: str
+    stalled: bool = False
 
 
 def solve(problem: Problem, q: np.ndarray, p: np.ndarray, options: Options = Options(), progress=None) -> Solution:
@@ -100,7 +102,7 @@ def solve(problem: Problem, q: np.ndarray, p: np.ndarray, options: Options = Opt
         found = _iterate(problem, q, p, cost, arrow, damping, options, free_q, free_p)
         if found is None:
             return Solution(q, p, cost, start_cost, trace, arrow, False,
-                            "no step decreases the cost, whatever the damping: a local minimum within rounding")
+                            "no step decreases the cost, whatever the damping: a corner of the contact forces", True)
         step, q_new, p_new, promised, damping = found
         stop = promised < options.tolerance * cost
         if step is not None:
@@ -118,7 +120,7 @@ def solve(problem: Problem, q: np.ndarray, p: np.ndarray, options: Options = Opt
         short = short + 1 if step.length < _SHORT else 0
         if short == _STALLED:
             return Solution(q, p, cost, start_cost, trace, arrow, False,
-                            f"stalled: {_STALLED} steps in a row shorter than {_SHORT}, a corner of the contact forces")
+                            f"stalled: {_STALLED} steps in a row shorter than {_SHORT}, a corner of the contact forces", True)
         damping = max(damping / 10.0, 1e-12)
     return Solution(q, p, cost, start_cost, trace, arrow, False,
                     f"the limit of {options.max_iterations} iterations was reached")

@@ -17,7 +17,7 @@ from contact_estimation.identify.batch import rotations
 from contact_estimation.identify.batch.channels import Channel, Measurement
 from contact_estimation.identify.batch.grid import around_events, contact_times
 from contact_estimation.identify.batch.parameters import PhysicalParameter, modifier
-from contact_estimation.identify.batch.problem import Problem
+from contact_estimation.identify.batch.problem import Problem, acceleration_std
 from contact_estimation.identify.batch.scene import Scene, add_springy_tip
 from contact_estimation.identify.batch.start import initial_trajectory
 
@@ -121,16 +121,6 @@ def dynamics_std(model: mujoco.MjModel) -> np.ndarray:
     turning = model.joint("object").dofadr[0] + 3
     std[turning:turning + 3] = 2e-4
     return std
-
-
-def acceleration_std(model: mujoco.MjModel) -> np.ndarray:
-    """The same allowance as accelerations [m/s^2, rad/s^2], through the mass matrix at rest."""
-    data = mujoco.MjData(model)
-    mujoco.mj_forward(model, data)
-    mass = np.empty((model.nv, model.nv))
-    mujoco.mj_fullM(model, data, mass)
-    inverse = np.linalg.inv(mass)
-    return np.sqrt(np.diag(inverse @ np.diag(dynamics_std(model)**2) @ inverse.T))
 
 
 @dataclasses.dataclass
@@ -268,7 +258,9 @@ def problem(recording: Recording, formulation: str = "inverse", threads: int | N
         events = contact_times(recording.measurements["force"])
         grid = around_events(0.0, recording.t[-1] - 0.005, events)
     channels = [dataclasses.replace(c, weight=0.0) if c.name == without else c for c in CHANNELS]
-    std = dynamics_std(made.nominal) if formulation == "inverse" else acceleration_std(made.nominal)
+    std = dynamics_std(made.nominal)
+    if formulation == "forward":
+        std = acceleration_std(made.nominal, std)
     return Problem(made, grid, channels, recording.measurements, std, formulation=formulation, threads=threads)
 
 
