@@ -9,7 +9,7 @@ import dataclasses
 
 SUFFICIENT_DECREASE = 1e-4
 CURVATURE = 0.9
-_LARGEST_STEP = 4.0
+_EVALUATIONS = 12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,66 +22,65 @@ class Step:
     wolfe: bool
 
 
-def search(cost_along, cost: float, slope: float, longest: float = 1.0, evaluations: int = 12) -> Step | None:
-    """Find a step length in (0, longest].
+class _Line:
+    """Cost along the line; counts evaluations and remembers the best point with sufficient decrease."""
+
+    def __init__(self, cost_along, cost, slope):
+        self._cost_along, self.cost, self.slope = cost_along, cost, slope
+        self.spent, self.best = 0, None
+
+    def enough(self, length, value) -> bool:
+        return value <= self.cost + SUFFICIENT_DECREASE * length * self.slope
+
+    def value(self, length) -> float:
+        self.spent += 1
+        value = self._cost_along(length)
+        if self.enough(length, value) and (self.best is None or value < self.best[1]):
+            self.best = (length, value)
+        return value
+
+    def derivative(self, length, value) -> float:
+        self.spent += 1
+        delta = 1e-4 * length
+        return (value - self._cost_along(length - delta)) / delta
+
+
+def search(cost_along, cost: float, slope: float, longest: float = 1.0) -> Step | None:
+    """Find a step length in (0, longest], starting with a full Newton step.
 
     Args:
         cost_along: function of the length, the cost there.
         cost, slope: cost and directional derivative (< 0) at 0.
-        longest: largest admissible length (bounds); up to 4 a Newton step may be stretched.
-        evaluations: budget; the best point with sufficient decrease is taken when it is spent.
+        longest: largest length tried; 1 keeps to what the quadratic model covers.
 
     Returns:
-        The step, or None where no point decreased the cost sufficiently.
+        The step; its ``wolfe`` is False where the budget of evaluations or ``longest`` ended the search at a point that decreases
+        the cost sufficiently but not flatly. None where no point decreased the cost sufficiently.
     """
-    longest = min(longest, _LARGEST_STEP)
-    spent, best = 0, None
-
-    def probe(length):
-        nonlocal spent, best
-        value = cost_along(length)
-        spent += 1
-        if value <= cost + SUFFICIENT_DECREASE * length * slope and (best is None or value < best[1]):
-            best = (length, value)
-        return value
-
-    def derivative(length, value):
-        nonlocal spent
-        delta = 1e-4 * length
-        spent += 1
-        return (cost_along(length - delta) - value) / -delta
-
-    low, low_cost, low_slope, high = 0.0, cost, slope, None
+    line = _Line(cost_along, cost, slope)
+    low, high = (0.0, cost, slope), None  # (length, cost, derivative) of the bracket's better end; length of the other
     length = min(1.0, longest)
-    while spent < evaluations:
-        value = probe(length)
-        if value > cost + SUFFICIENT_DECREASE * length * slope or (low > 0 and value >= low_cost):
-            high = length
+    while line.spent < _EVALUATIONS:
+        value, high_cost = line.value(length), None
+        if not line.enough(length, value) or (low[0] > 0 and value >= low[1]):
+            high, high_cost = length, value
         else:
-            here = derivative(length, value)
+            here = line.derivative(length, value)
             if abs(here) <= -CURVATURE * slope:
-                return Step(length, value, spent, True)
-            if here >= 0 and high is None:
-                low, low_cost, low_slope, high = length, value, here, low
-            elif here * ((high if high is not None else longest) - low) >= 0:
-                high, low, low_cost, low_slope = low, length, value, here
-            else:
-                low, low_cost, low_slope = length, value, here
-        if high is None:
-            if length >= longest:
-                return Step(length, value, spent, False)
-            length = min(2.0 * length, longest)
-        else:
-            length = _inside(low, low_cost, low_slope, high, value if high == length else None)
-    return None if best is None else Step(best[0], best[1], spent, False)
+                return Step(length, value, line.spent, True)
+            if here > 0 and (high is None or high > low[0]):
+                high = low[0]  # the minimum lies back there
+            if high is None and length >= longest:
+                return Step(length, value, line.spent, False)
+            low = (length, value, here)
+        length = min(2.0 * length, longest) if high is None else _inside(low, high, high_cost)
+    return None if line.best is None else Step(*line.best, line.spent, False)
 
 
-def _inside(low, low_cost, low_slope, high, high_cost):
+def _inside(low, high, high_cost):
     """Minimiser of the parabola through the bracket, kept away from its ends; the middle where there is none."""
-    width = high - low
-    if high_cost is not None:
-        curvature = high_cost - low_cost - low_slope * width
-        if curvature > 0:
-            share = -0.5 * low_slope * width / curvature
-            return low + min(max(share, 0.1), 0.7) * width
-    return low + 0.5 * width
+    start, cost, derivative = low
+    width = high - start
+    curvature = 0.0 if high_cost is None else high_cost - cost - derivative * width
+    share = -0.5 * derivative * width / curvature if curvature > 0 else 0.5
+    return start + min(max(share, 0.1), 0.7) * width

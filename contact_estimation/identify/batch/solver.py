@@ -13,7 +13,7 @@ import numpy as np
 
 from contact_estimation.exceptions import IdentificationError
 from contact_estimation.identify.batch import line_search
-from contact_estimation.identify.batch.arrow import Arrow, Factorisation
+from contact_estimation.identify.batch.arrow import Arrow, Factorisation, bounded_newton
 from contact_estimation.identify.batch.problem import Problem
 
 _SHORT, _STALLED = 0.06, 2
@@ -104,19 +104,16 @@ def solve(problem: Problem, q: np.ndarray, p: np.ndarray, options: Options = Opt
             return Solution(q, p, cost, start_cost, trace, arrow, False,
                             "no step decreases the cost, whatever the damping: a corner of the contact forces", True)
         step, q_new, p_new, promised, damping = found
-        stop = promised < options.tolerance * cost
-        if step is not None:
-            stop = stop and cost - step.cost < options.tolerance * cost
-            q, p, cost = q_new, p_new, step.cost
-        _, arrow = problem.linearise(q, p, free_q, free_p)
-        trace.append(Iteration(cost, promised, step.length if step else 0.0, damping, parameters.values(p),
-                               time.perf_counter() - began))
-        if progress is not None:
-            progress(trace[-1])
-        if stop:
+        if step is None:
             return Solution(q, p, cost, start_cost, trace, arrow, True,
                             f"the next step promises {promised / max(cost, 1e-300):.1e} of the cost, less than the "
                             f"tolerance {options.tolerance:.0e}")
+        q, p, cost = q_new, p_new, step.cost
+        _, arrow = problem.linearise(q, p, free_q, free_p)
+        trace.append(Iteration(cost, promised, step.length, damping, parameters.values(p),
+                               time.perf_counter() - began))
+        if progress is not None:
+            progress(trace[-1])
         short = short + 1 if step.length < _SHORT else 0
         if short == _STALLED:
             return Solution(q, p, cost, start_cost, trace, arrow, False,
@@ -127,10 +124,15 @@ def solve(problem: Problem, q: np.ndarray, p: np.ndarray, options: Options = Opt
 
 
 def _iterate(problem, q, p, cost, arrow, damping, options, free_q, free_p):
-    """One damped Newton step and line search; raises the damping until a step is accepted. None when none is."""
+    """One damped Newton step and line search; raises the damping until a step is accepted.
+
+    Returns:
+        (step, q, p, promised decrease, damping) with step None where the first direction promises less than the tolerance;
+        None when no damping gives an acceptable step.
+    """
     n, nv = len(q), problem.coordinates.nv
     parameters = problem.scene.parameters
-    for _ in range(12):
+    for attempt in range(12):
         dq, dp = _direction(arrow, damping, p, parameters, options, free_q, free_p)
         slope = float(arrow.gradient_q @ dq) + float(arrow.gradient_p @ dp)
         promised = -0.5 * slope
@@ -141,13 +143,11 @@ def _iterate(problem, q, p, cost, arrow, damping, options, free_q, free_p):
             inside = np.clip(p + length * full_p, parameters.lower, parameters.upper)
             return (problem.coordinates.add(q, length * moved) if free_q else q), inside
 
-        step = None
-        if slope < 0:
-            step = line_search.search(lambda length: problem.cost(*point(length)), cost, slope)
+        if attempt == 0 and promised < options.tolerance * cost:
+            return None, q, p, promised, damping
+        step = line_search.search(lambda length: problem.cost(*point(length)), cost, slope)
         if step is not None:
             return step, *point(step.length), promised, damping
-        if promised < options.tolerance * cost:
-            return None, q, p, promised, damping
         damping = max(damping, 1e-9) * 10.0
     return None
 
@@ -159,8 +159,6 @@ def _direction(arrow, damping, p, parameters, options, free_q, free_p):
     else:
         lower = upper = np.zeros(0)
     if not free_q:
-        from contact_estimation.identify.batch.arrow import bounded_newton
-
         hessian = arrow.corner + damping * np.eye(len(arrow.corner))
         return np.zeros(len(arrow.gradient_q)), bounded_newton(hessian, arrow.gradient_p, lower, upper)
     return Factorisation(arrow, damping, damping).step(lower, upper)
