@@ -111,13 +111,14 @@ def resample(measurement: Measurement, grid: np.ndarray, unit_quaternion: bool =
     count = (last - first).astype(float)
     sums = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
     times = np.concatenate([[0.0], np.cumsum(t)])
-    several = count >= 2
+    density = (edges[1:] - edges[:-1]) * measurement.rate
+    several = (density >= 1.5) & (count > 0)
     out, at = np.column_stack([np.interp(grid, t, column) for column in values.T]), grid.astype(float)
     out[several] = (sums[last] - sums[first])[several] / count[several, None]
     at[several] = (times[last] - times[first])[several] / count[several]
     # A cell's mean belongs to the mean of its sample times; the slope between cells moves it to the grid time.
     out += np.gradient(out, at, axis=0) * (grid - at)[:, None]
-    worth = np.where(several, count, (edges[1:] - edges[:-1]) * measurement.rate)
+    worth = np.where(several, count, density)
     gap = 1.5 / measurement.rate
     right = np.clip(np.searchsorted(t, grid), 1, len(t) - 1)
     far = (t[right] - t[right - 1] > 2.0 * gap) & ~several
