@@ -18,6 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--example", choices=EXAMPLES, help="a simulated recording with planted parameters instead")
     parser.add_argument("--starts", type=int, default=1, help="example finger: random parameter starts (table IV; default 1)")
     parser.add_argument("--seed", type=int, default=0, help="example: seed of motion, noise and starts (default 0)")
+    parser.add_argument("--duration", type=float, default=4.0, help="example finger: length of the recording [s] (default 4)")
     parser.add_argument("--cross-validate", type=int, metavar="K", help="example finger: K recordings (tables II and III)")
     parser.add_argument("--without", action="append", default=[], metavar="CHANNEL",
                         help="predict this channel but do not use it (leave-one-sensor-out); may be repeated")
@@ -33,6 +34,9 @@ def run(args) -> int:
     """Do what the arguments ask for."""
     if (args.recording is None) == (args.example is None):
         raise IdentificationError("give either a RECORDING with --model SCENE, or --example finger|anchor")
+    if args.starts < 1 or args.duration < 2.2 or (args.cross_validate or 2) < 2:
+        raise IdentificationError(f"--starts {args.starts} must be 1 or more, --duration {args.duration} 2.2 s or more (the "
+                                  "finger's programme), --cross-validate 2 or more")
     if args.example == "anchor":
         return _anchor(args)
     if args.example == "finger" and args.cross_validate:
@@ -49,7 +53,7 @@ def _starts(args):
     from contact_estimation.identify.batch.report import write_starts
 
     bar = Progress(args.starts, "starts")
-    runs = studies.random_starts(args.seed, args.starts, progress=bar.update)
+    runs = studies.random_starts(args.seed, args.starts, args.duration, progress=bar.update)
     bar.close()
     result = studies.summary(runs)
     if args.report:
@@ -69,7 +73,7 @@ def _cross_validate(args):
 
     seeds = [args.seed + k for k in range(args.cross_validate)]
     bar = Progress(2 * len(seeds), "cross-validation")
-    found = studies.cross_validate(seeds, progress=bar.update)
+    found = studies.cross_validate(seeds, args.duration, progress=bar.update)
     bar.close()
     lines = ["parameters: " + ", ".join(found.names)]
     lines += [f"  recording {s}: " + " ".join(f"{x:10.4g}" for x in row) for s, row in zip(seeds, found.values)]
@@ -86,7 +90,7 @@ def _leave_out(args):
     from contact_estimation.identify.batch import studies
     from contact_estimation.identify.batch.examples import finger
 
-    recording = finger.simulate(args.seed)
+    recording = finger.simulate(args.seed, args.duration)
     errors = {channel: studies.leave_out(recording, channel).rms_pct for channel in args.without}
     emit(args, {"leave_one_out_rms_pct": errors}, "\n".join(
         f"{channel}: predicted from the other channels to {error:.2f} % RMS" for channel, error in errors.items()))
@@ -122,7 +126,7 @@ def _recording(args):
         bar.update(min(len(steps), 27), f"stage {stage}, cost {iteration.cost:.6g}, step {iteration.length:.2f}")
 
     if args.example == "finger":
-        done = session.run_finger(args.seed, args.formulation or "inverse", args.mode, progress=note)
+        done = session.run_finger(args.seed, args.duration, args.formulation or "inverse", args.mode, progress=note)
     else:
         if args.model is None:
             raise IdentificationError("--model SCENE is missing: a YAML file or the shipped ur16e_press")
@@ -143,7 +147,7 @@ def _figures(done):
     return {"cost": result.cost, "iterations": done.estimate.iterations, "converged": done.estimate.converged,
             "stopped": done.estimate.reason, "unknowns": sum(done.problem.size),
             "parameters": {p.name: {"value": p.value, "std": p.std, "interval": [p.lower, p.upper], "unit": p.unit,
-                                    "at_bound": p.at_bound} for p in result.parameters},
+                                    "note": p.note} for p in result.parameters},
             "channels": {c.name: {"rms": c.rms, "normalised": c.normalised, "cost": c.cost} for c in result.channels},
             "contact_force_max_n": float((result.contact_force**2).sum(axis=1).max()**0.5)}
 
@@ -152,7 +156,7 @@ def _text(done):
     result = done.result
     lines = [f"{sum(done.problem.size)} unknowns, {done.estimate.iterations} iterations, cost {result.cost:.6g}: "
              f"{done.estimate.reason}"]
-    lines += [f"  {p.name:20s} {p.value:12.5g} [{p.lower:.5g}, {p.upper:.5g}] {p.unit}{'  (at its bound)' if p.at_bound else ''}"
+    lines += [f"  {p.name:20s} {p.value:12.5g} [{p.lower:.5g}, {p.upper:.5g}] {p.unit}{f'  ({p.note})' if p.note else ''}"
               for p in result.parameters]
     lines += [f"  {c.name:20s} rms {c.rms:.4g}, {c.normalised:.2f} of its noise" for c in result.channels]
     return "\n".join(lines)

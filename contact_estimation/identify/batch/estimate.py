@@ -42,11 +42,13 @@ class Estimate:
     Attributes:
         solution: of the last stage.
         trace: (stage index, iteration) of every stage in order.
+        mode: what was free.
         converged, reason: of the last stage.
     """
 
     solution: Solution
     trace: list[tuple[int, Iteration]]
+    mode: str = "both"
 
     @property
     def iterations(self) -> int:
@@ -92,4 +94,4 @@ def estimate(problem: Problem, q: np.ndarray, p: np.ndarray, mode: str = "both",
         if final and solution.stalled and detours:
             plan += [detours.pop(0), stage]
         k += 1
-    return Estimate(best, trace)
+    return Estimate(best, trace, mode)

@@ -23,7 +23,7 @@ def write_report(path: Path, session, title: str) -> Path:
     page.paragraph(f"Stopped after {estimate.iterations} iterations at cost {result.cost:.5g}: {estimate.reason}.")
     page.heading("Parameters")
     page.table(["parameter", "unit", "value", "std", "95 % from", "to", "note"],
-               [[p.name, p.unit or "–", p.value, p.std, p.lower, p.upper, "at its bound" if p.at_bound else ""]
+               [[p.name, p.unit or "–", p.value, p.std, p.lower, p.upper, p.note]
                 for p in result.parameters])
     page.paragraph("Intervals are Gaussian, with the trajectory marginalised, and widened where the fit is worse than the "
                    "stated noise.", note=True)

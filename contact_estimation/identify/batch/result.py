@@ -7,7 +7,6 @@ import dataclasses
 import numpy as np
 import scipy.stats
 
-from contact_estimation.exceptions import IdentificationError
 from contact_estimation.identify.batch.arrow import Factorisation
 from contact_estimation.identify.batch.engine import contact_forces
 from contact_estimation.identify.batch.estimate import Estimate
@@ -19,7 +18,10 @@ _AT_BOUND = 1e-3
 
 @dataclasses.dataclass(frozen=True)
 class ParameterEstimate:
-    """One parameter in SI units: value, standard deviation, 95 % interval, and whether it ended on a bound."""
+    """One parameter in SI units: value, standard deviation, 95 % interval (NaN for one that was held), and a remark.
+
+    The remark is empty, "held", "at its bound", or "not determined by the data" (the interval is wider than the bounds).
+    """
 
     name: str
     unit: str
@@ -27,7 +29,7 @@ class ParameterEstimate:
     std: float
     lower: float
     upper: float
-    at_bound: bool
+    note: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,8 +95,8 @@ def read_out(problem: Problem, estimate: Estimate, contact: tuple[str, str] | No
     inner_std = np.sqrt(np.diag(covariance) * spread)
     wide = scipy.stats.norm.ppf(0.5 + 0.5 * level) * inner_std
     low, high = parameters.values(p - wide), parameters.values(p + wide)
-    near = (p - parameters.lower < _AT_BOUND) | (parameters.upper - p < _AT_BOUND)
-    rows = zip(parameters.names, parameters.units, parameters.values(p), parameters.std(p, inner_std), low, high, near)
+    notes = _notes(parameters, p, wide)
+    rows = zip(parameters.names, parameters.units, parameters.values(p), parameters.std(p, inner_std), low, high, notes)
     _, v, a = motion(problem.coordinates, problem.stencil, q)
     model = problem.scene.build(p)
     scale = np.sqrt(np.diag(covariance))
@@ -105,28 +107,41 @@ def read_out(problem: Problem, estimate: Estimate, contact: tuple[str, str] | No
         used = weight > 0
         rms = float(np.sqrt(np.mean(residuals[:, part][used]**2))) if used.any() else float("nan")
         fits.append(ChannelFit(name, rms, float(np.sqrt(square / max(counts[name], 1.0))), costs[name], counts[name]))
-    return Result(problem.grid, q, v, a, [ParameterEstimate(n, u, float(x), float(s), float(lo), float(hi), bool(b))
+    return Result(problem.grid, q, v, a, [ParameterEstimate(n, u, float(x), float(s), float(lo), float(hi), b)
                                           for n, u, x, s, lo, hi, b in rows],
                   covariance / np.outer(scale, scale) if len(scale) else covariance,
                   contact_forces(model, q, v, a, contact), fits, solution.cost)
 
 
 def parameter_covariance(problem: Problem, estimate: Estimate) -> np.ndarray:
-    """Covariance (c, c) of the optimiser's parameter vector with the trajectory marginalised.
+    """Covariance (c, c) of the optimiser's parameter vector with the trajectory marginalised (held, where that was the mode).
 
-    Raises:
-        IdentificationError: the data do not determine the parameters.
+    NaN where the parameters were held. A direction the data do not determine gets a variance that is huge, not infinite.
     """
-    _, arrow = problem.linearise(estimate.solution.q, estimate.solution.p)
-    schur = Factorisation(arrow, 1e-9, 0.0).schur
-    if not len(schur):
-        return schur
-    values = np.linalg.eigvalsh(schur)
-    if values[0] <= 1e-12 * values[-1]:
-        weakest = problem.scene.parameters.names[int(np.argmax(np.abs(np.linalg.eigh(schur)[1][:, 0])))]
-        raise IdentificationError(f"the data do not determine the parameters (weakest: '{weakest}'); give it a prior, or "
-                                  "record more excitation")
-    return 2.0 * np.linalg.inv(schur)
+    count = len(problem.scene.parameters)
+    if estimate.mode == "trajectory" or not count:
+        return np.full((count, count), np.nan)
+    solution = estimate.solution
+    if estimate.mode == "parameters":
+        information = problem.linearise(solution.q, solution.p, free_q=False)[1].corner
+    else:
+        information = Factorisation(problem.linearise(solution.q, solution.p)[1], 1e-9, 0.0).schur
+    values, vectors = np.linalg.eigh(information)
+    return 2.0 * (vectors / np.maximum(values, 1e-12 * max(values[-1], 1e-300))) @ vectors.T
+
+
+def _notes(parameters, p, wide):
+    notes = []
+    for k in range(len(p)):
+        if np.isnan(wide[k]):
+            notes.append("held")
+        elif 2.0 * wide[k] > parameters.upper[k] - parameters.lower[k]:
+            notes.append("not determined by the data")
+        elif min(p[k] - parameters.lower[k], parameters.upper[k] - p[k]) < _AT_BOUND:
+            notes.append("at its bound")
+        else:
+            notes.append("")
+    return notes
 
 
 def _counts(problem):

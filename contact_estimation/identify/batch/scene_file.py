@@ -29,10 +29,6 @@ _SENSORS = {"jointpos": (mujoco.mjtSensor.mjSENS_JOINTPOS, mujoco.mjtObj.mjOBJ_J
             "gyro": (mujoco.mjtSensor.mjSENS_GYRO, mujoco.mjtObj.mjOBJ_SITE),
             "accelerometer": (mujoco.mjtSensor.mjSENS_ACCELEROMETER, mujoco.mjtObj.mjOBJ_SITE)}
 
-#: Slope of joint friction at rest [N m s/rad]: 10 Nm of Coulomb friction are reached at 2 mrad/s.
-FRICTION_SLOPE = 5000.0
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BodySettings:
     """A body added to the scene (a pad, an end effector)."""
@@ -145,6 +141,8 @@ class SceneSettings:
     sites: list[SiteSettings] = key([], doc="frames for sensors")
     sensors: list[SensorSettings] = key([], doc="sensors of the model")
     channels: list[ChannelSettings] = key(doc="what was measured")
+    joint_friction_slope: float = key(3000.0, doc="slope of joint friction over velocity at rest, where a joint has friction",
+                                      unit="N m s/rad", check=positive)
     parameters: list[ParameterSettings] = key([], doc="what is identified")
     start: dict[str, str] = key(doc="joint -> channel that gives its start trajectory")
     dynamics_std: dict[str, float] = key(doc="joint (or 'default') -> unexplained force allowed", unit="N, Nm", check=positive)
@@ -196,7 +194,7 @@ def build(settings: SceneSettings, model_file: Path) -> Scene:
         pair.solref = [-item.stiffness, -item.damping]
         pair.solreffriction = [-1.0, -item.slip_damping / spec.option.impratio]
     for joint in spec.joints:
-        joint.solref_friction = [-1.0, -FRICTION_SLOPE]
+        joint.solref_friction = [-1.0, -settings.joint_friction_slope]
     for item in settings.sensors:
         kind, owner = _SENSORS[item.type]
         spec.add_sensor(name=item.name, type=kind, objtype=owner, objname=item.object)

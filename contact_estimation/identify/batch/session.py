@@ -80,9 +80,9 @@ def run(problem: Problem, settings: scene_file.SceneSettings, mode: str = "both"
     return Session(problem, found, read_out(problem, found, tuple(settings.contact) or None))
 
 
-def run_finger(seed: int, formulation: str = "inverse", mode: str = "both", progress=None) -> Session:
+def run_finger(seed: int, duration: float = 4.0, formulation: str = "inverse", mode: str = "both", progress=None) -> Session:
     """Simulate one finger recording and estimate it from the nominal parameters."""
-    problem = finger.problem(finger.simulate(seed), formulation)
+    problem = finger.problem(finger.simulate(seed, duration), formulation)
     p = problem.scene.parameters.nominal
     found = estimate(problem, finger.start(problem, p), p, mode, progress=progress)
     return Session(problem, found, read_out(problem, found, (finger.TIP, finger.OBJECT)))

@@ -48,7 +48,7 @@ def test_contact_force_matches_the_simulation(result, finger_recording):
 
 def test_intervals_are_sensible(result):
     for parameter in result.parameters:
-        assert parameter.lower < parameter.value < parameter.upper and not parameter.at_bound
+        assert parameter.lower < parameter.value < parameter.upper and parameter.note == ""
     friction = result.parameters[0]
     assert 0 < friction.std < 0.01
     assert np.diag(result.correlation) == pytest.approx(1.0)
