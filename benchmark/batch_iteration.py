@@ -2,8 +2,9 @@
 
     python benchmark/batch_iteration.py            # prints the table and writes benchmark/batch_iteration.md
 
-An iteration is what the solver does each time: derivatives of dynamics and sensors, assembly of the band-plus-arrow Hessian, its
-factorisation and a line search. Every length runs in a process of its own, so that its peak memory is its own.
+An iteration is what the solver does each time: derivatives of dynamics and sensors, assembly of the band-plus-arrow
+Hessian, its factorisation and a line search. Every length runs in a process of its own, so that its peak memory is
+its own.
 """
 
 from __future__ import annotations
@@ -41,29 +42,47 @@ def scene() -> Scene:
     spec.worldbody.add_geom(name="floor", type=mujoco.mjtGeom.mjGEOM_BOX, size=[2, 2, 0.1], pos=[0, 0, -0.1], contype=0,
                             conaffinity=0)
     for k in range(JOINTS):
-        body = body.add_body(name=f"link{k}", pos=[0, 0, 0.5] if k == 0 else [0.1, 0, 0], mass=0.3, inertia=[1e-3, 1e-3, 1e-3],
-                             explicitinertial=True, ipos=[0.05, 0, 0])
+        body = body.add_body(
+            name=f"link{k}",
+            pos=[0, 0, 0.5] if k == 0 else [0.1, 0, 0],
+            mass=0.3,
+            inertia=[1e-3, 1e-3, 1e-3],
+            explicitinertial=True,
+            ipos=[0.05, 0, 0],
+        )
         body.add_joint(name=f"joint{k}", axis=[[0, 0, 1], [0, 1, 0], [1, 0, 0]][k % 3], armature=0.01)
         spec.add_sensor(name=f"joint{k}", type=mujoco.mjtSensor.mjSENS_JOINTPOS, objtype=mujoco.mjtObj.mjOBJ_JOINT,
                         objname=f"joint{k}")
     body.add_geom(name="tip", size=[0.02, 0, 0], contype=0, conaffinity=0, pos=[0.1, 0, 0])
     body.add_site(name="wrist")
-    ball = spec.worldbody.add_body(name="ball", pos=[0.8, 0, 0.499], mass=0.4, inertia=[1e-3, 1e-3, 1e-3], explicitinertial=True)
+    ball = spec.worldbody.add_body(
+        name="ball", pos=[0.8, 0, 0.499], mass=0.4, inertia=[1e-3, 1e-3, 1e-3], explicitinertial=True
+    )
     ball.add_freejoint(name="ball")
     ball.add_geom(name="shell", size=[0.5, 0, 0], contype=0, conaffinity=0)
     for name, other in (("tip_on_ball", "tip"), ("ball_on_floor", "floor")):
         pair = spec.add_pair(name=name, geomname1=other, geomname2="shell", condim=3)
         pair.solref, pair.solreffriction = [-800.0, -5.0], [-1.0, -0.2]
-    for name, kind, objtype, owner in (("position", mujoco.mjtSensor.mjSENS_FRAMEPOS, mujoco.mjtObj.mjOBJ_XBODY, "ball"),
-                                       ("orientation", mujoco.mjtSensor.mjSENS_FRAMEQUAT, mujoco.mjtObj.mjOBJ_XBODY, "ball"),
-                                       ("force", mujoco.mjtSensor.mjSENS_FORCE, mujoco.mjtObj.mjOBJ_SITE, "wrist")):
+    for name, kind, objtype, owner in (
+        ("position", mujoco.mjtSensor.mjSENS_FRAMEPOS, mujoco.mjtObj.mjOBJ_XBODY, "ball"),
+        ("orientation", mujoco.mjtSensor.mjSENS_FRAMEQUAT, mujoco.mjtObj.mjOBJ_XBODY, "ball"),
+        ("force", mujoco.mjtSensor.mjSENS_FORCE, mujoco.mjtObj.mjOBJ_SITE, "wrist"),
+    ):
         spec.add_sensor(name=name, type=kind, objtype=objtype, objname=owner)
     pairs = ("tip_on_ball", "ball_on_floor")
     kinds = (("contact_stiffness", 800.0), ("contact_damping", 5.0), ("contact_friction", 0.5))
-    return Scene(spec, [PhysicalParameter(f"{kind}_{pair}", value, value / 10, value * 10, modifier(kind, [pair]), log=True)
-                        for pair in pairs for kind, value in kinds]
-                 + [PhysicalParameter("mass", 0.4, 0.1, 2.0, modifier("mass", ["ball"]), log=True, prior_std=0.1),
-                    PhysicalParameter("friction", 0.1, 0.01, 1.0, modifier("joint_damping", ["joint0"]), log=True)])
+    return Scene(
+        spec,
+        [
+            PhysicalParameter(f"{kind}_{pair}", value, value / 10, value * 10, modifier(kind, [pair]), log=True)
+            for pair in pairs
+            for kind, value in kinds
+        ]
+        + [
+            PhysicalParameter("mass", 0.4, 0.1, 2.0, modifier("mass", ["ball"]), log=True, prior_std=0.1),
+            PhysicalParameter("friction", 0.1, 0.01, 1.0, modifier("joint_damping", ["joint0"]), log=True),
+        ],
+    )
 
 
 def measure(duration: float) -> dict:
@@ -73,12 +92,17 @@ def measure(duration: float) -> dict:
     model = made.nominal
     q = np.tile(model.qpos0, (len(t), 1))
     q[:, :JOINTS] = 0.1 * np.sin(np.outer(t, 1.0 + 0.3 * np.arange(JOINTS)))
-    channels = [Channel("joints", "sensor", tuple(f"joint{k}" for k in range(JOINTS)), 1e-3),
-                Channel("position", "sensor", ("position",), 1e-3), Channel("orientation", "orientation", ("orientation",), 1e-2),
-                Channel("force", "sensor", ("force",), 0.1)]
+    channels = [
+        Channel("joints", "sensor", tuple(f"joint{k}" for k in range(JOINTS)), 1e-3),
+        Channel("position", "sensor", ("position",), 1e-3),
+        Channel("orientation", "orientation", ("orientation",), 1e-2),
+        Channel("force", "sensor", ("force",), 0.1),
+    ]
     truth = {"joints": q[:, :JOINTS], "position": q[:, JOINTS:JOINTS + 3], "orientation": q[:, JOINTS + 3:],
              "force": np.zeros((len(t), 3))}
-    measurements = {name: Measurement(t, value + 1e-3 * rng.standard_normal(value.shape)) for name, value in truth.items()}
+    measurements = {
+        name: Measurement(t, value + 1e-3 * rng.standard_normal(value.shape)) for name, value in truth.items()
+    }
     measurements["orientation"] = Measurement(t, truth["orientation"])
     problem = Problem(made, t, channels, measurements, 0.1)
     began = time.perf_counter()
@@ -92,13 +116,20 @@ def main() -> None:
     """Measure every length in its own process, print and save the table."""
     rows = [json.loads(subprocess.run([sys.executable, __file__, str(length)], check=True, capture_output=True,
                                       text=True).stdout) for length in LENGTHS]
-    lines = ["# One batch iteration over the recording's length", "",
-             f"`python benchmark/batch_iteration.py` on {len(os.sched_getaffinity(0))} cores: 14 degrees of freedom at 200 Hz, "
-             f"8 parameters, two contacts; median of {ITERATIONS} iterations.", "",
-             "| length s | unknowns | s / iteration | ms / iteration and s of recording | peak memory MB |",
-             "|---|---|---|---|---|"]
-    lines += [f"| {r['duration']:.0f} | {r['unknowns']} | {r['seconds']:.2f} | {1e3 * r['seconds'] / r['duration']:.0f} | "
-              f"{r['memory_mb']:.0f} |" for r in rows]
+    lines = [
+        "# One batch iteration over the recording's length",
+        "",
+        f"`python benchmark/batch_iteration.py` on {len(os.sched_getaffinity(0))} cores: 14 degrees of freedom at "
+        f"200 Hz, 8 parameters, two contacts; median of {ITERATIONS} iterations.",
+        "",
+        "| length s | unknowns | s / iteration | ms / iteration and s of recording | peak memory MB |",
+        "|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {r['duration']:.0f} | {r['unknowns']} | {r['seconds']:.2f} | {1e3 * r['seconds'] / r['duration']:.0f} | "
+        f"{r['memory_mb']:.0f} |"
+        for r in rows
+    ]
     text = "\n".join(lines) + "\n"
     Path(__file__).with_suffix(".md").write_text(text)
     print(text)

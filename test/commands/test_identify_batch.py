@@ -24,7 +24,9 @@ def test_anchor_example_prints_one_object_in_which_the_joint_method_wins(capsys)
 
 
 def test_two_starts_print_the_promised_figures(capsys):
-    found = json.loads(run(capsys, "--example", "finger", "--starts", "2", "--seed", "1", "--duration", "2.4", "--json"))
+    found = json.loads(
+        run(capsys, "--example", "finger", "--starts", "2", "--seed", "1", "--duration", "2.4", "--json")
+    )
     assert {"friction_error_pct", "stiffness_error_pct", "spring_error_pct", "cost_spread_pct", "iterations_median",
             "seconds_per_iteration"} <= set(found)
     assert found["friction_error_pct"] < 3.0 and found["stiffness_error_pct"] < 15.0 and found["spring_error_pct"] < 5.0
@@ -37,7 +39,9 @@ def test_a_recording_is_estimated_and_written(capsys, tmp_path):
     np.savez(tmp_path / "r.npz", t=t, q=q, dq=0 * q, tau=0 * q)
     found = json.loads(run(capsys, str(tmp_path / "r.npz"), "--model", "ur16e_press", "--mode", "trajectory", "--json",
                            "--output", str(tmp_path / "out.npz")))
-    assert set(found["channels"]) == {"dynamics", "encoders"} and found["parameters"]["stiffness"]["value"] == pytest.approx(2e4)
+    assert set(found["channels"]) == {"dynamics", "encoders"} and found["parameters"]["stiffness"][
+        "value"
+    ] == pytest.approx(2e4)
     assert found["parameters"]["stiffness"]["note"] == "held"
     assert (tmp_path / "out.npz").is_file()
 

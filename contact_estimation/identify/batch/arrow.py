@@ -23,7 +23,8 @@ class Arrow:
     """Gradient and Gauss-Newton Hessian of a cost.
 
     Attributes:
-        band: (n nv, 3 nv) lower band, band[j, d] = A[j + d, j] (the transpose of LAPACK's layout: written contiguously).
+        band: (n nv, 3 nv) lower band, band[j, d] = A[j + d, j] (the transpose of LAPACK's layout: written
+            contiguously).
         border: (n nv, c) block B.
         corner: (c, c) block C.
         gradient_q: (n nv,).
@@ -41,8 +42,8 @@ def assemble(jacobian_q: np.ndarray, jacobian_p: np.ndarray, slope: np.ndarray, 
     """Sum the per-time blocks.
 
     Args:
-        jacobian_q: (n, m, 3 nv) residuals of time i by q_i-1, q_i, q_i+1 (the outer blocks of the first and last time that
-            point outside must be zero or belong to zero-weight residuals).
+        jacobian_q: (n, m, 3 nv) residuals of time i by q_i-1, q_i, q_i+1 (the outer blocks of the first and last time
+            that point outside must be zero or belong to zero-weight residuals).
         jacobian_p: (n, m, c).
         slope, curvature: (n, m) weighted f' and f'' of each residual.
     """
@@ -86,12 +87,16 @@ class Factorisation:
         try:
             self._factor = scipy.linalg.cholesky_banded(band.T, overwrite_ab=True, lower=True, check_finite=False)
         except np.linalg.LinAlgError as error:
-            raise IdentificationError("the trajectory Hessian is not positive definite: some coordinate is seen by no sensor"
-                                      " and no dynamics term, or damping is too small") from error
+            raise IdentificationError(
+                "the trajectory Hessian is not positive definite: some coordinate is seen by no sensor"
+                " and no dynamics term, or damping is too small"
+            ) from error
         right = np.column_stack([arrow.border, arrow.gradient_q])
         solved = scipy.linalg.cho_solve_banded((self._factor, True), right, check_finite=False)
         self._response, self._newton = solved[:, :-1], solved[:, -1]
-        self.schur = arrow.corner + np.diag(np.broadcast_to(damping_p, len(arrow.corner))) - arrow.border.T @ self._response
+        self.schur = (
+            arrow.corner + np.diag(np.broadcast_to(damping_p, len(arrow.corner))) - arrow.border.T @ self._response
+        )
         self.schur = 0.5 * (self.schur + self.schur.T)
         self.gradient = arrow.gradient_p - arrow.border.T @ self._newton
 

@@ -1,9 +1,9 @@
 """Sensor channels: what was measured, at its own rate, and how the model predicts it.
 
 Channels may be missing, have gaps (NaN) and different rates. Onto the trajectory's grid they come as a value and a
-multiplicity per time: the mean of the samples in the time's cell where the sensor is faster than the grid, an interpolation
-where it is slower, counted in both cases as the number of samples the cell is worth. The cost is so an integral over time
-that does not depend on how the grid is chosen.
+multiplicity per time: the mean of the samples in the time's cell where the sensor is faster than the grid, an
+interpolation where it is slower, counted in both cases as the number of samples the cell is worth. The cost is so an
+integral over time that does not depend on how the grid is chosen.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ class Measurement:
         object.__setattr__(self, "t", np.asarray(self.t, float))
         object.__setattr__(self, "values", values)
         if self.t.ndim != 1 or len(self.t) != len(values) or len(self.t) < 2 or not np.all(np.diff(self.t) > 0):
-            raise RecordingError(f"a channel needs at least 2 samples at increasing times, given times {self.t.shape} and "
-                                 f"values {values.shape}")
+            raise RecordingError(
+                f"a channel needs at least 2 samples at increasing times, given times {self.t.shape} and "
+                f"values {values.shape}"
+            )
 
     @property
     def rate(self) -> float:
@@ -47,8 +49,8 @@ class Channel:
 
     Attributes:
         name: the measurement's name.
-        model: ``sensor`` compares with MuJoCo sensors, ``orientation`` with a frame-quaternion sensor (residual: rotation
-            vector of the error), ``torque`` is the motors' generalised force u.
+        model: ``sensor`` compares with MuJoCo sensors, ``orientation`` with a frame-quaternion sensor (residual:
+            rotation vector of the error), ``torque`` is the motors' generalised force u.
         targets: names of the MuJoCo sensors in order, or of the actuated joints.
         std: noise standard deviation per number, in the sensor's unit (rad for an orientation).
         barrier: scale of the exponential barrier, same unit; None for the quadratic norm.
@@ -66,7 +68,9 @@ class Channel:
         if self.model not in MODELS:
             raise IdentificationError(f"channel '{self.name}': model '{self.model}' is not one of {', '.join(MODELS)}")
         if np.any(np.asarray(self.std) <= 0) or self.weight < 0 or (self.barrier is not None and self.barrier <= 0):
-            raise IdentificationError(f"channel '{self.name}': std and barrier must be positive and weight not negative")
+            raise IdentificationError(
+                f"channel '{self.name}': std and barrier must be positive and weight not negative"
+            )
 
 
 def columns(model: mujoco.MjModel, channel: Channel):

@@ -5,9 +5,9 @@ Two formulations (paper 3, section III):
 - inverse dynamics, (tau, s) = inv(q, v, a): the residual is the force the model cannot explain, tau - u;
 - forward dynamics, (a^, s) = fwd(q, v, u): the residual is the acceleration error a^ - a.
 
-Derivatives of the first are `mjd_inverseFD` (finite differences inside the engine, which skips the stages a perturbation
-does not touch). Those of the second follow from the first by the implicit function theorem at the predicted acceleration,
-da^/dq = -(dtau/da)^-1 dtau/dq, exact and ten times cheaper than differencing forward dynamics.
+Derivatives of the first are `mjd_inverseFD` (finite differences inside the engine, which skips the stages a
+perturbation does not touch). Those of the second follow from the first by the implicit function theorem at the
+predicted acceleration, da^/dq = -(dtau/da)^-1 dtau/dq, exact and ten times cheaper than differencing forward dynamics.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ def contact_forces(model: mujoco.MjModel, q, v, a, bodies: tuple[str, str] | Non
     """Total contact force (n, 3) [N], world axes, along a trajectory.
 
     Args:
-        bodies: (on, by): only contacts between geoms of these two bodies, as force on the first; None sums every contact as
-            force on the later body of each pair.
+        bodies: (on, by): only contacts between geoms of these two bodies, as force on the first; None sums every
+            contact as force on the later body of each pair.
     """
     total = np.zeros((len(q), 3))
     data, local = mujoco.MjData(model), np.empty(6)

@@ -1,7 +1,8 @@
-"""From a rough start to the estimate: a continuation of ever harder problems, each started from the last (paper 3, V-A).
+"""From a rough start to the estimate: ever harder problems, each started from the last (paper 3, V-A).
 
-A contact that is a millimetre away exerts no force and has no gradient, so an optimiser that starts there stays there. The
-first stages therefore let contacts act from a distance and allow more unexplained force; the last stage is the real problem.
+A contact that is a millimetre away exerts no force and has no gradient, so an optimiser that starts there stays
+there. The first stages therefore let contacts act from a distance and allow more unexplained force; the last stage is
+the real problem.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ def estimate(problem: Problem, q: np.ndarray, p: np.ndarray, mode: str = "both",
              stages: tuple[Stage, ...] = CONTINUATION, progress=None) -> Estimate:
     """Run the stages from the start (q, p).
 
-    Where the last stage stalls in a corner of the contact forces (stick or slip, touch or not, at a few times) it takes up to two
-    detours over a softened problem; the best solution of the last stage counts.
+    Where the last stage stalls in a corner of the contact forces (stick or slip, touch or not, at a few times) it
+    takes up to two detours over a softened problem; the best solution of the last stage counts.
 
     Args:
         mode: ``both``, ``trajectory`` or ``parameters``.

@@ -45,7 +45,9 @@ def around_events(start: float, end: float, events: np.ndarray, coarse: float = 
     return times
 
 
-def contact_times(measurement: Measurement, threshold: float = 4.0, margin: float = 0.02, window: float = 0.1) -> np.ndarray:
+def contact_times(
+    measurement: Measurement, threshold: float = 4.0, margin: float = 0.02, window: float = 0.1
+) -> np.ndarray:
     """Times at which a force channel moves quickly or is loaded: where contact begins, lasts or ends.
 
     Args:
@@ -59,6 +61,8 @@ def contact_times(measurement: Measurement, threshold: float = 4.0, margin: floa
     rest = np.median(values, axis=0)
     short = scipy.ndimage.uniform_filter1d(values, max(int(0.005 * measurement.rate), 1), axis=0)
     fast = short - scipy.ndimage.uniform_filter1d(values, max(int(window * measurement.rate), 3), axis=0)
-    active = np.any(np.abs(fast) > threshold * noise, axis=1) | np.any(np.abs(short - rest) > 3 * threshold * noise, axis=1)
+    active = np.any(np.abs(fast) > threshold * noise, axis=1) | np.any(
+        np.abs(short - rest) > 3 * threshold * noise, axis=1
+    )
     keep = scipy.ndimage.maximum_filter1d(active.astype(np.uint8), 2 * int(margin * measurement.rate) + 1) > 0
     return measurement.t[keep]

@@ -1,6 +1,7 @@
 """Line search for the strong Wolfe conditions (Nocedal and Wright, algorithms 3.5 and 3.6).
 
-The directional derivative at a trial point costs one more evaluation of the cost, not a Jacobian: a difference along the line.
+The directional derivative at a trial point costs one more evaluation of the cost, not a Jacobian: a difference along
+the line.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ def search(cost_along, cost: float, slope: float, longest: float = 1.0) -> Step 
         longest: largest length tried; 1 keeps to what the quadratic model covers.
 
     Returns:
-        The step; its ``wolfe`` is False where the budget of evaluations or ``longest`` ended the search at a point that decreases
-        the cost sufficiently but not flatly. None where no point decreased the cost sufficiently.
+        The step; its ``wolfe`` is False where the budget of evaluations or ``longest`` ended the search at a point
+        that decreases the cost sufficiently but not flatly. None where no point decreased the cost sufficiently.
     """
     line = _Line(cost_along, cost, slope)
     low, high = (0.0, cost, slope), None  # (length, cost, derivative) of the bracket's better end; length of the other

@@ -1,8 +1,9 @@
 """Model parameters with bounds and priors: kinematic, intrinsic and contact (paper 3, section III-B).
 
-A parameter is a `mujoco.sysid.Parameter` (name, nominal value, bounds, sampling, a modifier that writes it into an MjSpec)
-with what a joint estimate needs on top: a Gaussian prior and the choice to be optimised as a logarithm, which keeps
-stiffnesses and masses positive and makes a step of 0.1 mean 10 % for a friction coefficient and a stiffness alike.
+A parameter is a `mujoco.sysid.Parameter` (name, nominal value, bounds, sampling, a modifier that writes it into an
+MjSpec) with what a joint estimate needs on top: a Gaussian prior and the choice to be optimised as a logarithm, which
+keeps stiffnesses and masses positive and makes a step of 0.1 mean 10 % for a friction coefficient and a stiffness
+alike.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ class PhysicalParameter(SysidParameter):
     Args:
         name, nominal, lower, upper, modifier: as in `mujoco.sysid.Parameter`, SI units.
         log: optimise ln(value); needs lower > 0.
-        prior_std: standard deviation of a Gaussian prior around the nominal value, in the parameter's unit (of the logarithm
-            when ``log``); None for no prior.
+        prior_std: standard deviation of a Gaussian prior around the nominal value, in the parameter's unit (of the
+            logarithm when ``log``); None for no prior.
         unit: for tables.
 
     Raises:
@@ -45,7 +46,9 @@ class PhysicalParameter(SysidParameter):
         if not np.all((lower <= nominal) & (nominal <= upper) & (lower < upper)):
             raise IdentificationError(f"parameter '{name}': nominal {nominal} must lie inside [{lower}, {upper}]")
         if log and np.any(lower <= 0):
-            raise IdentificationError(f"parameter '{name}' is optimised as a logarithm; its lower bound {lower} must be > 0")
+            raise IdentificationError(
+                f"parameter '{name}' is optimised as a logarithm; its lower bound {lower} must be > 0"
+            )
         super().__init__(name, nominal, lower, upper, modifier=modifier)
         self.log, self.prior_std, self.unit = log, prior_std, unit
 
@@ -147,8 +150,8 @@ def modifier(kind: str, targets: list[str]):
     """Modifier that writes a parameter of ``kind`` into the named elements of an MjSpec.
 
     Targets are names of contact pairs (``contact_*``), joints (``spring_*``, ``joint_*``), sites (``anchor``), geoms
-    (``geom_offset``) or bodies (``body_offset``, ``mass``). Anchors and offsets move the element by the value, in its parent's
-    frame.
+    (``geom_offset``) or bodies (``body_offset``, ``mass``). Anchors and offsets move the element by the value, in its
+    parent's frame.
 
     Raises:
         IdentificationError: unknown kind; a target that is not in the spec (when called).

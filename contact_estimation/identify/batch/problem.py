@@ -2,8 +2,8 @@
 
     min over Q, P of  sum_i w_d |dynamics_i|^2 + sum_i |s^_i - s_i|_*  + prior(P)        (paper 3, section III)
 
-with "dynamics" either tau^ - u (inverse) or a^ - a (forward). Every weight is 1/std^2, times the worth of the time's cell, so
-the cost is a chi-square and the Hessian yields intervals.
+with "dynamics" either tau^ - u (inverse) or a^ - a (forward). Every weight is 1/std^2, times the worth of the time's
+cell, so the cost is a chi-square and the Hessian yields intervals.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ class Problem:
         grid: (n,) times [s].
         channels: how each measurement enters; a channel whose measurement is missing is left out.
         measurements: raw samples by channel name; a ``torque`` channel is required to have one.
-        dynamics_std: per dof name or single number: standard deviation of the unexplained force [N, Nm] (inverse) or of the
-            acceleration error [m/s^2, rad/s^2] (forward), for a cell of ``reference_step``. inf switches a dof's term off.
+        dynamics_std: per dof name or single number: standard deviation of the unexplained force [N, Nm] (inverse) or
+            of the acceleration error [m/s^2, rad/s^2] (forward), for a cell of ``reference_step``. inf switches a
+            dof's term off.
         reference_step: [s], cell length for which ``dynamics_std`` is meant.
         formulation: ``inverse`` or ``forward``.
         scheme: velocity differences, ``central`` or ``backward`` (the paper's).
@@ -73,8 +74,10 @@ class Problem:
             index, needs_motion = columns(model, channel)
             measurement = measurements[channel.name]
             if measurement.values.shape[1] != len(index):
-                raise IdentificationError(f"channel '{channel.name}' has {measurement.values.shape[1]} measured numbers, its "
-                                          f"targets {', '.join(channel.targets)} have {len(index)}")
+                raise IdentificationError(
+                    f"channel '{channel.name}' has {measurement.values.shape[1]} measured numbers, its "
+                    f"targets {', '.join(channel.targets)} have {len(index)}"
+                )
             values, worth = resample(measurement, self.grid, channel.model == "orientation")
             if channel.model == TORQUE:
                 self.tau[:, index] = values
@@ -98,7 +101,7 @@ class Problem:
         return len(self.grid) * self.coordinates.nv, len(self.scene.parameters)
 
     def ease(self, remote_distance: float = 0.0, softening: float = 1.0) -> None:
-        """Make the problem easier for a continuation: contacts act from a distance [m] and the dynamics' std grows by a factor."""
+        """Make the problem easier: contacts act from a distance [m] and the dynamics' std grows by a factor."""
         self.weights[:, :self.coordinates.nv] *= (self._softening / softening)**2
         self.remote_distance, self._softening = remote_distance, softening
 
@@ -138,7 +141,7 @@ class Problem:
         return {name: float(values[:, part].sum()) for name, part in self.parts().items()}
 
     def linearise(self, q: np.ndarray, p: np.ndarray, free_q: bool = True, free_p: bool = True):
-        """(cost, :class:`~contact_estimation.identify.batch.arrow.Arrow`) at a point; what is not free gets no columns."""
+        """Cost and :class:`~contact_estimation.identify.batch.arrow.Arrow`; what is not free gets no columns."""
         n, nv = len(self.grid), self.coordinates.nv
         model = self.scene.build(p, self.remote_distance)
         differences, v, a = motion(self.coordinates, self.stencil, q)
@@ -147,7 +150,11 @@ class Problem:
         f, slope, curvature = norms.evaluate(residuals, self.scales)
         prior = self._prior(p)
         by_p = self._by_parameters(q, v, a, p, residuals, free_p)
-        by_q = self._by_trajectory(model, q, v, a, differences, sensors) if free_q else np.zeros((n, len(self.scales), 3 * nv))
+        by_q = (
+            self._by_trajectory(model, q, v, a, differences, sensors)
+            if free_q
+            else np.zeros((n, len(self.scales), 3 * nv))
+        )
         result = arrow.assemble(by_q, by_p, self.weights * slope, self.weights * curvature)
         inverse = self._prior_inverse()
         if free_p:
@@ -182,7 +189,9 @@ class Problem:
     def _orientation_jacobian(block, sensors):
         inverse = rotations.conjugate(block.values)
         error = rotations.multiply(inverse, sensors[:, block.columns])
-        product = np.stack([rotations.multiply(inverse, np.broadcast_to(unit, inverse.shape)) for unit in np.eye(4)], axis=-1)
+        product = np.stack(
+            [rotations.multiply(inverse, np.broadcast_to(unit, inverse.shape)) for unit in np.eye(4)], axis=-1
+        )
         return rotations.log_jacobian(error) @ product
 
     def _by_parameters(self, q, v, a, p, residuals, free):
@@ -203,7 +212,7 @@ class Problem:
 
 
 def acceleration_std(model: mujoco.MjModel, force_std: np.ndarray) -> np.ndarray:
-    """Allowance for acceleration errors (nv,) that means the same as one for forces, through the mass matrix at rest."""
+    """Allowance for acceleration errors (nv,) that means the same as one for forces, by the mass matrix at rest."""
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     mass = np.empty((model.nv, model.nv))

@@ -1,4 +1,4 @@
-"""Recordings as channels: an arm's samples through :mod:`contact_estimation.io`, further sensors from the same archive."""
+"""Recordings as channels: an arm's samples through :mod:`contact_estimation.io`, further sensors beside them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ _ARM = {"q": ("q", 0, None), "dq": ("dq", 0, None), "tau": ("tau", 0, None), "f_
 def read(path: Path | str, sources: set[str], joint_names: tuple[str, ...]) -> tuple[dict[str, Measurement], float]:
     """Measurements by source name, times from the first arm sample on, and the duration [s].
 
-    An `.npz` archive may hold further channels: an array ``NAME`` (k, m) with its own times ``t_NAME`` (k,) [s], on the clock of
-    ``t``; missing values are NaN. Sources that are absent are left out (the estimate runs without them).
+    An `.npz` archive may hold further channels: an array ``NAME`` (k, m) with its own times ``t_NAME`` (k,) [s], on
+    the clock of ``t``; missing values are NaN. Sources that are absent are left out (the estimate runs without them).
 
     Args:
-        sources: wanted names: q, dq, tau [rad, rad/s, Nm], f_tcp, m_tcp [N, Nm; environment on robot], or an archive's own.
+        sources: wanted names: q, dq, tau [rad, rad/s, Nm], f_tcp, m_tcp [N, Nm; environment on robot], or an
+            archive's own.
         joint_names: order of the arm's columns.
 
     Raises:
@@ -46,6 +47,8 @@ def read(path: Path | str, sources: set[str], joint_names: tuple[str, ...]) -> t
                 if name in archive and f"t_{name}" in archive:
                     out[name] = Measurement(archive[f"t_{name}"] - start, archive[name])
     if not out:
-        raise RecordingError(f"{path}: holds none of the channels the scene asks for ({', '.join(sorted(sources))}); an arm's "
-                             f"are {', '.join(_ARM)}, others need an array NAME and its times t_NAME")
+        raise RecordingError(
+            f"{path}: holds none of the channels the scene asks for ({', '.join(sorted(sources))}); an arm's "
+            f"are {', '.join(_ARM)}, others need an array NAME and its times t_NAME"
+        )
     return out, recording.duration

@@ -1,4 +1,4 @@
-"""The report: one HTML page with parameters and intervals, the trace, every channel against its data, forces and a strip."""
+"""The report: one HTML page with parameters and intervals, trace, channels against data, forces and a strip."""
 
 from __future__ import annotations
 
@@ -18,20 +18,29 @@ def write_report(path: Path, session, title: str) -> Path:
     """Write the report of one estimate (a :class:`~contact_estimation.identify.batch.session.Session`)."""
     problem, estimate, result = session.problem, session.estimate, session.result
     n, c = problem.size
-    page = Page("Trajectory and parameters together", f"{title}: {len(problem.grid)} times over {np.ptp(problem.grid):.1f} s, "
-                f"{n} trajectory unknowns, {c} parameters, {problem.engine.formulation} dynamics.")
+    page = Page(
+        "Trajectory and parameters together",
+        f"{title}: {len(problem.grid)} times over {np.ptp(problem.grid):.1f} s, "
+        f"{n} trajectory unknowns, {c} parameters, {problem.engine.formulation} dynamics.",
+    )
     page.paragraph(f"Stopped after {estimate.iterations} iterations at cost {result.cost:.5g}: {estimate.reason}.")
     page.heading("Parameters")
     page.table(["parameter", "unit", "value", "std", "95 % from", "to", "note"],
                [[p.name, p.unit or "–", p.value, p.std, p.lower, p.upper, p.note]
                 for p in result.parameters])
-    page.paragraph("Intervals are Gaussian, with the trajectory marginalised, and widened where the fit is worse than the "
-                   "stated noise.", note=True)
+    page.paragraph(
+        "Intervals are Gaussian, with the trajectory marginalised, and widened where the fit is worse than the "
+        "stated noise.",
+        note=True,
+    )
     page.heading("Fit")
     page.table(["part", "RMS residual [SI]", "of its noise", "cost"],
                [[f.name, f.rms, f.normalised, f.cost] for f in result.channels])
-    page.figure(trace_figure(estimate), "Cost per Newton iteration; a new stage (contact distance, allowed unexplained force) is "
-                                        "another problem with another cost.")
+    page.figure(
+        trace_figure(estimate),
+        "Cost per Newton iteration; a new stage (contact distance, allowed unexplained force) is "
+        "another problem with another cost.",
+    )
     page.heading("Contact force")
     page.figure(force_figure(result), "Estimated contact force, environment on robot, world axes.")
     moving = _moving_body(problem.scene.nominal, result)
@@ -41,7 +50,9 @@ def write_report(path: Path, session, title: str) -> Path:
     for name in problem.parts():
         if name != "dynamics":
             page.figure(channel_figure(problem, estimate.solution, name), f"{name}: measured and explained")
-    page.figure(dynamics_figure(problem, estimate.solution), "What the dynamics leave unexplained, over the allowed std.")
+    page.figure(
+        dynamics_figure(problem, estimate.solution), "What the dynamics leave unexplained, over the allowed std."
+    )
     return page.write(path)
 
 
@@ -94,7 +105,9 @@ def channel_figure(problem, solution, name: str):
     residual = np.where(problem.weights[:, part] > 0, problem.residuals(solution.q, solution.p)[:, part], np.nan)
     fig, axes = figure(1, 2, height=2.3, width_ratios=(3, 2))
     for k in range(measured.shape[1]):
-        axes[0, 0].plot(problem.grid, measured[:, k], color=TRUTH, lw=0.5, alpha=0.6, label="measured" if k == 0 else None)
+        axes[0, 0].plot(
+            problem.grid, measured[:, k], color=TRUTH, lw=0.5, alpha=0.6, label="measured" if k == 0 else None
+        )
         axes[0, 0].plot(problem.grid[1:-1], predicted[1:-1, k], color=COLOURS[1 + k % 6], lw=1.0)
     axes[0, 1].plot(problem.grid, residual, lw=0.6)
     axes[0, 0].set(xlabel="time [s]", ylabel=name.replace("_", " "))

@@ -20,7 +20,8 @@ _AT_BOUND = 1e-3
 class ParameterEstimate:
     """One parameter in SI units: value, standard deviation, 95 % interval (NaN for one that was held), and a remark.
 
-    The remark is empty, "held", "at its bound", or "not determined by the data" (the interval is wider than the bounds).
+    The remark is empty, "held", "at its bound", or "not determined by the data" (the interval is wider than the
+    bounds).
     """
 
     name: str
@@ -34,7 +35,7 @@ class ParameterEstimate:
 
 @dataclasses.dataclass(frozen=True)
 class ChannelFit:
-    """Fit of one part of the cost: root mean square residual [SI], the same over the channel's std, share of the cost."""
+    """Fit of one part of the cost: RMS residual [SI], the same over the channel's std, cost, independent samples."""
 
     name: str
     rms: float
@@ -78,13 +79,16 @@ class Result:
                             parameter_std=np.array([p.std for p in self.parameters]), cost=self.cost)
 
 
-def read_out(problem: Problem, estimate: Estimate, contact: tuple[str, str] | None = None, level: float = 0.95) -> Result:
+def read_out(
+    problem: Problem, estimate: Estimate, contact: tuple[str, str] | None = None, level: float = 0.95
+) -> Result:
     """Evaluate everything at the estimate.
 
     Args:
         contact: names of the two bodies (on, by) whose contact force is wanted; None sums all contacts.
-        level: confidence of the intervals. They are Gaussian, from the Gauss-Newton Hessian with the trajectory marginalised
-            (the Schur complement), widened by the reduced chi-square where the fit is worse than the stated noise.
+        level: confidence of the intervals. They are Gaussian, from the Gauss-Newton Hessian with the trajectory
+            marginalised (the Schur complement), widened by the reduced chi-square where the fit is worse than the
+            stated noise.
     """
     solution, parameters = estimate.solution, problem.scene.parameters
     p, q = solution.p, solution.q
@@ -114,9 +118,11 @@ def read_out(problem: Problem, estimate: Estimate, contact: tuple[str, str] | No
 
 
 def parameter_covariance(problem: Problem, estimate: Estimate) -> np.ndarray:
-    """Covariance (c, c) of the optimiser's parameter vector with the trajectory marginalised (held, where that was the mode).
+    """Covariance (c, c) of the optimiser's parameter vector with the trajectory marginalised (held, where that was
+    the mode).
 
-    NaN where the parameters were held. A direction the data do not determine gets a variance that is huge, not infinite.
+    NaN where the parameters were held. A direction the data do not determine gets a variance that is huge, not
+    infinite.
     """
     count = len(problem.scene.parameters)
     if estimate.mode == "trajectory" or not count:

@@ -1,7 +1,7 @@
 """Rotations as rotation vectors: logarithm and exponential of unit quaternions (w, x, y, z), and their Jacobians.
 
-Everything works on stacks: the last axis holds the quaternion or the vector. Rotation vectors are body-fixed, as MuJoCo's
-angular velocities of ball and free joints are, so that q_next = q * exp(v h).
+Everything works on stacks: the last axis holds the quaternion or the vector. Rotation vectors are body-fixed, as
+MuJoCo's angular velocities of ball and free joints are, so that q_next = q * exp(v h).
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def log(quaternion: np.ndarray) -> np.ndarray:
     sign = np.where(quaternion[..., :1] < 0, -1.0, 1.0)
     w, v = sign * quaternion[..., :1], sign * quaternion[..., 1:]
     n = np.linalg.norm(v, axis=-1, keepdims=True)
-    return v * np.where(n > _SMALL, 2.0 * np.arctan2(n, w) / np.where(n > _SMALL, n, 1.0), 2.0 / np.where(w > 0, w, 1.0))
+    return v * np.where(
+        n > _SMALL, 2.0 * np.arctan2(n, w) / np.where(n > _SMALL, n, 1.0), 2.0 / np.where(w > 0, w, 1.0)
+    )
 
 
 def log_jacobian(quaternion: np.ndarray) -> np.ndarray:

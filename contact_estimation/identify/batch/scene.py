@@ -1,10 +1,10 @@
 """The scene: a MuJoCo model whose contacts are given in physical units, and the parameters to identify in it.
 
-MuJoCo scales contact stiffness by the apparent mass of the contact. To make a contact an exact spring-damper of k [N/m] and
-b [N s/m], a scene writes solref = (-k, -b) and :meth:`Scene.build` multiplies both by A (1 - d) after compilation, with A
-the sum of the bodies' `body_invweight0` and a small impedance d (the apparent mass the contact adds is d/A, negligible).
-The same holds for strings (tendon length limits) with A = `tendon_invweight0`, and for joint friction with A =
-`dof_invweight0`, where b [N m s/rad] is the slope of the friction torque over velocity at rest.
+MuJoCo scales contact stiffness by the apparent mass of the contact. To make a contact an exact spring-damper of k
+[N/m] and b [N s/m], a scene writes solref = (-k, -b) and :meth:`Scene.build` multiplies both by A (1 - d) after
+compilation, with A the sum of the bodies' `body_invweight0` and a small impedance d (the apparent mass the contact
+adds is d/A, negligible). The same holds for strings (tendon length limits) with A = `tendon_invweight0`, and for
+joint friction with A = `dof_invweight0`, where b [N m s/rad] is the slope of the friction torque over velocity at rest.
 """
 
 from __future__ import annotations
@@ -24,11 +24,9 @@ class Scene:
     """A model with parameters.
 
     Args:
-        spec: contact pairs named by parameters or carrying a negative ``solref`` are physical (see the module's text), as are
-            tendons with a negative ``solref_limit``.
+        spec: contact pairs named by parameters or carrying a negative ``solref`` are physical (see the module's
+            text), as are tendons with a negative ``solref_limit``.
         parameters: what may be identified.
-        springy_tip: name of the body whose extra slide joints are the springy end effector ("" for none); see
-            :func:`add_springy_tip`.
 
     Raises:
         ModelError: the spec does not compile.
@@ -46,7 +44,8 @@ class Scene:
         """Compiled model for the optimiser's parameter vector ``p``.
 
         Args:
-            remote_distance: distance [m] at which physical contacts begin to act before the surfaces touch (paper 3, V-A).
+            remote_distance: distance [m] at which physical contacts begin to act before the surfaces touch (paper 3,
+                V-A).
         """
         spec = self._spec.copy()
         self.parameters.apply(spec, p)
@@ -79,8 +78,8 @@ def _make_pair_physical(model, i, remote_distance):
 def _make_string_physical(model, i, taut):
     """A limit that pulls only beyond its length; ``taut`` makes it a two-way spring of the same law (it may push).
 
-    An anchor that starts a millimetre too near leaves the string slack along the whole trajectory, where its force has no
-    gradient: the counterpart of a contact that never touches.
+    An anchor that starts a millimetre too near leaves the string slack along the whole trajectory, where its force
+    has no gradient: the counterpart of a contact that never touches.
     """
     stiffness, damping = -model.tendon_solref_lim[i]
     if taut:
@@ -93,7 +92,8 @@ def _make_string_physical(model, i, taut):
 
 
 def add_springy_tip(spec: mujoco.MjSpec, body: str, stiffness: float, damping: float, axes: str = "xyz") -> list[str]:
-    """Attach ``body`` to its parent by spring-damper slides along ``axes`` (paper 3, section V-B); returns the joints' names.
+    """Attach ``body`` to its parent by spring-damper slides along ``axes`` (paper 3, section V-B); returns the
+    joints' names.
 
     Args:
         stiffness: [N/m], damping: [N s/m], of every axis.

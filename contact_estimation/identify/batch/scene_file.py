@@ -18,8 +18,13 @@ from contact_estimation.identify.batch.parameters import KINDS, PhysicalParamete
 from contact_estimation.identify.batch.scene import Scene, add_springy_tip
 from contact_estimation.settings import from_yaml, key, non_negative, positive, share_file
 
-_GEOMS = {"sphere": mujoco.mjtGeom.mjGEOM_SPHERE, "box": mujoco.mjtGeom.mjGEOM_BOX, "plane": mujoco.mjtGeom.mjGEOM_PLANE,
-          "cylinder": mujoco.mjtGeom.mjGEOM_CYLINDER, "capsule": mujoco.mjtGeom.mjGEOM_CAPSULE}
+_GEOMS = {
+    "sphere": mujoco.mjtGeom.mjGEOM_SPHERE,
+    "box": mujoco.mjtGeom.mjGEOM_BOX,
+    "plane": mujoco.mjtGeom.mjGEOM_PLANE,
+    "cylinder": mujoco.mjtGeom.mjGEOM_CYLINDER,
+    "capsule": mujoco.mjtGeom.mjGEOM_CAPSULE,
+}
 _SENSORS = {"jointpos": (mujoco.mjtSensor.mjSENS_JOINTPOS, mujoco.mjtObj.mjOBJ_JOINT),
             "jointvel": (mujoco.mjtSensor.mjSENS_JOINTVEL, mujoco.mjtObj.mjOBJ_JOINT),
             "force": (mujoco.mjtSensor.mjSENS_FORCE, mujoco.mjtObj.mjOBJ_SITE),
@@ -70,7 +75,9 @@ class ContactSettings:
     stiffness: float = key(doc="normal stiffness", unit="N/m", check=positive)
     damping: float = key(doc="normal damping", unit="N s/m", check=positive)
     friction: float = key(0.5, doc="friction coefficient", check=positive)
-    slip_damping: float = key(20.0, doc="slope of friction force over slip velocity at rest", unit="N s/m", check=positive)
+    slip_damping: float = key(
+        20.0, doc="slope of friction force over slip velocity at rest", unit="N s/m", check=positive
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -100,7 +107,9 @@ class ChannelSettings:
     model: str = key("sensor", doc="how it is predicted", choices=MODELS)
     targets: list[str] = key(doc="sensors in order, or actuated joints for a torque")
     std: list[float] = key(doc="noise standard deviation, one number for all or one each", check=positive)
-    barrier: float | None = key(None, doc="scale of the exponential barrier; empty for the quadratic norm", check=positive)
+    barrier: float | None = key(
+        None, doc="scale of the exponential barrier; empty for the quadratic norm", check=positive
+    )
     weight: float = key(1.0, doc="factor on the cost; 0 predicts the channel without using it", check=non_negative)
     scale: float = key(1.0, doc="factor from the recording's number to the model's (-1 for an opposite sign)")
 
@@ -141,11 +150,17 @@ class SceneSettings:
     sites: list[SiteSettings] = key([], doc="frames for sensors")
     sensors: list[SensorSettings] = key([], doc="sensors of the model")
     channels: list[ChannelSettings] = key(doc="what was measured")
-    joint_friction_slope: float = key(3000.0, doc="slope of joint friction over velocity at rest, where a joint has friction",
-                                      unit="N m s/rad", check=positive)
+    joint_friction_slope: float = key(
+        3000.0,
+        doc="slope of joint friction over velocity at rest, where a joint has friction",
+        unit="N m s/rad",
+        check=positive,
+    )
     parameters: list[ParameterSettings] = key([], doc="what is identified")
     start: dict[str, str] = key(doc="joint -> channel that gives its start trajectory")
-    dynamics_std: dict[str, float] = key(doc="joint (or 'default') -> unexplained force allowed", unit="N, Nm", check=positive)
+    dynamics_std: dict[str, float] = key(
+        doc="joint (or 'default') -> unexplained force allowed", unit="N, Nm", check=positive
+    )
     grid: GridSettings = key(GridSettings(), doc="the time grid")
     formulation: str = key("inverse", doc="unexplained forces or acceleration errors", choices=("inverse", "forward"))
     velocity: str = key("central", doc="velocity differences; backward is the paper's", choices=("central", "backward"))
@@ -203,8 +218,10 @@ def build(settings: SceneSettings, model_file: Path) -> Scene:
 
 def channels(settings: SceneSettings) -> list[Channel]:
     """The scene's channels."""
-    return [Channel(c.name, c.model, tuple(c.targets), tuple(c.std) if len(c.std) > 1 else c.std[0], c.barrier, c.weight)
-            for c in settings.channels]
+    return [
+        Channel(c.name, c.model, tuple(c.targets), tuple(c.std) if len(c.std) > 1 else c.std[0], c.barrier, c.weight)
+        for c in settings.channels
+    ]
 
 
 def dynamics_std(settings: SceneSettings, model: mujoco.MjModel) -> np.ndarray:
@@ -230,8 +247,16 @@ def dynamics_std(settings: SceneSettings, model: mujoco.MjModel) -> np.ndarray:
 
 
 def _parameter(item):
-    return PhysicalParameter(item.name, item.nominal, item.lower, item.upper, modifier(item.kind, item.targets), log=item.log,
-                             prior_std=item.prior_std, unit=item.unit)
+    return PhysicalParameter(
+        item.name,
+        item.nominal,
+        item.lower,
+        item.upper,
+        modifier(item.kind, item.targets),
+        log=item.log,
+        prior_std=item.prior_std,
+        unit=item.unit,
+    )
 
 
 def _body(spec, name):

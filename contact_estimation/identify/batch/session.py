@@ -28,8 +28,13 @@ class Session:
     result: Result
 
 
-def prepare(path: Path | str, model: Path | str, without: tuple[str, ...] = (), window: tuple[float, float] | None = None,
-            formulation: str | None = None):
+def prepare(
+    path: Path | str,
+    model: Path | str,
+    without: tuple[str, ...] = (),
+    window: tuple[float, float] | None = None,
+    formulation: str | None = None,
+):
     """The problem of a recording in a scene, and the scene's settings.
 
     Args:
@@ -45,7 +50,9 @@ def prepare(path: Path | str, model: Path | str, without: tuple[str, ...] = (), 
     channels = scene_file.channels(settings)
     unknown = sorted(set(without) - {channel.name for channel in channels})
     if unknown:
-        raise IdentificationError(f"no channel {', '.join(unknown)} in {model}; it has {', '.join(c.name for c in channels)}")
+        raise IdentificationError(
+            f"no channel {', '.join(unknown)} in {model}; it has {', '.join(c.name for c in channels)}"
+        )
     channels = [dataclasses.replace(c, weight=0.0) if c.name in without else c for c in channels]
     torque = next((c for c in channels if c.model == "torque"), None)
     joints = torque.targets if torque is not None else tuple(
@@ -80,7 +87,9 @@ def run(problem: Problem, settings: scene_file.SceneSettings, mode: str = "both"
     return Session(problem, found, read_out(problem, found, tuple(settings.contact) or None))
 
 
-def run_finger(seed: int, duration: float = 4.0, formulation: str = "inverse", mode: str = "both", progress=None) -> Session:
+def run_finger(
+    seed: int, duration: float = 4.0, formulation: str = "inverse", mode: str = "both", progress=None
+) -> Session:
     """Simulate one finger recording and estimate it from the nominal parameters."""
     problem = finger.problem(finger.simulate(seed, duration), formulation)
     p = problem.scene.parameters.nominal

@@ -1,7 +1,7 @@
 """Gauss-Newton with Levenberg-Marquardt damping and a Wolfe line search (paper 3, section IV).
 
-Three modes: trajectory only, parameters only, both. The damping is the paper's H + mu I, with mu raised when a step fails
-and lowered when it succeeds. The run ends with a sentence that says why.
+Three modes: trajectory only, parameters only, both. The damping is the paper's H + mu I, with mu raised when a step
+fails and lowered when it succeeds. The run ends with a sentence that says why.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Options:
         max_iterations: iterations of Newton's method.
         tolerance: stop when the quadratic model promises less than this share of the cost.
         damping: first mu, per (rad or m)^2 of trajectory and per unit^2 of the parameter vector.
-        parameter_step: largest change of an optimiser's parameter in one iteration (1.1: a factor of 3 for a logarithm).
+        parameter_step: largest change of an optimiser's parameter in one iteration (1.1: a factor of 3 for a
+            logarithm).
     """
 
     mode: str = "both"
@@ -116,8 +117,17 @@ def solve(problem: Problem, q: np.ndarray, p: np.ndarray, options: Options = Opt
             progress(trace[-1])
         short = short + 1 if step.length < _SHORT else 0
         if short == _STALLED:
-            return Solution(q, p, cost, start_cost, trace, arrow, False,
-                            f"stalled: {_STALLED} steps in a row shorter than {_SHORT}, a corner of the contact forces", True)
+            return Solution(
+                q,
+                p,
+                cost,
+                start_cost,
+                trace,
+                arrow,
+                False,
+                f"stalled: {_STALLED} steps in a row shorter than {_SHORT}, a corner of the contact forces",
+                True,
+            )
         damping = max(damping / 10.0, 1e-12)
     return Solution(q, p, cost, start_cost, trace, arrow, False,
                     f"the limit of {options.max_iterations} iterations was reached")
@@ -127,8 +137,8 @@ def _iterate(problem, q, p, cost, arrow, damping, options, free_q, free_p):
     """One damped Newton step and line search; raises the damping until a step is accepted.
 
     Returns:
-        (step, q, p, promised decrease, damping) with step None where the first direction promises less than the tolerance;
-        None when no damping gives an acceptable step.
+        (step, q, p, promised decrease, damping) with step None where the first direction promises less than the
+        tolerance; None when no damping gives an acceptable step.
     """
     n, nv = len(q), problem.coordinates.nv
     parameters = problem.scene.parameters

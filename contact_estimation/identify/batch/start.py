@@ -13,7 +13,8 @@ def initial_trajectory(problem, p: np.ndarray, sources: dict[str, str], smooth: 
     """Positions (n, nq) read off the sensors; coordinates without a source rest at the model's reference position.
 
     Args:
-        sources: joint name -> channel name for a joint with an encoder; ``"position,orientation"`` channels for a free joint.
+        sources: joint name -> channel name for a joint with an encoder; ``"position,orientation"`` channels for a
+            free joint.
         smooth: standard deviation [s] of the Gaussian that takes the noise out before differences amplify it.
 
     Raises:
@@ -26,8 +27,10 @@ def initial_trajectory(problem, p: np.ndarray, sources: dict[str, str], smooth: 
         index = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, joint)
         names = source.split(",")
         if index < 0 or not all(name in known for name in names):
-            raise IdentificationError(f"start of joint '{joint}' from channel '{source}': no such joint or channel; channels "
-                                      f"with measurements: {', '.join(known)}")
+            raise IdentificationError(
+                f"start of joint '{joint}' from channel '{source}': no such joint or channel; channels "
+                f"with measurements: {', '.join(known)}"
+            )
         address = model.jnt_qposadr[index]
         if model.jnt_type[index] == mujoco.mjtJoint.mjJNT_FREE:
             q[:, address:address + 3] = _smoothed(problem.grid, problem.measured(names[0]), smooth)
@@ -44,7 +47,9 @@ def _column(model, channel, joint):
         sensor = model.sensor(target)
         if sensor.type[0] == mujoco.mjtSensor.mjSENS_JOINTPOS and sensor.objid[0] == joint:
             return column
-    raise IdentificationError(f"channel '{channel.name}' has no joint-position sensor of joint '{model.joint(joint).name}'")
+    raise IdentificationError(
+        f"channel '{channel.name}' has no joint-position sensor of joint '{model.joint(joint).name}'"
+    )
 
 
 def _smoothed(grid, values, width):

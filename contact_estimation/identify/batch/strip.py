@@ -1,4 +1,6 @@
-"""The animation strip: the scene at moments of the trajectory, drawn in projection with its contact force, without a GPU."""
+"""The animation strip: the scene at moments of the trajectory, drawn in projection with its contact force, without a
+GPU.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ def moments(force: np.ndarray, count: int) -> np.ndarray:
     touching = np.flatnonzero(np.linalg.norm(force, axis=1) > 1e-6)
     if len(touching) < count:
         return np.linspace(0, len(force) - 1, count).astype(int)
-    return np.concatenate([[max(touching[0] - 50, 0)], touching[np.linspace(0, len(touching) - 1, count - 1).astype(int)]])
+    return np.concatenate(
+        [[max(touching[0] - 50, 0)], touching[np.linspace(0, len(touching) - 1, count - 1).astype(int)]]
+    )
 
 
 def draw_strip(model: mujoco.MjModel, t: np.ndarray, q: np.ndarray, force: np.ndarray, body: str, count: int = 6):
@@ -44,7 +48,9 @@ def draw_strip(model: mujoco.MjModel, t: np.ndarray, q: np.ndarray, force: np.nd
             centre = data.body(body).xpos[list(plane)]
             arrow = force[k][list(plane)] / tallest * 0.35 * np.ptp(extent[list(plane)], axis=1).max()
             if np.linalg.norm(arrow) > 1e-6:
-                axis.annotate("", centre + arrow, centre, arrowprops={"arrowstyle": "-|>", "color": COLOURS[2], "lw": 1.6})
+                axis.annotate(
+                    "", centre + arrow, centre, arrowprops={"arrowstyle": "-|>", "color": COLOURS[2], "lw": 1.6}
+                )
             axis.set_xlim(extent[plane[0]])
             axis.set_ylim(extent[plane[1]])
             axis.set_aspect("equal", adjustable="box")
@@ -76,7 +82,13 @@ def _draw(axis: Axes, model, data, plane):
     parents = data.xpos[model.body_parentid]
     for k in range(2, model.nbody):
         if model.body_parentid[k]:
-            axis.plot(*np.stack([parents[k][pick], data.xpos[k][pick]]).T, color="0.6", lw=2.5, solid_capstyle="round", zorder=1)
+            axis.plot(
+                *np.stack([parents[k][pick], data.xpos[k][pick]]).T,
+                color="0.6",
+                lw=2.5,
+                solid_capstyle="round",
+                zorder=1,
+            )
     for k in range(model.ngeom):
         kind, size, centre = model.geom_type[k], model.geom_size[k], data.geom_xpos[k]
         if kind == mujoco.mjtGeom.mjGEOM_MESH or kind == mujoco.mjtGeom.mjGEOM_PLANE:

@@ -1,4 +1,6 @@
-"""The paper's experiments on a simulated recording: random starts, leave-one-sensor-out, cross-validation (section VII)."""
+"""The paper's experiments on a simulated recording: random starts, leave-one-sensor-out, cross-validation (section
+VII).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from contact_estimation.identify.batch.examples import finger
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One estimate from one start: values by parameter name, cost, Newton iterations, median seconds of one, converged."""
+    """One estimate from one start: values by parameter name, cost, Newton iterations, median seconds of one,
+    converged.
+    """
 
     start: np.ndarray
     values: np.ndarray
@@ -26,7 +30,9 @@ class Run:
     costs: np.ndarray
 
 
-def random_starts(seed: int, starts: int, duration: float = 4.0, workers: int | None = None, progress=None) -> list[Run]:
+def random_starts(
+    seed: int, starts: int, duration: float = 4.0, workers: int | None = None, progress=None
+) -> list[Run]:
     """Estimate the same finger recording from random parameter values (table IV), one process per core.
 
     Args:
@@ -66,12 +72,21 @@ def _run_from(vector):
     p = parameters.lower + vector * (parameters.upper - parameters.lower)
     found = estimate(task, finger.start(task, p), p)
     seconds = float(np.median([iteration.seconds for _, iteration in found.trace]))
-    return Run(parameters.values(p), parameters.values(found.solution.p), found.solution.cost, found.iterations, seconds,
-               found.converged, np.array([iteration.cost for _, iteration in found.trace]))
+    return Run(
+        parameters.values(p),
+        parameters.values(found.solution.p),
+        found.solution.cost,
+        found.iterations,
+        seconds,
+        found.converged,
+        np.array([iteration.cost for _, iteration in found.trace]),
+    )
 
 
 def summary(runs: list[Run]) -> dict:
-    """The figures of the random-start experiment: worst errors over the starts [%], relative spread of the final cost [%]."""
+    """The figures of the random-start experiment: worst errors over the starts [%], relative spread of the final cost
+    [%].
+    """
     values, costs = np.array([run.values for run in runs]), np.array([run.cost for run in runs])
     names = finger.scene().parameters.names
     truth = finger.scene().parameters.values(finger.scene().parameters.vector(finger.TRUTH))
@@ -99,8 +114,8 @@ def summary(runs: list[Run]) -> dict:
 
 @dataclasses.dataclass(frozen=True)
 class LeftOut:
-    """A channel predicted without being used: measured and predicted (n, m); RMS error over the measured RMS about the resting
-    value [%]: the tip's weight, which anybody predicts, does not flatter the figure."""
+    """A channel predicted without being used: measured and predicted (n, m); RMS error over the measured RMS about
+    the resting value [%]: the tip's weight, which anybody predicts, does not flatter the figure."""
 
     channel: str
     t: np.ndarray
@@ -133,7 +148,9 @@ def leave_out(recording: finger.Recording, channel: str, p: np.ndarray | None = 
 
 @dataclasses.dataclass(frozen=True)
 class CrossValidation:
-    """Tables II and III: parameters per recording (k, c), and trajectory-only costs (k, k + 1), hand-set model first."""
+    """Tables II and III: parameters per recording (k, c), and trajectory-only costs (k, k + 1), hand-set model
+    first.
+    """
 
     names: list[str]
     values: np.ndarray

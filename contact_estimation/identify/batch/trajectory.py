@@ -57,8 +57,8 @@ class Coordinates:
 class Stencil:
     """Velocity v_i = vm D_i + vp D_i+1 and acceleration a_i = am D_i + ap D_i+1 from differences D_i = q_i (-) q_i-1.
 
-    Arrays (n,), 1/s and 1/s^2. The first and last time have one neighbour: their velocity is one-sided, their acceleration
-    is not defined (``interior`` is False there and the problem leaves out what depends on it).
+    Arrays (n,), 1/s and 1/s^2. The first and last time have one neighbour: their velocity is one-sided, their
+    acceleration is not defined (``interior`` is False there and the problem leaves out what depends on it).
     """
 
     vm: np.ndarray
@@ -71,8 +71,8 @@ class Stencil:
     def of(cls, t: np.ndarray, scheme: str = "central") -> "Stencil":
         """Weights for the times ``t`` (n,) [s].
 
-        ``backward`` is the paper's v_i = (q_i - q_i-1)/h, which lags half a step behind q_i and so biases damping against
-        stiffness; ``central`` has the same three-point support (the same band) without the lag.
+        ``backward`` is the paper's v_i = (q_i - q_i-1)/h, which lags half a step behind q_i and so biases damping
+        against stiffness; ``central`` has the same three-point support (the same band) without the lag.
 
         Raises:
             IdentificationError: fewer than 3 times, not increasing, or an unknown scheme.

@@ -14,7 +14,9 @@ if sys.version_info < (3, 11):
 
 @pytest.fixture
 def ball_scene():
-    """A hinged arm and a ball on a floor: a plain and a quaternion coordinate, contact, inertial sensors; friction is free."""
+    """A hinged arm and a ball on a floor: a plain and a quaternion coordinate, contact, inertial sensors; friction is
+    free.
+    """
     from contact_estimation.identify.batch.parameters import PhysicalParameter, modifier
     from contact_estimation.identify.batch.scene import Scene
 
@@ -26,7 +28,9 @@ def ball_scene():
 
 @pytest.fixture
 def rolling(ball_scene):
-    """Times (n,), positions (n, nq) and torques (n, nv) of a smooth motion with the ball pressed 1-2 mm into the floor."""
+    """Times (n,), positions (n, nq) and torques (n, nv) of a smooth motion with the ball pressed 1-2 mm into the
+    floor.
+    """
     from contact_estimation.identify.batch import rotations
 
     t = np.cumsum(0.004 + 0.002 * np.sin(np.arange(12)))

@@ -1,4 +1,6 @@
-"""Resampling: averages where the sensor is fast, interpolation where it is slow, nothing over gaps; the grid around contact."""
+"""Resampling: averages where the sensor is fast, interpolation where it is slow, nothing over gaps; the grid around
+contact.
+"""
 
 from __future__ import annotations
 

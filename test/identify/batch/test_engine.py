@@ -1,4 +1,6 @@
-"""Both formulations: consistent with each other, derivatives against finite differences, contact force of known stiffness."""
+"""Both formulations: consistent with each other, derivatives against finite differences, contact force of known
+stiffness.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,11 @@ def test_derivatives_against_finite_differences(ball_scene, rolling, formulation
     def both(q, v, a):
         return np.concatenate(engine.evaluate(model, q, v, a, tau), axis=1)
 
-    analytic = {"q": np.concatenate([d.dynamics_q, d.sensors_q], axis=1), "v": np.concatenate([d.dynamics_v, d.sensors_v], axis=1),
-                "a": np.concatenate([d.dynamics_a, d.sensors_a], axis=1)}
+    analytic = {
+        "q": np.concatenate([d.dynamics_q, d.sensors_q], axis=1),
+        "v": np.concatenate([d.dynamics_v, d.sensors_v], axis=1),
+        "a": np.concatenate([d.dynamics_a, d.sensors_a], axis=1),
+    }
     h = 1e-6
     for c in range(model.nv):
         step = np.zeros((len(q), model.nv))
@@ -46,7 +51,10 @@ def test_derivatives_against_finite_differences(ball_scene, rolling, formulation
                    "a": (both(q, v, a + step) - both(q, v, a - step)) / (2 * h)}
         for name, value in numeric.items():
             scale = np.abs(analytic[name]).max(axis=(0, 2)) + 1e-3
-            assert np.abs(analytic[name][:, :, c] - value).max(axis=0) / scale == pytest.approx(0.0, abs=2e-3), (name, c)
+            assert np.abs(analytic[name][:, :, c] - value).max(axis=0) / scale == pytest.approx(0.0, abs=2e-3), (
+                name,
+                c,
+            )
 
 
 def test_contact_force_is_stiffness_times_penetration(ball_scene):

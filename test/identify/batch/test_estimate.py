@@ -1,4 +1,6 @@
-"""Whole estimates: planted truth recovered on the finger, modes, stop reasons, intervals, leave-one-out, the anchor problem."""
+"""Whole estimates: planted truth recovered on the finger, modes, stop reasons, intervals, leave-one-out, the anchor
+problem.
+"""
 
 from __future__ import annotations
 
@@ -69,9 +71,17 @@ def test_modes_leave_the_other_half_alone(solved):
     task, found = solved
     q, p = found.solution.q, task.scene.parameters.nominal
     parameters = solve(task, q, p, Options("parameters", 3))
-    assert np.array_equal(parameters.q, q) and not np.array_equal(parameters.p, p) and parameters.cost < parameters.start_cost
+    assert (
+        np.array_equal(parameters.q, q)
+        and not np.array_equal(parameters.p, p)
+        and parameters.cost < parameters.start_cost
+    )
     trajectory = solve(task, q, p, Options("trajectory", 1))
-    assert np.array_equal(trajectory.p, p) and not np.array_equal(trajectory.q, q) and trajectory.cost < trajectory.start_cost
+    assert (
+        np.array_equal(trajectory.p, p)
+        and not np.array_equal(trajectory.q, q)
+        and trajectory.cost < trajectory.start_cost
+    )
 
 
 def test_force_is_predicted_without_its_channel(finger_recording):

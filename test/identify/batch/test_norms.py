@@ -1,4 +1,6 @@
-"""Norms: slopes and curvatures are derivatives, the barrier is quadratic near zero, smooth at its knee and never overflows."""
+"""Norms: slopes and curvatures are derivatives, the barrier is quadratic near zero, smooth at its knee and never
+overflows.
+"""
 
 from __future__ import annotations
 

@@ -12,14 +12,26 @@ from contact_estimation.identify.batch.scene import Scene
 
 from batch_scenes import BALL
 
-TARGET = {"contact": "ball_on_floor", "spring": "turn", "joint": "turn", "anchor": "wrist", "body": "arm", "mass": "ball",
-          "geom": "shell"}
+TARGET = {
+    "contact": "ball_on_floor",
+    "spring": "turn",
+    "joint": "turn",
+    "anchor": "wrist",
+    "body": "arm",
+    "mass": "ball",
+    "geom": "shell",
+}
 READ = {
-    "contact_stiffness": lambda m: m.pair_solref[0, 0] / _factor(m), "contact_damping": lambda m: m.pair_solref[0, 1] / _factor(m),
-    "contact_friction": lambda m: m.pair_friction[0, 1], "spring_stiffness": lambda m: m.jnt_stiffness[0],
-    "spring_damping": lambda m: m.dof_damping[0], "anchor": lambda m: m.site("wrist").pos[1],
-    "body_offset": lambda m: m.body("arm").pos[1], "geom_offset": lambda m: m.geom("shell").pos[1],
-    "mass": lambda m: m.body("ball").mass[0], "joint_friction": lambda m: m.dof_frictionloss[0],
+    "contact_stiffness": lambda m: m.pair_solref[0, 0] / _factor(m),
+    "contact_damping": lambda m: m.pair_solref[0, 1] / _factor(m),
+    "contact_friction": lambda m: m.pair_friction[0, 1],
+    "spring_stiffness": lambda m: m.jnt_stiffness[0],
+    "spring_damping": lambda m: m.dof_damping[0],
+    "anchor": lambda m: m.site("wrist").pos[1],
+    "body_offset": lambda m: m.body("arm").pos[1],
+    "geom_offset": lambda m: m.geom("shell").pos[1],
+    "mass": lambda m: m.body("ball").mass[0],
+    "joint_friction": lambda m: m.dof_frictionloss[0],
     "joint_damping": lambda m: m.dof_damping[0],
 }
 
@@ -32,7 +44,9 @@ def _factor(model):
 def test_every_kind_is_written_into_the_model(kind):
     vector = kind in ("anchor", "body_offset", "geom_offset")
     nominal = np.array([0.0, 0.02, 0.0]) if vector else 0.7
-    parameter = PhysicalParameter("x", nominal, -1.0 if vector else 0.1, 2.0, modifier(kind, [TARGET[kind.split("_")[0]]]))
+    parameter = PhysicalParameter(
+        "x", nominal, -1.0 if vector else 0.1, 2.0, modifier(kind, [TARGET[kind.split("_")[0]]])
+    )
     scene = Scene(mujoco.MjSpec.from_string(BALL), [parameter])
     for p in (scene.parameters.nominal, scene.parameters.nominal * 1.5):
         assert READ[kind](scene.build(p)) == pytest.approx(scene.parameters.values(p)[1 if vector else 0])

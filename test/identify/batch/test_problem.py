@@ -12,10 +12,14 @@ from contact_estimation.identify.batch.problem import Problem
 from contact_estimation.identify.batch.start import initial_trajectory
 
 CHANNELS = [
-    Channel("turn", "sensor", ("turn",), 1e-3, barrier=0.02), Channel("position", "sensor", ("position",), 1e-3, barrier=0.01),
-    Channel("orientation", "orientation", ("orientation",), 2e-3), Channel("gyro", "sensor", ("gyro",), 0.05),
-    Channel("accelerometer", "sensor", ("accelerometer",), 0.5), Channel("wrist_force", "sensor", ("wrist_force",), 0.1),
-    Channel("torque", "torque", ("turn",), 0.01)]
+    Channel("turn", "sensor", ("turn",), 1e-3, barrier=0.02),
+    Channel("position", "sensor", ("position",), 1e-3, barrier=0.01),
+    Channel("orientation", "orientation", ("orientation",), 2e-3),
+    Channel("gyro", "sensor", ("gyro",), 0.05),
+    Channel("accelerometer", "sensor", ("accelerometer",), 0.5),
+    Channel("wrist_force", "sensor", ("wrist_force",), 0.1),
+    Channel("torque", "torque", ("turn",), 0.01),
+]
 
 
 @pytest.fixture
@@ -24,19 +28,35 @@ def make(ball_scene, rolling):
     t, q, _ = rolling
     rng = np.random.default_rng(4)
     turned = rotations.multiply(q[:, 4:8], rotations.exp(0.01 * rng.standard_normal((len(t), 3))))
-    raw = {"turn": q[:, :1] + 1e-3 * rng.standard_normal((len(t), 1)), "position": q[:, 1:4] + 1e-3 * rng.standard_normal((len(t), 3)),
-           "orientation": turned, "gyro": rng.standard_normal((len(t), 3)), "accelerometer": rng.standard_normal((len(t), 3)),
-           "wrist_force": rng.standard_normal((len(t), 3)), "torque": rng.standard_normal((len(t), 1))}
+    raw = {
+        "turn": q[:, :1] + 1e-3 * rng.standard_normal((len(t), 1)),
+        "position": q[:, 1:4] + 1e-3 * rng.standard_normal((len(t), 3)),
+        "orientation": turned,
+        "gyro": rng.standard_normal((len(t), 3)),
+        "accelerometer": rng.standard_normal((len(t), 3)),
+        "wrist_force": rng.standard_normal((len(t), 3)),
+        "torque": rng.standard_normal((len(t), 1)),
+    }
     measurements = {name: Measurement(t, values) for name, values in raw.items()}
 
     def build(formulation="inverse", names=tuple(raw), scheme="central"):
-        return Problem(ball_scene, t, CHANNELS, {n: measurements[n] for n in names}, 0.1 if formulation == "inverse" else 5.0,
-                       formulation=formulation, scheme=scheme, threads=1)
+        return Problem(
+            ball_scene,
+            t,
+            CHANNELS,
+            {n: measurements[n] for n in names},
+            0.1 if formulation == "inverse" else 5.0,
+            formulation=formulation,
+            scheme=scheme,
+            threads=1,
+        )
 
     return build
 
 
-@pytest.mark.parametrize("formulation, scheme", [("inverse", "central"), ("inverse", "backward"), ("forward", "central")])
+@pytest.mark.parametrize(
+    "formulation, scheme", [("inverse", "central"), ("inverse", "backward"), ("forward", "central")]
+)
 def test_gradient_is_the_costs(make, rolling, ball_scene, formulation, scheme):
     problem, (_, q, _) = make(formulation, scheme=scheme), rolling
     p = ball_scene.parameters.nominal + 0.05
@@ -63,7 +83,9 @@ def test_prior_pulls_only_its_parameter(make, rolling, ball_scene):
     problem, nominal = make(), ball_scene.parameters.nominal
     residuals = problem.residuals(rolling[1], nominal)
     assert problem.cost_of(residuals, nominal + [0.3, 0.3, 0.0]) == pytest.approx(problem.cost_of(residuals, nominal))
-    assert problem.cost_of(residuals, nominal + [0.0, 0.0, 0.2]) - problem.cost_of(residuals, nominal) == pytest.approx(4.0)
+    assert problem.cost_of(residuals, nominal + [0.0, 0.0, 0.2]) - problem.cost_of(residuals, nominal) == pytest.approx(
+        4.0
+    )
 
 
 def test_easing_softens_the_dynamics_and_is_undone(make, rolling, ball_scene):
@@ -78,7 +100,9 @@ def test_easing_softens_the_dynamics_and_is_undone(make, rolling, ball_scene):
 
 def test_start_follows_encoders_and_motion_capture(make, rolling, ball_scene):
     problem, (_, q, _) = make(), rolling
-    start = initial_trajectory(problem, ball_scene.parameters.nominal, {"turn": "turn", "ball": "position,orientation"}, 0.0)
+    start = initial_trajectory(
+        problem, ball_scene.parameters.nominal, {"turn": "turn", "ball": "position,orientation"}, 0.0
+    )
     assert start[:, 0] == pytest.approx(q[:, 0], abs=5e-3) and start[:, 1:4] == pytest.approx(q[:, 1:4], abs=5e-3)
     assert np.linalg.norm(start[:, 4:], axis=1) == pytest.approx(1.0)
     for sources in ({"elbow": "turn"}, {"turn": "encoder"}):

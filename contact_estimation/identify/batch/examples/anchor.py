@@ -1,7 +1,8 @@
 """The anchor problem of paper 3, section III-B: why trajectory and parameters are optimised together, not in turns.
 
-An object swings on a string whose anchor is known to a centimetre. Given a wrong anchor the best trajectory is shifted by the
-same error, and given the shifted trajectory the best anchor is the wrong one: alternating (EM) creeps, the joint step does not.
+An object swings on a string whose anchor is known to a centimetre. Given a wrong anchor the best trajectory is
+shifted by the same error, and given the shifted trajectory the best anchor is the wrong one: alternating (EM) creeps,
+the joint step does not.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ class Comparison:
 
 
 def compare(task: Problem, rounds: int = 30) -> Comparison:
-    """Joint optimisation and EM from the same start, side by side, with the string held taut (its law is then smooth)."""
+    """Joint optimisation and EM from the same start; the string is held taut, which keeps its law smooth."""
     p = task.scene.parameters.nominal
     q = initial_trajectory(task, p, {"object": "mocap_position,mocap_orientation"})
     task.ease(remote_distance=1e-3)

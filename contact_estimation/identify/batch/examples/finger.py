@@ -1,9 +1,11 @@
-"""The example of paper 3, section VI, simulated: a three-joint finger with a springy tip taps and slides on a hanging cylinder.
+"""The example of paper 3, section VI, simulated: a three-joint finger with a springy tip taps and slides on a hanging
+cylinder.
 
-Sensors as in the paper: encoders of 5000 steps per radian, motor torque, a six-axis force sensor before the tip, motion capture
-of the cylinder at 240 Hz, gyroscope and accelerometer on it; all noisy, at different rates. The planted parameters are the
-truth that the batch estimator has to find again. The simulation runs at a quarter of a millisecond; the estimator sees 1 ms at
-contact and 5 ms elsewhere, so that its differences are not those of the simulator.
+Sensors as in the paper: encoders of 5000 steps per radian, motor torque, a six-axis force sensor before the tip,
+motion capture of the cylinder at 240 Hz, gyroscope and accelerometer on it; all noisy, at different rates. The
+planted parameters are the truth that the batch estimator has to find again. The simulation runs at a quarter of a
+millisecond; the estimator sees 1 ms at contact and 5 ms elsewhere, so that its differences are not those of the
+simulator.
 """
 
 from __future__ import annotations
@@ -22,8 +24,14 @@ from contact_estimation.identify.batch.scene import Scene, add_springy_tip
 from contact_estimation.identify.batch.start import initial_trajectory
 
 #: Planted truth, SI units.
-TRUTH = {"friction": 0.28, "contact_stiffness": 600.0, "contact_damping": 3.0, "spring_stiffness": 300.0, "spring_damping": 1.5,
-         "anchor": np.array([0.004, -0.003, 0.002])}
+TRUTH = {
+    "friction": 0.28,
+    "contact_stiffness": 600.0,
+    "contact_damping": 3.0,
+    "spring_stiffness": 300.0,
+    "spring_damping": 1.5,
+    "anchor": np.array([0.004, -0.003, 0.002]),
+}
 #: A hand-set model, as far from the truth as the paper's nominal column is from its results.
 HAND_SET = {"friction": 1.0, "contact_stiffness": 200.0, "contact_damping": 5.0, "spring_stiffness": 400.0,
             "spring_damping": 0.8, "anchor": np.zeros(3)}
@@ -103,14 +111,25 @@ def scene() -> Scene:
     """The finger with its parameters, bounds wide around what one would guess."""
     spec = mujoco.MjSpec.from_string(_XML)
     springs = add_springy_tip(spec, TIP, HAND_SET["spring_stiffness"], HAND_SET["spring_damping"])
-    return Scene(spec, [
-        PhysicalParameter("friction", 0.5, 0.1, 1.5, modifier("contact_friction", [PAIR]), log=True),
-        PhysicalParameter("contact_stiffness", 400.0, 100.0, 3000.0, modifier("contact_stiffness", [PAIR]), log=True, unit="N/m"),
-        PhysicalParameter("contact_damping", 3.0, 0.3, 20.0, modifier("contact_damping", [PAIR]), log=True, unit="N s/m"),
-        PhysicalParameter("spring_stiffness", 300.0, 60.0, 1500.0, modifier("spring_stiffness", springs), log=True, unit="N/m"),
-        PhysicalParameter("spring_damping", 1.0, 0.2, 8.0, modifier("spring_damping", springs), log=True, unit="N s/m"),
-        PhysicalParameter("anchor", np.zeros(3), -0.01, 0.01, modifier("anchor", ["anchor"]), unit="m"),
-    ])
+    return Scene(
+        spec,
+        [
+            PhysicalParameter("friction", 0.5, 0.1, 1.5, modifier("contact_friction", [PAIR]), log=True),
+            PhysicalParameter(
+                "contact_stiffness", 400.0, 100.0, 3000.0, modifier("contact_stiffness", [PAIR]), log=True, unit="N/m"
+            ),
+            PhysicalParameter(
+                "contact_damping", 3.0, 0.3, 20.0, modifier("contact_damping", [PAIR]), log=True, unit="N s/m"
+            ),
+            PhysicalParameter(
+                "spring_stiffness", 300.0, 60.0, 1500.0, modifier("spring_stiffness", springs), log=True, unit="N/m"
+            ),
+            PhysicalParameter(
+                "spring_damping", 1.0, 0.2, 8.0, modifier("spring_damping", springs), log=True, unit="N s/m"
+            ),
+            PhysicalParameter("anchor", np.zeros(3), -0.01, 0.01, modifier("anchor", ["anchor"]), unit="m"),
+        ],
+    )
 
 
 def dynamics_std(model: mujoco.MjModel) -> np.ndarray:
