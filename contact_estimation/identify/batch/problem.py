@@ -39,8 +39,9 @@ class Problem:
     Args:
         scene: model and parameters.
         grid: (n,) times [s].
-        channels: how each measurement enters; a channel whose measurement is missing is left out.
-        measurements: raw samples by channel name; a ``torque`` channel is required to have one.
+        channels: how each measurement enters; a channel whose measurement is missing is left out. Where a torque channel
+            is missing or has weight 0, nothing is asked of its joints' dynamics.
+        measurements: raw samples by channel name.
         dynamics_std: per dof name or single number: standard deviation of the unexplained force [N, Nm] (inverse) or
             of the acceleration error [m/s^2, rad/s^2] (forward), for a cell of ``reference_step``. inf switches a
             dof's term off.
@@ -49,7 +50,7 @@ class Problem:
         scheme: velocity differences, ``central`` or ``backward`` (the paper's).
 
     Raises:
-        IdentificationError: no measurement matches a channel; wrong names or shapes.
+        IdentificationError: no measurement matches a channel; wrong names or shapes; forward dynamics without torque.
     """
 
     def __init__(self, scene: Scene, grid: np.ndarray, channels: list[Channel], measurements: dict[str, Measurement],
@@ -70,6 +71,12 @@ class Problem:
         if not self.channels:
             raise IdentificationError(f"none of the channels {[c.name for c in channels]} has a measurement; measured: "
                                       f"{', '.join(sorted(measurements)) or 'nothing'}")
+        for channel in channels:
+            if channel.model == TORQUE and (channel.name not in measurements or channel.weight == 0):
+                if formulation == "forward":
+                    raise IdentificationError(f"forward dynamics need the torque of channel '{channel.name}'; measure and "
+                                              "weight it, or use the inverse formulation")
+                weights[0][:, columns(model, channel)[0]] = 0.0
         for channel in self.channels:
             index, needs_motion = columns(model, channel)
             measurement = measurements[channel.name]

@@ -75,6 +75,9 @@ def test_missing_channels_are_left_out_and_none_is_an_error(make, rolling, ball_
     problem = make(names=("position", "orientation", "turn"))
     assert list(problem.parts()) == ["dynamics", "turn", "position", "orientation"]
     assert np.isfinite(problem.cost(rolling[1], ball_scene.parameters.nominal))
+    assert np.all(problem.weights[:, 0] == 0.0) and np.all(problem.weights[1:-1, 1:7] > 0.0)  # the hinge has no torque
+    with pytest.raises(IdentificationError, match="inverse formulation"):
+        make("forward", names=("position", "orientation", "turn"))
     with pytest.raises(IdentificationError, match="measured: nothing"):
         make(names=())
 
