@@ -35,6 +35,9 @@ from contact_estimation.robot.friction import follow_play, presliding_states
 _SCALE = np.repeat([1e4, 1e-3, 1e-2], 3)
 #: [m] Width over which the contact closes: softplus instead of a corner.
 _WIDTH = 5e-5
+#: Prior standard deviations of the joints' bias [Nm], viscous [Nms/rad] and Coulomb friction [Nm]. At the mrad/s of a press the viscous
+#: slope is far steeper than at the speeds of a calibration (Stribeck).
+_FRICTION_STD = np.array([20.0, 300.0, 20.0])
 _ITERATIONS = 60
 _MAX_TIME = 3.0  # [s] longest autocorrelation time looked for
 
@@ -127,7 +130,7 @@ def _blocks(arm: Arm, states, options: UnbiasedSettings) -> _Blocks:
 
     smooth = sosfiltfilt(butter(2, min(8.0, 0.2 / f.h), fs=1 / f.h, output="sos"), states.q[:-1], axis=0)
     sliding = presliding_states(follow_play(smooth), options.presliding)
-    columns = [np.ones_like(y), states.dq[:-1], sliding] if options.friction else []
+    columns = [-np.ones_like(y), -states.dq[:-1], -sliding] if options.friction else []
     nuisance = np.stack([mean(c) for c in columns], axis=2) if columns else np.zeros((count, arm.n, 0))
     middle = slice(size // 2, count * size, size)
     inputs = np.hstack([f.position[middle], f.rotation[middle].transpose(0, 2, 1).reshape(count, -1),
@@ -205,11 +208,11 @@ def _maximise(arm: Arm, run, blocks: list[_Blocks], theta: np.ndarray, contact: 
     size = len(theta)
     z, mean = theta / scale, theta / scale
     nuisance = np.zeros((count, n, k))
-    damping, last, sigma = 1e-3, np.inf, None
+    damping, last, sigma, time = 1e-3, np.inf, None, np.full(n, _MAX_TIME * blocks[0].rate)
     for _ in range(_ITERATIONS):
         residual, jacobians = _residuals(run, blocks, z * scale, scale, n)
         for r, b in zip(range(count), blocks):  # friction is linear: its best values at these contact parameters
-            nuisance[r] = _linear(b.nuisance, residual[r], None if sigma is None else sigma, options.outlier)
+            nuisance[r] = _linear(b.nuisance, residual[r], sigma, time, options.outlier)
             residual[r] = residual[r] - np.sum(b.nuisance * nuisance[r], axis=2)
         if sigma is None:
             sigma = robust_scale(np.concatenate(residual))
@@ -261,8 +264,8 @@ def _residuals(run, blocks, theta, scale, n):
     return residual, jacobians
 
 
-def _linear(columns: np.ndarray, y: np.ndarray, sigma, outlier: float) -> np.ndarray:
-    """Robust least squares joint by joint: coefficients (n, k) of columns (T, n, k) for y (T, n)."""
+def _linear(columns: np.ndarray, y: np.ndarray, sigma, time: np.ndarray, outlier: float) -> np.ndarray:
+    """Robust least squares joint by joint: coefficients (n, k) of columns (T, n, k) for y (T, n), with friction's prior."""
     n, k = columns.shape[1:]
     out = np.zeros((n, k))
     if not k:
@@ -271,7 +274,8 @@ def _linear(columns: np.ndarray, y: np.ndarray, sigma, outlier: float) -> np.nda
     for _ in range(1 if sigma is None else 3):
         for j in range(n):
             weighted = columns[:, j] * weight[:, j, None]
-            out[j] = np.linalg.solve(weighted.T @ columns[:, j] + 1e-9 * np.eye(k), weighted.T @ y[:, j])
+            ridge = np.diag((1.0 if sigma is None else sigma[j] ** 2) * time[j] / _FRICTION_STD[:k] ** 2)
+            out[j] = np.linalg.solve(weighted.T @ columns[:, j] + ridge, weighted.T @ y[:, j])
         if sigma is not None:
             weight = huber_weights(y - np.sum(columns * out, axis=2), sigma, outlier)
     return out
@@ -284,7 +288,8 @@ def _project(columns: np.ndarray, jacobian: np.ndarray, weight: np.ndarray) -> n
     out = np.empty_like(jacobian)
     for j in range(jacobian.shape[1]):
         c, w = columns[:, j], weight[:, j, None]
-        out[:, j] = jacobian[:, j] - c @ np.linalg.solve(c.T @ (w * c) + 1e-9 * np.eye(c.shape[1]), c.T @ (w * jacobian[:, j]))
+        ridge = np.diag(_FRICTION_STD[:c.shape[1]] ** -2.0)
+        out[:, j] = jacobian[:, j] - c @ np.linalg.solve(c.T @ (w * c) + ridge, c.T @ (w * jacobian[:, j]))
     return out
 
 
