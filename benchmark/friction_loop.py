@@ -2,9 +2,10 @@
 
     python benchmark/friction_loop.py --out docs/pictures/friction_loop.png
 
-The simulated arm makes the recorded motion (approach, hold, retreat at the recorded times and depth) with the shipped imperfections.
-Friction torque is tau + J^T f - G on both sides, in the directions of travel; its Coulomb level is half the difference between pressing
-and retreating at the same place. Needs the recording in ``data/ur16e_press`` of the folder named by CONTACT_ESTIMATION_SHARED.
+The simulated arm makes the recorded motion (approach, hold, retreat at the recorded times and depth) with the shipped
+imperfections. Friction torque is tau + J^T f - G on both sides, in the directions of travel; its Coulomb level is half
+the difference between pressing and retreating at the same place. Needs the recording in ``data/ur16e_press`` of the
+folder named by CONTACT_ESTIMATION_SHARED.
 """
 
 from __future__ import annotations
@@ -71,17 +72,40 @@ def simulate(arm, data, height, force, seed):
     depth, end = float(np.min(height) - height[0]), float(height[-1] - height[0])
     contact = float(height[np.argmax(force - force[-500:].mean() > 3.0)] - height[0])
     (start, pressed), (leave, free) = times
-    motion = [{"duration": start}, {"duration": pressed - start, "move": [0, 0, depth], "shape": "linear"},
-              {"duration": leave - pressed, "move": [0, 0, depth]}, {"duration": free - leave, "move": [0, 0, end], "shape": "linear"},
-              {"duration": len(height) / 500.0 - free, "move": [0, 0, end]}]
+    motion = [
+        {"duration": start},
+        {"duration": pressed - start, "move": [0, 0, depth], "shape": "linear"},
+        {"duration": leave - pressed, "move": [0, 0, depth]},
+        {"duration": free - leave, "move": [0, 0, end], "shape": "linear"},
+        {"duration": len(height) / 500.0 - free, "move": [0, 0, end]},
+    ]
     pressure = force - force[-500:].mean()
-    stick = {"name": "stick", "offset": [0, 0, contact], "stiffness": 0.8 * float(pressure.max()) / (contact - depth), "damping": 60.0,
-             "friction": 0.4, "hysteresis": 6.0, "hysteresis_length": 5e-4, "stiffening": 0.1 * pressure.max() / (contact - depth) ** 2}
+    stick = {
+        "name": "stick",
+        "offset": [0, 0, contact],
+        "stiffness": 0.8 * float(pressure.max()) / (contact - depth),
+        "damping": 60.0,
+        "friction": 0.4,
+        "hysteresis": 6.0,
+        "hysteresis_length": 5e-4,
+        "stiffening": 0.1 * pressure.max() / (contact - depth) ** 2,
+    }
     start_q = data["q"][:100].mean(axis=0)
-    sim = open_simulation("linear_contact", "ur16e", seed=seed, motion=motion, surfaces=[stick],
-                          start={"ur16e": start_q.tolist()}, controller={"ur16e": "admittance"})
+    sim = open_simulation(
+        "linear_contact",
+        "ur16e",
+        seed=seed,
+        motion=motion,
+        surfaces=[stick],
+        start={"ur16e": start_q.tolist()},
+        controller={"ur16e": "admittance"},
+    )
     samples = list(sim.run(len(height) / 500.0))
-    return (np.array([s.q for s in samples]), np.array([s.tau for s in samples]), np.array([s.wrench_tcp[:3] for s in samples]))
+    return (
+        np.array([s.q for s in samples]),
+        np.array([s.tau for s in samples]),
+        np.array([s.wrench_tcp[:3] for s in samples]),
+    )
 
 
 def main() -> None:
@@ -101,10 +125,19 @@ def main() -> None:
         runs.append(friction(arm, q, tau, force))
     levels = coulomb_levels(real[0], real[1])
     simulated = np.array([coulomb_levels(run[0], run[1]) for run in runs])
-    table = {f"joint {j + 1}": {"recorded_Nm": round(float(levels[j]), 2), "simulated_Nm": round(float(np.median(simulated[:, j])), 2),
-                                "ratio": round(float(np.median(simulated[:, j]) / levels[j]), 3)} for j in JOINTS}
+    table = {
+        f"joint {j + 1}": {
+            "recorded_Nm": round(float(levels[j]), 2),
+            "simulated_Nm": round(float(np.median(simulated[:, j])), 2),
+            "ratio": round(float(np.median(simulated[:, j]) / levels[j]), 3),
+        }
+        for j in JOINTS
+    }
     table["peak_force_N"] = {"recorded": round(float(real[2].max()), 1), "simulated": round(float(runs[0][2].max()), 1)}
-    table["loop_area_mJ"] = {"recorded": round(1e3 * loop_area(real), 1), "simulated": round(1e3 * loop_area(runs[0]), 1)}
+    table["loop_area_mJ"] = {
+        "recorded": round(1e3 * loop_area(real), 1),
+        "simulated": round(1e3 * loop_area(runs[0]), 1),
+    }
     print(json.dumps(table, indent=1))
     if args.out:
         draw(args.out, real, runs[0])
@@ -120,7 +153,13 @@ def draw(path, real, simulated) -> None:
     fig, axes = figure(1, 4, width=13.0, height=3.4)
     for axis, j in zip(axes[0], JOINTS):
         for run, colour, label in ((real, COLOURS[0], "recorded"), (simulated, COLOURS[2], "simulated")):
-            axis.plot(1e3 * (run[1] - run[1][0])[WIDTH:-WIDTH], run[0][WIDTH:-WIDTH, j], color=colour, label=label, linewidth=0.8)
+            axis.plot(
+                1e3 * (run[1] - run[1][0])[WIDTH:-WIDTH],
+                run[0][WIDTH:-WIDTH, j],
+                color=colour,
+                label=label,
+                linewidth=0.8,
+            )
         axis.set(title=f"joint {j + 1}: tau + J'f - G", xlabel="height of the TCP [mm]", ylabel="friction torque [Nm]")
     for run, colour, label in ((real, COLOURS[0], "recorded"), (simulated, COLOURS[2], "simulated")):
         axes[0][3].plot(1e3 * (run[1] - run[1][0]), run[2], color=colour, label=label, linewidth=0.8)

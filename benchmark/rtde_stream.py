@@ -2,7 +2,8 @@
 
     python benchmark/rtde_stream.py --seconds 60 --save benchmark/rtde_stream.md
 
-Controller, client process and this reader share the machine; a controller on its own computer leaves the client more room.
+Controller, client process and this reader share the machine; a controller on its own computer leaves the client more
+room.
 """
 
 from __future__ import annotations
@@ -23,8 +24,22 @@ HOST = "127.0.77.1"
 
 def start(priority: int) -> subprocess.Popen:
     """The controller, listening."""
-    process = subprocess.Popen([sys.executable, "-m", "contact_estimation", "rtde-server", "--host", HOST, "--imperfections", "ideal",
-                                "--realtime-priority", str(priority)], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "contact_estimation",
+            "rtde-server",
+            "--host",
+            HOST,
+            "--imperfections",
+            "ideal",
+            "--realtime-priority",
+            str(priority),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     if "listening" not in process.stdout.readline():
         raise SystemExit("the controller did not start")
     return process
@@ -64,13 +79,26 @@ def main() -> None:
     finally:
         driver.close()
         server.kill()
-    rows = [("samples", f"{len(stamps)} in {wall:.1f} s ({len(stamps) / wall:.0f} Hz)"), ("lost samples", f"{lost}"),
-            ("largest step between stamps [ms]", f"{gaps.max():.1f}"),
-            ("interval between arrivals [ms] p50, p99, max", f"{np.percentile(interval, 50):.2f}, {np.percentile(interval, 99):.2f}, {interval.max():.1f}"),
-            ("CPU of the reading process", f"{100 * cpu / wall:.0f} % of one core"),
-            ("reconnection after a restart [s] median, max", f"{np.median(taken):.2f}, {max(taken):.2f}")]
-    text = ["# ur_rtde client against the loopback controller", "", f"`python benchmark/rtde_stream.py --seconds {args.seconds:g}`", "",
-            "| what | measured |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)]
+    rows = [
+        ("samples", f"{len(stamps)} in {wall:.1f} s ({len(stamps) / wall:.0f} Hz)"),
+        ("lost samples", f"{lost}"),
+        ("largest step between stamps [ms]", f"{gaps.max():.1f}"),
+        (
+            "interval between arrivals [ms] p50, p99, max",
+            f"{np.percentile(interval, 50):.2f}, {np.percentile(interval, 99):.2f}, {interval.max():.1f}",
+        ),
+        ("CPU of the reading process", f"{100 * cpu / wall:.0f} % of one core"),
+        ("reconnection after a restart [s] median, max", f"{np.median(taken):.2f}, {max(taken):.2f}"),
+    ]
+    text = [
+        "# ur_rtde client against the loopback controller",
+        "",
+        f"`python benchmark/rtde_stream.py --seconds {args.seconds:g}`",
+        "",
+        "| what | measured |",
+        "|---|---|",
+        *(f"| {name} | {value} |" for name, value in rows),
+    ]
     print("\n".join(text))
     if args.save:
         args.save.write_text("\n".join(text) + "\n")

@@ -15,8 +15,13 @@ from pathlib import Path
 
 from contact_estimation.simulation.session import open_simulation
 
-CASES = (("linear_contact", "ur16e", "ur16e"), ("linear_contact", "ur16e", "ideal"), ("linear_contact", "fr3", "fr3"), ("plane", "fr3", "fr3"),
-         ("peg_in_slot", "fr3", "fr3"))
+CASES = (
+    ("linear_contact", "ur16e", "ur16e"),
+    ("linear_contact", "ur16e", "ideal"),
+    ("linear_contact", "fr3", "fr3"),
+    ("plane", "fr3", "fr3"),
+    ("peg_in_slot", "fr3", "fr3"),
+)
 
 
 def measure(scenario: str, robot: str, imperfections: str, seconds: float) -> tuple[float, float]:
@@ -36,9 +41,15 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--save", type=Path)
     args = parser.parse_args()
-    lines = ["# Batch speed of the simulated arms", "", f"`python benchmark/simulation_speed.py`, medians of {args.repeats} runs of {args.seconds:g} s, "
-             f"one core of {platform.machine()}, Python {platform.python_version()}, 1 kHz inner loop, samples at 500 Hz.", "",
-             "| scenario | robot | imperfections | times real time (wall) | times real time (CPU) |", "|---|---|---|---|---|"]
+    lines = [
+        "# Batch speed of the simulated arms",
+        "",
+        f"`python benchmark/simulation_speed.py`, medians of {args.repeats} runs of {args.seconds:g} s, "
+        f"one core of {platform.machine()}, Python {platform.python_version()}, 1 kHz inner loop, samples at 500 Hz.",
+        "",
+        "| scenario | robot | imperfections | times real time (wall) | times real time (CPU) |",
+        "|---|---|---|---|---|",
+    ]
     for case in CASES:
         runs = [measure(*case, args.seconds) for _ in range(args.repeats)]
         wall, cpu = (statistics.median(column) for column in zip(*runs))

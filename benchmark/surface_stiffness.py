@@ -1,6 +1,7 @@
-"""Stiffness of a simulated surface as measured from outside: force at the flange over penetration by forward kinematics.
+"""Stiffness of a simulated surface as measured from outside: force at the flange over penetration by forward
+kinematics.
 
-    python benchmark/surface_stiffness.py
+python benchmark/surface_stiffness.py
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ from contact_estimation.simulation.session import open_simulation
 
 def measure(stiffness: float) -> float:
     """Secant stiffness [N/m] between two depths at rest."""
-    surface = to_mapping(open_simulation("linear_contact").scenario.surfaces[0]) | {"stiffness": stiffness, "friction": 0.0}
+    surface = to_mapping(open_simulation("linear_contact").scenario.surfaces[0]) | {
+        "stiffness": stiffness,
+        "friction": 0.0,
+    }
     motion = [{"duration": 0.5, "move": [0, 0, z]} for z in (-0.0014, -0.0014, -0.0020, -0.0020)]
     simulation = open_simulation("linear_contact", imperfections="ideal", surfaces=[surface], motion=motion)
     samples = list(simulation.run())

@@ -1,6 +1,6 @@
 """A picture and a force curve of every scenario, for docs/simulation.md.
 
-    MUJOCO_GL=egl python scripts/scenario_pictures.py docs/pictures
+MUJOCO_GL=egl python scripts/scenario_pictures.py docs/pictures
 """
 
 from __future__ import annotations

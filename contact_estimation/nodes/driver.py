@@ -1,7 +1,8 @@
-"""Node ``driver``: one word selects the robot (``driver:=sim|rtde|joint_torque|replay|franka``); the graph cannot tell the difference.
+"""Node ``driver``: one word selects the robot (``driver:=sim|rtde|joint_torque|replay|franka``); the graph cannot tell
+the difference.
 
-A lifecycle node. Samples are published from the start; commands (``equilibrium_pose``) pass only while it is active, limited by the safety
-filter and watched by its deadman, which the estimator's ``contact_estimate`` keeps happy.
+A lifecycle node. Samples are published from the start; commands (``equilibrium_pose``) pass only while it is active,
+limited by the safety filter and watched by its deadman, which the estimator's ``contact_estimate`` keeps happy.
 """
 
 from __future__ import annotations
@@ -37,9 +38,21 @@ class Driver(LifecycleNode):
         super().__init__("driver", automatically_declare_parameters_from_overrides=True)
         s = self._settings = parameters.declare(self, RobotDriverParameters)
         self.arm = load_arm(s.robot)
-        options = {"rtde": {"torque_source": s.torque_source, "control": s.control}, "joint_torque": {"torque_meaning": s.torque_meaning}}
-        self.backend = make_backend(s.driver, self.arm, recording=s.recording, loop=s.loop, duration=s.duration, seed=s.seed,
-                                    scenario=s.scenario, host=s.host, options=options.get(s.driver))
+        options = {
+            "rtde": {"torque_source": s.torque_source, "control": s.control},
+            "joint_torque": {"torque_meaning": s.torque_meaning},
+        }
+        self.backend = make_backend(
+            s.driver,
+            self.arm,
+            recording=s.recording,
+            loop=s.loop,
+            duration=s.duration,
+            seed=s.seed,
+            scenario=s.scenario,
+            host=s.host,
+            options=options.get(s.driver),
+        )
         limits = from_yaml(SafetySettings, s.safety) if s.safety else from_mapping(SafetySettings, {}, "defaults")
         self.gate = CommandGate(self.arm, self.backend, limits, np.array(s.impedance_stiffness))
         self._publisher = SamplePublisher(self, self.arm)
@@ -58,7 +71,8 @@ class Driver(LifecycleNode):
         else:
             self._pacer = start_pacer(self, self.backend, self._deliver, s.wait_for_subscribers, s.rate, s.keep_stamps)
 
-    # -- lifecycle --------------------------------------------------------------------------------------------------------
+    # -- lifecycle
+    # --------------------------------------------------------------------------------------------------------
 
     def on_activate(self, state) -> TransitionCallbackReturn:
         """Let commands pass, if the arm and its driver allow it."""
@@ -74,7 +88,8 @@ class Driver(LifecycleNode):
         self.gate.deactivate()
         return super().on_deactivate(state)
 
-    # -- samples ----------------------------------------------------------------------------------------------------------
+    # -- samples
+    # ----------------------------------------------------------------------------------------------------------
 
     def _deliver(self, sample, stamp_ns: int) -> None:
         self.gate.sample(sample)
@@ -96,12 +111,15 @@ class Driver(LifecycleNode):
         stamp = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
         self.backend.feed(stamp, message.name, message.position, message.velocity, message.effort)
 
-    # -- commands and health ----------------------------------------------------------------------------------------------
+    # -- commands and health
+    # ----------------------------------------------------------------------------------------------
 
     def _on_pose(self, message: PoseStamped) -> None:
         if message.header.frame_id != self.arm.base_frame:
-            self.get_logger().warning(f"equilibrium_pose has frame_id '{message.header.frame_id}', expected '{self.arm.base_frame}'; refused",
-                                      throttle_duration_sec=2.0)
+            self.get_logger().warning(
+                f"equilibrium_pose has frame_id '{message.header.frame_id}', expected '{self.arm.base_frame}'; refused",
+                throttle_duration_sec=2.0,
+            )
             return
         p, o = message.pose.position, message.pose.orientation
         self.gate.want((p.x, p.y, p.z), (o.x, o.y, o.z, o.w))
@@ -109,12 +127,23 @@ class Driver(LifecycleNode):
     def _report(self) -> None:
         problem = getattr(self.backend, "problem", "")
         counters = getattr(self.backend, "counters", {})
-        values = {"driver": self._settings.driver, "problem": problem, "commands": self.gate.state.value, "commands say": self.gate.reason,
-                  **{name: str(count) for name, count in sorted(counters.items())}}
-        status = DiagnosticStatus(level=DiagnosticStatus.WARN if problem else DiagnosticStatus.OK, name=f"{self.get_name()}: samples",
-                                  message=problem or "samples flow", hardware_id=self.arm.name,
-                                  values=[KeyValue(key=key, value=value) for key, value in values.items()])
-        self._diagnostics.publish(DiagnosticArray(header=convert.header(self.get_clock().now().nanoseconds, ""), status=[status]))
+        values = {
+            "driver": self._settings.driver,
+            "problem": problem,
+            "commands": self.gate.state.value,
+            "commands say": self.gate.reason,
+            **{name: str(count) for name, count in sorted(counters.items())},
+        }
+        status = DiagnosticStatus(
+            level=DiagnosticStatus.WARN if problem else DiagnosticStatus.OK,
+            name=f"{self.get_name()}: samples",
+            message=problem or "samples flow",
+            hardware_id=self.arm.name,
+            values=[KeyValue(key=key, value=value) for key, value in values.items()],
+        )
+        self._diagnostics.publish(
+            DiagnosticArray(header=convert.header(self.get_clock().now().nanoseconds, ""), status=[status])
+        )
 
     def close(self) -> None:
         """Stop: commands first, then samples."""

@@ -1,4 +1,5 @@
-"""Commands on their way from topics to a backend: through the safety filter, watched by the deadman, only while active."""
+"""Commands on their way from topics to a backend: through the safety filter, watched by the deadman, only while
+active."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ class CommandGate:
         state: what the gate does. reason: why nothing passes, "" when all is well.
     """
 
-    def __init__(self, arm: Arm, backend: Backend, settings: SafetySettings, stiffness: np.ndarray, clock=time.monotonic):
+    def __init__(
+        self, arm: Arm, backend: Backend, settings: SafetySettings, stiffness: np.ndarray, clock=time.monotonic
+    ):
         self._arm, self._backend, self._clock = arm, backend, clock
         self._filter = SafetyFilter(settings, stiffness)
         self._sample: Sample | None = None
@@ -43,7 +46,8 @@ class CommandGate:
         """Let commands pass from the arm's present pose on.
 
         Raises:
-            DriverError: the backend takes none, the arm's pose is unknown, old or outside the workspace, or no valid estimate comes in.
+            DriverError: the backend takes none, the arm's pose is unknown, old or outside the workspace, or no valid
+            estimate comes in.
         """
         if not self._backend.commandable:
             raise DriverError("this driver takes no commands; choose driver sim, or rtde with control")
@@ -51,8 +55,10 @@ class CommandGate:
         if self._sample is None or now - self._sampled > self._filter.settings.hold_after:
             raise DriverError("cannot activate commands: there is no fresh sample of the arm")
         if self._filter.deadman.state(now) is not SafetyState.ACTIVE:
-            raise DriverError("cannot activate commands: no fresh, valid estimate comes in; start the estimator, or name its topic "
-                              "(estimate_topic)")
+            raise DriverError(
+                "cannot activate commands: no fresh, valid estimate comes in; start the estimator, or name its topic "
+                "(estimate_topic)"
+            )
         position, rotation = self._arm.tcp_pose(self._sample.q)
         self._filter.activate(now, position, rotation)
         self.state, self.reason = SafetyState.ACTIVE, ""
@@ -63,7 +69,8 @@ class CommandGate:
         self.state, self.reason = SafetyState.INACTIVE, "not active"
 
     def want(self, position, quaternion) -> None:
-        """A wanted equilibrium: position (3,) [m], quaternion (x, y, z, w), base frame. Sends what the limits leave of it."""
+        """A wanted equilibrium: position (3,) [m], quaternion (x, y, z, w), base frame. Sends what the limits leave of
+        it."""
         if not self._filter.active:
             return
         now = self._clock()
@@ -81,7 +88,9 @@ class CommandGate:
             self._fail(SafetyState.STOP, "no fresh, valid estimate: stopped; activate again")
             return
         self.state = command.state
-        self.reason = "no fresh, valid estimate: held" if command.state is SafetyState.HOLD else ", ".join(command.limited)
+        self.reason = (
+            "no fresh, valid estimate: held" if command.state is SafetyState.HOLD else ", ".join(command.limited)
+        )
         try:
             self._backend.command(EquilibriumPose(command.position, command.rotation))
         except DriverError as error:

@@ -1,4 +1,5 @@
-"""The press of the demonstration on the physics engine: the interface of :class:`~contact_estimation.simulation.press.PressSimulation`."""
+"""The press of the demonstration on the physics engine: the interface of
+:class:`~contact_estimation.simulation.press.PressSimulation`."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ class PhysicsPress:
     """``arm`` in a scenario, with friction, elastic gears and sensors as real; call :meth:`step` once per sample.
 
     Args:
-        arm: the robot. scenario: shipped name or path. seed: of everything random. imperfections: default the robot's own.
+        arm: the robot. scenario: shipped name or path. seed: of everything random. imperfections: default the robot's
+            own.
 
     Raises:
         ConfigError: unknown scenario or imperfections, or a scenario that does not know the robot.
@@ -34,5 +36,14 @@ class PhysicsPress:
         """Advance by one sample and return what the robot would publish, with the truth."""
         sample = self.simulation.step()
         truth = sample.truth
-        return PressSample(sample.stamp_ns, sample.q, sample.dq, sample.tau, truth["wrench_tcp"][:3], truth["stiffness"], truth["rest"],
-                           truth["contact_point"], bool(np.any(truth["wrench_tcp"][:3])))
+        return PressSample(
+            sample.stamp_ns,
+            sample.q,
+            sample.dq,
+            sample.tau,
+            truth["wrench_tcp"][:3],
+            truth["stiffness"],
+            truth["rest"],
+            truth["contact_point"],
+            bool(np.any(truth["wrench_tcp"][:3])),
+        )

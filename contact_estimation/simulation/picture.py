@@ -1,4 +1,5 @@
-"""Pictures of a scenario: the arm, its tool, the surfaces and the contact force, rendered by MuJoCo without a display."""
+"""Pictures of a scenario: the arm, its tool, the surfaces and the contact force, rendered by MuJoCo without a
+display."""
 
 from __future__ import annotations
 
@@ -22,16 +23,31 @@ def render(simulation: Simulation, width: int = 480, height: int = 360, force_sc
     spec = build_spec(simulation.arm, plant.timestep, visuals=True)
     spec.visual.headlight.ambient = (0.45, 0.45, 0.45)
     getattr(spec.visual, "global").offwidth, getattr(spec.visual, "global").offheight = width, height
-    spec.add_texture(name="sky", type=mujoco.mjtTexture.mjTEXTURE_SKYBOX, builtin=mujoco.mjtBuiltin.mjBUILTIN_GRADIENT,
-                     rgb1=(1.0, 1.0, 1.0), rgb2=(0.90, 0.92, 0.95), width=64, height=384)
-    spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=(2, 2, 0.1), pos=(0, 0, -0.15), rgba=(0.93, 0.93, 0.93, 1), contype=0,
-                            conaffinity=0)
+    spec.add_texture(
+        name="sky",
+        type=mujoco.mjtTexture.mjTEXTURE_SKYBOX,
+        builtin=mujoco.mjtBuiltin.mjBUILTIN_GRADIENT,
+        rgb1=(1.0, 1.0, 1.0),
+        rgb2=(0.90, 0.92, 0.95),
+        width=64,
+        height=384,
+    )
+    spec.worldbody.add_geom(
+        type=mujoco.mjtGeom.mjGEOM_PLANE,
+        size=(2, 2, 0.1),
+        pos=(0, 0, -0.15),
+        rgba=(0.93, 0.93, 0.93, 1),
+        contype=0,
+        conaffinity=0,
+    )
     for i, surface in enumerate(plant.surfaces):
         _add_surface(spec, surface, _SURFACE[i % len(_SURFACE)])
     points = [plant.point(i) for i in range(len(simulation.scenario.tool_points))]
     for point in points:
         _bar(spec, plant.position, point, 0.008, _TOOL)
-        spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_SPHERE, size=(0.011, 0, 0), pos=point, rgba=_TOOL, contype=0, conaffinity=0)
+        spec.worldbody.add_geom(
+            type=mujoco.mjtGeom.mjGEOM_SPHERE, size=(0.011, 0, 0), pos=point, rgba=_TOOL, contype=0, conaffinity=0
+        )
     force = plant.rotation @ plant.wrench_tcp[:3]
     if np.linalg.norm(force) > 0.5:
         touched = plant.truth()["contact_point"]
@@ -50,8 +66,14 @@ def render(simulation: Simulation, width: int = 480, height: int = 360, force_sc
 
 def _bar(spec, start, end, radius, colour) -> None:
     if np.linalg.norm(np.subtract(end, start)) > 1e-3:
-        spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_CAPSULE, fromto=(*start, *end), size=(radius, 0, 0), rgba=colour, contype=0,
-                                conaffinity=0)
+        spec.worldbody.add_geom(
+            type=mujoco.mjtGeom.mjGEOM_CAPSULE,
+            fromto=(*start, *end),
+            size=(radius, 0, 0),
+            rgba=colour,
+            contype=0,
+            conaffinity=0,
+        )
 
 
 def _add_surface(spec, surface, colour) -> None:
@@ -61,8 +83,14 @@ def _add_surface(spec, surface, colour) -> None:
             axis = 0.12 * np.eye(3)[held[0]]
             _bar(spec, surface.point - axis, surface.point + axis, 0.012, colour)
         else:
-            spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_SPHERE, size=(0.02, 0, 0), pos=surface.point, rgba=colour, contype=0,
-                                    conaffinity=0)
+            spec.worldbody.add_geom(
+                type=mujoco.mjtGeom.mjGEOM_SPHERE,
+                size=(0.02, 0, 0),
+                pos=surface.point,
+                rgba=colour,
+                contype=0,
+                conaffinity=0,
+            )
         return
     quat = np.zeros(4)
     mujoco.mju_quatZ2Vec(quat, surface.normal)
@@ -81,5 +109,12 @@ def _add_surface(spec, surface, colour) -> None:
             low[k] = max(low[k], length / along[k])
     thickness = 0.004 if surface.depth < 0.02 else 0.01
     centre = surface.point + axes[:, :2] @ (0.5 * (low + high)) - thickness * surface.normal
-    spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_BOX, size=(*(0.5 * (high - low)), thickness), pos=centre, quat=quat, rgba=colour,
-                            contype=0, conaffinity=0)
+    spec.worldbody.add_geom(
+        type=mujoco.mjtGeom.mjGEOM_BOX,
+        size=(*(0.5 * (high - low)), thickness),
+        pos=centre,
+        quat=quat,
+        rgba=colour,
+        contype=0,
+        conaffinity=0,
+    )

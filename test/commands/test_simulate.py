@@ -10,7 +10,9 @@ from contact_estimation.io.open import open_recording
 
 
 def test_bag_holds_samples_and_truth(tmp_path, capsys):
-    assert main(["simulate", "plane", "--robot", "fr3", "--seconds", "3", "--out", str(tmp_path / "bag"), "--json"]) == 0
+    assert (
+        main(["simulate", "plane", "--robot", "fr3", "--seconds", "3", "--out", str(tmp_path / "bag"), "--json"]) == 0
+    )
     result = json.loads(capsys.readouterr().out)
     recording = open_recording(tmp_path / "bag")
     assert result["samples"] == len(recording) == 1500 and result["peak_force"] > 1.0
@@ -21,7 +23,21 @@ def test_bag_holds_samples_and_truth(tmp_path, capsys):
 
 def test_seed_height_and_scale_act(tmp_path, capsys):
     def run(name, *more):
-        assert main(["simulate", "linear_contact", "--seconds", "1.6", "--out", str(tmp_path / f"{name}.npz"), "--json", *more]) == 0
+        assert (
+            main(
+                [
+                    "simulate",
+                    "linear_contact",
+                    "--seconds",
+                    "1.6",
+                    "--out",
+                    str(tmp_path / f"{name}.npz"),
+                    "--json",
+                    *more,
+                ]
+            )
+            == 0
+        )
         return open_recording(tmp_path / f"{name}.npz")
 
     first, same, raised = run("a"), run("b"), run("c", "--height-error", "0.0002", "--scale", "friction=0")
@@ -30,10 +46,16 @@ def test_seed_height_and_scale_act(tmp_path, capsys):
     assert not np.array_equal(first.tau, raised.tau)
 
 
-@pytest.mark.parametrize("arguments, words", [
-    (["nowhere"], "nearest"), (["plane", "--seconds", "0"], "greater than 0"), (["plane", "--scale", "friction"], "EFFECT=FACTOR"),
-    (["plane", "--scale", "frictoin=1"], "no imperfection"), (["plane", "--robot", "kuka"], "kuka"),
-])
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["nowhere"], "nearest"),
+        (["plane", "--seconds", "0"], "greater than 0"),
+        (["plane", "--scale", "friction"], "EFFECT=FACTOR"),
+        (["plane", "--scale", "frictoin=1"], "no imperfection"),
+        (["plane", "--robot", "kuka"], "kuka"),
+    ],
+)
 def test_bad_arguments(arguments, words, capsys):
     assert main(["simulate", *arguments]) == 2
     assert words in capsys.readouterr().err

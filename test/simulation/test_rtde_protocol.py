@@ -29,8 +29,12 @@ def test_recipes_round_trip_and_refuse():
     values = {name: tuple(range(6)) if kind.startswith("VECTOR6") else 3 for name, kind in OUTPUTS.items()}
     recipe = Recipe(["timestamp", "actual_q", "robot_mode", "actual_digital_input_bits"], OUTPUTS)
     assert recipe.types == ["DOUBLE", "VECTOR6D", "INT32", "UINT64"]
-    assert recipe.decode(recipe.encode(values)) == {"timestamp": 3.0, "actual_q": tuple(map(float, range(6))), "robot_mode": 3,
-                                                    "actual_digital_input_bits": 3}
+    assert recipe.decode(recipe.encode(values)) == {
+        "timestamp": 3.0,
+        "actual_q": tuple(map(float, range(6))),
+        "robot_mode": 3,
+        "actual_digital_input_bits": 3,
+    }
     with pytest.raises(DriverError, match="bytes"):
         recipe.decode(b"123")
     assert not Recipe(["timestamp", "nothing"], OUTPUTS).valid
@@ -43,7 +47,9 @@ def controller():
 
 
 def command(controller, kind, numbers=(0,) * 6, ticks=1):
-    controller.write({"input_int_register_0": int(kind), **{f"input_double_register_{i}": v for i, v in enumerate(numbers)}})
+    controller.write(
+        {"input_int_register_0": int(kind), **{f"input_double_register_{i}": v for i, v in enumerate(numbers)}}
+    )
     for _ in range(ticks):
         controller.tick()
 
@@ -60,7 +66,9 @@ def test_speed_moves_in_the_controllers_base_and_stop_holds(controller):
     in_base_link = controller.simulation.plant.position.copy()
     command(controller, Command.SPEED_L, (0.02, 0, 0.01, 0, 0, 0), ticks=250)
     assert np.array(controller.values["actual_TCP_pose"][:3]) - start == pytest.approx([0.01, 0, 0.005], abs=5e-4)
-    assert controller.simulation.plant.position - in_base_link == pytest.approx(CONTROLLER_BASE @ [0.01, 0, 0.005], abs=5e-4)
+    assert controller.simulation.plant.position - in_base_link == pytest.approx(
+        CONTROLLER_BASE @ [0.01, 0, 0.005], abs=5e-4
+    )
     command(controller, Command.SPEED_STOP, ticks=100)
     assert controller.values["output_int_register_0"] == 2
     command(controller, Command.NONE)

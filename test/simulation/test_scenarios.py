@@ -76,10 +76,15 @@ def test_motion_twist_is_the_derivative_of_the_pose(shape):
         assert now.rotation @ pin.log3(a.rotation.T @ b.rotation) / (2 * h) == pytest.approx(now.twist[3:], abs=1e-6)
 
 
-@pytest.mark.parametrize("change, words", [
-    ({"controller": {"fr3": "position"}}, "controller.fr3"), ({"rate": 300.0}, "multiple of timestep"),
-    ({"rate": 1000.0, "control_rate": 500.0}, "must not exceed"), ({"tool_points": [[0.0, 0.0]]}, "tool_points"),
-])
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"controller": {"fr3": "position"}}, "controller.fr3"),
+        ({"rate": 300.0}, "multiple of timestep"),
+        ({"rate": 1000.0, "control_rate": 500.0}, "must not exceed"),
+        ({"tool_points": [[0.0, 0.0]]}, "tool_points"),
+    ],
+)
 def test_bad_scenarios_are_refused(change, words):
     with pytest.raises(ConfigError, match=words):
         from_mapping(ScenarioSettings, {**to_mapping(load_scenario("plane")), **change}, "test")

@@ -30,7 +30,9 @@ def readings(arm, mapping, count=4000):
     simulated, settings = plant(arm, mapping)
     pipeline = SensorPipeline(settings, 6, 0.002, np.random.default_rng(1))
     rows = [pipeline.read(simulated) for _ in range(count)]
-    return simulated, {name: np.array([getattr(row, name) for row in rows]) for name in ("q", "dq", "tau", "wrench_tcp")}
+    return simulated, {
+        name: np.array([getattr(row, name) for row in rows]) for name in ("q", "dq", "tau", "wrench_tcp")
+    }
 
 
 def test_ideal_reads_the_state(arm):
@@ -41,7 +43,9 @@ def test_ideal_reads_the_state(arm):
 @pytest.mark.parametrize("scale", [0.0, 1.0, 3.0])
 def test_noise_has_the_stated_size_and_scales(arm, scale):
     torque = {"scale": scale, "noise": [0.5] * 6, "coloured_noise": [0.3] * 6, "correlation_time": 0.01}
-    _, got = readings(arm, {"encoder": {"scale": scale, "noise": 1e-5}, "torque": torque, "wrench": {"scale": scale, "noise": 0.4}})
+    _, got = readings(
+        arm, {"encoder": {"scale": scale, "noise": 1e-5}, "torque": torque, "wrench": {"scale": scale, "noise": 0.4}}
+    )
     assert got["q"].std(axis=0) == pytest.approx(scale * 1e-5, rel=0.05, abs=1e-10)
     assert got["tau"].std(axis=0) == pytest.approx(scale * np.hypot(0.5, 0.3), rel=0.12, abs=1e-10)
     assert got["wrench_tcp"][:, :3].std() == pytest.approx(scale * 0.4, rel=0.05, abs=1e-10)
@@ -52,7 +56,9 @@ def test_noise_has_the_stated_size_and_scales(arm, scale):
 
 
 def test_quantisation_and_bias(arm):
-    simulated, got = readings(arm, {"encoder": {"resolution": 1e-4}, "torque": {"resolution": [0.0, 0.5, 1, 1, 1, 1], "bias": [2.0] * 6}}, 2)
+    simulated, got = readings(
+        arm, {"encoder": {"resolution": 1e-4}, "torque": {"resolution": [0.0, 0.5, 1, 1, 1, 1], "bias": [2.0] * 6}}, 2
+    )
     assert np.allclose(got["q"][0], np.round(Q / 1e-4) * 1e-4, atol=1e-12)
     expected = simulated.motor_torque + 2.0
     assert got["tau"][0, 0] == expected[0]
@@ -82,7 +88,9 @@ def test_an_elastic_joint_sags_by_torque_over_stiffness(arm):
     simulated, _ = plant(arm, {"elasticity": {"stiffness": stiffness}})
     assert simulated.elastic
     for _ in range(400):
-        simulated.step(arm.gravity(simulated.q) + 2000.0 * (Q - simulated.motor_position) - 100.0 * simulated.motor_velocity)
+        simulated.step(
+            arm.gravity(simulated.q) + 2000.0 * (Q - simulated.motor_position) - 100.0 * simulated.motor_velocity
+        )
     deflection = simulated.motor_position - simulated.q
     assert deflection == pytest.approx(arm.gravity(simulated.q) / np.array(stiffness), abs=2e-7)
     assert simulated.link_torque == pytest.approx(arm.gravity(simulated.q), abs=0.02)
