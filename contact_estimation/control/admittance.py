@@ -41,6 +41,13 @@ class AdmittanceSettings:
         2000.0, doc="force per commanded speed; smaller follows force faster", unit="Ns/m", check=positive
     )
     rotational_damping: float = key(100.0, doc="torque per commanded angular speed", unit="Nms/rad", check=positive)
+    stiffness: float = key(
+        0.0,
+        doc="stiffness with which the reference is followed under measured force; 0 follows it stiffly, as when jogging",
+        unit="N/m",
+        check=non_negative,
+    )
+    max_force: float = key(30.0, doc="largest force of that stiffness", unit="N", check=positive)
     max_speed: float = key(0.05, doc="largest commanded speed of the TCP", unit="m/s", check=positive)
     servo: ServoSettings = key(ServoSettings(), doc="the joint servo that follows")
 
@@ -103,11 +110,17 @@ class AdmittanceController:
             force_wanted: (3,) [N] the robot shall exert, base axes; zero components are position controlled. None: all
                 are.
             force_measured: (6,) wrench of the environment ON the robot about the TCP, base axes.
+                Without it a pose is followed stiffly.
             free_rotation: measured torque may turn the tool (an arm that arcs about a contact point).
         """
         x, rotation = self.arm.tcp_pose(self.q_ref)
         twist = np.array(twist_ref, float)
-        pull = self.PULL * (x_ref - x)
+        settings = self.settings
+        if settings.stiffness > 0 and force_wanted is None and force_measured is not None:
+            spring = clip_norm(settings.stiffness * (x_ref - x), settings.max_force)
+            pull = (spring + force_measured[:3]) / settings.damping
+        else:
+            pull = self.PULL * (x_ref - x)
         if force_wanted is not None:
             direction = force_wanted / np.linalg.norm(force_wanted)
             pull -= (pull @ direction) * direction

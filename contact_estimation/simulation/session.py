@@ -29,6 +29,7 @@ class Simulation:
     Attributes:
         plant: the simulated arm with everything true. rest: nominal place of the first surface (3,) [m], as the motion
             supposes it (without the scenario's placement error). equilibrium: wanted TCP pose (position, rotation) now.
+        follow_stiffly: an admittance-controlled arm follows commands without yielding, as a robot's own servo does.
     """
 
     def __init__(self, scenario: ScenarioSettings, arm: Arm, imperfections: ImperfectionSettings, seed: int = 0):
@@ -55,6 +56,7 @@ class Simulation:
             self.controller = AdmittanceController(arm, scenario.admittance, self._control_period)
         self.equilibrium = self.controller.reset(self._controlled_position())
         self._commanded, self._twist = False, np.zeros(6)
+        self.follow_stiffly = False
         self._queue: deque[tuple[float, Sample]] = deque()
         self._due = 0.0
 
@@ -134,7 +136,10 @@ class Simulation:
         q, dq = self._controlled_position(), plant.motor_velocity
         reference = None if self._commanded else self._motion.at(plant.time)
         if reference is not None:
-            self.equilibrium = reference.position, reference.rotation
+            position, force = reference.position, reference.segment.force
+            if self.uses_impedance and force is not None:  # what stretches the spring by the wanted force
+                position = position + np.array(force) / self.controller.stiffness
+            self.equilibrium = position, reference.rotation
         if self.uses_impedance:
             torque = self.controller.torque(q, dq, *self.equilibrium)
         else:
@@ -147,7 +152,8 @@ class Simulation:
         rotation, wrench = self.plant.rotation, self.plant.wrench_tcp
         measured = np.concatenate([rotation @ wrench[:3], rotation @ wrench[3:]])
         if reference is None:
-            self.controller.update(*self.equilibrium, self._twist)
+            felt = None if self.follow_stiffly else measured
+            self.controller.update(*self.equilibrium, self._twist, None, felt)
         else:
             segment = reference.segment
             force = None if segment.force is None else np.array(segment.force)

@@ -64,6 +64,7 @@ class UrController:
                 "none: choose --robot ur16e"
             )
         self.simulation, self.arm = simulation, arm
+        simulation.follow_stiffly = True  # servoing and speed commands of a real controller do not yield
         self.values = {name: _zero(kind) for name, kind in OUTPUTS.items()}
         self.values.update(
             robot_mode=RUNNING,
