@@ -16,7 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--robot", required=True, help="robot: a name in config/robots, or a YAML file")
     parser.add_argument("--posture", type=float, nargs="+", metavar="RAD", help="joint positions to look at instead")
     parser.add_argument("--depth", type=float, default=1e-3, metavar="M", help="how far the posture presses into each contact (default 1e-3)")
-    parser.add_argument("--config", default="ekf", help="EKF configuration with the contacts, their uncertainties and the velocity "
+    parser.add_argument("--config", default="ekf", help="EKF configuration with the contacts, their uncertainties and the process "
                         "noise (default ekf)")
     parser.add_argument("--estimate", nargs="+", choices=KINDS, metavar="WHAT",
                         help=f"parameters to ask about instead of the configuration's: {', '.join(KINDS)}")
@@ -31,6 +31,7 @@ def run(args) -> int:
 
     from contact_estimation.contact import ParallelContacts
     from contact_estimation.dynamics.observability import observe_posture
+    from contact_estimation.filters.process_noise import torque_intensity
     from contact_estimation.filters.registry import load_observer_settings, robot_for
     from contact_estimation.filters.settings import EkfSettings
     from contact_estimation.robot import load_arm
@@ -45,7 +46,8 @@ def run(args) -> int:
         if len(args.posture) != arm.n:
             raise ConfigError(f"--posture has {len(args.posture)} entries, robot '{arm.name}' has {arm.n} joints")
         contacts = ParallelContacts(arm, [dataclasses.replace(c, estimate=args.estimate or c.estimate) for c in settings.contacts])
-        seen = observe_posture(arm, contacts, args.posture, settings.process_noise.velocity, args.depth)
+        noise = settings.process_noise
+        seen = observe_posture(arm, contacts, args.posture, noise.velocity, torque_intensity(arm, noise), args.depth)
     else:
         seen = _along(arm, settings, args)
     data = {"seconds": seen.seconds, "parameters": list(seen.parameters), "std": seen.std, "information": seen.information,

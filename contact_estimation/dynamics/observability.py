@@ -3,9 +3,10 @@
 Parameters act on the arm through its acceleration alone, so they are seen where d delta / d phi, the exact derivative of the coupled
 step, has full column rank. Over a motion this becomes the information
 
-    I = integral of (d delta / d p)^T Q_v^-1 (d delta / d p) dt
+    I = integral of (d delta / d p)^T Q^-1 (d delta / d p) dt,    Q = Q_v 1 + S Q_tau S^T,    S = (M + h B)^-1
 
-with the intensity Q_v of the acceleration's white noise, which is what limits a filter with good encoders. Parameters of different
+with the intensities Q_v and Q_tau of a filter's white noise on acceleration and torque: what it does not know of the arm limits it when
+the encoders are good. Parameters of different
 units are compared by what was known before: with S = diag(prior std), the eigenvectors of S I S are directions of the parameter
 space, and an eigenvalue l shrinks a direction's standard deviation by 1 / sqrt(1 + l).
 """
@@ -75,20 +76,24 @@ class ParameterInformation:
     Args:
         arm: the robot. contacts: contacts with their estimated parameters.
         velocity_noise: intensity Q_v of the acceleration's white noise [(rad/s)^2/s], as in an EKF's ``process_noise.velocity``.
+        torque_noise: intensities (n,) of the torque's white noise [Nm^2 s], None for none.
         memory: [s] information fades with this time constant; None keeps all of it.
 
     Raises:
         ConfigError: nothing is estimated, or the noise is not positive.
     """
 
-    def __init__(self, arm: Arm, contacts: ParallelContacts, velocity_noise: float, memory: float | None = None):
+    def __init__(self, arm: Arm, contacts: ParallelContacts, velocity_noise: float, torque_noise: np.ndarray | None = None,
+                 memory: float | None = None):
         if not contacts.n_estimated:
             raise ConfigError("observability of what? No contact estimates a parameter (key contacts[].estimate)")
-        if not velocity_noise > 0:
-            raise ConfigError(f"velocity noise must be greater than 0 (rad/s)^2/s, found {velocity_noise:g}")
-        self.arm, self.contacts = arm, contacts
-        self._noise, self._memory = velocity_noise, memory
+        if not velocity_noise > 0 and (torque_noise is None or not (np.asarray(torque_noise) > 0).all()):
+            raise ConfigError("without noise every motion shows everything: give process_noise.velocity or process_noise.unknown_torque "
+                              "a value greater than 0")
+        self.arm, self.contacts, self._memory = arm, contacts, memory
         self._run = compile_function(_sensitivity(arm, contacts))
+        self._run.inputs["noise"][:] = velocity_noise
+        self._run.inputs["torque_noise"][:] = 0.0 if torque_noise is None else torque_noise
         self.reset()
 
     def reset(self) -> None:
@@ -107,7 +112,7 @@ class ParameterInformation:
         slope = outputs["slope"].reshape(self.arm.n, -1, order="F")
         if self._memory is not None:
             self._information *= np.exp(-dt / self._memory)
-        self._information += (dt / self._noise) * (slope.T @ slope)
+        self._information += dt * (slope.T @ np.linalg.solve(outputs["Q"].reshape(self.arm.n, -1), slope))
         self._rotation = outputs["rotation"].reshape(3, 3, order="F").copy()
         self._phi[:] = outputs["phi_now"]
         self.seconds += dt
@@ -161,14 +166,15 @@ class ParameterInformation:
         return np.array(rows), labels
 
 
-def observe_posture(arm: Arm, contacts: ParallelContacts, q: np.ndarray, velocity_noise: float, depth: float = 1e-3,
-                    seconds: float = 1.0) -> Observability:
-    """What a second of standing at ``q`` (n,) [rad] shows, every contact pressed in by ``depth`` [m] along its normal."""
+def observe_posture(arm: Arm, contacts: ParallelContacts, q: np.ndarray, velocity_noise: float,
+                    torque_noise: np.ndarray | None = None, depth: float = 1e-3, seconds: float = 1.0) -> Observability:
+    """What a second of standing at ``q`` (n,) [rad] shows, every contact pressed in by ``depth`` [m] along its normal; noise as in
+    :class:`ParameterInformation`."""
     phi, std = contacts.initial(np.asarray(q, float))
     for i in range(len(contacts.contacts)):
         normal = phi[9 * i:9 * i + 3] / np.linalg.norm(phi[9 * i:9 * i + 3])
         phi[9 * i + 3:9 * i + 6] += depth * normal
-    information = ParameterInformation(arm, contacts, velocity_noise)
+    information = ParameterInformation(arm, contacts, velocity_noise, torque_noise)
     xi = np.concatenate([q, np.zeros(arm.n), phi[contacts.estimated]])
     information.update(seconds, xi, phi, arm.gravity(q))
     return information.report(std)
@@ -176,9 +182,12 @@ def observe_posture(arm: Arm, contacts: ParallelContacts, q: np.ndarray, velocit
 
 def _sensitivity(arm: Arm, contacts: ParallelContacts) -> ca.Function:
     step = CoupledStep(arm, contacts)
-    outputs = [step.delta_jacobian[:, 2 * arm.n:], arm.tcp(step.kinematics)[0], step.phi_now]
-    return ca.Function(f"observability_{arm.name}", [step.xi, step.phi, step.tau, step.h], [ca.densify(o) for o in outputs],
-                       ["xi", "phi", "tau", "h"], ["slope", "rotation", "phi_now"])
+    noise, torque_noise = ca.SX.sym("noise"), ca.SX.sym("torque_noise", arm.n)
+    intensity = noise * ca.SX.eye(arm.n) + step.velocity_noise(torque_noise) / step.h
+    outputs = [step.delta_jacobian[:, 2 * arm.n:], intensity, arm.tcp(step.kinematics)[0], step.phi_now]
+    return ca.Function(f"observability_{arm.name}", [step.xi, step.phi, step.tau, step.h, noise, torque_noise],
+                       [ca.densify(o) for o in outputs], ["xi", "phi", "tau", "h", "noise", "torque_noise"],
+                       ["slope", "Q", "rotation", "phi_now"])
 
 
 def _tangent_frame(normal: np.ndarray) -> np.ndarray:

@@ -1,6 +1,8 @@
 """Joint friction: viscous, Coulomb with presliding, asymmetry, bias.
 
-    tau_f = B dq + A |dq| + F_c s + b,      tau = (M ddq + C + G + tau_f - J^T f) / scale
+    tau_f = V dq + A |dq| + F_c s + b,      tau = (M ddq + C + G + B dq + tau_f - J^T f) / scale
+
+with the robot's own viscous friction B, which every model of the arm has.
 
 The presliding state s in [-1, 1] is the elastic deflection of the sliding surfaces: it follows the motion within a breakaway length
 sigma and keeps its value at standstill, which is why friction persists there. It is Dahl's model (1968) solved exactly over a step of
@@ -30,7 +32,7 @@ class FrictionSettings:
     A ``_std`` is what to expect of a new run: the uncertainty of the identification and the change between recordings.
     """
 
-    viscous: list[float] = key(doc="viscous friction B", unit="Nms/rad", check=non_negative, length="joints")
+    viscous: list[float] = key(doc="viscous friction beyond the robot's viscous_friction", unit="Nms/rad", check=non_negative, length="joints")
     viscous_std: list[float] = key(doc="its standard deviation", unit="Nms/rad", check=non_negative, length="joints")
     coulomb: list[float] = key(doc="Coulomb friction F_c", unit="Nm", check=non_negative, length="joints")
     coulomb_std: list[float] = key(doc="its standard deviation", unit="Nm", check=non_negative, length="joints")

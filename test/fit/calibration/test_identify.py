@@ -35,7 +35,8 @@ def found(arm, recordings):
 
 def test_the_planted_parameters_are_found_within_their_intervals(arm, found):
     result, friction = calibration(arm, found, SETTINGS), calibration(arm, found, SETTINGS).friction
-    for name, tolerance in (("viscous", 0.05), ("coulomb", 0.05), ("torque_scale", 0.03), ("presliding", 0.25)):
+    np.testing.assert_allclose(np.array(friction.viscous) + arm.motor.viscous, TRUTH.viscous, rtol=0.05)
+    for name, tolerance in (("coulomb", 0.05), ("torque_scale", 0.03), ("presliding", 0.25)):
         weighed = found.weighed if name == "torque_scale" else np.full(arm.n, True)
         np.testing.assert_allclose(np.array(getattr(friction, name))[weighed], np.array(getattr(TRUTH, name))[weighed],
                                    rtol=tolerance, err_msg=name)
@@ -72,7 +73,7 @@ def test_outliers_do_not_move_the_result(arm, recordings, found):
 
 def test_the_written_file_loads_and_carries_intervals(arm, found, tmp_path):
     result = calibration(arm, found, SETTINGS)
-    text = as_yaml(result, found, "Written by a test")
+    text = as_yaml(arm, result, found, "Written by a test")
     (tmp_path / "c.yaml").write_text(text)
     loaded = load_calibration(tmp_path / "c.yaml", arm.n, arm.name)
     np.testing.assert_allclose(loaded.friction.coulomb, result.friction.coulomb, rtol=1e-4)
