@@ -33,7 +33,7 @@ class Tuning:
     evaluations: int
 
 
-def tune(arm: Arm, settings: EkfSettings, sensors, recordings, names=("torque",), evaluations: int = 60,
+def tune(arm: Arm, settings: EkfSettings, sensors, recordings, names=("torque", "torque_share"), evaluations: int = 60,
          progress=None) -> Tuning:
     """Maximise the likelihood of all recordings together over the logarithms of the named noise parameters (Nelder-Mead).
 

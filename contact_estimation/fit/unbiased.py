@@ -36,8 +36,8 @@ _SCALE = np.repeat([1e4, 1e-3, 1e-2], 3)
 #: [m] Width over which the contact closes: softplus instead of a corner.
 _WIDTH = 5e-5
 #: Prior standard deviations of the joints' bias [Nm], viscous [Nms/rad] and Coulomb friction [Nm]. At the mrad/s of a press the viscous
-#: slope is far steeper than at the speeds of a calibration (Stribeck).
-_FRICTION_STD = np.array([20.0, 300.0, 20.0])
+#: slope is far steeper than at the speeds of a calibration (Stribeck). A free bias would let the contact be closed all the time.
+_FRICTION_STD = np.array([5.0, 300.0, 10.0])
 _ITERATIONS = 60
 _MAX_TIME = 3.0  # [s] longest autocorrelation time looked for
 
