@@ -1,4 +1,5 @@
-"""``contact-estimation observability``: which contact parameters a posture or a recorded motion shows, and which not."""
+"""``contact-estimation observability``: which contact parameters a posture or a recorded motion shows, and which
+not."""
 
 from __future__ import annotations
 
@@ -12,11 +13,14 @@ from contact_estimation.exceptions import ConfigError
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
-    parser.add_argument("recording", type=Path, nargs="?", metavar="RECORDING", help="motion to look at; or give --posture")
+    parser.add_argument("recording", type=Path, nargs="?", metavar="RECORDING", help="motion to look at; or give "
+                                                                                     "--posture")
     parser.add_argument("--robot", required=True, help="robot: a name in config/robots, or a YAML file")
     parser.add_argument("--posture", type=float, nargs="+", metavar="RAD", help="joint positions to look at instead")
-    parser.add_argument("--depth", type=float, default=1e-3, metavar="M", help="how far the posture presses into each contact (default 1e-3)")
-    parser.add_argument("--config", default="ekf", help="EKF configuration with the contacts, their uncertainties and the process "
+    parser.add_argument("--depth", type=float, default=1e-3, metavar="M", help="how far the posture presses into each "
+                                                                               "contact (default 1e-3)")
+    parser.add_argument("--config", default="ekf", help="EKF configuration with the contacts, their uncertainties and "
+                                                        "the process "
                         "noise (default ekf)")
     parser.add_argument("--estimate", nargs="+", choices=KINDS, metavar="WHAT",
                         help=f"parameters to ask about instead of the configuration's: {', '.join(KINDS)}")
@@ -40,7 +44,8 @@ def run(args) -> int:
         raise ConfigError("give a RECORDING or --posture, one of them")
     settings = load_observer_settings(args.config)
     if not isinstance(settings, EkfSettings):
-        raise ConfigError(f"--config {args.config} is an observer of kind '{settings.observer}'; observability needs one of kind 'ekf'")
+        raise ConfigError(f"--config {args.config} is an observer of kind '{settings.observer}'; observability needs "
+                          f"one of kind 'ekf'")
     arm = robot_for(load_arm(args.robot), settings)
     if args.posture is not None:
         if len(args.posture) != arm.n:
@@ -53,7 +58,8 @@ def run(args) -> int:
     data = {"seconds": seen.seconds, "parameters": list(seen.parameters), "std": seen.std, "information": seen.information,
             "directions": [{"singular_value": d.singular_value, "seen": d.seen, "shrinkage": d.shrinkage, "vector": d.vector,
                             "parts": dict(d.names)} for d in seen.directions], "unseen": [str(d) for d in seen.unseen]}
-    rows = [[str(d), d.singular_value, f"{100 * d.shrinkage:.3g} %", "seen" if d.seen else "NOT SEEN"] for d in seen.directions]
+    rows = [[str(d), d.singular_value, f"{100 * d.shrinkage:.3g} "
+                                       "%", "seen" if d.seen else "NOT SEEN"] for d in seen.directions]
     text = "\n".join([text_table(["direction [prior std]", "singular value", "std after / before", ""], rows), "",
                       text_table(["parameter", "std after"], [[n, float(s)] for n, s in zip(seen.parameters, seen.std)])])
     emit(args, data, text)

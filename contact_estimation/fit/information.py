@@ -17,8 +17,8 @@ from contact_estimation.fit.states import filtered_states
 def information_along(stream: SampleStream, recording, estimate=None) -> Observability:
     """Run the EKF of ``stream`` over ``recording`` and add up what the motion shows of the contacts' parameters.
 
-    The parameters are held at the filter's last estimate: derivatives taken at parameters that move along with the filter would add
-    up information that no single set of parameters has.
+    The parameters are held at the filter's last estimate: derivatives taken at parameters that move along with the
+    filter would add up information that no single set of parameters has.
 
     Args:
         estimate: parameters to ask about, for every contact; default those that the filter estimates.

@@ -25,7 +25,8 @@ _REACH = 6.0
 
 @dataclass(frozen=True)
 class Tuning:
-    """``settings`` with the tuned noise; ``before`` and ``after``: innovation statistics, one per recording; ``evaluations``."""
+    """``settings`` with the tuned noise; ``before`` and ``after``: innovation statistics, one per recording;
+    ``evaluations``."""
 
     settings: EkfSettings
     before: list[InnovationStatistics]
@@ -35,10 +36,12 @@ class Tuning:
 
 def tune(arm: Arm, settings: EkfSettings, sensors, recordings, names=("torque", "torque_share"), evaluations: int = 60,
          progress=None) -> Tuning:
-    """Maximise the likelihood of all recordings together over the logarithms of the named noise parameters (Nelder-Mead).
+    """Maximise the likelihood of all recordings together over the logarithms of the named noise parameters
+    (Nelder-Mead).
 
     Args:
-        names: of :data:`TUNABLE`. evaluations: runs over the recordings, at most. progress: called with the number of runs done.
+        names: of :data:`TUNABLE`. evaluations: runs over the recordings, at most. progress: called with the number of
+            runs done.
 
     Raises:
         ConfigError: unknown name, or a parameter that starts at zero. RecordingError: a recording cannot be used.

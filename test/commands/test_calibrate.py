@@ -1,4 +1,5 @@
-"""``contact-estimation calibrate``, ``observability``, ``tune`` and ``fit --objective unbiased`` on the command line."""
+"""``contact-estimation calibrate``, ``observability``, ``tune`` and ``fit --objective unbiased`` on the command
+line."""
 
 import json
 
@@ -75,7 +76,8 @@ def test_observability_of_a_posture_names_what_is_not_seen(capsys):
 
 @pytest.mark.parametrize("arguments, words", [
     (["observability", "--robot", "ur16e"], "give a RECORDING or --posture"),
-    (["observability", "--robot", "ur16e", "--posture", "0", "1"], "--posture has 2 entries, robot 'ur16e' has 6 joints"),
+    (["observability", "--robot", "ur16e", "--posture", "0", "1"], "--posture has 2 entries, robot 'ur16e' has 6 "
+                                                                   "joints"),
     (["observability", "--robot", "ur16e", "--posture", "0", "--config", "momentum"], "of kind 'momentum'"),
     (["tune", "absent.npz", "--robot", "ur16e", "--config", "momentum"], "of kind 'momentum'"),
     (["tune", "absent.npz", "--robot", "ur16e", "--evaluations", "0"], "--evaluations must be at least 1"),
@@ -89,8 +91,9 @@ def test_bad_arguments_exit_with_two_and_say_why(arguments, words, capsys):
 def test_observability_and_tune_read_recordings(arm, files, tmp_path, capsys):
     """Free motion under contacts that are far away: nothing of them is seen; the noise is tuned all the same."""
     config = tmp_path / "far.yaml"
-    config.write_text("observer: ekf\nsensors: joint_torque\ncontacts:\n  - {stiffness: [0, 0, 10], rest: [0, 0, 0], estimate: [rest], "
-                      "rest_std: 1.0e-3}\nprocess_noise: {position: 1.0e-12, velocity: 1.0}\nmeasurement_noise: {position: 2.25e-10}\n")
+    config.write_text("observer: ekf\nsensors: joint_torque\ncontacts:\n  - {stiffness: [0, 0, 10], rest: [0, 0, 0], "
+                      "estimate: [rest], rest_std: 1.0e-3}\nprocess_noise: {position: 1.0e-12, velocity: "
+                      "1.0}\nmeasurement_noise: {position: 2.25e-10}\n")
     assert main(["observability", files[0], "--robot", "ur16e", "--config", str(config), "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert len(data["unseen"]) == 3 and data["seconds"] == pytest.approx(20, abs=0.1)

@@ -71,7 +71,8 @@ def rotating(arm, contacts, angle, steps=40):
 
 
 def test_turning_about_the_point_shows_what_pressing_does_not(arm):
-    """Paper 1, section 5.4: the point along the normal needs rotation, because pressing gives its sum with the rest only."""
+    """Paper 1, section 5.4: the point along the normal needs rotation, because pressing gives its sum with the rest
+    only."""
     contacts = ParallelContacts(arm, [contact(estimate=["rest", "point"], point=[0.0, 0.0, 0.15])])
     still, turned = rotating(arm, contacts, 0.0), rotating(arm, contacts, 0.3)
     smallest = sorted(turned.std[3:] / still.std[3:])

@@ -34,7 +34,8 @@ def settings():
 
 @pytest.fixture(scope="module")
 def recording(arm):
-    """The arm held by its gravity torque, shaken by accelerations of intensity VELOCITY, seen with encoder noise POSITION."""
+    """The arm held by its gravity torque, shaken by accelerations of intensity VELOCITY, seen with encoder noise
+    POSITION."""
     rng, h, count = np.random.default_rng(0), 0.002, 1200
     start = np.array([0.9, -1.0, 2.2, -2.8, -1.5, 0.5])
     q, dq = start.copy(), np.zeros(6)
@@ -72,7 +73,8 @@ def test_right_noise_gives_consistent_and_white_innovations(arm, settings, recor
 
 @pytest.mark.parametrize("factor, sign", [(100.0, -1), (0.01, 1)])
 def test_wrong_noise_shows_in_the_statistics(arm, settings, recording, factor, sign):
-    """Too much process noise: innovations smaller than expected; too little: larger, and a lower likelihood either way."""
+    """Too much process noise: innovations smaller than expected; too little: larger, and a lower likelihood either
+    way."""
     right = statistics(arm, settings, recording, velocity=VELOCITY, position=POSITION)
     wrong = statistics(arm, settings, recording, velocity=factor * VELOCITY, position=factor * POSITION)
     assert sign * (wrong.nis_mean - 1) > 0.9 and wrong.log_likelihood < right.log_likelihood - 0.1

@@ -15,8 +15,9 @@ from contact_estimation.fit.calibration.settings import Calibration
 def drive_settings(result: Calibration, found: Identified, base: DriveSettings | None) -> DriveSettings:
     """Drives with the calibrated friction.
 
-    With ``base`` everything else stays. Without it the noise comes from the residual: its slow part is the deviation from the friction
-    law, the part that changes from sample to sample the torque's noise, and the bias drifts by its change between recordings.
+    With ``base`` everything else stays. Without it the noise comes from the residual: its slow part is the deviation
+    from the friction law, the part that changes from sample to sample the torque's noise, and the bias drifts by its
+    change between recordings.
     """
     if base is not None:
         return dataclasses.replace(base, friction=result.friction)

@@ -19,7 +19,8 @@ _CHANGING = ("viscous", "coulomb", "bias")
 
 
 def calibration(arm: Arm, found: Identified, settings: CalibrationSettings) -> Calibration:
-    """The result in SI units of the joint (torque scale taken out). Friction below zero within its interval becomes zero."""
+    """The result in SI units of the joint (torque scale taken out). Friction below zero within its interval becomes
+    zero."""
     gain = found.value("gain")
     spread = between_recordings(found)
     values = {"presliding": np.exp(found.value("log_presliding")),
@@ -51,7 +52,8 @@ def _payload(found: Identified) -> Payload:
 
 
 def between_recordings(found: Identified) -> dict[str, np.ndarray]:
-    """Standard deviation (n,) of viscous, Coulomb friction and bias between recordings; between its halves for a single one."""
+    """Standard deviation (n,) of viscous, Coulomb friction and bias between recordings; between its halves for a single
+    one."""
     pieces = [(d, slice(None)) for d in found.designs]
     if len(pieces) == 1:
         half = len(found.designs[0].rigid) // 2
@@ -73,8 +75,8 @@ def _friction_of(found: Identified, d: Design, part: slice) -> np.ndarray:
 
 
 def intervals(found: Identified) -> dict[str, dict[str, np.ndarray]]:
-    """95 % intervals of the identification, in units of the measured torque, viscous friction with the robot's own: name -> value, low,
-    high."""
+    """95 % intervals of the identification, in units of the measured torque, viscous friction with the robot's own:
+    name -> value, low, high."""
     out = {}
     for name in ("viscous", "asymmetry", "coulomb", "bias", "gain", "armature", "payload"):
         value, std = found.value(name), found.std(name)

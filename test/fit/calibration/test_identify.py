@@ -139,7 +139,8 @@ def test_link_corrections_explain_a_heavier_link(arm):
     assert (links.std_residual[1:3] < 0.5 * without.std_residual[1:3]).all()
 
 
-@pytest.mark.parametrize("count, rate, words", [(100, 200.0, "too short to calibrate from"), (200, 20.0, "sampled at 20 Hz, a cut-off")])
+@pytest.mark.parametrize("count, rate, words", [(100, 200.0, "too short to calibrate "
+                                                             "from"), (200, 20.0, "sampled at 20 Hz, a cut-off")])
 def test_short_and_slow_recordings_are_refused(arm, recordings, count, rate, words):
     r = recordings[0]
     cut = dataclasses.replace(r, stamps_ns=np.arange(count) * int(1e9 / rate), q=r.q[:count], dq=r.dq[:count], tau=r.tau[:count])
