@@ -31,7 +31,7 @@ def configure(parser) -> None:
 def run(args) -> int:
     """Fit and write the configuration."""
     from contact_estimation.filters.registry import load_observer_settings, robot_for
-    from contact_estimation.filters.settings import load_sensor_settings
+    from contact_estimation.filters.settings import EkfSettings, load_sensor_settings
     from contact_estimation.fit.paper import PaperWeights, fit_paper
     from contact_estimation.robot import load_arm
     from contact_estimation.settings import from_mapping, to_mapping
@@ -39,6 +39,9 @@ def run(args) -> int:
     if args.passes < 1:
         raise ConfigError(f"--passes must be at least 1, found {args.passes}")
     settings = load_observer_settings(args.config)
+    if not isinstance(settings, EkfSettings) or len(settings.contacts) != 1:
+        raise ConfigError(f"--config {args.config}: a fit starts from an EKF with one contact, found an observer of kind "
+                          f"'{settings.observer}' with {len(getattr(settings, 'contacts', []))} contacts; try --config paper_online")
     arm = robot_for(load_arm(args.robot), settings)
     sensors = load_sensor_settings(settings.sensors or arm.settings.sensors)
     recording = open_for(arm, args)
@@ -50,11 +53,14 @@ def run(args) -> int:
     bar.close()
     mapping["contacts"][0].update(stiffness=_round(found.stiffness, 1), rest=_round(found.rest, 6), point=_round(found.point, 6))
     from_mapping(type(settings), mapping, str(args.out))  # what is written must load
-    args.out.parent.mkdir(parents=True, exist_ok=True)
     header = (f"# Written by: contact-estimation fit {args.recording.name} --robot {args.robot} --objective paper "
               f"--rest-weight {args.rest_weight:g} --passes {args.passes}\n"
               "# Fitted: stiffness [N/m, base axes], rest [m, base frame] and point [m, TCP frame] of the contact.\n")
-    args.out.write_text(header + yaml.safe_dump(mapping, sort_keys=False, default_flow_style=None))
+    try:
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        args.out.write_text(header + yaml.safe_dump(mapping, sort_keys=False, default_flow_style=None))
+    except OSError as error:
+        raise ConfigError(f"{args.out} cannot be written ({error.strerror}); choose another --out") from error
     result = {"objective": "paper", "stiffness": found.stiffness, "stiffness_norm": found.passes[-1], "rest": found.rest,
               "point": found.point, "objective_per_pair": found.objective, "stiffness_per_pass": found.passes, "out": str(args.out)}
     text = (f"stiffness {found.passes[-1]:.0f} N/m, vector {_round(found.stiffness, 0)} N/m in base axes\n"
