@@ -12,10 +12,10 @@ import numpy as np
 class Sample:
     """One measurement of an arm with n joints.
 
-    ``stamp_ns`` [ns] is in the source's own time (since the epoch for a robot or a bag, since the start for a simulation).
-    ``q`` [rad], ``dq`` [rad/s], ``tau`` [Nm] are (n,). ``wrench_tcp`` (6,) [N, Nm] is a measured wrench of the environment ON the
-    robot in TCP axes, None without a sensor. ``truth`` maps names of :data:`contact_estimation.io.recording.TRUTH_COLUMNS` to
-    what a simulation knows.
+    ``stamp_ns`` [ns] is in the source's own time (since the epoch for a robot or a bag, since the start for a
+    simulation). ``q`` [rad], ``dq`` [rad/s], ``tau`` [Nm] are (n,). ``wrench_tcp`` (6,) [N, Nm] is a measured wrench
+    of the environment ON the robot in TCP axes, None without a sensor. ``truth`` maps names of
+    :data:`contact_estimation.io.recording.TRUTH_COLUMNS` to what a simulation knows.
     """
 
     stamp_ns: int

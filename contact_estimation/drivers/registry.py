@@ -26,5 +26,7 @@ def make_backend(kind: str, arm: Arm, *, recording: str = "", loop: bool = False
         from contact_estimation.drivers.simulated import SimulatedBackend
 
         return SimulatedBackend(arm, duration, seed)
-    raise ConfigError(f"there is no driver '{kind}' (nearest: '{difflib.get_close_matches(kind, KINDS, n=1, cutoff=0.0)[0]}'); "
-                      f"known: {', '.join(KINDS)}")
+    raise ConfigError(
+        f"there is no driver '{kind}' (nearest: '{difflib.get_close_matches(kind, KINDS, n=1, cutoff=0.0)[0]}'); "
+        f"known: {', '.join(KINDS)}"
+    )

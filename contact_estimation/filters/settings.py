@@ -22,6 +22,8 @@ class SensorSettings:
                               "removed; external: the environment's torque on the joints", choices=TORQUE_MEANINGS)
     torque_scale: list[float] | None = key(None, doc="factor on the torque per joint, for a driver or recording whose constants are "
                                            "known to be off; null means 1", check=positive)
+    motor_side_velocity: bool = key(False, doc="the velocity is the motor's over the gear ratio while the position is the joint's: "
+                                    "their difference shows the joints' elastic deflection, a second force channel")
     max_gap: float = key(0.1, doc="a gap up to this is integrated; a longer one restarts the observer", unit="s", check=positive)
     max_torque: float = key(3.0, doc="samples with a torque beyond this multiple of the joint's effort limit are refused",
                             check=positive)

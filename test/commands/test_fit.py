@@ -43,7 +43,7 @@ def fitted(archive, tmp_path_factory):
     (folder / "start.yaml").write_text(yaml.safe_dump(mapping))
     text = io.StringIO()
     with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
-        code = main(["fit", str(archive), "--robot", "ur16e", "--config", str(folder / "start.yaml"), "--passes", "2", "--out", str(out), "--json"])
+        code = main(["fit", str(archive), "--robot", "ur16e", "--objective", "paper", "--config", str(folder / "start.yaml"), "--passes", "2", "--out", str(out), "--json"])
     return code, out, json.loads(text.getvalue())
 
 
@@ -84,7 +84,7 @@ def test_wrong_arguments_are_told(verb, archive, tmp_path, words, message):
 
 def test_an_output_that_cannot_be_written(verb, archive, tmp_path):
     (tmp_path / "file").write_text("")
-    code, _, err = verb(archive, "--robot", "ur16e", "--passes", "1", "--config", "ekf", "--out", tmp_path / "file" / "x.yaml")
+    code, _, err = verb(archive, "--robot", "ur16e", "--objective", "paper", "--passes", "1", "--config", "ekf", "--out", tmp_path / "file" / "x.yaml")
     assert code == 2 and "cannot be written" in err
 
 
