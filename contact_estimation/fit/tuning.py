@@ -16,8 +16,9 @@ from contact_estimation.fit.innovations import InnovationStatistics, innovation_
 from contact_estimation.robot import Arm
 
 #: What can be tuned: name -> (group of the settings, key).
-TUNABLE = {"velocity": ("process_noise", "velocity"), "stiffness": ("process_noise", "stiffness"), "rest": ("process_noise", "rest"),
-           "point": ("process_noise", "point"), "position": ("measurement_noise", "position")}
+TUNABLE = {"unknown_torque": ("process_noise", "unknown_torque"), "unknown_torque_share": ("process_noise", "unknown_torque_share"),
+           "velocity": ("process_noise", "velocity"), "stiffness": ("process_noise", "stiffness"),
+           "rest": ("process_noise", "rest"), "point": ("process_noise", "point"), "position": ("measurement_noise", "position")}
 #: How far a value may move from where it starts, in powers of ten.
 _REACH = 6.0
 
@@ -32,7 +33,7 @@ class Tuning:
     evaluations: int
 
 
-def tune(arm: Arm, settings: EkfSettings, sensors, recordings, names=("velocity",), evaluations: int = 60,
+def tune(arm: Arm, settings: EkfSettings, sensors, recordings, names=("unknown_torque",), evaluations: int = 60,
          progress=None) -> Tuning:
     """Maximise the likelihood of all recordings together over the logarithms of the named noise parameters (Nelder-Mead).
 

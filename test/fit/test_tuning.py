@@ -27,7 +27,9 @@ def arm():
 @pytest.fixture(scope="module")
 def settings():
     """An EKF without contact: nothing but noise to be explained."""
-    return dataclasses.replace(load_observer_settings("ekf"), contacts=[])
+    settings = load_observer_settings("ekf")
+    noise = dataclasses.replace(settings.process_noise, velocity=1.0, unknown_torque=0.0, unknown_torque_share=0.0)
+    return dataclasses.replace(settings, contacts=[], process_noise=noise)
 
 
 @pytest.fixture(scope="module")
