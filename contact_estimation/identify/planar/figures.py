@@ -13,7 +13,7 @@ from contact_estimation.viz.style import COLOURS, TRUTH, figure
 
 def table_figure(table: dict[str, dict[int, Row]]):
     """Error of m/I against signal-to-noise ratio beside the paper's."""
-    fig, axes = figure(1, len(table), width=8.0, height=3.0, sharey=True)
+    fig, axes = figure(1, len(table), width=8.0, height=3.4, sharey=True)
     for axis, (name, rows) in zip(axes[0], table.items()):
         snrs = list(rows)
         curves = (("paper, error of the mean", "o--", TRUTH, [PAPER[name][s] for s in snrs]),
@@ -25,7 +25,7 @@ def table_figure(table: dict[str, dict[int, Row]]):
         axis.set(title=name, xlabel="signal-to-noise ratio [dB]", xticks=snrs)
         axis.invert_xaxis()
     axes[0, 0].set_ylabel("error of m/I [%]")
-    axes[0, 0].legend()
+    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return fig
 
 
