@@ -9,6 +9,7 @@ room.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import time
@@ -93,7 +94,8 @@ def main() -> None:
     text = [
         "# ur_rtde client against the loopback controller",
         "",
-        f"`python benchmark/rtde_stream.py --seconds {args.seconds:g}`",
+        f"`python benchmark/rtde_stream.py --seconds {args.seconds:g}`, {os.cpu_count()} cores with a load of "
+        f"{os.getloadavg()[0]:.1f} while it ran.",
         "",
         "| what | measured |",
         "|---|---|",
