@@ -68,20 +68,14 @@ def run(args) -> int:
     mapping["contacts"][0].update(contact)
     from_mapping(type(settings), mapping, str(args.out))  # what is written must load
     names = " ".join([args.recording.name, *(f"--also {path.name}" for path in args.also)])
-<<<<<<< HEAD
     header = (f"# Written by: contact-estimation fit {names} --robot {args.robot} --objective {args.objective} "
               f"{options}\n# Fitted: stiffness [N/m, base axes], rest [m, base frame] and point [m, TCP frame] of the "
               "contact.\n")
-    args.out.write_text(header + yaml.safe_dump(mapping, sort_keys=False, default_flow_style=None))
-=======
-    header = (f"# Written by: contact-estimation fit {names} --robot {args.robot} --objective {args.objective} {options}\n"
-              "# Fitted: stiffness [N/m, base axes], rest [m, base frame] and point [m, TCP frame] of the contact.\n")
     try:
         args.out.parent.mkdir(parents=True, exist_ok=True)
         args.out.write_text(header + yaml.safe_dump(mapping, sort_keys=False, default_flow_style=None))
     except OSError as error:
         raise ConfigError(f"{args.out} cannot be written ({error.strerror}); choose another --out") from error
->>>>>>> found
     emit(args, {"objective": args.objective, **result, "out": str(args.out)},
          f"{text}\nwritten to {args.out}; use it with: contact-estimation replay ... --config {args.out}")
     return 0

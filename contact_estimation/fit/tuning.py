@@ -16,11 +16,7 @@ from contact_estimation.fit.innovations import InnovationStatistics, innovation_
 from contact_estimation.robot import Arm
 
 #: What can be tuned: name -> (group of the settings, key).
-<<<<<<< HEAD
 TUNABLE = {"torque": ("process_noise", "unknown_torque"), "torque_share": ("process_noise", "unknown_torque_share"),
-=======
-TUNABLE = {"unknown_torque": ("process_noise", "unknown_torque"), "unknown_torque_share": ("process_noise", "unknown_torque_share"),
->>>>>>> found
            "velocity": ("process_noise", "velocity"), "stiffness": ("process_noise", "stiffness"),
            "rest": ("process_noise", "rest"), "point": ("process_noise", "point"), "position": ("measurement_noise", "position")}
 #: How far a value may move from where it starts, in powers of ten.
@@ -38,11 +34,7 @@ class Tuning:
     evaluations: int
 
 
-<<<<<<< HEAD
 def tune(arm: Arm, settings: EkfSettings, sensors, recordings, names=("torque", "torque_share"), evaluations: int = 60,
-=======
-def tune(arm: Arm, settings: EkfSettings, sensors, recordings, names=("unknown_torque",), evaluations: int = 60,
->>>>>>> found
          progress=None) -> Tuning:
     """Maximise the likelihood of all recordings together over the logarithms of the named noise parameters
     (Nelder-Mead).

@@ -27,15 +27,9 @@ def arm():
 @pytest.fixture(scope="module")
 def settings():
     """An EKF without contact: nothing but noise to be explained."""
-<<<<<<< HEAD
     shipped = load_observer_settings("ekf")
     noise = dataclasses.replace(shipped.process_noise, velocity=VELOCITY, unknown_torque=0.0, unknown_torque_share=0.0)
     return dataclasses.replace(shipped, contacts=[], process_noise=noise)
-=======
-    settings = load_observer_settings("ekf")
-    noise = dataclasses.replace(settings.process_noise, velocity=1.0, unknown_torque=0.0, unknown_torque_share=0.0)
-    return dataclasses.replace(settings, contacts=[], process_noise=noise)
->>>>>>> found
 
 
 @pytest.fixture(scope="module")
@@ -102,13 +96,8 @@ def test_the_log_likelihood_is_that_of_the_innovations(arm, settings, recording)
 
 
 def test_bad_requests_are_refused(arm, settings, recording):
-<<<<<<< HEAD
     with pytest.raises(ConfigError, match="cannot tune 'tork'; known: torque"):
         tune(arm, settings, SENSORS, [recording], ("tork",))
-=======
-    with pytest.raises(ConfigError, match="cannot tune 'torque'; known: unknown_torque, "):
-        tune(arm, settings, SENSORS, [recording], ("torque",))
->>>>>>> found
     with pytest.raises(ConfigError, match="process_noise.rest is 0"):
         tune(arm, with_noise(settings, {"rest": 0.0}), SENSORS, [recording], ("rest",))
     short = dataclasses.replace(recording, stamps_ns=recording.stamps_ns[:60], q=recording.q[:60], dq=recording.dq[:60],
