@@ -15,6 +15,10 @@ from contact_estimation.exceptions import ContactEstimationError
 
 #: verb -> (module, one line of help). ``identify`` has verbs of its own.
 VERBS = {
+    "replay": ("contact_estimation.commands.replay", "run observers on a recording, without ROS"),
+    "convert": ("contact_estimation.commands.convert", "turn an .npz recording into a bag, or a bag into an .npz"),
+    "fit": ("contact_estimation.commands.fit", "fit contact parameters to a recording"),
+    "doctor": ("contact_estimation.commands.doctor", "say what is installed, what compiles, what the loop costs, and what is missing"),
 }
 
 #: ``contact-estimation identify SYSTEM``: system -> (module, one line of help).

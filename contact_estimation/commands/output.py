@@ -7,6 +7,8 @@ import math
 import sys
 import time
 
+from contact_estimation.viz.html import cell
+
 
 def add_json_flag(parser) -> None:
     """Add ``--json`` with the meaning every verb gives it."""
@@ -16,6 +18,14 @@ def add_json_flag(parser) -> None:
 def emit(args, result: dict, text: str) -> None:
     """Print ``result`` as one JSON object under ``--json``, else ``text``."""
     print(json.dumps(plain(result)) if getattr(args, "json", False) else text)
+
+
+def text_table(header: list[str], rows: list[list], digits: int = 3) -> str:
+    """The table as aligned text: the first column left, the others right; floats with ``digits`` significant digits."""
+    cells = [[str(h) for h in header], *([cell(c, digits) for c in row] for row in rows)]
+    widths = [max(len(row[k]) for row in cells) for k in range(len(header))]
+    return "\n".join("  ".join(text.rjust(width) if k else text.ljust(width)
+                               for k, (text, width) in enumerate(zip(row, widths))).rstrip() for row in cells)
 
 
 def plain(value):

@@ -37,6 +37,8 @@ class ParallelContacts:
         self.estimated = np.array([9 * i + 3 * k + axis for i, c in enumerate(contacts) for k, kind in enumerate(KINDS)
                                    if kind in c.estimate for axis in range(3)], dtype=int)
         self.scale = np.tile(np.repeat([_SCALE[kind] for kind in KINDS], 3), len(contacts))
+        # Made once, because in_si runs with every estimate.
+        self._place, self._unit = np.ix_(self.estimated, self.estimated), np.outer(self.scale, self.scale)
 
     @property
     def n_estimated(self) -> int:
@@ -60,8 +62,8 @@ class ParallelContacts:
     def in_si(self, phi: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """``phi`` (I, 9) and its covariance (I, 9, 9) in SI from internal ``phi`` and the covariance of ``p``."""
         full = np.zeros((self.size, self.size))
-        full[np.ix_(self.estimated, self.estimated)] = covariance
-        full *= np.outer(self.scale, self.scale)
+        full[self._place] = covariance
+        full *= self._unit
         blocks = [full[9 * i:9 * i + 9, 9 * i:9 * i + 9] for i in range(len(self.contacts))]
         return (phi * self.scale).reshape(-1, 9), np.array(blocks).reshape(-1, 9, 9)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import casadi as ca
 import numpy as np
 
@@ -30,15 +32,20 @@ def unpack(vector: ca.SX, n: int) -> ca.SX:
     return matrix
 
 
+@functools.lru_cache(maxsize=16)
+def _lower_triangle(n: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.tril_indices(n)
+
+
 def pack_array(matrix: np.ndarray) -> np.ndarray:
     """:func:`pack` for a numpy matrix."""
-    columns, rows = np.tril_indices(matrix.shape[0])
+    columns, rows = _lower_triangle(matrix.shape[0])
     return np.ascontiguousarray(matrix[rows, columns])
 
 
 def unpack_array(vector: np.ndarray, n: int) -> np.ndarray:
     """:func:`unpack` for a numpy vector."""
-    columns, rows = np.tril_indices(n)
+    columns, rows = _lower_triangle(n)
     matrix = np.empty((n, n))
     matrix[rows, columns] = vector
     matrix[columns, rows] = vector

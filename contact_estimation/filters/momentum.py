@@ -46,6 +46,7 @@ class MomentumObserver:
         self._history: deque = deque()
         self._displacement = np.zeros(3)
         self._change = np.zeros(3)
+        self._wrench = np.zeros(6)
 
     def reset(self, t: float, q: np.ndarray) -> None:
         """Start at rest at ``q`` with a zero residual."""
@@ -55,6 +56,7 @@ class MomentumObserver:
         self._history.clear()
         self._displacement[:] = 0.0
         self._change[:] = 0.0
+        self._wrench[:] = 0.0
         self._t = t
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
@@ -80,26 +82,25 @@ class MomentumObserver:
     def _difference(self):
         """Change of force and position over the window, in base axes (eq. 28)."""
         position = self._terms.outputs["position"].copy()
-        self._history.append((self._t, self._wrench()[:3], position))
+        self._update_wrench()
+        self._history.append((self._t, self._wrench[:3].copy(), position))
         while self._t - self._history[0][0] > self.settings.window + 1e-9:
             self._history.popleft()
         _, force, start = self._history[0]
         self._change[:] = self._history[-1][1] - force
         self._displacement[:] = position - start
 
-    def _wrench(self) -> np.ndarray:
+    def _update_wrench(self) -> None:
         """(J^T)^+ r: force and torque (6,) at the TCP in base axes; the torque is zero where a pure force is asked for."""
         rows = 3 if self.settings.wrench == "force" else 6
         jacobian = self._terms.outputs["jacobian"].reshape(6, self.arm.n, order="F")[:rows]
         square = jacobian @ jacobian.T
-        damping = 1e-9 * np.trace(square)  # keeps a singular posture finite
-        wrench = np.zeros(6)
-        wrench[:rows] = np.linalg.solve(square + damping * np.eye(rows), jacobian @ self._residual)
-        return wrench
+        square.flat[::rows + 1] += 1e-9 * square.trace()  # keeps a singular posture finite
+        self._wrench[:rows] = np.linalg.solve(square, jacobian @ self._residual)
 
     def estimate(self) -> Estimate:
         """The estimate after the last sample; its stiffness vector holds the per-axis first differences in base axes."""
-        wrench = self._wrench()
+        wrench = self._wrench
         rotation = self._terms.outputs["rotation"].reshape(3, 3, order="F").copy()
         position = self._terms.outputs["position"].copy()
         stiffness = np.abs(self._change) / np.maximum(np.abs(self._displacement), self.settings.min_displacement)

@@ -42,6 +42,11 @@ def make_observer(arm: Arm, settings, name: str | None = None) -> Observer:
     return getattr(importlib.import_module(module), observer)(arm, settings, name or settings.observer)
 
 
+def robot_for(arm: Arm, settings) -> Arm:
+    """``arm``, or the description the observer's settings name instead of it (``models``)."""
+    return load_arm(settings.models[arm.name]) if arm.name in settings.models else arm
+
+
 def open_stream(robot: str | Arm, config: str = "ekf", sensors: str | None = None) -> SampleStream:
     """A stream ready for samples.
 
@@ -52,9 +57,7 @@ def open_stream(robot: str | Arm, config: str = "ekf", sensors: str | None = Non
     Raises:
         ConfigError, ModelError: as the parts do.
     """
-    arm = robot if isinstance(robot, Arm) else load_arm(robot)
     settings = load_observer_settings(config)
-    if arm.name in settings.models:
-        arm = load_arm(settings.models[arm.name])
+    arm = robot_for(robot if isinstance(robot, Arm) else load_arm(robot), settings)
     chosen: SensorSettings = load_sensor_settings(sensors or settings.sensors or arm.settings.sensors)
     return SampleStream(make_observer(arm, settings, Path(config).stem), arm, chosen)

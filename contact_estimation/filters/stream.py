@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import Counter
 
@@ -12,6 +11,7 @@ from contact_estimation.exceptions import ConfigError
 from contact_estimation.filters.observer import Estimate, Observer
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.filters.torque_unit import TorqueUnitCheck
+from contact_estimation.filters.zero import TorqueZero
 from contact_estimation.robot import Arm
 
 
@@ -28,6 +28,7 @@ class SampleStream:
     Attributes:
         counters: how often each of these happened (``samples``, ``not_finite``, ``duplicate``, ...).
         valid, reason: state after the last sample.
+        zero: the torque offset, measured over half a second after ``zero.start()``.
     """
 
     def __init__(self, observer: Observer, arm: Arm, sensors: SensorSettings):
@@ -47,14 +48,29 @@ class SampleStream:
         self._max_torque = sensors.max_torque * np.where(arm.effort_limit > 0, arm.effort_limit, np.inf)
         self._max_velocity = sensors.max_velocity * np.where(arm.velocity_limit > 0, arm.velocity_limit, np.inf)
         self._period = 1.0 / sensors.rate
+        self.zero = TorqueZero(arm, max(1, round(0.5 * sensors.rate)))
         self._sample = np.zeros((3, n))
         self._raw_effort = np.zeros(n)
         self._last_q = np.zeros(n)
         self._last_ns: int | None = None
 
+    @property
+    def torque(self) -> np.ndarray:
+        """Total joint torque (n,) [Nm] of the last sample, as the observer got it (a view)."""
+        return self._sample[2]
+
     def restart(self) -> None:
         """Forget the past: the next good sample starts anew."""
         self._last_ns = None
+
+    def warm_up(self) -> None:
+        """Pay now what only the first samples cost (generated code is loaded when first called), and forget them."""
+        still = np.zeros(self.arm.n)
+        for stamp in (1, 1 + int(1e9 * self._period)):
+            self.push(stamp, np.clip(still, self.arm.lower, self.arm.upper), still, still)
+        self.restart()
+        self.counters.clear()
+        self.valid, self.reason = False, "no sample yet"
 
     def push(self, stamp_ns: int, q, dq, tau) -> Estimate:
         """Take a sample (stamp [ns]; q [rad], dq [rad/s], tau as configured, each (n,)) and return the estimate, valid or not."""
@@ -75,7 +91,7 @@ class SampleStream:
         reason = self.reason or estimate.reason or ("" if finite else "the observer diverged: its estimate is not finite")
         if not finite:
             self.counters["diverged"] += 1
-        return dataclasses.replace(estimate, t=t, valid=valid, reason="" if valid else reason)
+        return estimate.marked(t, valid, "" if valid else reason)
 
     def push_fast(self, stamp_ns: int, q, dq, tau) -> bool:
         """Like :meth:`push` without building the estimate; returns whether the sample was used."""
@@ -161,6 +177,7 @@ class SampleStream:
             self._sample[2] += self.arm.gravity(self._sample[0])
         elif meaning == "external":
             self._sample[2] = self.arm.gravity(self._sample[0]) - self._sample[2]
+        self.zero.apply(*self._sample)
 
     def _name_bad(self, mask, kinds=("position", "velocity", "torque")) -> str:
         return ", ".join(f"{kinds[k]} of {self.arm.joint_names[j]}" for k, j in zip(*np.nonzero(mask)))

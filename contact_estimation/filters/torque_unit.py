@@ -58,7 +58,8 @@ class TorqueUnitCheck:
         own = self._misfit[self._configured, meaning]
         rivals = {(self._configured, "total" if meaning != "total" else "gravity_compensated")}
         rivals |= {(name, meaning) for name, kind in self._misfit if kind == meaning and name != self._configured}
-        for name, kind in rivals:
+        # Another unit first: numbers as small as currents also look like a gravity-compensated torque, not the other way.
+        for name, kind in sorted(rivals, key=lambda rival: rival[0] == self._configured):
             # A gravity-compensated reading of nearly nothing fits any small number: only total readings prove a unit.
             if name != self._configured and kind != "total":
                 continue

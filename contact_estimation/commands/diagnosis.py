@@ -1,0 +1,173 @@
+"""What the doctor looks at. Every finding: name, ok, needed, version, purpose, and a remedy (empty where nothing is to do)."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from contact_estimation.exceptions import CodegenError, ContactEstimationError
+
+#: import name, distribution, needed, purpose. What is needed is what pyproject.toml requires.
+_PACKAGES = (
+    ("numpy", "numpy", True, "arrays"),
+    ("scipy", "scipy", True, "filters, least squares, statistics"),
+    ("casadi", "casadi", True, "symbolic dynamics, generated C"),
+    ("pinocchio", "pin", True, "reads robot descriptions"),
+    ("yaml", "PyYAML", True, "configuration"),
+    ("rosbags", "rosbags", True, "bags without ROS"),
+    ("matplotlib", "matplotlib", True, "pictures of reports"),
+    ("mujoco", "mujoco", True, "physics engine of the simulated arms"),
+    ("rtde_receive", "ur_rtde", False, "driver of Universal Robots"),
+    ("pytest", "pytest", False, "runs the tests"),
+)
+
+
+def packages() -> list[dict]:
+    """The Python packages, each really imported."""
+    found = []
+    for module, distribution, needed, purpose in _PACKAGES:
+        problem = _import_problem(module)
+        remedy = "" if problem is None else f"{module}: {problem}; pip install {distribution}"
+        found.append(_finding(distribution, problem is None, needed, _version(module, distribution), purpose,
+                              remedy if needed else ""))
+    return found
+
+
+def compiler() -> dict:
+    """The C compiler, tried on a real function."""
+    import casadi as ca
+
+    from contact_estimation.codegen import compile_function
+    from contact_estimation.codegen.compiler import find_compiler
+
+    tool = find_compiler()
+    purpose = "compiles the loop; without it everything runs 10 to 40 times slower"
+    if tool is None:
+        return _finding("C compiler", False, False, None, purpose,
+                        "no C compiler ($CC, cc, gcc, clang): install one, e.g. 'apt install gcc'")
+    x = ca.SX.sym("x", 2)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            start = time.perf_counter()
+            probe = compile_function(ca.Function("probe", [x], [ca.sin(x)], ["x"], ["y"]), cache=Path(folder), fallback=False)
+            seconds = time.perf_counter() - start
+            right = abs(probe.evaluate([1.0, 0.0])[0].sum() - 0.8414709848) < 1e-9
+    except CodegenError as error:
+        return _finding("C compiler", False, False, tool.version, purpose, f"the C compiler does not work: {error}")
+    remedy = "" if right else f"{tool.version} compiles sin(x) wrongly: use another compiler (CC=...)"
+    return _finding("C compiler", right, False, tool.version, f"{purpose} (a small function: {seconds:.2f} s)", remedy)
+
+
+def cache() -> dict:
+    """The folder of compiled functions: may it be used, and how full is it."""
+    from contact_estimation.codegen.cache import cache_directory, open_cache
+
+    path = cache_directory()
+    try:
+        files = list(open_cache().glob("*.so"))
+    except CodegenError as error:
+        return _finding("code cache", False, False, None, str(path), str(error))
+    size = sum(file.stat().st_size for file in files) / 1e6
+    return _finding("code cache", True, False, f"{len(files)} functions, {size:.1f} MB", str(path))
+
+
+def ros() -> list[dict]:
+    """ROS 2: the client library, this package's messages, and the tools that start nodes."""
+    problem = _import_problem("rclpy")
+    version = _version("rclpy", "ros-jazzy-rclpy")
+    found = [_finding("rclpy", problem is None, False, version, "the nodes; the library and this command line do without",
+                      "" if problem is None else "for the nodes: source your ROS 2 Jazzy, or 'make demo' installs it from PyPI "
+                      f"(rclpy: {problem})")]
+    if problem is not None:
+        return found
+    problem = _import_problem("contact_estimation.msg")
+    found.append(_finding("messages", problem is None, False, None, "contact_estimation/msg, built by cmake or colcon",
+                          "" if problem is None else f"the nodes need this package's messages ({problem}): build it with colcon "
+                          "and source the workspace, or run 'make build'"))
+    launch = shutil.which("ros2") is not None
+    found.append(_finding("ros2", launch, False, os.environ.get("ROS_DISTRO"), "'ros2 launch', 'ros2 bag'; not in the pip "
+                          "environment, where the demo starts the nodes itself"))
+    return found
+
+
+def loop(robot: str, observer: str, count: int = 3000) -> dict:
+    """What one EKF step costs here: generated C, CasADi's virtual machine, and a whole sample with all checks."""
+    import numpy as np
+
+    from contact_estimation.codegen import CompiledFunction, compile_function
+    from contact_estimation.filters.ekf import Ekf, build_step
+    from contact_estimation.filters.kalman import pack_array
+    from contact_estimation.filters.registry import open_stream
+
+    try:
+        stream = open_stream(robot, observer)
+        ekf, arm = stream.observer, stream.arm
+        if not isinstance(ekf, Ekf):
+            return _finding("loop", False, False, observer, f"'{observer}' is no EKF, so there is no step to time",
+                            "name an EKF configuration with --observer")
+        function = build_step(arm, ekf.contacts, ekf.settings.measure == "position_torque")
+        compiled, machine = compile_function(function), CompiledFunction(function, "vm", None)
+    except ContactEstimationError as error:
+        return _finding("loop", False, True, f"{robot}, {observer}", str(error), str(error))
+    q = 0.5 * (arm.lower + arm.upper) + 0.1
+    tau = arm.gravity(q)
+    samples = [(q + 1e-4 * np.sin(0.01 * k), np.zeros(arm.n), tau) for k in range(count)]
+    for k, sample in enumerate(samples[:100]):
+        stream.push_fast(2_000_000 * k, *sample)
+    noise = ekf.settings.measurement_noise
+    arguments = {"xi": ekf.state, "P": pack_array(ekf.covariance), "phi": ekf.contacts.initial(q)[0], "tau": tau, "h": 0.002,
+                 "q_m": q, "noise_q": noise.position, "intensity": 0.0, "tau_m": tau, "noise_tau": noise.torque}
+    for backend in (compiled, machine):  # the arguments of a running filter, so that no special value changes the cost
+        for name, buffer in backend.inputs.items():
+            buffer[:] = arguments[name]
+    costs = {}
+    if compiled.backend == "c":
+        costs["step, generated C"] = _times(compiled, count)
+    costs["step, virtual machine"] = _times(machine, count // 3)
+    costs["sample with checks"] = _times_of(lambda k: stream.push_fast(2_000_000 * k, *samples[k]), range(100, count))
+    costs["sample to estimate"] = _times_of(lambda k: stream.push(2_000_000 * (count + k), *samples[k]), range(count))
+    found = _finding("loop", True, False, f"{robot}, {observer}", "time per 500 Hz sample, of 2000 µs")
+    found["step_us"] = costs
+    if compiled.backend == "c":
+        found["ratio"] = costs["step, virtual machine"]["p50"] / costs["step, generated C"]["p50"]
+    return found
+
+
+def _times(function, count) -> dict:
+    return _times_of(lambda k: function(), range(count))
+
+
+def _times_of(call, counts) -> dict:
+    """Median and 99th percentile [µs] of ``call(k)``."""
+    clock, times = time.perf_counter_ns, []
+    for k in counts:
+        start = clock()
+        call(k)
+        times.append((clock() - start) / 1e3)
+    return {"p50": statistics.median(times), "p99": statistics.quantiles(times, n=100)[98]}
+
+
+def _finding(name, ok, needed, version, purpose, remedy="") -> dict:
+    return {"name": name, "ok": bool(ok), "needed": needed, "version": version, "purpose": purpose, "remedy": remedy}
+
+
+def _import_problem(module: str) -> str | None:
+    """Why ``module`` cannot be imported, or None. A broken package may raise anything."""
+    try:
+        importlib.import_module(module)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def _version(module: str, distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return getattr(importlib.import_module(module), "__version__", None) if _import_problem(module) is None else None

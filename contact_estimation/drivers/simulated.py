@@ -1,0 +1,45 @@
+"""A simulated press as a source of samples, truth included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from contact_estimation.drivers.backend import Sample
+from contact_estimation.robot import Arm
+from contact_estimation.settings import find_config, from_yaml
+from contact_estimation.simulation.press import PressSample, PressSettings, PressSimulation
+
+
+class SimulatedBackend:
+    """``arm`` presses on a block for ``duration`` [s] as ``config/tasks/press_<robot>.yaml`` says; stamps count from its start.
+
+    Nothing acts back on the arm but the block, so the whole press is simulated in :meth:`connect`: no sample is late because
+    some step took longer to solve.
+    """
+
+    def __init__(self, arm: Arm, duration: float, seed: int = 0):
+        self.joint_names = tuple(arm.joint_names)
+        self._arm, self._duration, self._seed = arm, duration, seed
+        self._samples: Iterator[Sample] = iter(())
+
+    def connect(self) -> None:
+        """Simulate; raises ConfigError where no press is described for the robot."""
+        settings = from_yaml(PressSettings, find_config("tasks", f"press_{self._arm.name}"))
+        simulation = PressSimulation(self._arm, settings, self._seed)
+        self._samples = iter([_sample(simulation.step()) for _ in range(round(self._duration * settings.rate))])
+
+    def read(self) -> Sample | None:
+        """The next sample."""
+        return next(self._samples, None)
+
+    def close(self) -> None:
+        """Forget the simulation."""
+        self._samples = iter(())
+
+
+def _sample(step: PressSample) -> Sample:
+    wrench = np.concatenate([step.force_tcp, np.zeros(3)])  # the block touches the TCP itself: no torque about it
+    truth = {"wrench_tcp": wrench, "stiffness": step.stiffness, "rest": step.rest, "contact_point": step.contact_point}
+    return Sample(step.stamp_ns, step.q, step.dq, step.tau, truth=truth)

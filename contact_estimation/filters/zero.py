@@ -1,0 +1,57 @@
+"""Zeroing: the torque by which a free, still arm differs from gravity is measured and taken off what comes after."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contact_estimation.robot import Arm
+
+#: A faster joint [rad/s] is not standing still; its friction would be taken for an offset.
+MAX_SPEED = 0.02
+
+
+class TorqueZero:
+    """Offset of the torque signal (n,) [Nm], measured on request as the mean of tau - G(q) over ``samples`` samples.
+
+    While nothing was asked for, :meth:`apply` only subtracts the offset. Static friction is part of what is measured: an arm
+    that stands still hides up to its Coulomb friction in the offset, so zero after a small move, and in free space.
+
+    Attributes:
+        offset: what is subtracted. status: what became of the last request, one sentence.
+    """
+
+    def __init__(self, arm: Arm, samples: int):
+        self._arm, self._samples = arm, samples
+        self._residuals: list[np.ndarray] | None = None
+        self.offset = np.zeros(arm.n)
+        self.status = "not zeroed"
+
+    def start(self) -> None:
+        """Measure over the next samples."""
+        self._residuals = []
+        self.status = "measuring"
+
+    def clear(self) -> None:
+        """Subtract nothing any more."""
+        self._residuals = None
+        self.offset[:] = 0.0
+        self.status = "not zeroed"
+
+    def apply(self, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
+        """Take the offset off ``tau`` (n,) [Nm, total torque], in place; collect the sample if a request is running."""
+        if self._residuals is not None:
+            self._collect(q, dq, tau)
+        tau -= self.offset
+
+    def _collect(self, q, dq, tau):
+        fastest = int(np.argmax(np.abs(dq)))
+        if abs(dq[fastest]) > MAX_SPEED:
+            self._residuals = None
+            self.status = (f"refused: {self._arm.joint_names[fastest]} moved with {abs(dq[fastest]):.3f} rad/s (limit {MAX_SPEED:g});"
+                           " the offset is unchanged. Stop the arm in free space and zero again.")
+            return
+        self._residuals.append(tau - self._arm.gravity(q))
+        if len(self._residuals) == self._samples:
+            self.offset[:] = np.mean(self._residuals, axis=0)
+            self._residuals = None
+            self.status = "zeroed: offset " + ", ".join(f"{value:.2f}" for value in self.offset) + " Nm"

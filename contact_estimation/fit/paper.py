@@ -1,0 +1,122 @@
+"""The papers' offline fit (paper 1, eq. 16; paper 2, eq. 15): expectation and maximisation in turns, with IPOPT.
+
+    phi = argmin  sum_t ( ||mu_t+1 - f(mu_t, tau_t, phi)|| + w ||x_t - x_rest|| ) + beta_K ||K||_1 + beta_x ||x_tcp||
+
+over about 2000 equally spaced pairs of filtered states. Norms are not squared, as printed; a square root of a small constant keeps them
+differentiable. The objective mixes rad, rad/s and m without weights and is not a likelihood: kept by name as a baseline.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from contact_estimation.contact.primitive import force_base, same_sign
+from contact_estimation.exceptions import IdentificationError
+from contact_estimation.filters.ekf import Ekf
+from contact_estimation.filters.settings import EkfSettings
+from contact_estimation.filters.stream import SampleStream
+from contact_estimation.fit.features import StepFeatures, step_features
+from contact_estimation.fit.states import FilteredStates, filtered_states
+from contact_estimation.robot import Arm
+
+#: Units of [K, x_rest - mean TCP position, x_tcp] in which IPOPT sees a well-scaled problem.
+_SCALE = np.repeat([1e4, 1e-2, 1e-1], 3)
+_SMOOTH = 1e-12
+
+
+@dataclass(frozen=True)
+class PaperWeights:
+    """Weights of the objective: ``rest`` (w), ``stiffness`` (beta_K) [m/N], ``point`` (beta_x) [1/m]; printed 0.5, 1e-9 and 5."""
+
+    rest: float = 0.5
+    stiffness: float = 1e-9
+    point: float = 5.0
+
+
+@dataclass(frozen=True)
+class PaperFit:
+    """Result: ``stiffness`` (3,) [N/m, base axes], ``rest`` (3,) [m, base frame], ``point`` (3,) [m, TCP frame], ``objective`` per pair,
+    and the stiffness norm [N/m] after each pass."""
+
+    stiffness: np.ndarray
+    rest: np.ndarray
+    point: np.ndarray
+    objective: float
+    passes: list[float]
+
+
+def fit_paper(arm: Arm, settings: EkfSettings, sensors, recording, weights: PaperWeights = PaperWeights(), passes: int = 2,
+              pairs: int = 2000, progress=None) -> PaperFit:
+    """Fit stiffness, rest and point of the one contact of ``settings`` to a recording.
+
+    Args:
+        settings: EKF that estimates the states; its contact is the start of the fit.
+        passes: turns of filtering and optimising. pairs: number of state pairs. progress: called with the number of passes done.
+
+    Raises:
+        IdentificationError: not exactly one contact, or IPOPT found no minimum.
+        RecordingError: the recording has samples that cannot be used.
+    """
+    if len(settings.contacts) != 1:
+        raise IdentificationError(f"the papers' fit is for one contact, the configuration has {len(settings.contacts)}")
+    contact = dataclasses.replace(settings.contacts[0], estimate=[])
+    history, value = [], float("nan")
+    for turn in range(passes):
+        observer = Ekf(arm, dataclasses.replace(settings, contacts=[contact]))
+        states = filtered_states(SampleStream(observer, arm, sensors), recording)
+        phi, value = _maximise(_features(arm, states, pairs), contact, weights)
+        stiffness = same_sign(phi[:3], np.asarray(contact.stiffness))
+        contact = dataclasses.replace(contact, stiffness=stiffness.tolist(), rest=phi[3:6].tolist(), point=phi[6:].tolist())
+        history.append(float(np.linalg.norm(stiffness)))
+        if progress is not None:
+            progress(turn + 1)
+    return PaperFit(np.array(contact.stiffness), np.array(contact.rest), np.array(contact.point), value, history)
+
+
+def _features(arm: Arm, states: FilteredStates, pairs: int) -> StepFeatures:
+    rows = np.unique(np.linspace(0, len(states.q) - 2, pairs).astype(int))
+    return step_features(arm, states.h, states.q[rows], states.dq[rows], states.tau[rows], states.q[rows + 1], states.dq[rows + 1])
+
+
+def _maximise(features: StepFeatures, contact, weights: PaperWeights) -> tuple[np.ndarray, float]:
+    """Minimise the objective with IPOPT and exact second derivatives; returns phi (9,) in SI and the objective per pair."""
+    count, n = features.error_dq.shape
+    offset = np.concatenate([np.zeros(3), features.position.mean(0), np.zeros(3)])
+    scaled = ca.SX.sym("phi", 9)
+    inverse, position, rotation = ca.SX.sym("S", n, n), ca.SX.sym("p", 3), ca.SX.sym("R", 3, 3)
+    error_dq, error_q, jacobian = ca.SX.sym("e_dq", n), ca.SX.sym("e_q", n), ca.SX.sym("J", 6, n)
+    phi = scaled * _SCALE + offset
+    lever = rotation @ phi[6:]
+    force = force_base(phi[:3], phi[3:6], position + lever)
+    acceleration = inverse @ (jacobian[:3, :].T @ force + jacobian[3:, :].T @ ca.cross(lever, force))
+    step = ca.vertcat(error_q - features.h**2 * acceleration, error_dq - features.h * acceleration)
+    term = _norm(step) + weights.rest * _norm(position + lever - phi[3:6])
+    each = ca.Function("term", [scaled, inverse, error_dq, error_q, position, rotation, jacobian], [term]).map(count)
+    z = ca.MX.sym("z", 9)
+    columns = [features.error_dq.T, features.error_q.T, features.position.T]
+    total = ca.sum2(each(z, _side_by_side(features.inverse), *columns, _side_by_side(features.rotation),
+                         _side_by_side(features.jacobian)))
+    small = ca.sum1(ca.fabs(z[:3]) * _SCALE[0]) * weights.stiffness + weights.point * _norm(z[6:] * _SCALE[8])
+    solver = ca.nlpsol("fit", "ipopt", {"x": z, "f": total + small},
+                       {"ipopt.print_level": 0, "ipopt.sb": "yes", "print_time": False, "ipopt.max_iter": 300})
+    rest = features.position.mean(0) if isinstance(contact.rest, str) else np.asarray(contact.rest)
+    start = (np.concatenate([contact.stiffness, rest, contact.point]) - offset) / _SCALE
+    found = solver(x0=start)
+    if not solver.stats()["success"]:
+        raise IdentificationError(f"IPOPT found no minimum of the papers' objective ({solver.stats()['return_status']}); start from "
+                                  "a stiffness of the right order (configuration key contacts[0].stiffness), or use "
+                                  "--objective unbiased")
+    return np.array(found["x"]).ravel() * _SCALE + offset, float(found["f"]) / count
+
+
+def _norm(vector):
+    return ca.sqrt(ca.sumsqr(vector) + _SMOOTH)
+
+
+def _side_by_side(matrices: np.ndarray) -> np.ndarray:
+    """(T, r, c) -> (r, T c), the layout of a mapped casadi.Function."""
+    return matrices.transpose(1, 0, 2).reshape(matrices.shape[1], -1)

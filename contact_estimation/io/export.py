@@ -1,0 +1,148 @@
+"""What an observer estimated over time, as columns: filled sample by sample during replay, saved as ``.npz``."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from contact_estimation.exceptions import RecordingError
+
+#: Columns every log has -> shape of one row (``n``: joints, ``c``: contacts, ``m``: modes). Docs: :class:`EstimateLog`.
+COLUMNS = {
+    "stamps_ns": (), "t": (), "valid": (), "step_time": (), "nis": (), "nis_dof": (), "force": (3,), "torque_tcp": (3,),
+    "force_base": (3,), "force_covariance": (3, 3), "tau_ext": ("n",), "mode_probability": ("m",),
+    "contact_probability": ("c",), "contact_stiffness": ("c", 3), "contact_rest": ("c", 3),
+    "contact_point_tcp": ("c", 3), "contact_point_base": ("c", 3), "contact_covariance": ("c", 9, 9),
+}
+_TYPES = {"stamps_ns": np.int64, "valid": bool, "nis_dof": np.int64}
+_WORDS = ("mode", "reason")
+
+
+class EstimateLog:
+    """Estimates of one observer, one row per sample.
+
+    Columns (keys of :meth:`columns` and of the saved archive); rows of invalid estimates hold NaN:
+        ``stamps_ns`` (N,) int64 and ``t`` (N,) [s]: the samples' stamps. ``valid`` (N,) bool and ``reason`` (N,) words.
+        ``step_time`` (N,) [s]: wall-clock time the sample took. ``nis``, ``nis_dof`` (N,): normalised innovation squared.
+        ``force`` (N, 3) [N] and ``torque_tcp`` (N, 3) [Nm] on the robot, TCP axes; ``force_covariance`` (N, 3, 3) [N^2];
+        ``force_base`` (N, 3) [N]; ``tau_ext`` (N, n) [Nm].
+        ``mode`` (N,) words; ``mode_names`` (m,), ``mode_probability`` (N, m).
+        ``contact_names`` (c,) and per contact ``contact_probability`` (N, c), ``contact_stiffness`` (N, c, 3) [N/m] (the
+        vector K, base axes), ``contact_rest``, ``contact_point_tcp``, ``contact_point_base`` (N, c, 3) [m],
+        ``contact_covariance`` (N, c, 9, 9) of [K; rest; point_tcp].
+    Of the first contact, where there is one, also ``stiffness`` (N,) [N/m] = |K|, ``contact_point`` (N, 3) [m] (base) and
+    ``rest`` (N, 3) [m].
+    """
+
+    def __init__(self, observer: str, capacity: int):
+        self.observer = observer
+        self.contact_names: tuple[str, ...] = ()
+        self.mode_names: tuple[str, ...] = ()
+        self._capacity, self._count = int(capacity), 0
+        self._columns: dict[str, np.ndarray] = {}
+        self._words: dict[str, list[str]] = {name: [] for name in _WORDS}
+
+    def __len__(self) -> int:
+        return self._count
+
+    def append(self, stamp_ns: int, estimate, step_time: float = float("nan")) -> None:
+        """Add the :class:`~contact_estimation.filters.observer.Estimate` after the sample stamped ``stamp_ns``."""
+        if self._count == self._capacity:
+            raise RecordingError(f"log of {self.observer}: was made for {self._capacity} samples, got one more")
+        columns, row = self._columns or self._allocate(estimate), self._count
+        self._count = row + 1
+        columns["stamps_ns"][row], columns["step_time"][row] = stamp_ns, step_time
+        self._words["mode"].append(estimate.mode)
+        self._words["reason"].append(estimate.reason)
+        if not estimate.valid:
+            return
+        columns["valid"][row] = True
+        columns["nis"][row], columns["nis_dof"][row] = estimate.nis, estimate.nis_dof
+        columns["force"][row], columns["torque_tcp"][row] = estimate.force_tcp, estimate.torque_tcp
+        columns["force_base"][row], columns["force_covariance"][row] = estimate.force_base, estimate.force_covariance
+        columns["tau_ext"][row] = estimate.tau_ext
+        if estimate.modes or estimate.contacts:
+            self._append_contacts(columns, row, estimate)
+
+    def _append_contacts(self, columns, row, estimate) -> None:
+        if len(estimate.contacts) != len(self.contact_names) or len(estimate.modes) != len(self.mode_names):
+            self._widen(estimate)
+            columns = self._columns
+        if estimate.modes:
+            columns["mode_probability"][row] = list(estimate.modes.values())
+        for i, contact in enumerate(estimate.contacts):
+            columns["contact_probability"][row, i] = contact.probability
+            columns["contact_stiffness"][row, i], columns["contact_rest"][row, i] = contact.stiffness, contact.rest
+            columns["contact_point_tcp"][row, i] = contact.point_tcp
+            columns["contact_point_base"][row, i] = contact.point_base
+            columns["contact_covariance"][row, i] = contact.covariance
+
+    def _allocate(self, estimate) -> dict[str, np.ndarray]:
+        self._sizes = {"n": len(estimate.tau_ext), "c": 0, "m": 0}
+        for name in COLUMNS:
+            self._columns[name] = self._blank(name)
+        return self._columns
+
+    def _blank(self, name) -> np.ndarray:
+        shape = (self._capacity, *(self._sizes.get(size, size) for size in COLUMNS[name]))
+        kind = _TYPES.get(name, float)
+        return np.full(shape, np.nan) if kind is float else np.zeros(shape, kind)
+
+    def _widen(self, estimate) -> None:
+        """Make room for contacts and modes when the first estimate that has them comes."""
+        for letter, names, given in (("c", "contact_names", tuple(c.name for c in estimate.contacts)),
+                                     ("m", "mode_names", tuple(estimate.modes))):
+            known = getattr(self, names)
+            if known == given or not given:
+                continue
+            if known:
+                raise RecordingError(f"log of {self.observer}: {names} changed from {known} to {given}")
+            setattr(self, names, given)
+            self._sizes[letter] = len(given)
+            for name, shape in COLUMNS.items():
+                if letter in shape:
+                    self._columns[name] = self._blank(name)
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """All columns by name, cut to the rows there are."""
+        if not self._columns:
+            return {}
+        found = {name: column[:self._count] for name, column in self._columns.items()}
+        found["t"] = found["stamps_ns"] / 1e9
+        found |= {name: np.array(words, dtype=str) for name, words in self._words.items()}
+        if self.contact_names:
+            found["stiffness"] = np.linalg.norm(found["contact_stiffness"][:, 0], axis=1)
+            found |= {"contact_point": found["contact_point_base"][:, 0], "rest": found["contact_rest"][:, 0]}
+        return found
+
+    def save(self, path: Path | str, truth: dict[str, np.ndarray] | None = None) -> Path:
+        """Write all columns, and ``truth`` as ``truth_*``, to an ``.npz`` archive; returns the path."""
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        names = {"observer": np.array(self.observer), "contact_names": np.array(self.contact_names, dtype=str),
+                 "mode_names": np.array(self.mode_names, dtype=str)}
+        with path.open("wb") as file:
+            np.savez(file, **names, **self.columns(), **{f"truth_{name}": value for name, value in (truth or {}).items()})
+        return path
+
+    @classmethod
+    def load(cls, path: Path | str) -> EstimateLog:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            RecordingError: not such an archive.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                data = {name: archive[name] for name in archive.files}
+            log = cls(str(data["observer"]), len(data["stamps_ns"]))
+            log.contact_names, log.mode_names = tuple(data["contact_names"].tolist()), tuple(data["mode_names"].tolist())
+            log._count = log._capacity
+            log._columns = {name: data[name] for name in COLUMNS}
+            log._words = {name: data[name].tolist() for name in _WORDS}
+        except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+            raise RecordingError(f"{path} holds no exported estimates ({error}); make them with "
+                                 "'contact-estimation replay RECORDING --export FILE'.") from error
+        return log

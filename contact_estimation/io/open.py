@@ -1,0 +1,59 @@
+"""Any recording opened by what it contains, not by what it is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from contact_estimation.exceptions import RecordingError
+from contact_estimation.io.npz import read_npz
+from contact_estimation.io.recording import Recording
+
+_MAGIC = {b"PK": ".npz", b"\x89MCAP0\r\n": ".mcap", b"SQLite format 3\x00": ".db3"}
+
+
+def open_recording(path: Path | str, joint_names=None, *, joint_states: str | None = None, wrench: str | None = None,
+                   rate: float | None = None, base_frame: str | None = None, rotation=None) -> Recording:
+    """Read a rosbag2 (folder, ``.mcap`` or ``.db3`` file) or an ``.npz`` archive.
+
+    Args:
+        path: the recording.
+        joint_names: the robot's joints: order of the columns, and what must be there. None takes the recording's own.
+        joint_states, wrench: topics of a bag (see :func:`~contact_estimation.io.bag.read_bag`).
+        rate: [Hz] of an archive without stamps.
+        base_frame, rotation: how a force given in base axes is turned into TCP axes (see the readers).
+
+    Raises:
+        RecordingError: it cannot be read as any of them, or lacks what was asked for.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise RecordingError(f"{path}: there is no such file or folder")
+    kind = ".mcap" if path.is_dir() else kind_of(path)
+    if kind == ".npz":
+        if joint_states or wrench:
+            raise RecordingError(f"{path} is an .npz archive and has no topics; leave --joint-states and --wrench out.")
+        return read_npz(path, joint_names, rate, rotation)
+    if rate is not None:
+        raise RecordingError(f"{path} is a bag and has stamps; leave --rate out.")
+    from contact_estimation.io.bag import read_bag
+
+    if path.is_file() and path.suffix != kind:
+        raise RecordingError(f"{path} is a {kind} file by its content; rename it to end in {kind}.")
+    return read_bag(path, joint_names, joint_states, wrench, base_frame, rotation)
+
+
+def kind_of(path: Path) -> str:
+    """".npz", ".mcap" or ".db3", by the file's first bytes.
+
+    Raises:
+        RecordingError: empty, or something else.
+    """
+    with path.open("rb") as file:
+        head = file.read(16)
+    if not head:
+        raise RecordingError(f"{path}: the file is empty (0 bytes)")
+    for magic, kind in _MAGIC.items():
+        if head.startswith(magic):
+            return kind
+    raise RecordingError(f"{path} is no recording: expected a rosbag2 folder, an .mcap, .db3 or .npz file; "
+                         f"it starts with {head[:8]!r}.")

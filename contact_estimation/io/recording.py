@@ -1,0 +1,166 @@
+"""A recording as arrays: what the arm measured, and optionally a force/torque sensor or a simulation's truth."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from contact_estimation.exceptions import RecordingError
+
+#: Truth a recording may carry -> number of columns (0: one per joint). Base frame unless the name says otherwise:
+#: wrench_tcp [N, Nm] on the robot, TCP axes; stiffness vector K [N/m]; rest [m]; contact_point [m]; tau_ext [Nm].
+TRUTH_COLUMNS = {"wrench_tcp": 6, "stiffness": 3, "rest": 3, "contact_point": 3, "tau_ext": 0}
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """Samples of one arm, in the order they were taken.
+
+    Attributes:
+        stamps_ns: (N,) int64 [ns], the samples' stamps.
+        joint_names: n names, the columns of ``q``, ``dq`` and ``tau``.
+        q, dq, tau: (N, n) [rad, rad/s, Nm].
+        source: where the recording came from; every error names it.
+        wrench_tcp: (N, 6) [N, Nm] measured force and torque of the environment ON the robot, TCP axes, not tared; NaN
+            where a part was not measured. None without a sensor.
+        wrench_zero: (6,) [N, Nm] the sensor's reading in known free space, zeros where none is known.
+        truth: ground truth by name (``TRUTH_COLUMNS``), each (N, columns); empty for real recordings.
+
+    Raises:
+        RecordingError: shapes do not fit each other, a name is doubled, a truth is unknown, or there is no sample.
+            Values are not judged here (a bad sample is data too): :meth:`check` does that.
+    """
+
+    stamps_ns: np.ndarray
+    joint_names: tuple[str, ...]
+    q: np.ndarray
+    dq: np.ndarray
+    tau: np.ndarray
+    source: str
+    wrench_tcp: np.ndarray | None = None
+    wrench_zero: np.ndarray = field(default_factory=lambda: np.zeros(6))
+    truth: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def __post_init__(self):
+        def keep(name, value, shape, dtype=float):
+            value = np.ascontiguousarray(value, dtype)
+            if value.shape != shape:
+                raise RecordingError(f"{self.source}: {name} has shape {value.shape}, expected {shape}")
+            return value
+
+        stamps = np.asarray(self.stamps_ns)
+        names = tuple(str(name) for name in self.joint_names)
+        if stamps.size == 0:
+            raise RecordingError(f"{self.source}: holds no sample; record joint states while the arm runs.")
+        if len(set(names)) != len(names) or not names:
+            raise RecordingError(f"{self.source}: joint names must be given and differ, found "
+                                 f"{', '.join(names) or 'none'}")
+        count, n = len(stamps), len(names)
+        values = {"stamps_ns": keep("stamps_ns", stamps, (count,), np.int64), "joint_names": names}
+        values |= {name: keep(name, getattr(self, name), (count, n)) for name in ("q", "dq", "tau")}
+        if self.wrench_tcp is not None:
+            values["wrench_tcp"] = keep("wrench_tcp", self.wrench_tcp, (count, 6))
+        values["wrench_zero"] = keep("wrench_zero", self.wrench_zero, (6,))
+        truth = {}
+        for name, value in self.truth.items():
+            if name not in TRUTH_COLUMNS:
+                raise RecordingError(f"{self.source}: unknown truth '{name}'; known: {', '.join(TRUTH_COLUMNS)}")
+            truth[name] = keep(f"truth {name}", value, (count, TRUTH_COLUMNS[name] or n))
+        values["truth"] = truth
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def __len__(self) -> int:
+        return len(self.stamps_ns)
+
+    @property
+    def t(self) -> np.ndarray:
+        """(N,) the stamps in seconds."""
+        return self.stamps_ns / 1e9
+
+    @property
+    def duration(self) -> float:
+        """Time from the first to the last stamp [s]."""
+        return float(self.stamps_ns[-1] - self.stamps_ns[0]) / 1e9
+
+    @property
+    def period(self) -> float:
+        """Median time between samples [s]; NaN for a single sample."""
+        return float(np.median(np.diff(self.stamps_ns))) / 1e9 if len(self) > 1 else float("nan")
+
+    def reordered(self, joint_names) -> Recording:
+        """The same recording with its columns in the order of ``joint_names``; further joints are left out.
+
+        Raises:
+            RecordingError: a joint is missing; its nearest name in the recording is given.
+        """
+        joint_names = tuple(joint_names)
+        if joint_names == self.joint_names:
+            return self
+        columns = joint_columns(self.joint_names, joint_names, self.source)
+        truth = {name: value if TRUTH_COLUMNS[name] else value[:, columns] for name, value in self.truth.items()}
+        return dataclasses.replace(self, joint_names=joint_names, q=self.q[:, columns], dq=self.dq[:, columns],
+                                   tau=self.tau[:, columns], truth=truth)
+
+    def problems(self, max_gap: float = float("inf")) -> list[str]:
+        """What is wrong with the samples, one sentence each: bad numbers, stamps that stand or run back, gaps.
+
+        Args:
+            max_gap: longest time between samples [s] that is no gap.
+        """
+        found = []
+        for name in ("q", "dq", "tau"):
+            bad = ~np.isfinite(getattr(self, name))
+            if bad.any():
+                rows = np.flatnonzero(bad.any(axis=1))
+                joint = self.joint_names[int(np.argmax(bad[rows[0]]))]
+                found.append(f"{len(rows)} samples hold NaN or infinite {name} (first: {self._at(rows[0])}, {joint})")
+        if self.wrench_tcp is not None and np.isinf(self.wrench_tcp).any():
+            row = np.flatnonzero(np.isinf(self.wrench_tcp).any(axis=1))[0]
+            found.append(f"the measured wrench is infinite (first: {self._at(row)})")
+        steps = np.diff(self.stamps_ns)
+        for rows, text in ((np.flatnonzero(steps == 0), "stamps repeat the one before"),
+                           (np.flatnonzero(steps < 0), "stamps are earlier than the one before"),
+                           (np.flatnonzero(steps > max_gap * 1e9), f"gaps are longer than {max_gap:g} s")):
+            if len(rows):
+                worst = f", longest {steps.max() / 1e9:.3g} s" if text.startswith("gaps") else ""
+                found.append(f"{len(rows)} {text} (first: {self._at(rows[0] + 1)}{worst})")
+        return found
+
+    def check(self, max_gap: float = float("inf")) -> None:
+        """Refuse a recording with :meth:`problems`.
+
+        Raises:
+            RecordingError: names every problem found.
+        """
+        found = self.problems(max_gap)
+        if found:
+            raise RecordingError(f"{self.source}: " + "; ".join(found))
+
+    def _at(self, row) -> str:
+        return f"sample {int(row)}, t = {self.stamps_ns[row] / 1e9:.4f} s"
+
+
+def joint_columns(available, wanted, source: str) -> list[int]:
+    """Columns of the ``wanted`` joints among the ``available`` ones.
+
+    Raises:
+        RecordingError: a joint is missing (the nearest name is given) or stands there twice.
+    """
+    available, wanted = list(available), list(wanted)
+    missing = [name for name in wanted if name not in available]
+    if missing:
+        unused = [name for name in available if name not in wanted]
+        near = [f"'{name}'" + (f" (nearest there: '{match[0]}')" if match else "")
+                for name in missing for match in [difflib.get_close_matches(name, unused, n=1, cutoff=0.0)]]
+        raise RecordingError(f"{source}: no joint {', '.join(near)} among the recorded joints "
+                             f"{', '.join(available) or '(none)'}; the robot has {len(wanted)} joints: "
+                             f"{', '.join(wanted)}. Choose the right --robot, or rename the joints where they are "
+                             "recorded.")
+    doubled = [name for name in wanted if available.count(name) > 1]
+    if doubled:
+        raise RecordingError(f"{source}: joint {', '.join(doubled)} is recorded more than once in one message")
+    return [available.index(name) for name in wanted]

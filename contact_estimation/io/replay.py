@@ -1,0 +1,38 @@
+"""A recording through an observer, without ROS: exactly what a node does with the same samples."""
+
+from __future__ import annotations
+
+import time
+
+from contact_estimation.exceptions import RecordingError
+from contact_estimation.io.export import EstimateLog
+from contact_estimation.io.recording import Recording
+
+
+def replay(recording: Recording, stream, progress=None) -> EstimateLog:
+    """Push every sample through ``stream`` and keep every estimate.
+
+    Args:
+        recording: its joints must be the robot's, in the robot's order (see ``Recording.reordered``).
+        stream: a fresh :class:`~contact_estimation.filters.stream.SampleStream`.
+        progress: called with the number of samples done, about a hundred times.
+
+    Raises:
+        RecordingError: the joints are not the robot's.
+    """
+    if recording.joint_names != tuple(stream.arm.joint_names):
+        raise RecordingError(f"{recording.source}: its joints {', '.join(recording.joint_names)} are not, in this order, those "
+                             f"of robot '{stream.arm.name}'; open it with joint_names=arm.joint_names.")
+    log = EstimateLog(stream.observer.name, len(recording))
+    push, append, clock = stream.push, log.append, time.perf_counter_ns
+    every = max(len(recording) // 100, 1)
+    samples = zip(recording.stamps_ns.tolist(), recording.q, recording.dq, recording.tau)
+    for row, (stamp_ns, q, dq, tau) in enumerate(samples):
+        start = clock()
+        estimate = push(stamp_ns, q, dq, tau)
+        append(stamp_ns, estimate, (clock() - start) * 1e-9)
+        if progress is not None and row % every == 0:
+            progress(row)
+    if progress is not None:
+        progress(len(recording))
+    return log

@@ -1,0 +1,74 @@
+"""What a node did with its samples, as a DiagnosticArray: validity and reason, counters, rate, cost and age."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+
+from contact_estimation.ros.convert import header
+
+#: A sample's age is told only where its stamp is about the present; a replayed recording's is not.
+MAX_AGE_NS = 10_000_000_000
+
+
+class StreamHealth:
+    """Collects, sample by sample, what one diagnostic period should tell."""
+
+    def __init__(self, name: str, hardware: str):
+        self._name, self._hardware = name, hardware
+        self._valid, self._reason, self._last_bad = False, "no sample yet", ""
+        self._begin()
+
+    def _begin(self):
+        self._since = time.monotonic()
+        self._costs: list[float] = []
+        self._ages: list[int] = []
+        self._invalid = 0
+
+    @property
+    def seconds(self) -> float:
+        """Time since the last report [s]."""
+        return time.monotonic() - self._since
+
+    def add(self, valid: bool, reason: str, cost: float, age_ns: int) -> bool:
+        """Note a processed sample (``cost`` [s] in the node, ``age_ns`` from its stamp to now); True when the validity changed."""
+        changed = valid != self._valid or (not valid and reason != self._reason)
+        self._valid, self._reason = valid, reason
+        self._costs.append(cost)
+        if abs(age_ns) < MAX_AGE_NS:
+            self._ages.append(age_ns)
+        if not valid:
+            self._invalid += 1
+            self._last_bad = reason
+        return changed
+
+    def report(self, now_ns: int, counters: Counter, facts: dict[str, str]) -> DiagnosticArray:
+        """The message of the period that ends now; begins the next one. ``facts`` are further lines."""
+        seconds = max(self.seconds, 1e-9)
+        values = {"valid": str(self._valid), "reason": self._reason, "last refusal": self._last_bad,
+                  "rate [Hz]": f"{len(self._costs) / seconds:.1f}", **_spread("cost [ms]", self._costs, 1e3),
+                  **_spread("age [ms]", self._ages, 1e-6), **facts, **{key: str(n) for key, n in sorted(counters.items())}}
+        level, message = self._verdict()
+        status = DiagnosticStatus(level=level, name=self._name, message=message, hardware_id=self._hardware,
+                                  values=[KeyValue(key=key, value=value) for key, value in values.items()])
+        self._begin()
+        return DiagnosticArray(header=header(now_ns, ""), status=[status])
+
+    def _verdict(self) -> tuple[bytes, str]:
+        if not self._costs:
+            return DiagnosticStatus.STALE, f"no sample in this period (before: {self._reason or 'valid'})"
+        if not self._valid:
+            return DiagnosticStatus.ERROR, self._reason
+        if self._invalid:
+            return DiagnosticStatus.WARN, f"{self._invalid} of {len(self._costs)} samples not usable; last: {self._last_bad}"
+        return DiagnosticStatus.OK, "valid"
+
+
+def _spread(name: str, values: list, factor: float) -> dict[str, str]:
+    if not values:
+        return {}
+    p50, p99, worst = np.percentile(np.array(values, float) * factor, [50, 99, 100])
+    return {f"{name} p50": f"{p50:.3f}", f"{name} p99": f"{p99:.3f}", f"{name} max": f"{worst:.3f}"}

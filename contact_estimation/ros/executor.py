@@ -1,0 +1,52 @@
+"""Run one node until SIGINT or SIGTERM, on the executor that keeps up with 500 Hz."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import rclpy
+from rclpy.executors import ExternalShutdownException
+from rclpy.experimental.events_executor import EventsExecutor
+from rclpy.node import Node
+
+from contact_estimation.exceptions import ContactEstimationError
+
+
+def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
+    """Initialise ROS, make the node, spin until a signal or shutdown, tidy up; returns the exit code.
+
+    The node may have a ``close()`` (stop threads, close files), called before it is destroyed, and an ``exit_code``.
+    An error raised on purpose (bad parameter, unusable recording) is printed without a traceback and gives 2.
+    """
+    rclpy.init(args=args)
+    node = None
+    try:
+        node = make_node()
+        spin(node)
+        return getattr(node, "exit_code", 0)
+    except ContactEstimationError as error:
+        print(f"error: {error}", file=sys.stderr, flush=True)
+        return 2
+    except (KeyboardInterrupt, ExternalShutdownException):
+        return 0
+    finally:
+        if node is not None:
+            getattr(node, "close", lambda: None)()
+            node.destroy_node()
+        rclpy.try_shutdown()
+
+
+def spin(node: Node) -> None:
+    """Spin ``node`` until ROS shuts down.
+
+    The multi-threaded executor loses most of a 500 Hz stream to the interpreter lock. The events executor keeps all of it, but
+    its own ``spin()`` does not return on shutdown: hence short turns.
+    """
+    executor = EventsExecutor()
+    executor.add_node(node)
+    try:
+        while rclpy.ok():
+            executor.spin_once(timeout_sec=0.05)
+    finally:
+        executor.shutdown()

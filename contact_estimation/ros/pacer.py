@@ -1,0 +1,68 @@
+"""Reads a backend in its own thread and hands every sample over when it is due."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from contact_estimation.drivers.backend import Backend, Sample
+
+#: Pause [s] where the source's time jumps back (a recording that loops), so that consumers see a gap and start anew.
+_LAP_PAUSE = 0.5
+
+
+class Pacer:
+    """Delivers samples at the source's own spacing, ``rate`` times as fast.
+
+    ``deliver(sample, stamp_ns)`` gets the stamp to publish: the source's own with ``keep_stamps``; else the time of the start plus
+    what passed in the source's time, so that stamps keep the exact spacing of the samples whatever the rate and the jitter.
+    ``ready()`` is polled before the start; ``done(error)`` is called at the end, with what went wrong or None.
+    """
+
+    def __init__(self, backend: Backend, deliver: Callable[[Sample, int], None], ready: Callable[[], bool],
+                 done: Callable[[Exception | None], None], rate: float = 1.0, keep_stamps: bool = False):
+        self._backend, self._deliver, self._ready, self._done = backend, deliver, ready, done
+        self._rate, self._keep = rate, keep_stamps
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pacer", daemon=True)
+        self.delivered = 0
+        self.late = 0
+
+    def start(self) -> None:
+        """Begin once ``ready()`` says so."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, and wait for it."""
+        self._stop.set()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(timeout=5.0)
+
+    def _run(self) -> None:
+        error = None
+        try:
+            while not self._ready() and not self._stop.wait(0.05):
+                pass
+            self._play()
+        except Exception as problem:  # reported by the node, which ends with it
+            error = problem
+        if not self._stop.is_set():
+            self._done(error)
+
+    def _play(self) -> None:
+        first = last = None
+        while not self._stop.is_set() and (sample := self._backend.read()) is not None:
+            if last is None or sample.stamp_ns < last:
+                if last is not None:
+                    self._stop.wait(_LAP_PAUSE)
+                first, started, epoch = sample.stamp_ns, time.perf_counter(), time.time_ns()
+            last = sample.stamp_ns
+            elapsed = last - first
+            wait = started + elapsed * 1e-9 / self._rate - time.perf_counter()
+            if wait > 0:
+                time.sleep(wait)
+            elif wait < -1e-3:
+                self.late += 1
+            self._deliver(sample, last if self._keep else epoch + elapsed)
+            self.delivered += 1

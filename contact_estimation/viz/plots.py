@@ -1,0 +1,165 @@
+"""Figures of replayed estimates. Each takes ``logs``: observer -> columns of its
+:class:`~contact_estimation.io.export.EstimateLog`, and draws every observer in the same colour everywhere."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import chi2
+
+from contact_estimation.viz.style import COLOURS, TRUTH, band, figure
+
+_AXES = ("x", "y", "z")
+#: Bands and curves are thinned to about this many points; a figure has fewer pixels.
+_POINTS = 4000
+
+
+def force_figure(logs: dict, t0: float, reference=None):
+    """Force on the robot in TCP axes, with two-sigma bands, over the reference. The axes fit the curves, not the bands: a
+    filter that knows little must not flatten the others."""
+    fig, axes = figure(3, 1, height=2.0, sharex=True)
+    for k, axis in enumerate(axes[:, 0]):
+        curves = [columns["force"][:, k] for columns in logs.values()]
+        if reference is not None:
+            curves.append(reference.force[:, k])
+            t = _thin(next(iter(logs.values()))["t"])
+            axis.plot(t - t0, _thin(reference.force[:, k]), color=TRUTH, label=reference.label, linewidth=1.6)
+        for colour, name, columns in _each(logs):
+            variance = columns["force_covariance"][:, k, k]
+            _curve(axis, columns["t"] - t0, columns["force"][:, k], np.sqrt(np.maximum(variance, 0)), colour, name)
+        _fit(axis, curves)
+        axis.set_ylabel(f"force {_AXES[k]} [N]")
+    return _finish(fig, axes)
+
+
+def error_figure(logs: dict, t0: float, reference):
+    """Force error along the TCP's z; contact is shaded."""
+    fig, axes = figure(1, 1, height=2.2)
+    axis = axes[0, 0]
+    for colour, name, columns in _each(logs):
+        _curve(axis, columns["t"] - t0, columns["force"][:, 2] - reference.force[:, 2], None, colour, name)
+    t = next(iter(logs.values()))["t"] - t0
+    axis.fill_between(t, 0, 1, where=reference.contact, transform=axis.get_xaxis_transform(), color="0.5", alpha=0.12,
+                      linewidth=0, label="in contact")
+    axis.axhline(0.0, color=TRUTH, linewidth=0.8)
+    axis.set_ylabel("force error z [N]")
+    return _finish(fig, axes)
+
+
+def stiffness_figure(logs: dict, t0: float, reference=None):
+    """Stiffness of the first contact (norm of K) with the band of its norm; None where no observer estimates one."""
+    logs = {name: columns for name, columns in logs.items() if "stiffness" in columns}
+    if not logs:
+        return None
+    fig, axes = figure(1, 1, height=2.6)
+    axis = axes[0, 0]
+    for colour, name, columns in _each(logs):
+        vector, covariance = columns["contact_stiffness"][:, 0], columns["contact_covariance"][:, 0, :3, :3]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            normal = vector / columns["stiffness"][:, None]
+        spread = np.sqrt(np.maximum(np.einsum("ni,nij,nj->n", normal, covariance, normal), 0))
+        _curve(axis, columns["t"] - t0, columns["stiffness"] / 1e3, spread / 1e3, colour, name)
+    top = 1.5 * max(np.nanpercentile(columns["stiffness"], 95) for columns in logs.values()) / 1e3
+    if reference is not None and np.isfinite(reference.stiffness):
+        axis.axhline(reference.stiffness / 1e3, color=TRUTH, linewidth=1.6, label=f"reference: {reference.stiffness_label}")
+        top = min(top, 5 * reference.stiffness / 1e3) if top > 0 else top
+        top = max(top, 1.5 * reference.stiffness / 1e3)
+    if top > 0:
+        axis.set_ylim(0, top)
+    axis.set_ylabel("stiffness [kN/m]")
+    return _finish(fig, axes)
+
+
+def contact_point_figure(logs: dict, t0: float, truth: np.ndarray | None = None):
+    """Contact point and rest position of the first contact in the base frame [mm from the first known point]; None where
+    no observer has a contact with a rest position."""
+    logs = {name: columns for name, columns in logs.items() if "rest" in columns and np.isfinite(columns["rest"]).any()}
+    if not logs:
+        return None
+    start = _first_finite(truth if truth is not None else next(iter(logs.values()))["contact_point"])
+    fig, axes = figure(3, 1, height=1.8, sharex=True)
+    for k, axis in enumerate(axes[:, 0]):
+        curves = [(columns[part][:, k] - start[k]) * 1e3 for columns in logs.values() for part in ("contact_point", "rest")]
+        if truth is not None:
+            axis.plot(_thin(next(iter(logs.values()))["t"]) - t0, _thin(truth[:, k] - start[k]) * 1e3, color=TRUTH,
+                      label="truth", linewidth=1.6)
+        for colour, name, columns in _each(logs):
+            t = columns["t"] - t0
+            spread = np.sqrt(np.maximum(columns["contact_covariance"][:, 0, 6 + k, 6 + k], 0)) * 1e3
+            _curve(axis, t, (columns["contact_point"][:, k] - start[k]) * 1e3, spread, colour, name)
+            axis.plot(_thin(t), _thin(columns["rest"][:, k] - start[k]) * 1e3, color=colour, linestyle=":",
+                      label=f"{name}: rest")
+        _fit(axis, curves)
+        axis.set_ylabel(f"{_AXES[k]} [mm]")
+    return _finish(fig, axes)
+
+
+def innovation_figure(logs: dict, t0: float):
+    """Normalised innovation squared over its 95 % bound; None where no observer has one."""
+    logs = {name: columns for name, columns in logs.items() if (columns["nis_dof"] > 0).any()}
+    if not logs:
+        return None
+    fig, axes = figure(1, 1, height=2.2)
+    axis = axes[0, 0]
+    for colour, name, columns in _each(logs):
+        bound = chi2.ppf(0.95, np.maximum(columns["nis_dof"], 1))
+        _curve(axis, columns["t"] - t0, np.where(columns["nis"] > 0, columns["nis"] / bound, np.nan), None, colour, name)
+    axis.axhline(1.0, color=TRUTH, linewidth=0.8, label="95 % of a consistent filter lies below")
+    axis.set_yscale("log")
+    axis.set_ylabel("NIS / 95 % bound")
+    return _finish(fig, axes)
+
+
+def timing_figure(logs: dict):
+    """Share of samples processed within a time; None without measured times."""
+    logs = {name: columns for name, columns in logs.items() if np.isfinite(columns["step_time"]).any()}
+    if not logs:
+        return None
+    fig, axes = figure(1, 1, height=2.4)
+    axis = axes[0, 0]
+    for colour, name, columns in _each(logs):
+        times = np.sort(columns["step_time"][np.isfinite(columns["step_time"])]) * 1e6
+        above = 1.0 - np.arange(len(times)) / len(times)
+        axis.plot(times, above, color=colour, label=name)
+    axis.set(xscale="log", yscale="log", xlabel="time per sample [µs]", ylabel="share of samples above")
+    axis.legend(loc="upper right", frameon=False)
+    return fig
+
+
+def _each(logs):
+    for k, (name, columns) in enumerate(logs.items()):
+        yield COLOURS[1 + k % (len(COLOURS) - 1)], name, columns
+
+
+def _curve(axis, t, mean, std, colour, label) -> None:
+    if std is None or not np.isfinite(std).any():
+        axis.plot(_thin(t), _thin(mean), color=colour, label=label)
+    else:
+        band(axis, _thin(t), _thin(mean), np.nan_to_num(_thin(std)), colour, label)
+
+
+def _fit(axis, curves) -> None:
+    """Limits of the y axis from the curves, with a margin."""
+    values = np.concatenate(curves)
+    values = values[np.isfinite(values)]
+    if len(values):
+        low, high = values.min(), values.max()
+        margin = 0.08 * (high - low) or 1.0
+        axis.set_ylim(low - margin, high + margin)
+
+
+def _thin(values: np.ndarray) -> np.ndarray:
+    return values[::max(len(values) // _POINTS, 1)]
+
+
+def _first_finite(values: np.ndarray) -> np.ndarray:
+    good = np.isfinite(values).all(axis=1)
+    return values[int(np.argmax(good))] if good.any() else np.zeros(3)
+
+
+def _finish(fig, axes):
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 5), frameon=False)
+    axes[-1, 0].set_xlabel("time [s]")
+    for axis in axes[:, 0]:
+        axis.margins(x=0)
+    return fig

@@ -1,0 +1,162 @@
+"""How well an observer did on a recording, in numbers: against the truth of a simulation, else against a measured wrench."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from contact_estimation.io.recording import Recording
+
+#: In contact: the reference force along the TCP's z, low-passed at 5 Hz, pushes harder than this [N]; free: less than that.
+CONTACT_FORCE, FREE_FORCE = 10.0, 6.0
+_CUTOFF = 5.0
+
+#: Columns of the summary table: heading -> factor and where :func:`summarise` has it.
+_FIGURES = {
+    "z in contact [N]": (1, "force", "contact", "rmse_z"), "xy in contact [N]": (1, "force", "contact", "rmse_xy"),
+    "z free [N]": (1, "force", "free", "rmse_z"), "stiffness [kN/m]": (1e-3, "stiffness", "median"),
+    "error [%]": (100, "stiffness", "error"), "settled [s]": (1, "stiffness", "settled_s"),
+    "step p50 [µs]": (1, "step_us", "p50"), "p99 [µs]": (1, "step_us", "p99"),
+}
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What estimates are compared with.
+
+    ``force`` (N, 3) [N] on the robot, TCP axes; ``contact``, ``free`` (N,) bool; ``stiffness`` [N/m] in contact, NaN where
+    there is none; ``label`` says where it comes from. A measured force is compared as the sensor gave it, not tared.
+    """
+
+    label: str
+    force: np.ndarray
+    contact: np.ndarray
+    free: np.ndarray
+    stiffness: float
+    stiffness_label: str
+
+
+def reference_of(recording: Recording, tcp_position: np.ndarray | None = None,
+                 tcp_rotation: np.ndarray | None = None) -> Reference | None:
+    """The reference of a recording, or None where it carries neither truth nor a measured force.
+
+    Args:
+        recording: n joints, N samples.
+        tcp_position, tcp_rotation: (N, 3) [m] and (N, 3, 3) of the TCP in the base. With them the stiffness of a measured
+            contact is the least-squares slope of force on position along the mean contact force.
+    """
+    truth = recording.truth.get("wrench_tcp")
+    wrench = truth if truth is not None else recording.wrench_tcp
+    if wrench is None or np.isnan(wrench[:, :3]).all():
+        return None
+    force = wrench[:, :3]
+    zero = np.zeros(3) if truth is not None else recording.wrench_zero[:3]
+    push = np.abs(_low_pass(np.nan_to_num(force[:, 2] - zero[2]), recording.period))
+    known = np.isfinite(force).all(axis=1)
+    contact, free = known & (push > CONTACT_FORCE), known & (push < FREE_FORCE)
+    stiffness, label = float("nan"), ""
+    if "stiffness" in recording.truth and contact.any():
+        stiffness = float(np.median(np.linalg.norm(recording.truth["stiffness"][contact], axis=1)))
+        label = "truth"
+    elif tcp_position is not None and np.count_nonzero(contact) > 10:
+        in_base = np.einsum("nij,nj->ni", tcp_rotation, force)
+        normal = in_base[contact].mean(axis=0)
+        normal /= np.linalg.norm(normal)
+        slope = np.polyfit(tcp_position[contact] @ normal, in_base[contact] @ normal, 1)[0]
+        stiffness, label = float(-slope), "measured, least squares in contact"
+    return Reference("truth" if truth is not None else "measured", force, contact, free, stiffness, label)
+
+
+def _low_pass(values: np.ndarray, period: float) -> np.ndarray:
+    """Second-order Butterworth forwards and backwards (gain 1 / (1 + (f / cutoff)^4), no phase), over mirrored ends; as it is
+    where there is one sample. In numpy, because importing scipy.signal takes as long as replaying half a minute."""
+    if len(values) < 2:
+        return values
+    spectrum = np.fft.rfft(np.concatenate([values, values[::-1]]))
+    spectrum /= 1.0 + (np.fft.rfftfreq(2 * len(values), period) / _CUTOFF) ** 4
+    return np.fft.irfft(spectrum, 2 * len(values))[:len(values)]
+
+
+def summarise(columns: dict[str, np.ndarray], reference: Reference | None) -> dict:
+    """Figures of one observer's log.
+
+    Returns:
+        samples, valid; ``step_us`` (p50, p99); with a reference ``force`` (RMSE and bias [N] of the TCP's z and xy, in contact
+        and free) and ``stiffness`` [N/m]: median in contact, relative error of the median, seconds from the first contact until
+        the estimate stays within 20 % for half a second (None: never). Parts that cannot be told are None.
+    """
+    valid = columns["valid"]
+    steps = columns["step_time"][np.isfinite(columns["step_time"])] * 1e6
+    figures = {"samples": len(valid), "valid": int(np.count_nonzero(valid)), "force": None, "stiffness": None, "step_us": None}
+    if len(steps):
+        figures["step_us"] = {"p50": float(np.median(steps)), "p99": float(np.percentile(steps, 99))}
+    if reference is None:
+        return figures
+    error = columns["force"] - reference.force
+    figures["force"] = {"reference": reference.label}
+    for name, mask in (("contact", reference.contact & valid), ("free", reference.free & valid)):
+        chosen = error[mask]
+        figures["force"][name] = None if not len(chosen) else {
+            "rmse_z": _rms(chosen[:, 2]), "rmse_xy": _rms(chosen[:, :2]), "bias_z": float(chosen[:, 2].mean())}
+    mask = reference.contact & valid
+    if "stiffness" in columns and mask.any():
+        figures["stiffness"] = _stiffness_figures(columns, reference, mask)
+    return figures
+
+
+def summary_table(figures: dict[str, dict]) -> tuple[list[str], list[list]]:
+    """Header and rows of the table of ``figures``: observer -> what ``summarise`` gave."""
+    rows = []
+    for name, values in figures.items():
+        row = [name, f"{values['valid']}/{values['samples']}"]
+        for factor, *where in _FIGURES.values():
+            value = values
+            for key in where:
+                value = None if value is None else value.get(key)
+            row.append(None if value is None else factor * value)
+        rows.append(row)
+    return ["observer", "valid", *_FIGURES], rows
+
+
+def invalid_reasons(columns: dict[str, dict]) -> dict[str, Counter]:
+    """Observer -> how often each reason made an estimate invalid; observers without any are left out.
+
+    Reasons that differ in their numbers only are one, named by the last of them.
+    """
+    found = {}
+    for name, c in columns.items():
+        kinds: dict[str, list[str]] = {}
+        for reason in c["reason"][~c["valid"]].tolist():
+            kinds.setdefault(re.sub(r"[-+.\d]+", "#", reason), []).append(reason)
+        if kinds:
+            found[name] = Counter({reasons[-1]: len(reasons) for reasons in kinds.values()})
+    return found
+
+
+def _stiffness_figures(columns, reference, mask) -> dict:
+    median = float(np.median(columns["stiffness"][mask]))
+    known = np.isfinite(reference.stiffness) and reference.stiffness > 0
+    figures = {"median": median, "reference": reference.stiffness if known else None, "error": None, "settled_s": None}
+    if known:
+        figures["error"] = median / reference.stiffness - 1.0
+        close = np.abs(columns["stiffness"] / reference.stiffness - 1.0) < 0.2
+        figures["settled_s"] = _settled(columns["t"], close, int(np.argmax(reference.contact)))
+    return figures
+
+
+def _settled(t, good, start, hold: float = 0.5) -> float | None:
+    """Seconds from sample ``start`` to the first from which ``good`` holds for ``hold`` seconds."""
+    bad = np.flatnonzero(~good[start:]) + start
+    begins = np.concatenate([[start], bad + 1])
+    ends = np.concatenate([bad, [len(t) - 1]])
+    for begin, end in zip(begins, ends):
+        if begin < len(t) and t[min(end, len(t) - 1)] - t[begin] >= hold:
+            return float(t[begin] - t[start])
+    return None
+
+
+def _rms(values) -> float:
+    return float(np.sqrt(np.mean(values**2)))

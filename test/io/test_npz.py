@@ -1,0 +1,119 @@
+"""Recordings as .npz archives."""
+
+import numpy as np
+import pytest
+from recordings import JOINTS, assert_equal, small_recording
+from shared import shared_file
+
+from contact_estimation.exceptions import RecordingError
+from contact_estimation.io.npz import read_npz, write_npz
+
+
+@pytest.fixture
+def arrays():
+    rng = np.random.default_rng(1)
+    return {"t": np.arange(50) / 500, **{name: rng.normal(size=(50, 3)) for name in ("q", "dq", "tau", "f_tcp")}}
+
+
+@pytest.fixture
+def saved(tmp_path):
+    def save(**data):
+        np.savez(tmp_path / "r.npz", **data)
+        return tmp_path / "r.npz"
+    return save
+
+
+def test_round_trip(tmp_path):
+    recording = small_recording()
+    path = write_npz(tmp_path / "deep" / "r.data", recording, x_tcp=np.ones((300, 3)))
+    assert_equal(read_npz(path), recording)
+    assert np.load(path)["x_tcp"].shape == (300, 3)
+
+
+def test_columns_without_names_take_the_robots_names(saved, arrays):
+    recording = read_npz(saved(**arrays), JOINTS)
+    assert recording.joint_names == JOINTS
+    np.testing.assert_array_equal(recording.q, arrays["q"])
+    np.testing.assert_array_equal(recording.wrench_tcp[:, :3], arrays["f_tcp"])
+    assert np.isnan(recording.wrench_tcp[:, 3:]).all()
+
+
+def test_columns_without_any_name(saved, arrays):
+    with pytest.raises(RecordingError, match="does not name its 3 joints .*--robot"):
+        read_npz(saved(**arrays))
+
+
+def test_named_columns_are_reordered(tmp_path):
+    recording = small_recording()
+    turned = read_npz(write_npz(tmp_path / "r.npz", recording), JOINTS[::-1])
+    np.testing.assert_array_equal(turned.tau, recording.tau[:, ::-1])
+
+
+def test_wrong_number_of_joints(saved, arrays):
+    with pytest.raises(RecordingError, match=r"has 3 joints, but 4 were expected .*--robot"):
+        read_npz(saved(**arrays), ("a", "b", "c", "d"))
+
+
+def test_missing_key(saved, arrays):
+    del arrays["tau"]
+    with pytest.raises(RecordingError, match="key tau is missing.*this archive has t, q"):
+        read_npz(saved(**arrays))
+
+
+def test_no_stamps_need_a_rate(saved, arrays):
+    del arrays["t"]
+    path = saved(**arrays)
+    with pytest.raises(RecordingError, match="no stamps.*--rate"):
+        read_npz(path, JOINTS)
+    np.testing.assert_allclose(read_npz(path, JOINTS, rate=30.0).t, np.arange(50) / 30, atol=1e-9)
+
+
+def test_bad_stamps(saved, arrays):
+    arrays["t"][4] = np.nan
+    with pytest.raises(RecordingError, match="1 stamps in t are NaN"):
+        read_npz(saved(**arrays), JOINTS)
+
+
+def test_flat_or_unequal_arrays(saved, arrays):
+    with pytest.raises(RecordingError, match=r"q has shape \(150,\)"):
+        read_npz(saved(**(arrays | {"q": arrays["q"].ravel()})))
+    with pytest.raises(RecordingError, match=r"f_tcp \(50, 3\) and torque_tcp \(49, 3\)"):
+        read_npz(saved(**arrays, torque_tcp=np.zeros((49, 3))), JOINTS)
+    with pytest.raises(RecordingError, match=r"wrench_tcp has shape \(49, 6\)"):
+        read_npz(saved(**(arrays | {"f_tcp": np.zeros((49, 3))})), JOINTS)
+
+
+def test_force_in_base_axes_is_turned(saved, arrays):
+    arrays["f_base"] = arrays.pop("f_tcp")
+    path = saved(**arrays)
+    assert read_npz(path, JOINTS).wrench_tcp is None
+    turn = np.array([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]])  # TCP x is base y
+    force = read_npz(path, JOINTS, rotation=lambda q: np.tile(turn, (len(q), 1, 1))).wrench_tcp[:, :3]
+    np.testing.assert_allclose(force, arrays["f_base"][:, [1, 0, 2]] * [1, -1, 1])
+
+
+def test_pickled_objects_are_never_loaded(tmp_path, arrays):
+    np.savez(tmp_path / "evil.npz", **(arrays | {"q": np.array([{"a": 1}], dtype=object)}))
+    with pytest.raises(RecordingError, match="never loaded"):
+        read_npz(tmp_path / "evil.npz")
+
+
+def test_truncated(saved, arrays):
+    path = saved(**arrays)
+    path.write_bytes(path.read_bytes()[:900])
+    with pytest.raises(RecordingError, match="truncated"):
+        read_npz(path)
+
+
+def test_real_recording():
+    recording = read_npz(shared_file("data/ur16e_press/ur_vertical_1.npz"), tuple("abcdef"))
+    assert recording.q.shape == (4899, 6) and recording.period == 0.002
+    recording.check(max_gap=0.003)
+    assert recording.wrench_tcp[:, 2].min() < -60 and abs(recording.wrench_zero[2] - 3.78) < 0.01
+
+
+def test_real_recording_of_seven_joints_without_stamps():
+    path = shared_file("data/franka_press/franka_contact.npz")
+    assert read_npz(path, tuple("abcdefg"), rate=30.0).q.shape == (1164, 7)
+    with pytest.raises(RecordingError, match="7 joints, but 6"):
+        read_npz(path, tuple("abcdef"), rate=30.0)

@@ -1,0 +1,95 @@
+"""Recordings: shapes, joints by name, and what is wrong with samples."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from recordings import JOINTS, small_recording
+
+from contact_estimation.exceptions import RecordingError
+from contact_estimation.io.recording import joint_columns
+
+
+def test_reordered_moves_every_joint_column():
+    recording = small_recording()
+    turned = recording.reordered(JOINTS[::-1])
+    for name in ("q", "dq", "tau"):
+        np.testing.assert_array_equal(getattr(turned, name), getattr(recording, name)[:, ::-1])
+    np.testing.assert_array_equal(turned.truth["tau_ext"], recording.truth["tau_ext"][:, ::-1])
+    np.testing.assert_array_equal(turned.truth["stiffness"], recording.truth["stiffness"])
+    assert recording.reordered(JOINTS) is recording
+
+
+def test_subset_of_the_recorded_joints():
+    assert small_recording().reordered(JOINTS[1:2]).q.shape == (300, 1)
+
+
+def test_misspelt_joint_names_the_nearest():
+    with pytest.raises(RecordingError, match=r"no joint 'elbow_jiont' \(nearest there: 'elbow_joint'\).*--robot"):
+        joint_columns(JOINTS, ("shoulder_pan_joint", "elbow_jiont"), "bag")
+
+
+def test_missing_joint_when_all_others_are_used():
+    with pytest.raises(RecordingError, match="bag: no joint 'wrist_1_joint' among the recorded joints.*4 joints"):
+        joint_columns(JOINTS, (*JOINTS, "wrist_1_joint"), "bag")
+
+
+def test_doubled_joint():
+    with pytest.raises(RecordingError, match="elbow_joint is recorded more than once"):
+        joint_columns((*JOINTS, "elbow_joint"), JOINTS, "bag")
+
+
+@pytest.mark.parametrize(("changes", "text"), [
+    ({"q": np.zeros((300, 4))}, r"q has shape \(300, 4\), expected \(300, 3\)"),
+    ({"tau": np.zeros((299, 3))}, r"tau has shape \(299, 3\)"),
+    ({"wrench_tcp": np.zeros((300, 3))}, r"wrench_tcp has shape \(300, 3\), expected \(300, 6\)"),
+    ({"joint_names": ("a", "a", "b")}, "must be given and differ"),
+    ({"stamps_ns": np.zeros(0)}, "holds no sample"),
+    ({"truth": {"mass": np.zeros((300, 1))}}, "unknown truth 'mass'; known: wrench_tcp"),
+    ({"truth": {"rest": np.zeros((300, 1))}}, "truth rest has shape"),
+])
+def test_shapes_are_refused(changes, text):
+    with pytest.raises(RecordingError, match=text):
+        small_recording(**changes)
+
+
+def with_values(name, row, value):
+    recording = small_recording(start_ns=0)
+    changed = getattr(recording, name).copy()
+    changed[row] = value
+    return dataclasses.replace(recording, **{name: changed})
+
+
+def test_a_good_recording_has_no_problem():
+    small_recording().check(max_gap=0.01)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["q", "dq", "tau"])
+def test_bad_numbers_are_found_with_sample_and_joint(name, value):
+    text = rf"1 samples hold NaN or infinite {name} \(first: sample 7, t = 0.0140 s, elbow"
+    with pytest.raises(RecordingError, match=text):
+        with_values(name, (7, 2), value).check()
+
+
+def test_infinite_wrench_is_a_problem_but_an_unmeasured_part_is_not():
+    with_values("wrench_tcp", (slice(None), slice(3, 6)), np.nan).check()
+    with pytest.raises(RecordingError, match="wrench is infinite"):
+        with_values("wrench_tcp", (3, 0), np.inf).check()
+
+
+def test_stamps_that_repeat_run_back_or_leave_a_gap():
+    recording = small_recording(start_ns=0)
+    stamps = recording.stamps_ns.copy()
+    stamps[10] = stamps[9]
+    stamps[50] -= 10_000_000
+    stamps[100:] += 300_000_000
+    found = dataclasses.replace(recording, stamps_ns=stamps).problems(max_gap=0.1)
+    assert [text[:text.index("(")].strip() for text in found] == [
+        "1 stamps repeat the one before", "1 stamps are earlier than the one before", "1 gaps are longer than 0.1 s"]
+    assert "sample 10," in found[0] and "sample 50," in found[1] and "sample 100," in found[2] and "0.302 s" in found[2]
+
+
+def test_times():
+    recording = small_recording(start_ns=1_000_000_000)
+    assert recording.period == 0.002 and recording.duration == pytest.approx(0.598) and recording.t[0] == 1.0

@@ -1,0 +1,77 @@
+"""The report: complete, self-contained, and right about what is absent."""
+
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+from recordings import press_recording
+
+from contact_estimation.filters.registry import open_stream
+from contact_estimation.io.replay import replay
+from contact_estimation.robot import load_arm
+from contact_estimation.viz import plots
+from contact_estimation.viz.report import replay_report
+from contact_estimation.viz.summary import invalid_reasons, reference_of, summarise, summary_table
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return load_arm("ur16e")
+
+
+@pytest.fixture(scope="module")
+def recording(arm):
+    return press_recording(arm)
+
+
+@pytest.fixture(scope="module")
+def logs(arm, recording):
+    return {name: replay(recording, open_stream(arm, name)) for name in ("momentum", "paper_online")}
+
+
+def test_report_is_one_page_that_fetches_nothing(logs, recording, tmp_path):
+    path = replay_report(tmp_path / "r" / "report.html", recording, logs, reference_of(recording), command="replay me")
+    page = path.read_text()
+    assert page.count("data:image/png;base64") == 6
+    assert not re.search(r"(src|href)=\"?(http|/)", page)
+    for text in ("momentum", "paper_online", "1000/1000", "20000 N/m (truth)", "replay me", "against the simulation"):
+        assert text in page, text
+
+
+def test_report_without_reference_or_contact(logs, recording, tmp_path):
+    bare = dataclasses.replace(recording, wrench_tcp=None, truth={})
+    page = replay_report(tmp_path / "report.html", bare, {"momentum": logs["momentum"]}, None).read_text()
+    assert "neither a measured wrench nor truth" in page and "None of the observers estimates this." in page
+
+
+def test_invalid_estimates_are_told(arm, recording, tmp_path):
+    tau = recording.tau.copy()
+    tau[10:13] = np.nan
+    log = replay(dataclasses.replace(recording, tau=tau), open_stream(arm, "momentum"))
+    reasons = invalid_reasons({"momentum": log.columns()})
+    assert sum(reasons["momentum"].values()) == 3
+    page = replay_report(tmp_path / "report.html", recording, {"momentum": log}, reference_of(recording)).read_text()
+    assert "3 estimates are invalid" in page and "997/1000" in page
+
+
+def test_table_has_the_summarys_figures(logs, recording):
+    figures = summarise(logs["momentum"].columns(), reference_of(recording))
+    header, rows = summary_table({"momentum": figures})
+    row = dict(zip(header, rows[0]))
+    assert row["z in contact [N]"] == figures["force"]["contact"]["rmse_z"]
+    assert row["stiffness [kN/m]"] == pytest.approx(figures["stiffness"]["median"] / 1e3)
+    assert row["error [%]"] == pytest.approx(100 * figures["stiffness"]["error"])
+
+
+def test_curves_and_bands_are_the_columns(logs, recording):
+    columns = {name: log.columns() for name, log in logs.items()}
+    fig = plots.force_figure(columns, 0.0, reference_of(recording))
+    lines = fig.axes[2].get_lines()
+    assert [line.get_label() for line in lines] == ["truth", "momentum", "paper_online"]
+    np.testing.assert_array_equal(lines[2].get_ydata(), columns["paper_online"]["force"][:, 2])
+    bands = fig.axes[2].collections
+    assert len(bands) == 1  # the momentum observer has no covariance
+    top = bands[0].get_paths()[0].vertices[:, 1].max()
+    sigma = np.sqrt(columns["paper_online"]["force_covariance"][:, 2, 2])
+    assert top == pytest.approx((columns["paper_online"]["force"][:, 2] + 2 * sigma).max())

@@ -1,0 +1,79 @@
+"""Figures of a replay against errors that are known."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from recordings import press_recording
+from shared import shared_file
+
+from contact_estimation.io.npz import read_npz
+from contact_estimation.robot import load_arm
+from contact_estimation.viz.summary import reference_of, summarise
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return load_arm("ur16e")
+
+
+@pytest.fixture(scope="module")
+def recording(arm):
+    return press_recording(arm, seconds=4.0)
+
+
+def columns_with(force, stiffness):
+    count = len(force)
+    return {"t": np.arange(count) / 500, "valid": np.ones(count, bool), "force": force, "stiffness": stiffness,
+            "step_time": np.linspace(1e-6, 100e-6, count)}
+
+
+def test_known_errors_come_out(recording):
+    reference = reference_of(recording)
+    assert reference.label == "truth" and reference.stiffness == 20_000
+    count = len(recording)
+    force = reference.force + np.array([3.0, -4.0, 2.0])
+    stiffness = np.where(np.arange(count) < 800, 5_000.0, 22_000.0)
+    figures = summarise(columns_with(force, stiffness), reference)
+    for part in ("contact", "free"):
+        assert figures["force"][part]["rmse_z"] == pytest.approx(2.0)
+        assert figures["force"][part]["bias_z"] == pytest.approx(2.0)
+        assert figures["force"][part]["rmse_xy"] == pytest.approx(np.sqrt(12.5))
+    assert figures["stiffness"]["median"] == 22_000 and figures["stiffness"]["error"] == pytest.approx(0.1)
+    start = np.argmax(reference.contact)
+    assert figures["stiffness"]["settled_s"] == pytest.approx((800 - start) / 500)
+    assert figures["step_us"]["p50"] == pytest.approx(50.5) and figures["step_us"]["p99"] == pytest.approx(99.0, rel=1e-2)
+
+
+def test_invalid_rows_do_not_count(recording):
+    reference = reference_of(recording)
+    columns = columns_with(reference.force.copy(), np.full(len(recording), np.nan))
+    columns["valid"][::2] = False
+    columns["force"][::2] = np.nan
+    figures = summarise(columns, reference)
+    assert figures["valid"] == len(recording) // 2 and figures["force"]["contact"]["rmse_z"] == 0.0
+
+
+def test_stiffness_that_never_settles(recording):
+    columns = columns_with(reference_of(recording).force, np.full(len(recording), 1000.0))
+    assert summarise(columns, reference_of(recording))["stiffness"]["settled_s"] is None
+
+
+def test_without_reference(recording):
+    bare = dataclasses.replace(recording, wrench_tcp=None, truth={})
+    assert reference_of(bare) is None
+    figures = summarise(columns_with(np.zeros((len(recording), 3)), np.ones(len(recording))), None)
+    assert figures["force"] is None and figures["stiffness"] is None and figures["samples"] == len(recording)
+
+
+def test_measured_stiffness_is_the_slope_of_force_on_position(arm, recording):
+    measured = dataclasses.replace(recording, truth={})
+    reference = reference_of(measured, *arm.tcp_poses(measured.q))
+    assert reference.label == "measured" and reference.stiffness == pytest.approx(20_000, rel=1e-3)
+
+
+def test_contact_and_stiffness_of_the_papers_recording(arm):
+    recording = read_npz(shared_file("data/ur16e_press/ur_vertical_3.npz"), arm.joint_names)
+    reference = reference_of(recording, *arm.tcp_poses(recording.q))
+    assert reference.stiffness == pytest.approx(26_718, rel=0.02)
+    assert reference.contact.sum() / len(recording) == pytest.approx(0.72, abs=0.05)
