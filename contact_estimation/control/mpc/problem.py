@@ -115,8 +115,8 @@ class MpcProblem:
             self.set(f"{term.name}_weight", term.weight)
         values = {
             "h": s.dt, "stiffness": stiffness, "damping": gains.damping_factor * np.sqrt(stiffness), "turn_stiffness": turn,
-            "turn_damping": gains.rotational_damping_factor * np.sqrt(turn), "max_force": s.safety.force_margin * gains.max_force,
-            "max_moment": s.safety.force_margin * gains.max_moment, "rotation": np.eye(3).ravel(), "force_target": s.force,
+            "turn_damping": gains.rotational_damping_ratio * np.sqrt(turn), "max_force": s.safety.force_margin * gains.max_force,
+            "max_moment": s.safety.force_margin * gains.max_torque, "rotation": np.eye(3).ravel(), "force_target": s.force,
             "joint_lower": arm.lower + s.joint_margin, "joint_upper": arm.upper - s.joint_margin}
         for name, value in values.items():
             if name in self._slices:
@@ -139,6 +139,10 @@ class MpcProblem:
         if value.shape not in ((), (1,), place.shape[1:], place.shape):
             raise shape_error("MpcProblem", name, value.shape, place.shape[1:])
         place[:] = value
+
+    def columns(self, name: str) -> slice:
+        """Columns of ``parameters`` that hold a parameter."""
+        return self._slices[name]
 
     def get(self, name: str) -> np.ndarray:
         """Values (H + 1, size) of a parameter."""

@@ -5,26 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from contact_estimation.contact import ContactSettings
+from contact_estimation.control.impedance import ImpedanceSettings
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.settings import find_config, from_yaml, key, non_negative, positive, probability
 
 #: Solvers by name; see :func:`contact_estimation.control.mpc.solver.make_solver`.
 SOLVERS = ("rti", "ipopt")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ImpedanceGains:
-    """The impedance controller as the MPC models it (paper 2, eq. 26); the same numbers as the controller's own."""
-
-    stiffness: list[float] = key(doc="translational stiffness K_imp in base axes", unit="N/m", check=positive, length=3)
-    damping_factor: float = key(3.0, doc="damping is this times the square root of the stiffness (paper 2 sets 3)",
-                                unit="sqrt(N s^2/m)", check=positive)
-    rotational_stiffness: list[float] = key([40.0, 40.0, 40.0], doc="rotational stiffness in base axes", unit="Nm/rad",
-                                            check=positive, length=3)
-    rotational_damping_factor: float = key(3.0, doc="rotational damping is this times the square root of the stiffness",
-                                           unit="sqrt(Nm s^2/rad)", check=non_negative)
-    max_force: float = key(doc="F_max: largest norm of the spring force K_imp (x_0 - x) (eq. 31)", unit="N", check=positive)
-    max_moment: float = key(10.0, doc="largest norm of the rotational spring's moment", unit="Nm", check=positive)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +66,7 @@ class MpcSettings:
     orientation: bool = key(False, doc="control the equilibrium's orientation as well")
     warm_start: str = key("previous", doc="previous: the last solution; icem: sampling where the plan's cost jumped",
                           choices=("previous", "icem"))
-    impedance: ImpedanceGains = key(doc="the impedance controller under the MPC")
+    impedance: ImpedanceSettings = key(doc="the impedance controller under the MPC (eq. 26): the same numbers as its own")
     weights: CostWeights = key(doc="weights of the cost")
     contacts: list[ContactSettings] = key(doc="contacts of the model, named as the estimator names them; an estimate replaces "
                                           "their parameters")
@@ -89,8 +75,12 @@ class MpcSettings:
     force: list[float] = key(doc="wanted contact force F_d of the environment ON the robot, base axes", unit="N", length=3)
     path: list[float] = key([0.0, 0.0, 0.0], doc="displacement of the position target from where the task begins", unit="m",
                             length=3)
-    path_time: float = key(4.0, doc="time to go through the path once, smooth at both ends; it is then followed back",
+    turn: list[float] = key([0.0, 0.0, 0.0], doc="rotation vector, base axes, by which the attitude turns along the path", unit="rad",
+                            length=3)
+    path_time: float = key(4.0, doc="time to go through path and turn once, smooth at both ends; they are then followed back",
                            unit="s", check=positive)
+    disturbance_time: float = key(0.3, doc="time constant of the estimate of what else pulls at the arm (friction, gravity error), "
+                                  "without which a wanted force is missed by it", unit="s", check=positive)
     joint_margin: float = key(0.05, doc="distance from a joint limit where the cost begins to push back", unit="rad",
                               check=non_negative)
     safety: SafetyLimits = key(SafetyLimits(), doc="limits and fallback")

@@ -2,7 +2,9 @@
 
 The controller compensates gravity and Coriolis torque, so that what moves the arm is the impedance, the contacts and friction:
 
-    M delta = J^T (F_s - D dx) + J_w^T (m_s - D_w w) + sum J_i^T n_i F_i - B dq,     F_s = K_imp (x_0 - x)
+    M delta = J^T (F_s + d - D dx) + J_w^T (m_s - D_w w) + sum J_i^T n_i F_i - B dq,     F_s = K_imp (x_0 - x)
+
+with d what else pulls at the TCP, estimated from the balance of forces (joint friction, gravity error): it makes tracking offset-free.
 
 The control is the spring force F_s at the start of the stage instead of x_0 itself: a change of variables (x_0 = x + F_s / K_imp) that
 turns eq. 31 into a ball around zero. A stage of 40 ms is long for a stiff contact, therefore springs and dampers act with their value
@@ -84,7 +86,7 @@ class Mode:
         dq_next = self.dq + h * self.delta
         still = ca.SX.zeros(n)
         residual = arm.body.rnea(self.kinematics, still, self.delta, gravity=False) + ca.SX(arm.motor.armature) * self.delta
-        residual += viscous * dq_next + self._translation.T @ (slope * (self._translation @ dq_next) - spring)
+        residual += viscous * dq_next + self._translation.T @ (slope * (self._translation @ dq_next) - spring - get("disturbance", 3))
         residual += self._turn.T @ (turn_slope * (self._turn @ dq_next) - moment)
         matrix = arm.mass_matrix(self.kinematics) + h * ca.diag(viscous)
         matrix += h * (self._translation.T @ (slope * self._translation) + self._turn.T @ (turn_slope * self._turn))
