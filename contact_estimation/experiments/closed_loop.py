@@ -21,7 +21,9 @@ from contact_estimation.filters.settings import load_sensor_settings
 from contact_estimation.filters.stream import SampleStream
 from contact_estimation.robot import load_arm
 from contact_estimation.settings import find_config, from_yaml, key, non_negative, positive, replace, to_mapping
-from contact_estimation.simulation.session import Simulation, open_simulation
+from contact_estimation.simulation.scenarios import load_scenario
+from contact_estimation.simulation.sensors.settings import load_imperfections, scaled
+from contact_estimation.simulation.session import Simulation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +35,8 @@ class LoopSettings:
     mpc: str = key(doc="MPC task of config/tasks")
     observer: str = key(doc="observer of config/observers")
     sensors: str = key(doc="sensor set of config/sensors")
+    friction_scale: float = key(1.0, doc="share of the simulated joints' friction that the robot's own compensation leaves",
+                                check=non_negative)
     error_axes: list[float] = key([0.0, 0.0, 1.0], doc="the surface is off by the height error times this, base axes", length=3)
     approach_speed: float = key(0.04, doc="speed of the guarded approach along the wanted force; 0: contact is there already",
                                 unit="m/s", check=non_negative)
@@ -103,9 +107,11 @@ class ClosedLoop:
         mpc = load_mpc_settings(settings.mpc)
         if overrides:
             mpc = replace(mpc, f"overrides of {settings.mpc}", **overrides)
-        error = (height_error * np.array(settings.error_axes)).tolist()
-        changes = {"placement_error": error, "impedance": to_mapping(mpc.impedance)}
-        self.simulation = open_simulation(settings.scenario, settings.robot, seed=seed, **changes)
+        scenario = replace(load_scenario(settings.scenario), settings.scenario, impedance=to_mapping(mpc.impedance),
+                           placement_error=(height_error * np.array(settings.error_axes)).tolist(),
+                           controller={settings.robot: "impedance"})
+        imperfections = scaled(load_imperfections(arm.name), friction=settings.friction_scale)
+        self.simulation = Simulation(scenario, arm, imperfections, seed)
         self.mpc_settings = _believing(mpc, self.simulation.rest)
         observer = load_observer_settings(settings.observer)
         observer = _believing(observer, self.simulation.rest)
