@@ -19,6 +19,7 @@ VERBS = {
     "convert": ("contact_estimation.commands.convert", "turn an .npz recording into a bag, or a bag into an .npz"),
     "fit": ("contact_estimation.commands.fit", "fit contact parameters to a recording"),
     "doctor": ("contact_estimation.commands.doctor", "say what is installed, what compiles, what the loop costs, and what is missing"),
+    "mpc": ("contact_estimation.commands.mpc", "closed loop of estimator, MPC and simulated arm"),
 }
 
 #: ``contact-estimation identify SYSTEM``: system -> (module, one line of help).

@@ -38,6 +38,7 @@ class LoopSettings:
     friction_scale: float = key(1.0, doc="share of the simulated joints' friction that the robot's own compensation leaves",
                                 check=non_negative)
     error_axes: list[float] = key([0.0, 0.0, 1.0], doc="the surface is off by the height error times this, base axes", length=3)
+    height_error: float = key(0.02, doc="the surface is off by this where nothing else is asked for", unit="m")
     approach_speed: float = key(0.04, doc="speed of the guarded approach along the wanted force; 0: contact is there already",
                                 unit="m/s", check=non_negative)
     approach_force: float = key(3.0, doc="estimated force that ends the approach", unit="N", check=positive)
@@ -95,18 +96,22 @@ class ClosedLoop:
     """One run.
 
     Args:
-        settings: the experiment. seed: of everything random. height_error: [m], see :class:`LoopSettings`. solver: ``rti``, ``ipopt``.
+        settings: the experiment. seed: of everything random. height_error: [m], default the settings'. solver: ``rti``, ``ipopt``.
         adapt: contacts from the estimator; without it the MPC believes the nominal place of the surface.
-        overrides: keys of the MPC's settings replaced.
+        force: [N] norm of the wanted force, instead of the MPC task's. overrides: keys of the MPC's settings replaced.
     """
 
-    def __init__(self, settings: LoopSettings, seed: int = 0, height_error: float = 0.0, solver: str | None = None,
-                 adapt: bool = True, overrides: dict | None = None):
+    def __init__(self, settings: LoopSettings, seed: int = 0, height_error: float | None = None, solver: str | None = None,
+                 adapt: bool = True, force: float | None = None, overrides: dict | None = None):
         self.settings = settings
         arm = load_arm(settings.robot)
         mpc = load_mpc_settings(settings.mpc)
+        overrides = dict(overrides or {})
+        if force is not None:
+            overrides["force"] = (force * np.array(mpc.force) / np.linalg.norm(mpc.force)).tolist()
         if overrides:
             mpc = replace(mpc, f"overrides of {settings.mpc}", **overrides)
+        height_error = settings.height_error if height_error is None else height_error
         scenario = replace(load_scenario(settings.scenario), settings.scenario, impedance=to_mapping(mpc.impedance),
                            placement_error=(height_error * np.array(settings.error_axes)).tolist(),
                            controller={settings.robot: "impedance"})
