@@ -18,6 +18,10 @@ from __future__ import annotations
 import casadi as ca
 
 
+#: Keeps the root of a weight differentiable at zero; far below any weight that counts.
+_TINY = 1e-24
+
+
 class CostTerm:
     """weight * ||residual||^2, summed over stages and, weighted by belief, over contact modes.
 
@@ -40,7 +44,7 @@ class CostTerm:
         """sqrt(weight) * residual."""
         residual = self.residual(mode, parameters)
         weight = parameters.get(f"{self.name}_weight", residual.numel())
-        return ca.sqrt(weight) * residual
+        return ca.sqrt(weight + _TINY) * residual
 
 
 class Velocity(CostTerm):

@@ -71,7 +71,7 @@ class RtiSolver:
                  "CE_NP": problem.parameters.shape[1], "CE_BALLS": n_limits}
         source = "\n".join([generate(stage_functions(problem)), *(f"#define {name} {value}" for name, value in sizes.items()),
                             (Path(__file__).parent / "rti_glue.c").read_text()])
-        self._library = library = load_native("rti", source, casadi_libraries("hpipm", "blasfeo"))
+        self._library = library = load_native("rti", source, ("-O1", *casadi_libraries("hpipm", "blasfeo")))
         pointer = ctypes.c_void_p
         library.ce_rti_new.restype, library.ce_rti_new.argtypes = pointer, [ctypes.c_int, ctypes.c_double, ctypes.c_double]
         library.ce_rti_free.restype, library.ce_rti_free.argtypes = None, [pointer]
