@@ -4,14 +4,18 @@
     python benchmark/replay_speed.py [--observer NAME ...] [--runs N] [--save]
 
 Times, per observer: reading the bag, running the observer, writing the .npz (library), and the whole command
-``contact-estimation replay BAG --robot ur16e --observer NAME --export FILE`` as a process of its own, from start to exit.
-Medians and worst of the runs; ``--save`` writes the table to replay_speed.md beside this file.
+``contact-estimation replay BAG --robot ur16e --observer NAME --export FILE`` as a process of its own, from start to
+exit. Each as processor time and as wall-clock time: everything here is one thread, so that the two agree on a machine
+that does nothing else, and only the former means anything on one that does. ``--save`` writes replay_speed.md beside
+this file.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
@@ -46,23 +50,28 @@ def make_bag(arm, folder: Path) -> Path:
     return write_bag(folder / "bag", recording)
 
 
-def time_once(arm, bag: Path, observer: str, export: Path) -> dict[str, float]:
-    """Seconds of every part, once."""
-    marks = [time.perf_counter()]
-    recording = open_recording(bag, arm.joint_names)
-    marks.append(time.perf_counter())
+def clocks() -> np.ndarray:
+    """Processor time of this process and of its finished children, and wall-clock time [s]."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return np.array([time.process_time() + children.ru_utime + children.ru_stime, time.perf_counter()])
+
+
+def time_once(arm, bag: Path, observer: str, export: Path) -> dict[str, np.ndarray]:
+    """Processor and wall-clock seconds of every part, once."""
     stream = open_stream(arm, observer)  # compiled before: building it is not part of replaying
-    marks.append(time.perf_counter())
+    marks = [clocks()]
+    recording = open_recording(bag, arm.joint_names)
+    marks.append(clocks())
     log = replay(recording, stream)
-    marks.append(time.perf_counter())
+    marks.append(clocks())
     log.save(export)
-    marks.append(time.perf_counter())
-    command = [sys.executable, "-m", "contact_estimation", "replay", str(bag), "--robot", "ur16e", "--observer", observer,
-               "--export", str(export), "--json"]
-    start = time.perf_counter()
+    marks.append(clocks())
+    command = [sys.executable, "-m", "contact_estimation", "replay", str(bag), "--robot", "ur16e",
+               "--observer", observer, "--export", str(export), "--json"]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
-    seconds = {"read": marks[1] - marks[0], "replay": marks[3] - marks[2], "export": marks[4] - marks[3]}
-    return seconds | {"sum": sum(seconds.values()), "command": time.perf_counter() - start}
+    marks.append(clocks())
+    parts = np.diff(marks, axis=0)
+    return {"read": parts[0], "replay": parts[1], "export": parts[2], "sum": parts[:3].sum(axis=0), "command": parts[3]}
 
 
 def main() -> None:
@@ -73,20 +82,21 @@ def main() -> None:
     parser.add_argument("--save", action="store_true")
     args = parser.parse_args()
     arm = load_arm("ur16e")
-    observers = args.observer or ["paper_online", "momentum"]
+    observers = args.observer or ["ekf", "momentum", "paper_online"]
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         bag = make_bag(arm, Path(folder))
         for observer in observers:
             open_stream(arm, observer)
             runs = [time_once(arm, bag, observer, Path(folder) / "est.npz") for _ in range(args.runs)]
-            cells = [f"{statistics.median(run[p] for run in runs):.2f} / {max(run[p] for run in runs):.2f}" for p in PARTS]
+            cells = [" / ".join(f"{statistics.median(run[p][k] for run in runs):.2f}" for k in (0, 1)) for p in PARTS]
             rows.append(f"| {observer} | " + " | ".join(cells) + " |")
             print(rows[-1], flush=True)
     table = "\n".join([
         "# Replay of 60 s of 500 Hz, MCAP to exported estimates", "",
         f"`python benchmark/replay_speed.py --runs {args.runs} --save` on {platform.machine()}, Python "
-        f"{platform.python_version()}; seconds, median / worst of {args.runs} runs; target {TARGET:g} s.", "",
+        f"{platform.python_version()}, {os.cpu_count()} cores with a load of {os.getloadavg()[0]:.1f} while it ran; "
+        f"processor / wall-clock seconds, medians of {args.runs} runs; target {TARGET:g} s.", "",
         "| observer | " + " | ".join(PARTS) + " |", "|---" * (len(PARTS) + 1) + "|", *rows, "",
         "`sum` is read + replay + export in a running process; `command` is the whole command line call, with starting "
         "Python, loading libraries and the figures it prints.", ""])

@@ -20,6 +20,7 @@ VERBS = {
     "fit": ("contact_estimation.commands.fit", "fit contact parameters to a recording"),
     "doctor": ("contact_estimation.commands.doctor", "say what is installed, what compiles, what the loop costs, and what is missing"),
     "mpc": ("contact_estimation.commands.mpc", "closed loop of estimator, MPC and simulated arm"),
+    "doctor": ("contact_estimation.commands.doctor", "say what is installed, what the loop costs, and what is missing"),
 }
 
 #: ``contact-estimation identify SYSTEM``: system -> (module, one line of help).

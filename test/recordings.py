@@ -32,7 +32,7 @@ def assert_equal(a: Recording, b: Recording) -> None:
 
 
 def press_recording(arm, seconds: float = 2.0, stiffness: float = 20_000.0, start_ns: int = 0) -> Recording:
-    """The UR16e presses straight down 3 mm and lets go, twice; inverse dynamics with the contact's force gives the torque."""
+    """The UR16e presses straight down 3 mm and lets go, twice; inverse dynamics gives the torque."""
     t = np.arange(int(seconds * 500)) / 500
     depth = 0.0015 * (1 - np.cos(4 * np.pi * t / seconds))
     start = np.array([0.9, -1.0, 2.2, -2.8, -1.5, 0.5])
@@ -53,4 +53,5 @@ def press_recording(arm, seconds: float = 2.0, stiffness: float = 20_000.0, star
     constant = np.ones((len(t), 1))
     truth = {"wrench_tcp": wrench, "stiffness": constant * [0, 0, stiffness], "contact_point": position,
              "rest": position + np.outer(depth, [0, 0, 1]), "tau_ext": tau_ext}
-    return Recording(start_ns + np.arange(len(t)) * 2_000_000, arm.joint_names, q, dq, tau, "press", wrench, truth=truth)
+    stamps = start_ns + np.arange(len(t)) * 2_000_000
+    return Recording(stamps, arm.joint_names, q, dq, tau, "press", wrench, truth=truth)

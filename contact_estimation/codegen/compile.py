@@ -36,8 +36,6 @@ class CompiledFunction:
     """
 
     def __init__(self, function: ca.Function, backend: str, path: Path | None):
-        if function.nnz_in() != function.numel_in() or function.nnz_out() != function.numel_out():
-            raise CodegenError(f"{function.name()}: arguments and results must be dense; densify them before compiling")
         self.function, self.backend, self.path = function, backend, path
         self.inputs = {function.name_in(i): np.zeros(function.numel_in(i)) for i in range(function.n_in())}
         self.outputs = {function.name_out(i): np.zeros(function.numel_out(i)) for i in range(function.n_out())}
@@ -93,6 +91,8 @@ def compile_function(function: ca.Function, *, flags: tuple[str, ...] = OPTIMISE
     Raises:
         CodegenError: compiling is impossible and ``fallback`` is False, or arguments are not dense.
     """
+    if function.nnz_in() != function.numel_in() or function.nnz_out() != function.numel_out():
+        raise CodegenError(f"{function.name()}: arguments and results must be dense; densify them before compiling")
     try:
         path, name = _shared_object(function, tuple(flags), cache)
         return CompiledFunction(ca.external(name, str(path)), "c", path)

@@ -13,11 +13,12 @@ from contact_estimation.exceptions import RecordingError
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     add_recording_arguments(parser)
-    parser.add_argument("output", type=Path, metavar="OUTPUT", help="a file that ends in .npz, or a folder to be made, which becomes "
-                        "a rosbag2")
-    parser.add_argument("--robot", help="robot the recording was made with: names its joints and frames; an .npz written with it "
-                        "also holds the TCP's pose (x_tcp, R_tcp)")
-    parser.add_argument("--storage", choices=("mcap", "sqlite3"), default="mcap", help="storage of the bag (default mcap)")
+    parser.add_argument("output", type=Path, metavar="OUTPUT",
+                        help="a file that ends in .npz, or a folder to be made, which becomes a rosbag2")
+    parser.add_argument("--robot", help="robot the recording was made with: names its joints and frames; an .npz "
+                        "written with it also holds the TCP's pose (x_tcp, R_tcp)")
+    parser.add_argument("--storage", choices=("mcap", "sqlite3"), default="mcap",
+                        help="storage of the bag (default mcap)")
     add_json_flag(parser)
 
 
@@ -33,7 +34,8 @@ def run(args) -> int:
         path = _write(args, arm, recording)
     except OSError as error:
         raise RecordingError(f"{args.output} cannot be written ({error.strerror})") from error
-    parts = ["q", "dq", "tau"] + ["wrench"] * (recording.wrench_tcp is not None) + [f"truth {k}" for k in recording.truth]
+    parts = ["q", "dq", "tau"] + ["wrench"] * (recording.wrench_tcp is not None)
+    parts += [f"truth {name}" for name in recording.truth]
     result = {"output": str(path), "samples": len(recording), "duration_s": recording.duration, "parts": parts,
               "joint_names": recording.joint_names, "problems": recording.problems()}
     text = [f"{path}: {len(recording)} samples, {recording.duration:.1f} s, {', '.join(parts)}"]

@@ -1,4 +1,4 @@
-"""What the doctor looks at. Every finding: name, ok, needed, version, purpose, and a remedy (empty where nothing is to do)."""
+"""What the doctor looks at. Every finding: name, ok, needed, version, purpose, and a remedy (empty: nothing to do)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def compiler() -> dict:
     try:
         with tempfile.TemporaryDirectory() as folder:
             start = time.perf_counter()
-            probe = compile_function(ca.Function("probe", [x], [ca.sin(x)], ["x"], ["y"]), cache=Path(folder), fallback=False)
+            sine = ca.Function("probe", [x], [ca.sin(x)], ["x"], ["y"])
+            probe = compile_function(sine, cache=Path(folder), fallback=False)
             seconds = time.perf_counter() - start
             right = abs(probe.evaluate([1.0, 0.0])[0].sum() - 0.8414709848) < 1e-9
     except CodegenError as error:
@@ -81,18 +82,18 @@ def ros() -> list[dict]:
     """ROS 2: the client library, this package's messages, and the tools that start nodes."""
     problem = _import_problem("rclpy")
     version = _version("rclpy", "ros-jazzy-rclpy")
-    found = [_finding("rclpy", problem is None, False, version, "the nodes; the library and this command line do without",
-                      "" if problem is None else "for the nodes: source your ROS 2 Jazzy, or 'make demo' installs it from PyPI "
-                      f"(rclpy: {problem})")]
+    purpose = "the nodes; the library and this command line do without"
     if problem is not None:
-        return found
+        remedy = f"for the nodes: source your ROS 2 Jazzy, or 'make demo' installs it from PyPI (rclpy: {problem})"
+        return [_finding("rclpy", False, False, version, purpose, remedy)]
+    found = [_finding("rclpy", True, False, version, purpose)]
     problem = _import_problem("contact_estimation.msg")
     found.append(_finding("messages", problem is None, False, None, "contact_estimation/msg, built by cmake or colcon",
-                          "" if problem is None else f"the nodes need this package's messages ({problem}): build it with colcon "
-                          "and source the workspace, or run 'make build'"))
+                          "" if problem is None else f"the nodes need this package's messages ({problem}): build it "
+                          "with colcon and source the workspace, or run 'make build'"))
     launch = shutil.which("ros2") is not None
-    found.append(_finding("ros2", launch, False, os.environ.get("ROS_DISTRO"), "'ros2 launch', 'ros2 bag'; not in the pip "
-                          "environment, where the demo starts the nodes itself"))
+    found.append(_finding("ros2", launch, False, os.environ.get("ROS_DISTRO"), "'ros2 launch', 'ros2 bag'; not in the "
+                          "pip environment, where the demo starts the nodes itself"))
     return found
 
 
@@ -121,8 +122,9 @@ def loop(robot: str, observer: str, count: int = 3000) -> dict:
     for k, sample in enumerate(samples[:100]):
         stream.push_fast(2_000_000 * k, *sample)
     noise = ekf.settings.measurement_noise
-    arguments = {"xi": ekf.state, "P": pack_array(ekf.covariance), "phi": ekf.contacts.initial(q)[0], "tau": tau, "h": 0.002,
-                 "q_m": q, "noise_q": noise.position, "intensity": 0.0, "tau_m": tau, "noise_tau": noise.torque}
+    arguments = {"xi": ekf.state, "P": pack_array(ekf.covariance), "phi": ekf.contacts.initial(q)[0], "tau": tau,
+                 "h": 0.002, "q_m": q, "noise_q": noise.position, "intensity": 0.0, "tau_m": tau,
+                 "noise_tau": noise.torque}
     for backend in (compiled, machine):  # the arguments of a running filter, so that no special value changes the cost
         for name, buffer in backend.inputs.items():
             buffer[:] = arguments[name]
@@ -170,4 +172,6 @@ def _version(module: str, distribution: str) -> str | None:
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
-        return getattr(importlib.import_module(module), "__version__", None) if _import_problem(module) is None else None
+        if _import_problem(module) is not None:
+            return None
+        return getattr(importlib.import_module(module), "__version__", None)

@@ -1,4 +1,4 @@
-"""``contact-estimation doctor``: what is installed, what compiles, what the loop costs, and what to do about what is missing."""
+"""``contact-estimation doctor``: what is installed, what compiles, what the loop costs, how to mend what is missing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args) -> int:
     """Look at everything, print it; 1 if something that is needed is missing."""
     progress = Progress(5, "doctor")
-    result = {"python": {"version": platform.python_version(), "executable": sys.executable, "machine": platform.machine()}}
+    result = {"python": {"version": platform.python_version(), "executable": sys.executable,
+                         "machine": platform.machine()}}
     for done, (name, look) in enumerate((("packages", diagnosis.packages), ("compiler", diagnosis.compiler),
                                          ("cache", diagnosis.cache), ("ros", diagnosis.ros),
                                          ("loop", lambda: diagnosis.loop(args.robot, args.observer)))):
@@ -40,8 +41,9 @@ def _text(result) -> str:
     rows = [[part["name"], _state(part), part["version"] or "–", part["purpose"]]
             for part in [*result["packages"], *result["ros"], result["compiler"], result["cache"]]]
     width = max(len(row[0]) for row in rows)
-    lines = [f"Python {result['python']['version']} ({result['python']['executable']}), {result['python']['machine']}", ""]
-    lines += [f"{name.ljust(width)}  {state:8s}  {version:28s}  {purpose}".rstrip() for name, state, version, purpose in rows]
+    python = result["python"]
+    lines = [f"Python {python['version']} ({python['executable']}), {python['machine']}", ""]
+    lines += [f"{name.ljust(width)}  {state:8s}  {version:28s}  {purpose}" for name, state, version, purpose in rows]
     loop = result["loop"]
     lines += ["", f"One EKF step, {loop['version']}:"]
     if loop["ok"]:

@@ -18,8 +18,10 @@ DEFAULT_OBSERVER = "ekf"
 
 def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of every verb that reads a recording."""
-    parser.add_argument("recording", type=Path, metavar="RECORDING", help="rosbag2 (folder, .mcap or .db3) or .npz archive")
-    parser.add_argument("--joint-states", metavar="TOPIC", help="JointState topic of a bag (default /joint_states, or the only one)")
+    parser.add_argument("recording", type=Path, metavar="RECORDING",
+                        help="rosbag2 (folder, .mcap or .db3) or .npz archive")
+    parser.add_argument("--joint-states", metavar="TOPIC",
+                        help="JointState topic of a bag (default /joint_states, or the only one)")
     parser.add_argument("--wrench", metavar="TOPIC", help="WrenchStamped topic of a bag, measured force on the robot "
                         "(default /force_torque_sensor_broadcaster/wrench where it is there)")
     parser.add_argument("--rate", type=float, metavar="HZ", help="sample rate of an .npz archive without stamps")
@@ -50,11 +52,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help="observer settings of your own, e.g. written by 'fit'; repeatable")
     parser.add_argument("--sensors", metavar="NAME", help="sensor set: a name in config/sensors, or a YAML file "
                         "(default the observer's, else the robot's)")
-    parser.add_argument("--export", type=Path, metavar="FILE", help="write the estimates as .npz; with several observers one "
-                        "file each, FILE's name extended by the observer's")
+    parser.add_argument("--export", type=Path, metavar="FILE", help="write the estimates as .npz; with several "
+                        "observers one file each, FILE's name extended by the observer's")
     parser.add_argument("--report", type=Path, metavar="DIR", help="write DIR/report.html with pictures and figures")
-    parser.add_argument("--keep-going", action="store_true", help="replay a recording with bad samples; estimates they touch "
-                        "are marked invalid")
+    parser.add_argument("--keep-going", action="store_true", help="replay a recording with bad samples; estimates they "
+                        "touch are marked invalid")
     add_json_flag(parser)
 
 
@@ -78,8 +80,8 @@ def run(args) -> int:
     seconds["read"] = time.perf_counter() - start
     problems = recording.problems(min(stream.sensors.max_gap for stream in streams.values()))
     if problems and not args.keep_going:
-        raise RecordingError(f"{recording.source}: {'; '.join(problems)}. Mend the recording, or replay it all the same with "
-                             "--keep-going: estimates that bad samples touch are then marked invalid.")
+        raise RecordingError(f"{recording.source}: {'; '.join(problems)}. Mend the recording, or replay it all the "
+                             "same with --keep-going: estimates that bad samples touch are then marked invalid.")
     logs = {}
     for name, stream in streams.items():
         start = time.perf_counter()
@@ -89,7 +91,8 @@ def run(args) -> int:
         seconds[name] = time.perf_counter() - start
     reasons = _invalid(logs)
     if reasons and not args.keep_going:
-        raise RecordingError(f"{recording.source}: {_tell(reasons)}. Nothing was written; --keep-going replays all the same.")
+        raise RecordingError(f"{recording.source}: {_tell(reasons)}. Nothing was written; --keep-going writes it "
+                             "all the same.")
     start = time.perf_counter()
     exports = _export(args.export, logs, recording)
     seconds["export"] = time.perf_counter() - start
@@ -115,9 +118,12 @@ def _tell(reasons) -> str:
 def _export(path: Path | None, logs, recording) -> list[str]:
     if path is None:
         return []
+    if len(logs) == 1:
+        paths = {name: path for name in logs}
+    else:
+        paths = {name: path.with_name(f"{path.stem}_{name}{path.suffix}") for name in logs}
     try:
-        return [str(log.save(path if len(logs) == 1 else path.with_name(f"{path.stem}_{name}{path.suffix}"), recording.truth))
-                for name, log in logs.items()]
+        return [str(log.save(paths[name], recording.truth)) for name, log in logs.items()]
     except OSError as error:
         raise RecordingError(f"{path} cannot be written ({error.strerror}); choose another --export") from error
 
@@ -147,8 +153,12 @@ def _summarise(args, arm, recording, logs, streams, seconds, exports, problems) 
     if args.report is not None:
         from contact_estimation.viz.report import replay_report  # matplotlib
 
-        path = replay_report(args.report / "report.html", recording, logs, reference, f"Replay of {args.recording.name}",
-                             command=_command(args))
+        try:
+            path = replay_report(args.report / "report.html", recording, logs, reference,
+                                 f"Replay of {args.recording.name}", command=_command(args))
+        except OSError as error:
+            text = f"{args.report} cannot be written ({error.strerror}); choose another --report"
+            raise RecordingError(text) from error
         result["report"] = str(path)
         lines.append(f"report: {path}")
     lines += [f"estimates: {path}" for path in exports]

@@ -16,6 +16,7 @@ from contact_estimation.settings import find_config, from_mapping, load_yaml
 #: kind -> (module, settings class, observer class); modules are imported when asked for.
 KINDS: dict[str, tuple[str, str, str]] = {
     "ekf": ("contact_estimation.filters.ekf", "EkfSettings", "Ekf"),
+    "contact_bank": ("contact_estimation.filters.bank.observer", "BankSettings", "ContactBank"),
     "momentum": ("contact_estimation.filters.momentum", "MomentumSettings", "MomentumObserver"),
 }
 

@@ -25,15 +25,15 @@ class EstimateLog:
 
     Columns (keys of :meth:`columns` and of the saved archive); rows of invalid estimates hold NaN:
         ``stamps_ns`` (N,) int64 and ``t`` (N,) [s]: the samples' stamps. ``valid`` (N,) bool and ``reason`` (N,) words.
-        ``step_time`` (N,) [s]: wall-clock time the sample took. ``nis``, ``nis_dof`` (N,): normalised innovation squared.
-        ``force`` (N, 3) [N] and ``torque_tcp`` (N, 3) [Nm] on the robot, TCP axes; ``force_covariance`` (N, 3, 3) [N^2];
-        ``force_base`` (N, 3) [N]; ``tau_ext`` (N, n) [Nm].
+        ``step_time`` (N,) [s]: wall-clock time the sample took. ``nis``, ``nis_dof`` (N,): normalised innovation
+        squared. ``force`` (N, 3) [N] and ``torque_tcp`` (N, 3) [Nm] on the robot, TCP axes; ``force_covariance``
+        (N, 3, 3) [N^2]; ``force_base`` (N, 3) [N]; ``tau_ext`` (N, n) [Nm].
         ``mode`` (N,) words; ``mode_names`` (m,), ``mode_probability`` (N, m).
-        ``contact_names`` (c,) and per contact ``contact_probability`` (N, c), ``contact_stiffness`` (N, c, 3) [N/m] (the
-        vector K, base axes), ``contact_rest``, ``contact_point_tcp``, ``contact_point_base`` (N, c, 3) [m],
+        ``contact_names`` (c,) and per contact ``contact_probability`` (N, c), ``contact_stiffness`` (N, c, 3) [N/m]
+        (the vector K, base axes), ``contact_rest``, ``contact_point_tcp``, ``contact_point_base`` (N, c, 3) [m],
         ``contact_covariance`` (N, c, 9, 9) of [K; rest; point_tcp].
-    Of the first contact, where there is one, also ``stiffness`` (N,) [N/m] = |K|, ``contact_point`` (N, 3) [m] (base) and
-    ``rest`` (N, 3) [m].
+    Of the first contact, where there is one, also ``stiffness`` (N,) [N/m] = |K|, ``contact_point`` (N, 3) [m] (base)
+    and ``rest`` (N, 3) [m].
     """
 
     def __init__(self, observer: str, capacity: int):
@@ -124,7 +124,8 @@ class EstimateLog:
         names = {"observer": np.array(self.observer), "contact_names": np.array(self.contact_names, dtype=str),
                  "mode_names": np.array(self.mode_names, dtype=str)}
         with path.open("wb") as file:
-            np.savez(file, **names, **self.columns(), **{f"truth_{name}": value for name, value in (truth or {}).items()})
+            truths = {f"truth_{name}": value for name, value in (truth or {}).items()}
+            np.savez(file, **names, **self.columns(), **truths)
         return path
 
     @classmethod
@@ -138,7 +139,8 @@ class EstimateLog:
             with np.load(path, allow_pickle=False) as archive:
                 data = {name: archive[name] for name in archive.files}
             log = cls(str(data["observer"]), len(data["stamps_ns"]))
-            log.contact_names, log.mode_names = tuple(data["contact_names"].tolist()), tuple(data["mode_names"].tolist())
+            log.contact_names = tuple(data["contact_names"].tolist())
+            log.mode_names = tuple(data["mode_names"].tolist())
             log._count = log._capacity
             log._columns = {name: data[name] for name in COLUMNS}
             log._words = {name: data[name].tolist() for name in _WORDS}

@@ -48,7 +48,8 @@ def read_npz(path: Path | str, joint_names=None, rate: float | None = None, rota
     columns = data["q"].shape[1]
     names = tuple(data["joint_names"].tolist()) if "joint_names" in data else joint_names
     if names is None:
-        raise RecordingError(f"{path} does not name its {columns} joints (key joint_names); name the robot with --robot.")
+        raise RecordingError(f"{path} does not name its {columns} joints (key joint_names); "
+                             "name the robot with --robot.")
     if len(names) != columns:
         raise RecordingError(f"{path}: has {columns} joints, but {len(names)} were expected ({', '.join(names)}). "
                              "Choose the --robot the recording was made with.")

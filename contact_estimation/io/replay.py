@@ -21,8 +21,8 @@ def replay(recording: Recording, stream, progress=None) -> EstimateLog:
         RecordingError: the joints are not the robot's.
     """
     if recording.joint_names != tuple(stream.arm.joint_names):
-        raise RecordingError(f"{recording.source}: its joints {', '.join(recording.joint_names)} are not, in this order, those "
-                             f"of robot '{stream.arm.name}'; open it with joint_names=arm.joint_names.")
+        raise RecordingError(f"{recording.source}: its joints {', '.join(recording.joint_names)} are not, in this "
+                             f"order, those of robot '{stream.arm.name}'; open it with joint_names=arm.joint_names.")
     log = EstimateLog(stream.observer.name, len(recording))
     push, append, clock = stream.push, log.append, time.perf_counter_ns
     every = max(len(recording) // 100, 1)

@@ -41,7 +41,7 @@ class Estimator(Node):
         self._lock = threading.Lock()  # samples may come from a driver's thread (combined), services from the executor's
         self._reader = convert.JointStateReader(arm.joint_names, "joint_states")
         if subscribe:
-            self.create_subscription(JointState, "joint_states", self.on_joint_states, qos.SENSOR)
+            self.create_subscription(JointState, "joint_states", self.on_joint_states, qos.SAMPLES)
         self.create_service(Trigger, "~/reset", self._on_reset)
         self.create_service(Trigger, "~/zero", self._on_zero)
         self.create_timer(1.0 / settings.diagnostics_rate, self._report)

@@ -49,14 +49,14 @@ class Recorder(Node):
         package, _, name = type_name.partition("/msg/")
         try:
             return topic, type_name, getattr(importlib.import_module(f"{package}.msg"), name)
-        except (ImportError, AttributeError, ValueError) as error:
+        except (ImportError, AttributeError, TypeError) as error:
             raise ConfigError(f"parameter 'topics': '{entry}' is not TOPIC:PACKAGE/msg/TYPE of an installed type; for example "
                               "/joint_states:sensor_msgs/msg/JointState") from error
 
     def close(self) -> None:
         """Finish the bag."""
         self._writer.close()
-        self.get_logger().info(f"{self.count} messages recorded")
+        print(f"{self.count} messages recorded", flush=True)  # the logger publishes too, and ROS is shut down by now
 
 
 def main(args: list[str] | None = None) -> int:

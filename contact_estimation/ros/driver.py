@@ -66,7 +66,10 @@ def start_pacer(node: Node, backend: Backend, deliver, subscribers: int = 0, rat
     node.exit_code = 0
 
     def ready() -> bool:
-        return node.count_subscribers("joint_states") >= subscribers
+        found = node.count_subscribers("joint_states")
+        if found >= subscribers:
+            node.get_logger().info(f"start, {found} subscribers")
+        return found >= subscribers
 
     def done(error: Exception | None) -> None:
         if error is not None:

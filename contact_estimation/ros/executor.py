@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 
@@ -23,6 +24,9 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
     node = None
     try:
         node = make_node()
+        # What was made so far stays: without it in view, a garbage collection is short enough not to hold up a sample.
+        gc.collect()
+        gc.freeze()
         spin(node)
         return getattr(node, "exit_code", 0)
     except ContactEstimationError as error:

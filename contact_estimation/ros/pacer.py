@@ -11,6 +11,9 @@ from contact_estimation.drivers.backend import Backend, Sample
 #: Pause [s] where the source's time jumps back (a recording that loops), so that consumers see a gap and start anew.
 _LAP_PAUSE = 0.5
 
+#: Pause [s] between being ready and the first sample: discovery is mutual, but not simultaneous.
+_SETTLE = 0.5
+
 
 class Pacer:
     """Delivers samples at the source's own spacing, ``rate`` times as fast.
@@ -44,6 +47,7 @@ class Pacer:
         try:
             while not self._ready() and not self._stop.wait(0.05):
                 pass
+            self._stop.wait(_SETTLE)
             self._play()
         except Exception as problem:  # reported by the node, which ends with it
             error = problem

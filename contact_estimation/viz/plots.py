@@ -14,8 +14,10 @@ _POINTS = 4000
 
 
 def force_figure(logs: dict, t0: float, reference=None):
-    """Force on the robot in TCP axes, with two-sigma bands, over the reference. The axes fit the curves, not the bands: a
-    filter that knows little must not flatten the others."""
+    """Force on the robot in TCP axes, with two-sigma bands, over the reference.
+
+    The axes fit the curves, not the bands: a filter that knows little must not flatten the others.
+    """
     fig, axes = figure(3, 1, height=2.0, sharex=True)
     for k, axis in enumerate(axes[:, 0]):
         curves = [columns["force"][:, k] for columns in logs.values()]
@@ -47,20 +49,21 @@ def error_figure(logs: dict, t0: float, reference):
 
 def stiffness_figure(logs: dict, t0: float, reference=None):
     """Stiffness of the first contact (norm of K) with the band of its norm; None where no observer estimates one."""
-    logs = {name: columns for name, columns in logs.items() if "stiffness" in columns}
-    if not logs:
+    drawn = _each(logs, lambda columns: "stiffness" in columns)
+    if not drawn:
         return None
     fig, axes = figure(1, 1, height=2.6)
     axis = axes[0, 0]
-    for colour, name, columns in _each(logs):
+    for colour, name, columns in drawn:
         vector, covariance = columns["contact_stiffness"][:, 0], columns["contact_covariance"][:, 0, :3, :3]
         with np.errstate(invalid="ignore", divide="ignore"):
             normal = vector / columns["stiffness"][:, None]
         spread = np.sqrt(np.maximum(np.einsum("ni,nij,nj->n", normal, covariance, normal), 0))
         _curve(axis, columns["t"] - t0, columns["stiffness"] / 1e3, spread / 1e3, colour, name)
-    top = 1.5 * max(np.nanpercentile(columns["stiffness"], 95) for columns in logs.values()) / 1e3
+    top = 1.5 * max(np.nanpercentile(columns["stiffness"], 95) for *_, columns in drawn) / 1e3
     if reference is not None and np.isfinite(reference.stiffness):
-        axis.axhline(reference.stiffness / 1e3, color=TRUTH, linewidth=1.6, label=f"reference: {reference.stiffness_label}")
+        label = f"reference: {reference.stiffness_label}"
+        axis.axhline(reference.stiffness / 1e3, color=TRUTH, linewidth=1.6, label=label)
         top = min(top, 5 * reference.stiffness / 1e3) if top > 0 else top
         top = max(top, 1.5 * reference.stiffness / 1e3)
     if top > 0:
@@ -70,19 +73,22 @@ def stiffness_figure(logs: dict, t0: float, reference=None):
 
 
 def contact_point_figure(logs: dict, t0: float, truth: np.ndarray | None = None):
-    """Contact point and rest position of the first contact in the base frame [mm from the first known point]; None where
-    no observer has a contact with a rest position."""
-    logs = {name: columns for name, columns in logs.items() if "rest" in columns and np.isfinite(columns["rest"]).any()}
-    if not logs:
+    """Contact point and rest position of the first contact in the base frame [mm from the first known point].
+
+    None where no observer has a contact with a rest position.
+    """
+    drawn = _each(logs, lambda columns: "rest" in columns and np.isfinite(columns["rest"]).any())
+    if not drawn:
         return None
-    start = _first_finite(truth if truth is not None else next(iter(logs.values()))["contact_point"])
+    start = _first_finite(truth if truth is not None else drawn[0][2]["contact_point"])
     fig, axes = figure(3, 1, height=1.8, sharex=True)
     for k, axis in enumerate(axes[:, 0]):
-        curves = [(columns[part][:, k] - start[k]) * 1e3 for columns in logs.values() for part in ("contact_point", "rest")]
+        curves = [(columns[part][:, k] - start[k]) * 1e3
+                  for *_, columns in drawn for part in ("contact_point", "rest")]
         if truth is not None:
-            axis.plot(_thin(next(iter(logs.values()))["t"]) - t0, _thin(truth[:, k] - start[k]) * 1e3, color=TRUTH,
+            axis.plot(_thin(drawn[0][2]["t"]) - t0, _thin(truth[:, k] - start[k]) * 1e3, color=TRUTH,
                       label="truth", linewidth=1.6)
-        for colour, name, columns in _each(logs):
+        for colour, name, columns in drawn:
             t = columns["t"] - t0
             spread = np.sqrt(np.maximum(columns["contact_covariance"][:, 0, 6 + k, 6 + k], 0)) * 1e3
             _curve(axis, t, (columns["contact_point"][:, k] - start[k]) * 1e3, spread, colour, name)
@@ -95,14 +101,15 @@ def contact_point_figure(logs: dict, t0: float, truth: np.ndarray | None = None)
 
 def innovation_figure(logs: dict, t0: float):
     """Normalised innovation squared over its 95 % bound; None where no observer has one."""
-    logs = {name: columns for name, columns in logs.items() if (columns["nis_dof"] > 0).any()}
-    if not logs:
+    drawn = _each(logs, lambda columns: (columns["nis_dof"] > 0).any())
+    if not drawn:
         return None
     fig, axes = figure(1, 1, height=2.2)
     axis = axes[0, 0]
-    for colour, name, columns in _each(logs):
+    for colour, name, columns in drawn:
         bound = chi2.ppf(0.95, np.maximum(columns["nis_dof"], 1))
-        _curve(axis, columns["t"] - t0, np.where(columns["nis"] > 0, columns["nis"] / bound, np.nan), None, colour, name)
+        share = np.where(columns["nis"] > 0, columns["nis"] / bound, np.nan)
+        _curve(axis, columns["t"] - t0, share, None, colour, name)
     axis.axhline(1.0, color=TRUTH, linewidth=0.8, label="95 % of a consistent filter lies below")
     axis.set_yscale("log")
     axis.set_ylabel("NIS / 95 % bound")
@@ -111,12 +118,12 @@ def innovation_figure(logs: dict, t0: float):
 
 def timing_figure(logs: dict):
     """Share of samples processed within a time; None without measured times."""
-    logs = {name: columns for name, columns in logs.items() if np.isfinite(columns["step_time"]).any()}
-    if not logs:
+    drawn = _each(logs, lambda columns: np.isfinite(columns["step_time"]).any())
+    if not drawn:
         return None
     fig, axes = figure(1, 1, height=2.4)
     axis = axes[0, 0]
-    for colour, name, columns in _each(logs):
+    for colour, name, columns in drawn:
         times = np.sort(columns["step_time"][np.isfinite(columns["step_time"])]) * 1e6
         above = 1.0 - np.arange(len(times)) / len(times)
         axis.plot(times, above, color=colour, label=name)
@@ -125,9 +132,10 @@ def timing_figure(logs: dict):
     return fig
 
 
-def _each(logs):
-    for k, (name, columns) in enumerate(logs.items()):
-        yield COLOURS[1 + k % (len(COLOURS) - 1)], name, columns
+def _each(logs, having=lambda columns: True) -> list[tuple]:
+    """(colour, name, columns) of the observers ``having`` something; colours go by the place among all observers."""
+    return [(COLOURS[1 + k % (len(COLOURS) - 1)], name, columns)
+            for k, (name, columns) in enumerate(logs.items()) if having(columns)]
 
 
 def _curve(axis, t, mean, std, colour, label) -> None:
@@ -158,7 +166,8 @@ def _first_finite(values: np.ndarray) -> np.ndarray:
 
 def _finish(fig, axes):
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 5), frameon=False)
+    columns = max(1, min(len(labels), 110 // (max(map(len, labels)) + 8)))  # as many as fit beside each other
+    fig.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
     axes[-1, 0].set_xlabel("time [s]")
     for axis in axes[:, 0]:
         axis.margins(x=0)

@@ -10,8 +10,8 @@ from contact_estimation.viz.html import Page
 from contact_estimation.viz.summary import (CONTACT_FORCE, FREE_FORCE, Reference, invalid_reasons, summarise,
                                              summary_table)
 
-def replay_report(path: Path | str, recording: Recording, logs: dict, reference: Reference | None, title: str = "Replay",
-                  subtitle: str = "", command: str = "") -> Path:
+def replay_report(path: Path | str, recording: Recording, logs: dict, reference: Reference | None,
+                  title: str = "Replay", subtitle: str = "", command: str = "") -> Path:
     """Write the report; returns its path.
 
     Args:
@@ -32,14 +32,16 @@ def replay_report(path: Path | str, recording: Recording, logs: dict, reference:
                        + "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common(5)))
     truth = recording.truth.get("contact_point")
     page.heading("Force")
-    _show(page, plots.force_figure(columns, t0, reference), "Force of the environment on the robot, TCP axes; bands: 2 sigma.")
+    _show(page, plots.force_figure(columns, t0, reference), "Force of the environment on the robot, TCP axes. Bands: "
+          "2 sigma; the axes fit the curves, so that a wide band may leave them.")
     if reference is not None:
-        _show(page, plots.error_figure(columns, t0, reference), f"Estimated minus {reference.label} force along the TCP's z.")
+        _show(page, plots.error_figure(columns, t0, reference),
+              f"Estimated minus {reference.label} force along the TCP's z.")
     page.heading("Stiffness")
     _show(page, plots.stiffness_figure(columns, t0, reference), "Norm of the stiffness vector; bands: 2 sigma.")
     page.heading("Contact point")
-    _show(page, plots.contact_point_figure(columns, t0, truth), "Contact point on the robot (solid; bands: 2 sigma of the "
-          "point in the tool) and rest position of the environment (dotted), base frame, from where the point started.")
+    _show(page, plots.contact_point_figure(columns, t0, truth), "Contact point on the robot (solid; bands: 2 sigma of "
+          "the point in the tool) and rest position of the environment (dotted), base frame, from the first point.")
     page.heading("Innovation")
     _show(page, plots.innovation_figure(columns, t0), "Normalised innovation squared, relative to its 95 % bound.")
     page.heading("Timing")
@@ -53,12 +55,13 @@ def replay_report(path: Path | str, recording: Recording, logs: dict, reference:
 def _explain(reference) -> str:
     if reference is None:
         return "The recording has neither a measured wrench nor truth: estimates are shown without errors."
-    source = "the simulation's truth" if reference.label == "truth" else "the force/torque sensor, as it reads, not tared"
+    source = "the simulation's truth" if reference.label == "truth" else \
+        "the force/torque sensor, as it reads, not tared"
     stiffness = f" Stiffness is compared with {reference.stiffness:.0f} N/m ({reference.stiffness_label})." \
         if reference.stiffness_label else ""
     return (f"Force columns are RMS errors against {source}. In contact: it pushes along the TCP's z with more than "
-            f"{CONTACT_FORCE:g} N; free: with less than {FREE_FORCE:g} N. Stiffness is the median in contact; settled: time from "
-            f"the first contact until it stays within 20 %.{stiffness}")
+            f"{CONTACT_FORCE:g} N; free: with less than {FREE_FORCE:g} N. Stiffness is the median in contact; settled: "
+            f"time from the first contact until it stays within 20 %.{stiffness}")
 
 
 def _show(page, fig, caption) -> None:

@@ -1,4 +1,4 @@
-"""How well an observer did on a recording, in numbers: against the truth of a simulation, else against a measured wrench."""
+"""How well an observer did on a recording, in numbers: against a simulation's truth, else against a measured wrench."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from contact_estimation.io.recording import Recording
 
-#: In contact: the reference force along the TCP's z, low-passed at 5 Hz, pushes harder than this [N]; free: less than that.
+#: In contact: the reference force along the TCP's z, low-passed at 5 Hz, exceeds the first [N]; free: below the other.
 CONTACT_FORCE, FREE_FORCE = 10.0, 6.0
 _CUTOFF = 5.0
 
@@ -27,8 +27,9 @@ _FIGURES = {
 class Reference:
     """What estimates are compared with.
 
-    ``force`` (N, 3) [N] on the robot, TCP axes; ``contact``, ``free`` (N,) bool; ``stiffness`` [N/m] in contact, NaN where
-    there is none; ``label`` says where it comes from. A measured force is compared as the sensor gave it, not tared.
+    ``force`` (N, 3) [N] on the robot, TCP axes; ``contact``, ``free`` (N,) bool; ``stiffness`` [N/m] in contact, NaN
+    where there is none; ``label`` says where it comes from. A measured force is compared as the sensor gave it, not
+    tared.
     """
 
     label: str
@@ -45,8 +46,8 @@ def reference_of(recording: Recording, tcp_position: np.ndarray | None = None,
 
     Args:
         recording: n joints, N samples.
-        tcp_position, tcp_rotation: (N, 3) [m] and (N, 3, 3) of the TCP in the base. With them the stiffness of a measured
-            contact is the least-squares slope of force on position along the mean contact force.
+        tcp_position, tcp_rotation: (N, 3) [m] and (N, 3, 3) of the TCP in the base. With them the stiffness of a
+            measured contact is the least-squares slope of force on position along the mean contact force.
     """
     truth = recording.truth.get("wrench_tcp")
     wrench = truth if truth is not None else recording.wrench_tcp
@@ -71,8 +72,10 @@ def reference_of(recording: Recording, tcp_position: np.ndarray | None = None,
 
 
 def _low_pass(values: np.ndarray, period: float) -> np.ndarray:
-    """Second-order Butterworth forwards and backwards (gain 1 / (1 + (f / cutoff)^4), no phase), over mirrored ends; as it is
-    where there is one sample. In numpy, because importing scipy.signal takes as long as replaying half a minute."""
+    """Second-order Butterworth forwards and backwards (gain 1 / (1 + (f / cutoff)^4), no phase), over mirrored ends.
+
+    In numpy, because importing scipy.signal takes as long as replaying half a minute.
+    """
     if len(values) < 2:
         return values
     spectrum = np.fft.rfft(np.concatenate([values, values[::-1]]))
@@ -84,13 +87,15 @@ def summarise(columns: dict[str, np.ndarray], reference: Reference | None) -> di
     """Figures of one observer's log.
 
     Returns:
-        samples, valid; ``step_us`` (p50, p99); with a reference ``force`` (RMSE and bias [N] of the TCP's z and xy, in contact
-        and free) and ``stiffness`` [N/m]: median in contact, relative error of the median, seconds from the first contact until
-        the estimate stays within 20 % for half a second (None: never). Parts that cannot be told are None.
+        samples, valid; ``step_us`` (p50, p99); with a reference ``force`` (RMSE and bias [N] of the TCP's z and xy, in
+        contact and free) and ``stiffness`` [N/m]: median in contact, relative error of the median, seconds from the
+        first contact until the estimate stays within 20 % for half a second (None: never). Parts that cannot be told
+        are None.
     """
     valid = columns["valid"]
     steps = columns["step_time"][np.isfinite(columns["step_time"])] * 1e6
-    figures = {"samples": len(valid), "valid": int(np.count_nonzero(valid)), "force": None, "stiffness": None, "step_us": None}
+    figures = {"samples": len(valid), "valid": int(np.count_nonzero(valid)), "force": None, "stiffness": None,
+               "step_us": None}
     if len(steps):
         figures["step_us"] = {"p50": float(np.median(steps)), "p99": float(np.percentile(steps, 99))}
     if reference is None:

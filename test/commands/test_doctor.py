@@ -57,7 +57,8 @@ def test_missing_package_is_named_with_its_remedy(monkeypatch, capsys):
     assert "MISSING" in out and "pip install no-such-package" in out
 
 
-@pytest.mark.parametrize(("robot", "observer", "text"), [("ur16e", "momentum", "is no EKF"), ("ur99", "ekf", "no robot 'ur99'")])
+@pytest.mark.parametrize(("robot", "observer", "text"), [
+    ("ur16e", "momentum", "is no EKF"), ("ur99", "ekf", "no robot 'ur99'")])
 def test_loop_that_cannot_be_timed(robot, observer, text):
     found = diagnosis.loop(robot, observer)
     assert not found["ok"] and text in found["purpose"] and found["remedy"]

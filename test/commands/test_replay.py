@@ -81,14 +81,16 @@ def change(recording, **rows):
 
 
 BAD = {
-    "not a number": (lambda r: change(r, q=((7, 2), np.nan)), "1 samples hold NaN or infinite q .*sample 7.*elbow_joint"),
+    "not a number": (lambda r: change(r, q=((7, 2), np.nan)), "1 samples hold NaN or infinite q .*sample 7.*elbow"),
     "infinite": (lambda r: change(r, tau=((7, 1), np.inf)), "NaN or infinite tau .*shoulder_lift_joint"),
     "stamp twice": (lambda r: change(r, stamps_ns=(8, r.stamps_ns[7])), "1 stamps repeat the one before .*sample 8"),
     "stamps back": (lambda r: change(r, stamps_ns=(8, r.stamps_ns[4])), "1 stamps are earlier"),
     "gap": (lambda r: change(r, stamps_ns=(slice(500, None), r.stamps_ns[500:] + 400_000_000)),
             "1 gaps are longer than 0.1 s .*longest 0.402 s"),
-    "current": (lambda r: dataclasses.replace(r, tau=r.tau / load_arm("ur16e").motor.drive_gain), r"read as current \[A\].*torque_unit"),
-    "far too large": (lambda r: change(r, tau=((7, 1), 5000.0)), "beyond 3 times the joint's limit: torque of shoulder_lift"),
+    "current": (lambda r: dataclasses.replace(r, tau=r.tau / load_arm("ur16e").motor.drive_gain),
+                r"read as current \[A\].*torque_unit"),
+    "far too large": (lambda r: change(r, tau=((7, 1), 5000.0)),
+                      "beyond 3 times the joint's limit: torque of shoulder_lift"),
     "jump": (lambda r: change(r, q=((7, 1), 1.0)), "position moved faster.*shoulder_lift_joint"),
 }
 
@@ -106,7 +108,8 @@ def test_bad_samples_stop_the_replay_unless_asked(verb, recording, tmp_path, nam
     assert code == 0 and "estimates are invalid" in err
     with np.load(export, allow_pickle=False) as archive:
         assert not archive["valid"].all()
-        assert np.isnan(archive["force"][~archive["valid"]]).all() and np.isfinite(archive["force"][archive["valid"]]).all()
+        assert np.isnan(archive["force"][~archive["valid"]]).all()
+        assert np.isfinite(archive["force"][archive["valid"]]).all()
 
 
 def assert_matches(text, message):
@@ -120,7 +123,7 @@ def assert_matches(text, message):
     (("--robot", "ur16e", "--observer", "momentum", "--observer", "momentum"), "two observers are named 'momentum'"),
     (("--robot", "fr3", "--observer", "momentum", "--sensors", "joint_torque"), "no joint 'fr3_joint1'"),
     (("--robot", "ur16e", "--observer", "momentum", "--wrench", "/ft"), "no topic '/ft'.*/joint_states"),
-    (("--robot", "ur16e", "--observer", "momentum", "--joint-states", "/js"), "no topic '/js' .nearest there: '/joint_states'"),
+    (("--robot", "ur16e", "--observer", "momentum", "--joint-states", "/js"), "no topic '/js' .*'/joint_states'"),
     (("--robot", "ur16e", "--observer", "momentum", "--rate", "500"), "leave --rate out"),
     (("--robot", "ur16e", "--observer", "momentum", "--rate", "-1"), "must be greater than 0 Hz"),
 ])
@@ -155,7 +158,8 @@ def test_truncated_bag(verb, recording, tmp_path):
 def test_real_recording_is_readable_by_the_scorer(verb, tmp_path):
     path = shared_file("data/ur16e_press/ur_vertical_1.npz")
     score = runpy.run_path(str(shared_file("tools/score_press.py")))["score"]
-    code, out, _ = verb(path, "--robot", "ur16e", "--observer", "paper_online", "--export", tmp_path / "e.npz", "--json")
+    words = ("--robot", "ur16e", "--observer", "paper_online", "--export", tmp_path / "e.npz", "--json")
+    code, out, _ = verb(path, *words)
     ours = json.loads(out)["observers"]["paper_online"]
     theirs = score(dict(np.load(tmp_path / "e.npz", allow_pickle=False)), dict(np.load(path, allow_pickle=False)))
     assert code == 0

@@ -69,7 +69,8 @@ def test_export_round_trip(arm, recording, tmp_path):
     log = replay(recording, open_stream(arm, "paper_online"))
     path = log.save(tmp_path / "new" / "est.npz", recording.truth)
     again = EstimateLog.load(path)
-    assert again.observer == "paper_online" and again.contact_names == ("contact_1",) and again.mode_names == ("contact",)
+    assert again.observer == "paper_online"
+    assert again.contact_names == ("contact_1",) and again.mode_names == ("contact",)
     for name, column in log.columns().items():
         np.testing.assert_array_equal(again.columns()[name], column, err_msg=name)
     with np.load(path, allow_pickle=False) as archive:

@@ -32,7 +32,3 @@ def graph():
 
     with Watcher() as watcher:
         yield watcher
-
-
-sys.path.insert(0, str(Path(__file__).parent))  # watcher.py
-sys.path.insert(0, str(ROOT / "test"))  # shared.py and other helpers

@@ -39,7 +39,10 @@ class Watcher:
         return NodeProcess(node, self.domain, parameters, **options)
 
     def watch(self, cls, topic: str, profile=qos.RECORDER) -> list:
-        """Collect ``topic``; returns the growing list."""
+        """Collect ``topic`` from now on; returns the growing list."""
+        if topic in self.received:
+            self.received[topic].clear()
+            return self.received[topic]
         self.node.create_subscription(cls, topic, self.received[topic].append, profile)
         return self.received[topic]
 

@@ -35,3 +35,11 @@ class Rollout:
         final.inputs["x"][:], final.inputs["p"][:] = states[-1], problem.parameters[-1]
         final()
         return states, cost + float(final.outputs["cost"][0])
+
+    def step(self, x: np.ndarray, control: np.ndarray, h: float) -> tuple[np.ndarray, float]:
+        """State after ``h`` [s] (not a stage's length) under ``control`` (nu,), and the cost of the stage it starts."""
+        run, problem = self._step, self.problem
+        run.inputs["x"][:], run.inputs["u"][:], run.inputs["p"][:] = x, control, problem.parameters[0]
+        run.inputs["p"][problem.columns("h")] = h
+        run()
+        return run.outputs["next"].copy(), float(run.outputs["cost"][0])

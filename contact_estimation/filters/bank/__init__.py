@@ -1,0 +1,1 @@
+"""The contact bank: friction-aware filters, one per contact mode, mixed as an IMM."""
