@@ -17,6 +17,8 @@ from contact_estimation.exceptions import ContactEstimationError
 VERBS = {
     "replay": ("contact_estimation.commands.replay", "run observers on a recording, without ROS"),
     "convert": ("contact_estimation.commands.convert", "turn an .npz recording into a bag, or a bag into an .npz"),
+    "simulate": ("contact_estimation.commands.simulate", "run a simulated arm in a scenario and record it, truth included"),
+    "rtde-server": ("contact_estimation.commands.rtde_server", "a simulated UR controller that speaks RTDE on loopback"),
     "fit": ("contact_estimation.commands.fit", "fit contact parameters to a recording"),
     "doctor": ("contact_estimation.commands.doctor", "say what is installed, what compiles, what the loop costs, and what is missing"),
     "mpc": ("contact_estimation.commands.mpc", "closed loop of estimator, MPC and simulated arm"),

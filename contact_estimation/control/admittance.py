@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
+from scipy.linalg import lapack
 
 from contact_estimation.control.impedance import clip_norm
 from contact_estimation.robot import Arm
@@ -108,7 +109,7 @@ class AdmittanceController:
         else:
             twist[3:] += self.PULL * (rotation @ pin.log3(rotation.T @ rotation_ref))
         jacobian = self.arm.tcp_jacobian(self.q_ref)
-        self.dq_ref = jacobian.T @ np.linalg.solve(jacobian @ jacobian.T + self._eye, twist)
+        self.dq_ref = jacobian.T @ lapack.dposv(jacobian @ jacobian.T + self._eye, twist)[1]
         self.q_ref = self.q_ref + self._period * self.dq_ref
 
     def torque(self, q, dq) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mujoco
 import numpy as np
+from scipy.linalg import lapack
 
 from contact_estimation.exceptions import DriverError, shape_error
 from contact_estimation.robot import Arm
@@ -52,6 +53,8 @@ class SimulatedArm:
         self._site = self.data.site(TCP_SITE)
         self._mass, self._jacobian = np.zeros((n, n)), np.zeros((3, n))
         self._velocity6 = np.zeros(6)
+        self._diagonal = np.diag_indices(n)
+        self._limit = np.where(arm.effort_limit > 0, arm.effort_limit, np.inf)
         self._bristles = np.zeros((len(self._points), len(self.surfaces), 3))
         self.touches: list[list[Touch]] = []
         self.reset(q)
@@ -108,8 +111,7 @@ class SimulatedArm:
             DriverError: the simulation left the realm of finite numbers.
         """
         model, data = self.model, self.data
-        limit = np.where(self.arm.effort_limit > 0, self.arm.effort_limit, np.inf)
-        self.motor_torque = np.clip(motor_torque, -limit, limit)
+        self.motor_torque = np.minimum(np.maximum(motor_torque, -self._limit), self._limit)
         drive = self.motor_torque + self._gravity_error
         if self.elastic:
             self._step_gears(drive)
@@ -158,13 +160,14 @@ class SimulatedArm:
         mujoco.mj_fullM(self.model, self.data, self._mass)
         self.friction_torque = self._friction.torque(self.motor_velocity, h)
         rotor = (drive - self.friction_torque) / inertia
-        inverse = np.linalg.inv(self._mass)
-        link = inverse @ (self.tau_ext - self.data.qfrc_bias)
+        # LAPACK itself: at this size numpy's wrappers cost several times the work.
+        factor, _ = lapack.dpotrf(self._mass, lower=1)
+        inverse, _ = lapack.dpotri(factor, lower=1)  # the lower triangle
+        link, _ = lapack.dpotrs(factor, self.tau_ext - self.data.qfrc_bias, lower=1)
         gain = self._stiffness * h + self._gear_damping
         free = self._stiffness * (self.motor_position - self.q) + gain * (self.motor_velocity - self.dq + h * (rotor - link))
-        system = (gain * h)[:, None] * (inverse + np.diag(1.0 / inertia))
-        system[np.diag_indices_from(system)] += 1.0
-        self.link_torque = np.linalg.solve(system, free)
+        inverse[self._diagonal] += 1.0 / inertia + 1.0 / (gain * h)
+        _, self.link_torque, _ = lapack.dposv(inverse, free / (gain * h), lower=1)
         self.motor_velocity = self.motor_velocity + h * (rotor - self.link_torque / inertia)
         self.motor_position = self.motor_position + h * self.motor_velocity
 

@@ -52,7 +52,7 @@ class Simulation:
         else:
             self.controller = AdmittanceController(arm, scenario.admittance, self._control_period)
         self.equilibrium = self.controller.reset(self._controlled_position())
-        self._commanded = False
+        self._commanded, self._twist = False, np.zeros(6)
         self._queue: deque[tuple[float, Sample]] = deque()
         self._due = 0.0
 
@@ -66,8 +66,10 @@ class Simulation:
         """Simulated time [s]."""
         return self.plant.time
 
-    def command(self, position: np.ndarray, rotation: np.ndarray | None = None) -> None:
+    def command(self, position: np.ndarray, rotation: np.ndarray | None = None, twist: np.ndarray | None = None) -> None:
         """Set the equilibrium: TCP position (3,) [m] and rotation (3, 3), base frame; the scenario's motion ends here.
+
+        ``twist`` (6,) is its velocity, which admittance control follows without lag; default at rest.
 
         Raises:
             DriverError: it is not finite.
@@ -77,6 +79,7 @@ class Simulation:
         if position.shape != (3,) or rotation.shape != (3, 3) or not np.isfinite(position).all() or not np.isfinite(rotation).all():
             raise DriverError(f"simulation: the commanded equilibrium must be a finite pose, found {position}, {rotation}")
         self.equilibrium, self._commanded = (position, rotation), True
+        self._twist = np.zeros(6) if twist is None else np.array(twist, float)
 
     def step(self) -> Sample:
         """Advance to the next sample and return it; with a delay, the sample that arrives then."""
@@ -133,7 +136,7 @@ class Simulation:
         rotation, wrench = self.plant.rotation, self.plant.wrench_tcp
         measured = np.concatenate([rotation @ wrench[:3], rotation @ wrench[3:]])
         if reference is None:
-            self.controller.update(*self.equilibrium, np.zeros(6))
+            self.controller.update(*self.equilibrium, self._twist)
         else:
             segment = reference.segment
             force = None if segment.force is None else np.array(segment.force)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from contact_estimation.control.admittance import AdmittanceSettings
 from contact_estimation.control.impedance import ImpedanceSettings
 from contact_estimation.exceptions import ConfigError
-from contact_estimation.settings import find_config, from_yaml, key, non_negative, positive, share_file
+from contact_estimation.settings import find_config, from_yaml, key, load_yaml, non_negative, positive, share_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,5 +112,6 @@ def load_scenario(name: str) -> ScenarioSettings:
 
 
 def scenario_names() -> list[str]:
-    """Names of the shipped scenarios."""
-    return sorted(path.stem for path in share_file("config", "tasks").glob("*.yaml"))
+    """Names of the shipped scenarios (other tasks share the folder; a scenario has surfaces and a motion)."""
+    paths = share_file("config", "tasks").glob("*.yaml")
+    return sorted(path.stem for path in paths if {"surfaces", "motion"} <= load_yaml(path).keys())
