@@ -20,7 +20,6 @@ VERBS = {
     "simulate": ("contact_estimation.commands.simulate", "run a simulated arm in a scenario and record it, truth included"),
     "rtde-server": ("contact_estimation.commands.rtde_server", "a simulated UR controller that speaks RTDE on loopback"),
     "fit": ("contact_estimation.commands.fit", "fit contact parameters to a recording"),
-    "doctor": ("contact_estimation.commands.doctor", "say what is installed, what compiles, what the loop costs, and what is missing"),
     "mpc": ("contact_estimation.commands.mpc", "closed loop of estimator, MPC and simulated arm"),
     "doctor": ("contact_estimation.commands.doctor", "say what is installed, what the loop costs, and what is missing"),
 }
