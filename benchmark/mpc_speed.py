@@ -47,7 +47,7 @@ def make_problem(horizon: int, contacts: int) -> MpcProblem:
     return problem
 
 
-def closed_loop(problem: MpcProblem, solver, ticks: int, seed: int = 0, real_time: bool = True) -> dict:
+def closed_loop(problem: MpcProblem, solver, ticks: int, seed: int = 0) -> dict:
     """Solve times [ms], cost and failures of ``ticks`` ticks: the target moves, the wanted force steps, the wall moves by 5 mm, noise."""
     arm, rng = problem.arm, np.random.default_rng(seed)
     position, rotation = arm.tcp_pose(_START)
@@ -70,19 +70,22 @@ def closed_loop(problem: MpcProblem, solver, ticks: int, seed: int = 0, real_tim
         state, part = plant.step(state, control, TICK)
         cost += part * TICK
         state = state + np.tile(np.concatenate([np.zeros(arm.n), 2e-3 * rng.standard_normal(arm.n)]), len(problem.stage.modes))
-        if real_time:
-            time.sleep(max(due - time.perf_counter(), 0.0))
+        time.sleep(max(due - time.perf_counter(), 0.0))
     warm = np.array(times[5:])
     return {"p50_ms": float(np.median(warm)), "p99_ms": float(np.percentile(warm, 99)), "max_ms": float(warm.max()), "cost": cost,
             "failed": int(failed)}
 
 
-def compare(horizon: int, contacts: int, ticks: int, names: tuple[str, ...]) -> dict:
+def compare(horizon: int, contacts: int, ticks: int, names: tuple[str, ...], fifo: bool) -> dict:
     """One row per solver."""
     problem, rows = make_problem(horizon, contacts), {}
     for name in names:
         solver = MxIpoptSolver(problem) if name == "reference" else make_solver(problem, name)
-        rows[name] = closed_loop(problem, solver, ticks, real_time=name != "reference")
+        if fifo:  # not while compiling
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+        rows[name] = closed_loop(problem, solver, ticks)
+        if fifo:
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
         print(f"H {horizon:3d}  contacts {contacts}  {name:10s}" + "".join(f"  {k} {v:.4g}" for k, v in rows[name].items()), file=sys.stderr,
               flush=True)
     return rows
@@ -132,16 +135,14 @@ def main() -> int:
     parser.add_argument("--scaling", action="store_true", help="also the growth with horizon and contacts")
     parser.add_argument("--save", action="store_true", help="save table and plot")
     args = parser.parse_args()
-    if args.fifo:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
-    table = {"H15_contacts1": compare(15, 1, args.ticks, ("reference", "ipopt", "rti")),
-             "H20_contacts2": compare(20, 2, args.ticks, ("ipopt", "rti"))}
+    table = {"H15_contacts1": compare(15, 1, args.ticks, ("reference", "ipopt", "rti"), args.fifo),
+             "H20_contacts2": compare(20, 2, args.ticks, ("ipopt", "rti"), args.fifo)}
     if args.scaling:
         for horizon in HORIZONS:
             if horizon != 15:
-                table[f"H{horizon}_contacts1"] = compare(horizon, 1, args.ticks, ("ipopt", "rti"))
+                table[f"H{horizon}_contacts1"] = compare(horizon, 1, args.ticks, ("ipopt", "rti"), args.fifo)
         for contacts in CONTACTS[1:]:
-            table[f"H15_contacts{contacts}"] = compare(15, contacts, args.ticks, ("ipopt", "rti") if contacts == 2 else ("rti",))
+            table[f"H15_contacts{contacts}"] = compare(15, contacts, args.ticks, ("ipopt", "rti") if contacts == 2 else ("rti",), args.fifo)
     lines = summary(table)
     print("\n".join(lines))
     if args.save:

@@ -1,6 +1,9 @@
 /* One Gauss-Newton SQP iteration on HPIPM. The text of the generated functions ce_stage and ce_final precedes this file, as do
  * the macros CE_H, CE_NX, CE_NU, CE_NG, CE_NP (sizes) and CE_BALLS (number of 3-vectors in the control).
  *
+ * The force limit is a ball around zero. A QP knows planes only: the tangent at the present control, and then, while the QP's solution is
+ * outside the ball, the tangent where it left it (CE_CUTS times at most). The QP's matrices stay what they are.
+ *
  * Layouts: X (H+1, nx), U (H, nu), P (H+1, np), multipliers (H, ng), row after row. Matrices of the generated code are column-major,
  * as HPIPM expects. The QP is in increments around (X, U); X[0] is the measured state, so that stage 0 has no state. */
 #include <math.h>
@@ -10,6 +13,10 @@
 #include "hpipm_d_ocp_qp_dim.h"
 #include "hpipm_d_ocp_qp_ipm.h"
 #include "hpipm_d_ocp_qp_sol.h"
+
+#define CE_CUTS 3
+#define CE_ROWS (CE_NG + CE_CUTS * CE_BALLS) /* limits of a stage: linearised norms, then cuts */
+#define CE_OUTSIDE 1.002                     /* share of the limit from which a cut is worth a QP */
 
 struct ce_rti {
     struct d_ocp_qp_dim dim;
@@ -22,6 +29,7 @@ struct ce_rti {
     double *w;
     double next[CE_NX], A[CE_NX * CE_NX], B[CE_NX * CE_NU], Q[CE_NX * CE_NX], S[CE_NU * CE_NX], R[CE_NU * CE_NU];
     double q[CE_NX], r[CE_NU], g[CE_NG], C[CE_NG * CE_NX], D[CE_NG * CE_NU], cost;
+    double rows_C[CE_ROWS * CE_NX], rows_D[CE_H][CE_ROWS * CE_NU], rows_g[CE_H][CE_ROWS];
 };
 
 void ce_rti_free(struct ce_rti *s)
@@ -51,7 +59,7 @@ struct ce_rti *ce_rti_new(int iter_max, double tol, double mu0)
         d_ocp_qp_dim_set_nu(k, k < CE_H ? CE_NU : 0, &s->dim);
         d_ocp_qp_dim_set_nbx(k, k ? CE_NX : 0, &s->dim);
         d_ocp_qp_dim_set_nbu(k, k < CE_H ? CE_NU : 0, &s->dim);
-        d_ocp_qp_dim_set_ng(k, k < CE_H ? CE_NG : 0, &s->dim);
+        d_ocp_qp_dim_set_ng(k, k < CE_H ? CE_ROWS : 0, &s->dim);
     }
     s->memory[1] = malloc(d_ocp_qp_memsize(&s->dim));
     s->memory[2] = malloc(d_ocp_qp_sol_memsize(&s->dim));
@@ -73,7 +81,7 @@ struct ce_rti *ce_rti_new(int iter_max, double tol, double mu0)
 
     d_ocp_qp_set_all_zero(&s->qp);
     int index[CE_NX > CE_NU ? CE_NX : CE_NU];
-    double zero[CE_NG];
+    double zero[CE_ROWS];
     for (int i = 0; i < (CE_NX > CE_NU ? CE_NX : CE_NU); i++) index[i] = i;
     memset(zero, 0, sizeof zero);
     for (int k = 0; k <= CE_H; k++) {
@@ -84,6 +92,47 @@ struct ce_rti *ce_rti_new(int iter_max, double tol, double mu0)
         }
     }
     return s;
+}
+
+/* The linearised norms of stage k as its first rows; rows for cuts that say nothing: 0 <= 1. */
+static void place_rows(struct ce_rti *s, int k)
+{
+    for (int j = 0; j < CE_NX; j++)
+        for (int i = 0; i < CE_ROWS; i++) s->rows_C[j * CE_ROWS + i] = i < CE_NG ? s->C[j * CE_NG + i] : 0;
+    for (int j = 0; j < CE_NU; j++)
+        for (int i = 0; i < CE_ROWS; i++) s->rows_D[k][j * CE_ROWS + i] = i < CE_NG ? s->D[j * CE_NG + i] : 0;
+    for (int i = 0; i < CE_ROWS; i++) s->rows_g[k][i] = i < CE_NG ? -s->g[i] : 1;
+}
+
+static double norm3(const double *v) { return sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]); }
+
+/* Put the `cut`-th tangent where the QP's solution is outside a ball; returns how many were put. */
+static int add_cuts(struct ce_rti *s, const double *U, const double *limits, int cut)
+{
+    int count = 0;
+    for (int k = 0; k < CE_H; k++) {
+        double u[CE_NU];
+        int changed = 0;
+        d_ocp_qp_sol_get_u(k, &s->sol, u);
+        for (int i = 0; i < CE_NU; i++) u[i] += U[k * CE_NU + i];
+        for (int b = 0; b < CE_BALLS; b++) {
+            double norm = norm3(u + 3 * b), reached = 0;
+            if (!(norm > CE_OUTSIDE * limits[b])) continue;
+            int row = CE_NG + cut * CE_BALLS + b;
+            for (int c = 0; c < 3; c++) {
+                s->rows_D[k][(3 * b + c) * CE_ROWS + row] = u[3 * b + c] / norm;
+                reached += u[3 * b + c] / norm * U[k * CE_NU + 3 * b + c];
+            }
+            s->rows_g[k][row] = limits[b] - reached;
+            changed = 1;
+            count++;
+        }
+        if (changed) {
+            d_ocp_qp_set_D(k, s->rows_D[k], &s->qp);
+            d_ocp_qp_set_ug(k, s->rows_g[k], &s->qp);
+        }
+    }
+    return count;
 }
 
 /* Linearise around (X, U) and fill the QP; returns the largest defect. */
@@ -107,20 +156,20 @@ static double fill(struct ce_rti *s, const double *X, const double *U, const dou
                 bl[i] = -limits[i / 3] - u[i];
                 bu[i] = limits[i / 3] - u[i];
             }
-            for (int i = 0; i < CE_NG; i++) s->g[i] = -s->g[i];
+            place_rows(s, k);
             if (k) {
                 d_ocp_qp_set_A(k, s->A, &s->qp);
                 d_ocp_qp_set_Q(k, s->Q, &s->qp);
                 d_ocp_qp_set_S(k, s->S, &s->qp);
                 d_ocp_qp_set_q(k, s->q, &s->qp);
-                d_ocp_qp_set_C(k, s->C, &s->qp);
+                d_ocp_qp_set_C(k, s->rows_C, &s->qp);
             }
             d_ocp_qp_set_B(k, s->B, &s->qp);
             d_ocp_qp_set_b(k, s->next, &s->qp);
             d_ocp_qp_set_R(k, s->R, &s->qp);
             d_ocp_qp_set_r(k, s->r, &s->qp);
-            d_ocp_qp_set_D(k, s->D, &s->qp);
-            d_ocp_qp_set_ug(k, s->g, &s->qp);
+            d_ocp_qp_set_D(k, s->rows_D[k], &s->qp);
+            d_ocp_qp_set_ug(k, s->rows_g[k], &s->qp);
             d_ocp_qp_set_lbu(k, bl, &s->qp);
             d_ocp_qp_set_ubu(k, bu, &s->qp);
         } else {
@@ -153,15 +202,18 @@ int ce_rti_solve(struct ce_rti *s, double *X, double *U, const double *P, double
     int status = 0, qp_iterations = 0;
     info[0] = 0;
     for (int j = 0; j < iterations; j++) {
-        double dx[CE_NX], du[CE_NU], largest = 0;
+        double dx[CE_NX], du[CE_NU], lam[CE_ROWS], largest = 0;
         double defect = fill(s, X, U, P, multipliers, lower, upper, limits, &info[2]);
         if (!isfinite(defect) || !isfinite(info[2])) return -1;
-        d_ocp_qp_ipm_solve(&s->qp, &s->sol, &s->arg, &s->ws);
-        d_ocp_qp_ipm_get_status(&s->ws, &status);
-        d_ocp_qp_ipm_get_iter(&s->ws, &qp_iterations);
-        info[0] += qp_iterations;
         info[1] = defect;
-        if (status > 1) return status;
+        for (int cut = 0; cut <= CE_CUTS; cut++) {
+            d_ocp_qp_ipm_solve(&s->qp, &s->sol, &s->arg, &s->ws);
+            d_ocp_qp_ipm_get_status(&s->ws, &status);
+            d_ocp_qp_ipm_get_iter(&s->ws, &qp_iterations);
+            info[0] += qp_iterations;
+            if (status > 1) return status;
+            if (cut == CE_CUTS || !add_cuts(s, U, limits, cut)) break;
+        }
         for (int k = 0; k <= CE_H; k++) {
             if (k) {
                 d_ocp_qp_sol_get_x(k, &s->sol, dx);
@@ -170,13 +222,15 @@ int ce_rti_solve(struct ce_rti *s, double *X, double *U, const double *P, double
             if (k == CE_H) break;
             double *u = U + k * CE_NU;
             d_ocp_qp_sol_get_u(k, &s->sol, du);
-            d_ocp_qp_sol_get_lam_ug(k, &s->sol, multipliers + k * CE_NG);
+            d_ocp_qp_sol_get_lam_ug(k, &s->sol, lam);
+            for (int i = 0; i < CE_NG; i++) multipliers[k * CE_NG + i] = lam[i];
+            for (int i = CE_NG; i < CE_ROWS; i++) multipliers[k * CE_NG + (i - CE_NG) % CE_BALLS] += lam[i];
             for (int i = 0; i < CE_NU; i++) {
                 u[i] += du[i];
                 if (!(fabs(du[i]) <= largest)) largest = fabs(du[i]);
             }
             for (int i = 0; i < CE_BALLS; i++) { /* the exact limit, eq. 31 */
-                double norm = sqrt(u[3 * i] * u[3 * i] + u[3 * i + 1] * u[3 * i + 1] + u[3 * i + 2] * u[3 * i + 2]);
+                double norm = norm3(u + 3 * i);
                 if (norm > limits[i]) for (int c = 0; c < 3; c++) u[3 * i + c] *= limits[i] / norm;
             }
         }
