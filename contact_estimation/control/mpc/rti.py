@@ -23,7 +23,7 @@ _STATUS = {-1: "input or model not finite", 0: "solved", 1: "QP iteration limit"
            4: "QP constraints inconsistent"}
 #: A full iteration count of the QP that still gave a usable step.
 _USABLE = (0, 1)
-_QP_ITERATIONS, _QP_TOLERANCE = 30, 1e-6
+_QP_ITERATIONS, _QP_TOLERANCE = 30, 1e-4
 
 
 def stage_functions(problem: MpcProblem) -> list[ca.Function]:
@@ -77,7 +77,7 @@ class RtiSolver:
         library.ce_rti_free.restype, library.ce_rti_free.argtypes = None, [pointer]
         library.ce_rti_solve.restype = ctypes.c_int
         library.ce_rti_solve.argtypes = [pointer] * 8 + [ctypes.c_int, pointer]
-        self._memory = library.ce_rti_new(_QP_ITERATIONS, _QP_TOLERANCE, 1.0)
+        self._memory = library.ce_rti_new(_QP_ITERATIONS, _QP_TOLERANCE, 0.1)
         if not self._memory:
             raise MemoryError("HPIPM's workspace could not be allocated")
         h = problem.horizon
@@ -86,7 +86,7 @@ class RtiSolver:
         arrays = (self._states, self._controls, problem.parameters, self._multipliers, problem.lower, problem.upper, self._limits)
         self._arguments = [a.ctypes.data for a in arrays]
         self._rollout = Rollout(problem)
-        self._cold = True
+        self._cold, self._lost = True, False
 
     def __del__(self):
         if getattr(self, "_memory", None):
@@ -98,7 +98,7 @@ class RtiSolver:
         self._states[:] = x
         self._controls[:] = 0.0
         self._multipliers[:] = 0.0
-        self._cold = True
+        self._cold, self._lost = True, False
 
     def guess(self, controls: np.ndarray) -> None:
         """Start the next solve from ``controls`` (H, nu) and the states they lead to."""
@@ -109,6 +109,8 @@ class RtiSolver:
     def solve(self, x: np.ndarray) -> Solution:
         """One iteration from the state ``x`` (nx,) (several after a reset)."""
         start = time.perf_counter()
+        if self._lost:  # a bad plan is no start
+            self.reset(x)
         self._states[0] = x
         self._limits[0] = self.problem.get("max_force")[0, 0]
         if self._limits.size > 1:
@@ -118,7 +120,6 @@ class RtiSolver:
         self._cold = False
         states, controls = self._states.copy(), self._controls.copy()
         ok = status in _USABLE and bool(np.isfinite(states).all() and np.isfinite(controls).all())
-        if not ok:
-            self.reset(x if np.isfinite(x).all() else np.zeros_like(x))  # a bad plan is no start for the next solve
+        self._lost = not ok
         return Solution(states, controls, float(self._info[2]), ok, _STATUS.get(status, f"QP status {status}"), iterations,
                         time.perf_counter() - start, float(self._info[1]))

@@ -2,7 +2,8 @@
  * the macros CE_H, CE_NX, CE_NU, CE_NG, CE_NP (sizes) and CE_BALLS (number of 3-vectors in the control).
  *
  * The force limit is a ball around zero. A QP knows planes only: the tangent at the present control, and then, while the QP's solution is
- * outside the ball, the tangent where it left it (CE_CUTS times at most). The QP's matrices stay what they are.
+ * outside the ball, the tangent where it left it (CE_CUTS times at most). The QP's matrices stay what they are. Any tangent of a ball is
+ * valid for ever: the cuts of one tick are the next one's start.
  *
  * Layouts: X (H+1, nx), U (H, nu), P (H+1, np), multipliers (H, ng), row after row. Matrices of the generated code are column-major,
  * as HPIPM expects. The QP is in increments around (X, U); X[0] is the measured state, so that stage 0 has no state. */
@@ -16,7 +17,7 @@
 
 #define CE_CUTS 3
 #define CE_ROWS (CE_NG + CE_CUTS * CE_BALLS) /* limits of a stage: linearised norms, then cuts */
-#define CE_OUTSIDE 1.002                     /* share of the limit from which a cut is worth a QP */
+#define CE_OUTSIDE 1.005                     /* share of the limit from which a cut is worth a QP */
 
 struct ce_rti {
     struct d_ocp_qp_dim dim;
@@ -30,6 +31,8 @@ struct ce_rti {
     double next[CE_NX], A[CE_NX * CE_NX], B[CE_NX * CE_NU], Q[CE_NX * CE_NX], S[CE_NU * CE_NX], R[CE_NU * CE_NU];
     double q[CE_NX], r[CE_NU], g[CE_NG], C[CE_NG * CE_NX], D[CE_NG * CE_NU], cost;
     double rows_C[CE_ROWS * CE_NX], rows_D[CE_H][CE_ROWS * CE_NU], rows_g[CE_H][CE_ROWS];
+    double normals[CE_H][CE_CUTS * CE_NU]; /* of the cuts kept; zero: none yet */
+    int slot;                              /* the oldest cut */
 };
 
 void ce_rti_free(struct ce_rti *s)
@@ -94,20 +97,33 @@ struct ce_rti *ce_rti_new(int iter_max, double tol, double mu0)
     return s;
 }
 
-/* The linearised norms of stage k as its first rows; rows for cuts that say nothing: 0 <= 1. */
-static void place_rows(struct ce_rti *s, int k)
+/* Row `row` of stage k: the tangent of ball b with the normal n, in increments around u. */
+static void place_tangent(struct ce_rti *s, int k, int row, int b, const double *n, const double *u, double limit)
+{
+    double reached = 0;
+    for (int c = 0; c < 3; c++) {
+        s->rows_D[k][(3 * b + c) * CE_ROWS + row] = n[c];
+        reached += n[c] * u[3 * b + c];
+    }
+    s->rows_g[k][row] = limit - reached;
+}
+
+/* Limits of stage k: the linearised norms, then the cuts kept from before. */
+static void place_rows(struct ce_rti *s, int k, const double *u, const double *limits)
 {
     for (int j = 0; j < CE_NX; j++)
-        for (int i = 0; i < CE_ROWS; i++) s->rows_C[j * CE_ROWS + i] = i < CE_NG ? s->C[j * CE_NG + i] : 0;
+        for (int i = 0; i < CE_NG; i++) s->rows_C[j * CE_ROWS + i] = s->C[j * CE_NG + i];
     for (int j = 0; j < CE_NU; j++)
-        for (int i = 0; i < CE_ROWS; i++) s->rows_D[k][j * CE_ROWS + i] = i < CE_NG ? s->D[j * CE_NG + i] : 0;
-    for (int i = 0; i < CE_ROWS; i++) s->rows_g[k][i] = i < CE_NG ? -s->g[i] : 1;
+        for (int i = 0; i < CE_NG; i++) s->rows_D[k][j * CE_ROWS + i] = s->D[j * CE_NG + i];
+    for (int i = 0; i < CE_NG; i++) s->rows_g[k][i] = -s->g[i];
+    for (int i = 0; i < CE_CUTS * CE_BALLS; i++)
+        place_tangent(s, k, CE_NG + i, i % CE_BALLS, s->normals[k] + 3 * i, u, limits[i % CE_BALLS]);
 }
 
 static double norm3(const double *v) { return sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]); }
 
-/* Put the `cut`-th tangent where the QP's solution is outside a ball; returns how many were put. */
-static int add_cuts(struct ce_rti *s, const double *U, const double *limits, int cut)
+/* Put a tangent where the QP's solution is outside a ball; returns how many were put. */
+static int add_cuts(struct ce_rti *s, const double *U, const double *limits)
 {
     int count = 0;
     for (int k = 0; k < CE_H; k++) {
@@ -116,14 +132,10 @@ static int add_cuts(struct ce_rti *s, const double *U, const double *limits, int
         d_ocp_qp_sol_get_u(k, &s->sol, u);
         for (int i = 0; i < CE_NU; i++) u[i] += U[k * CE_NU + i];
         for (int b = 0; b < CE_BALLS; b++) {
-            double norm = norm3(u + 3 * b), reached = 0;
+            double norm = norm3(u + 3 * b), *normal = s->normals[k] + 3 * (s->slot * CE_BALLS + b);
             if (!(norm > CE_OUTSIDE * limits[b])) continue;
-            int row = CE_NG + cut * CE_BALLS + b;
-            for (int c = 0; c < 3; c++) {
-                s->rows_D[k][(3 * b + c) * CE_ROWS + row] = u[3 * b + c] / norm;
-                reached += u[3 * b + c] / norm * U[k * CE_NU + 3 * b + c];
-            }
-            s->rows_g[k][row] = limits[b] - reached;
+            for (int c = 0; c < 3; c++) normal[c] = u[3 * b + c] / norm;
+            place_tangent(s, k, CE_NG + s->slot * CE_BALLS + b, b, normal, U + k * CE_NU, limits[b]);
             changed = 1;
             count++;
         }
@@ -132,6 +144,7 @@ static int add_cuts(struct ce_rti *s, const double *U, const double *limits, int
             d_ocp_qp_set_ug(k, s->rows_g[k], &s->qp);
         }
     }
+    if (count) s->slot = (s->slot + 1) % CE_CUTS;
     return count;
 }
 
@@ -156,7 +169,7 @@ static double fill(struct ce_rti *s, const double *X, const double *U, const dou
                 bl[i] = -limits[i / 3] - u[i];
                 bu[i] = limits[i / 3] - u[i];
             }
-            place_rows(s, k);
+            place_rows(s, k, u, limits);
             if (k) {
                 d_ocp_qp_set_A(k, s->A, &s->qp);
                 d_ocp_qp_set_Q(k, s->Q, &s->qp);
@@ -212,7 +225,7 @@ int ce_rti_solve(struct ce_rti *s, double *X, double *U, const double *P, double
             d_ocp_qp_ipm_get_iter(&s->ws, &qp_iterations);
             info[0] += qp_iterations;
             if (status > 1) return status;
-            if (cut == CE_CUTS || !add_cuts(s, U, limits, cut)) break;
+            if (cut == CE_CUTS || !add_cuts(s, U, limits)) break;
         }
         for (int k = 0; k <= CE_H; k++) {
             if (k) {
