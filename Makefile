@@ -10,6 +10,10 @@ PYTHON_VENV := .venv/bin/python
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
+# A sourced ROS must not reach into .venv, which has a ROS of its own.
+unexport PYTHONPATH LD_LIBRARY_PATH CMAKE_PREFIX_PATH COLCON_PREFIX_PATH RMW_IMPLEMENTATION
+export AMENT_PREFIX_PATH := $(CURDIR)/.venv
+
 build:
 	@./scripts/bootstrap.sh
 

@@ -1,4 +1,4 @@
-"""Data files of a plain ``pip install .``: the ament index entry, configuration and node executables that launch_ros looks for.
+"""Data files of a plain ``pip install .``: ament index entry, configuration, node executables for launch_ros.
 
 The metadata is in pyproject.toml; the ROS build (messages included) is CMakeLists.txt.
 """

@@ -27,7 +27,7 @@ import casadi as ca
 import numpy as np
 
 from contact_estimation.contact import ContactSettings
-from contact_estimation.filters.ekf import Ekf, build_step
+from contact_estimation.filters.ekf import Ekf
 from contact_estimation.filters.kalman import unpack_array
 from contact_estimation.filters.settings import EkfSettings, MeasurementNoise, ProcessNoise
 from contact_estimation.robot import Arm, load_arm
@@ -63,10 +63,10 @@ def times_of(call, arguments) -> list[float]:
     return times
 
 
-def dm_caller(function: ca.Function, ekf: Ekf):
+def dm_caller(ekf: Ekf):
     """The function as a call on a dict of DM that carries its state from call to call."""
-    names = [function.name_in(i) for i in range(function.n_in())]
-    arguments = {name: ca.DM(ekf._step.inputs[name]) for name in names}
+    function = ekf.function
+    arguments = {name: ca.DM(value) for name, value in ekf._step.inputs.items()}
     carried = {"xi_next": "xi", "P_next": "P"}
 
     def call(*_):
@@ -82,11 +82,10 @@ def measure(arm: Arm, estimate: list[str], what: str, count: int, rounds: int) -
     settings = settings_of(estimate, what)
     ekf = Ekf(arm, settings)
     samples = samples_of(arm, count)
-    function = build_step(arm, ekf.contacts, what == "position_torque")
     ekf.reset(0.0, samples[0][0])
     for sample in samples[:200]:
         ekf.step(DT, *sample)
-    call, arguments = dm_caller(function, ekf)
+    call, arguments = dm_caller(ekf)
     idle = [()] * count
     times = {"step": [], "c": [], "vm": [], "clock": []}
     rows = [(DT, *sample) for sample in samples]
@@ -97,12 +96,11 @@ def measure(arm: Arm, estimate: list[str], what: str, count: int, rounds: int) -
         times["vm"] += times_of(call, idle[:max(count // 20, 100)])
     agree(ekf, arguments, rows[:50])
     result = {name: (statistics.median(values), float(np.percentile(values, 99))) for name, values in times.items()}
-    return result | {"backend": ekf.backend, "instructions": function.n_instructions()}
+    return result | {"backend": ekf.backend, "instructions": ekf.function.n_instructions()}
 
 
 def agree(ekf: Ekf, arguments: dict, rows: list) -> None:
     """Both ways give the same state from the same start; a benchmark of two different things would mean nothing."""
-    function = build_step(ekf.arm, ekf.contacts, "tau_m" in arguments)
     dt, q, dq, tau = rows[0]
     ekf.reset(0.0, q)
     for name in arguments:
@@ -110,7 +108,7 @@ def agree(ekf: Ekf, arguments: dict, rows: list) -> None:
     arguments |= {"q_m": ca.DM(q), "tau": ca.DM(tau), "h": ca.DM(dt)} | ({"tau_m": ca.DM(tau)} if "tau_m" in arguments else {})
     for _ in rows:
         ekf.step(dt, q, dq, tau)
-        result = function.call(arguments)
+        result = ekf.function.call(arguments)
         arguments["xi"], arguments["P"] = result["xi_next"], result["P_next"]
     np.testing.assert_allclose(ekf.state, arguments["xi"].full().ravel(), rtol=1e-9, atol=1e-12)
     covariance = unpack_array(arguments["P"].full().ravel(), len(ekf.state))

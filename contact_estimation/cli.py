@@ -21,6 +21,9 @@ VERBS = {
     "rtde-server": ("contact_estimation.commands.rtde_server", "a simulated UR controller that speaks RTDE on loopback"),
     "fit": ("contact_estimation.commands.fit", "fit contact parameters to a recording"),
     "mpc": ("contact_estimation.commands.mpc", "closed loop of estimator, MPC and simulated arm"),
+    "calibrate": ("contact_estimation.commands.calibrate", "identify friction, drive gains, biases and payload from free motion"),
+    "observability": ("contact_estimation.commands.observability", "which contact parameters a posture or motion shows, and which not"),
+    "tune": ("contact_estimation.commands.tune", "set an estimator's noise from a recording by maximum likelihood"),
     "doctor": ("contact_estimation.commands.doctor", "say what is installed, what the loop costs, and what is missing"),
 }
 

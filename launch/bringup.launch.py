@@ -26,7 +26,11 @@ def shipped(kind):
 
 def generate_launch_description():
     """Arguments, then nodes."""
-    robot, driver, observer = LaunchConfiguration("robot"), LaunchConfiguration("driver"), LaunchConfiguration("observer")
+    robot, driver, observer = (
+        LaunchConfiguration("robot"),
+        LaunchConfiguration("driver"),
+        LaunchConfiguration("observer"),
+    )
     sensors = ParameterValue(LaunchConfiguration("sensors"), value_type=str)
     frames = {name: yaml.safe_load((SHARE / "config" / "robots" / f"{name}.yaml").read_text())["base_frame"]
               for name in shipped("robots")}
@@ -48,42 +52,113 @@ def generate_launch_description():
     simulated_driver = Node(package="contact_estimation", executable="simulated_driver", output="screen",
                             parameters=[{"robot": robot, "duration": LaunchConfiguration("duration")}],
                             condition=when(simulated, apart))
-    combined = Node(package="contact_estimation", executable="combined", output="screen",
-                    parameters=[{"robot": robot, "driver": driver, "observer": observer, "sensors": sensors, "recording": recording,
-                                 "loop": LaunchConfiguration("loop"), "duration": LaunchConfiguration("duration"),
-                                 "arrow_scale": LaunchConfiguration("arrow_scale")}],
-                    condition=when(joined))
-    return LaunchDescription([
-        DeclareLaunchArgument("robot", default_value="ur16e", choices=shipped("robots"), description="the arm"),
-        DeclareLaunchArgument("driver", default_value="simulated", choices=["simulated", "replay", "none"],
-                              description="source of joint_states; none: your robot's own driver publishes them"),
-        DeclareLaunchArgument("observer", default_value="ekf", choices=shipped("observers"), description="the estimator's observer"),
-        DeclareLaunchArgument("sensors", description="sensor set of config/sensors; empty: the observer's or robot's own",
-                              default_value=PythonExpression(["'joint_torque' if '", driver, "' == 'simulated' else ''"]),
-                              choices=["", *shipped("sensors")]),
-        DeclareLaunchArgument("baseline", default_value="true", choices=["true", "false"],
-                              description="run the momentum observer beside the estimator"),
-        DeclareLaunchArgument("one_process", default_value="false", choices=["true", "false"],
-                              description="driver and estimator in one process, no DDS in between"),
-        DeclareLaunchArgument("recording", default_value="", description="rosbag2 or .npz for driver:=replay"),
-        DeclareLaunchArgument("loop", default_value="false", choices=["true", "false"], description="replay over and over"),
-        DeclareLaunchArgument("duration", default_value="60.0", description="length of the simulated press [s]"),
-        DeclareLaunchArgument("arrow_scale", default_value="0.003", description="length of the force arrow [m/N]"),
-        DeclareLaunchArgument("rviz", default_value="false", choices=["true", "false"], description="start RViz"),
-        replay_driver, simulated_driver, combined,
-        Node(package="contact_estimation", executable="estimator", output="screen",
-             parameters=[{"robot": robot, "observer": observer, "sensors": sensors,
-                          "arrow_scale": LaunchConfiguration("arrow_scale")}],
-             condition=when(apart)),
-        Node(package="contact_estimation", executable="momentum_observer", output="screen",
-             parameters=[{"robot": robot, "sensors": sensors}],
-             condition=when(["'", LaunchConfiguration("baseline"), "' == 'true'"])),
-        Node(package="robot_state_publisher", executable="robot_state_publisher",
-             parameters=[{"robot_description": ParameterValue(
-                 Command(["cat ", PathJoinSubstitution([str(SHARE), "urdf", [robot, ".urdf"]])]), value_type=str)}]),
-        Node(package="rviz2", executable="rviz2",
-             arguments=["-d", str(SHARE / "rviz" / "contact.rviz"), "-f", PythonExpression([repr(frames), "['", robot, "']"])],
-             condition=IfCondition(LaunchConfiguration("rviz"))),
-        *(RegisterEventHandler(OnProcessExit(target_action=node, on_exit=[EmitEvent(event=Shutdown(reason="the driver ended"))]))
-          for node in (replay_driver, simulated_driver, combined)),
-    ])
+    combined = Node(
+        package="contact_estimation",
+        executable="combined",
+        output="screen",
+        parameters=[
+            {
+                "robot": robot,
+                "driver": driver,
+                "observer": observer,
+                "sensors": sensors,
+                "recording": recording,
+                "loop": LaunchConfiguration("loop"),
+                "duration": LaunchConfiguration("duration"),
+                "arrow_scale": LaunchConfiguration("arrow_scale"),
+            }
+        ],
+        condition=when(joined),
+    )
+    return LaunchDescription(
+        [
+            DeclareLaunchArgument("robot", default_value="ur16e", choices=shipped("robots"), description="the arm"),
+            DeclareLaunchArgument(
+                "driver",
+                default_value="simulated",
+                choices=["simulated", "replay", "none"],
+                description="source of joint_states; none: your robot's own driver publishes them",
+            ),
+            DeclareLaunchArgument(
+                "observer", default_value="ekf", choices=shipped("observers"), description="the estimator's observer"
+            ),
+            DeclareLaunchArgument(
+                "sensors",
+                description="sensor set of config/sensors; empty: the observer's or robot's own",
+                default_value=PythonExpression(["'joint_torque' if '", driver, "' == 'simulated' else ''"]),
+                choices=["", *shipped("sensors")],
+            ),
+            DeclareLaunchArgument(
+                "baseline",
+                default_value="true",
+                choices=["true", "false"],
+                description="run the momentum observer beside the estimator",
+            ),
+            DeclareLaunchArgument(
+                "one_process",
+                default_value="false",
+                choices=["true", "false"],
+                description="driver and estimator in one process, no DDS in between",
+            ),
+            DeclareLaunchArgument("recording", default_value="", description="rosbag2 or .npz for driver:=replay"),
+            DeclareLaunchArgument(
+                "loop", default_value="false", choices=["true", "false"], description="replay over and over"
+            ),
+            DeclareLaunchArgument("duration", default_value="60.0", description="length of the simulated press [s]"),
+            DeclareLaunchArgument("arrow_scale", default_value="0.003", description="length of the force arrow [m/N]"),
+            DeclareLaunchArgument("rviz", default_value="false", choices=["true", "false"], description="start RViz"),
+            replay_driver,
+            simulated_driver,
+            combined,
+            Node(
+                package="contact_estimation",
+                executable="estimator",
+                output="screen",
+                parameters=[
+                    {
+                        "robot": robot,
+                        "observer": observer,
+                        "sensors": sensors,
+                        "arrow_scale": LaunchConfiguration("arrow_scale"),
+                    }
+                ],
+                condition=when(apart),
+            ),
+            Node(
+                package="contact_estimation",
+                executable="momentum_observer",
+                output="screen",
+                parameters=[{"robot": robot, "sensors": sensors}],
+                condition=when(["'", LaunchConfiguration("baseline"), "' == 'true'"]),
+            ),
+            Node(
+                package="robot_state_publisher",
+                executable="robot_state_publisher",
+                parameters=[
+                    {
+                        "robot_description": ParameterValue(
+                            Command(["cat ", PathJoinSubstitution([str(SHARE), "urdf", [robot, ".urdf"]])]),
+                            value_type=str,
+                        )
+                    }
+                ],
+            ),
+            Node(
+                package="rviz2",
+                executable="rviz2",
+                arguments=[
+                    "-d",
+                    str(SHARE / "rviz" / "contact.rviz"),
+                    "-f",
+                    PythonExpression([repr(frames), "['", robot, "']"]),
+                ],
+                condition=IfCondition(LaunchConfiguration("rviz")),
+            ),
+            *(
+                RegisterEventHandler(
+                    OnProcessExit(target_action=node, on_exit=[EmitEvent(event=Shutdown(reason="the driver ended"))])
+                )
+                for node in (replay_driver, simulated_driver, combined)
+            ),
+        ]
+    )

@@ -21,18 +21,34 @@ def shipped(kind):
 
 def generate_launch_description():
     """bringup with driver:=replay."""
-    return LaunchDescription([
-        DeclareLaunchArgument("recording", description="rosbag2 or .npz to play"),
-        DeclareLaunchArgument("robot", default_value="ur16e", choices=shipped("robots"), description="the arm"),
-        DeclareLaunchArgument("observer", default_value="ekf", choices=shipped("observers"), description="the estimator's observer"),
-        DeclareLaunchArgument("sensors", default_value="", choices=["", *shipped("sensors")],
-                              description="sensor set of config/sensors; empty: the observer's or robot's own"),
-        DeclareLaunchArgument("loop", default_value="false", choices=["true", "false"], description="play over and over"),
-        DeclareLaunchArgument("rviz", default_value="false", choices=["true", "false"], description="start RViz"),
-        IncludeLaunchDescription(PythonLaunchDescriptionSource(str(SHARE / "launch" / "bringup.launch.py")),
-                                 launch_arguments={
-                                     "driver": "replay", "recording": LaunchConfiguration("recording"),
-                                     "robot": LaunchConfiguration("robot"), "observer": LaunchConfiguration("observer"),
-                                     "sensors": LaunchConfiguration("sensors"), "loop": LaunchConfiguration("loop"),
-                                     "rviz": LaunchConfiguration("rviz")}.items()),
-    ])
+    return LaunchDescription(
+        [
+            DeclareLaunchArgument("recording", description="rosbag2 or .npz to play"),
+            DeclareLaunchArgument("robot", default_value="ur16e", choices=shipped("robots"), description="the arm"),
+            DeclareLaunchArgument(
+                "observer", default_value="ekf", choices=shipped("observers"), description="the estimator's observer"
+            ),
+            DeclareLaunchArgument(
+                "sensors",
+                default_value="",
+                choices=["", *shipped("sensors")],
+                description="sensor set of config/sensors; empty: the observer's or robot's own",
+            ),
+            DeclareLaunchArgument(
+                "loop", default_value="false", choices=["true", "false"], description="play over and over"
+            ),
+            DeclareLaunchArgument("rviz", default_value="false", choices=["true", "false"], description="start RViz"),
+            IncludeLaunchDescription(
+                PythonLaunchDescriptionSource(str(SHARE / "launch" / "bringup.launch.py")),
+                launch_arguments={
+                    "driver": "replay",
+                    "recording": LaunchConfiguration("recording"),
+                    "robot": LaunchConfiguration("robot"),
+                    "observer": LaunchConfiguration("observer"),
+                    "sensors": LaunchConfiguration("sensors"),
+                    "loop": LaunchConfiguration("loop"),
+                    "rviz": LaunchConfiguration("rviz"),
+                }.items(),
+            ),
+        ]
+    )

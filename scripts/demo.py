@@ -1,4 +1,4 @@
-"""The demo: a simulated arm, an EKF and a momentum observer on the real ROS 2 graph, recorded, and a report of how well they did."""
+"""The demo: simulated arm, EKF and momentum observer on the real ROS 2 graph, recorded, and a report on them."""
 
 from __future__ import annotations
 
@@ -75,8 +75,10 @@ def wait_for_start(driver: NodeProcess, nodes: list[NodeProcess], timeout: float
     while "start," not in driver.text():
         check([*nodes, driver])
         if time.monotonic() > end:
-            raise ContactEstimationError(f"the nodes did not find each other within {timeout:g} s; is UDP on the loopback "
-                                         f"interface blocked? Logs are beside {driver.log}")
+            raise ContactEstimationError(
+                f"the nodes did not find each other within {timeout:g} s; is UDP on the loopback "
+                f"interface blocked? Logs are beside {driver.log}"
+            )
         time.sleep(0.05)
 
 
@@ -92,20 +94,29 @@ def evaluate(bag: Path, out: Path) -> tuple[Path, str]:
     recording = open_recording(bag, load_arm(ROBOT).joint_names)
     logs = read_estimates(bag, recording)
     if len(logs) != len(ESTIMATORS):
-        raise ContactEstimationError(f"{bag} holds estimates of {', '.join(logs) or 'nobody'}, expected {len(ESTIMATORS)} observers")
+        raise ContactEstimationError(
+            f"{bag} holds estimates of {', '.join(logs) or 'nobody'}, expected {len(ESTIMATORS)} observers"
+        )
     reference = reference_of(recording)
     figures = {name: summarise(log.columns(), reference) for name, log in logs.items()}
-    report = replay_report(out / "report.html", recording, logs, reference, "Demo: a simulated UR16e presses on a compliant block",
-                           f"{len(recording)} samples over {recording.duration:.1f} s on the ROS 2 graph; driver, estimators and "
-                           "recorder were separate processes. Timing: from a sample's stamp to its estimate in the bag.",
-                           command="make demo")
+    report = replay_report(
+        out / "report.html",
+        recording,
+        logs,
+        reference,
+        "Demo: a simulated UR16e presses on a compliant block",
+        f"{len(recording)} samples over {recording.duration:.1f} s on the ROS 2 graph; driver, estimators and "
+        "recorder were separate processes. Timing: from a sample's stamp to its estimate in the bag.",
+        command="make demo",
+    )
     lines = [text_table(*summary_table(figures))]
     for name, log in logs.items():
         columns = log.columns()
         lost = int(np.count_nonzero(columns["reason"] == LOST))
         line = f"{name}: {len(log) - lost} estimates of {len(log)} samples"
         if reference.stiffness > 0 and figures[name]["stiffness"]:
-            line += (f"; stiffness {figures[name]['stiffness']['median'] / 1e3:.1f} kN/m, truth {reference.stiffness / 1e3:.1f}")
+            median = figures[name]["stiffness"]["median"]
+            line += f"; stiffness {median / 1e3:.1f} kN/m, truth {reference.stiffness / 1e3:.1f}"
         if figures[name]["force"] and figures[name]["force"]["contact"]:
             line += f"; force error in contact {figures[name]['force']['contact']['rmse_z']:.2f} N along the push"
         if "contact_point" in columns:
@@ -121,7 +132,9 @@ def evaluate(bag: Path, out: Path) -> tuple[Path, str]:
 def main() -> int:
     """Run the demo."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("out/demo"), help="folder of the bag, the logs and the report (is emptied)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("out/demo"), help="folder of the bag, the logs and the report (is emptied)"
+    )
     parser.add_argument("--duration", type=float, default=10.0, help="length of the press [s]")
     args = parser.parse_args()
     shutil.rmtree(args.out, ignore_errors=True)

@@ -14,7 +14,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "contact_estimation"
 GROUND = {"exceptions", "settings"}
 #: Importable only where ROS is installed.
-ROS = re.compile(r"^(rclpy|rosidl_\w+|ament_\w+|launch|launch_ros|\w+_msgs|std_srvs|contact_estimation\.(msg|srv))(\.|$)")
+ROS = re.compile(
+    r"^(rclpy|rosidl_\w+|ament_\w+|launch|launch_ros|\w+_msgs|std_srvs|contact_estimation\.(msg|srv))(\.|$)"
+)
 
 
 def rooms() -> dict[str, set[str]]:
@@ -128,8 +130,11 @@ def test_imports_are_found_wherever_they_hide():
 
 def test_core_imports_without_ros():
     """Every module below ``ros`` imports in a process in which no ROS module can be found."""
-    modules = [".".join(("contact_estimation", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
-               for path in FILES if room_of(path) not in ("ros", "nodes") and path.stem != "__main__"]
+    modules = [
+        ".".join(("contact_estimation", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+        for path in FILES
+        if room_of(path) not in ("ros", "nodes") and path.stem != "__main__"
+    ]
     program = (
         "import importlib, importlib.abc, re, sys\n"
         "class NoRos(importlib.abc.MetaPathFinder):\n"

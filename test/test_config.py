@@ -64,5 +64,7 @@ def test_every_key_is_commented(path):
     above = ""
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if re.match(r"\s*(- )?[A-Za-z_]\w*: *\S", line):
-            assert "#" in line or above.lstrip().startswith("#"), f"{path.name}:{number}: no comment says what it does: {line}"
+            assert "#" in line or above.lstrip().startswith("#"), (
+                f"{path.name}:{number}: no comment says what it does: {line}"
+            )
         above = line

@@ -102,7 +102,7 @@ def loop(robot: str, observer: str, count: int = 3000) -> dict:
     import numpy as np
 
     from contact_estimation.codegen import CompiledFunction, compile_function
-    from contact_estimation.filters.ekf import Ekf, build_step
+    from contact_estimation.filters.ekf import Ekf
     from contact_estimation.filters.kalman import pack_array
     from contact_estimation.filters.registry import open_stream
 
@@ -112,8 +112,7 @@ def loop(robot: str, observer: str, count: int = 3000) -> dict:
         if not isinstance(ekf, Ekf):
             return _finding("loop", False, False, observer, f"'{observer}' is no EKF, so there is no step to time",
                             "name an EKF configuration with --observer")
-        function = build_step(arm, ekf.contacts, ekf.settings.measure == "position_torque")
-        compiled, machine = compile_function(function), CompiledFunction(function, "vm", None)
+        compiled, machine = compile_function(ekf.function), CompiledFunction(ekf.function, "vm", None)
     except ContactEstimationError as error:
         return _finding("loop", False, True, f"{robot}, {observer}", str(error), str(error))
     q = 0.5 * (arm.lower + arm.upper) + 0.1
@@ -124,7 +123,7 @@ def loop(robot: str, observer: str, count: int = 3000) -> dict:
     noise = ekf.settings.measurement_noise
     arguments = {"xi": ekf.state, "P": pack_array(ekf.covariance), "phi": ekf.contacts.initial(q)[0], "tau": tau,
                  "h": 0.002, "q_m": q, "noise_q": noise.position, "intensity": 0.0, "tau_m": tau,
-                 "noise_tau": noise.torque}
+                 "noise_tau": noise.torque, "torque_intensity": 0.0}
     for backend in (compiled, machine):  # the arguments of a running filter, so that no special value changes the cost
         for name, buffer in backend.inputs.items():
             buffer[:] = arguments[name]

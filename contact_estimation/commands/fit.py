@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
 import sys
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import yaml
 
 from contact_estimation.commands.output import Progress, add_json_flag, emit
 from contact_estimation.commands.replay import add_recording_arguments, open_for
+from contact_estimation.contact.settings import KINDS
 from contact_estimation.exceptions import ConfigError
 
 
@@ -16,14 +19,19 @@ def configure(parser) -> None:
     """Arguments of the verb."""
     add_recording_arguments(parser)
     parser.add_argument("--robot", required=True, help="robot: a name in config/robots, or a YAML file")
-    parser.add_argument("--objective", choices=("paper",), default="paper", help="paper: eq. 16 of paper 1 as printed, a baseline")
-    parser.add_argument("--config", default="paper_online", help="EKF configuration whose contact is the start of the fit and whose "
-                        "noise estimates the states (default paper_online)")
+    parser.add_argument("--also", type=Path, action="append", default=[], metavar="RECORDING",
+                        help="a further recording of the same contact (unbiased objective; repeatable)")
+    parser.add_argument("--objective", choices=("unbiased", "paper"), default="unbiased", help="unbiased: noise-weighted torques with the "
+                        "joints' friction beside the contact (default); paper: eq. 16 of paper 1 as printed, a baseline")
+    parser.add_argument("--estimate", nargs="+", choices=KINDS, default=list(KINDS), metavar="WHAT",
+                        help=f"what the unbiased objective fits, of: {', '.join(KINDS)} (default all)")
+    parser.add_argument("--config", help="EKF configuration whose contact is the start of the fit and whose noise estimates the states "
+                        "(default ekf, for the paper's objective paper_online)")
     parser.add_argument("--start-stiffness", type=float, default=1e4, metavar="N/M",
                         help="vertical stiffness the fit starts from (default 1e4)")
     parser.add_argument("--rest-weight", type=float, default=0.5, metavar="W",
                         help="weight of ||x - x_rest|| in the papers' objective (printed: 0.5)")
-    parser.add_argument("--passes", type=int, default=2, help="turns of filtering and optimising (default 2)")
+    parser.add_argument("--passes", type=int, help="turns of filtering and optimising, at most (default 4, paper 2)")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="configuration to write")
     add_json_flag(parser)
 
@@ -32,37 +40,75 @@ def run(args) -> int:
     """Fit and write the configuration."""
     from contact_estimation.filters.registry import load_observer_settings, robot_for
     from contact_estimation.filters.settings import load_sensor_settings
-    from contact_estimation.fit.paper import PaperWeights, fit_paper
     from contact_estimation.robot import load_arm
     from contact_estimation.settings import from_mapping, to_mapping
 
-    if args.passes < 1:
-        raise ConfigError(f"--passes must be at least 1, found {args.passes}")
-    settings = load_observer_settings(args.config)
+    paper = args.objective == "paper"
+    passes = args.passes if args.passes is not None else 2 if paper else 4
+    if passes < 1:
+        raise ConfigError(f"--passes must be at least 1, found {passes}")
+    if paper and args.also:
+        raise ConfigError("--also needs --objective unbiased: the papers' objective is for one recording")
+    settings = load_observer_settings(args.config or ("paper_online" if paper else "ekf"))
     arm = robot_for(load_arm(args.robot), settings)
     sensors = load_sensor_settings(settings.sensors or arm.settings.sensors)
-    recording = open_for(arm, args)
+    recordings = [open_for(arm, argparse.Namespace(**{**vars(args), "recording": path})) for path in (args.recording, *args.also)]
     mapping = to_mapping(settings)
     mapping["contacts"][0].update(stiffness=[0.0, 0.0, args.start_stiffness], estimate=[])
     start = from_mapping(type(settings), mapping, "start of the fit")
-    bar = Progress(args.passes, "fitting")
-    found = fit_paper(arm, start, sensors, recording, PaperWeights(rest=args.rest_weight), args.passes, progress=bar.update)
+    bar = Progress(passes, "fitting")
+    contact, result, text, options = (_paper if paper else _unbiased)(arm, start, sensors, recordings, passes, args, bar)
     bar.close()
-    mapping["contacts"][0].update(stiffness=_round(found.stiffness, 1), rest=_round(found.rest, 6), point=_round(found.point, 6))
+    mapping["contacts"][0].update(contact)
     from_mapping(type(settings), mapping, str(args.out))  # what is written must load
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    header = (f"# Written by: contact-estimation fit {args.recording.name} --robot {args.robot} --objective paper "
-              f"--rest-weight {args.rest_weight:g} --passes {args.passes}\n"
+    names = " ".join([args.recording.name, *(f"--also {path.name}" for path in args.also)])
+    header = (f"# Written by: contact-estimation fit {names} --robot {args.robot} --objective {args.objective} {options}\n"
               "# Fitted: stiffness [N/m, base axes], rest [m, base frame] and point [m, TCP frame] of the contact.\n")
     args.out.write_text(header + yaml.safe_dump(mapping, sort_keys=False, default_flow_style=None))
-    result = {"objective": "paper", "stiffness": found.stiffness, "stiffness_norm": found.passes[-1], "rest": found.rest,
-              "point": found.point, "objective_per_pair": found.objective, "stiffness_per_pass": found.passes, "out": str(args.out)}
-    text = (f"stiffness {found.passes[-1]:.0f} N/m, vector {_round(found.stiffness, 0)} N/m in base axes\n"
-            f"rest position {_round(found.rest, 5)} m, contact point {_round(found.point, 4)} m from the TCP\n"
-            f"written to {args.out}; use it with: contact-estimation replay ... --config {args.out}")
-    emit(args, result, text)
-    print("the papers' objective is a baseline: its stiffness depends on the model's inertia", file=sys.stderr)
+    emit(args, {"objective": args.objective, **result, "out": str(args.out)},
+         f"{text}\nwritten to {args.out}; use it with: contact-estimation replay ... --config {args.out}")
     return 0
+
+
+def _paper(arm, start, sensors, recordings, passes, args, bar):
+    from contact_estimation.fit.paper import PaperWeights, fit_paper
+
+    found = fit_paper(arm, start, sensors, recordings[0], PaperWeights(rest=args.rest_weight), passes, progress=bar.update)
+    contact = {"stiffness": _round(found.stiffness, 1), "rest": _round(found.rest, 6), "point": _round(found.point, 6)}
+    result = {"stiffness": found.stiffness, "stiffness_norm": found.passes[-1], "rest": found.rest, "point": found.point,
+              "objective_per_pair": found.objective, "stiffness_per_pass": found.passes}
+    text = (f"stiffness {found.passes[-1]:.0f} N/m, vector {_round(found.stiffness, 0)} N/m in base axes\n"
+            f"rest position {_round(found.rest, 5)} m, contact point {_round(found.point, 4)} m from the TCP")
+    print("the papers' objective is a baseline: its stiffness depends on the model's inertia", file=sys.stderr)
+    return contact, result, text, f"--rest-weight {args.rest_weight:g} --passes {passes}"
+
+
+def _unbiased(arm, start, sensors, recordings, passes, args, bar):
+    from contact_estimation.exceptions import IdentificationError
+    from contact_estimation.fit.unbiased import UnbiasedSettings, fit_unbiased
+
+    options = UnbiasedSettings(estimate=tuple(args.estimate), passes=passes)
+    found = fit_unbiased(arm, start, sensors, recordings, options, progress=bar.update)
+    try:  # what the stiffness would be if the joints' friction were taken for contact
+        without = fit_unbiased(arm, start, sensors, recordings, dataclasses.replace(options, friction=False)).passes[-1]
+    except IdentificationError:
+        without = float("nan")
+    c, norm = found.contact, found.passes[-1]
+    contact = {"stiffness": _round(c.stiffness, 1), "rest": _round(c.rest, 6), "point": _round(c.point, 6),
+               "stiffness_std": round(found.stiffness_std, 1)}
+    result = {"stiffness": c.stiffness, "stiffness_norm": norm, "stiffness_interval": [norm - 1.96 * found.stiffness_std,
+                                                                                      norm + 1.96 * found.stiffness_std],
+              "rests": found.rests, "point": c.point, "std": found.std, "residual": found.residual, "stiffness_per_pass": found.passes,
+              "stiffness_without_friction": without,
+              "friction": {name: found.friction[:, :, k] for k, name in enumerate(("bias", "viscous", "coulomb"))}}
+    text = (f"stiffness {norm:.0f} N/m (95 %: {result['stiffness_interval'][0]:.0f} .. {result['stiffness_interval'][1]:.0f}), "
+            f"vector {_round(c.stiffness, 0)} +- {_round(found.std[:3], 0)} N/m in base axes\n"
+            f"  {without:.0f} N/m where the joints' friction is taken for contact\n"
+            f"rest position {_round(c.rest, 5)} +- {_round(found.std[3:6], 5)} m, contact point {_round(c.point, 4)} +- "
+            f"{_round(found.std[6:], 4)} m from the TCP\n"
+            f"torque left unexplained {_round(found.residual, 2)} Nm")
+    return contact, result, text, f"--estimate {' '.join(args.estimate)} --passes {passes}"
 
 
 def _round(values, digits: int) -> list[float]:

@@ -12,7 +12,7 @@ from contact_estimation.robot import Arm
 
 
 class ReplayBackend:
-    """Plays the recording at ``path`` for ``arm``, sample by sample; over and over with ``loop`` (the stamps jump back then)."""
+    """Plays the recording at ``path`` for ``arm``; over and over with ``loop`` (the stamps jump back then)."""
 
     commandable = False
 

@@ -14,10 +14,11 @@ from contact_estimation.simulation.press import PressSample, PressSettings, Pres
 
 
 class SimulatedBackend:
-    """``arm`` presses on a block for ``duration`` [s] as ``config/tasks/press_<robot>.yaml`` says; stamps count from its start.
+    """``arm`` presses on a block for ``duration`` [s] as ``config/tasks/press_<robot>.yaml`` says; stamps count from
+    its start.
 
-    Nothing acts back on the arm but the block, so the whole press is simulated in :meth:`connect`: no sample is late because
-    some step took longer to solve.
+    Nothing acts back on the arm but the block, so the whole press is simulated in :meth:`connect`: no sample is late
+    because some step took longer to solve.
     """
 
     commandable = False

@@ -41,6 +41,7 @@ class CoupledStep:
         factor = LDL(arm.mass_matrix(self.kinematics) + self.h * ca.diag(damping))
         bias = arm.inverse_dynamics(self.kinematics, self.dq, ca.SX.zeros(n))
         self.delta = factor.solve(self.tau + self.tau_e - bias - damping * self.dq)
+        self._factor = factor
         held = ca.SX.sym("delta", n)
         residual = arm.inverse_dynamics(self.kinematics, self.dq, held) + damping * (self.dq + self.h * held) - self.tau_e
         derivative = -factor.solve(ca.densify(ca.jacobian(residual, self.xi)))
@@ -51,6 +52,11 @@ class CoupledStep:
         q_rows = ca.horzcat(ca.SX.eye(n), ca.SX(n, n + n_p)) + self.h * dq_rows
         self.jacobian = ca.vertcat(q_rows, dq_rows, ca.horzcat(ca.SX(n_p, 2 * n), ca.SX.eye(n_p)))
         self._dq_rows = dq_rows
+
+    def velocity_noise(self, torque_intensity: ca.SX) -> ca.SX:
+        """Covariance (n, n) of dq+ due to white torque noise of the given intensities (n,) [Nm^2 s]: h S diag(.) S, S = (M + h B)^-1."""
+        inverse = self._factor.solve(ca.SX.eye(self.arm.n))
+        return symmetric(self.h * (inverse * ca.repmat(torque_intensity.T, self.arm.n, 1)) @ inverse.T)
 
     def propagate(self, covariance: ca.SX) -> ca.SX:
         """A P A^T for a symmetric ``covariance`` (N, N), in two sparse factors: velocities first, then q+ = q + h dq+."""

@@ -11,20 +11,20 @@ import numpy as np
 
 from contact_estimation.codegen import compile_function
 from contact_estimation.contact import ParallelContacts
-from contact_estimation.contact.parallel import STIFFNESS_UNIT
-from contact_estimation.contact.primitive import same_sign
 from contact_estimation.dynamics import CoupledStep
+from contact_estimation.filters.coupled_output import CoupledOutput
 from contact_estimation.filters.kalman import pack, pack_array, packed_size, scalar_update, unpack, unpack_array
-from contact_estimation.filters.observer import ContactState, Estimate
+from contact_estimation.filters.observer import Estimate
+from contact_estimation.filters.process_noise import state_intensity, torque_intensity
 from contact_estimation.filters.settings import EkfSettings
 from contact_estimation.robot import Arm
 
 
-def build_step(arm: Arm, contacts: ParallelContacts, with_torque: bool) -> ca.Function:
+def build_step(arm: Arm, contacts: ParallelContacts, with_torque: bool, torque_noise: bool = False) -> ca.Function:
     """One EKF step as a dense casadi.Function.
 
-    Inputs: xi (N,), P (packed), phi, tau (last sample), h, q_m, noise_q (n,), intensity (N,) [per second], and with torque
-    tau_m (this sample), noise_tau (n,). Outputs: xi, P, nis.
+    Inputs: xi (N,), P (packed), phi, tau (last sample), h, q_m, noise_q (n,), intensity (N,) [per second], with torque noise
+    torque_intensity (n,) [Nm^2 s], and with torque measured tau_m (this sample), noise_tau (n,). Outputs: xi, P, nis.
     """
     step = CoupledStep(arm, contacts)
     n, size = arm.n, step.xi.numel()
@@ -33,6 +33,11 @@ def build_step(arm: Arm, contacts: ParallelContacts, with_torque: bool) -> ca.Fu
     inputs = [step.xi, packed, step.phi, step.tau, step.h, q_m, noise_q, intensity]
     names = ["xi", "P", "phi", "tau", "h", "q_m", "noise_q", "intensity"]
     x, covariance = step.next, step.propagate(unpack(packed, size)) + step.h * ca.diag(intensity)
+    if torque_noise:
+        torque_noise_intensity = ca.SX.sym("torque_intensity", n)
+        covariance[n:2 * n, n:2 * n] += step.velocity_noise(torque_noise_intensity)
+        inputs.append(torque_noise_intensity)
+        names.append("torque_intensity")
     nis = 0
     for i in range(n):
         row = ca.SX(1, size)
@@ -61,28 +66,17 @@ def _torque_measurement(arm, contacts, step, x, tau_m):
     return bias - tau_m - tau_e, rows
 
 
-def build_output(arm: Arm, contacts: ParallelContacts) -> ca.Function:
-    """Derived quantities of (xi, P, phi): TCP force and torque, its covariance, external joint torque, contact points."""
-    step = CoupledStep(arm, contacts)
-    size = step.xi.numel()
-    packed = ca.SX.sym("P", packed_size(size))
-    rotation, _ = arm.tcp(step.kinematics)
-    force, torque = contacts.wrench_base(step.kinematics, step.phi_now)
-    force_tcp = rotation.T @ force
-    gradient = ca.jacobian(force_tcp, step.xi)
-    covariance = gradient @ unpack(packed, size) @ gradient.T
-    points = ca.vertcat(*contacts.points(step.kinematics, step.phi_now), ca.SX(0, 1))
-    outputs = {"force_base": force, "force_tcp": force_tcp, "torque_tcp": rotation.T @ torque, "force_covariance": covariance,
-               "tau_e": step.tau_e, "points": points, "phi_now": step.phi_now}
-    return ca.Function("ekf_output", [step.xi, packed, step.phi], [ca.densify(o) for o in outputs.values()],
-                       ["xi", "P", "phi"], list(outputs))
-
-
 class Ekf:
     """EKF over [q; dq; contact parameters] of an arm in compliant contact.
 
     Args:
         arm: the robot. settings: contacts, noise, what is measured. name: name in reports.
+
+    Attributes:
+        contacts: the contacts of the state. function: the step as casadi.Function (see :func:`build_step`).
+
+    Raises:
+        ConfigError: contacts of the same name, or an unknown torque for a robot without effort limits.
     """
 
     def __init__(self, arm: Arm, settings: EkfSettings, name: str = "ekf"):
@@ -90,16 +84,17 @@ class Ekf:
         self.contacts = ParallelContacts(arm, settings.contacts)
         self._with_torque = settings.measure == "position_torque"
         self._size = 2 * arm.n + self.contacts.n_estimated
-        self._step = compile_function(build_step(arm, self.contacts, self._with_torque))
-        self._output = compile_function(build_output(arm, self.contacts))
+        of_torque = torque_intensity(arm, settings.process_noise)
+        self.function = build_step(arm, self.contacts, self._with_torque, of_torque is not None)
+        self._step = compile_function(self.function)
+        self._output = CoupledOutput(arm, self.contacts, settings.contacts)
         inputs = self._step.inputs
         inputs["noise_q"][:] = settings.measurement_noise.position
         if self._with_torque:
             inputs["noise_tau"][:] = settings.measurement_noise.torque
-        noise = settings.process_noise
-        per_kind = np.repeat([noise.stiffness / STIFFNESS_UNIT**2, noise.rest, noise.point], 3)
-        parameters = np.tile(per_kind, len(settings.contacts))[self.contacts.estimated]
-        inputs["intensity"][:] = np.concatenate([np.full(arm.n, noise.position), np.full(arm.n, noise.velocity), parameters])
+        inputs["intensity"][:] = state_intensity(arm, self.contacts, settings.process_noise)
+        if of_torque is not None:
+            inputs["torque_intensity"][:] = of_torque
         # Two bindings take turns, so that a step's result is the next step's argument without a copy.
         rest = list(inputs.values())[2:]
         states = [(inputs["xi"], inputs["P"]), (self._step.outputs["xi_next"], self._step.outputs["P_next"])]
@@ -158,17 +153,5 @@ class Ekf:
     def estimate(self) -> Estimate:
         """The estimate after the last sample."""
         x, packed = self._states[self._turn]
-        out = self._output
-        out.inputs["xi"][:], out.inputs["P"][:], out.inputs["phi"][:] = x, packed, self._step.inputs["phi"]
-        out()
-        o, n = out.outputs, self.arm.n
-        covariance = unpack_array(packed, self._size)
-        phi, spread = self.contacts.in_si(o["phi_now"], covariance[2 * n:, 2 * n:])
-        contacts = tuple(
-            ContactState(c.name, 1.0, same_sign(phi[i, :3], np.asarray(c.stiffness)), phi[i, 3:6].copy(), phi[i, 6:].copy(),
-                         o["points"][3 * i:3 * i + 3].copy(), spread[i]) for i, c in enumerate(self.settings.contacts))
-        return Estimate(
-            t=self._t, q=x[:n].copy(), dq=x[n:2 * n].copy(), tau_ext=o["tau_e"].copy(), force_base=o["force_base"].copy(),
-            force_tcp=o["force_tcp"].copy(), torque_tcp=o["torque_tcp"].copy(),
-            force_covariance=o["force_covariance"].reshape(3, 3).copy(), contacts=contacts, nis=float(self._nis[0]),
-            nis_dof=2 * n if self._with_torque else n, mode="contact", modes={"contact": 1.0})
+        return self._output.estimate(self._t, x, packed, self._step.inputs["phi"], float(self._nis[0]),
+                                     2 * self.arm.n if self._with_torque else self.arm.n)

@@ -16,6 +16,7 @@ from contact_estimation.settings import find_config, from_mapping, load_yaml
 #: kind -> (module, settings class, observer class); modules are imported when asked for.
 KINDS: dict[str, tuple[str, str, str]] = {
     "ekf": ("contact_estimation.filters.ekf", "EkfSettings", "Ekf"),
+    "ukf": ("contact_estimation.filters.ukf", "UkfSettings", "Ukf"),
     "contact_bank": ("contact_estimation.filters.bank.observer", "BankSettings", "ContactBank"),
     "momentum": ("contact_estimation.filters.momentum", "MomentumSettings", "MomentumObserver"),
 }
@@ -37,10 +38,12 @@ def load_observer_settings(config: str):
     return from_mapping(getattr(importlib.import_module(module), settings), mapping, str(path))
 
 
-def make_observer(arm: Arm, settings, name: str | None = None) -> Observer:
-    """Observer of ``settings`` for ``arm``; ``name`` defaults to its kind."""
+def make_observer(arm: Arm, settings, name: str | None = None, sensors: SensorSettings | None = None) -> Observer:
+    """Observer of ``settings`` for ``arm``; ``name`` defaults to its kind, ``sensors`` to :class:`SensorSettings`'s defaults."""
     module, _, observer = KINDS[settings.observer]
-    return getattr(importlib.import_module(module), observer)(arm, settings, name or settings.observer)
+    cls = getattr(importlib.import_module(module), observer)
+    extra = {"sensors": sensors or SensorSettings()} if getattr(cls, "uses_sensors", False) else {}
+    return cls(arm, settings, name or settings.observer, **extra)
 
 
 def robot_for(arm: Arm, settings) -> Arm:
@@ -61,4 +64,4 @@ def open_stream(robot: str | Arm, config: str = "ekf", sensors: str | None = Non
     settings = load_observer_settings(config)
     arm = robot_for(robot if isinstance(robot, Arm) else load_arm(robot), settings)
     chosen: SensorSettings = load_sensor_settings(sensors or settings.sensors or arm.settings.sensors)
-    return SampleStream(make_observer(arm, settings, Path(config).stem), arm, chosen)
+    return SampleStream(make_observer(arm, settings, Path(config).stem, chosen), arm, chosen)

@@ -22,6 +22,8 @@ class SensorSettings:
                               "removed; external: the environment's torque on the joints", choices=TORQUE_MEANINGS)
     torque_scale: list[float] | None = key(None, doc="factor on the torque per joint, for a driver or recording whose constants are "
                                            "known to be off; null means 1", check=positive)
+    motor_side_velocity: bool = key(False, doc="the velocity is the motor's over the gear ratio while the position is the joint's: "
+                                    "their difference shows the joints' elastic deflection, a second force channel")
     max_gap: float = key(0.1, doc="a gap up to this is integrated; a longer one restarts the observer", unit="s", check=positive)
     max_torque: float = key(3.0, doc="samples with a torque beyond this multiple of the joint's effort limit are refused",
                             check=positive)
@@ -38,6 +40,11 @@ class ProcessNoise:
     position: float = key(doc="joint positions", unit="rad^2/s", check=non_negative)
     velocity: float = key(doc="joint velocities: torque the model does not know, squared over inertia squared",
                           unit="(rad/s)^2/s", check=non_negative)
+    unknown_torque: float = key(0.0, doc="standard deviation of joint torque the model does not know, friction above all: the part "
+                                "that is the same for every joint", unit="Nm", check=non_negative)
+    unknown_torque_share: float = key(0.0, doc="standard deviation of that torque: the part that grows with the joint, as a share of its "
+                                      "effort limit", check=non_negative)
+    unknown_torque_time: float = key(0.1, doc="time within which that torque changes", unit="s", check=positive)
     stiffness: float = key(0.0, doc="stiffness vector, per component", unit="(N/m)^2/s", check=non_negative)
     rest: float = key(0.0, doc="rest position, per component", unit="m^2/s", check=non_negative)
     point: float = key(0.0, doc="contact point, per component", unit="m^2/s", check=non_negative)
@@ -65,6 +72,17 @@ class EkfSettings:
     measurement_noise: MeasurementNoise = key(doc="measurement noise R")
     initial_position_std: float = key(1e-3, doc="uncertainty of the joint positions at the start", unit="rad", check=positive)
     initial_velocity_std: float = key(1e-1, doc="uncertainty of the joint velocities at the start", unit="rad/s", check=positive)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UkfSettings(EkfSettings):
+    """The unscented Kalman filter: everything the EKF has, and where its sigma points are."""
+
+    observer: str = key("ukf", doc="kind of observer", choices=("ukf",))
+    alpha: float = key(0.1, doc="spread of the sigma points: they are alpha sqrt(N + kappa) standard deviations from the mean; small where "
+                       "the stiffness is uncertain, because the force is even in K", check=positive)
+    beta: float = key(2.0, doc="knowledge of the distribution in the central weight; 2 is right for a Gaussian", check=non_negative)
+    kappa: float = key(0.0, doc="second scaling of the spread", check=non_negative)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,9 @@ MAX_SPEED = 0.02
 class TorqueZero:
     """Offset of the torque signal (n,) [Nm], measured on request as the mean of tau - G(q) over ``samples`` samples.
 
-    While nothing was asked for, :meth:`apply` only subtracts the offset. Static friction is part of what is measured: an arm
-    that stands still hides up to its Coulomb friction in the offset, so zero after a small move, and in free space.
+    While nothing was asked for, :meth:`apply` only subtracts the offset. Static friction is part of what is measured:
+    an arm that stands still hides up to its Coulomb friction in the offset, so zero after a small move, and in free
+    space.
 
     Attributes:
         offset: what is subtracted. status: what became of the last request, one sentence.
@@ -47,8 +48,10 @@ class TorqueZero:
         fastest = int(np.argmax(np.abs(dq)))
         if abs(dq[fastest]) > MAX_SPEED:
             self._residuals = None
-            self.status = (f"refused: {self._arm.joint_names[fastest]} moved with {abs(dq[fastest]):.3f} rad/s (limit {MAX_SPEED:g});"
-                           " the offset is unchanged. Stop the arm in free space and zero again.")
+            self.status = (
+                f"refused: {self._arm.joint_names[fastest]} moved with {abs(dq[fastest]):.3f} rad/s "
+                f"(limit {MAX_SPEED:g}); the offset is unchanged. Stop the arm in free space and zero again."
+            )
             return
         self._residuals.append(tau - self._arm.gravity(q))
         if len(self._residuals) == self._samples:

@@ -23,7 +23,9 @@ class Combined(Estimator):
 
         backend = make_backend(settings.driver, arm, recording=settings.recording, loop=settings.loop,
                                duration=settings.duration, seed=settings.seed)
-        self._pacer = start_pacer(self, backend, deliver, settings.wait_for_subscribers, settings.rate, settings.keep_stamps)
+        self._pacer = start_pacer(
+            self, backend, deliver, settings.wait_for_subscribers, settings.rate, settings.keep_stamps
+        )
 
     def close(self) -> None:
         """Stop the driver."""

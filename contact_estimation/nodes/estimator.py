@@ -25,9 +25,11 @@ _MIN_REPORT_INTERVAL = 0.05
 
 
 class Estimator(Node):
-    """Wires a sample stream to topics. Everything computed is in the library; everything bad becomes an invalid estimate."""
+    """Wires a sample stream to topics: the library computes, and everything bad becomes an invalid estimate."""
 
-    def __init__(self, name: str = "estimator", defaults: dict | None = None, cls=EstimatorParameters, subscribe: bool = True):
+    def __init__(
+        self, name: str = "estimator", defaults: dict | None = None, cls=EstimatorParameters, subscribe: bool = True
+    ):
         """``defaults`` replaces defaults of ``cls``, the class of the node's parameters."""
         super().__init__(name, automatically_declare_parameters_from_overrides=True)
         self.settings = settings = parameters.declare(self, cls, defaults)
@@ -38,7 +40,8 @@ class Estimator(Node):
         self._health = StreamHealth(f"{self.get_name()}: {observer.name}", arm.name)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.PEOPLE)
         self._refused: Counter[str] = Counter()
-        self._lock = threading.Lock()  # samples may come from a driver's thread (combined), services from the executor's
+        # Samples may come from a driver's thread (combined), services from the executor's.
+        self._lock = threading.Lock()
         self._reader = convert.JointStateReader(arm.joint_names, "joint_states")
         if subscribe:
             self.create_subscription(JointState, "joint_states", self.on_joint_states, qos.SAMPLES)
@@ -63,7 +66,9 @@ class Estimator(Node):
             self.take(stamp_ns, *sample)
 
     def take(self, stamp_ns: int, q, dq, tau) -> None:
-        """Process one sample (stamp [ns]; q [rad], dq [rad/s], tau as configured; each (n,)) and publish its estimate."""
+        """Process one sample (stamp [ns]; q [rad], dq [rad/s], tau as configured; each (n,)) and publish its
+        estimate.
+        """
         start = time.perf_counter()
         try:
             with self._lock:
@@ -104,7 +109,9 @@ class Estimator(Node):
         with self._lock:
             self.stream.zero.start()
         response.success = True
-        response.message = "measuring over the next half second: keep the arm still and free; diagnostics tell the result"
+        response.message = (
+            "measuring over the next half second: keep the arm still and free; diagnostics tell the result"
+        )
         return response
 
     def _apply(self, settings: EstimatorParameters) -> None:

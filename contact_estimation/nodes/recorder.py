@@ -50,8 +50,10 @@ class Recorder(Node):
         try:
             return topic, type_name, getattr(importlib.import_module(f"{package}.msg"), name)
         except (ImportError, AttributeError, TypeError) as error:
-            raise ConfigError(f"parameter 'topics': '{entry}' is not TOPIC:PACKAGE/msg/TYPE of an installed type; for example "
-                              "/joint_states:sensor_msgs/msg/JointState") from error
+            raise ConfigError(
+                f"parameter 'topics': '{entry}' is not TOPIC:PACKAGE/msg/TYPE of an installed type; for example "
+                "/joint_states:sensor_msgs/msg/JointState"
+            ) from error
 
     def close(self) -> None:
         """Finish the bag."""

@@ -1,4 +1,4 @@
-"""Node ``simulated_driver``: a simulated arm that presses on a compliant block, with its truth beside the joint states."""
+"""Node ``simulated_driver``: a simulated arm that presses on a compliant block, truth beside the samples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ class SimulatedDriver(Node):
         settings = parameters.declare(self, SimulatedParameters)
         arm = load_arm(settings.robot)
         backend = make_backend("simulated", arm, duration=settings.duration, seed=settings.seed)
-        self._pacer = start_pacer(self, backend, SamplePublisher(self, arm).publish, settings.wait_for_subscribers, settings.rate)
+        self._pacer = start_pacer(
+            self, backend, SamplePublisher(self, arm).publish, settings.wait_for_subscribers, settings.rate
+        )
 
     def close(self) -> None:
         """Stop simulating."""

@@ -21,8 +21,8 @@ LOST = "no estimate was recorded for this sample"
 def read_estimates(bag: Path | str, recording: Recording) -> dict[str, EstimateLog]:
     """Logs by observer, one row per sample of ``recording`` (the same bag's joint states).
 
-    A sample without an estimate gets an invalid row with the reason ``LOST``. ``step_time`` is the time from the sample's stamp to
-    the recording of its estimate.
+    A sample without an estimate gets an invalid row with the reason ``LOST``. ``step_time`` is the time from the
+    sample's stamp to the recording of its estimate.
     """
     store = typestore()
     found: dict[str, dict[int, tuple[Estimate, int]]] = {}

@@ -31,7 +31,8 @@ class JointStateReader:
         """Position [rad], velocity [rad/s] and effort, each (n,), in the robot's order.
 
         Raises:
-            RecordingError: a joint is missing or doubled (the nearest name is given), or an array has not one entry per joint.
+            RecordingError: a joint is missing or doubled (the nearest name is given), or an array has not one entry
+            per joint.
         """
         if message.name != self._names:
             self._columns = joint_columns(message.name, self._wanted, f"topic {self._topic}")
@@ -41,8 +42,10 @@ class JointStateReader:
         for field in ("position", "velocity", "effort"):
             data = getattr(message, field)
             if len(data) != count:
-                raise RecordingError(f"topic {self._topic}: {field} has {len(data)} entries for {count} joint names; every "
-                                     "joint needs position [rad], velocity [rad/s] and effort [Nm]. Mend the driver.")
+                raise RecordingError(
+                    f"topic {self._topic}: {field} has {len(data)} entries for {count} joint names; every "
+                    "joint needs position [rad], velocity [rad/s] and effort [Nm]. Mend the driver."
+                )
             values.append(np.array(data)[self._columns])
         return tuple(values)
 

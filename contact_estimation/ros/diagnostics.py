@@ -34,7 +34,9 @@ class StreamHealth:
         return time.monotonic() - self._since
 
     def add(self, valid: bool, reason: str, cost: float, age_ns: int) -> bool:
-        """Note a processed sample (``cost`` [s] in the node, ``age_ns`` from its stamp to now); True when the validity changed."""
+        """Note a processed sample (``cost`` [s] in the node, ``age_ns`` from its stamp to now); True when the validity
+        changed.
+        """
         changed = valid != self._valid or (not valid and reason != self._reason)
         self._valid, self._reason = valid, reason
         self._costs.append(cost)
@@ -48,9 +50,16 @@ class StreamHealth:
     def report(self, now_ns: int, counters: Counter, facts: dict[str, str]) -> DiagnosticArray:
         """The message of the period that ends now; begins the next one. ``facts`` are further lines."""
         seconds = max(self.seconds, 1e-9)
-        values = {"valid": str(self._valid), "reason": self._reason, "last refusal": self._last_bad,
-                  "rate [Hz]": f"{len(self._costs) / seconds:.1f}", **_spread("cost [ms]", self._costs, 1e3),
-                  **_spread("age [ms]", self._ages, 1e-6), **facts, **{key: str(n) for key, n in sorted(counters.items())}}
+        values = {
+            "valid": str(self._valid),
+            "reason": self._reason,
+            "last refusal": self._last_bad,
+            "rate [Hz]": f"{len(self._costs) / seconds:.1f}",
+            **_spread("cost [ms]", self._costs, 1e3),
+            **_spread("age [ms]", self._ages, 1e-6),
+            **facts,
+            **{key: str(n) for key, n in sorted(counters.items())},
+        }
         level, message = self._verdict()
         status = DiagnosticStatus(level=level, name=self._name, message=message, hardware_id=self._hardware,
                                   values=[KeyValue(key=key, value=value) for key, value in values.items()])
@@ -63,7 +72,10 @@ class StreamHealth:
         if not self._valid:
             return DiagnosticStatus.ERROR, self._reason
         if self._invalid:
-            return DiagnosticStatus.WARN, f"{self._invalid} of {len(self._costs)} samples not usable; last: {self._last_bad}"
+            return (
+                DiagnosticStatus.WARN,
+                f"{self._invalid} of {len(self._costs)} samples not usable; last: {self._last_bad}",
+            )
         return DiagnosticStatus.OK, "valid"
 
 

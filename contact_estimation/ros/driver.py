@@ -33,7 +33,9 @@ class SamplePublisher:
         self._others = {}
 
     def publish(self, sample: Sample, stamp_ns: int) -> None:
-        """Publish ``sample`` under the stamp ``stamp_ns`` [ns]; the joint states go last, so that their truth is there first."""
+        """Publish ``sample`` under the stamp ``stamp_ns`` [ns]; the joint states go last, so that their truth is there
+        first.
+        """
         if sample.wrench_tcp is not None:
             self._publish_other(WRENCH_TOPIC, WRENCH, self._arm.tcp_frame, sample.wrench_tcp, stamp_ns)
         for name, values in sample.truth.items():

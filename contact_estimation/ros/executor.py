@@ -34,6 +34,10 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
         return 2
     except (KeyboardInterrupt, ExternalShutdownException):
         return 0
+    except Exception:
+        if rclpy.ok():
+            raise
+        return getattr(node, "exit_code", 0)  # a signal took ROS away in the middle of a call
     finally:
         if node is not None:
             getattr(node, "close", lambda: None)()
@@ -44,8 +48,8 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
 def spin(node: Node) -> None:
     """Spin ``node`` until ROS shuts down.
 
-    The multi-threaded executor loses most of a 500 Hz stream to the interpreter lock. The events executor keeps all of it, but
-    its own ``spin()`` does not return on shutdown: hence short turns.
+    The multi-threaded executor loses most of a 500 Hz stream to the interpreter lock. The events executor keeps all of
+    it, but its own ``spin()`` does not return on shutdown: hence short turns.
     """
     executor = EventsExecutor()
     executor.add_node(node)

@@ -19,9 +19,13 @@ class EstimatorParameters(RobotParameters):
     """Parameters of ``estimator`` and ``momentum_observer``."""
 
     observer: str = key("ekf", doc="observer: shipped name of config/observers, or path of a YAML")
-    sensors: str = key("", doc="sensor set: shipped name of config/sensors, or path of a YAML; empty: the observer's or robot's own")
+    sensors: str = key(
+        "", doc="sensor set: shipped name of config/sensors, or path of a YAML; empty: the observer's or robot's own"
+    )
     people_rate: float = key(25.0, unit="Hz", check=positive, doc="rate of the markers")
-    diagnostics_rate: float = key(1.0, unit="Hz", check=positive, doc="rate of the diagnostics; a change of validity is told at once")
+    diagnostics_rate: float = key(
+        1.0, unit="Hz", check=positive, doc="rate of the diagnostics; a change of validity is told at once"
+    )
     arrow_scale: float = key(0.003, unit="m/N", check=positive, doc="length of the force arrow per newton")
     arrow_hide_below: float = key(2.0, unit="N", check=non_negative, doc="forces smaller than this show no arrow")
 
@@ -30,8 +34,12 @@ class EstimatorParameters(RobotParameters):
 class DriverParameters(RobotParameters):
     """What the drivers without hardware share."""
 
-    wait_for_subscribers: int = key(1, check=non_negative, doc="publish nothing before this many listen to joint_states")
-    rate: float = key(1.0, check=positive, doc="speed factor: 2 publishes twice as fast; stamps keep the samples' own spacing")
+    wait_for_subscribers: int = key(
+        1, check=non_negative, doc="publish nothing before this many listen to joint_states"
+    )
+    rate: float = key(
+        1.0, check=positive, doc="speed factor: 2 publishes twice as fast; stamps keep the samples' own spacing"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

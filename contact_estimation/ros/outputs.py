@@ -1,4 +1,6 @@
-"""The topics of an estimator node: the whole estimate at full rate, its parts as standard messages, markers for people."""
+"""The topics of an estimator node: the whole estimate at full rate, its parts as standard messages, markers for
+people.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ from contact_estimation.viz.markers import estimate_shapes
 class EstimateOutputs:
     """Publishes estimates.
 
-    ``~/contact_estimate`` tells of every sample, valid or not. The standard topics have no place for validity, so they are
-    silent while the estimate is invalid: a consumer sees them go stale instead of a bad number.
+    ``~/contact_estimate`` tells of every sample, valid or not. The standard topics have no place for validity, so they
+    are silent while the estimate is invalid: a consumer sees them go stale instead of a bad number.
     """
 
     def __init__(self, node: Node, arm: Arm, observer: str, parameters: EstimatorParameters):
@@ -44,7 +46,9 @@ class EstimateOutputs:
     def publish(self, estimate: Estimate, stamp_ns: int) -> None:
         """Publish the estimate of the sample stamped ``stamp_ns`` [ns]."""
         in_base = convert.header(stamp_ns, self._arm.base_frame)
-        self._estimate(convert.contact_estimate(estimate, in_base, self._arm.tcp_frame, self._arm.joint_names, self._observer))
+        self._estimate(
+            convert.contact_estimate(estimate, in_base, self._arm.tcp_frame, self._arm.joint_names, self._observer)
+        )
         if estimate.valid:
             in_tcp = convert.header(stamp_ns, self._arm.tcp_frame)
             self._wrench(convert.wrench_stamped(in_tcp, estimate.force_tcp, estimate.torque_tcp))
@@ -65,5 +69,7 @@ class EstimateOutputs:
         if 0 <= stamp_ns - self._drawn_ns < 1e9 / self.parameters.people_rate:
             return
         self._drawn_ns = stamp_ns
-        shapes = estimate_shapes(estimate, self._arm.tcp_frame, self.parameters.arrow_scale, self.parameters.arrow_hide_below)
+        shapes = estimate_shapes(
+            estimate, self._arm.tcp_frame, self.parameters.arrow_scale, self.parameters.arrow_hide_below
+        )
         self._markers(marker_array(shapes, stamp_ns))

@@ -18,9 +18,10 @@ _SETTLE = 0.5
 class Pacer:
     """Delivers samples at the source's own spacing, ``rate`` times as fast.
 
-    ``deliver(sample, stamp_ns)`` gets the stamp to publish: the source's own with ``keep_stamps``; else the time of the start plus
-    what passed in the source's time, so that stamps keep the exact spacing of the samples whatever the rate and the jitter.
-    ``ready()`` is polled before the start; ``done(error)`` is called at the end, with what went wrong or None.
+    ``deliver(sample, stamp_ns)`` gets the stamp to publish: the source's own with ``keep_stamps``; else the time of
+    the start plus what passed in the source's time, so that stamps keep the exact spacing of the samples whatever the
+    rate and the jitter. ``ready()`` is polled before the start; ``done(error)`` is called at the end, with what went
+    wrong or None.
     """
 
     def __init__(self, backend: Backend, deliver: Callable[[Sample, int], None], ready: Callable[[], bool],

@@ -1,4 +1,6 @@
-"""ROS parameters <-> settings dataclasses: the settings class declares, documents and validates; unknown keys are refused."""
+"""ROS parameters <-> settings dataclasses: the settings class declares, documents and validates; unknown keys are
+refused.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ _OWN = ("use_sim_time", "start_type_description_service", "qos_overrides")
 def declare(node: Node, cls, defaults: dict | None = None):
     """Declare every key of the settings class ``cls`` as a parameter and return the settings, overrides applied.
 
-    The node must have been made with ``automatically_declare_parameters_from_overrides=True``: overrides that ``cls`` does not
-    declare are then visible here, and refused. ``defaults`` replaces defaults of ``cls`` for this node.
+    The node must have been made with ``automatically_declare_parameters_from_overrides=True``: overrides that ``cls``
+    does not declare are then visible here, and refused. ``defaults`` replaces defaults of ``cls`` for this node.
 
     Raises:
         ConfigError: unknown parameter (the nearest known one is named), wrong type, value out of range.
@@ -46,8 +48,11 @@ def accept_changes(node: Node, cls, live: set[str], apply) -> None:
         changed = {parameter.name: parameter.value for parameter in parameters}
         fixed = sorted(set(changed) - live - set(_OWN))
         if fixed:
-            return SetParametersResult(successful=False, reason=f"{', '.join(fixed)} cannot change while the node runs: "
-                                       f"restart it. Changeable: {', '.join(sorted(live))}")
+            return SetParametersResult(
+                successful=False,
+                reason=f"{', '.join(fixed)} cannot change while the node runs: "
+                f"restart it. Changeable: {', '.join(sorted(live))}",
+            )
         current = {field.name: node.get_parameter(field.name).value for field in dataclasses.fields(cls)}
         try:
             apply(settings.from_mapping(cls, {**current, **changed}, "parameter change"))

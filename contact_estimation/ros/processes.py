@@ -30,8 +30,14 @@ def free_domain() -> int:
 
 def graph_environment(domain: int) -> dict[str, str]:
     """Environment of processes that see only this machine's nodes of ``domain``."""
-    environment = dict(os.environ, ROS_DOMAIN_ID=str(domain), ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST", PYTHONUNBUFFERED="1",
-                       OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+    environment = dict(
+        os.environ,
+        ROS_DOMAIN_ID=str(domain),
+        ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST",
+        PYTHONUNBUFFERED="1",
+        OMP_NUM_THREADS="1",
+        OPENBLAS_NUM_THREADS="1",
+    )
     # Set by the pip-made ROS in this process; a child has to set up its own libraries.
     environment.pop("_ROS_WHEELS_BOOTSTRAP_COMPLETE", None)
     return environment
@@ -48,14 +54,17 @@ def executable(node: str) -> Path:
         path = Path(prefix) / "lib" / "contact_estimation" / node
         if path.exists():
             return path
-    raise ConfigError(f"node '{node}' is not installed below {', '.join(filter(None, prefixes))}; build the package (make build)")
+    raise ConfigError(
+        f"node '{node}' is not installed below {', '.join(filter(None, prefixes))}; build the package (make build)"
+    )
 
 
 class NodeProcess:
     """One node in a process of its own, with parameters; stopped with SIGINT when the ``with`` block ends.
 
     Args:
-        node: name of the executable. domain: ROS domain. parameters: ROS parameters. remap: names to remap. log: file for its
+        node: name of the executable. domain: ROS domain. parameters: ROS parameters. remap: names to remap. log: file
+        for its
             output, default a temporary one.
     """
 
@@ -72,8 +81,13 @@ class NodeProcess:
         for name, target in (remap or {}).items():
             arguments += ["-r", f"{name}:={target}"]
         with self.log.open("wb") as output:
-            self.process = subprocess.Popen([str(executable(node)), *arguments], env=graph_environment(domain), stdout=output,
-                                            stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+            self.process = subprocess.Popen(
+                [str(executable(node)), *arguments],
+                env=graph_environment(domain),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+            )
 
     def __enter__(self) -> NodeProcess:
         return self

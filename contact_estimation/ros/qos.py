@@ -8,7 +8,8 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 SENSOR = QoSProfile(depth=10, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.BEST_EFFORT,
                     durability=DurabilityPolicy.VOLATILE)
 
-#: What an estimator listens with: it catches up in a moment after the machine was busy, but a lost sample costs accuracy.
+#: What an estimator listens with: it catches up in a moment after the machine was busy, but a lost sample costs
+#: accuracy.
 SAMPLES = QoSProfile(depth=100, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.BEST_EFFORT,
                      durability=DurabilityPolicy.VOLATILE)
 

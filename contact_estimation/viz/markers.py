@@ -1,6 +1,7 @@
 """Geometry of an estimate for a 3D view: force arrow, contact point, covariance ellipsoids. Plain data, no ROS.
 
-Everything hangs on the TCP frame, where contact point, force and their covariances are given: no pose is needed to draw it.
+Everything hangs on the TCP frame, where contact point, force and their covariances are given: no pose is needed to
+draw it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ _COVARIANCE_ALPHA = 0.25
 _POINT_DIAMETER = 0.02
 #: Shaft and head diameter, head length at most, of the arrow [m].
 ARROW_SHAPE = (0.01, 0.02, 0.03)
-#: Semi-axes of the ellipsoids in standard deviations, and the length [m] beyond which an ellipsoid would hide the robot.
+#: Semi-axes of the ellipsoids in standard deviations, and the length [m] beyond which an ellipsoid would hide the
+#: robot.
 SIGMAS, MAX_SEMI_AXIS = 2.0, 0.5
 
 
@@ -26,9 +28,9 @@ SIGMAS, MAX_SEMI_AXIS = 2.0, 0.5
 class Shape:
     """One thing to draw.
 
-    ``kind`` is "arrow" (from ``position`` to ``tip``), or "ellipsoid" (a sphere scaled to the diameters ``size`` (3,) [m] along
-    the axes of ``orientation``, quaternion x y z w). ``name`` identifies the shape from one estimate to the next; an invisible
-    shape removes what was drawn under its name. ``position`` and ``tip`` (3,) [m] are in ``frame``.
+    ``kind`` is "arrow" (from ``position`` to ``tip``), or "ellipsoid" (a sphere scaled to the diameters ``size`` (3,)
+    [m] along the axes of ``orientation``, quaternion x y z w). ``name`` identifies the shape from one estimate to the
+    next; an invisible shape removes what was drawn under its name. ``position`` and ``tip`` (3,) [m] are in ``frame``.
     """
 
     name: str
@@ -42,9 +44,11 @@ class Shape:
     colour: tuple = (0.0, 0.0, 0.0, 1.0)
 
 
-def estimate_shapes(estimate: Estimate, tcp_frame: str, arrow_scale: float = 0.003, hide_below: float = 2.0) -> list[Shape]:
-    """Shapes of ``estimate``: the force arrow with the ellipsoid of its covariance at the tip, then per contact the point and
-    the ellipsoid of its covariance.
+def estimate_shapes(
+    estimate: Estimate, tcp_frame: str, arrow_scale: float = 0.003, hide_below: float = 2.0
+) -> list[Shape]:
+    """Shapes of ``estimate``: the force arrow with the ellipsoid of its covariance at the tip, then per contact the
+    point and the ellipsoid of its covariance.
 
     The list has the same names for every estimate of an observer. An invalid estimate shows nothing.
 
@@ -57,8 +61,20 @@ def estimate_shapes(estimate: Estimate, tcp_frame: str, arrow_scale: float = 0.0
     for contact in estimate.contacts:
         visible = estimate.valid and bool(np.isfinite(contact.point_tcp).all())
         name = f"contact/{contact.name}"
-        shapes.append(Shape(name, "ellipsoid", tcp_frame, visible, _plain(contact.point_tcp), size=(_POINT_DIAMETER,) * 3,
-                            colour=(*_POINT_COLOUR[:3], 0.3 + 0.7 * float(np.clip(np.nan_to_num(contact.probability, nan=1.0), 0.0, 1.0)))))
+        shapes.append(
+            Shape(
+                name,
+                "ellipsoid",
+                tcp_frame,
+                visible,
+                _plain(contact.point_tcp),
+                size=(_POINT_DIAMETER,) * 3,
+                colour=(
+                    *_POINT_COLOUR[:3],
+                    0.3 + 0.7 * float(np.clip(np.nan_to_num(contact.probability, nan=1.0), 0.0, 1.0)),
+                ),
+            )
+        )
         shapes.append(ellipsoid(f"{name}/covariance", tcp_frame, contact.point_tcp, contact.covariance[6:, 6:],
                                 (*_POINT_COLOUR[:3], _COVARIANCE_ALPHA), visible))
     return shapes
@@ -76,8 +92,8 @@ def _force(estimate: Estimate, origin, frame, scale, hide_below):
 def ellipsoid(name: str, frame: str, centre, covariance: np.ndarray, colour: tuple, visible: bool = True) -> Shape:
     """Ellipsoid of ``SIGMAS`` standard deviations of ``covariance`` (3, 3) [m^2] about ``centre`` (3,) [m].
 
-    A direction without variance becomes flat; a covariance without any (nothing is estimated), or with values that are not
-    finite, shows nothing.
+    A direction without variance becomes flat; a covariance without any (nothing is estimated), or with values that are
+    not finite, shows nothing.
     """
     covariance = np.asarray(covariance, float)
     if not (visible and np.isfinite(covariance).all() and np.isfinite(centre).all() and covariance.any()):
@@ -86,8 +102,16 @@ def ellipsoid(name: str, frame: str, centre, covariance: np.ndarray, colour: tup
     if np.linalg.det(axes) < 0.0:
         axes[:, 0] = -axes[:, 0]  # a rotation, not a reflection
     semi = np.minimum(SIGMAS * np.sqrt(np.maximum(variances, 0.0)), MAX_SEMI_AXIS)
-    return Shape(name, "ellipsoid", frame, True, _plain(centre), orientation=_plain(Rotation.from_matrix(axes).as_quat()),
-                 size=_plain(2.0 * np.maximum(semi, 1e-4)), colour=colour)
+    return Shape(
+        name,
+        "ellipsoid",
+        frame,
+        True,
+        _plain(centre),
+        orientation=_plain(Rotation.from_matrix(axes).as_quat()),
+        size=_plain(2.0 * np.maximum(semi, 1e-4)),
+        colour=colour,
+    )
 
 
 def _plain(values) -> tuple:

@@ -1,4 +1,6 @@
-"""Tests on ROS: in the project's own environment a missing ROS or message is a failure, in a plain library install it is not."""
+"""Tests on ROS: in the project's own environment a missing ROS or message is a failure, in a plain library install it
+is not.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).parent))  # watcher.py, arm_samples.py: helpers of this folder's tests
+
 HAS_ROS = importlib.util.find_spec("rclpy") is not None
 #: Here ROS is expected: without it these tests run, and fail.
 EXPECTED = Path(sys.prefix) == ROOT / ".venv" or os.environ.get("CI", "").lower() == "true"

@@ -14,7 +14,9 @@ NAMES = ("shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint")
 
 def joint_states(names=NAMES, count=None) -> JointState:
     values = [float(i) for i in range(len(names) if count is None else count)]
-    return JointState(name=list(names), position=values, velocity=[10 + v for v in values], effort=[20 + v for v in values])
+    return JointState(
+        name=list(names), position=values, velocity=[10 + v for v in values], effort=[20 + v for v in values]
+    )
 
 
 def test_stamps_keep_every_nanosecond():
@@ -37,12 +39,18 @@ def test_other_peoples_joints_do_not_concern():
     assert reader.concerns(joint_states()) and not reader.concerns(joint_states(("finger_joint",)))
 
 
-@pytest.mark.parametrize("message, words", [
-    (joint_states(("shoulder_pan_joint", "shoulder_lift_jont", "elbow_joint")), ["shoulder_lift_joint", "shoulder_lift_jont"]),
-    (joint_states(NAMES[:2]), ["elbow_joint"]),
-    (joint_states((*NAMES, "elbow_joint")), ["more than once"]),
-    (joint_states(count=2), ["position has 2 entries", "3 joint names"]),
-])
+@pytest.mark.parametrize(
+    "message, words",
+    [
+        (
+            joint_states(("shoulder_pan_joint", "shoulder_lift_jont", "elbow_joint")),
+            ["shoulder_lift_joint", "shoulder_lift_jont"],
+        ),
+        (joint_states(NAMES[:2]), ["elbow_joint"]),
+        (joint_states((*NAMES, "elbow_joint")), ["more than once"]),
+        (joint_states(count=2), ["position has 2 entries", "3 joint names"]),
+    ],
+)
 def test_unusable_messages_are_named(message, words):
     reader = convert.JointStateReader(NAMES, "joint_states")
     with pytest.raises(RecordingError) as error:

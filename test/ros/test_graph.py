@@ -33,7 +33,9 @@ def arm():
 
 def offline(recording, observer: str, sensors: str) -> list:
     stream = open_stream("ur16e", observer, sensors)
-    return [stream.push(int(ns), *rows) for ns, *rows in zip(recording.stamps_ns, recording.q, recording.dq, recording.tau)]
+    return [
+        stream.push(int(ns), *rows) for ns, *rows in zip(recording.stamps_ns, recording.q, recording.dq, recording.tau)
+    ]
 
 
 def assert_close(a, b) -> None:
@@ -55,7 +57,9 @@ def test_node_equals_offline_replay(graph, arm, tmp_path, node, observer):
     got = graph.watch(ContactEstimate, f"/{node}/contact_estimate")
     wrenches = graph.watch(WrenchStamped, f"/{node}/external_wrench")
     markers = graph.watch(MarkerArray, f"/{node}/markers", qos.PEOPLE)
-    for _ in range(3):  # a machine too busy for 500 Hz may lose a sample; the benchmark counts that, this compares numbers
+    for _ in range(
+        3
+    ):  # a machine too busy for 500 Hz may lose a sample; the benchmark counts that, this compares numbers
         for received in (got, wrenches, markers):
             received.clear()
         with graph.start(node, {"observer": observer, "sensors": "joint_torque"}) as estimator:
@@ -114,8 +118,14 @@ class Feed:
 
     def told(self, words: str) -> bool:
         """Whether diagnostics said so."""
-        return self.graph.spin(lambda: any(words in status.message or any(words in value.value for value in status.values)
-                                           for array in self.diagnostics for status in array.status), 3.0)
+        return self.graph.spin(
+            lambda: any(
+                words in status.message or any(words in value.value for value in status.values)
+                for array in self.diagnostics
+                for status in array.status
+            ),
+            3.0,
+        )
 
 
 @pytest.fixture(scope="module")
@@ -258,24 +268,35 @@ def test_loop_with_kept_stamps_restarts_the_observer(graph, arm, tmp_path):
 
 
 def test_driver_and_estimator_in_one_process(graph, arm, tmp_path):
-    recording = samples.recording(arm, 200)
+    recording = samples.recording(arm, 300)
     bag = write_bag(tmp_path / "bag", recording)
-    parameters = {"driver": "replay", "recording": str(bag), "keep_stamps": True, "sensors": "joint_torque", "observer": "momentum",
-                  "rate": 0.5, "wait_for_subscribers": 1}
+    parameters = {
+        "driver": "replay",
+        "recording": str(bag),
+        "keep_stamps": True,
+        "sensors": "joint_torque",
+        "observer": "momentum",
+        "rate": 0.5,
+        "wait_for_subscribers": 1,
+    }
     states = graph.watch(JointState, STATES)
     got = graph.watch(ContactEstimate, "/alone/contact_estimate")
     with graph.start("combined", parameters, remap={"__node": "alone"}) as process:
         assert graph.spin(lambda: not process.running, 20.0), process.text()
         assert process.wait(1.0) == 0, process.text()
-    assert len(states) == len(got) == len(recording)
-    expected = offline(recording, "momentum", "joint_torque")
-    for message, estimate in zip(got, expected):
-        assert_close(convert.from_contact_estimate(message), estimate)
+    # The node starts with its first listener on joint_states; the estimates' listener may be matched a little later.
+    expected = dict(zip(recording.stamps_ns.tolist(), offline(recording, "momentum", "joint_torque")))
+    assert len(states) > 100 and len(got) > 50
+    assert convert.stamp_ns(got[-1].header.stamp) == recording.stamps_ns[-1]
+    for message in got:
+        assert_close(convert.from_contact_estimate(message), expected[convert.stamp_ns(message.header.stamp)])
 
 
 def test_recorder_writes_a_bag_that_opens(graph, arm, tmp_path):
     bag, copy = write_bag(tmp_path / "bag", samples.recording(arm, 100)), tmp_path / "copy"
-    with graph.start("recorder", {"bag": str(copy), "topics": ["/joint_states:sensor_msgs/msg/JointState"]}) as recorder:
+    with graph.start(
+        "recorder", {"bag": str(copy), "topics": ["/joint_states:sensor_msgs/msg/JointState"]}
+    ) as recorder:
         graph.wait_for_subscriber(STATES)
         with graph.start("replay_driver", {"recording": str(bag), "keep_stamps": True, "rate": 0.5}) as driver:
             assert driver.wait(20.0) == 0, driver.text()
@@ -285,15 +306,24 @@ def test_recorder_writes_a_bag_that_opens(graph, arm, tmp_path):
     np.testing.assert_array_equal(one.tau, other.tau)
 
 
-@pytest.mark.parametrize("topics, words", [(["/joint_states"], "PACKAGE/msg/TYPE"), (["/a:no_msgs/msg/Thing"], "no_msgs"), ])
+@pytest.mark.parametrize(
+    "topics, words",
+    [
+        (["/joint_states"], "PACKAGE/msg/TYPE"),
+        (["/a:no_msgs/msg/Thing"], "no_msgs"),
+    ],
+)
 def test_recorder_refuses_unknown_types(graph, tmp_path, topics, words):
     with graph.start("recorder", {"bag": str(tmp_path / "bag"), "topics": topics}) as process:
         assert process.wait(20.0) == 2 and words in process.text()
 
 
-def test_signal_ends_a_node_cleanly(graph):
+@pytest.mark.parametrize("early", [True, False])
+def test_signal_ends_a_node_cleanly(graph, early):
+    """While it runs, and while it is still being made."""
     with graph.start("momentum_observer", {"sensors": "joint_torque"}) as process:
         assert isinstance(process, NodeProcess)
         graph.wait_for_publisher("/momentum_observer/contact_estimate")
+        assert early or graph.spin(lambda: "backend" in process.text(), 20.0)
         process.process.terminate()
         assert process.wait(10.0) == 0 and "Traceback" not in process.text(), process.text()

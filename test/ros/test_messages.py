@@ -13,9 +13,21 @@ from contact_estimation.ros.bag_types import typestore
 
 #: Field of the dataclass -> field of the message that holds it.
 ESTIMATE = {
-    "t": "header", "q": "position", "dq": "velocity", "tau_ext": "external_torque", "force_base": "force_base",
-    "force_tcp": "wrench_tcp", "torque_tcp": "wrench_tcp", "force_covariance": "force_covariance", "contacts": "contacts",
-    "nis": "nis", "nis_dof": "nis_dof", "mode": "mode", "modes": "modes", "valid": "valid", "reason": "reason",
+    "t": "header",
+    "q": "position",
+    "dq": "velocity",
+    "tau_ext": "external_torque",
+    "force_base": "force_base",
+    "force_tcp": "wrench_tcp",
+    "torque_tcp": "wrench_tcp",
+    "force_covariance": "force_covariance",
+    "contacts": "contacts",
+    "nis": "nis",
+    "nis_dof": "nis_dof",
+    "mode": "mode",
+    "modes": "modes",
+    "valid": "valid",
+    "reason": "reason",
 }
 JOINTS = [f"joint_{i}" for i in range(6)]
 
@@ -26,8 +38,17 @@ def random_estimate(seed: int = 0, contacts: int = 2) -> Estimate:
     def contact(i):
         return ContactState(f"contact_{i}", rng.uniform(), *rng.normal(size=(4, 3)), rng.normal(size=(9, 9)))
 
-    return Estimate(1.5, *rng.normal(size=(3, 6)), *rng.normal(size=(3, 3)), rng.normal(size=(3, 3)),
-                    tuple(contact(i) for i in range(contacts)), rng.uniform(), 6, "closed", {"free": 0.25, "closed": 0.75})
+    return Estimate(
+        1.5,
+        *rng.normal(size=(3, 6)),
+        *rng.normal(size=(3, 3)),
+        rng.normal(size=(3, 3)),
+        tuple(contact(i) for i in range(contacts)),
+        rng.uniform(),
+        6,
+        "closed",
+        {"free": 0.25, "closed": 0.75},
+    )
 
 
 def assert_same(a: Estimate, b: Estimate) -> None:
@@ -50,7 +71,9 @@ def message_of(estimate: Estimate) -> ContactEstimate:
 def test_every_field_has_its_place():
     assert set(ESTIMATE) == {field.name for field in dataclasses.fields(Estimate)}
     assert set(ESTIMATE.values()) <= set(ContactEstimate.get_fields_and_field_types())
-    assert set(ContactPrimitive.get_fields_and_field_types()) == {field.name for field in dataclasses.fields(ContactState)}
+    assert set(ContactPrimitive.get_fields_and_field_types()) == {
+        field.name for field in dataclasses.fields(ContactState)
+    }
 
 
 @pytest.mark.parametrize("contacts", [0, 1, 3])
@@ -71,5 +94,7 @@ def test_invalid_estimate_carries_its_reason():
 def test_rosbags_reads_what_rclpy_wrote():
     """The definitions that go into bags describe the same bytes."""
     estimate = random_estimate(4)
-    read = typestore().deserialize_cdr(serialize_message(message_of(estimate)), "contact_estimation/msg/ContactEstimate")
+    read = typestore().deserialize_cdr(
+        serialize_message(message_of(estimate)), "contact_estimation/msg/ContactEstimate"
+    )
     assert_same(convert.from_contact_estimate(read), estimate)

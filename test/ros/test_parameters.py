@@ -20,8 +20,14 @@ def make_node(graph):
 
     def make(**overrides):
         given = [Parameter(name, value=value) for name, value in overrides.items()]
-        nodes.append(rclpy.create_node(f"parameters_{next(_NUMBER)}", context=graph.node.context, parameter_overrides=given,
-                                       automatically_declare_parameters_from_overrides=True))
+        nodes.append(
+            rclpy.create_node(
+                f"parameters_{next(_NUMBER)}",
+                context=graph.node.context,
+                parameter_overrides=given,
+                automatically_declare_parameters_from_overrides=True,
+            )
+        )
         return nodes[-1]
 
     yield make

@@ -16,8 +16,16 @@ def estimate(force=(0.0, 0.0, -50.0), contacts=1, valid=True) -> Estimate:
     covariance = np.zeros((9, 9))
     covariance[6:, 6:] = np.diag([1e-4, 4e-4, 9e-4])
     state = ContactState("tip", 0.9, np.array([0, 0, 2e4]), np.zeros(3), POINT, np.ones(3), covariance)
-    return Estimate(0.0, *np.zeros((3, 6)), np.zeros(3), np.array(force), np.zeros(3), 4.0 * np.eye(3), (state,) * contacts,
-                    valid=valid)
+    return Estimate(
+        0.0,
+        *np.zeros((3, 6)),
+        np.zeros(3),
+        np.array(force),
+        np.zeros(3),
+        4.0 * np.eye(3),
+        (state,) * contacts,
+        valid=valid,
+    )
 
 
 def by_name(*args, **kwargs):

@@ -14,6 +14,8 @@ from contact_estimation.filters.bank.settings import BankContact, BankSettings, 
 
 #: Entries of one contact's parameter vector theta.
 CONTACT_SIZE = 9
+#: [rad] The deflection at the start is unknown: only its changes tell of forces.
+OFFSET_STD = 3e-3
 _SLOTS = {"stiffness": [0], "rest": [1], "normal": [2, 3], "point": [4, 5, 6], "tangential": [7, 8]}
 
 
@@ -55,7 +57,7 @@ class BankLayout:
         self.bias = add(friction.bias, np.array(friction.bias_std), np.array(drives.bias_drift))
         self.coulomb = add(friction.coulomb, np.array(friction.coulomb_std))
         self.deviation = add(np.zeros(n), np.array(drives.deviation_std), lasting=drives.deviation_time)
-        self.offset = add(np.zeros(self.m), 1e-4, drives.elastic.drift)
+        self.offset = add(np.zeros(self.m), OFFSET_STD, drives.elastic.drift)
         self.elastic = add(np.log(drives.elastic.stiffness), drives.elastic.stiffness_spread)
         self.mean, self.variance, self.first_variance = np.array(mean), np.array(variance), np.array(first)
         self.wander, self.time = np.array(wander), np.array(time)

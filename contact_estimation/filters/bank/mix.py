@@ -16,11 +16,16 @@ FLOOR = 1e-6
 
 
 class Modes:
-    """Combinations of closed contacts.
+    """Combinations of closed contacts, and the filters that stand for them.
+
+    A slow press adds little evidence per block. If the filter of a closed contact were restarted from the free one at every block, as a
+    plain IMM does while the contact is improbable, its evidence could never add up. Every combination but ``free`` therefore has several
+    filters, closed at different times; at any time only one of them, the entrance, takes what comes from other combinations.
 
     Attributes:
-        names: ``free``, ``contact_1``, ``contact_1+contact_2``, ... closed: (M, I) one where a mode has the contact closed.
-        rates: (M, M) generator of the Markov chain [1/s]; only one contact changes at an instant.
+        names: ``free``, ``contact_1``, ``contact_1+contact_2``, ... (C combinations). rates: (C, C) generator of their Markov chain
+        [1/s]; only one contact changes at an instant.
+        owner: (M,) combination of each filter. closed: (M, I) one where a filter has the contact closed.
     """
 
     def __init__(self, settings: BankSettings):
@@ -29,12 +34,15 @@ class Modes:
         if chosen is None:
             chosen = [list(c) for k in range(len(names) + 1) for c in combinations(names, k)]
         self.names = ["+".join(mode) if mode else "free" for mode in chosen]
-        self.closed = np.array([[float(name in mode) for name in names] for mode in chosen]).reshape(len(chosen), len(names))
+        combinations_closed = np.array([[float(name in mode) for name in names] for mode in chosen]).reshape(len(chosen), len(names))
         count = len(chosen)
+        self.owner = np.array([c for c, mode in enumerate(chosen) for _ in range(settings.hypotheses if mode and count > 1 else 1)])
+        self.closed = combinations_closed[self.owner]
+        self._entrance = np.array([int(np.argmax(self.owner == c)) for c in range(count)])
         self.rates = np.zeros((count, count))
         for a in range(count):
             for b in range(count):
-                change = self.closed[b] - self.closed[a]
+                change = combinations_closed[b] - combinations_closed[a]
                 if np.abs(change).sum() == 1:
                     self.rates[a, b] = settings.close_rate if change.sum() > 0 else settings.open_rate
         if count > 1 and not (self.rates.sum(axis=1) > 0).all():
@@ -45,9 +53,39 @@ class Modes:
                         self.rates[a, b] = min(settings.close_rate, settings.open_rate)
         self.rates -= np.diag(self.rates.sum(axis=1))
 
+    def start(self, closed: float) -> np.ndarray:
+        """(M,) beliefs of the filters before the first sample, ``closed`` of them on anything being touched."""
+        free = ~self.closed.any(axis=1)
+        if free.all() or not free.any():
+            return np.full(len(free), 1.0 / len(free))
+        return np.maximum(np.where(free, (1 - closed) / free.sum(), closed / (~free).sum()), FLOOR)
+
     def transition(self, dt: float) -> np.ndarray:
-        """(M, M) probability of going from mode a (row) to mode b in ``dt`` [s]."""
-        return expm(self.rates * dt)
+        """(M, M) probability of going from filter a (row) to filter b in ``dt`` [s]: staying within a combination keeps the filter,
+        coming from another one leads to the entrance. For the present entrances."""
+        chain = expm(self.rates * dt)
+        enters = self._entrance[self.owner] == np.arange(len(self.owner))
+        matrix = chain[np.ix_(self.owner, self.owner)] * enters
+        same = self.owner[:, None] == self.owner
+        return np.where(same, 0.0, matrix) + np.diag(np.diag(chain)[self.owner])
+
+    def rotate(self, beliefs: np.ndarray) -> None:
+        """Make the least believed filter of every combination its entrance; its belief goes to the combination's most believed one.
+
+        Changes ``beliefs`` (M,) in place; :meth:`transition` must be asked again afterwards.
+        """
+        for c in range(len(self.names)):
+            members = np.flatnonzero(self.owner == c)
+            if len(members) > 1:
+                worst, best = members[np.argmin(beliefs[members])], members[np.argmax(beliefs[members])]
+                self._entrance[c] = worst
+                if worst != best:
+                    beliefs[best] += beliefs[worst] - FLOOR
+                    beliefs[worst] = FLOOR
+
+    def of_combinations(self, beliefs: np.ndarray) -> np.ndarray:
+        """(C,) beliefs of the combinations from those of the filters."""
+        return np.bincount(self.owner, beliefs, len(self.names))
 
 
 def build_mix(size: int, count: int) -> ca.Function:

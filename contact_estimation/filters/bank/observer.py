@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from contact_estimation.codegen import compile_function
 from contact_estimation.filters.bank.layout import BankLayout
 from contact_estimation.filters.bank.mix import FLOOR, Modes, build_mix
 from contact_estimation.filters.bank.output import build_output
-from contact_estimation.filters.bank.settings import BankSettings, load_drive_settings
+from contact_estimation.filters.bank.settings import BankSettings, ElasticSettings, load_drive_settings
 from contact_estimation.filters.bank.track import build_track
 from contact_estimation.filters.bank.update import build_update
 from contact_estimation.filters.kalman import pack_array, packed_size
 from contact_estimation.filters.observer import ContactState, Estimate
+from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.robot import Arm
 
 #: Names of the tracked vectors in the track function's state, in its order.
@@ -23,16 +26,21 @@ class ContactBank:
     """Bank of filters over contact modes, with joint friction, torque bias and joint elasticity in the state.
 
     Attributes:
-        modes: the modes. beliefs: (M,) their probabilities. outliers: counts of gated innovations per channel, elastic joints first.
+        modes: the combinations of closed contacts and their filters. beliefs: (M,) probabilities of the filters. outliers: counts of gated innovations per channel, elastic joints first.
         channels: names of these channels.
     """
 
-    def __init__(self, arm: Arm, settings: BankSettings, name: str = "contact_bank"):
+    #: The registry passes the sensor settings: they say whether the elastic deflection can be seen.
+    uses_sensors = True
+
+    def __init__(self, arm: Arm, settings: BankSettings, name: str = "contact_bank", sensors: SensorSettings = SensorSettings()):
         self.name, self.arm, self.settings = name, arm, settings
         drives = load_drive_settings(arm.name if settings.drives == "robot" else settings.drives)
         drives.check_joints(arm.n, arm.name)
+        if not sensors.motor_side_velocity:
+            drives = dataclasses.replace(drives, elastic=ElasticSettings())
         self.drives, self.layout, self.modes = drives, BankLayout(settings, drives, arm.n), Modes(settings)
-        layout, count = self.layout, len(self.modes.names)
+        layout, count = self.layout, len(self.modes.owner)
         size, half, n = layout.size, packed_size(layout.size), arm.n
         self._track = compile_function(build_track(arm))
         self._update = compile_function(build_update(arm, layout))
@@ -79,7 +87,7 @@ class ContactBank:
 
     def reset(self, t: float, q: np.ndarray) -> None:
         """Start at rest at ``q``; whether a contact is closed is not known."""
-        layout, count = self.layout, len(self.modes.names)
+        layout, count = self.layout, len(self.modes.owner)
         n = self.arm.n
         self._turn = 0
         w = self._w[0]
@@ -98,7 +106,8 @@ class ContactBank:
         mean[layout.offset] = self.arm.gravity(q)[self._elastic] / np.exp(mean[layout.elastic]) + q[self._elastic]
         self._x[:] = np.tile(mean, count)
         self._p[:] = np.tile(pack_array(np.diag(layout.first_variance)), count)
-        self.beliefs = np.full(count, 1.0 / count)
+        self.beliefs = self.modes.start(self.settings.closed_at_start)
+        self._rotated = t
         self.outliers[:] = 0
         self._ratios[:] = 0.0
         self._best = 0
@@ -156,6 +165,10 @@ class ContactBank:
         self.beliefs = np.maximum(weighted / weighted.sum(), FLOOR)
         self.beliefs /= self.beliefs.sum()
         self._best = int(np.argmax(self.beliefs))
+        if self._t - self._rotated > self.settings.hypothesis_interval:
+            self._rotated = self._t
+            self.modes.rotate(self.beliefs)
+            self._transition = self.modes.transition(duration)
         self.outliers += self._ratios[self._best] > self.settings.gate**2
         self._start_block(self._momentum)
 
@@ -223,8 +236,9 @@ class ContactBank:
         points = self._output.outputs["points"].reshape(count, 3)
         contacts = tuple(ContactState(c.name, float(probability[i]), parameters[i, :3], parameters[i, 3:6], parameters[i, 6:],
                                       points[i].copy(), spread[i]) for i, c in enumerate(self.settings.contacts))
+        combinations = self.modes.of_combinations(self.beliefs)
         return Estimate(
             t=self._t, q=np.array(out.inputs["q"]), dq=self._track.inputs["dq"].copy(), tau_ext=tau, force_base=base,
             force_tcp=tcp[:3], torque_tcp=tcp[3:], force_covariance=second - np.outer(tcp[:3], tcp[:3]), contacts=contacts,
-            nis=float(self._ratios[self._best].sum()), nis_dof=self._ratios.shape[1], mode=self.modes.names[self._best],
-            modes=dict(zip(self.modes.names, self.beliefs.tolist())))
+            nis=float(self._ratios[self._best].sum()), nis_dof=self._ratios.shape[1], mode=self.modes.names[int(np.argmax(combinations))],
+            modes=dict(zip(self.modes.names, combinations.tolist())))

@@ -8,7 +8,7 @@ import numpy as np
 
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot.friction import FrictionSettings
-from contact_estimation.settings import find_config, from_yaml, key, non_negative, positive
+from contact_estimation.settings import find_config, from_yaml, key, non_negative, positive, probability
 
 #: Parts of a contact that can be estimated, in the order they are packed.
 KINDS = ("stiffness", "rest", "normal", "point", "tangential")
@@ -106,6 +106,9 @@ class BankSettings:
     modes: list[list[str]] | None = key(None, doc="combinations of closed contacts that can happen, [] being free space; default all")
     close_rate: float = key(0.3, doc="how often a contact closes", unit="1/s", check=positive)
     open_rate: float = key(0.3, doc="how often a closed contact opens", unit="1/s", check=positive)
+    closed_at_start: float = key(0.05, doc="belief that anything is touched at the first sample", check=probability)
+    hypotheses: int = key(3, doc="filters per combination of closed contacts, closed at different times", check=positive)
+    hypothesis_interval: float = key(0.1, doc="how often the least believed of them starts anew", unit="s", check=positive)
     block: float = key(0.01, doc="samples are averaged over this before an update", unit="s", check=positive)
     gate: float = key(3.0, doc="an innovation beyond this many standard deviations is an outlier: its noise is raised until it fits",
                       check=positive)

@@ -1,0 +1,189 @@
+"""Which contact parameters a motion shows, and which not (paper 2, eq. 23-25).
+
+Parameters act on the arm through its acceleration alone, so they are seen where d delta / d phi, the exact derivative of the coupled
+step, has full column rank. Over a motion this becomes the information
+
+    I = integral of (d delta / d p)^T Q_v^-1 (d delta / d p) dt
+
+with the intensity Q_v of the acceleration's white noise, which is what limits a filter with good encoders. Parameters of different
+units are compared by what was known before: with S = diag(prior std), the eigenvectors of S I S are directions of the parameter
+space, and an eigenvalue l shrinks a direction's standard deviation by 1 / sqrt(1 + l).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from contact_estimation.codegen import compile_function
+from contact_estimation.contact import ParallelContacts
+from contact_estimation.contact.settings import KINDS
+from contact_estimation.dynamics.coupled import CoupledStep
+from contact_estimation.exceptions import ConfigError
+from contact_estimation.robot import Arm
+
+#: A direction counts as seen when its standard deviation fell below this share of what it was before.
+SEEN = 0.5
+_UNITS = {"stiffness": "N/m", "rest": "m", "point": "m"}
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One direction of the estimated parameters.
+
+    ``singular_value``: square root of the eigenvalue of S I S, how many times more the motion says than the prior did.
+    ``vector`` (n_p,) in SI, scaled to one prior standard deviation. ``shrinkage``: standard deviation after over before, along it.
+    ``names``: its largest parts, largest first, with their share (sign and size, root sum of squares 1). ``seen``: shrinkage below 0.5.
+    """
+
+    singular_value: float
+    vector: np.ndarray
+    shrinkage: float
+    names: tuple[tuple[str, float], ...]
+
+    @property
+    def seen(self) -> bool:
+        """Whether the motion shows this direction."""
+        return self.shrinkage < SEEN
+
+    def __str__(self) -> str:
+        return " ".join(f"{share:+.2f} {name}" for name, share in self.names)
+
+
+@dataclass(frozen=True)
+class Observability:
+    """``directions`` best seen first; ``information`` (n_p, n_p) in SI; ``std`` (n_p,) [SI] of each parameter after the motion;
+    ``parameters`` their names with units; ``seconds`` of motion."""
+
+    directions: tuple[Direction, ...]
+    information: np.ndarray
+    std: np.ndarray
+    parameters: tuple[str, ...]
+    seconds: float
+
+    @property
+    def unseen(self) -> tuple[Direction, ...]:
+        """Directions that the motion does not show."""
+        return tuple(d for d in self.directions if not d.seen)
+
+
+class ParameterInformation:
+    """Accumulates the information of a motion; cheap enough to run beside a filter (one compiled call a sample).
+
+    Args:
+        arm: the robot. contacts: contacts with their estimated parameters.
+        velocity_noise: intensity Q_v of the acceleration's white noise [(rad/s)^2/s], as in an EKF's ``process_noise.velocity``.
+        memory: [s] information fades with this time constant; None keeps all of it.
+
+    Raises:
+        ConfigError: nothing is estimated, or the noise is not positive.
+    """
+
+    def __init__(self, arm: Arm, contacts: ParallelContacts, velocity_noise: float, memory: float | None = None):
+        if not contacts.n_estimated:
+            raise ConfigError("observability of what? No contact estimates a parameter (key contacts[].estimate)")
+        if not velocity_noise > 0:
+            raise ConfigError(f"velocity noise must be greater than 0 (rad/s)^2/s, found {velocity_noise:g}")
+        self.arm, self.contacts = arm, contacts
+        self._noise, self._memory = velocity_noise, memory
+        self._run = compile_function(_sensitivity(arm, contacts))
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the motion."""
+        size = self.contacts.n_estimated
+        self.seconds, self._information = 0.0, np.zeros((size, size))
+        self._rotation = np.eye(3)
+        self._phi = np.zeros(self.contacts.size)
+
+    def update(self, dt: float, xi: np.ndarray, phi: np.ndarray, tau: np.ndarray) -> np.ndarray:
+        """Add ``dt`` [s] at the state ``xi`` = [q; dq; p] and parameters ``phi``, both in internal units like an EKF's, under ``tau`` (n,)
+        [Nm]; returns d delta / d p (n, n_p) [rad/s^2 per internal unit]."""
+        inputs, outputs = self._run.inputs, self._run.outputs
+        inputs["xi"][:], inputs["phi"][:], inputs["tau"][:], inputs["h"][0] = xi, phi, tau, dt
+        self._run()
+        slope = outputs["slope"].reshape(self.arm.n, -1, order="F")
+        if self._memory is not None:
+            self._information *= np.exp(-dt / self._memory)
+        self._information += (dt / self._noise) * (slope.T @ slope)
+        self._rotation = outputs["rotation"].reshape(3, 3, order="F").copy()
+        self._phi[:] = outputs["phi_now"]
+        self.seconds += dt
+        return slope
+
+    def report(self, prior_std: np.ndarray) -> Observability:
+        """What was seen, against what was known before: ``prior_std`` (n_p,) in internal units, as
+        :meth:`~contact_estimation.contact.ParallelContacts.initial` gives it.
+
+        Raises:
+            ConfigError: a prior standard deviation is not positive (a parameter that is known needs no estimate).
+        """
+        prior_std = np.asarray(prior_std, float)
+        if not (prior_std > 0).all():
+            names = [name for name, value in zip(self.parameter_names(), prior_std) if not value > 0]
+            raise ConfigError(f"these estimated parameters have an initial uncertainty of zero: {', '.join(names)}; give a "
+                              "standard deviation greater than 0, or do not estimate them")
+        scale = self.contacts.scale[self.contacts.estimated]
+        values, vectors = np.linalg.eigh(prior_std[:, None] * self._information * prior_std)
+        axes, labels = self._axes()
+        directions = []
+        for value, vector in sorted(zip(np.maximum(values, 0.0), vectors.T), key=lambda pair: -pair[0]):
+            parts = axes @ vector  # in normals and tangents, in prior standard deviations
+            order = np.argsort(-np.abs(parts))
+            sign = np.sign(parts[order[0]])
+            names = tuple((labels[k], float(sign * parts[k])) for k in order if abs(parts[k]) > 0.25)
+            directions.append(Direction(float(np.sqrt(value)), sign * vector * prior_std * scale, float(1 / np.sqrt(1 + value)), names))
+        posterior = np.linalg.inv(np.diag(prior_std**-2.0) + self._information)
+        return Observability(tuple(directions), self._information / np.outer(scale, scale), np.sqrt(np.diag(posterior)) * scale,
+                             tuple(self.parameter_names()), self.seconds)
+
+    def parameter_names(self) -> list[str]:
+        """Names of the estimated parameters, with units."""
+        return [f"{self.contacts.contacts[i // 9].name} {KINDS[i % 9 // 3]} {'xyz'[i % 3]} [{_UNITS[KINDS[i % 9 // 3]]}]"
+                for i in self.contacts.estimated]
+
+    def _axes(self) -> tuple[np.ndarray, list[str]]:
+        """Orthogonal map (n_p, n_p) from the parameters to parts along the contacts' normals and tangents, and the parts' names."""
+        size, rows, labels = self.contacts.n_estimated, [], []
+        for k in range(0, size, 3):  # estimated parameters come in threes
+            contact, kind = self.contacts.contacts[self.contacts.estimated[k] // 9], KINDS[self.contacts.estimated[k] % 9 // 3]
+            start = 9 * (self.contacts.estimated[k] // 9)
+            frame = _tangent_frame(self._phi[start:start + 3])
+            if kind == "point":
+                frame = frame @ self._rotation  # the point is in TCP axes
+            for row, word in zip(frame, ("along the normal", "along tangent 1", "along tangent 2")):
+                full = np.zeros(size)
+                full[k:k + 3] = row
+                rows.append(full)
+                labels.append(f"{contact.name} {kind} {word}")
+        return np.array(rows), labels
+
+
+def observe_posture(arm: Arm, contacts: ParallelContacts, q: np.ndarray, velocity_noise: float, depth: float = 1e-3,
+                    seconds: float = 1.0) -> Observability:
+    """What a second of standing at ``q`` (n,) [rad] shows, every contact pressed in by ``depth`` [m] along its normal."""
+    phi, std = contacts.initial(np.asarray(q, float))
+    for i in range(len(contacts.contacts)):
+        normal = phi[9 * i:9 * i + 3] / np.linalg.norm(phi[9 * i:9 * i + 3])
+        phi[9 * i + 3:9 * i + 6] += depth * normal
+    information = ParameterInformation(arm, contacts, velocity_noise)
+    xi = np.concatenate([q, np.zeros(arm.n), phi[contacts.estimated]])
+    information.update(seconds, xi, phi, arm.gravity(q))
+    return information.report(std)
+
+
+def _sensitivity(arm: Arm, contacts: ParallelContacts) -> ca.Function:
+    step = CoupledStep(arm, contacts)
+    outputs = [step.delta_jacobian[:, 2 * arm.n:], arm.tcp(step.kinematics)[0], step.phi_now]
+    return ca.Function(f"observability_{arm.name}", [step.xi, step.phi, step.tau, step.h], [ca.densify(o) for o in outputs],
+                       ["xi", "phi", "tau", "h"], ["slope", "rotation", "phi_now"])
+
+
+def _tangent_frame(normal: np.ndarray) -> np.ndarray:
+    """(3, 3): the unit normal and two tangents as rows; tangent 1 as horizontal as can be."""
+    n = normal / np.linalg.norm(normal)
+    first = np.cross([0.0, 0.0, 1.0], n)
+    first = np.array([1.0, 0.0, 0.0]) if np.linalg.norm(first) < 1e-6 else first / np.linalg.norm(first)
+    return np.array([n, first, np.cross(n, first)])

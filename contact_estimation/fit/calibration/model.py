@@ -1,0 +1,108 @@
+"""The torque of free motion as a function of the calibrated parameters, with its derivatives.
+
+Per joint, in units of the measured torque (gain = 1 / torque_scale):
+
+    tau = gain (tau_rigid + Y_payload pi + Y_links delta) + I ddq + B dq + A |dq| + F_c s(q; sigma) + b
+
+linear but for the products with the gain and the breakaway length sigma. I is the reflected rotor inertia; the rigid torque is
+the description's without it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from contact_estimation.fit.calibration.motion import Motion
+from contact_estimation.robot import Arm
+
+#: [rad] Breakaway lengths between which s is interpolated: from encoder noise to a lazy joint.
+LENGTHS = np.geomspace(2e-5, 6e-2, 18)
+_PER_JOINT = ("viscous", "asymmetry", "coulomb", "bias", "log_presliding", "gain", "armature")
+
+
+class Layout:
+    """Where each parameter stands in the vector theta: n of each kind, then payload (4) and links (10 n)."""
+
+    def __init__(self, n: int):
+        self.n = n
+        self._slices = {name: slice(i * n, (i + 1) * n) for i, name in enumerate(_PER_JOINT)}
+        start = len(_PER_JOINT) * n
+        self._slices |= {"payload": slice(start, start + 4), "links": slice(start + 4, start + 4 + 10 * n)}
+        self.size = start + 4 + 10 * n
+
+    def __getitem__(self, name: str) -> slice:
+        return self._slices[name]
+
+
+@dataclass(frozen=True)
+class Design:
+    """What does not depend on theta: ``rigid`` (T, n), ``payload`` (T, n, 4), ``links`` (T, n, 10 n) and ``sliding`` (T, n, L)."""
+
+    motion: Motion
+    rigid: np.ndarray
+    payload: np.ndarray
+    links: np.ndarray
+    sliding: np.ndarray
+
+
+def design(arm: Arm, motion: Motion) -> Design:
+    """Regressors of one recording."""
+    model, data = arm.model, arm.model.createData()
+    regressor = np.array([pin.computeJointTorqueRegressor(model, data, *state).copy()
+                          for state in zip(motion.q, motion.dq, motion.ddq)])
+    inertial = link_parameters(arm)
+    payload = regressor[:, :, -10:] @ _payload_map(arm)
+    return Design(motion, regressor @ inertial, payload, regressor, motion.slidings(LENGTHS))
+
+
+def link_parameters(arm: Arm) -> np.ndarray:
+    """Inertial parameters (10 n,) of the description [kg, kg m, kg m^2], in Pinocchio's order."""
+    return np.concatenate([inertia.toDynamicParameters() for inertia in list(arm.model.inertias)[1:]])
+
+
+def _payload_map(arm: Arm) -> np.ndarray:
+    """(10, 4): last link's parameters of a load with mass m and first moment h = m c in TCP axes, rotational inertia about c left out.
+
+    A lever p to the TCP makes the second moment m (p^2 1 - p p^T) + cross terms of p and R h.
+    """
+    placement = arm.model.frames[arm.model.getFrameId(arm.tcp_frame)].placement
+    p, r = placement.translation, placement.rotation
+    columns = []
+    for mass, first in ((1.0, np.zeros(3)), *((0.0, axis) for axis in np.eye(3))):
+        turned = r @ first
+        second = ((mass * p @ p + 2 * p @ turned) * np.eye(3) - mass * np.outer(p, p) - np.outer(p, turned) - np.outer(turned, p))
+        columns.append(np.concatenate([[mass], mass * p + turned, second[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]]))
+    return np.column_stack(columns)
+
+
+def evaluate(layout: Layout, theta: np.ndarray, d: Design) -> tuple[np.ndarray, np.ndarray]:
+    """Predicted torque (T, n) and its derivatives (T, n, P)."""
+    m, n = d.motion, layout.n
+    sliding, slope = _interpolate(d.sliding, theta[layout["log_presliding"]])
+    coulomb, gain = theta[layout["coulomb"]], theta[layout["gain"]]
+    inertial = d.rigid + d.payload @ theta[layout["payload"]] + d.links @ theta[layout["links"]]
+    columns = {"viscous": m.dq, "asymmetry": np.abs(m.dq), "coulomb": sliding, "bias": np.ones_like(m.dq),
+               "log_presliding": coulomb * slope, "gain": inertial, "armature": m.ddq}
+    torque = gain * inertial + coulomb * sliding + sum(
+        theta[layout[name]] * columns[name] for name in ("viscous", "asymmetry", "bias", "armature"))
+    jacobian = np.zeros((*torque.shape, layout.size))
+    joints = np.arange(n)
+    for name, values in columns.items():
+        jacobian[:, joints, layout[name].start + joints] = values
+    jacobian[:, :, layout["payload"]] = gain[:, None] * d.payload
+    jacobian[:, :, layout["links"]] = gain[:, None] * d.links
+    return torque, jacobian
+
+
+def _interpolate(sliding: np.ndarray, log_length: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """s (T, n) at the breakaway lengths and its derivative by their logarithm, linear between the grid's lengths."""
+    grid = np.log(LENGTHS)
+    position = np.clip(log_length, grid[0], grid[-1])
+    k = np.clip(np.searchsorted(grid, position) - 1, 0, len(grid) - 2)
+    share = (position - grid[k]) / (grid[k + 1] - grid[k])
+    joints = np.arange(sliding.shape[1])
+    low, high = sliding[:, joints, k], sliding[:, joints, k + 1]
+    return low + share * (high - low), (high - low) / (grid[k + 1] - grid[k])

@@ -1,0 +1,80 @@
+"""A recording made ready for regression: evenly sampled, low-passed without phase, differentiated, thinned out.
+
+Torque and every regressor pass the same filter, so that the filter cancels from a model that is linear in its parameters
+(parallel filtering); velocity and acceleration are exact derivatives of the filtered position.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.signal import butter, sosfiltfilt
+
+from contact_estimation.exceptions import RecordingError
+from contact_estimation.io.recording import Recording
+from contact_estimation.robot.friction import follow_play, presliding_states
+
+#: [rad] Encoder noise that is left after the low-pass; less than the estimator's play, which sees the raw positions.
+_PLAY = 5e-6
+#: Samples kept per period of the cut-off frequency.
+_KEPT = 4
+
+
+@dataclass(frozen=True)
+class Motion:
+    """T samples of free motion.
+
+    ``t`` (T,) [s]; ``q``, ``dq``, ``ddq``, ``tau`` (T, n) filtered; ``rate`` [Hz] of these samples. ``source`` names the recording.
+    """
+
+    source: str
+    t: np.ndarray
+    q: np.ndarray
+    dq: np.ndarray
+    ddq: np.ndarray
+    tau: np.ndarray
+    rate: float
+    _seen: np.ndarray
+    _sos: np.ndarray
+    _rows: slice
+
+    def sliding(self, length: np.ndarray) -> np.ndarray:
+        """Presliding states (T, n) for breakaway lengths ``length`` (n,) [rad], filtered like the torque."""
+        return self._thin(presliding_states(self._seen, np.asarray(length)))
+
+    def slidings(self, lengths: np.ndarray) -> np.ndarray:
+        """The same for L candidates (L,) of every joint: (T, n, L)."""
+        return self._thin(presliding_states(self._seen[:, :, None], lengths))
+
+    def _thin(self, values):
+        return sosfiltfilt(self._sos, values, axis=0)[self._rows]
+
+
+def prepare(recording: Recording, cutoff: float) -> Motion:
+    """Filter a recording whose effort is the total joint torque, with a zero-phase low-pass at ``cutoff`` [Hz].
+
+    Raises:
+        RecordingError: bad samples, shorter than 2 s, or sampled too slowly for the cut-off.
+    """
+    recording.check(max_gap=0.5)
+    period = recording.period
+    if recording.duration < 2.0 or len(recording) < 50:
+        raise RecordingError(f"{recording.source}: {recording.duration:.2g} s are too short to calibrate from; record at least some "
+                             "ten seconds of motion of every joint")
+    if 1 / period < 2 * _KEPT * cutoff:
+        raise RecordingError(f"{recording.source}: sampled at {1 / period:.0f} Hz, a cut-off of {cutoff:g} Hz needs {2 * _KEPT * cutoff:.0f} Hz; "
+                             f"lower --cutoff to {1 / period / (2 * _KEPT):.1f}")
+    t = np.arange(recording.t[0], recording.t[-1], period)
+    q, tau = (np.column_stack([np.interp(t, recording.t, column) for column in values.T])
+              for values in (recording.q, recording.tau))
+    # Three derivatives of a fourth-order filter stay smooth.
+    sos = butter(4, cutoff, fs=1 / period, output="sos")
+    smooth = sosfiltfilt(sos, q, axis=0)
+    dq = np.gradient(smooth, period, axis=0)
+    ddq = np.gradient(dq, period, axis=0)
+    step = max(1, int(1 / period / (_KEPT * cutoff)))
+    edge = int(0.5 / cutoff / period)  # where the filter saw the end of the recording
+    rows = slice(edge, len(t) - edge, step)
+    return Motion(recording.source, t[rows], smooth[rows], dq[rows], ddq[rows], sosfiltfilt(sos, tau, axis=0)[rows],
+                  1 / period / step, follow_play(smooth, _PLAY), sos, rows)

@@ -1,0 +1,125 @@
+"""What a posture or motion shows of a contact's parameters (paper 2, eq. 23-25)."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from contact_estimation.contact import ContactSettings, ParallelContacts
+from contact_estimation.dynamics import CoupledStep
+from contact_estimation.dynamics.observability import ParameterInformation, observe_posture
+from contact_estimation.exceptions import ConfigError
+from contact_estimation.robot import load_arm
+
+Q = np.array([0.9, -1.0, 2.2, -2.8, -1.5, 0.5])
+ALL = ["stiffness", "rest", "point"]
+NOISE = 1.0
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return load_arm("ur16e")
+
+
+def contact(**changes):
+    return ContactSettings(**({"stiffness": [0.0, 0.0, 2e4], "estimate": ALL, "rest_std": 1e-3, "point_std": 0.01} | changes))
+
+
+def test_the_slope_is_the_derivative_of_the_acceleration(arm):
+    contacts = ParallelContacts(arm, [contact(point=[0.02, 0.0, 0.05])])
+    phi = contacts.initial(Q)[0]
+    phi[3:6] += [0.001, -0.002, 0.003]
+    xi, tau, h = np.concatenate([Q, 0.1 * np.ones(6), phi]), arm.gravity(Q) + 5.0, 0.002
+    slope = ParameterInformation(arm, contacts, NOISE).update(h, xi, phi, tau)
+    step = CoupledStep(arm, contacts)
+    delta = ca.Function("delta", [step.xi, step.phi, step.tau, step.h], [step.delta])
+    e = 1e-6
+    numeric = np.column_stack([(delta(xi + s, phi, tau, h) - delta(xi - s, phi, tau, h)).full().ravel() / (2 * e)
+                               for s in e * np.eye(len(xi))[12:]])
+    np.testing.assert_allclose(slope, numeric, rtol=1e-5, atol=1e-4 * np.abs(numeric).max() * 1e-2)
+
+
+def test_standing_shows_one_force_and_the_moments_it_can_make(arm):
+    """A single posture gives at most 6 numbers for 9 parameters, and never the rest along the tangents."""
+    seen = observe_posture(arm, ParallelContacts(arm, [contact()]), Q, NOISE)
+    values = np.array([d.singular_value for d in seen.directions])
+    assert len(values) == 9 and (np.diff(values) <= 1e-9).all()
+    assert np.sum(values > 1e-6 * values[0]) <= 6
+    tangents = {name for d in seen.unseen for name, share in d.names if abs(share) > 0.5}
+    assert {"contact_1 rest along tangent 1", "contact_1 rest along tangent 2"} <= tangents
+
+
+def test_without_load_the_direction_of_the_stiffness_is_not_seen(arm):
+    unloaded = observe_posture(arm, ParallelContacts(arm, [contact(estimate=["stiffness"])]), Q, NOISE, depth=0.0)
+    loaded = observe_posture(arm, ParallelContacts(arm, [contact(estimate=["stiffness"])]), Q, NOISE, depth=2e-3)
+    assert len(unloaded.unseen) == 3
+    assert any(d.seen for d in loaded.directions)
+
+
+def rotating(arm, contacts, angle, steps=40):
+    """Information while the TCP turns about its contact point by ``angle`` [rad], the contact pressed in by 2 mm."""
+    phi, std = contacts.initial(Q)
+    phi[5::9] += 0.002
+    information = ParameterInformation(arm, contacts, NOISE)
+    position, rotation = arm.tcp_pose(Q)
+    tip = np.asarray(contacts.contacts[0].point)
+    q = Q.copy()
+    for a in np.linspace(-angle, angle, steps):
+        turn = np.array([[np.cos(a), 0, np.sin(a)], [0, 1, 0], [-np.sin(a), 0, np.cos(a)]])
+        q = arm.solve_pose(position + rotation @ tip - turn @ rotation @ tip, turn @ rotation, q)
+        information.update(1.0 / steps, np.concatenate([q, np.zeros(6), phi[contacts.estimated]]), phi, arm.gravity(q))
+    return information.report(std)
+
+
+def test_turning_about_the_point_shows_what_pressing_does_not(arm):
+    """Paper 1, section 5.4: the point along the normal needs rotation, because pressing gives its sum with the rest only."""
+    contacts = ParallelContacts(arm, [contact(estimate=["rest", "point"], point=[0.0, 0.0, 0.15])])
+    still, turned = rotating(arm, contacts, 0.0), rotating(arm, contacts, 0.3)
+    smallest = sorted(turned.std[3:] / still.std[3:])
+    assert len(turned.unseen) < len(still.unseen) and smallest[0] < 0.5
+    assert (turned.std <= still.std * (1 + 1e-9)).all()
+
+
+def test_two_rests_are_told_apart_along_different_normals_and_not_along_the_same(arm):
+    """Eq. 25: J_1^T n_1 and J_2^T n_2 must be independent."""
+    def unseen(second):
+        pair = [contact(name="a", estimate=["rest"]), contact(name="b", estimate=["rest"], stiffness=second)]
+        seen = observe_posture(arm, ParallelContacts(arm, pair), Q, NOISE)
+        return [str(d) for d in seen.unseen if "normal" in str(d)]
+
+    assert unseen([2e4, 0.0, 0.0]) == []
+    same = unseen([0.0, 0.0, 2e4])
+    assert len(same) == 1 and "a rest along the normal" in same[0] and "b rest along the normal" in same[0]
+
+
+def test_units_are_si_and_names_say_so(arm):
+    contacts = ParallelContacts(arm, [contact(estimate=["stiffness"], stiffness_std=1e4)])
+    seen = observe_posture(arm, contacts, Q, NOISE, depth=2e-3)
+    assert seen.parameters[2] == "contact_1 stiffness z [N/m]"
+    phi = contacts.initial(Q)[0]
+    phi[5] += 2e-3
+    slope = ParameterInformation(arm, contacts, NOISE).update(1.0, np.concatenate([Q, np.zeros(6), phi[:3]]), phi, arm.gravity(Q)) / 1e4
+    np.testing.assert_allclose(seen.information, slope.T @ slope / NOISE, rtol=1e-9)
+    expected = np.sqrt(np.diag(np.linalg.inv(np.eye(3) / 1e8 + seen.information)))
+    np.testing.assert_allclose(seen.std, expected, rtol=1e-9)
+
+
+def test_information_fades_with_memory(arm):
+    contacts = ParallelContacts(arm, [contact(estimate=["stiffness"])])
+    phi, std = contacts.initial(Q)
+    phi[5] += 2e-3
+    xi = np.concatenate([Q, np.zeros(6), phi[:3]])
+    forever, short = ParameterInformation(arm, contacts, NOISE), ParameterInformation(arm, contacts, NOISE, memory=0.5)
+    for information in (forever, short):
+        for _ in range(4000):
+            information.update(0.002, xi, phi, arm.gravity(Q))
+    ratio = short.report(std).information / forever.report(std).information
+    np.testing.assert_allclose(ratio[2, 2], 0.5 / 8.0, rtol=0.01)  # saturates at memory / duration
+
+
+def test_bad_questions_are_refused(arm):
+    with pytest.raises(ConfigError, match="observability of what"):
+        ParameterInformation(arm, ParallelContacts(arm, [contact(estimate=[])]), NOISE)
+    with pytest.raises(ConfigError, match="velocity noise must be greater than 0"):
+        ParameterInformation(arm, ParallelContacts(arm, [contact()]), 0.0)
+    with pytest.raises(ConfigError, match="initial uncertainty of zero: contact_1 rest x .m."):
+        observe_posture(arm, ParallelContacts(arm, [contact(rest_std=0.0)]), Q, NOISE)

@@ -1,0 +1,161 @@
+"""Planted friction, scale, armature and payload are found; what is no free motion of this robot is refused."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from fit.calibration.planted import ARMATURE, PAYLOAD, TRUTH, free_motion
+
+from contact_estimation.exceptions import ConfigError, IdentificationError, RecordingError
+from contact_estimation.filters.settings import SensorSettings
+from contact_estimation.fit.calibration import CalibrationSettings, identify
+from contact_estimation.fit.calibration.effort import with_total_torque
+from contact_estimation.fit.calibration.outcome import as_yaml, calibration
+from contact_estimation.fit.calibration.settings import load_calibration
+from contact_estimation.fit.calibration.validation import cross_validate, shrinkage
+from contact_estimation.robot import load_arm
+
+SETTINGS = CalibrationSettings()
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return load_arm("ur16e")
+
+
+@pytest.fixture(scope="module")
+def recordings(arm):
+    return [free_motion(arm, seed=seed) for seed in (0, 1)]
+
+
+@pytest.fixture(scope="module")
+def found(arm, recordings):
+    return identify(arm, recordings, SETTINGS)
+
+
+def test_the_planted_parameters_are_found_within_their_intervals(arm, found):
+    result, friction = calibration(arm, found, SETTINGS), calibration(arm, found, SETTINGS).friction
+    for name, tolerance in (("viscous", 0.05), ("coulomb", 0.05), ("torque_scale", 0.03), ("presliding", 0.25)):
+        weighed = found.weighed if name == "torque_scale" else np.full(arm.n, True)
+        np.testing.assert_allclose(np.array(getattr(friction, name))[weighed], np.array(getattr(TRUTH, name))[weighed],
+                                   rtol=tolerance, err_msg=name)
+    np.testing.assert_allclose(friction.bias, TRUTH.bias, atol=0.25)
+    np.testing.assert_allclose(result.armature, ARMATURE, rtol=0.15)
+    assert result.payload.mass == pytest.approx(PAYLOAD[0], abs=0.15)
+    np.testing.assert_allclose(result.payload.com, PAYLOAD[1], atol=0.01)
+    gain = 1 / np.array(TRUTH.torque_scale)
+    errors = np.concatenate([(found.value(name) - np.array(getattr(TRUTH, name)) * gain) / found.std(name)
+                             for name in ("viscous", "coulomb", "bias", "asymmetry")])
+    assert np.mean(np.abs(errors) < 1.96) > 0.8  # 24 intervals of 95 %, not independent
+
+
+def test_what_was_not_seen_is_predicted_far_better_than_by_the_rigid_model(arm, found):
+    ratio = shrinkage(cross_validate(arm, found.designs, SETTINGS))
+    assert (ratio < 0.25).all(), ratio
+
+
+def test_a_single_recording_is_validated_on_its_halves(arm, found):
+    halves = cross_validate(arm, found.designs[:1], SETTINGS)
+    assert [p.source.split("(")[1] for p in halves] == ["first half)", "second half)"]
+    assert (shrinkage(halves) < 0.4).all()
+
+
+def test_outliers_do_not_move_the_result(arm, recordings, found):
+    rng = np.random.default_rng(0)
+    tau = recordings[0].tau.copy()
+    for start in rng.integers(0, len(tau) - 10, 12):  # 10-60 Nm spikes of 20 ms, as at every stop of the UR
+        tau[start:start + 4, 1] += rng.uniform(10, 60) * rng.choice([-1, 1])
+    spiked = identify(arm, [dataclasses.replace(recordings[0], tau=tau), recordings[1]], SETTINGS)
+    moved = np.abs(spiked.value("coulomb") - found.value("coulomb")) / found.std("coulomb")
+    assert moved.max() < 1.0
+
+
+def test_the_written_file_loads_and_carries_intervals(arm, found, tmp_path):
+    result = calibration(arm, found, SETTINGS)
+    text = as_yaml(result, found, "Written by a test")
+    (tmp_path / "c.yaml").write_text(text)
+    loaded = load_calibration(tmp_path / "c.yaml", arm.n, arm.name)
+    np.testing.assert_allclose(loaded.friction.coulomb, result.friction.coulomb, rtol=1e-4)
+    assert text.startswith("# Written by a test\n") and text.count("# 95 %:") == 7
+    with pytest.raises(ConfigError, match="viscous has 6 entries, expected one per joint .7."):
+        load_calibration(tmp_path / "c.yaml", 7, "fr3")
+
+
+def test_contact_in_the_recording_is_refused(arm):
+    pushed = free_motion(arm, seconds=20, seed=4, contact=(8.0, 10.0, [0.0, 0.0, 80.0]))
+    with pytest.raises(IdentificationError, match=r"contact at (7\.[89]|8|9)\d*.* N at the TCP.*condition number"):
+        identify(arm, [pushed], SETTINGS)
+
+
+def test_a_measured_contact_is_refused_at_once(arm, recordings):
+    wrench = np.zeros((len(recordings[0]), 6))
+    wrench[2000:2100, 2] = -40.0
+    with pytest.raises(IdentificationError, match=r"contact at 10.0 s: the force sensor reads 40 N"):
+        identify(arm, [dataclasses.replace(recordings[0], wrench_tcp=wrench)], SETTINGS)
+
+
+def test_a_joint_that_does_not_move_is_named(arm, recordings):
+    q, dq = recordings[0].q.copy(), recordings[0].dq.copy()
+    q[:, 4], dq[:, 4] = 0.7, 0.0
+    with pytest.raises(IdentificationError, match="wrist_2_joint moves over .* rad only.*condition number"):
+        identify(arm, [dataclasses.replace(recordings[0], q=q, dq=dq)], SETTINGS)
+
+
+def test_a_joint_that_moves_one_way_only_is_named(arm, recordings):
+    q = recordings[0].q.copy()
+    q[:, 0] = 0.03 * recordings[0].t
+    with pytest.raises(IdentificationError, match="of shoulder_pan_joint cannot be told apart .condition number"):
+        identify(arm, [dataclasses.replace(recordings[0], q=q)], SETTINGS)
+
+
+@pytest.mark.parametrize("made_with, read_as, words", [
+    ("ur10e", "ur16e", "the torque of [a-z_0-9]* is .* times what the gravity of robot 'ur16e' asks for"),
+    ("ur16e", "ur10e", "seems to carry -.* kg, less than nothing: the torque of shoulder_lift_joint")])
+def test_another_robot_is_refused_with_the_joint(made_with, read_as, words):
+    """Both have the same chain and joint names."""
+    recording = free_motion(load_arm(made_with), seconds=20, seed=2, payload=False)
+    with pytest.raises(IdentificationError, match=f"{words}.*condition number"):
+        identify(load_arm(read_as), [recording], SETTINGS)
+
+
+def test_positions_beyond_the_limits_are_another_robots(arm, recordings):
+    q = recordings[0].q.copy()
+    q[:, 2] += 3.0
+    with pytest.raises(IdentificationError, match="elbow_joint goes .* rad beyond the limits of robot 'ur16e'"):
+        identify(arm, [dataclasses.replace(recordings[0], q=q)], SETTINGS)
+
+
+def test_scale_and_links_at_once_are_refused(arm, recordings):
+    with pytest.raises(IdentificationError, match="'links' and 'scale' cannot be told apart"):
+        identify(arm, recordings, CalibrationSettings(identify=["scale", "links"]))
+
+
+def test_link_corrections_explain_a_heavier_link(arm):
+    """A payload the calibration is not told about ends up in the links, and the torque is still explained."""
+    recording = free_motion(arm, seconds=20, seed=7)
+    without = identify(arm, [recording], CalibrationSettings(identify=["armature"]))
+    links = identify(arm, [recording], CalibrationSettings(identify=["armature", "links"], link_std=0.5))
+    assert (links.std_residual[1:3] < 0.5 * without.std_residual[1:3]).all()
+
+
+@pytest.mark.parametrize("count, rate, words", [(100, 200.0, "too short to calibrate from"), (200, 20.0, "sampled at 20 Hz, a cut-off")])
+def test_short_and_slow_recordings_are_refused(arm, recordings, count, rate, words):
+    r = recordings[0]
+    cut = dataclasses.replace(r, stamps_ns=np.arange(count) * int(1e9 / rate), q=r.q[:count], dq=r.dq[:count], tau=r.tau[:count])
+    with pytest.raises(RecordingError, match=words):
+        identify(arm, [cut], SETTINGS)
+
+
+def test_effort_becomes_total_torque(arm, recordings):
+    r = dataclasses.replace(recordings[0], stamps_ns=recordings[0].stamps_ns[:20],
+                            **{name: getattr(recordings[0], name)[:20] for name in ("q", "dq", "tau")})
+    current = dataclasses.replace(r, tau=r.tau / arm.motor.drive_gain)
+    np.testing.assert_allclose(with_total_torque(arm, SensorSettings(torque_unit="A"), current).tau, r.tau)
+    gravity = np.array([arm.gravity(q) for q in r.q])
+    compensated = dataclasses.replace(r, tau=r.tau - gravity)
+    np.testing.assert_allclose(with_total_torque(arm, SensorSettings(torque_meaning="gravity_compensated"), compensated).tau, r.tau)
+    np.testing.assert_allclose(with_total_torque(arm, SensorSettings(torque_scale=[2.0] * 6), r).tau, 2 * r.tau)
+    with pytest.raises(IdentificationError, match="friction and gravity are gone"):
+        with_total_torque(arm, SensorSettings(torque_meaning="external"), r)
+    with pytest.raises(ConfigError, match="torque_scale has 2 entries"):
+        with_total_torque(arm, SensorSettings(torque_scale=[1.0, 1.0]), r)
