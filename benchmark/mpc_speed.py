@@ -30,7 +30,7 @@ from mpc_reference import MxIpoptSolver  # noqa: E402  (a neighbour of this scri
 
 #: Tick of the loop [s].
 TICK = 0.01
-_START = np.array([0.0, -0.7853981, 0.0, -2.3561944, 0.0, 1.5707963, 0.7853981])
+START = np.array([0.0, -0.7853981, 0.0, -2.3561944, 0.0, 1.5707963, 0.7853981])
 
 
 def make_problem(horizon: int, contacts: int) -> MpcProblem:
@@ -42,7 +42,7 @@ def make_problem(horizon: int, contacts: int) -> MpcProblem:
                "stiffness": [300.0 * tilts[i][0], 300.0 * tilts[i][1], 1000.0]} for i in range(contacts)]
     arm = load_arm("fr3")
     problem = MpcProblem(arm, replace(settings, "benchmark", horizon=horizon, contacts=listed))
-    _, rotation = arm.tcp_pose(_START)
+    _, rotation = arm.tcp_pose(START)
     problem.set("rotation", rotation.ravel(order="F"))
     return problem
 
@@ -50,9 +50,9 @@ def make_problem(horizon: int, contacts: int) -> MpcProblem:
 def closed_loop(problem: MpcProblem, solver, ticks: int, seed: int = 0) -> dict:
     """Solve times [ms], cost and failures of ``ticks`` ticks: the target moves, the wanted force steps, the wall moves by 5 mm, noise."""
     arm, rng = problem.arm, np.random.default_rng(seed)
-    position, rotation = arm.tcp_pose(_START)
+    position, rotation = arm.tcp_pose(START)
     plant = Rollout(problem)
-    state = problem.stack(_START, np.zeros(arm.n))
+    state = problem.stack(START, np.zeros(arm.n))
     solver.reset(state)
     times, cost, failed = [], 0.0, 0
     phi = np.array([[*c.stiffness, *(position + rotation @ np.array(c.point)), *c.point] for c in problem.settings.contacts])
