@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 
 import numpy as np
 
@@ -54,7 +53,16 @@ def run(args) -> int:
     lines += [f"{name}: {count} ticks without a plan; first: {record.reasons[0]}" for name, record, count in
               (("online estimation", estimating, len(estimating.reasons)), ("no estimation", fixed, len(fixed.reasons))) if count]
     if args.report:
-        command = "contact-estimation " + shlex.join(sys.argv[1:])
+        command = "contact-estimation " + shlex.join(_arguments(args, settings.robot))
         lines.append(f"report                    {mpc_report(args.report, args.task, settings, command, estimating, fixed)}")
     emit(args, result, "\n".join(lines))
     return 0
+
+
+def _arguments(args, robot: str) -> list[str]:
+    """The command line that repeats this run."""
+    words = ["mpc", args.task, "--robot", robot, "--solver", args.solver, "--seed", str(args.seed)]
+    for option, value in (("--height-error", args.height_error), ("--force", args.force), ("--duration", args.duration)):
+        if value is not None:
+            words += [option, str(value)]
+    return words

@@ -128,6 +128,17 @@ def test_a_tick_is_fast_enough_for_its_rate(controller):
     assert time.perf_counter() - start < 20 * 10 * TICK
 
 
+def test_a_sampled_start_is_searched_where_the_contact_changed_and_counts_as_time():
+    made = MpcController(arm(), replace(load_mpc_settings("mpc_plane_fr3"), "test", horizon=8, warm_start="icem"), deadline=10.0)
+    made.activate(observation())
+    first = made.update(0.0, observation())
+    assert first.state is MpcState.ACTIVE
+    phi = observation().contacts["contact_1"] + 0.05 * np.eye(9)[5]  # the wall is elsewhere now
+    made.deadline = 1e-9
+    late = made.update(TICK, observation(contacts={"contact_1": phi}))
+    assert late.state is MpcState.HELD and "solve late" in late.reason
+
+
 def test_the_path_goes_there_and_back_smoothly():
     passes = np.linspace(0.0, 2.0, 2001)
     share = path_share(passes)
