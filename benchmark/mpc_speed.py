@@ -119,7 +119,7 @@ def plot(table: dict, path: Path) -> None:
             axis.plot([v for v, _ in rows], [row["p99_ms"] for _, row in rows], ":", color=axis.lines[-1].get_color(), label=f"{name}, p99")
         axis.set(xlabel=label, ylabel="solve [ms]", yscale="log")
         axis.set_xticks(list(values))
-    axes[0, 0].legend()
+    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncol=4)
     path.parent.mkdir(parents=True, exist_ok=True)
     fig.savefig(path, dpi=120)
 
@@ -142,7 +142,7 @@ def main() -> int:
             if horizon != 15:
                 table[f"H{horizon}_contacts1"] = compare(horizon, 1, args.ticks, ("ipopt", "rti"), args.fifo)
         for contacts in CONTACTS[1:]:
-            table[f"H15_contacts{contacts}"] = compare(15, contacts, args.ticks, ("ipopt", "rti") if contacts == 2 else ("rti",), args.fifo)
+            table[f"H15_contacts{contacts}"] = compare(15, contacts, args.ticks, ("ipopt", "rti"), args.fifo)
     lines = summary(table)
     print("\n".join(lines))
     if args.save:

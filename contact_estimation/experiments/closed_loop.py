@@ -56,7 +56,7 @@ class LoopRecord:
     """What happened, one row per sample from the start of the MPC at t = 0.
 
     ``t`` [s]; ``force``, ``force_estimate`` (N, 3) [N, ON the robot, base axes], true and estimated; ``force_wanted`` (3,); ``axes`` which
-    of them the cost controls; ``x``, ``x0`` (N, 3) [m] true TCP and commanded equilibrium; ``rest``, ``rest_estimate`` (N, I, 3) [m];
+    of them the cost controls; ``x``, ``x0`` (N, 3) [m] true TCP and commanded equilibrium; ``rest`` (N, 3), ``rest_estimate`` (N, I, 3) [m] of the MPC's contacts;
     ``spring`` (N,) [N] the unclipped impedance force; ``state`` (N,) names; ``reasons`` of every tick that was not ACTIVE.
     ``solve_ms``, ``cost`` per tick.
     """
@@ -127,6 +127,7 @@ class ClosedLoop:
             raise ConfigError(f"{settings.mpc}: rate {self.mpc_settings.rate:g} Hz must divide the sample rate "
                               f"{self.simulation.scenario.rate:g} Hz")
         self._every = round(ratio)
+        self._names = {contact.name for contact in self.mpc_settings.contacts}
 
     def run(self, duration: float | None = None, disturb: Callable[[float, Simulation], None] | None = None,
             estimator_alive: Callable[[float], bool] = lambda t: True) -> LoopRecord:
@@ -189,7 +190,7 @@ class ClosedLoop:
         x = plant.position.copy()
         spring = np.array(self.mpc_settings.impedance.stiffness) * (command.position - x)
         return (t, plant.rotation @ plant.wrench_tcp[:3], estimate.force_base, x, command.position.copy(), sample.truth["rest"],
-                np.array([contact.rest for contact in estimate.contacts]), float(np.linalg.norm(spring)), command.state.value)
+                np.array([contact.rest for contact in estimate.contacts if contact.name in self._names]), float(np.linalg.norm(spring)), command.state.value)
 
     def _record(self, rows, ticks: list[Command]) -> LoopRecord:
         columns = [np.array(column) for column in zip(*rows)]
