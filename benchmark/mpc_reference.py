@@ -1,5 +1,6 @@
-"""The authors' way, as the reference of the speed table: the dynamics as one function in a CasADi MX graph, IPOPT with MUMPS, all derivatives
-by CasADi's virtual machine, the equilibrium x_0 as control, ||K (x_0 - x)||^2 <= F_max^2 as constraint."""
+"""The authors' way, as the reference of the speed table: the dynamics as one function in a CasADi MX graph, IPOPT
+with MUMPS, all derivatives by CasADi's virtual machine, the equilibrium x_0 as control, ||K (x_0 - x)||^2 <= F_max^2
+as constraint."""
 
 from __future__ import annotations
 
@@ -38,11 +39,19 @@ class MxIpoptSolver:
         cost += final(x, table[:, h])
         w, g = ca.vertcat(*variables), ca.vertcat(*constraints)
         free = np.full(nu, np.inf)
-        self._bounds = [np.tile(np.concatenate([-free, problem.lower]), h), np.tile(np.concatenate([free, problem.upper]), h),
-                        np.tile(np.append(np.zeros(nx), -np.inf), h), np.zeros(g.numel())]
+        self._bounds = [
+            np.tile(np.concatenate([-free, problem.lower]), h),
+            np.tile(np.concatenate([free, problem.upper]), h),
+            np.tile(np.append(np.zeros(nx), -np.inf), h),
+            np.zeros(g.numel()),
+        ]
         self._place, self._stiffness = place, np.array(problem.settings.impedance.stiffness)
-        self._solver = ca.nlpsol("reference", "ipopt", {"x": w, "p": ca.vertcat(x_0, ca.vec(table)), "f": cost, "g": g},
-                                 {"ipopt": IPOPT_OPTIONS, "print_time": False})
+        self._solver = ca.nlpsol(
+            "reference",
+            "ipopt",
+            {"x": w, "p": ca.vertcat(x_0, ca.vec(table)), "f": cost, "g": g},
+            {"ipopt": IPOPT_OPTIONS, "print_time": False},
+        )
 
     def reset(self, x: np.ndarray) -> None:
         """Forget the last plan; start from rest at the state ``x`` (nx,)."""
@@ -54,15 +63,30 @@ class MxIpoptSolver:
         """Converged plan from the state ``x`` (nx,)."""
         start = time.perf_counter()
         problem = self.problem
-        result = self._solver(x0=self._w, p=np.concatenate([x, problem.parameters.ravel()]), lbx=self._bounds[0], ubx=self._bounds[1],
-                              lbg=self._bounds[2], ubg=self._bounds[3], lam_x0=self._lam[0], lam_g0=self._lam[1])
+        result = self._solver(
+            x0=self._w,
+            p=np.concatenate([x, problem.parameters.ravel()]),
+            lbx=self._bounds[0],
+            ubx=self._bounds[1],
+            lbg=self._bounds[2],
+            ubg=self._bounds[3],
+            lam_x0=self._lam[0],
+            lam_g0=self._lam[1],
+        )
         seconds = time.perf_counter() - start
         stats = self._solver.stats()
         self._w = np.asarray(result["x"]).ravel()
         self._lam = [np.asarray(result["lam_x"]).ravel(), np.asarray(result["lam_g"]).ravel()]
         rows = self._w.reshape(problem.horizon, -1)
-        states = np.vstack([x, rows[:, problem.nu:]])
+        states = np.vstack([x, rows[:, problem.nu :]])
         places = np.array([np.asarray(self._place(state)).ravel() for state in states[:-1]])
-        controls = self._stiffness * (rows[:, :problem.nu] - places)
-        return Solution(states, controls, float(result["f"]), bool(stats["success"]), str(stats["return_status"]),
-                        int(stats["iter_count"]), seconds)
+        controls = self._stiffness * (rows[:, : problem.nu] - places)
+        return Solution(
+            states,
+            controls,
+            float(result["f"]),
+            bool(stats["success"]),
+            str(stats["return_status"]),
+            int(stats["iter_count"]),
+            seconds,
+        )

@@ -1,10 +1,13 @@
-"""How fast the MPC's solvers are, and what their speed costs: closed loops on the model itself, one tick every 10 ms of real time.
+"""How fast the MPC's solvers are, and what their speed costs: closed loops on the model itself, one tick every 10 ms
+of real time.
 
     python benchmark/mpc_speed.py [--ticks 200] [--fifo] [--scaling] [--save]
 
-``--fifo`` asks for a real-time priority, as a control process has on a robot; without it other processes show in the tail. ``--save`` writes
-``benchmark/tables/mpc_speed.json`` and the plot ``docs/figures/mpc_scaling.png``. Plans are compared by the cost of the closed loop they lead to: the same
-disturbances, every stage's cost charged on the true state. Ratios and medians travel between machines, milliseconds do not.
+``--fifo`` asks for a real-time priority, as a control process has on a robot; without it other processes show in the
+tail. ``--save`` writes
+``benchmark/tables/mpc_speed.json`` and the plot ``docs/figures/mpc_scaling.png``. Plans are compared by the cost of
+the closed loop they lead to: the same disturbances, every stage's cost charged on the true state. Ratios and medians
+travel between machines, milliseconds do not.
 """
 
 from __future__ import annotations
@@ -38,8 +41,15 @@ def make_problem(horizon: int, contacts: int) -> MpcProblem:
     settings = load_mpc_settings("mpc_plane_fr3")
     first = to_mapping(settings.contacts[0])
     tilts = [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0)]
-    listed = [{**first, "name": f"contact_{i + 1}", "point": [0.02 * tilts[i][0], 0.02 * tilts[i][1], 0.10],
-               "stiffness": [300.0 * tilts[i][0], 300.0 * tilts[i][1], 1000.0]} for i in range(contacts)]
+    listed = [
+        {
+            **first,
+            "name": f"contact_{i + 1}",
+            "point": [0.02 * tilts[i][0], 0.02 * tilts[i][1], 0.10],
+            "stiffness": [300.0 * tilts[i][0], 300.0 * tilts[i][1], 1000.0],
+        }
+        for i in range(contacts)
+    ]
     arm = load_arm("fr3")
     problem = MpcProblem(arm, replace(settings, "benchmark", horizon=horizon, contacts=listed))
     _, rotation = arm.tcp_pose(START)
@@ -48,14 +58,17 @@ def make_problem(horizon: int, contacts: int) -> MpcProblem:
 
 
 def closed_loop(problem: MpcProblem, solver, ticks: int, seed: int = 0) -> dict:
-    """Solve times [ms], cost and failures of ``ticks`` ticks: the target moves, the wanted force steps, the wall moves by 5 mm, noise."""
+    """Solve times [ms], cost and failures of ``ticks`` ticks: the target moves, the wanted force steps, the wall
+    moves by 5 mm, noise."""
     arm, rng = problem.arm, np.random.default_rng(seed)
     position, rotation = arm.tcp_pose(START)
     plant = Rollout(problem)
     state = problem.stack(START, np.zeros(arm.n))
     solver.reset(state)
     times, cost, failed = [], 0.0, 0
-    phi = np.array([[*c.stiffness, *(position + rotation @ np.array(c.point)), *c.point] for c in problem.settings.contacts])
+    phi = np.array(
+        [[*c.stiffness, *(position + rotation @ np.array(c.point)), *c.point] for c in problem.settings.contacts]
+    )
     for k in range(ticks):
         due = time.perf_counter() + TICK
         truth = phi.copy()
@@ -69,11 +82,18 @@ def closed_loop(problem: MpcProblem, solver, ticks: int, seed: int = 0) -> dict:
         control = plan.controls[0] if plan.ok else np.zeros(problem.nu)
         state, part = plant.step(state, control, TICK)
         cost += part * TICK
-        state = state + np.tile(np.concatenate([np.zeros(arm.n), 2e-3 * rng.standard_normal(arm.n)]), len(problem.stage.modes))
+        state = state + np.tile(
+            np.concatenate([np.zeros(arm.n), 2e-3 * rng.standard_normal(arm.n)]), len(problem.stage.modes)
+        )
         time.sleep(max(due - time.perf_counter(), 0.0))
     warm = np.array(times[5:])
-    return {"p50_ms": float(np.median(warm)), "p99_ms": float(np.percentile(warm, 99)), "max_ms": float(warm.max()), "cost": cost,
-            "failed": int(failed)}
+    return {
+        "p50_ms": float(np.median(warm)),
+        "p99_ms": float(np.percentile(warm, 99)),
+        "max_ms": float(warm.max()),
+        "cost": cost,
+        "failed": int(failed),
+    }
 
 
 def compare(horizon: int, contacts: int, ticks: int, names: tuple[str, ...], fifo: bool) -> dict:
@@ -86,8 +106,12 @@ def compare(horizon: int, contacts: int, ticks: int, names: tuple[str, ...], fif
         rows[name] = closed_loop(problem, solver, ticks)
         if fifo:
             os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-        print(f"H {horizon:3d}  contacts {contacts}  {name:10s}" + "".join(f"  {k} {v:.4g}" for k, v in rows[name].items()), file=sys.stderr,
-              flush=True)
+        print(
+            f"H {horizon:3d}  contacts {contacts}  {name:10s}"
+            + "".join(f"  {k} {v:.4g}" for k, v in rows[name].items()),
+            file=sys.stderr,
+            flush=True,
+        )
     return rows
 
 
@@ -97,12 +121,17 @@ def summary(table: dict) -> list[str]:
     reference, lines = base["reference"], []
     for name in ("ipopt", "rti"):
         row = base[name]
-        lines.append(f"{name}: {reference['p50_ms'] / row['p50_ms']:.0f} times faster than the reference ({row['p50_ms']:.2f} ms against "
-                     f"{reference['p50_ms']:.0f} ms), p99 {row['p99_ms']:.2f} ms")
+        lines.append(
+            f"{name}: {reference['p50_ms'] / row['p50_ms']:.0f} times faster than the reference "
+            f"({row['p50_ms']:.2f} ms against "
+            f"{reference['p50_ms']:.0f} ms), p99 {row['p99_ms']:.2f} ms"
+        )
     lines.append(f"rti: closed-loop cost {100 * (base['rti']['cost'] / base['ipopt']['cost'] - 1):+.2f} % of converged")
     two = table["H20_contacts2"]
-    lines.append(f"H 20, two contacts: rti p50 {two['rti']['p50_ms']:.2f} ms, p99 {two['rti']['p99_ms']:.2f} ms, cost "
-                 f"{100 * (two['rti']['cost'] / two['ipopt']['cost'] - 1):+.2f} % of converged")
+    lines.append(
+        f"H 20, two contacts: rti p50 {two['rti']['p50_ms']:.2f} ms, p99 {two['rti']['p99_ms']:.2f} ms, cost "
+        f"{100 * (two['rti']['cost'] / two['ipopt']['cost'] - 1):+.2f} % of converged"
+    )
     return lines
 
 
@@ -111,12 +140,20 @@ def plot(table: dict, path: Path) -> None:
     from contact_estimation.viz.style import figure
 
     fig, axes = figure(1, 2)
-    for axis, (pattern, values, label) in zip(axes[0], (("H{}_contacts1", HORIZONS, "horizon H (one contact)"),
-                                                        ("H15_contacts{}", CONTACTS, "contacts (H = 15)"))):
+    for axis, (pattern, values, label) in zip(
+        axes[0],
+        (("H{}_contacts1", HORIZONS, "horizon H (one contact)"), ("H15_contacts{}", CONTACTS, "contacts (H = 15)")),
+    ):
         for name in ("ipopt", "rti"):
             rows = [(v, table[pattern.format(v)][name]) for v in values if name in table.get(pattern.format(v), {})]
             axis.plot([v for v, _ in rows], [row["p50_ms"] for _, row in rows], "o-", label=f"{name}, median")
-            axis.plot([v for v, _ in rows], [row["p99_ms"] for _, row in rows], ":", color=axis.lines[-1].get_color(), label=f"{name}, p99")
+            axis.plot(
+                [v for v, _ in rows],
+                [row["p99_ms"] for _, row in rows],
+                ":",
+                color=axis.lines[-1].get_color(),
+                label=f"{name}, p99",
+            )
         axis.set(xlabel=label, ylabel="solve [ms]", yscale="log")
         axis.set_xticks(list(values))
     fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncol=4)
@@ -135,8 +172,10 @@ def main() -> int:
     parser.add_argument("--scaling", action="store_true", help="also the growth with horizon and contacts")
     parser.add_argument("--save", action="store_true", help="save table and plot")
     args = parser.parse_args()
-    table = {"H15_contacts1": compare(15, 1, args.ticks, ("reference", "ipopt", "rti"), args.fifo),
-             "H20_contacts2": compare(20, 2, args.ticks, ("ipopt", "rti"), args.fifo)}
+    table = {
+        "H15_contacts1": compare(15, 1, args.ticks, ("reference", "ipopt", "rti"), args.fifo),
+        "H20_contacts2": compare(20, 2, args.ticks, ("ipopt", "rti"), args.fifo),
+    }
     if args.scaling:
         for horizon in HORIZONS:
             if horizon != 15:
@@ -147,8 +186,15 @@ def main() -> int:
     print("\n".join(lines))
     if args.save:
         command = "python benchmark/mpc_speed.py " + " ".join(sys.argv[1:])
-        facts = {"command": command, "compiler": find_compiler().version, "cpus": os.cpu_count(), "load": os.getloadavg()[0],
-                 "fifo": args.fifo, "summary": lines, "table": table}
+        facts = {
+            "command": command,
+            "compiler": find_compiler().version,
+            "cpus": os.cpu_count(),
+            "load": os.getloadavg()[0],
+            "fifo": args.fifo,
+            "summary": lines,
+            "table": table,
+        }
         path = ROOT / "benchmark" / "tables" / "mpc_speed.json"
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(facts, indent=1) + "\n")

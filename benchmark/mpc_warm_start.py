@@ -2,8 +2,9 @@
 
     python benchmark/mpc_warm_start.py [--save]
 
-A plan is settled before a change; then either the last plan or iCEM's best sample starts one and three Gauss-Newton iterations, and IPOPT. What counts
-is the cost of the controls rolled out through the dynamics, over the converged cost. ``--save`` writes ``benchmark/tables/mpc_warm_start.json``.
+A plan is settled before a change; then either the last plan or iCEM's best sample starts one and three Gauss-Newton
+iterations, and IPOPT. What counts is the cost of the controls rolled out through the dynamics, over the converged
+cost. ``--save`` writes ``benchmark/tables/mpc_warm_start.json``.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def measure() -> dict:
     rti, ipopt = make_solver(problem, "rti"), make_solver(problem, "ipopt")
     position, rotation = arm.tcp_pose(START)
     point = np.array(problem.settings.contacts[0].point)
-    before = np.concatenate([problem.settings.contacts[0].stiffness, position + rotation @ point + [0.0, 0.0, 0.005], point])[None]
+    before = np.concatenate(
+        [problem.settings.contacts[0].stiffness, position + rotation @ point + [0.0, 0.0, 0.005], point]
+    )[None]
     force, x, rows = np.array([0.0, 0.0, 5.0]), problem.stack(START, np.zeros(arm.n)), {}
     problem.set("position_target", position)
     for name, change in CHANGES.items():
@@ -86,7 +89,12 @@ def main() -> int:
     if args.save:
         path = Path(__file__).resolve().parent / "tables" / "mpc_warm_start.json"
         path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps({"command": "python benchmark/mpc_warm_start.py --save", "cost over converged cost": rows}, indent=1) + "\n")
+        path.write_text(
+            json.dumps(
+                {"command": "python benchmark/mpc_warm_start.py --save", "cost over converged cost": rows}, indent=1
+            )
+            + "\n"
+        )
     return 0
 
 

@@ -31,7 +31,9 @@ def casadi_libraries(*names: str) -> tuple[str, ...]:
     folder = Path(ca.__file__).resolve().parent
     for name in names:
         if not (folder / f"lib{name}.so").is_file():
-            raise CodegenError(f"CasADi in {folder} has no lib{name}.so; install the wheel of CasADi from PyPI, which has it")
+            raise CodegenError(
+                f"CasADi in {folder} has no lib{name}.so; install the wheel of CasADi from PyPI, which has it"
+            )
     libraries = [f"-l{name}" for name in names]
     return (f"-I{folder / 'include'}", f"-L{folder}", f"-Wl,-rpath,{folder}", "-Wl,--no-as-needed", *libraries)
 
@@ -40,7 +42,8 @@ def load_native(name: str, source: str, flags: tuple[str, ...] = (), cache: Path
     """Shared object of the C text ``source``, compiled or found in the cache.
 
     Args:
-        name: for the file's name. flags: further flags, for example :func:`casadi_libraries`. cache: folder, default the user's.
+        name: for the file's name. flags: further flags, for example :func:`casadi_libraries`. cache: folder, default
+        the user's.
 
     Raises:
         CodegenError: there is no compiler, or it failed.

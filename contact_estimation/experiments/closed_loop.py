@@ -1,7 +1,8 @@
 """Paper 2, section 6.3: the MPC in closed loop, the real estimator between simulated sensors and controller.
 
-The controller sees estimates only. Ground truth is recorded beside them and scored, never fed back. The solver's wall time is measured; in
-simulated time a result takes effect one sample after the estimate it was planned from, whatever machine it runs on.
+The controller sees estimates only. Ground truth is recorded beside them and scored, never fed back. The solver's wall
+time is measured; in simulated time a result takes effect one sample after the estimate it was planned from, whatever
+machine it runs on.
 """
 
 from __future__ import annotations
@@ -28,19 +29,27 @@ from contact_estimation.simulation.session import Simulation
 
 @dataclass(frozen=True, kw_only=True)
 class LoopSettings:
-    """One closed-loop experiment: which scenario, controller and estimator, and how contact is made before the MPC starts."""
+    """One closed-loop experiment: which scenario, controller and estimator, and how contact is made before the MPC
+    starts."""
 
     scenario: str = key(doc="scenario of config/tasks that is simulated")
     robot: str = key(doc="robot")
     mpc: str = key(doc="MPC task of config/tasks")
     observer: str = key(doc="observer of config/observers")
     sensors: str = key(doc="sensor set of config/sensors")
-    friction_scale: float = key(1.0, doc="share of the simulated joints' friction that the robot's own compensation leaves",
-                                check=non_negative)
-    error_axes: list[float] = key([0.0, 0.0, 1.0], doc="the surface is off by the height error times this, base axes", length=3)
+    friction_scale: float = key(
+        1.0, doc="share of the simulated joints' friction that the robot's own compensation leaves", check=non_negative
+    )
+    error_axes: list[float] = key(
+        [0.0, 0.0, 1.0], doc="the surface is off by the height error times this, base axes", length=3
+    )
     height_error: float = key(0.02, doc="the surface is off by this where nothing else is asked for", unit="m")
-    approach_speed: float = key(0.04, doc="speed of the guarded approach along the wanted force; 0: contact is there already",
-                                unit="m/s", check=non_negative)
+    approach_speed: float = key(
+        0.04,
+        doc="speed of the guarded approach along the wanted force; 0: contact is there already",
+        unit="m/s",
+        check=non_negative,
+    )
     approach_force: float = key(3.0, doc="estimated force that ends the approach", unit="N", check=positive)
     settle: float = key(0.5, doc="time for the estimator before the approach", unit="s", check=non_negative)
     duration: float = key(8.0, doc="time under MPC", unit="s", check=positive)
@@ -55,9 +64,11 @@ def load_loop_settings(task: str, robot: str) -> LoopSettings:
 class LoopRecord:
     """What happened, one row per sample from the start of the MPC at t = 0.
 
-    ``t`` [s]; ``force``, ``force_estimate`` (N, 3) [N, ON the robot, base axes], true and estimated; ``force_wanted`` (3,); ``axes`` which
-    of them the cost controls; ``x``, ``x0`` (N, 3) [m] true TCP and commanded equilibrium; ``rest`` (N, 3), ``rest_estimate`` (N, I, 3) [m] of the MPC's contacts;
-    ``spring`` (N,) [N] the unclipped impedance force; ``state`` (N,) names; ``reasons`` of every tick that was not ACTIVE.
+    ``t`` [s]; ``force``, ``force_estimate`` (N, 3) [N, ON the robot, base axes], true and estimated; ``force_wanted``
+    (3,); ``axes`` which of them the cost controls; ``x``, ``x0`` (N, 3) [m] true TCP and commanded equilibrium;
+    ``rest`` (N, 3), ``rest_estimate`` (N, I, 3) [m] of the MPC's contacts;
+    ``spring`` (N,) [N] the unclipped impedance force; ``state`` (N,) names; ``reasons`` of every tick that was not
+    ACTIVE.
     ``solve_ms``, ``cost`` per tick.
     """
 
@@ -96,13 +107,22 @@ class ClosedLoop:
     """One run.
 
     Args:
-        settings: the experiment. seed: of everything random. height_error: [m], default the settings'. solver: ``rti``, ``ipopt``.
+        settings: the experiment. seed: of everything random. height_error: [m], default the settings'. solver:
+        ``rti``, ``ipopt``.
         adapt: contacts from the estimator; without it the MPC believes the nominal place of the surface.
         force: [N] norm of the wanted force, instead of the MPC task's. overrides: keys of the MPC's settings replaced.
     """
 
-    def __init__(self, settings: LoopSettings, seed: int = 0, height_error: float | None = None, solver: str | None = None,
-                 adapt: bool = True, force: float | None = None, overrides: dict | None = None):
+    def __init__(
+        self,
+        settings: LoopSettings,
+        seed: int = 0,
+        height_error: float | None = None,
+        solver: str | None = None,
+        adapt: bool = True,
+        force: float | None = None,
+        overrides: dict | None = None,
+    ):
         self.settings = settings
         arm = load_arm(settings.robot)
         mpc = load_mpc_settings(settings.mpc)
@@ -112,9 +132,13 @@ class ClosedLoop:
         if overrides:
             mpc = replace(mpc, f"overrides of {settings.mpc}", **overrides)
         height_error = settings.height_error if height_error is None else height_error
-        scenario = replace(load_scenario(settings.scenario), settings.scenario, impedance=to_mapping(mpc.impedance),
-                           placement_error=(height_error * np.array(settings.error_axes)).tolist(),
-                           controller={settings.robot: "impedance"})
+        scenario = replace(
+            load_scenario(settings.scenario),
+            settings.scenario,
+            impedance=to_mapping(mpc.impedance),
+            placement_error=(height_error * np.array(settings.error_axes)).tolist(),
+            controller={settings.robot: "impedance"},
+        )
         imperfections = scaled(load_imperfections(arm.name), friction=settings.friction_scale)
         self.simulation = Simulation(scenario, arm, imperfections, seed)
         self.mpc_settings = _believing(mpc, self.simulation.rest)
@@ -124,17 +148,24 @@ class ClosedLoop:
         self.controller = MpcController(arm, self.mpc_settings, solver, adapt=adapt, deadline=math.inf)
         ratio = self.simulation.scenario.rate / self.mpc_settings.rate
         if ratio < 1 or abs(ratio - round(ratio)) > 1e-9:
-            raise ConfigError(f"{settings.mpc}: rate {self.mpc_settings.rate:g} Hz must divide the sample rate "
-                              f"{self.simulation.scenario.rate:g} Hz")
+            raise ConfigError(
+                f"{settings.mpc}: rate {self.mpc_settings.rate:g} Hz must divide the sample rate "
+                f"{self.simulation.scenario.rate:g} Hz"
+            )
         self._every = round(ratio)
         self._names = {contact.name for contact in self.mpc_settings.contacts}
 
-    def run(self, duration: float | None = None, disturb: Callable[[float, Simulation], None] | None = None,
-            estimator_alive: Callable[[float], bool] = lambda t: True) -> LoopRecord:
+    def run(
+        self,
+        duration: float | None = None,
+        disturb: Callable[[float, Simulation], None] | None = None,
+        estimator_alive: Callable[[float], bool] = lambda t: True,
+    ) -> LoopRecord:
         """Settle, approach until the estimator feels contact, then let the MPC act for ``duration`` [s].
 
         Args:
-            disturb: called before every sample with the time [s] since the MPC started, may change the simulation's surfaces.
+            disturb: called before every sample with the time [s] since the MPC started, may change the simulation's
+            surfaces.
             estimator_alive: whether the estimator gets the sample of a time [s].
 
         Raises:
@@ -189,19 +220,39 @@ class ClosedLoop:
         plant = self.simulation.plant
         x = plant.position.copy()
         spring = np.array(self.mpc_settings.impedance.stiffness) * (command.position - x)
-        return (t, plant.rotation @ plant.wrench_tcp[:3], estimate.force_base, x, command.position.copy(), sample.truth["rest"],
-                np.array([contact.rest for contact in estimate.contacts if contact.name in self._names]), float(np.linalg.norm(spring)), command.state.value)
+        return (
+            t,
+            plant.rotation @ plant.wrench_tcp[:3],
+            estimate.force_base,
+            x,
+            command.position.copy(),
+            sample.truth["rest"],
+            np.array([contact.rest for contact in estimate.contacts if contact.name in self._names]),
+            float(np.linalg.norm(spring)),
+            command.state.value,
+        )
 
     def _record(self, rows, ticks: list[Command]) -> LoopRecord:
         columns = [np.array(column) for column in zip(*rows)]
         t, force, estimate, x, x0, rest, rest_estimate, spring, state = columns
         solutions = [tick.solution for tick in ticks if tick.solution is not None]
         return LoopRecord(
-            t=t, force=force, force_estimate=estimate, force_wanted=np.array(self.mpc_settings.force),
-            axes=np.array(self.mpc_settings.weights.force) > 0, x=x, x0=x0, rest=rest, rest_estimate=rest_estimate, spring=spring,
-            state=state, reasons=[tick.reason for tick in ticks if tick.state is not MpcState.ACTIVE],
-            solve_ms=np.array([1e3 * s.seconds for s in solutions]), cost=np.array([s.cost for s in solutions]),
-            force_limit=self.mpc_settings.impedance.max_force)
+            t=t,
+            force=force,
+            force_estimate=estimate,
+            force_wanted=np.array(self.mpc_settings.force),
+            axes=np.array(self.mpc_settings.weights.force) > 0,
+            x=x,
+            x0=x0,
+            rest=rest,
+            rest_estimate=rest_estimate,
+            spring=spring,
+            state=state,
+            reasons=[tick.reason for tick in ticks if tick.state is not MpcState.ACTIVE],
+            solve_ms=np.array([1e3 * s.seconds for s in solutions]),
+            cost=np.array([s.cost for s in solutions]),
+            force_limit=self.mpc_settings.impedance.max_force,
+        )
 
 
 def _believing(settings, rest: np.ndarray):

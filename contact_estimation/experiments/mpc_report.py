@@ -1,4 +1,5 @@
-"""Report of a closed loop: the figures of paper 2, section 6.3, redrawn from a run with and a run without online estimation."""
+"""Report of a closed loop: the figures of paper 2, section 6.3, redrawn from a run with and a run without online
+estimation."""
 
 from __future__ import annotations
 
@@ -14,30 +15,61 @@ _AXES = "xyz"
 _ESTIMATING, _FIXED = COLOURS[1], COLOURS[2]
 
 
-def mpc_report(folder: Path | str, task: str, settings: LoopSettings, command: str, estimating: LoopRecord, fixed: LoopRecord) -> Path:
+def mpc_report(
+    folder: Path | str, task: str, settings: LoopSettings, command: str, estimating: LoopRecord, fixed: LoopRecord
+) -> Path:
     """Write ``report.html`` into ``folder`` and return its path."""
-    page = Page(f"MPC in closed loop: {task} on {settings.robot}",
-                "Paper 2, section 6.3. The controller sees the estimator's output only; truth is drawn for comparison.")
+    page = Page(
+        f"MPC in closed loop: {task} on {settings.robot}",
+        "Paper 2, section 6.3. The controller sees the estimator's output only; truth is drawn for comparison.",
+    )
     page.code(command)
-    page.table(["", "force RMSE after 1 s [N]", "mean error, last 2 s [N]", "largest impedance force [N]", "limit [N]",
-                "solve p50 [ms]", "solve p99 [ms]", "ticks without a plan"],
-               [_summary("online estimation", estimating), _summary("no estimation", fixed)])
+    page.table(
+        [
+            "",
+            "force RMSE after 1 s [N]",
+            "mean error, last 2 s [N]",
+            "largest impedance force [N]",
+            "limit [N]",
+            "solve p50 [ms]",
+            "solve p99 [ms]",
+            "ticks without a plan",
+        ],
+        [_summary("online estimation", estimating), _summary("no estimation", fixed)],
+    )
     page.heading("Contact force")
-    page.figure(_forces(estimating, fixed), "Force of the environment on the robot, true, with and without online estimation, and what was wanted.")
+    page.figure(
+        _forces(estimating, fixed),
+        "Force of the environment on the robot, true, with and without online estimation, and what was wanted.",
+    )
     page.heading("What the estimator did")
-    page.figure(_estimates(estimating), "Estimated against true force, and estimated rest position against the true surface.")
+    page.figure(
+        _estimates(estimating), "Estimated against true force, and estimated rest position against the true surface."
+    )
     page.heading("Impedance force and its limit")
-    page.figure(_springs(estimating, fixed), "Norm of K_imp (x_0 - x) at every sample, before the controller's own limit.")
+    page.figure(
+        _springs(estimating, fixed), "Norm of K_imp (x_0 - x) at every sample, before the controller's own limit."
+    )
     page.heading("Motion and solve time")
-    page.figure(_motion(estimating, fixed), "TCP position relative to the start of the MPC, and the time of every solve.")
+    page.figure(
+        _motion(estimating, fixed), "TCP position relative to the start of the MPC, and the time of every solve."
+    )
     return page.write(Path(folder) / "report.html")
 
 
 def _summary(name: str, record: LoopRecord) -> list:
     error = record.steady_error()[record.axes]
     p50, p99 = np.percentile(record.solve_ms, [50, 99]) if record.solve_ms.size else (np.nan, np.nan)
-    return [name, record.force_rmse(), ", ".join(f"{value:+.2f}" for value in error), record.max_spring, record.force_limit,
-            float(p50), float(p99), len(record.reasons)]
+    return [
+        name,
+        record.force_rmse(),
+        ", ".join(f"{value:+.2f}" for value in error),
+        record.max_spring,
+        record.force_limit,
+        float(p50),
+        float(p99),
+        len(record.reasons),
+    ]
 
 
 def _forces(estimating: LoopRecord, fixed: LoopRecord):
@@ -63,7 +95,12 @@ def _estimates(record: LoopRecord):
         plots[i, 0].set(ylabel=f"F{_AXES[axis]} [N]")
         contact = min(i, record.rest_estimate.shape[1] - 1)
         plots[i, 1].plot(record.t, 1e3 * record.rest[:, axis], color=TRUTH, label="true")
-        plots[i, 1].plot(record.t, 1e3 * record.rest_estimate[:, _contact_of(record, axis, contact), axis], color=_ESTIMATING, label="estimated")
+        plots[i, 1].plot(
+            record.t,
+            1e3 * record.rest_estimate[:, _contact_of(record, axis, contact), axis],
+            color=_ESTIMATING,
+            label="estimated",
+        )
         plots[i, 1].set(ylabel=f"rest {_AXES[axis]} [mm]")
     plots[0, 0].legend(ncol=2)
     for plot in plots[-1]:
@@ -96,7 +133,14 @@ def _motion(estimating: LoopRecord, fixed: LoopRecord):
     plots[0, 0].set(xlabel="time under MPC [s]", ylabel="TCP, moved [mm]")
     plots[0, 0].legend(ncol=3)
     for record, colour, name in ((fixed, _FIXED, "no estimation"), (estimating, _ESTIMATING, "online estimation")):
-        plots[0, 1].plot(np.linspace(0, record.t[-1], record.solve_ms.size), record.solve_ms, ".", markersize=2.5, color=colour, label=name)
+        plots[0, 1].plot(
+            np.linspace(0, record.t[-1], record.solve_ms.size),
+            record.solve_ms,
+            ".",
+            markersize=2.5,
+            color=colour,
+            label=name,
+        )
     plots[0, 1].set(xlabel="time under MPC [s]", ylabel="solve [ms]", yscale="log")
     plots[0, 1].legend()
     return fig

@@ -1,7 +1,8 @@
 """Node ``mpc`` (lifecycle): the latest contact estimate in, an equilibrium pose out at the task's rate.
 
-Configured, it has compiled and is warm; active, it plans. The equilibrium is published while active, whatever happens: in a fallback it is the
-held or the relaxed one. A hand-over to hold lasts until the node is deactivated and activated again.
+Configured, it has compiled and is warm; active, it plans. The equilibrium is published while active, whatever
+happens: in a fallback it is the held or the relaxed one. A hand-over to hold lasts until the node is deactivated and
+activated again.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class Mpc(LifecycleNode):
         self.create_subscription(ContactEstimate, self.settings.estimates, self._on_estimate, qos.SENSOR)
         self.create_timer(1.0 / self.settings.diagnostics_rate, self._report)
 
-    # -- lifecycle --------------------------------------------------------------------------------------------------------
+    # -- lifecycle
+    # --------------------------------------------------------------------------------------------------------
 
     def on_configure(self, state) -> TransitionCallbackReturn:
         """Build the problem, compile or load the solver, solve once so that the first tick is like the others."""
@@ -55,15 +57,19 @@ class Mpc(LifecycleNode):
             self._controller.solver.solve(middle)
         except ContactEstimationError as error:
             return self._refuse("configure", error)
-        self.get_logger().info(f"configured: {self.settings.task} on {arm.name}, solver {self._controller.solver.name}, "
-                               f"{settings.rate:g} Hz")
+        self.get_logger().info(
+            f"configured: {self.settings.task} on {arm.name}, solver {self._controller.solver.name}, "
+            f"{settings.rate:g} Hz"
+        )
         return TransitionCallbackReturn.SUCCESS
 
     def on_activate(self, state) -> TransitionCallbackReturn:
         """Begin the task where the arm is; refused without a fresh, valid estimate."""
         try:
             if self._latest is None:
-                raise ContactEstimationError(f"no estimate on '{self.settings.estimates}' yet; start an estimator, or correct 'estimates'")
+                raise ContactEstimationError(
+                    f"no estimate on '{self.settings.estimates}' yet; start an estimator, or correct 'estimates'"
+                )
             self._controller.activate(self._observation())
         except ContactEstimationError as error:
             return self._refuse("activate", error)
@@ -100,7 +106,8 @@ class Mpc(LifecycleNode):
             self._controller.deactivate()
         self._health.inactive(reason)
 
-    # -- work -------------------------------------------------------------------------------------------------------------
+    # -- work
+    # -------------------------------------------------------------------------------------------------------------
 
     def _on_estimate(self, message: ContactEstimate) -> None:
         self._latest = message
@@ -128,8 +135,13 @@ class Mpc(LifecycleNode):
         plan = controller.prediction(command.solution) if usable else None
         task = controller.settings
         self._prediction.publish(mpc_outputs.prediction(head, command, controller.solver.name, task.dt, plan))
-        shapes = prediction_shapes(*(plan or (None, None)), task.horizon, command.position, controller.arm.base_frame,
-                                   self.settings.arrow_scale)
+        shapes = prediction_shapes(
+            *(plan or (None, None)),
+            task.horizon,
+            command.position,
+            controller.arm.base_frame,
+            self.settings.arrow_scale,
+        )
         self._markers.publish(marker_array(shapes, stamp_ns))
 
     def _report(self) -> None:

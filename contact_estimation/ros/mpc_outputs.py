@@ -15,8 +15,12 @@ from contact_estimation.control.mpc.controller import Command, MpcState
 from contact_estimation.msg import MpcPrediction
 from contact_estimation.ros.convert import header
 
-_LEVELS = {MpcState.ACTIVE: DiagnosticStatus.OK, MpcState.HELD: DiagnosticStatus.WARN, MpcState.HOLD: DiagnosticStatus.ERROR,
-           MpcState.INACTIVE: DiagnosticStatus.STALE}
+_LEVELS = {
+    MpcState.ACTIVE: DiagnosticStatus.OK,
+    MpcState.HELD: DiagnosticStatus.WARN,
+    MpcState.HOLD: DiagnosticStatus.ERROR,
+    MpcState.INACTIVE: DiagnosticStatus.STALE,
+}
 
 
 def pose(position: np.ndarray, rotation: np.ndarray) -> Pose:
@@ -35,12 +39,19 @@ def prediction(head: Header, command: Command, solver: str, stage_time: float, p
     solution = command.solution
     positions, forces = plan if plan is not None else ((), ())
     return MpcPrediction(
-        header=head, state=command.state.value, reason=command.reason, equilibrium=pose(command.position, command.rotation),
-        solver=solver, solver_status="" if solution is None else solution.status,
-        solve_time=math.nan if solution is None else solution.seconds, iterations=0 if solution is None else solution.iterations,
-        cost=math.nan if solution is None else solution.cost, stage_time=stage_time,
+        header=head,
+        state=command.state.value,
+        reason=command.reason,
+        equilibrium=pose(command.position, command.rotation),
+        solver=solver,
+        solver_status="" if solution is None else solution.status,
+        solve_time=math.nan if solution is None else solution.seconds,
+        iterations=0 if solution is None else solution.iterations,
+        cost=math.nan if solution is None else solution.cost,
+        stage_time=stage_time,
         positions=[Point(**dict(zip("xyz", map(float, p)))) for p in positions],
-        forces=[Vector3(**dict(zip("xyz", map(float, f)))) for f in forces])
+        forces=[Vector3(**dict(zip("xyz", map(float, f)))) for f in forces],
+    )
 
 
 class MpcHealth:
@@ -76,13 +87,27 @@ class MpcHealth:
 
     def report(self, now_ns: int) -> DiagnosticArray:
         """The message of the period that ends now; begins the next one."""
-        values = {"state": self._state.value, "reason": self._reason, "last fallback": self._last_bad, "solver status": self._status}
+        values = {
+            "state": self._state.value,
+            "reason": self._reason,
+            "last fallback": self._last_bad,
+            "solver status": self._status,
+        }
         if self._times:
             p50, p99, worst = np.percentile(self._times, [50, 99, 100])
-            values |= {"solve time [ms] p50": f"{p50:.3f}", "solve time [ms] p99": f"{p99:.3f}", "solve time [ms] max": f"{worst:.3f}",
-                       "iterations max": str(max(self._iterations))}
+            values |= {
+                "solve time [ms] p50": f"{p50:.3f}",
+                "solve time [ms] p99": f"{p99:.3f}",
+                "solve time [ms] max": f"{worst:.3f}",
+                "iterations max": str(max(self._iterations)),
+            }
         values |= {f"ticks {state}": str(count) for state, count in sorted(self._counters.items())}
-        status = DiagnosticStatus(level=_LEVELS[self._state], name=self._name, message=self._reason or "planning",
-                                  hardware_id=self._hardware, values=[KeyValue(key=k, value=v) for k, v in values.items()])
+        status = DiagnosticStatus(
+            level=_LEVELS[self._state],
+            name=self._name,
+            message=self._reason or "planning",
+            hardware_id=self._hardware,
+            values=[KeyValue(key=k, value=v) for k, v in values.items()],
+        )
         self._begin()
         return DiagnosticArray(header=header(now_ns, ""), status=[status])

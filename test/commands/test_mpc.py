@@ -9,11 +9,31 @@ import pytest
 
 from contact_estimation.cli import main
 
-KEYS = {"force_rmse_estimating", "force_rmse_fixed", "solve_ms_p50", "solve_ms_p99", "max_impedance_force", "force_limit"}
+KEYS = {
+    "force_rmse_estimating",
+    "force_rmse_fixed",
+    "solve_ms_p50",
+    "solve_ms_p99",
+    "max_impedance_force",
+    "force_limit",
+}
 
 
 def test_json_and_report(capsys, tmp_path):
-    arguments = ["mpc", "plane", "--robot", "fr3", "--solver", "rti", "--seed", "7", "--height-error", "0.02", "--duration", "2"]
+    arguments = [
+        "mpc",
+        "plane",
+        "--robot",
+        "fr3",
+        "--solver",
+        "rti",
+        "--seed",
+        "7",
+        "--height-error",
+        "0.02",
+        "--duration",
+        "2",
+    ]
     assert main([*arguments, "--json", "--report", str(tmp_path)]) == 0
     result = json.loads(capsys.readouterr().out)
     assert set(result) == KEYS

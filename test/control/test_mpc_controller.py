@@ -129,7 +129,9 @@ def test_a_tick_is_fast_enough_for_its_rate(controller):
 
 
 def test_a_sampled_start_is_searched_where_the_contact_changed_and_counts_as_time():
-    made = MpcController(arm(), replace(load_mpc_settings("mpc_plane_fr3"), "test", horizon=8, warm_start="icem"), deadline=10.0)
+    made = MpcController(
+        arm(), replace(load_mpc_settings("mpc_plane_fr3"), "test", horizon=8, warm_start="icem"), deadline=10.0
+    )
     made.activate(observation())
     first = made.update(0.0, observation())
     assert first.state is MpcState.ACTIVE

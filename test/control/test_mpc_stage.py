@@ -31,7 +31,8 @@ def central(function, z, step=1e-6):
 
 
 def test_for_a_short_stage_it_is_the_coupled_step_of_the_estimator(made, point):
-    """One model: with h -> 0 both have the acceleration of the arm under impedance, gravity and Coriolis compensated."""
+    """One model: with h -> 0 both have the acceleration of the arm under impedance, gravity and Coriolis
+    compensated."""
     x, u, p = point
     p[made.columns("h")] = 1e-9
     stage = made.stage
@@ -85,7 +86,9 @@ def test_modes_share_the_equilibrium_not_the_force():
     """Two modes in different places under one control: their springs differ by K (x_1 - x_2)."""
     made = problem(modes={"contact": ["contact_1"], "free": []})
     stage = made.stage
-    springs = ca.Function("springs", [stage.x, stage.u, made.p], [m.spring for m in stage.modes] + [m.x for m in stage.modes])
+    springs = ca.Function(
+        "springs", [stage.x, stage.u, made.p], [m.spring for m in stage.modes] + [m.x for m in stage.modes]
+    )
     x = np.concatenate([START, np.zeros(7), START + 0.01, np.zeros(7)])
     first, second, x_1, x_2 = (v.full().ravel() for v in springs(x, [1.0, 2.0, -8.0], made.parameters[0]))
     np.testing.assert_allclose(first, [1.0, 2.0, -8.0])

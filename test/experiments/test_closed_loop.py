@@ -1,4 +1,5 @@
-"""The controller with the real estimator in simulation: what paper 2 shows, and four things that go wrong and end safely."""
+"""The controller with the real estimator in simulation: what paper 2 shows, and four things that go wrong and end
+safely."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def test_no_ground_truth_reaches_the_controller(monkeypatch):
     plant = loop.simulation.plant
     monkeypatch.setattr(type(plant), "truth", lambda self: {"rest": np.full(3, 1e9)})
     spoilt = loop.run(0.5)
-    np.testing.assert_array_equal(spoilt.x0, clean.x0[:spoilt.x0.shape[0]])
+    np.testing.assert_array_equal(spoilt.x0, clean.x0[: spoilt.x0.shape[0]])
 
 
 def faulty(disturb=None, alive=lambda t: True, seconds: float = 3.0) -> LoopRecord:
@@ -99,4 +100,4 @@ def test_an_estimator_that_dies_hands_over_to_hold():
 
 def test_the_same_seed_gives_the_same_run():
     again = ClosedLoop(load_loop_settings("plane", "fr3"), seed=5, height_error=0.02).run(1.0)
-    np.testing.assert_array_equal(again.force, run("plane", 0.02, True).force[:len(again.force)])
+    np.testing.assert_array_equal(again.force, run("plane", 0.02, True).force[: len(again.force)])

@@ -1,8 +1,9 @@
 """The MPC as a controller: estimates in, equilibrium poses out, and what happens when something is not as it should be.
 
-A solve that failed, came late or is not finite, and an estimate that is invalid or stale, cost one tick: the last safe reference is held, and
-the command says why. Two in a row hand over to hold: the equilibrium is put where the arm is, so that the impedance no longer pushes, and
-stays there until the controller is activated again. A TCP that is too fast or has travelled too far hands over at once.
+A solve that failed, came late or is not finite, and an estimate that is invalid or stale, cost one tick: the last
+safe reference is held, and the command says why. Two in a row hand over to hold: the equilibrium is put where the arm
+is, so that the impedance no longer pushes, and stays there until the controller is activated again. A TCP that is too
+fast or has travelled too far hands over at once.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ _PATIENCE = 2
 
 
 class MpcState(Enum):
-    """INACTIVE: commands nothing. ACTIVE: plans. HELD: one tick without a usable plan. HOLD: handed over, until activated again."""
+    """INACTIVE: commands nothing. ACTIVE: plans. HELD: one tick without a usable plan. HOLD: handed over, until
+    activated again."""
 
     INACTIVE = "inactive"
     ACTIVE = "active"
@@ -42,8 +44,8 @@ class MpcState(Enum):
 class Observation:
     """What the MPC is told: an estimate's numbers, no more.
 
-    ``q``, ``dq`` (n,); ``contacts`` maps contact names to [stiffness N/m; rest m, base; point m, TCP] (9,); ``beliefs`` maps modes to
-    their belief; ``age`` [s] since the sample; ``valid`` and ``reason`` as the estimate says.
+    ``q``, ``dq`` (n,); ``contacts`` maps contact names to [stiffness N/m; rest m, base; point m, TCP] (9,);
+    ``beliefs`` maps modes to their belief; ``age`` [s] since the sample; ``valid`` and ``reason`` as the estimate says.
     """
 
     q: np.ndarray
@@ -63,7 +65,8 @@ class Observation:
 
 @dataclass(frozen=True)
 class Command:
-    """Equilibrium ``position`` (3,) [m] and ``rotation`` (3, 3) in the base frame, the ``state``, ``reason`` where it is not ACTIVE, and the
+    """Equilibrium ``position`` (3,) [m] and ``rotation`` (3, 3) in the base frame, the ``state``, ``reason`` where it
+    is not ACTIVE, and the
     ``solution`` of this tick, None where none was asked for."""
 
     position: np.ndarray
@@ -77,13 +80,23 @@ class MpcController:
     """Contact-aware MPC of one task.
 
     Args:
-        arm: the robot. settings: the task. solver: ``rti`` or ``ipopt`` (default the settings'). extra: further cost terms.
-        adapt: take contacts and disturbance from the estimates; without it the settings' contacts are believed (for comparison).
-        deadline: [s] replaces the settings'; infinite where time is simulated and a slow machine must not change the result.
+        arm: the robot. settings: the task. solver: ``rti`` or ``ipopt`` (default the settings'). extra: further cost
+        terms.
+        adapt: take contacts and disturbance from the estimates; without it the settings' contacts are believed (for
+        comparison).
+        deadline: [s] replaces the settings'; infinite where time is simulated and a slow machine must not change the
+        result.
     """
 
-    def __init__(self, arm: Arm, settings: MpcSettings, solver: str | None = None, extra: list[CostTerm] = (), adapt: bool = True,
-                 deadline: float | None = None):
+    def __init__(
+        self,
+        arm: Arm,
+        settings: MpcSettings,
+        solver: str | None = None,
+        extra: list[CostTerm] = (),
+        adapt: bool = True,
+        deadline: float | None = None,
+    ):
         self.arm, self.settings, self.adapt = arm, settings, adapt
         self.problem = MpcProblem(arm, settings, extra)
         self.solver: Solver = make_solver(self.problem, solver)
@@ -101,10 +114,18 @@ class MpcController:
         """TCP position, velocity and contact force of the first mode at a state."""
         mode, stage = self.problem.stage.modes[0], self.problem.stage
         outputs = {"x": mode.x, "dx": mode.dx, "force": mode.force}
-        return compile_function(ca.Function("mpc_outputs", [stage.x, self.problem.p], [ca.densify(o) for o in outputs.values()],
-                                            ["state", "p"], list(outputs)))
+        return compile_function(
+            ca.Function(
+                "mpc_outputs",
+                [stage.x, self.problem.p],
+                [ca.densify(o) for o in outputs.values()],
+                ["state", "p"],
+                list(outputs),
+            )
+        )
 
-    # -- life -------------------------------------------------------------------------------------------------------------
+    # -- life
+    # -------------------------------------------------------------------------------------------------------------
 
     def activate(self, observation: Observation) -> Command:
         """Begin the task where the arm is.
@@ -162,20 +183,27 @@ class MpcController:
         self._accept(x, solution)
         return self._command(solution)
 
-    # -- what is planned from ---------------------------------------------------------------------------------------------
+    # -- what is planned from
+    # ---------------------------------------------------------------------------------------------
 
     def _problem_of(self, observation: Observation) -> str:
         """Why an observation cannot be planned from, or an empty string."""
         if not observation.valid:
             return f"estimate not valid: {observation.reason}"
         if not 0 <= observation.age <= self.settings.safety.max_age:
-            return f"estimate stale: {1e3 * observation.age:.0f} ms old, at most {1e3 * self.settings.safety.max_age:.0f} ms"
-        if not (np.isfinite(observation.q).all() and np.isfinite(observation.dq).all()
-                and all(np.isfinite(phi).all() for phi in observation.contacts.values())):
+            limit = self.settings.safety.max_age
+            return f"estimate stale: {1e3 * observation.age:.0f} ms old, at most {1e3 * limit:.0f} ms"
+        if not (
+            np.isfinite(observation.q).all()
+            and np.isfinite(observation.dq).all()
+            and all(np.isfinite(phi).all() for phi in observation.contacts.values())
+        ):
             return "estimate not finite"
         missing = [name for name in self._names if name not in observation.contacts] if self.adapt else []
         if missing:
-            return f"the estimate has no contact {', '.join(missing)}; it has {', '.join(observation.contacts) or 'none'}"
+            return (
+                f"the estimate has no contact {', '.join(missing)}; it has {', '.join(observation.contacts) or 'none'}"
+            )
         return ""
 
     def _read(self, observation: Observation) -> None:
@@ -220,18 +248,22 @@ class MpcController:
         if turn.any():
             rotations = [(pin.exp3(part * turn) @ self._rotation).ravel(order="F") for part in share]
             self.problem.set("rotation", np.array(rotations))
-        elif not np.array_equal(self.problem.parameters[0, self.problem.columns("rotation")], self._rotation.ravel(order="F")):
+        elif not np.array_equal(
+            self.problem.parameters[0, self.problem.columns("rotation")], self._rotation.ravel(order="F")
+        ):
             self.problem.set("rotation", self._rotation.ravel(order="F"))
 
     def _warm_start(self, state: np.ndarray) -> float:
-        """Sample where the plan of the last tick has become much worse than it was: the mode has changed. Returns the time [s]."""
+        """Sample where the plan of the last tick has become much worse than it was: the mode has changed. Returns the
+        time [s]."""
         start = time.perf_counter()
         controls = self._icem.improve(state, self._last_controls, self._last_cost)
         if controls is not None:
             self.solver.guess(controls)
         return time.perf_counter() - start
 
-    # -- what comes out ---------------------------------------------------------------------------------------------------
+    # -- what comes out
+    # ---------------------------------------------------------------------------------------------------
 
     def _accept(self, x: np.ndarray, solution: Solution) -> None:
         self._failures, self.state, self.reason = 0, MpcState.ACTIVE, ""
@@ -240,7 +272,7 @@ class MpcController:
         self._position = x + control[:3] / self._stiffness
         wanted = self.problem.parameters[0, self.problem.columns("rotation")].reshape(3, 3, order="F")
         if self.settings.orientation:
-            _, now = self.arm.tcp_pose(solution.states[0][:self.arm.n])
+            _, now = self.arm.tcp_pose(solution.states[0][: self.arm.n])
             wanted = pin.exp3(control[3:] / self._turn_stiffness) @ now
         self._turned = wanted.copy()
 
@@ -264,6 +296,7 @@ class MpcController:
 
 
 def path_share(passes: np.ndarray) -> np.ndarray:
-    """Share of the way (0 to 1) after ``passes`` passages along it, there and back, smooth at both ends (minimum jerk)."""
+    """Share of the way (0 to 1) after ``passes`` passages along it, there and back, smooth at both ends (minimum
+    jerk)."""
     s = np.abs((np.asarray(passes) + 1.0) % 2.0 - 1.0)
     return s**3 * (10.0 - 15.0 * s + 6.0 * s * s)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import casadi as ca
 
-
 #: Keeps the root of a weight differentiable at zero; far below any weight that counts.
 _TINY = 1e-24
 
@@ -37,7 +36,8 @@ class CostTerm:
         self.weight = weight
 
     def residual(self, mode, parameters) -> ca.SX:
-        """Residual vector of a :class:`~contact_estimation.control.mpc.stage.Mode`; ``parameters.get(name, size)`` makes parameters."""
+        """Residual vector of a :class:`~contact_estimation.control.mpc.stage.Mode`; ``parameters.get(name, size)``
+        makes parameters."""
         raise NotImplementedError
 
     def weighted(self, mode, parameters) -> ca.SX:

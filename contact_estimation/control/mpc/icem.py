@@ -1,7 +1,8 @@
-"""iCEM: sampled control sequences as a start for the gradient solvers (Pinneri et al. 2020, Sample-efficient cross-entropy method).
+"""iCEM: sampled control sequences as a start for the gradient solvers.
 
-Where a contact mode changes, the last plan can be a bad start: sampling looks further than a gradient does. Noise is coloured over the
-horizon, elites survive between iterations, every sample meets the force limit exactly.
+Pinneri et al. 2020, Sample-efficient cross-entropy method for real-time planning.
+Where a contact mode changes, the last plan can be a bad start: sampling looks further than a gradient does. Noise is
+coloured over the horizon, elites survive between iterations, every sample meets the force limit exactly.
 """
 
 from __future__ import annotations
@@ -50,8 +51,11 @@ class Icem:
     def search(self, x: np.ndarray, start: np.ndarray | None = None) -> tuple[np.ndarray, float]:
         """Best controls (H, nu) found from ``x`` (nx,) around ``start``, and their cost."""
         problem, s = self.problem, self.problem.settings.sampling
-        limits = np.array([problem.get("max_force")[0, 0], problem.get("max_moment")[0, 0]][:problem.nu // 3]
-                          if problem.settings.orientation else [problem.get("max_force")[0, 0]])
+        limits = np.array(
+            [problem.get("max_force")[0, 0], problem.get("max_moment")[0, 0]][: problem.nu // 3]
+            if problem.settings.orientation
+            else [problem.get("max_force")[0, 0]]
+        )
         mean = np.zeros((problem.horizon, problem.nu)) if start is None else np.array(start, float)
         std = np.repeat(s.std * limits, 3) * np.ones((problem.horizon, 1))
         best, best_cost, elites = mean, np.inf, np.empty((0, problem.horizon, problem.nu))
@@ -59,7 +63,7 @@ class Icem:
             samples = mean + std * self._noise(s.samples)
             samples = np.concatenate([_clip(samples, limits), elites, mean[None]])
             costs = self.cost(x, samples)
-            order = np.argsort(costs)[:s.elites]
+            order = np.argsort(costs)[: s.elites]
             elites = samples[order]
             if costs[order[0]] < best_cost:
                 best, best_cost = samples[order[0]].copy(), float(costs[order[0]])
@@ -89,4 +93,6 @@ def _batch_cost(problem: MpcProblem) -> ca.Function:
     final = ca.Function("icem_final", [stage.x, problem.p], [problem.final_cost])
     x, u, p = ca.MX.sym("x", problem.nx), ca.MX.sym("u", problem.nu, h), ca.MX.sym("p", problem.p.numel(), h + 1)
     states, costs = step.mapaccum(h)(x, u, p[:, :-1])
-    return ca.Function("mpc_sequence_cost", [x, u, p], [ca.sum2(costs) + final(states[:, -1], p[:, -1])], ["x", "u", "p"], ["cost"])
+    return ca.Function(
+        "mpc_sequence_cost", [x, u, p], [ca.sum2(costs) + final(states[:, -1], p[:, -1])], ["x", "u", "p"], ["cost"]
+    )

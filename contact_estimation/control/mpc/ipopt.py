@@ -1,7 +1,7 @@
 """Converged solves with IPOPT: the same stages in generated C, handed over as the NLP's derivatives.
 
-Compiling the whole NLP would take minutes. Compiled are the functions of one stage, once for every horizon; thin CasADi graphs map them over
-the horizon and put their results into IPOPT's sparsity patterns.
+Compiling the whole NLP would take minutes. Compiled are the functions of one stage, once for every horizon; thin
+CasADi graphs map them over the horizon and put their results into IPOPT's sparsity patterns.
 """
 
 from __future__ import annotations
@@ -18,8 +18,16 @@ from contact_estimation.control.mpc.solver import Solution
 
 #: The authors' options: tolerance 1e-5, at most 50 iterations, warm start.
 IPOPT_OPTIONS = {
-    "print_level": 0, "sb": "yes", "tol": 1e-5, "max_iter": 50, "linear_solver": "mumps", "warm_start_init_point": "yes",
-    "warm_start_bound_push": 1e-6, "warm_start_mult_bound_push": 1e-6, "warm_start_slack_bound_push": 1e-6, "mu_init": 1e-3,
+    "print_level": 0,
+    "sb": "yes",
+    "tol": 1e-5,
+    "max_iter": 50,
+    "linear_solver": "mumps",
+    "warm_start_init_point": "yes",
+    "warm_start_bound_push": 1e-6,
+    "warm_start_mult_bound_push": 1e-6,
+    "warm_start_slack_bound_push": 1e-6,
+    "mu_init": 1e-3,
 }
 #: Straight-line code of 30 000 instructions gains a microsecond by -O3 and compiles in half the time without it.
 _FLAGS = ("-O1", "-march=native", "-fno-math-errno")
@@ -45,12 +53,12 @@ class ShootingLayout:
     def unpack(self, x: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """States (H + 1, nx) and controls (H, nu) of w."""
         rows = w.reshape(self.h, self.block)
-        return np.vstack([x, rows[:, self.nu:]]), rows[:, :self.nu].copy()
+        return np.vstack([x, rows[:, self.nu :]]), rows[:, : self.nu].copy()
 
     def split(self, w: ca.MX, x: ca.MX) -> tuple[ca.MX, ca.MX]:
         """Symbolic states (nx, H + 1) and controls (nu, H)."""
         rows = ca.reshape(w, self.block, self.h)
-        return ca.horzcat(x, rows[self.nu:, :]), rows[:self.nu, :]
+        return ca.horzcat(x, rows[self.nu :, :]), rows[: self.nu, :]
 
 
 class StageDerivatives:
@@ -71,10 +79,13 @@ class StageDerivatives:
             "final_slope": ([x, p], [ca.gradient(problem.final_cost, x)]),
             "cost_curvature": ([x, u, p, sigma, limits], [_triangle(curvature)]),
             "step_curvature": ([x, u, p, defects], [_triangle(stage.curvature(defects))]),
-            "final_curvature": ([x, p, sigma], [_triangle(final_curvature)])}
+            "final_curvature": ([x, p, sigma], [_triangle(final_curvature)]),
+        }
         # The compiled objects own what the graphs below call.
-        self._compiled = {name: compile_function(ca.Function(f"mpc_{name}", inputs, [ca.densify(o) for o in outputs]), flags=_FLAGS)
-                          for name, (inputs, outputs) in parts.items()}
+        self._compiled = {
+            name: compile_function(ca.Function(f"mpc_{name}", inputs, [ca.densify(o) for o in outputs]), flags=_FLAGS)
+            for name, (inputs, outputs) in parts.items()
+        }
 
     def solver(self, name: str, options: dict) -> ca.Function:
         """nlpsol over (x = w, p = [x_0; parameters]) that calls the compiled functions only."""
@@ -82,32 +93,46 @@ class StageDerivatives:
         call = {name: compiled.function for name, compiled in self._compiled.items()}
         w = ca.MX.sym("w", layout.n_w)
         p = ca.MX.sym("p", problem.nx + problem.parameters.size)
-        table = ca.reshape(p[problem.nx:], problem.parameters.shape[1], h + 1)
-        states, controls = layout.split(w, p[:problem.nx])
+        table = ca.reshape(p[problem.nx :], problem.parameters.shape[1], h + 1)
+        states, controls = layout.split(w, p[: problem.nx])
         stages, last = (states[:, :-1], controls, table[:, :-1]), (states[:, -1], table[:, -1])
         costs, new, limits = call["values"].map(h)(*stages)
         cost = ca.sum2(costs) + call["final"](*last)
         gaps = ca.vec(ca.vertcat(new - states[:, 1:], limits))
         gradients, slopes = call["slopes"].map(h)(*stages)
-        of_states = ca.horzcat(gradients[:layout.nx, 1:], call["final_slope"](*last))
-        gradient = ca.vec(ca.vertcat(gradients[layout.nx:, :], of_states))
+        of_states = ca.horzcat(gradients[: layout.nx, 1:], call["final_slope"](*last))
+        gradient = ca.vec(ca.vertcat(gradients[layout.nx :, :], of_states))
         pattern, order = self._jacobian_pattern()
         jacobian = ca.MX(pattern, ca.vertcat(ca.vec(slopes), -1.0)[order.tolist()])
         sigma, lam = ca.MX.sym("sigma"), ca.MX.sym("lam", layout.n_g)
         multipliers = ca.reshape(lam, layout.nx + layout.ng, h)
-        curvature = (call["cost_curvature"].map(h)(*stages, ca.repmat(sigma, 1, h), multipliers[layout.nx:, :])
-                     + call["step_curvature"].map(h)(*stages, multipliers[:layout.nx, :]))
+        curvature = call["cost_curvature"].map(h)(*stages, ca.repmat(sigma, 1, h), multipliers[layout.nx :, :]) + call[
+            "step_curvature"
+        ].map(h)(*stages, multipliers[: layout.nx, :])
         entries = ca.vertcat(ca.vec(curvature), call["final_curvature"](*last, sigma))
         pattern, order = self._hessian_pattern()
         hessian = ca.MX(pattern, entries[order.tolist()])
         derivatives = {
             "grad_f": ca.Function("nlp_grad_f", [w, p], [cost, gradient], ["x", "p"], ["f", "grad_f_x"]),
             "jac_g": ca.Function("nlp_jac_g", [w, p], [gaps, jacobian], ["x", "p"], ["g", "jac_g_x"]),
-            "hess_lag": ca.Function("nlp_hess_l", [w, p, sigma, lam], [hessian], ["x", "p", "lam_f", "lam_g"],
-                                    ["triu_hess_gamma_x_x"])}
-        return ca.nlpsol(name, "ipopt", {"x": w, "p": p, "f": cost, "g": gaps},
-                         {**derivatives, "ipopt": options, "print_time": False, "no_nlp_grad": True, "calc_lam_p": False,
-                          "calc_f": False, "calc_g": False})
+            "hess_lag": ca.Function(
+                "nlp_hess_l", [w, p, sigma, lam], [hessian], ["x", "p", "lam_f", "lam_g"], ["triu_hess_gamma_x_x"]
+            ),
+        }
+        return ca.nlpsol(
+            name,
+            "ipopt",
+            {"x": w, "p": p, "f": cost, "g": gaps},
+            {
+                **derivatives,
+                "ipopt": options,
+                "print_time": False,
+                "no_nlp_grad": True,
+                "calc_lam_p": False,
+                "calc_f": False,
+                "calc_g": False,
+            },
+        )
 
     def _jacobian_pattern(self) -> tuple[ca.Sparsity, np.ndarray]:
         """Pattern of dg/dw, and where each of its entries is in [stage Jacobians; -1]."""
@@ -127,7 +152,8 @@ class StageDerivatives:
         return _pattern(where, layout.n_g, layout.n_w)
 
     def _hessian_pattern(self) -> tuple[ca.Sparsity, np.ndarray]:
-        """Pattern of the upper triangle of the Lagrangian's Hessian over w, and where its entries are in the stage triangles."""
+        """Pattern of the upper triangle of the Lagrangian's Hessian over w, and where its entries are in the stage
+        triangles."""
         layout = self.layout
         width = layout.nx + layout.nu
         per_stage, where = width * (width + 1) // 2, {}
@@ -188,14 +214,24 @@ class IpoptSolver:
         start = time.perf_counter()
         layout = self._layout
         if not np.isfinite(x).all() or not np.isfinite(self.problem.parameters).all():
-            return Solution(self._states, self._controls, np.nan, False, "input or model not finite", 0, time.perf_counter() - start)
+            return Solution(
+                self._states, self._controls, np.nan, False, "input or model not finite", 0, time.perf_counter() - start
+            )
         # A plan may start outside a bound: the measured state can lie there.
         lower, upper = np.minimum(self.problem.lower, x), np.maximum(self.problem.upper, x)
         free = np.full(layout.nu, np.inf)
         bounds = [np.tile(np.concatenate([sign * free, bound]), layout.h) for sign, bound in ((-1, lower), (1, upper))]
         self._states[0] = x
-        result = self._solver(x0=layout.pack(self._states, self._controls), p=np.concatenate([x, self.problem.parameters.ravel()]),
-                              lbx=bounds[0], ubx=bounds[1], lbg=layout.lbg, ubg=layout.ubg, lam_x0=self._lam_x, lam_g0=self._lam_g)
+        result = self._solver(
+            x0=layout.pack(self._states, self._controls),
+            p=np.concatenate([x, self.problem.parameters.ravel()]),
+            lbx=bounds[0],
+            ubx=bounds[1],
+            lbg=layout.lbg,
+            ubg=layout.ubg,
+            lam_x0=self._lam_x,
+            lam_g0=self._lam_g,
+        )
         stats = self._solver.stats()
         states, controls = layout.unpack(x, np.asarray(result["x"]).ravel())
         limit = self.problem.get("max_force")[0, 0]
@@ -207,5 +243,12 @@ class IpoptSolver:
             self._lam_x, self._lam_g = np.asarray(result["lam_x"]).ravel(), np.asarray(result["lam_g"]).ravel()
         else:
             self.reset(x)
-        return Solution(states, controls, float(result["f"]), ok, str(stats["return_status"]), int(stats["iter_count"]),
-                        time.perf_counter() - start)
+        return Solution(
+            states,
+            controls,
+            float(result["f"]),
+            ok,
+            str(stats["return_status"]),
+            int(stats["iter_count"]),
+            time.perf_counter() - start,
+        )

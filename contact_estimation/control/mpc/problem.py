@@ -1,8 +1,10 @@
-"""The multiple-shooting problem of paper 2 (eq. 27-31): one stage, repeated H times, with parameters that live estimates fill.
+"""The multiple-shooting problem of paper 2 (eq. 27-31): one stage, repeated H times.
 
-    min  sum_k sum_m belief_m ( sum of cost terms at (x_mk, u_k) )    s.t.  x_{m,k+1} = f_m(x_mk, u_k),  ||F_s,mk|| <= F_max,  q and dq in bounds
+    min   sum_k sum_m belief_m ( sum of cost terms at (x_mk, u_k) )
+    s.t.  x_{m,k+1} = f_m(x_mk, u_k),  ||F_s,mk|| <= F_max,  q and dq in bounds
 
-for contact modes m with the common equilibrium trajectory; with one mode this is eq. 27.
+for contact modes m with the common equilibrium trajectory; with one mode this is eq. 27. What live estimates change
+(contacts, beliefs, targets, weights) are parameters.
 """
 
 from __future__ import annotations
@@ -26,8 +28,13 @@ _NORM_SOFTENING = 1e-3
 def cost_terms(settings: MpcSettings) -> list[costs.CostTerm]:
     """The cost terms of a task's settings."""
     weights = settings.weights
-    terms = [costs.Velocity([weights.velocity] * 3 + [weights.angular_velocity] * 3), costs.ForceError(weights.force),
-             costs.PositionError(weights.position), costs.SpringForce(weights.spring), costs.JointMargin(weights.joint_margin)]
+    terms = [
+        costs.Velocity([weights.velocity] * 3 + [weights.angular_velocity] * 3),
+        costs.ForceError(weights.force),
+        costs.PositionError(weights.position),
+        costs.SpringForce(weights.spring),
+        costs.JointMargin(weights.joint_margin),
+    ]
     if settings.orientation:
         terms += [costs.AttitudeError(weights.attitude), costs.SpringMoment(weights.moment)]
     return terms
@@ -67,7 +74,8 @@ class MpcProblem:
         self.lower = np.tile(np.concatenate([arm.lower, -arm.velocity_limit]), len(stage.modes))
         self._fill()
 
-    # -- symbols ----------------------------------------------------------------------------------------------------------
+    # -- symbols
+    # ----------------------------------------------------------------------------------------------------------
 
     def _residuals(self) -> None:
         parameters, running, final = self.stage.parameters, [], []
@@ -93,7 +101,9 @@ class MpcProblem:
         self.limited, self.ng = vectors, len(vectors)
         #: ||F||^2 / F_max^2 - 1 <= 0 for solvers that converge, ||F|| - F_max <= 0 where one linearisation has to do.
         self.squares = ca.vertcat(*[ca.dot(v, v) / limit**2 - 1 for v, limit in zip(vectors, limits)])
-        self.norms = ca.vertcat(*[ca.sqrt(ca.dot(v, v) + _NORM_SOFTENING**2) - limit for v, limit in zip(vectors, limits)])
+        self.norms = ca.vertcat(
+            *[ca.sqrt(ca.dot(v, v) + _NORM_SOFTENING**2) - limit for v, limit in zip(vectors, limits)]
+        )
 
     @property
     def cost(self) -> ca.SX:
@@ -105,7 +115,8 @@ class MpcProblem:
         """Cost of the last state."""
         return ca.dot(self.final_residual, self.final_residual)
 
-    # -- numbers ----------------------------------------------------------------------------------------------------------
+    # -- numbers
+    # ----------------------------------------------------------------------------------------------------------
 
     def _fill(self) -> None:
         s, arm = self.settings, self.arm
@@ -114,16 +125,28 @@ class MpcProblem:
         for term in self.terms:
             self.set(f"{term.name}_weight", term.weight)
         values = {
-            "h": s.dt, "stiffness": stiffness, "damping": gains.damping_factor * np.sqrt(stiffness), "turn_stiffness": turn,
-            "turn_damping": gains.rotational_damping_ratio * np.sqrt(turn), "max_force": s.safety.force_margin * gains.max_force,
-            "max_moment": s.safety.force_margin * gains.max_torque, "rotation": np.eye(3).ravel(), "force_target": s.force,
-            "joint_lower": arm.lower + s.joint_margin, "joint_upper": arm.upper - s.joint_margin}
+            "h": s.dt,
+            "stiffness": stiffness,
+            "damping": gains.damping_factor * np.sqrt(stiffness),
+            "turn_stiffness": turn,
+            "turn_damping": gains.rotational_damping_ratio * np.sqrt(turn),
+            "max_force": s.safety.force_margin * gains.max_force,
+            "max_moment": s.safety.force_margin * gains.max_torque,
+            "rotation": np.eye(3).ravel(),
+            "force_target": s.force,
+            "joint_lower": arm.lower + s.joint_margin,
+            "joint_upper": arm.upper - s.joint_margin,
+        }
         for name, value in values.items():
             if name in self._slices:
                 self.set(name, value)
         self.set_beliefs({mode.name: 1.0 for mode in self.stage.modes[:1]})
-        self.set_contacts(np.array([[*c.stiffness, *(np.zeros(3) if isinstance(c.rest, str) else c.rest), *c.point]
-                                    for c in s.contacts], float).reshape(-1, 9))
+        self.set_contacts(
+            np.array(
+                [[*c.stiffness, *(np.zeros(3) if isinstance(c.rest, str) else c.rest), *c.point] for c in s.contacts],
+                float,
+            ).reshape(-1, 9)
+        )
 
     def set(self, name: str, value) -> None:
         """Set a parameter: one value (size,) or scalar for all stages, or one row per stage (H + 1, size).
@@ -133,7 +156,9 @@ class MpcProblem:
         """
         if name not in self._slices:
             near = difflib.get_close_matches(name, self._slices, n=1, cutoff=0.0)
-            raise ConfigError(f"the MPC has no parameter '{name}' (nearest: '{near[0]}'); it has {', '.join(self._slices)}")
+            raise ConfigError(
+                f"the MPC has no parameter '{name}' (nearest: '{near[0]}'); it has {', '.join(self._slices)}"
+            )
         place = self.parameters[:, self._slices[name]]
         value = np.asarray(value, float)
         if value.shape not in ((), (1,), place.shape[1:], place.shape):
@@ -155,7 +180,8 @@ class MpcProblem:
     def set_beliefs(self, beliefs: dict[str, float]) -> None:
         """Beliefs of the modes by name; they are normalised over the modes of the problem.
 
-        Where none of the problem's modes is believed in at all, the first one counts: an observer without modes says nothing.
+        Where none of the problem's modes is believed in at all, the first one counts: an observer without modes says
+        nothing.
         """
         values = np.array([max(beliefs.get(mode.name, 0.0), 0.0) for mode in self.stage.modes])
         if not values.sum() > 0:

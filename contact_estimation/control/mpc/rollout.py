@@ -15,10 +15,18 @@ class Rollout:
     def __init__(self, problem: MpcProblem):
         self.problem = problem
         stage = problem.stage
-        self._step = compile_function(ca.Function("mpc_rollout_stage", [stage.x, stage.u, problem.p],
-                                                  [ca.densify(stage.next), problem.cost], ["x", "u", "p"], ["next", "cost"]))
-        self._final = compile_function(ca.Function("mpc_rollout_final", [stage.x, problem.p], [problem.final_cost], ["x", "p"],
-                                                   ["cost"]))
+        self._step = compile_function(
+            ca.Function(
+                "mpc_rollout_stage",
+                [stage.x, stage.u, problem.p],
+                [ca.densify(stage.next), problem.cost],
+                ["x", "u", "p"],
+                ["next", "cost"],
+            )
+        )
+        self._final = compile_function(
+            ca.Function("mpc_rollout_final", [stage.x, problem.p], [problem.final_cost], ["x", "p"], ["cost"])
+        )
 
     def __call__(self, x: np.ndarray, controls: np.ndarray) -> tuple[np.ndarray, float]:
         """States (H + 1, nx) from ``x`` under ``controls`` (H, nu), and their cost."""

@@ -1,8 +1,9 @@
 """Real-time iteration: one Gauss-Newton SQP step per tick on HPIPM (Diehl et al. 2005; Frison and Diehl 2020).
 
-The Hessian is that of the squared residuals plus the curvature of the active force limit; the limit itself enters the QP linearised and is
-then met exactly by projection, which is possible because the control is the spring force. Everything between the arrays of the plan and
-their improvement is C: the generated linearisation of a stage, the QP, the step.
+The Hessian is that of the squared residuals plus the curvature of the active force limit; the limit itself enters the
+QP as tangent planes and is then met exactly by projection, which is possible because the control is the spring force.
+Everything between the arrays of the plan and their improvement is C: the generated linearisation of a stage, the QP,
+the step.
 """
 
 from __future__ import annotations
@@ -19,8 +20,14 @@ from contact_estimation.control.mpc.problem import MpcProblem
 from contact_estimation.control.mpc.rollout import Rollout
 from contact_estimation.control.mpc.solver import Solution
 
-_STATUS = {-1: "input or model not finite", 0: "solved", 1: "QP iteration limit", 2: "QP step too small", 3: "QP not a number",
-           4: "QP constraints inconsistent"}
+_STATUS = {
+    -1: "input or model not finite",
+    0: "solved",
+    1: "QP iteration limit",
+    2: "QP step too small",
+    3: "QP not a number",
+    4: "QP constraints inconsistent",
+}
 #: A full iteration count of the QP that still gave a usable step.
 _USABLE = (0, 1)
 _QP_ITERATIONS, _QP_TOLERANCE = 30, 1e-4
@@ -34,14 +41,32 @@ def stage_functions(problem: MpcProblem) -> list[ca.Function]:
     hessian = 2 * (slope.T @ slope) + _limit_curvature(problem, multipliers)
     gradient = 2 * (slope.T @ problem.residual)
     limit_slope = ca.jacobian(problem.norms, stage.z)
-    outputs = {"next": stage.next, "A": stage.A, "B": stage.B, "Q": hessian[:nx, :nx], "S": hessian[nx:, :nx],
-               "R": hessian[nx:, nx:], "q": gradient[:nx], "r": gradient[nx:], "g": problem.norms, "C": limit_slope[:, :nx],
-               "D": limit_slope[:, nx:], "cost": problem.cost}
-    running = ca.Function("ce_stage", [stage.x, stage.u, problem.p, multipliers], [ca.densify(o) for o in outputs.values()],
-                          ["x", "u", "p", "multipliers"], list(outputs))
+    outputs = {
+        "next": stage.next,
+        "A": stage.A,
+        "B": stage.B,
+        "Q": hessian[:nx, :nx],
+        "S": hessian[nx:, :nx],
+        "R": hessian[nx:, nx:],
+        "q": gradient[:nx],
+        "r": gradient[nx:],
+        "g": problem.norms,
+        "C": limit_slope[:, :nx],
+        "D": limit_slope[:, nx:],
+        "cost": problem.cost,
+    }
+    running = ca.Function(
+        "ce_stage",
+        [stage.x, stage.u, problem.p, multipliers],
+        [ca.densify(o) for o in outputs.values()],
+        ["x", "u", "p", "multipliers"],
+        list(outputs),
+    )
     slope = ca.jacobian(problem.final_residual, stage.x)
     outputs = {"Q": 2 * (slope.T @ slope), "q": 2 * (slope.T @ problem.final_residual), "cost": problem.final_cost}
-    final = ca.Function("ce_final", [stage.x, problem.p], [ca.densify(o) for o in outputs.values()], ["x", "p"], list(outputs))
+    final = ca.Function(
+        "ce_final", [stage.x, problem.p], [ca.densify(o) for o in outputs.values()], ["x", "p"], list(outputs)
+    )
     return [running, final]
 
 
@@ -67,13 +92,27 @@ class RtiSolver:
     def __init__(self, problem: MpcProblem, iterations: int = 1, cold_iterations: int = 8):
         self.problem, self.iterations, self.cold_iterations = problem, iterations, cold_iterations
         n_limits = problem.nu // 3
-        sizes = {"CE_H": problem.horizon, "CE_NX": problem.nx, "CE_NU": problem.nu, "CE_NG": problem.ng,
-                 "CE_NP": problem.parameters.shape[1], "CE_BALLS": n_limits}
-        source = "\n".join([generate(stage_functions(problem)), *(f"#define {name} {value}" for name, value in sizes.items()),
-                            (Path(__file__).parent / "rti_glue.c").read_text()])
+        sizes = {
+            "CE_H": problem.horizon,
+            "CE_NX": problem.nx,
+            "CE_NU": problem.nu,
+            "CE_NG": problem.ng,
+            "CE_NP": problem.parameters.shape[1],
+            "CE_BALLS": n_limits,
+        }
+        source = "\n".join(
+            [
+                generate(stage_functions(problem)),
+                *(f"#define {name} {value}" for name, value in sizes.items()),
+                (Path(__file__).parent / "rti_glue.c").read_text(),
+            ]
+        )
         self._library = library = load_native("rti", source, ("-O1", *casadi_libraries("hpipm", "blasfeo")))
         pointer = ctypes.c_void_p
-        library.ce_rti_new.restype, library.ce_rti_new.argtypes = pointer, [ctypes.c_int, ctypes.c_double, ctypes.c_double]
+        library.ce_rti_new.restype, library.ce_rti_new.argtypes = (
+            pointer,
+            [ctypes.c_int, ctypes.c_double, ctypes.c_double],
+        )
         library.ce_rti_free.restype, library.ce_rti_free.argtypes = None, [pointer]
         library.ce_rti_solve.restype = ctypes.c_int
         library.ce_rti_solve.argtypes = [pointer] * 8 + [ctypes.c_int, pointer]
@@ -83,7 +122,15 @@ class RtiSolver:
         h = problem.horizon
         self._states, self._controls = np.zeros((h + 1, problem.nx)), np.zeros((h, problem.nu))
         self._multipliers, self._limits, self._info = np.zeros((h, problem.ng)), np.zeros(n_limits), np.zeros(4)
-        arrays = (self._states, self._controls, problem.parameters, self._multipliers, problem.lower, problem.upper, self._limits)
+        arrays = (
+            self._states,
+            self._controls,
+            problem.parameters,
+            self._multipliers,
+            problem.lower,
+            problem.upper,
+            self._limits,
+        )
         self._arguments = [a.ctypes.data for a in arrays]
         self._rollout = Rollout(problem)
         self._cold, self._lost = True, False
@@ -121,5 +168,13 @@ class RtiSolver:
         states, controls = self._states.copy(), self._controls.copy()
         ok = status in _USABLE and bool(np.isfinite(states).all() and np.isfinite(controls).all())
         self._lost = not ok
-        return Solution(states, controls, float(self._info[2]), ok, _STATUS.get(status, f"QP status {status}"), iterations,
-                        time.perf_counter() - start, float(self._info[1]))
+        return Solution(
+            states,
+            controls,
+            float(self._info[2]),
+            ok,
+            _STATUS.get(status, f"QP status {status}"),
+            iterations,
+            time.perf_counter() - start,
+            float(self._info[1]),
+        )

@@ -1,12 +1,13 @@
 /* One Gauss-Newton SQP iteration on HPIPM. The text of the generated functions ce_stage and ce_final precedes this file, as do
  * the macros CE_H, CE_NX, CE_NU, CE_NG, CE_NP (sizes) and CE_BALLS (number of 3-vectors in the control).
  *
- * The force limit is a ball around zero. A QP knows planes only: the tangent at the present control, and then, while the QP's solution is
- * outside the ball, the tangent where it left it (CE_CUTS times at most). The QP's matrices stay what they are. Any tangent of a ball is
- * valid for ever: the cuts of one tick are the next one's start.
+ * The force limit is a ball around zero. A QP knows planes only: the tangent at the present control, and then, while
+ * the QP's solution is outside the ball, the tangent where it left it (CE_CUTS times at most). The QP's matrices stay
+ * what they are. Any tangent of a ball is valid for ever: the cuts of one tick are the next one's start.
  *
- * Layouts: X (H+1, nx), U (H, nu), P (H+1, np), multipliers (H, ng), row after row. Matrices of the generated code are column-major,
- * as HPIPM expects. The QP is in increments around (X, U); X[0] is the measured state, so that stage 0 has no state. */
+ * Layouts: X (H+1, nx), U (H, nu), P (H+1, np), multipliers (H, ng), row after row. Matrices of the generated code
+ * are column-major, as HPIPM expects. The QP is in increments around (X, U); X[0] is the measured state, so that
+ * stage 0 has no state. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,7 +209,8 @@ static double fill(struct ce_rti *s, const double *X, const double *U, const dou
 
 /* Improve (X, U) in place by `iterations` full steps. limits: largest norm per 3-vector of the control.
  * info: QP iterations, largest defect and cost before the last step, largest control increment of it.
- * Returns HPIPM's status (0 solved, 1 iteration limit, 2 step too small, 3 not a number), or -1 for input that is not finite. */
+ * Returns HPIPM's status (0 solved, 1 iteration limit, 2 step too small, 3 not a number), or -1 for input that is not
+ * finite. */
 int ce_rti_solve(struct ce_rti *s, double *X, double *U, const double *P, double *multipliers, const double *lower,
                  const double *upper, const double *limits, int iterations, double *info)
 {

@@ -14,7 +14,8 @@ from contact_estimation.control.mpc.problem import MpcProblem
 class Solution:
     """Result of one solve.
 
-    ``states`` (H + 1, nx) and ``controls`` (H, nu) are the plan; ``cost`` its cost; ``ok`` whether it may be used, ``status`` why not;
+    ``states`` (H + 1, nx) and ``controls`` (H, nu) are the plan; ``cost`` its cost; ``ok`` whether it may be used,
+    ``status`` why not;
     ``iterations`` of the optimiser; ``seconds`` it took; ``defect`` the largest gap of the plan's dynamics.
     """
 
@@ -29,7 +30,8 @@ class Solution:
 
 
 class Solver(Protocol):
-    """A solver of one :class:`~contact_estimation.control.mpc.problem.MpcProblem`, whose parameters it reads at every solve."""
+    """A solver of one :class:`~contact_estimation.control.mpc.problem.MpcProblem`, whose parameters it reads at every
+    solve."""
 
     #: Word it is chosen by.
     name: str

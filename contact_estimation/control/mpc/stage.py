@@ -1,15 +1,18 @@
 """One stage of the MPC: the arm under Cartesian impedance, coupled to its contacts (paper 2, eq. 12, 26, 29).
 
-The controller compensates gravity and Coriolis torque, so that what moves the arm is the impedance, the contacts and friction:
+The controller compensates gravity and Coriolis torque, so that what moves the arm is the impedance, the contacts and
+friction:
 
     M delta = J^T (F_s + d - D dx) + J_w^T (m_s - D_w w) + sum J_i^T n_i F_i - B dq,     F_s = K_imp (x_0 - x)
 
-with d what else pulls at the TCP, estimated from the balance of forces (joint friction, gravity error): it makes tracking offset-free.
+with d what else pulls at the TCP, estimated from the balance of forces (joint friction, gravity error): it makes
+tracking offset-free.
 
-The control is the spring force F_s at the start of the stage instead of x_0 itself: a change of variables (x_0 = x + F_s / K_imp) that
-turns eq. 31 into a ball around zero. A stage of 40 ms is long for a stiff contact, therefore springs and dampers act with their value
-at the end of the stage, linearised: F_s - h K_imp J dq+ and F_i - h ||K_i|| n_i^T J_i dq+. For h -> 0 this is the step of
-:mod:`contact_estimation.dynamics`; unlike that one it stays stable when an estimate reports a wall ten times stiffer.
+The control is the spring force F_s at the start of the stage instead of x_0 itself: a change of variables (x_0 = x +
+F_s / K_imp) that turns eq. 31 into a ball around zero. A stage of 40 ms is long for a stiff contact, therefore
+springs and dampers act with their value at the end of the stage, linearised: F_s - h K_imp J dq+ and F_i - h ||K_i||
+n_i^T J_i dq+. For h -> 0 this is the step of :mod:`contact_estimation.dynamics`; unlike that one it stays stable when
+an estimate reports a wall ten times stiffer.
 """
 
 from __future__ import annotations
@@ -41,7 +44,8 @@ class Mode:
     """One contact mode of a stage: its state [q; dq], which contacts are closed in it, and what cost terms see.
 
     Attributes:
-        q, dq: (n,) symbols. x, dx: TCP position [m] and velocity [m/s]. rotation: TCP rotation (3, 3). w: angular velocity [rad/s].
+        q, dq: (n,) symbols. x, dx: TCP position [m] and velocity [m/s]. rotation: TCP rotation (3, 3). w: angular
+        velocity [rad/s].
         forces: contact forces (3,) [N] of the environment ON the robot, one per closed contact. force: their sum.
         spring, moment: force [N] and moment [Nm] of the impedance's springs (3,). All in base axes.
         next: state after the stage (2 n,).
@@ -85,8 +89,12 @@ class Mode:
         turn_slope = get("turn_damping", 3) + h * get("turn_stiffness", 3)
         dq_next = self.dq + h * self.delta
         still = ca.SX.zeros(n)
-        residual = arm.body.rnea(self.kinematics, still, self.delta, gravity=False) + ca.SX(arm.motor.armature) * self.delta
-        residual += viscous * dq_next + self._translation.T @ (slope * (self._translation @ dq_next) - spring - get("disturbance", 3))
+        residual = (
+            arm.body.rnea(self.kinematics, still, self.delta, gravity=False) + ca.SX(arm.motor.armature) * self.delta
+        )
+        residual += viscous * dq_next + self._translation.T @ (
+            slope * (self._translation @ dq_next) - spring - get("disturbance", 3)
+        )
         residual += self._turn.T @ (turn_slope * (self._turn @ dq_next) - moment)
         matrix = arm.mass_matrix(self.kinematics) + h * ca.diag(viscous)
         matrix += h * (self._translation.T @ (slope * self._translation) + self._turn.T @ (turn_slope * self._turn))
@@ -108,7 +116,8 @@ class Mode:
 class Stage:
     """All modes of one stage under the common control.
 
-    The modes share the equilibrium x_0, not the force: where a second mode's arm is elsewhere, its spring pulls differently.
+    The modes share the equilibrium x_0, not the force: where a second mode's arm is elsewhere, its spring pulls
+    differently.
 
     Attributes:
         modes: one :class:`Mode` per contact mode. parameters: what the expressions depend on beside state and control.
@@ -151,21 +160,22 @@ class Stage:
         self._slopes = [self._acceleration_derivative(mode) for mode in self.modes]
         for i, slope in enumerate(self._slopes):
             velocity, position = ca.SX(n, size), ca.SX(n, size)
-            position[:, 2 * n * i:2 * n * i + n] = ca.SX.eye(n)
-            velocity[:, 2 * n * i + n:2 * n * (i + 1)] = ca.SX.eye(n)
+            position[:, 2 * n * i : 2 * n * i + n] = ca.SX.eye(n)
+            velocity[:, 2 * n * i + n : 2 * n * (i + 1)] = ca.SX.eye(n)
             velocity = velocity + self.h * slope
             rows += [position + self.h * velocity, velocity]
         full = ca.vertcat(*rows)
-        return full[:, :self.x.numel()], full[:, self.x.numel():]
+        return full[:, : self.x.numel()], full[:, self.x.numel() :]
 
     def curvature(self, weights: ca.SX) -> ca.SX:
         """Hessian over z of ``weights``^T next, without differentiating through the solve.
 
-        With r(z, delta) = 0 linear in delta and mu = -W^-1 nu, nu^T delta has the Hessian T^T (d^2 mu^T r) T, T = [I; d delta/dz].
+        With r(z, delta) = 0 linear in delta and mu = -W^-1 nu, nu^T delta has the Hessian T^T (d^2 mu^T r) T, T = [I;
+        d delta/dz].
         """
         n, scalar, deltas, multipliers, values = self.arm.n, 0, [], [], []
         for i, mode in enumerate(self.modes):
-            part = weights[2 * n * i:2 * n * (i + 1)]
+            part = weights[2 * n * i : 2 * n * (i + 1)]
             held = ca.SX.sym("mu", n)
             scalar += ca.dot(held, mode.residual)
             deltas.append(mode.delta)
