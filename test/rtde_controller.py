@@ -17,11 +17,32 @@ class Controller:
     """Starts ``rtde-server``; :meth:`say` sends it a fault and returns its answer."""
 
     def __init__(self, *arguments: str):
-        command = [sys.executable, "-m", "contact_estimation", "rtde-server", "--host", HOST, "--console", "--imperfections", "ideal",
-                   "--seconds", "120", "--realtime-priority", "30", *arguments]
+        command = [
+            sys.executable,
+            "-m",
+            "contact_estimation",
+            "rtde-server",
+            "--host",
+            HOST,
+            "--console",
+            "--imperfections",
+            "ideal",
+            "--seconds",
+            "120",
+            "--realtime-priority",
+            "30",
+            *arguments,
+        ]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT,
-                                        env=environment)
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd=ROOT,
+            env=environment,
+        )
         assert "listening" in self.process.stdout.readline()
 
     def say(self, line: str) -> str:

@@ -14,14 +14,28 @@ from contact_estimation.exceptions import ConfigError, RecordingError
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
-    parser.add_argument("scenario", metavar="SCENARIO", help="shipped scenario (docs/simulation.md lists them), or a YAML file")
+    parser.add_argument(
+        "scenario", metavar="SCENARIO", help="shipped scenario (docs/simulation.md lists them), or a YAML file"
+    )
     parser.add_argument("--robot", help="ur16e or fr3, or a robot YAML; default: the scenario's own")
     parser.add_argument("--seconds", type=float, help="simulated time [s]; default: as long as the scenario's motion")
-    parser.add_argument("--out", type=Path, metavar="BAG", help="folder to be made (rosbag2), or a file that ends in .npz; without it "
-                        "nothing is kept")
-    parser.add_argument("--imperfections", metavar="NAME", help="sensors and joints: ideal, ur16e, fr3 or a YAML; default: the robot's")
-    parser.add_argument("--scale", action="append", default=[], metavar="EFFECT=FACTOR", help="scale one effect: encoder, velocity, torque, "
-                        "wrench, friction, elasticity, payload, timing; 0 turns it off (repeatable)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="BAG",
+        help="folder to be made (rosbag2), or a file that ends in .npz; without it nothing is kept",
+    )
+    parser.add_argument(
+        "--imperfections", metavar="NAME", help="sensors and joints: ideal, ur16e, fr3 or a YAML; default: the robot's"
+    )
+    parser.add_argument(
+        "--scale",
+        action="append",
+        default=[],
+        metavar="EFFECT=FACTOR",
+        help="scale one effect: encoder, velocity, torque, "
+        "wrench, friction, elasticity, payload, timing; 0 turns it off (repeatable)",
+    )
     parser.add_argument("--height-error", type=float, default=0.0, metavar="M", help="raise every surface by this [m]")
     parser.add_argument("--seed", type=int, default=0, help="seed of everything random (default 0)")
     add_json_flag(parser)
@@ -60,12 +74,23 @@ def run(args) -> int:
     if args.out is not None:
         _write(args.out, recording, arm)
     force = np.linalg.norm(recording.truth["wrench_tcp"][:, :3], axis=1)
-    result = {"scenario": args.scenario, "robot": arm.name, "seed": args.seed, "output": None if args.out is None else str(args.out),
-              "samples": len(recording), "duration_s": simulation.time, "peak_force": float(force.max()),
-              "contact_share": float(np.mean(force > 0)), "real_time_factor": simulation.time / wall,
-              "real_time_factor_cpu": simulation.time / cpu}
-    text = (f"{scenario.title}: {arm.name}, {len(recording)} samples in {simulation.time:.1f} s, peak force {force.max():.1f} N, in contact "
-            f"{100 * result['contact_share']:.0f} % of the time; {result['real_time_factor']:.1f} times real time")
+    result = {
+        "scenario": args.scenario,
+        "robot": arm.name,
+        "seed": args.seed,
+        "output": None if args.out is None else str(args.out),
+        "samples": len(recording),
+        "duration_s": simulation.time,
+        "peak_force": float(force.max()),
+        "contact_share": float(np.mean(force > 0)),
+        "real_time_factor": simulation.time / wall,
+        "real_time_factor_cpu": simulation.time / cpu,
+    }
+    text = (
+        f"{scenario.title}: {arm.name}, {len(recording)} samples in {simulation.time:.1f} s, peak force "
+        f"{force.max():.1f} N, in contact "
+        f"{100 * result['contact_share']:.0f} % of the time; {result['real_time_factor']:.1f} times real time"
+    )
     emit(args, result, text + ("" if args.out is None else f"\n{args.out}"))
     return 0
 
@@ -79,8 +104,16 @@ def as_recording(samples, arm, source: str, with_wrench: bool):
 
     truth = {name: np.array([sample.truth[name] for sample in samples]) for name in samples[0].truth}
     # A simulation that begins at 0 would give stamps a ROS consumer takes for "no time"; a second later is as good.
-    return Recording(column("stamp_ns") + 1_000_000_000, arm.joint_names, column("q"), column("dq"), column("tau"), source,
-                     wrench_tcp=column("wrench_tcp") if with_wrench else None, truth=truth)
+    return Recording(
+        column("stamp_ns") + 1_000_000_000,
+        arm.joint_names,
+        column("q"),
+        column("dq"),
+        column("tau"),
+        source,
+        wrench_tcp=column("wrench_tcp") if with_wrench else None,
+        truth=truth,
+    )
 
 
 def _scales(words) -> dict[str, float]:

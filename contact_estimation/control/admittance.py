@@ -1,7 +1,7 @@
 """Admittance on a position-controlled arm: measured force moves the wanted pose, a stiff joint servo follows it.
 
-This is how an industrial arm such as the UR16e realises compliance: dx_d = dx_ref + (f_d + f) / D, with f the measured force of the
-environment on the robot, and the servo tracking x_d in joint space.
+This is how an industrial arm such as the UR16e realises compliance: dx_d = dx_ref + (f_d + f) / D, with f the measured
+force of the environment on the robot, and the servo tracking x_d in joint space.
 """
 
 from __future__ import annotations
@@ -19,21 +19,35 @@ from contact_estimation.settings import key, non_negative, positive
 
 @dataclass(frozen=True, kw_only=True)
 class ServoSettings:
-    """Joint position servo: computed torque with proportional, derivative and integral action on inertia-normalised gains."""
+    """Joint position servo: computed torque with proportional, derivative and integral action on inertia-normalised
+    gains."""
 
     bandwidth: float = key(20.0, doc="natural frequency of the position loop", unit="Hz", check=positive)
     damping_ratio: float = key(0.9, doc="damping ratio of the position loop", unit="", check=positive)
     integral: float = key(8.0, doc="rate of the integral action; 0 turns it off", unit="1/s", check=non_negative)
-    deadband: float = key(2.0e-5, doc="position error below which the integral rests, so that presliding friction does not make it hunt",
-                          unit="rad", check=non_negative)
+    deadband: float = key(
+        2.0e-5,
+        doc="position error below which the integral rests, so that presliding friction does not make it hunt",
+        unit="rad",
+        check=non_negative,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdmittanceSettings:
     """The admittance and the servo under it."""
 
-    damping: float = key(2000.0, doc="force per commanded speed; smaller follows force faster", unit="Ns/m", check=positive)
+    damping: float = key(
+        2000.0, doc="force per commanded speed; smaller follows force faster", unit="Ns/m", check=positive
+    )
     rotational_damping: float = key(100.0, doc="torque per commanded angular speed", unit="Nms/rad", check=positive)
+    stiffness: float = key(
+        0.0,
+        doc="stiffness with which the reference is followed under measured force; 0 follows it stiffly, as when jogging",
+        unit="N/m",
+        check=non_negative,
+    )
+    max_force: float = key(30.0, doc="largest force of that stiffness", unit="N", check=positive)
     max_speed: float = key(0.05, doc="largest commanded speed of the TCP", unit="m/s", check=positive)
     servo: ServoSettings = key(ServoSettings(), doc="the joint servo that follows")
 
@@ -65,8 +79,8 @@ class JointServo:
 class AdmittanceController:
     """Turns a reference pose and a wanted force into joint references by differential inverse kinematics.
 
-    The state is the wanted joint position; the pose reference enters as velocity plus a slow pull towards it along directions
-    without wanted force, so that a force-controlled direction is free to move.
+    The state is the wanted joint position; the pose reference enters as velocity plus a slow pull towards it along
+    directions without wanted force, so that a force-controlled direction is free to move.
     """
 
     #: Pull towards the reference pose [1/s] in directions that are position controlled.
@@ -86,18 +100,27 @@ class AdmittanceController:
         self.servo.reset()
         return self.arm.tcp_pose(q)
 
-    def update(self, x_ref, rotation_ref, twist_ref, force_wanted=None, force_measured=None, free_rotation=False) -> None:
+    def update(
+        self, x_ref, rotation_ref, twist_ref, force_wanted=None, force_measured=None, free_rotation=False
+    ) -> None:
         """Advance the joint reference by one period.
 
         Args:
             x_ref, rotation_ref: reference pose, (3,) [m] and (3, 3), base frame. twist_ref: its velocity (6,).
-            force_wanted: (3,) [N] the robot shall exert, base axes; zero components are position controlled. None: all are.
+            force_wanted: (3,) [N] the robot shall exert, base axes; zero components are position controlled. None: all
+                are.
             force_measured: (6,) wrench of the environment ON the robot about the TCP, base axes.
+                Without it a pose is followed stiffly.
             free_rotation: measured torque may turn the tool (an arm that arcs about a contact point).
         """
         x, rotation = self.arm.tcp_pose(self.q_ref)
         twist = np.array(twist_ref, float)
-        pull = self.PULL * (x_ref - x)
+        settings = self.settings
+        if settings.stiffness > 0 and force_wanted is None and force_measured is not None:
+            spring = clip_norm(settings.stiffness * (x_ref - x), settings.max_force)
+            pull = (spring + force_measured[:3]) / settings.damping
+        else:
+            pull = self.PULL * (x_ref - x)
         if force_wanted is not None:
             direction = force_wanted / np.linalg.norm(force_wanted)
             pull -= (pull @ direction) * direction

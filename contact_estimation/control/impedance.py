@@ -1,7 +1,7 @@
 """Cartesian impedance: the law of paper 2 (eq. 26) and the joint torque that realises it.
 
-tau_d = J^T ( K_imp (x_0 - x) - D_imp dx ), K_imp and D_imp diagonal in base axes; x_0, the equilibrium, is the only control. Damping
-opposes motion (the authors' code has the other sign).
+tau_d = J^T ( K_imp (x_0 - x) - D_imp dx ), K_imp and D_imp diagonal in base axes; x_0, the equilibrium, is the only
+control. Damping opposes motion (the authors' code has the other sign).
 """
 
 from __future__ import annotations
@@ -21,25 +21,43 @@ from contact_estimation.settings import key, non_negative, positive
 class ImpedanceSettings:
     """Gains and limits of the Cartesian impedance controller."""
 
-    stiffness: list[float] = key([700.0, 700.0, 700.0], doc="translational stiffness K_imp in base axes", unit="N/m",
-                                 check=positive, length=3)
-    damping_factor: float = key(3.0, doc="damping is this times the square root of the stiffness (paper 2 sets 3)",
-                                unit="sqrt(N s^2/m)", check=positive)
-    rotational_stiffness: list[float] = key([40.0, 40.0, 40.0], doc="rotational stiffness in base axes", unit="Nm/rad",
-                                            check=non_negative, length=3)
-    rotational_damping_ratio: float = key(0.3, doc="rotational damping is this times the square root of the stiffness",
-                                          unit="sqrt(Nm s^2/rad)", check=non_negative)
-    nullspace_stiffness: float = key(5.0, doc="joint stiffness towards the posture at activation, in the null space of the pose",
-                                     unit="Nm/rad", check=non_negative)
-    max_force: float = key(30.0, doc="largest norm of the spring force K_imp (x_0 - x) (paper 2, eq. 31)", unit="N", check=positive)
+    stiffness: list[float] = key(
+        [700.0, 700.0, 700.0], doc="translational stiffness K_imp in base axes", unit="N/m", check=positive, length=3
+    )
+    damping_factor: float = key(
+        3.0,
+        doc="damping is this times the square root of the stiffness (paper 2 sets 3)",
+        unit="sqrt(N s^2/m)",
+        check=positive,
+    )
+    rotational_stiffness: list[float] = key(
+        [40.0, 40.0, 40.0], doc="rotational stiffness in base axes", unit="Nm/rad", check=non_negative, length=3
+    )
+    rotational_damping_ratio: float = key(
+        0.3,
+        doc="rotational damping is this times the square root of the stiffness",
+        unit="sqrt(Nm s^2/rad)",
+        check=non_negative,
+    )
+    nullspace_stiffness: float = key(
+        5.0,
+        doc="joint stiffness towards the posture at activation, in the null space of the pose",
+        unit="Nm/rad",
+        check=non_negative,
+    )
+    max_force: float = key(
+        30.0, doc="largest norm of the spring force K_imp (x_0 - x) (paper 2, eq. 31)", unit="N", check=positive
+    )
     max_torque: float = key(10.0, doc="largest norm of the rotational spring's torque", unit="Nm", check=positive)
 
 
 def impedance_force(stiffness, damping, x0, x, dx):
-    """Force K_imp (x_0 - x) - D_imp dx (3,) [N] the controller exerts (paper 2, eq. 26); elementwise, so numpy and CasADi alike.
+    """Force K_imp (x_0 - x) - D_imp dx (3,) [N] the controller exerts (paper 2, eq. 26); elementwise, so numpy and
+    CasADi alike.
 
     Args:
-        stiffness, damping: diagonals (3,) [N/m], [Ns/m]. x0, x: equilibrium and TCP position (3,) [m]. dx: TCP velocity (3,) [m/s].
+        stiffness, damping: diagonals (3,) [N/m], [Ns/m]. x0, x: equilibrium and TCP position (3,) [m]. dx: TCP
+            velocity (3,) [m/s].
     """
     return stiffness * (x0 - x) - damping * dx
 
@@ -53,8 +71,8 @@ def clip_norm(vector: np.ndarray, limit: float) -> np.ndarray:
 class CartesianImpedance:
     """Joint torque of a Cartesian impedance with gravity and Coriolis compensation, for one arm.
 
-    The rotational spring acts on the rotation vector from the present to the wanted attitude; the null space is held towards the
-    posture given to :meth:`reset`.
+    The rotational spring acts on the rotation vector from the present to the wanted attitude; the null space is held
+    towards the posture given to :meth:`reset`.
     """
 
     def __init__(self, arm: Arm, settings: ImpedanceSettings):
@@ -67,7 +85,8 @@ class CartesianImpedance:
         self._posture: np.ndarray | None = None
 
     def reset(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Start at posture ``q`` (n,) [rad]; returns the equilibrium (position (3,) [m], rotation (3, 3)) that commands no motion."""
+        """Start at posture ``q`` (n,) [rad]; returns the equilibrium (position (3,) [m], rotation (3, 3)) that
+        commands no motion."""
         self._posture = np.array(q, float)
         return self.arm.tcp_pose(q)
 

@@ -1,8 +1,8 @@
 """What stands between a planner and a robot: limits on step, rate, force and workspace, and a deadman.
 
-The filter works on the equilibrium pose of the impedance controller. Its output never jumps: it starts where the arm's controller
-is, moves by at most ``max_step`` per call and ``max_rate`` per second, stays in the workspace, and never stretches the impedance
-spring beyond ``max_force``.
+The filter works on the equilibrium pose of the impedance controller. Its output never jumps: it starts where the arm's
+controller is, moves by at most ``max_step`` per call and ``max_rate`` per second, stays in the workspace, and never
+stretches the impedance spring beyond ``max_force``.
 """
 
 from __future__ import annotations
@@ -25,20 +25,34 @@ class SafetySettings:
     max_step: float = key(0.005, doc="largest change of the equilibrium per command", unit="m", check=positive)
     max_rate: float = key(0.25, doc="largest speed of the equilibrium", unit="m/s", check=positive)
     max_turn_rate: float = key(0.5, doc="largest angular speed of the equilibrium", unit="rad/s", check=positive)
-    max_force: float = key(30.0, doc="largest force of the impedance spring, equilibrium minus position times stiffness", unit="N",
-                           check=positive)
-    workspace_lower: list[float] = key([-1.0, -1.0, -0.2], doc="lower corner of the box the equilibrium stays in, base frame",
-                                       unit="m", length=3)
-    workspace_upper: list[float] = key([1.0, 1.0, 1.5], doc="upper corner of the box the equilibrium stays in, base frame", unit="m",
-                                       length=3)
-    hold_after: float = key(0.05, doc="without a fresh, valid estimate for this long the equilibrium is held", unit="s", check=positive)
-    stop_after: float = key(0.2, doc="without a fresh, valid estimate for this long the motion is stopped", unit="s", check=positive)
+    max_force: float = key(
+        30.0,
+        doc="largest force of the impedance spring, equilibrium minus position times stiffness",
+        unit="N",
+        check=positive,
+    )
+    workspace_lower: list[float] = key(
+        [-1.0, -1.0, -0.2], doc="lower corner of the box the equilibrium stays in, base frame", unit="m", length=3
+    )
+    workspace_upper: list[float] = key(
+        [1.0, 1.0, 1.5], doc="upper corner of the box the equilibrium stays in, base frame", unit="m", length=3
+    )
+    hold_after: float = key(
+        0.05, doc="without a fresh, valid estimate for this long the equilibrium is held", unit="s", check=positive
+    )
+    stop_after: float = key(
+        0.2, doc="without a fresh, valid estimate for this long the motion is stopped", unit="s", check=positive
+    )
 
     def __post_init__(self):
         if any(low >= high for low, high in zip(self.workspace_lower, self.workspace_upper)):
-            raise ConfigError(f"workspace_lower {self.workspace_lower} must be below workspace_upper {self.workspace_upper}")
+            raise ConfigError(
+                f"workspace_lower {self.workspace_lower} must be below workspace_upper {self.workspace_upper}"
+            )
         if self.stop_after < self.hold_after:
-            raise ConfigError(f"stop_after ({self.stop_after} s) must not be shorter than hold_after ({self.hold_after} s)")
+            raise ConfigError(
+                f"stop_after ({self.stop_after} s) must not be shorter than hold_after ({self.hold_after} s)"
+            )
 
 
 class SafetyState(Enum):
@@ -102,17 +116,23 @@ class SafetyFilter:
         return self._active and not self._stopped
 
     def activate(self, now: float, position: np.ndarray, rotation: np.ndarray) -> SafeCommand:
-        """Begin at the equilibrium the arm's controller has now (or, without one, the TCP's pose): the first command is that pose.
+        """Begin at the equilibrium the arm's controller has now (or, without one, the TCP's pose): the first command
+        is that pose.
 
         Raises:
             DriverError: the pose is not finite or outside the workspace.
         """
         position, rotation = np.array(position, float), np.array(rotation, float)
         if not (np.isfinite(position).all() and np.isfinite(rotation).all()):
-            raise DriverError(f"cannot activate commands at a pose that is not finite: {position}; wait for a valid estimate")
+            raise DriverError(
+                f"cannot activate commands at a pose that is not finite: {position}; wait for a valid estimate"
+            )
         if (position < self._lower).any() or (position > self._upper).any():
-            raise DriverError(f"cannot activate commands: the arm is at {np.round(position, 3)} m, outside the workspace "
-                              f"{self.settings.workspace_lower} to {self.settings.workspace_upper}; move it there, or widen the workspace")
+            raise DriverError(
+                f"cannot activate commands: the arm is at {np.round(position, 3)} m, outside the workspace "
+                f"{self.settings.workspace_lower} to {self.settings.workspace_upper}; move it there, or widen "
+                "the workspace"
+            )
         self._pose, self._last = (position, rotation), now
         self._active, self._stopped = True, False
         self.deadman.fresh(now)
@@ -122,7 +142,9 @@ class SafetyFilter:
         """Let nothing pass from now on; the arm's controller keeps its last equilibrium."""
         self._active = False
 
-    def filter(self, now: float, position: np.ndarray, rotation: np.ndarray, measured: np.ndarray) -> SafeCommand | None:
+    def filter(
+        self, now: float, position: np.ndarray, rotation: np.ndarray, measured: np.ndarray
+    ) -> SafeCommand | None:
         """The command that may be sent for a wanted one; None while inactive or stopped.
 
         Args:

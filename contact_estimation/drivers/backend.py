@@ -22,7 +22,8 @@ class EquilibriumPose:
 
 @runtime_checkable
 class Backend(Protocol):
-    """A robot. ``joint_names`` are its joints, in the order of its arrays; ``commandable`` says whether :meth:`command` works."""
+    """A robot. ``joint_names`` are its joints, in the order of its arrays; ``commandable`` says whether
+    :meth:`command` works."""
 
     joint_names: tuple[str, ...]
     commandable: bool

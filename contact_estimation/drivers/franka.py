@@ -1,7 +1,8 @@
 """A Franka arm through pylibfranka as a backend; the package is imported only when this driver connects.
 
-States come with total link-side joint torque (``tau_J``, gravity inside). Reading alone holds no control of the arm; commands need the
-impedance controller of franka_ros2 (driver ``joint_torque``), whose real-time loop is not a Python process.
+States come with total link-side joint torque (``tau_J``, gravity inside). Reading alone holds no control of the arm;
+commands need the impedance controller of franka_ros2 (driver ``joint_torque``), whose real-time loop is not a Python
+process.
 """
 
 from __future__ import annotations
@@ -33,13 +34,18 @@ class FrankaBackend:
         try:
             import pylibfranka
         except ImportError as error:
-            raise DriverError("driver franka needs the optional package pylibfranka: pip install pylibfranka (it must match the arm's "
-                              "system version); or run franka_ros2 and choose driver joint_torque") from error
+            raise DriverError(
+                "driver franka needs the optional package pylibfranka: pip install pylibfranka (it must match "
+                "the arm's "
+                "system version); or run franka_ros2 and choose driver joint_torque"
+            ) from error
         self._library = pylibfranka
         try:
             self._robot = pylibfranka.Robot(self._host)
         except Exception as error:  # the library's own exception types differ by version
-            raise DriverError(f"the Franka arm at {self._host} does not answer: {error}; is FCI active and the address right?") from error
+            raise DriverError(
+                f"the Franka arm at {self._host} does not answer: {error}; is FCI active and the address right?"
+            ) from error
 
     def read(self) -> Sample | None:
         """The next state, at the arm's 1 kHz.

@@ -1,8 +1,9 @@
 """A joint-torque arm that publishes ``sensor_msgs/JointState`` with effort (franka_ros2, ros2_control) as a backend.
 
-What the effort means differs by driver and is stated, never guessed: ``total`` (gravity inside), ``gravity_compensated`` (gravity taken out
-by the driver, friction and contact inside) or ``external`` (the driver's own estimate of what the environment does). The backend turns
-it into total torque; at standstill it is checked against gravity, and what contradicts the stated meaning is refused.
+What the effort means differs by driver and is stated, never guessed: ``total`` (gravity inside),
+``gravity_compensated`` (gravity taken out by the driver, friction and contact inside) or ``external`` (the driver's
+own estimate of what the environment does). The backend turns it into total torque; at standstill it is checked against
+gravity, and what contradicts the stated meaning is refused.
 """
 
 from __future__ import annotations
@@ -28,11 +29,20 @@ class JointTorqueSettings:
 
     torque_meaning: str = key(doc="what effort is: total, gravity_compensated or external", choices=MEANINGS)
     timeout: float = key(1.0, doc="how long a read waits for a sample", unit="s", check=positive)
-    standstill_speed: float = key(0.01, doc="largest joint speed that counts as standstill", unit="rad/s", check=positive)
-    standstill_time: float = key(0.5, doc="time at standstill over which the torque is compared with gravity", unit="s", check=positive)
-    tolerance: float = key(0.35, doc="largest difference from what the meaning predicts at standstill, as a share of the norm of gravity",
-                           check=positive)
-    floor: float = key(8.0, doc="difference that is always allowed (friction, tool, contact)", unit="Nm", check=positive)
+    standstill_speed: float = key(
+        0.01, doc="largest joint speed that counts as standstill", unit="rad/s", check=positive
+    )
+    standstill_time: float = key(
+        0.5, doc="time at standstill over which the torque is compared with gravity", unit="s", check=positive
+    )
+    tolerance: float = key(
+        0.35,
+        doc="largest difference from what the meaning predicts at standstill, as a share of the norm of gravity",
+        check=positive,
+    )
+    floor: float = key(
+        8.0, doc="difference that is always allowed (friction, tool, contact)", unit="Nm", check=positive
+    )
 
 
 class GravityCheck:
@@ -75,19 +85,30 @@ class GravityCheck:
             self.verdict = "agrees"
             return
         other = "zero" if wanted == "total" else "total"
-        hint = (" It fits " + ("total" if other == "total" else "gravity_compensated or external") + ": correct torque_meaning."
-                if misfit[other] <= limit else " It fits no meaning: is it in Nm, are the joints in the right order, is the tool's mass known?")
+        hint = (
+            " It fits "
+            + ("total" if other == "total" else "gravity_compensated or external")
+            + ": correct torque_meaning."
+            if misfit[other] <= limit
+            else " It fits no meaning: is it in Nm, are the joints in the right order, is the tool's mass known?"
+        )
         predicted = "gravity" if wanted == "total" else "zero"
-        self.verdict = (f"effort is stated to be '{s.torque_meaning}', but at standstill it reads {np.round(mean, 1)} Nm where {predicted}"
-                        f"{f' {np.round(gravity, 1)} Nm' if wanted == 'total' else ''} is expected (off by {misfit[wanted]:.1f} Nm, allowed "
-                        f"{limit:.1f}).{hint}")
+        self.verdict = (
+            f"effort is stated to be '{s.torque_meaning}', but at standstill it reads {np.round(mean, 1)} Nm "
+            f"where {predicted}"
+            f"{f' {np.round(gravity, 1)} Nm' if wanted == 'total' else ''} is expected (off by "
+            f"{misfit[wanted]:.1f} Nm, allowed "
+            f"{limit:.1f}).{hint}"
+        )
 
 
 class JointTorqueBackend:
-    """A backend fed by whoever receives the joint states: :meth:`feed` from a subscription, :meth:`read` from the graph.
+    """A backend fed by whoever receives the joint states: :meth:`feed` from a subscription, :meth:`read` from the
+    graph.
 
     Args:
-        arm: the robot. settings: meaning and limits. send: called with every commanded equilibrium; None refuses commands.
+        arm: the robot. settings: meaning and limits. send: called with every commanded equilibrium; None refuses
+            commands.
 
     Attributes:
         problem: why samples are refused, "" when all is well. counters: samples and refusals by reason.
@@ -108,7 +129,8 @@ class JointTorqueBackend:
         self._connected, self._check, self.problem = True, GravityCheck(self._arm, self._settings), "no sample yet"
 
     def feed(self, stamp_ns: int, names, position, velocity, effort) -> None:
-        """Take a joint state message's content; joints by name, in any order. What cannot be used is counted and told in ``problem``."""
+        """Take a joint state message's content; joints by name, in any order. What cannot be used is counted and told
+        in ``problem``."""
         if not self._connected:
             return
         problem = self._feed(stamp_ns, tuple(names), position, velocity, effort)
@@ -126,7 +148,10 @@ class JointTorqueBackend:
             self._columns = names, [names.index(name) for name in self.joint_names]
         for what, values in (("position", position), ("velocity", velocity), ("effort", effort)):
             if len(values) != len(names):
-                return f"joint states carry {len(values)} numbers of {what} for {len(names)} joints; the driver must publish it"
+                return (
+                    f"joint states carry {len(values)} numbers of {what} for {len(names)} joints; the driver "
+                    "must publish it"
+                )
         columns = self._columns[1]
         q, dq, raw = (np.array(values, float)[columns] for values in (position, velocity, effort))
         if not (np.isfinite(q).all() and np.isfinite(dq).all() and np.isfinite(raw).all()):
@@ -156,7 +181,9 @@ class JointTorqueBackend:
         try:
             return self._samples.get(timeout=self._settings.timeout)
         except queue.Empty:
-            raise DriverError(f"no joint state within {self._settings.timeout:g} s: {self.problem or 'the topic fell silent'}") from None
+            raise DriverError(
+                f"no joint state within {self._settings.timeout:g} s: {self.problem or 'the topic fell silent'}"
+            ) from None
 
     def command(self, pose: EquilibriumPose) -> None:
         """Hand the equilibrium to the arm's impedance controller.
@@ -183,8 +210,8 @@ class JointTorqueBackend:
 def total_torque(arm: Arm, meaning: str, q: np.ndarray, effort: np.ndarray) -> np.ndarray:
     """Total joint torque (n,) [Nm], gravity inside, from effort of the stated ``meaning``.
 
-    ``gravity_compensated``: total = effort + G. ``external``: effort is what the environment does, tau = G - tau_ext; at speed the
-    arm's own inertia is missing from it, as it is from such an effort.
+    ``gravity_compensated``: total = effort + G. ``external``: effort is what the environment does, tau = G - tau_ext;
+    at speed the arm's own inertia is missing from it, as it is from such an effort.
 
     Raises:
         DriverError: unknown meaning.

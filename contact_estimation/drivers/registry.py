@@ -12,14 +12,25 @@ from contact_estimation.settings import from_mapping
 KINDS = ("sim", "rtde", "joint_torque", "replay", "franka", "simulated")
 
 
-def make_backend(kind: str, arm: Arm, *, recording: str = "", loop: bool = False, duration: float = 10.0, seed: int = 0,
-                 scenario: str = "linear_contact", host: str = "127.0.0.1", options: dict | None = None) -> Backend:
+def make_backend(
+    kind: str,
+    arm: Arm,
+    *,
+    recording: str = "",
+    loop: bool = False,
+    duration: float = 10.0,
+    seed: int = 0,
+    scenario: str = "linear_contact",
+    host: str = "127.0.0.1",
+    options: dict | None = None,
+) -> Backend:
     """The backend ``kind`` for ``arm``; each takes the arguments it knows.
 
     Args:
-        recording, loop: of ``replay``. duration [s], seed, scenario: of ``sim`` (0: as long as the motion). host: of ``rtde`` and ``franka``.
-        options: further settings of ``rtde`` (:class:`~contact_estimation.drivers.rtde.RtdeSettings`) or ``joint_torque``
-            (:class:`~contact_estimation.drivers.joint_torque.JointTorqueSettings`).
+        recording, loop: of ``replay``. duration [s], seed, scenario: of ``sim`` (0: as long as the motion). host: of
+            ``rtde`` and ``franka``.
+        options: further settings of ``rtde`` (:class:`~contact_estimation.drivers.rtde.RtdeSettings`) or
+            ``joint_torque`` (:class:`~contact_estimation.drivers.joint_torque.JointTorqueSettings`).
 
     Raises:
         ConfigError: unknown kind (the nearest known one is named), or bad options.
@@ -48,5 +59,7 @@ def make_backend(kind: str, arm: Arm, *, recording: str = "", loop: bool = False
         from contact_estimation.drivers.franka import FrankaBackend
 
         return FrankaBackend(arm, host)
-    raise ConfigError(f"there is no driver '{kind}' (nearest: '{difflib.get_close_matches(kind, KINDS, n=1, cutoff=0.0)[0]}'); "
-                      f"known: {', '.join(KINDS)}")
+    raise ConfigError(
+        f"there is no driver '{kind}' (nearest: '{difflib.get_close_matches(kind, KINDS, n=1, cutoff=0.0)[0]}'); "
+        f"known: {', '.join(KINDS)}"
+    )

@@ -26,8 +26,9 @@ class ReplayBackend:
         """Read the recording; raises ConfigError where none is named, RecordingError where it cannot be used."""
         if not str(self._path):
             raise ConfigError("no recording to play: set the parameter 'recording' to a rosbag2 or .npz")
-        self.recording = open_recording(self._path, self.joint_names, base_frame=self._arm.base_frame,
-                                        rotation=lambda q: self._arm.tcp_poses(q)[1])
+        self.recording = open_recording(
+            self._path, self.joint_names, base_frame=self._arm.base_frame, rotation=lambda q: self._arm.tcp_poses(q)[1]
+        )
         self._row = 0
 
     def read(self) -> Sample | None:
@@ -38,9 +39,14 @@ class ReplayBackend:
                 return None
             self._row = 0
         row, self._row = self._row, self._row + 1
-        return Sample(int(recording.stamps_ns[row]), recording.q[row], recording.dq[row], recording.tau[row],
-                      None if recording.wrench_tcp is None else recording.wrench_tcp[row],
-                      {name: values[row] for name, values in recording.truth.items()})
+        return Sample(
+            int(recording.stamps_ns[row]),
+            recording.q[row],
+            recording.dq[row],
+            recording.tau[row],
+            None if recording.wrench_tcp is None else recording.wrench_tcp[row],
+            {name: values[row] for name, values in recording.truth.items()},
+        )
 
     def command(self, pose: EquilibriumPose) -> None:
         """Refused: nothing here moves."""

@@ -1,8 +1,9 @@
 """A UR arm through the ur_rtde client as a backend; the client runs in a process of its own.
 
-Torque is what ``torque_source`` names: ``current`` is actual motor current times gear ratio times torque constant (friction and gravity
-inside), ``target_moment`` the controller's own model torque for its target motion (no contact in it). The force the controller
-reports is at the flange but oriented in its base, which is base_link turned by 180 degrees about z.
+Torque is what ``torque_source`` names: ``current`` is actual motor current times gear ratio times torque constant
+(friction and gravity inside), ``target_moment`` the controller's own model torque for its target motion (no contact in
+it). The force the controller reports is at the flange but oriented in its base, which is base_link turned by 180
+degrees about z.
 """
 
 from __future__ import annotations
@@ -25,10 +26,32 @@ from contact_estimation.settings import key, non_negative, positive
 #: Rotation from the controller's base frame to base_link.
 CONTROLLER_BASE = np.diag([-1.0, -1.0, 1.0])
 
-SAFETY_MODES = {0: "unknown", 1: "normal", 2: "reduced", 3: "protective stop", 4: "recovery", 5: "safeguard stop", 6: "system emergency stop",
-                7: "robot emergency stop", 8: "violation", 9: "fault", 10: "validate joint id", 11: "undefined"}
-ROBOT_MODES = {-1: "no controller", 0: "disconnected", 1: "confirm safety", 2: "booting", 3: "power off", 4: "power on", 5: "idle",
-               6: "backdrive", 7: "running", 8: "updating firmware"}
+SAFETY_MODES = {
+    0: "unknown",
+    1: "normal",
+    2: "reduced",
+    3: "protective stop",
+    4: "recovery",
+    5: "safeguard stop",
+    6: "system emergency stop",
+    7: "robot emergency stop",
+    8: "violation",
+    9: "fault",
+    10: "validate joint id",
+    11: "undefined",
+}
+ROBOT_MODES = {
+    -1: "no controller",
+    0: "disconnected",
+    1: "confirm safety",
+    2: "booting",
+    3: "power off",
+    4: "power on",
+    5: "idle",
+    6: "backdrive",
+    7: "running",
+    8: "updating firmware",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,21 +60,38 @@ class RtdeSettings:
 
     host: str = key("127.0.0.1", doc="address of the controller")
     rate: float = key(500.0, doc="rate of the stream; 500 on e-Series, 125 on CB3", unit="Hz", check=positive)
-    torque_source: str = key("current", doc="current: motor current times drive gain; target_moment: the controller's model torque",
-                             choices=("current", "target_moment"))
+    torque_source: str = key(
+        "current",
+        doc="current: motor current times drive gain; target_moment: the controller's model torque",
+        choices=("current", "target_moment"),
+    )
     control: bool = key(False, doc="also open the control interface, so that commands can be sent")
     connect_timeout: float = key(10.0, doc="how long connect() tries", unit="s", check=positive)
     stall_timeout: float = key(0.5, doc="silence after which the connection is opened anew", unit="s", check=positive)
-    realtime_priority: int = key(20, doc="SCHED_FIFO priority of the client process, where the system grants it; 0 none",
-                                 check=non_negative)
-    max_jump: float = key(0.1, doc="position change between samples that is refused as nonsense", unit="rad", check=positive)
-    impedance_stiffness: list[float] = key([1000.0, 1000.0, 1000.0], doc="stiffness the commanded equilibrium is followed with",
-                                           unit="N/m", check=positive, length=3)
-    admittance_damping: float = key(4000.0, doc="force per commanded speed of the admittance that realises the stiffness", unit="Ns/m",
-                                    check=positive)
+    realtime_priority: int = key(
+        70, doc="SCHED_FIFO priority of the client process, where the system grants it; 0 none", check=non_negative
+    )
+    max_jump: float = key(
+        0.1, doc="position change between samples that is refused as nonsense", unit="rad", check=positive
+    )
+    impedance_stiffness: list[float] = key(
+        [1000.0, 1000.0, 1000.0],
+        doc="stiffness the commanded equilibrium is followed with",
+        unit="N/m",
+        check=positive,
+        length=3,
+    )
+    admittance_damping: float = key(
+        4000.0,
+        doc="force per commanded speed of the admittance that realises the stiffness",
+        unit="Ns/m",
+        check=positive,
+    )
     max_speed: float = key(0.1, doc="largest commanded speed", unit="m/s", check=positive)
     max_turn_rate: float = key(0.3, doc="largest commanded angular speed", unit="rad/s", check=positive)
-    command_timeout: float = key(0.05, doc="age of a command or of a sample after which the arm is stopped", unit="s", check=positive)
+    command_timeout: float = key(
+        0.05, doc="age of a command or of a sample after which the arm is stopped", unit="s", check=positive
+    )
 
 
 class RtdeBackend:
@@ -66,8 +106,11 @@ class RtdeBackend:
         if arm.n != 6:
             raise ConfigError(f"driver rtde is for UR arms with 6 joints; robot '{arm.name}' has {arm.n}")
         if settings.torque_source == "current" and arm.motor.drive_gain is None:
-            raise ConfigError(f"torque_source is current, but robot '{arm.name}' has no torque_constant in its YAML; add it, or choose "
-                              "torque_source: target_moment")
+            raise ConfigError(
+                f"torque_source is current, but robot '{arm.name}' has no torque_constant in its YAML; add it, "
+                "or choose "
+                "torque_source: target_moment"
+            )
         self.joint_names, self.commandable = tuple(arm.joint_names), settings.control
         self.settings, self._arm = settings, arm
         self.counters: Counter[str] = Counter()
@@ -96,8 +139,11 @@ class RtdeBackend:
         if not self._queue:
             status = self._link.status
             self.close()
-            raise DriverError(f"no sample from the controller at {s.host} within {s.connect_timeout:g} s ({status}); check the address, that the "
-                              "robot is on, and that RTDE (port 30004) is not blocked or taken by another client")
+            raise DriverError(
+                f"no sample from the controller at {s.host} within {s.connect_timeout:g} s ({status}); check "
+                "the address, that the "
+                "robot is on, and that RTDE (port 30004) is not blocked or taken by another client"
+            )
 
     def read(self) -> Sample | None:
         """The next good sample; waits through stalls and restarts (see ``problem``), None after :meth:`close`.
@@ -129,7 +175,9 @@ class RtdeBackend:
         _, _, position, rotation, force = self._state
         spring = self._stiffness * (np.asarray(pose.position, float) - position)
         speed = clip_norm((spring + force) / self.settings.admittance_damping, self.settings.max_speed)
-        turn = clip_norm(2.0 * (rotation @ pin.log3(rotation.T @ np.asarray(pose.rotation, float))), self.settings.max_turn_rate)
+        turn = clip_norm(
+            2.0 * (rotation @ pin.log3(rotation.T @ np.asarray(pose.rotation, float))), self.settings.max_turn_rate
+        )
         twist = np.concatenate([CONTROLLER_BASE @ speed, CONTROLLER_BASE @ turn])
         if not np.isfinite(twist).all():
             self.stop()
@@ -196,9 +244,15 @@ class RtdeBackend:
         force, torque = CONTROLLER_BASE @ wrench[:3], CONTROLLER_BASE @ wrench[3:]
         self._state = (time.monotonic(), record[44:46], position, rotation, force)
         safety = record[45]
-        self.problem = "" if safety in (wire.NORMAL, wire.REDUCED) else f"safety mode is '{SAFETY_MODES.get(safety, safety)}'"
+        self.problem = (
+            "" if safety in (wire.NORMAL, wire.REDUCED) else f"safety mode is '{SAFETY_MODES.get(safety, safety)}'"
+        )
         tau = arm.motor.torque_from_current(current) if self.settings.torque_source == "current" else moment
-        self._queue.append(Sample(self._epoch + round(stamp * 1e9), q, dq, tau, np.concatenate([rotation.T @ force, rotation.T @ torque])))
+        self._queue.append(
+            Sample(
+                self._epoch + round(stamp * 1e9), q, dq, tau, np.concatenate([rotation.T @ force, rotation.T @ torque])
+            )
+        )
 
     def _refusal(self, stamp, q, dq, current, moment, wrench, pose) -> str:
         numbers = np.concatenate([[stamp], q, dq, current, moment, wrench, pose])
@@ -212,6 +266,10 @@ class RtdeBackend:
             return "motor current above 100 A"
         if np.abs(wrench).max() > 1e4:
             return "TCP force above 10 kN"
-        if self._last_stamp is not None and 0 < stamp - self._last_stamp < 0.5 and np.abs(q - self._last_q).max() > self.settings.max_jump:
+        if (
+            self._last_stamp is not None
+            and 0 < stamp - self._last_stamp < 0.5
+            and np.abs(q - self._last_q).max() > self.settings.max_jump
+        ):
             return "joint position jumped"
         return ""

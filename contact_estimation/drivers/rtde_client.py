@@ -1,7 +1,9 @@
-"""The process that holds the ur_rtde client: samples out, commands in. Started by :mod:`.rtde_link`; imports neither numpy nor ROS.
+"""The process that holds the ur_rtde client: samples out, commands in. Started by :mod:`.rtde_link`; imports neither
+numpy nor ROS.
 
-The client library reads short packets out of bounds and aborts on a malformed header, so it lives here, where its death costs one
-restart and not the graph. This process ends itself whenever the stream is not what it should be; the parent starts a new one.
+The client library reads short packets out of bounds and aborts on a malformed header, so it lives here, where its
+death costs one restart and not the graph. This process ends itself whenever the stream is not what it should be; the
+parent starts a new one.
 """
 
 from __future__ import annotations
@@ -15,10 +17,24 @@ import sys
 import time
 
 #: What the receive interface is asked for, in this order.
-VARIABLES = ["timestamp", "actual_q", "actual_qd", "actual_current", "target_current", "target_moment", "actual_TCP_force",
-             "actual_TCP_pose", "robot_mode", "safety_mode", "safety_status_bits", "robot_status_bits", "runtime_state"]
+VARIABLES = [
+    "timestamp",
+    "actual_q",
+    "actual_qd",
+    "actual_current",
+    "target_current",
+    "target_moment",
+    "actual_TCP_force",
+    "actual_TCP_pose",
+    "robot_mode",
+    "safety_mode",
+    "safety_status_bits",
+    "robot_status_bits",
+    "runtime_state",
+]
 
-#: One sample: robot time [s], host time [ns], q, dq, current, target current, target moment, TCP force, TCP pose (6 each), robot mode,
+#: One sample: robot time [s], host time [ns], q, dq, current, target current, target moment, TCP force, TCP pose (6
+#: each), robot mode,
 #: safety mode, safety status bits, runtime state.
 SAMPLE = struct.Struct("<dq42diiii")
 
@@ -53,7 +69,12 @@ def main() -> int:
 
             control = rtde_control.RTDEControlInterface(config["host"], float(config["rate"]))
         except Exception as error:
-            return _end(out, f"connected, but the control interface of {config['host']} refused: {str(error).strip().splitlines()[0]}", 4)
+            return _end(
+                out,
+                f"connected, but the control interface of {config['host']} refused: "
+                f"{str(error).strip().splitlines()[0]}",
+                4,
+            )
     _say(out, "connected")
     try:
         return _stream(receive, control, out, commands, config)
@@ -82,12 +103,14 @@ def _stream(receive, control, out, commands, config) -> int:
         else:
             wait = 0.08 * period
             if now - last_new > patience or not receive.isConnected():
-                return _end(out, f"no new sample for {now - last_new:.2f} s" if receive.isConnected() else "connection lost", 5)
+                return _end(
+                    out, f"no new sample for {now - last_new:.2f} s" if receive.isConnected() else "connection lost", 5
+                )
         if poll.poll(0):
             data = os.read(commands, COMMAND.size * 64)
             if not data:
                 return 0
-            moving = _obey(receive, control, data[len(data) - COMMAND.size:])
+            moving = _obey(receive, control, data[len(data) - COMMAND.size :])
             last_command = now
         elif moving and (now - last_command > config["hold_after"] or now - last_new > config["hold_after"]):
             control.speedStop()
@@ -97,9 +120,21 @@ def _stream(receive, control, out, commands, config) -> int:
 
 
 def _sample(receive, stamp) -> bytes:
-    return SAMPLE.pack(stamp, time.time_ns(), *receive.getActualQ(), *receive.getActualQd(), *receive.getActualCurrent(),
-                       *receive.getTargetCurrent(), *receive.getTargetMoment(), *receive.getActualTCPForce(), *receive.getActualTCPPose(),
-                       receive.getRobotMode(), receive.getSafetyMode(), receive.getSafetyStatusBits(), receive.getRuntimeState())
+    return SAMPLE.pack(
+        stamp,
+        time.time_ns(),
+        *receive.getActualQ(),
+        *receive.getActualQd(),
+        *receive.getActualCurrent(),
+        *receive.getTargetCurrent(),
+        *receive.getTargetMoment(),
+        *receive.getActualTCPForce(),
+        *receive.getActualTCPPose(),
+        receive.getRobotMode(),
+        receive.getSafetyMode(),
+        receive.getSafetyStatusBits(),
+        receive.getRuntimeState(),
+    )
 
 
 def _obey(receive, control, data) -> bool:

@@ -22,8 +22,10 @@ class RtdeLink:
     """A client process that is started anew whenever it ends.
 
     Args:
-        host, rate [Hz], control: what to connect to, and whether commands are wanted. stall_timeout [s]: silence after which the
-            process gives up. hold_after [s]: command age after which it stops the arm. realtime_priority: SCHED_FIFO priority, 0 none.
+        host, rate [Hz], control: what to connect to, and whether commands are wanted. stall_timeout [s]: silence after
+        which the
+            process gives up. hold_after [s]: command age after which it stops the arm. realtime_priority: SCHED_FIFO
+            priority, 0 none.
 
     Attributes:
         status: what the process said last. restarts: how often it was started again.
@@ -32,9 +34,17 @@ class RtdeLink:
     #: Pause between attempts to start [s], and how long a process may take until its first record [s].
     PAUSE, START_TIMEOUT = 0.1, 4.0
 
-    def __init__(self, host: str, rate: float, control: bool, stall_timeout: float, hold_after: float, realtime_priority: int):
-        self._config = {"host": host, "rate": rate, "control": control, "stall_timeout": stall_timeout, "hold_after": hold_after,
-                        "realtime_priority": realtime_priority}
+    def __init__(
+        self, host: str, rate: float, control: bool, stall_timeout: float, hold_after: float, realtime_priority: int
+    ):
+        self._config = {
+            "host": host,
+            "rate": rate,
+            "control": control,
+            "stall_timeout": stall_timeout,
+            "hold_after": hold_after,
+            "realtime_priority": realtime_priority,
+        }
         self._process: subprocess.Popen | None = None
         self._samples = self._commands = -1
         self._buffer = bytearray()
@@ -43,7 +53,8 @@ class RtdeLink:
         self.status, self.restarts, self._started = "not started", -1, False
 
     def poll(self, timeout: float) -> list[tuple]:
-        """Samples (tuples of :data:`~contact_estimation.drivers.rtde_client.SAMPLE`) that came within ``timeout`` [s]."""
+        """Samples (tuples of :data:`~contact_estimation.drivers.rtde_client.SAMPLE`) that came within ``timeout``
+        [s]."""
         end = time.monotonic() + timeout
         while True:
             self._keep_alive()
@@ -111,9 +122,14 @@ class RtdeLink:
         config = {**self._config, "samples_fd": child_out, "commands_fd": child_in}
         environment = {k: v for k, v in os.environ.items() if k not in _NOT_INHERITED}
         # By path, not by module: the child then imports nothing of this package and starts in a blink.
-        self._process = subprocess.Popen([sys.executable, str(Path(wire.__file__)), json.dumps(config)], stdin=subprocess.DEVNULL,
-                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=(child_out, child_in),
-                                         env=environment)
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(wire.__file__)), json.dumps(config)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(child_out, child_in),
+            env=environment,
+        )
         os.close(child_out)
         os.close(child_in)
         self._samples, self._commands = samples, commands

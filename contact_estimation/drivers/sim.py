@@ -11,7 +11,8 @@ from contact_estimation.simulation.session import Simulation
 
 
 class SimulationBackend:
-    """``arm`` in the scenario named ``scenario`` for ``duration`` [s] (0: as long as its motion); stamps count from its start.
+    """``arm`` in the scenario named ``scenario`` for ``duration`` [s] (0: as long as its motion); stamps count from
+    its start.
 
     Samples are made when they are read: whoever reads sets the pace, so that commands act as they do on a robot.
     """

@@ -15,7 +15,8 @@ class Sample:
         stamp_ns: when it was taken [ns].
         q, dq, tau: (n,) [rad], [rad/s], [Nm].
         wrench_tcp: (6,) [N, Nm] environment ON the robot, about the TCP, TCP axes; None without a sensor.
-        truth: ground truth by name (``wrench_tcp``, ``stiffness``, ``rest``, ``contact_point``, ``tau_ext``); empty on real arms.
+        truth: ground truth by name (``wrench_tcp``, ``stiffness``, ``rest``, ``contact_point``, ``tau_ext``); empty on
+            real arms.
     """
 
     stamp_ns: int

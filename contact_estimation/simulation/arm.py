@@ -1,4 +1,5 @@
-"""One simulated arm among surfaces: MuJoCo moves the links; joint friction, elastic gears and contacts act through applied forces."""
+"""One simulated arm among surfaces: MuJoCo moves the links; joint friction, elastic gears and contacts act through
+applied forces."""
 
 from __future__ import annotations
 
@@ -20,14 +21,23 @@ class SimulatedArm:
 
     Attributes:
         q, dq: link side (n,) [rad], [rad/s]. motor_position, motor_velocity: motor side, the same for rigid gears.
-        motor_torque: torque of the motors at the joint side of an ideal gear (n,) [Nm]. link_torque: what passes the gear.
+        motor_torque: torque of the motors at the joint side of an ideal gear (n,) [Nm]. link_torque: what passes the
+            gear.
         friction_torque, tau_ext: (n,) [Nm]. wrench_tcp: environment ON the robot (6,), about the TCP, TCP axes.
         touches: per tool point, per surface, what acts now. position, rotation: TCP pose.
         time: [s].
     """
 
-    def __init__(self, arm: Arm, q: np.ndarray, surfaces: list[Surface], points_tcp: np.ndarray, settings: ImperfectionSettings,
-                 timestep: float, rng: np.random.Generator):
+    def __init__(
+        self,
+        arm: Arm,
+        q: np.ndarray,
+        surfaces: list[Surface],
+        points_tcp: np.ndarray,
+        settings: ImperfectionSettings,
+        timestep: float,
+        rng: np.random.Generator,
+    ):
         n = arm.n
         if np.shape(q) != (n,):
             raise shape_error(f"SimulatedArm '{arm.name}'", "q", np.shape(q), (n,))
@@ -35,18 +45,24 @@ class SimulatedArm:
         self._points = np.atleast_2d(np.array(points_tcp, float))
         payload = strength(settings.payload) * settings.payload.mass
         plant = arm if payload == 0 else Arm(_with_payload(arm.settings, payload, settings.payload.com))
-        self._gravity_error = (strength(settings.payload) * per_joint(settings.payload.gravity_error, n, "payload.gravity_error")
-                               * rng.standard_normal(n))
+        self._gravity_error = (
+            strength(settings.payload)
+            * per_joint(settings.payload.gravity_error, n, "payload.gravity_error")
+            * rng.standard_normal(n)
+        )
         elasticity = settings.elasticity
         self.elastic = strength(elasticity) > 0 and elasticity.stiffness is not None
         if self.elastic and not (arm.motor.armature > 0).all():
-            raise DriverError(f"robot '{arm.name}' has no rotor inertia; elastic joints need it (rotor_inertia in its YAML)")
+            raise DriverError(
+                f"robot '{arm.name}' has no rotor inertia; elastic joints need it (rotor_inertia in its YAML)"
+            )
         self._stiffness = per_joint(elasticity.stiffness, n, "elasticity.stiffness") / max(strength(elasticity), 1e-12)
         self._gear_damping = self._stiffness * elasticity.damping_time
         friction = settings.friction
         coulomb = strength(friction) * per_joint(friction.coulomb, n, "friction.coulomb")
-        self._friction = LuGreFriction(coulomb, friction.static_ratio * coulomb, friction.stribeck_velocity, friction.presliding,
-                                       arm.motor.viscous)
+        self._friction = LuGreFriction(
+            coulomb, friction.static_ratio * coulomb, friction.stribeck_velocity, friction.presliding, arm.motor.viscous
+        )
         self.model = build_spec(plant, timestep, rotor_inertia=not self.elastic).compile()
         self.data = mujoco.MjData(self.model)
         self._tcp_body = int(self.model.site_bodyid[self.model.site(TCP_SITE).id])
@@ -126,8 +142,10 @@ class SimulatedArm:
         mujoco.mj_step1(model, data)  # so that poses, forces and truth belong to the new state
         self._contact_forces()
         if not np.isfinite(data.qvel).all():
-            raise DriverError(f"the simulation of '{self.arm.name}' diverged at {self.time:.3f} s; use a shorter timestep, a "
-                              "softer surface or lower gains")
+            raise DriverError(
+                f"the simulation of '{self.arm.name}' diverged at {self.time:.3f} s; use a shorter timestep, a "
+                "softer surface or lower gains"
+            )
 
     def _contact_forces(self) -> None:
         data = self.data
@@ -140,8 +158,10 @@ class SimulatedArm:
         for i, local in enumerate(self._points):
             lever = rotation @ local
             point, velocity = position + lever, linear + np.array(_cross(angular, lever))
-            row = [surface.touch(point, velocity, self._bristles[i, k], self.timestep)
-                   for k, surface in enumerate(self.surfaces)]
+            row = [
+                surface.touch(point, velocity, self._bristles[i, k], self.timestep)
+                for k, surface in enumerate(self.surfaces)
+            ]
             self.touches.append(row)
             force = sum((touch.force for touch in row if touch.closed), np.zeros(3))
             if force.any():
@@ -152,9 +172,11 @@ class SimulatedArm:
         self.wrench_tcp = np.concatenate([rotation.T @ force_sum, rotation.T @ torque_sum])
 
     def _step_gears(self, drive) -> None:
-        """Rotor side of elastic gears, the spring taken at the end of the step (linearly implicit, hence stable when stiff).
+        """Rotor side of elastic gears, the spring taken at the end of the step (linearly implicit, hence stable when
+        stiff).
 
-        With d = theta - q, tau = k d+ + c d'+ = k d + (k h + c) d'+ and d'+ = d' + h (I^-1 (drive - tau) - M^-1 (tau + f)).
+        With d = theta - q, tau = k d+ + c d'+ = k d + (k h + c) d'+ and d'+ = d' + h (I^-1 (drive - tau) - M^-1 (tau +
+        f)).
         """
         h, inertia = self.timestep, self.arm.motor.armature
         mujoco.mj_fullM(self.model, self.data, self._mass)
@@ -165,7 +187,9 @@ class SimulatedArm:
         inverse, _ = lapack.dpotri(factor, lower=1)  # the lower triangle
         link, _ = lapack.dpotrs(factor, self.tau_ext - self.data.qfrc_bias, lower=1)
         gain = self._stiffness * h + self._gear_damping
-        free = self._stiffness * (self.motor_position - self.q) + gain * (self.motor_velocity - self.dq + h * (rotor - link))
+        free = self._stiffness * (self.motor_position - self.q) + gain * (
+            self.motor_velocity - self.dq + h * (rotor - link)
+        )
         inverse[self._diagonal] += 1.0 / inertia + 1.0 / (gain * h)
         _, self.link_torque, _ = lapack.dposv(inverse, free / (gain * h), lower=1)
         self.motor_velocity = self.motor_velocity + h * (rotor - self.link_torque / inertia)
@@ -184,9 +208,13 @@ class SimulatedArm:
                 if rank > best_key:
                     best, best_point, best_key = touch, self.point(i), rank
         nothing = np.full(3, np.nan)
-        return {"wrench_tcp": self.wrench_tcp.copy(), "tau_ext": self.tau_ext.copy(),
-                "stiffness": nothing if best is None else best.stiffness.copy(),
-                "rest": nothing if best is None else best.rest.copy(), "contact_point": np.array(best_point)}
+        return {
+            "wrench_tcp": self.wrench_tcp.copy(),
+            "tau_ext": self.tau_ext.copy(),
+            "stiffness": nothing if best is None else best.stiffness.copy(),
+            "rest": nothing if best is None else best.rest.copy(),
+            "contact_point": np.array(best_point),
+        }
 
 
 def _with_payload(settings, mass, com):

@@ -27,8 +27,9 @@ class Simulation:
         scenario: the scenario. arm: the robot. imperfections: sensors and joints. seed: of everything random.
 
     Attributes:
-        plant: the simulated arm with everything true. rest: nominal place of the first surface (3,) [m], as the motion supposes
-            it (without the scenario's placement error). equilibrium: wanted TCP pose (position, rotation) now.
+        plant: the simulated arm with everything true. rest: nominal place of the first surface (3,) [m], as the motion
+            supposes it (without the scenario's placement error). equilibrium: wanted TCP pose (position, rotation) now.
+        follow_stiffly: an admittance-controlled arm follows commands without yielding, as a robot's own servo does.
     """
 
     def __init__(self, scenario: ScenarioSettings, arm: Arm, imperfections: ImperfectionSettings, seed: int = 0):
@@ -41,7 +42,9 @@ class Simulation:
         origin = position + rotation @ point
         surfaces = [make_surface(s, origin + scenario.placement_error) for s in scenario.surfaces]
         self.rest = origin + np.array(scenario.surfaces[0].offset) if scenario.surfaces else origin
-        self.plant = SimulatedArm(arm, q, surfaces, np.array(scenario.tool_points, float), imperfections, scenario.timestep, physics)
+        self.plant = SimulatedArm(
+            arm, q, surfaces, np.array(scenario.tool_points, float), imperfections, scenario.timestep, physics
+        )
         self._sensors = SensorPipeline(imperfections, arm.n, 1.0 / scenario.rate, sensors)
         self._motion = Motion(scenario.motion, position, rotation, point)
         self._control_period = 1.0 / scenario.control_rate
@@ -53,6 +56,7 @@ class Simulation:
             self.controller = AdmittanceController(arm, scenario.admittance, self._control_period)
         self.equilibrium = self.controller.reset(self._controlled_position())
         self._commanded, self._twist = False, np.zeros(6)
+        self.follow_stiffly = False
         self._queue: deque[tuple[float, Sample]] = deque()
         self._due = 0.0
 
@@ -66,7 +70,9 @@ class Simulation:
         """Simulated time [s]."""
         return self.plant.time
 
-    def command(self, position: np.ndarray, rotation: np.ndarray | None = None, twist: np.ndarray | None = None) -> None:
+    def command(
+        self, position: np.ndarray, rotation: np.ndarray | None = None, twist: np.ndarray | None = None
+    ) -> None:
         """Set the equilibrium: TCP position (3,) [m] and rotation (3, 3), base frame; the scenario's motion ends here.
 
         ``twist`` (6,) is its velocity, which admittance control follows without lag; default at rest.
@@ -76,8 +82,15 @@ class Simulation:
         """
         position = np.array(position, float)
         rotation = self.equilibrium[1] if rotation is None else np.array(rotation, float)
-        if position.shape != (3,) or rotation.shape != (3, 3) or not np.isfinite(position).all() or not np.isfinite(rotation).all():
-            raise DriverError(f"simulation: the commanded equilibrium must be a finite pose, found {position}, {rotation}")
+        if (
+            position.shape != (3,)
+            or rotation.shape != (3, 3)
+            or not np.isfinite(position).all()
+            or not np.isfinite(rotation).all()
+        ):
+            raise DriverError(
+                f"simulation: the commanded equilibrium must be a finite pose, found {position}, {rotation}"
+            )
         self.equilibrium, self._commanded = (position, rotation), True
         self._twist = np.zeros(6) if twist is None else np.array(twist, float)
 
@@ -123,7 +136,10 @@ class Simulation:
         q, dq = self._controlled_position(), plant.motor_velocity
         reference = None if self._commanded else self._motion.at(plant.time)
         if reference is not None:
-            self.equilibrium = reference.position, reference.rotation
+            position, force = reference.position, reference.segment.force
+            if self.uses_impedance and force is not None:  # what stretches the spring by the wanted force
+                position = position + np.array(force) / self.controller.stiffness
+            self.equilibrium = position, reference.rotation
         if self.uses_impedance:
             torque = self.controller.torque(q, dq, *self.equilibrium)
         else:
@@ -136,12 +152,14 @@ class Simulation:
         rotation, wrench = self.plant.rotation, self.plant.wrench_tcp
         measured = np.concatenate([rotation @ wrench[:3], rotation @ wrench[3:]])
         if reference is None:
-            self.controller.update(*self.equilibrium, self._twist)
+            felt = None if self.follow_stiffly else measured
+            self.controller.update(*self.equilibrium, self._twist, None, felt)
         else:
             segment = reference.segment
             force = None if segment.force is None else np.array(segment.force)
-            self.controller.update(reference.position, reference.rotation, reference.twist, force, measured,
-                                   segment.free_rotation)
+            self.controller.update(
+                reference.position, reference.rotation, reference.twist, force, measured, segment.free_rotation
+            )
 
 
 def make_surface(settings, origin: np.ndarray) -> Surface:
@@ -149,13 +167,26 @@ def make_surface(settings, origin: np.ndarray) -> Surface:
     point = origin + np.array(settings.offset)
     if settings.kind == "anchor":
         return Anchor(settings.name, point, settings.stiffness * np.array(settings.stiffness_axes), settings.damping)
-    return Face(settings.name, point, settings.normal, settings.stiffness, settings.damping, settings.friction,
-                settings.tangential, [(bound.direction, bound.length) for bound in settings.bounds], settings.depth,
-                (settings.hysteresis, settings.hysteresis_length), settings.stiffening)
+    return Face(
+        settings.name,
+        point,
+        settings.normal,
+        settings.stiffness,
+        settings.damping,
+        settings.friction,
+        settings.tangential,
+        [(bound.direction, bound.length) for bound in settings.bounds],
+        settings.depth,
+        (settings.hysteresis, settings.hysteresis_length),
+        settings.stiffening,
+    )
 
 
-def open_simulation(scenario: str, robot: str | None = None, imperfections: str | None = None, seed: int = 0, **changes) -> Simulation:
-    """Simulation by names: a shipped scenario, robot and set of imperfections (default: the robot's own), or YAML paths.
+def open_simulation(
+    scenario: str, robot: str | None = None, imperfections: str | None = None, seed: int = 0, **changes
+) -> Simulation:
+    """Simulation by names: a shipped scenario, robot and set of imperfections (default: the robot's own), or YAML
+    paths.
 
     ``changes`` replace keys of the scenario, for example ``placement_error=[0, 0, 0.02]``.
 

@@ -1,8 +1,8 @@
 """Surfaces of exactly known stiffness and friction, touched by points of the tool.
 
-A force law per surface instead of the engine's contact solver: normal force F = k d + c d' on penetration d, never pulling;
-tangential force from a bristle (spring and damper) that slides at the Coulomb limit mu F. What a scenario states is therefore what acts.
-Positions [m] and forces [N] are in the base frame; forces act ON the robot.
+A force law per surface instead of the engine's contact solver: normal force F = k d + c d' on penetration d, never
+pulling; tangential force from a bristle (spring and damper) that slides at the Coulomb limit mu F. What a scenario
+states is therefore what acts. Positions [m] and forces [N] are in the base frame; forces act ON the robot.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import numpy as np
 class Touch:
     """What one surface does to one point.
 
-    ``force`` (3,) [N] on the robot; ``stiffness`` (3,) [N/m] is the vector K of papers 1 and 2 (direction of the normal, norm the
-    stiffness) and ``rest`` (3,) [m] the nearest point of the undeformed surface. ``penetration`` [m] is positive in contact.
+    ``force`` (3,) [N] on the robot; ``stiffness`` (3,) [N/m] is the vector K of papers 1 and 2 (direction of the
+    normal, norm the stiffness) and ``rest`` (3,) [m] the nearest point of the undeformed surface. ``penetration`` [m]
+    is positive in contact.
     """
 
     force: np.ndarray
@@ -38,7 +39,8 @@ class Surface(Protocol):
 
 
 def coulomb(tangential_velocity, bristle, limit, stiffness, damping, step):
-    """Tangential force (3,) [N] of a bristle that is stretched by sliding and slips at ``limit`` [N]; ``bristle`` is updated."""
+    """Tangential force (3,) [N] of a bristle that is stretched by sliding and slips at ``limit`` [N]; ``bristle`` is
+    updated."""
     bristle += step * tangential_velocity
     force = -stiffness * bristle - damping * tangential_velocity
     norm = float(np.sqrt(force @ force))
@@ -61,12 +63,25 @@ class Face:
         tangential: bristle stiffness as a share of ``stiffness``.
         bounds: list of (direction (3,), length [m]): the face exists where direction . (x - point) <= length.
         depth: penetration beyond which the face has no say (the other side of a thin wall) [m].
-        hysteresis: force [N] and length [m] of a Dahl element in parallel with the spring; 0 leaves a pure spring-damper.
+        hysteresis: force [N] and length [m] of a Dahl element in parallel with the spring; 0 leaves a pure
+            spring-damper.
         stiffening: growth of the stiffness with penetration [N/m^2].
     """
 
-    def __init__(self, name: str, point, normal, stiffness: float, damping: float = 0.0, friction: float = 0.0,
-                 tangential: float = 0.7, bounds=(), depth: float = np.inf, hysteresis=(0.0, 1e-3), stiffening: float = 0.0):
+    def __init__(
+        self,
+        name: str,
+        point,
+        normal,
+        stiffness: float,
+        damping: float = 0.0,
+        friction: float = 0.0,
+        tangential: float = 0.7,
+        bounds=(),
+        depth: float = np.inf,
+        hysteresis=(0.0, 1e-3),
+        stiffening: float = 0.0,
+    ):
         self.name, self.point = name, np.array(point, float)
         self.normal = np.array(normal, float) / np.linalg.norm(normal)
         self.stiffness, self.damping, self.friction = float(stiffness), float(damping), float(friction)
@@ -109,7 +124,8 @@ class Anchor:
 
     Args:
         point: (3,) rest position [m].
-        axes: (3, 3) columns are the unit directions of the springs. stiffness: (3,) [N/m] along them; 0 leaves a direction free.
+        axes: (3, 3) columns are the unit directions of the springs. stiffness: (3,) [N/m] along them; 0 leaves a
+            direction free.
         damping: [Ns/m] in the held directions.
     """
 

@@ -35,7 +35,13 @@ def test_activation_starts_where_the_arm_is():
 
 def test_random_walk_respects_every_limit():
     rng = np.random.default_rng(3)
-    safety = make(max_step=0.002, max_rate=0.4, max_force=10.0, workspace_lower=[-0.1, -0.1, -0.1], workspace_upper=[0.1, 0.1, 0.1])
+    safety = make(
+        max_step=0.002,
+        max_rate=0.4,
+        max_force=10.0,
+        workspace_lower=[-0.1, -0.1, -0.1],
+        workspace_upper=[0.1, 0.1, 0.1],
+    )
     s = safety.settings
     before = safety.activate(0.0, np.zeros(3), np.eye(3)).position
     t, hit = 0.0, set()
@@ -47,7 +53,9 @@ def test_random_walk_respects_every_limit():
         command = safety.filter(t, rng.normal(0, 0.2, 3), np.eye(3), measured)
         assert np.linalg.norm(command.position - before) <= s.max_step + 1e-12
         assert (np.abs(command.position) <= 0.1 + 1e-12).all()
-        if "force" not in command.limited:  # yielding to a force may be faster than the rate, never larger than the step
+        if (
+            "force" not in command.limited
+        ):  # yielding to a force may be faster than the rate, never larger than the step
             assert np.linalg.norm(command.position - before) <= s.max_rate * dt + 1e-12
         hit.update(command.limited)
         before = command.position

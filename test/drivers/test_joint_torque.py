@@ -39,8 +39,14 @@ def test_every_meaning_becomes_total_torque(arm, meaning):
     assert np.allclose(backend.read().tau, total)
 
 
-@pytest.mark.parametrize("meaning, effort", [("total", lambda a: np.zeros(7)), ("gravity_compensated", lambda a: a.gravity(Q)),
-                                             ("external", lambda a: a.gravity(Q))])
+@pytest.mark.parametrize(
+    "meaning, effort",
+    [
+        ("total", lambda a: np.zeros(7)),
+        ("gravity_compensated", lambda a: a.gravity(Q)),
+        ("external", lambda a: a.gravity(Q)),
+    ],
+)
 def test_a_meaning_that_contradicts_gravity_is_refused_and_the_right_one_named(arm, meaning, effort):
     backend = make(arm, meaning)
     stand(backend, arm, effort(arm))
@@ -72,11 +78,14 @@ def test_joints_come_by_name(arm):
     assert np.array_equal(sample.q, Q) and np.array_equal(sample.tau, np.arange(7.0))
 
 
-@pytest.mark.parametrize("names, q, effort, words", [
-    (["a", "b"], [0, 0], [0, 0], "lack fr3_joint1"),
-    (None, Q, np.full(7, np.nan), "not finite"),
-    (None, Q, [], "numbers of effort"),
-])
+@pytest.mark.parametrize(
+    "names, q, effort, words",
+    [
+        (["a", "b"], [0, 0], [0, 0], "lack fr3_joint1"),
+        (None, Q, np.full(7, np.nan), "not finite"),
+        (None, Q, [], "numbers of effort"),
+    ],
+)
 def test_nonsense_is_refused_with_its_reason(arm, names, q, effort, words):
     backend = make(arm)
     names = arm.joint_names if names is None else names

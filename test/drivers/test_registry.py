@@ -37,7 +37,13 @@ def test_sim_reads_commands_and_ends():
         backend.read()
     backend.connect()
     first = backend.read()
-    assert first.stamp_ns == 2_000_000 and set(first.truth) == {"wrench_tcp", "tau_ext", "stiffness", "rest", "contact_point"}
+    assert first.stamp_ns == 2_000_000 and set(first.truth) == {
+        "wrench_tcp",
+        "tau_ext",
+        "stiffness",
+        "rest",
+        "contact_point",
+    }
     position, rotation = arm.tcp_pose(first.q)
     backend.command(EquilibriumPose(position + [0.0, 0.0, 0.02], rotation))
     samples = [first]

@@ -54,7 +54,8 @@ def test_stream_is_regular_and_says_what_the_arm_does(arm, controller):
     assert (steps > 0).all() and np.abs(np.diff(stamps) - 2e6 * steps).max() < 1000
     assert driver.counters["lost"] <= 0.02 * len(samples)  # a busy test machine may miss a few; the benchmark counts
     assert len(samples) > 500 and driver.problem
-    # The press has begun: the wrench in TCP axes pushes against the tool, torque and force agree through the arm's model.
+    # The press has begun: the wrench in TCP axes pushes against the tool, torque and force agree through the arm's
+    # model.
     last = samples[-1]
     assert last.wrench_tcp[2] < -5.0
     assert abs(last.wrench_tcp[2]) > 5 * np.abs(last.wrench_tcp[:2]).max()
@@ -99,7 +100,8 @@ def test_half_a_packet_is_waited_for(arm, controller):
 
 
 def test_a_cut_packet_never_passes_as_data(arm, controller):
-    """The library reads a short body out of bounds: what comes of it is refused, or ends the client process, never the graph."""
+    """The library reads a short body out of bounds: what comes of it is refused, or ends the client process, never the
+    graph."""
     driver = backend(arm)
     try:
         reference = read_for(driver, 0.2)[-1]

@@ -35,7 +35,9 @@ def test_equal_to_the_arm(name):
 
 
 def test_tool_and_tilted_gravity_come_along():
-    settings = replace(load_robot_settings("ur16e"), tool_mass=1.5, tool_com=[0.01, -0.02, 0.08], gravity=[3.0, -4.0, -8.0])
+    settings = replace(
+        load_robot_settings("ur16e"), tool_mass=1.5, tool_com=[0.01, -0.02, 0.08], gravity=[3.0, -4.0, -8.0]
+    )
     compare(Arm(settings), seed=1)
 
 

@@ -12,8 +12,12 @@ from contact_estimation.simulation.surfaces import Anchor, Face
 def test_stiffness_measured_in_the_press_is_the_one_set(stiffness):
     sim = open_simulation("linear_contact", imperfections="ideal")
     surface = {**sim.scenario.surfaces[0].__dict__, "stiffness": stiffness, "friction": 0.0}
-    segments = [{"duration": 0.5, "move": [0, 0, -0.0014]}, {"duration": 0.5, "move": [0, 0, -0.0014]},
-                {"duration": 0.5, "move": [0, 0, -0.0020]}, {"duration": 0.5, "move": [0, 0, -0.0020]}]
+    segments = [
+        {"duration": 0.5, "move": [0, 0, -0.0014]},
+        {"duration": 0.5, "move": [0, 0, -0.0014]},
+        {"duration": 0.5, "move": [0, 0, -0.0020]},
+        {"duration": 0.5, "move": [0, 0, -0.0020]},
+    ]
     sim = open_simulation("linear_contact", imperfections="ideal", surfaces=[surface], motion=segments)
     samples = list(sim.run())
     # From what can be measured from outside: forward kinematics of q, and the force at the flange.
@@ -49,8 +53,9 @@ def test_hysteresis_loses_energy_and_keeps_the_slope_over_long_travel():
     down = np.linspace(0, -4e-3, 801)
     path = np.concatenate([down, down[::-1]])
     speed = np.gradient(path) / 1e-3
-    force = np.array([face.touch(np.array([0, 0, z]), np.array([0, 0, v]), np.zeros(3), 1e-3).force[2]
-                      for z, v in zip(path, speed)])
+    force = np.array(
+        [face.touch(np.array([0, 0, z]), np.array([0, 0, v]), np.zeros(3), 1e-3).force[2] for z, v in zip(path, speed)]
+    )
     assert np.sum(force[:-1] * -np.diff(path)) > 0.01
     assert force[600] - force[1001] == pytest.approx(16.0, rel=0.05)  # the same depth, in and out
 
@@ -93,6 +98,7 @@ def test_placement_error_moves_the_surface_not_the_motion():
 def test_a_scenario_is_refused_for_an_unknown_robot():
     from contact_estimation.exceptions import ConfigError
     from contact_estimation.robot.arm import Arm
+
     sim = open_simulation("plane", imperfections="ideal")
     other = Arm(replace(sim.arm.settings, name="other"))
     with pytest.raises(ConfigError, match="other"):

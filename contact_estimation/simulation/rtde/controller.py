@@ -1,7 +1,8 @@
-"""The controller behind the sockets: a simulated arm, robot and safety state, and the script that takes register commands.
+"""The controller behind the sockets: a simulated arm, robot and safety state, and the script that takes register
+commands.
 
-The base frame of a UR controller is the URDF's base_link turned by 180 degrees about z; TCP poses, speeds and forces are in it. The force
-is at the flange, oriented in the base.
+The base frame of a UR controller is the URDF's base_link turned by 180 degrees about z; TCP poses, speeds and forces
+are in it. The force is at the flange, oriented in the base.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ READY, DONE = 1, 2
 class UrController:
     """State of a simulated UR arm in a scenario, as RTDE variables.
 
-    Without a script the arm follows the scenario's motion. A script takes over; each command moves the arm until the next one, and a
-    stop, the end of the script or a protective stop holds it where it is.
+    Without a script the arm follows the scenario's motion. A script takes over; each command moves the arm until the
+    next one, and a stop, the end of the script or a protective stop holds it where it is.
 
     Raises:
         ConfigError: the arm has not six joints with torque constants.
@@ -57,12 +58,24 @@ class UrController:
     def __init__(self, simulation: Simulation):
         arm = simulation.arm
         if arm.n != 6 or arm.motor.drive_gain is None or not isinstance(simulation.controller, AdmittanceController):
-            raise ConfigError(f"a UR controller needs an arm with six joints, torque constants and admittance control; '{arm.name}' is "
-                              "none: choose --robot ur16e")
+            raise ConfigError(
+                "a UR controller needs an arm with six joints, torque constants and admittance control; "
+                f"'{arm.name}' is "
+                "none: choose --robot ur16e"
+            )
         self.simulation, self.arm = simulation, arm
+        simulation.follow_stiffly = True  # servoing and speed commands of a real controller do not yield
         self.values = {name: _zero(kind) for name, kind in OUTPUTS.items()}
-        self.values.update(robot_mode=RUNNING, safety_mode=NORMAL, joint_mode=(253,) * 6, speed_scaling=1.0, target_speed_fraction=1.0,
-                           actual_main_voltage=48.0, actual_robot_voltage=48.0, payload=float(arm.settings.tool_mass))
+        self.values.update(
+            robot_mode=RUNNING,
+            safety_mode=NORMAL,
+            joint_mode=(253,) * 6,
+            speed_scaling=1.0,
+            target_speed_fraction=1.0,
+            actual_main_voltage=48.0,
+            actual_robot_voltage=48.0,
+            payload=float(arm.settings.tool_mass),
+        )
         self.registers: dict = {}
         self.script = False
         self.received: list[int] = []
@@ -170,20 +183,33 @@ class UrController:
         controller = self.simulation.controller
         position, rotation = arm.tcp_pose(sample.q)
         jacobian = arm.tcp_jacobian(sample.q)
-        force = np.concatenate([CONTROLLER_BASE @ rotation @ sample.wrench_tcp[:3], CONTROLLER_BASE @ rotation @ sample.wrench_tcp[3:]])
+        force = np.concatenate(
+            [CONTROLLER_BASE @ rotation @ sample.wrench_tcp[:3], CONTROLLER_BASE @ rotation @ sample.wrench_tcp[3:]]
+        )
         self._wrench = force
         twist = jacobian @ sample.dq
         target_position, target_rotation = arm.tcp_pose(controller.q_ref)
         moment = arm.gravity(controller.q_ref)
         values.update(
-            timestamp=sample.stamp_ns * 1e-9, actual_q=tuple(sample.q), actual_qd=tuple(sample.dq),
-            actual_current=tuple(sample.tau / arm.motor.drive_gain), target_q=tuple(controller.q_ref), target_qd=tuple(controller.dq_ref),
-            target_moment=tuple(moment), target_current=tuple(moment / arm.motor.drive_gain), joint_control_output=tuple(sample.tau),
-            actual_TCP_force=tuple(force - self._force_zero), ft_raw_wrench=tuple(sample.wrench_tcp),
-            actual_TCP_pose=_pose(position, rotation), target_TCP_pose=_pose(target_position, target_rotation),
+            timestamp=sample.stamp_ns * 1e-9,
+            actual_q=tuple(sample.q),
+            actual_qd=tuple(sample.dq),
+            actual_current=tuple(sample.tau / arm.motor.drive_gain),
+            target_q=tuple(controller.q_ref),
+            target_qd=tuple(controller.dq_ref),
+            target_moment=tuple(moment),
+            target_current=tuple(moment / arm.motor.drive_gain),
+            joint_control_output=tuple(sample.tau),
+            actual_TCP_force=tuple(force - self._force_zero),
+            ft_raw_wrench=tuple(sample.wrench_tcp),
+            actual_TCP_pose=_pose(position, rotation),
+            target_TCP_pose=_pose(target_position, target_rotation),
             actual_TCP_speed=tuple(np.concatenate([CONTROLLER_BASE @ twist[:3], CONTROLLER_BASE @ twist[3:]])),
-            runtime_state=2 if self.script else 1, robot_status_bits=0b1011 if self.script else 0b1001,
-            safety_status_bits=0b101 if self.protective_stop else 0b1, safety_status=values["safety_mode"])
+            runtime_state=2 if self.script else 1,
+            robot_status_bits=0b1011 if self.script else 0b1001,
+            safety_status_bits=0b101 if self.protective_stop else 0b1,
+            safety_status=values["safety_mode"],
+        )
 
 
 def _pose(position, rotation):

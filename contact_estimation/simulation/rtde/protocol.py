@@ -1,4 +1,5 @@
-"""RTDE packets: framing, commands, data types (Universal Robots, "Real-Time Data Exchange (RTDE) Guide", protocol 1 and 2).
+"""RTDE packets: framing, commands, data types (Universal Robots, "Real-Time Data Exchange (RTDE) Guide", protocol 1
+and 2).
 
 A packet is size (uint16, header included), type (uint8), payload; everything is big endian.
 """
@@ -27,31 +28,98 @@ class Packet(IntEnum):
 
 
 #: Type name -> struct format of one value, without byte order.
-TYPES = {"BOOL": "?", "UINT8": "B", "UINT32": "I", "UINT64": "Q", "INT32": "i", "DOUBLE": "d", "VECTOR3D": "3d", "VECTOR6D": "6d",
-         "VECTOR6INT32": "6i", "VECTOR6UINT32": "6I"}
+TYPES = {
+    "BOOL": "?",
+    "UINT8": "B",
+    "UINT32": "I",
+    "UINT64": "Q",
+    "INT32": "i",
+    "DOUBLE": "d",
+    "VECTOR3D": "3d",
+    "VECTOR6D": "6d",
+    "VECTOR6INT32": "6i",
+    "VECTOR6UINT32": "6I",
+}
 
-_VECTORS = ("target_q", "target_qd", "target_qdd", "target_current", "target_moment", "actual_q", "actual_qd", "actual_current",
-            "actual_current_window", "joint_control_output", "actual_TCP_pose", "actual_TCP_speed", "actual_TCP_force", "target_TCP_pose",
-            "target_TCP_speed", "joint_temperatures", "actual_joint_voltage", "ft_raw_wrench", "payload_inertia")
-_DOUBLES = ("timestamp", "actual_execution_time", "speed_scaling", "target_speed_fraction", "actual_momentum", "actual_main_voltage",
-            "actual_robot_voltage", "actual_robot_current", "standard_analog_input0", "standard_analog_input1", "standard_analog_output0",
-            "standard_analog_output1", "payload")
+_VECTORS = (
+    "target_q",
+    "target_qd",
+    "target_qdd",
+    "target_current",
+    "target_moment",
+    "actual_q",
+    "actual_qd",
+    "actual_current",
+    "actual_current_window",
+    "joint_control_output",
+    "actual_TCP_pose",
+    "actual_TCP_speed",
+    "actual_TCP_force",
+    "target_TCP_pose",
+    "target_TCP_speed",
+    "joint_temperatures",
+    "actual_joint_voltage",
+    "ft_raw_wrench",
+    "payload_inertia",
+)
+_DOUBLES = (
+    "timestamp",
+    "actual_execution_time",
+    "speed_scaling",
+    "target_speed_fraction",
+    "actual_momentum",
+    "actual_main_voltage",
+    "actual_robot_voltage",
+    "actual_robot_current",
+    "standard_analog_input0",
+    "standard_analog_input1",
+    "standard_analog_output0",
+    "standard_analog_output1",
+    "payload",
+)
 
 #: Output variable -> type name.
-OUTPUTS = ({name: "VECTOR6D" for name in _VECTORS} | {name: "DOUBLE" for name in _DOUBLES}
-           | {"actual_digital_input_bits": "UINT64", "actual_digital_output_bits": "UINT64", "robot_mode": "INT32",
-              "joint_mode": "VECTOR6INT32", "safety_mode": "INT32", "safety_status": "INT32", "safety_status_bits": "UINT32",
-              "robot_status_bits": "UINT32", "runtime_state": "UINT32", "actual_tool_accelerometer": "VECTOR3D", "payload_cog": "VECTOR3D",
-              "output_bit_registers0_to_31": "UINT32", "output_bit_registers32_to_63": "UINT32"}
-           | {f"output_int_register_{i}": "INT32" for i in range(48)} | {f"output_double_register_{i}": "DOUBLE" for i in range(48)})
+OUTPUTS = (
+    {name: "VECTOR6D" for name in _VECTORS}
+    | {name: "DOUBLE" for name in _DOUBLES}
+    | {
+        "actual_digital_input_bits": "UINT64",
+        "actual_digital_output_bits": "UINT64",
+        "robot_mode": "INT32",
+        "joint_mode": "VECTOR6INT32",
+        "safety_mode": "INT32",
+        "safety_status": "INT32",
+        "safety_status_bits": "UINT32",
+        "robot_status_bits": "UINT32",
+        "runtime_state": "UINT32",
+        "actual_tool_accelerometer": "VECTOR3D",
+        "payload_cog": "VECTOR3D",
+        "output_bit_registers0_to_31": "UINT32",
+        "output_bit_registers32_to_63": "UINT32",
+    }
+    | {f"output_int_register_{i}": "INT32" for i in range(48)}
+    | {f"output_double_register_{i}": "DOUBLE" for i in range(48)}
+)
 
 #: Input variable -> type name.
-INPUTS = ({"speed_slider_mask": "UINT32", "speed_slider_fraction": "DOUBLE", "standard_digital_output_mask": "UINT8",
-           "configurable_digital_output_mask": "UINT8", "standard_digital_output": "UINT8", "configurable_digital_output": "UINT8",
-           "standard_analog_output_mask": "UINT8", "standard_analog_output_type": "UINT8", "standard_analog_output_0": "DOUBLE",
-           "standard_analog_output_1": "DOUBLE", "external_force_torque": "VECTOR6D"}
-          | {f"input_int_register_{i}": "INT32" for i in range(48)} | {f"input_double_register_{i}": "DOUBLE" for i in range(48)}
-          | {f"input_bit_register_{i}": "BOOL" for i in range(64, 128)})
+INPUTS = (
+    {
+        "speed_slider_mask": "UINT32",
+        "speed_slider_fraction": "DOUBLE",
+        "standard_digital_output_mask": "UINT8",
+        "configurable_digital_output_mask": "UINT8",
+        "standard_digital_output": "UINT8",
+        "configurable_digital_output": "UINT8",
+        "standard_analog_output_mask": "UINT8",
+        "standard_analog_output_type": "UINT8",
+        "standard_analog_output_0": "DOUBLE",
+        "standard_analog_output_1": "DOUBLE",
+        "external_force_torque": "VECTOR6D",
+    }
+    | {f"input_int_register_{i}": "INT32" for i in range(48)}
+    | {f"input_double_register_{i}": "DOUBLE" for i in range(48)}
+    | {f"input_bit_register_{i}": "BOOL" for i in range(64, 128)}
+)
 
 
 def pack(kind: int, payload: bytes = b"") -> bytes:
@@ -69,10 +137,12 @@ def split(buffer: bytearray) -> list[tuple[int, bytes]]:
     while len(buffer) >= HEADER.size:
         size, kind = HEADER.unpack_from(buffer)
         if size < HEADER.size:
-            raise DriverError(f"RTDE packet of type {kind} says it is {size} bytes long, the header alone has {HEADER.size}")
+            raise DriverError(
+                f"RTDE packet of type {kind} says it is {size} bytes long, the header alone has {HEADER.size}"
+            )
         if len(buffer) < size:
             break
-        packets.append((kind, bytes(buffer[HEADER.size:size])))
+        packets.append((kind, bytes(buffer[HEADER.size : size])))
         del buffer[:size]
     return packets
 

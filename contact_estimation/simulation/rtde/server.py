@@ -1,6 +1,7 @@
 """The sockets: RTDE, dashboard and script port, served by one loop that also drives the simulated arm in real time.
 
-Loopback only. Faults can be switched on by a line of text, for tests and for trying out a client: see :meth:`RtdeServer.fault`.
+Loopback only. Faults can be switched on by a line of text, for tests and for trying out a client: see
+:meth:`RtdeServer.fault`.
 """
 
 from __future__ import annotations
@@ -21,8 +22,15 @@ RTDE_PORT, DASHBOARD_PORT, SCRIPT_PORT = 30004, 29999, 30003
 #: Version of the controller software: major, minor, bug fix, build.
 CONTROL_VERSION = (5, 12, 0, 0)
 
-_DASHBOARD = {"polyscopeversion": "URSoftware 5.12.0.1101319 (Mar 22 2022)", "get serial number": "20235500000", "get robot model": "UR16",
-              "is in remote control": "true", "robotmode": "Robotmode: RUNNING", "load": "Loading program", "quit": "Disconnected"}
+_DASHBOARD = {
+    "polyscopeversion": "URSoftware 5.12.0.1101319 (Mar 22 2022)",
+    "get serial number": "20235500000",
+    "get robot model": "UR16",
+    "is in remote control": "true",
+    "robotmode": "Robotmode: RUNNING",
+    "load": "Loading program",
+    "quit": "Disconnected",
+}
 
 
 class _Client:
@@ -39,7 +47,8 @@ class RtdeServer:
     """Serves a :class:`UrController` on ``host`` until :meth:`close`, or ``seconds`` in :meth:`run`.
 
     Args:
-        controller: the arm. host: loopback address. port: of RTDE; the other two ports are as on a robot, shifted like this one.
+        controller: the arm. host: loopback address. port: of RTDE; the other two ports are as on a robot, shifted like
+            this one.
         newest: highest protocol version spoken.
 
     Raises:
@@ -58,16 +67,21 @@ class RtdeServer:
         self._clients: list[_Client] = []
         self._listeners = []
         shift = port - RTDE_PORT
-        for number, handler in ((port, self._accept_rtde), (DASHBOARD_PORT + shift, self._accept_dashboard),
-                                (SCRIPT_PORT + shift, self._accept_script)):
+        for number, handler in (
+            (port, self._accept_rtde),
+            (DASHBOARD_PORT + shift, self._accept_dashboard),
+            (SCRIPT_PORT + shift, self._accept_script),
+        ):
             listener = socket.socket()
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 listener.bind((host, number))
             except (OSError, OverflowError) as error:
                 self.close()
-                raise ConfigError(f"cannot listen on {host}:{number} ({error}); is another controller running? choose another "
-                                  "--host 127.x.y.z or --port") from error
+                raise ConfigError(
+                    f"cannot listen on {host}:{number} ({error}); is another controller running? choose another "
+                    "--host 127.x.y.z or --port"
+                ) from error
             listener.listen()
             listener.setblocking(False)
             self._listeners.append(listener)
@@ -79,9 +93,10 @@ class RtdeServer:
     def fault(self, line: str) -> str:
         """Do what ``line`` says; returns an answer.
 
-        ``stall S`` sends nothing for S seconds; ``drop`` closes all RTDE connections; ``half``, ``short``, ``nan``, ``jump`` spoil the
-        next packet (half of it, then the rest 50 ms later; a body cut short; not a number; a jump of the joints);
-        ``protective_stop`` and ``unlock``; ``state`` tells; ``commands`` lists the received register commands.
+        ``stall S`` sends nothing for S seconds; ``drop`` closes all RTDE connections; ``half``, ``short``, ``nan``,
+        ``jump`` spoil the next packet (half of it, then the rest 50 ms later; a body cut short; not a number; a jump
+        of the joints); ``protective_stop`` and ``unlock``; ``state`` tells; ``commands`` lists the received register
+        commands.
         """
         word, _, rest = line.strip().partition(" ")
         if word == "stall":
@@ -99,8 +114,11 @@ class RtdeServer:
             return " ".join(str(command) for command in self.controller.received)
         elif word != "state":
             return f"unknown: {word}"
-        return (f"clients {len(self._clients)} sent {self.sent} late {self.late} safety_mode {self.controller.values['safety_mode']} "
-                f"time {self.controller.values['timestamp']:.3f}")
+        return (
+            f"clients {len(self._clients)} sent {self.sent} late {self.late} safety_mode "
+            f"{self.controller.values['safety_mode']} "
+            f"time {self.controller.values['timestamp']:.3f}"
+        )
 
     def run(self, seconds: float = float("inf"), console=None) -> None:
         """Serve; ``console`` is a binary stream whose lines are given to :meth:`fault` and answered on stdout."""
@@ -129,7 +147,8 @@ class RtdeServer:
             listener.close()
         self._selector.close()
 
-    # -- RTDE -------------------------------------------------------------------------------------------------------------
+    # -- RTDE
+    # -------------------------------------------------------------------------------------------------------------
 
     def _accept_rtde(self, listener) -> None:
         connection, _ = listener.accept()
@@ -219,7 +238,7 @@ class RtdeServer:
             body = body[: len(body) // 2]
         packet = pack(Packet.DATA, (b"\x01" if client.version == 2 else b"") + body)
         if fault == "half":
-            client.tail, client.resume = packet[len(packet) // 2:], now + 0.05
+            client.tail, client.resume = packet[len(packet) // 2 :], now + 0.05
             packet = packet[: len(packet) // 2]
         self._write(client, packet)
         self.sent += 1
@@ -236,7 +255,8 @@ class RtdeServer:
             self._selector.unregister(client.connection)
             client.connection.close()
 
-    # -- dashboard, script port, console ----------------------------------------------------------------------------------
+    # -- dashboard, script port, console
+    # ----------------------------------------------------------------------------------
 
     def _accept_dashboard(self, listener) -> None:
         connection, _ = listener.accept()
@@ -253,8 +273,11 @@ class RtdeServer:
             elif words == "safetystatus" or words == "safetymode":
                 answer = f"Safety{words[6:]}: {'PROTECTIVE_STOP' if self.controller.protective_stop else 'NORMAL'}"
             elif words == "programstate" or words == "running":
-                answer = f"Program running: {str(self.controller.script).lower()}" if words == "running" else \
-                    ("PLAYING" if self.controller.script else "STOPPED")
+                answer = (
+                    f"Program running: {str(self.controller.script).lower()}"
+                    if words == "running"
+                    else ("PLAYING" if self.controller.script else "STOPPED")
+                )
             else:
                 answer = _DASHBOARD.get(words, f"could not understand: {line.strip()}")
             try:

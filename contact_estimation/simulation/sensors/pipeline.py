@@ -12,7 +12,8 @@ from contact_estimation.simulation.sensors.settings import ImperfectionSettings,
 
 @dataclass(frozen=True)
 class Readings:
-    """One sample of the sensors: ``q`` [rad], ``dq`` [rad/s], ``tau`` [Nm], each (n,), and ``wrench_tcp`` (6,) [N, Nm], TCP axes."""
+    """One sample of the sensors: ``q`` [rad], ``dq`` [rad/s], ``tau`` [Nm], each (n,), and ``wrench_tcp`` (6,) [N,
+    Nm], TCP axes."""
 
     q: np.ndarray
     dq: np.ndarray
@@ -48,9 +49,13 @@ class SensorPipeline:
         scale = strength(velocity)
         dq = dq + scale * velocity.noise * rng.standard_normal(n)
         dq = quantise(np.where(np.abs(dq) < scale * velocity.deadband, 0.0, dq), scale * velocity.resolution)
-        self._colour = self._keep * self._colour + math.sqrt(1.0 - self._keep**2) * self._colour_std * rng.standard_normal(n)
+        self._colour = self._keep * self._colour + math.sqrt(
+            1.0 - self._keep**2
+        ) * self._colour_std * rng.standard_normal(n)
         tau = arm.motor_torque if s.torque.side == "motor" else arm.link_torque
-        tau = quantise(tau + self._torque_noise * rng.standard_normal(n) + self._colour + self._torque_bias, self._torque_step)
+        tau = quantise(
+            tau + self._torque_noise * rng.standard_normal(n) + self._colour + self._torque_bias, self._torque_step
+        )
         wrench = arm.wrench_tcp + self._wrench_std * rng.standard_normal(6) + self._wrench_bias
         return Readings(q, dq, tau, wrench)
 

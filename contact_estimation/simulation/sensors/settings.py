@@ -51,14 +51,28 @@ class TorqueSettings:
 
     enabled: bool = _switch()
     scale: float = _scale()
-    side: str = key("motor", doc="motor: drive torque, friction and rotor inertia inside; link: behind the gear",
-                    choices=("motor", "link"))
-    resolution: list[float] | None = key(None, doc="quantisation step per joint; on a motor side the current's times the drive gain",
-                                         unit="Nm", check=non_negative, length="joints")
-    noise: list[float] | None = key(None, doc="standard deviation of white noise per joint", unit="Nm", check=non_negative,
-                                    length="joints")
-    coloured_noise: list[float] | None = key(None, doc="standard deviation of noise with the correlation time below, per joint",
-                                             unit="Nm", check=non_negative, length="joints")
+    side: str = key(
+        "motor",
+        doc="motor: drive torque, friction and rotor inertia inside; link: behind the gear",
+        choices=("motor", "link"),
+    )
+    resolution: list[float] | None = key(
+        None,
+        doc="quantisation step per joint; on a motor side the current's times the drive gain",
+        unit="Nm",
+        check=non_negative,
+        length="joints",
+    )
+    noise: list[float] | None = key(
+        None, doc="standard deviation of white noise per joint", unit="Nm", check=non_negative, length="joints"
+    )
+    coloured_noise: list[float] | None = key(
+        None,
+        doc="standard deviation of noise with the correlation time below, per joint",
+        unit="Nm",
+        check=non_negative,
+        length="joints",
+    )
     correlation_time: float = key(0.02, doc="correlation time of the coloured noise", unit="s", check=positive)
     bias: list[float] | None = key(None, doc="constant offset per joint", unit="Nm", length="joints")
 
@@ -80,11 +94,13 @@ class FrictionSettings:
 
     enabled: bool = _switch()
     scale: float = _scale()
-    coulomb: list[float] | None = key(None, doc="Coulomb friction per joint; none without it", unit="Nm", check=non_negative,
-                                      length="joints")
+    coulomb: list[float] | None = key(
+        None, doc="Coulomb friction per joint; none without it", unit="Nm", check=non_negative, length="joints"
+    )
     static_ratio: float = key(1.05, doc="static over Coulomb friction", check=positive)
-    stribeck_velocity: float = key(2.0e-3, doc="speed over which static friction falls to Coulomb friction", unit="rad/s",
-                                   check=positive)
+    stribeck_velocity: float = key(
+        2.0e-3, doc="speed over which static friction falls to Coulomb friction", unit="rad/s", check=positive
+    )
     presliding: float = key(1.5e-4, doc="travel over which the friction builds up", unit="rad", check=positive)
 
 
@@ -94,8 +110,9 @@ class ElasticitySettings:
 
     enabled: bool = _switch()
     scale: float = key(1.0, doc="factor on the compliance (1 / stiffness); 0 is as good as off", check=non_negative)
-    stiffness: list[float] | None = key(None, doc="joint stiffness per joint; rigid without it", unit="Nm/rad", check=positive,
-                                        length="joints")
+    stiffness: list[float] | None = key(
+        None, doc="joint stiffness per joint; rigid without it", unit="Nm/rad", check=positive, length="joints"
+    )
     damping_time: float = key(1.0e-3, doc="joint damping over joint stiffness", unit="s", check=non_negative)
 
 
@@ -107,8 +124,13 @@ class PayloadSettings:
     scale: float = _scale()
     mass: float = key(0.0, doc="unknown mass at the TCP", unit="kg", check=non_negative)
     com: list[float] = key([0.0, 0.0, 0.0], doc="its centre of mass in the TCP frame", unit="m", length=3)
-    gravity_error: list[float] | None = key(None, doc="standard deviation of a constant torque per joint that no model explains, "
-                                            "drawn once per seed", unit="Nm", check=non_negative, length="joints")
+    gravity_error: list[float] | None = key(
+        None,
+        doc="standard deviation of a constant torque per joint that no model explains, drawn once per seed",
+        unit="Nm",
+        check=non_negative,
+        length="joints",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,10 +140,15 @@ class TimingSettings:
     enabled: bool = _switch()
     scale: float = _scale()
     jitter: float = key(0.0, doc="standard deviation of the time between samples", unit="s", check=non_negative)
-    stamp_jitter: float = key(0.0, doc="standard deviation of the stamp around the true time of the sample", unit="s",
-                              check=non_negative)
-    delay: float = key(0.0, doc="age of a sample when it is delivered; its stamp is the time it was taken", unit="s",
-                       check=non_negative)
+    stamp_jitter: float = key(
+        0.0, doc="standard deviation of the stamp around the true time of the sample", unit="s", check=non_negative
+    )
+    delay: float = key(
+        0.0,
+        doc="age of a sample when it is delivered; its stamp is the time it was taken",
+        unit="s",
+        check=non_negative,
+    )
     loss: float = key(0.0, doc="probability that a sample is lost", check=probability)
 
 
