@@ -43,8 +43,7 @@ class Mpc(LifecycleNode):
         self.create_subscription(ContactEstimate, self.settings.estimates, self._on_estimate, qos.SENSOR)
         self.create_timer(1.0 / self.settings.diagnostics_rate, self._report)
 
-    # -- lifecycle
-    # --------------------------------------------------------------------------------------------------------
+    # -- lifecycle --
 
     def on_configure(self, state) -> TransitionCallbackReturn:
         """Build the problem, compile or load the solver, solve once so that the first tick is like the others."""
@@ -106,8 +105,7 @@ class Mpc(LifecycleNode):
             self._controller.deactivate()
         self._health.inactive(reason)
 
-    # -- work
-    # -------------------------------------------------------------------------------------------------------------
+    # -- work --
 
     def _on_estimate(self, message: ContactEstimate) -> None:
         self._latest = message

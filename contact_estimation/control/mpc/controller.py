@@ -124,8 +124,7 @@ class MpcController:
             )
         )
 
-    # -- life
-    # -------------------------------------------------------------------------------------------------------------
+    # -- life --
 
     def activate(self, observation: Observation) -> Command:
         """Begin the task where the arm is.
@@ -137,6 +136,7 @@ class MpcController:
         if problem:
             raise ConfigError(f"the MPC cannot be activated: {problem}; wait for a valid estimate")
         self._start, self._rotation = self.arm.tcp_pose(observation.q)
+        self.problem.set("rotation", self._rotation.ravel(order="F"))
         self._begin, self._failures = None, 0
         self._disturbance = np.zeros(3)
         self.problem.set("disturbance", self._disturbance)
@@ -183,15 +183,14 @@ class MpcController:
         self._accept(x, solution)
         return self._command(solution)
 
-    # -- what is planned from
-    # ---------------------------------------------------------------------------------------------
+    # -- what is planned from --
 
     def _problem_of(self, observation: Observation) -> str:
         """Why an observation cannot be planned from, or an empty string."""
         if not observation.valid:
             return f"estimate not valid: {observation.reason}"
-        if not 0 <= observation.age <= self.settings.safety.max_age:
-            limit = self.settings.safety.max_age
+        limit = self.settings.safety.max_age
+        if not -limit <= observation.age <= limit:  # clocks of two machines may differ a little
             return f"estimate stale: {1e3 * observation.age:.0f} ms old, at most {1e3 * limit:.0f} ms"
         if not (
             np.isfinite(observation.q).all()
@@ -248,22 +247,16 @@ class MpcController:
         if turn.any():
             rotations = [(pin.exp3(part * turn) @ self._rotation).ravel(order="F") for part in share]
             self.problem.set("rotation", np.array(rotations))
-        elif not np.array_equal(
-            self.problem.parameters[0, self.problem.columns("rotation")], self._rotation.ravel(order="F")
-        ):
-            self.problem.set("rotation", self._rotation.ravel(order="F"))
 
     def _warm_start(self, state: np.ndarray) -> float:
-        """Sample where the plan of the last tick has become much worse than it was: the mode has changed. Returns the
-        time [s]."""
+        """Sample where the last plan has become much worse than it was: the mode has changed. Returns the time [s]."""
         start = time.perf_counter()
         controls = self._icem.improve(state, self._last_controls, self._last_cost)
         if controls is not None:
             self.solver.guess(controls)
         return time.perf_counter() - start
 
-    # -- what comes out
-    # ---------------------------------------------------------------------------------------------------
+    # -- what comes out --
 
     def _accept(self, x: np.ndarray, solution: Solution) -> None:
         self._failures, self.state, self.reason = 0, MpcState.ACTIVE, ""

@@ -74,8 +74,7 @@ class MpcProblem:
         self.lower = np.tile(np.concatenate([arm.lower, -arm.velocity_limit]), len(stage.modes))
         self._fill()
 
-    # -- symbols
-    # ----------------------------------------------------------------------------------------------------------
+    # -- symbols --
 
     def _residuals(self) -> None:
         parameters, running, final = self.stage.parameters, [], []
@@ -115,8 +114,7 @@ class MpcProblem:
         """Cost of the last state."""
         return ca.dot(self.final_residual, self.final_residual)
 
-    # -- numbers
-    # ----------------------------------------------------------------------------------------------------------
+    # -- numbers --
 
     def _fill(self) -> None:
         s, arm = self.settings, self.arm
