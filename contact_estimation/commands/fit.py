@@ -71,7 +71,7 @@ def configure(parser) -> None:
 def run(args) -> int:
     """Fit and write the configuration."""
     from contact_estimation.filters.registry import load_observer_settings, robot_for
-    from contact_estimation.filters.settings import load_sensor_settings
+    from contact_estimation.filters.settings import EkfSettings, load_sensor_settings
     from contact_estimation.robot import load_arm
     from contact_estimation.settings import from_mapping, to_mapping
 
@@ -81,7 +81,11 @@ def run(args) -> int:
         raise ConfigError(f"--passes must be at least 1, found {passes}")
     if paper and args.also:
         raise ConfigError("--also needs --objective unbiased: the papers' objective is for one recording")
-    settings = load_observer_settings(args.config or ("paper_online" if paper else "ekf"))
+    config = args.config or ("paper_online" if paper else "ekf")
+    settings = load_observer_settings(config)
+    if not isinstance(settings, EkfSettings) or len(settings.contacts) != 1:
+        raise ConfigError(f"--config {config}: a fit starts from an EKF with one contact, found an observer of kind "
+                          f"'{settings.observer}' with {len(getattr(settings, 'contacts', []))} contacts; try --config paper_online")
     arm = robot_for(load_arm(args.robot), settings)
     sensors = load_sensor_settings(settings.sensors or arm.settings.sensors)
     recordings = [
@@ -97,12 +101,16 @@ def run(args) -> int:
     bar.close()
     mapping["contacts"][0].update(contact)
     from_mapping(type(settings), mapping, str(args.out))  # what is written must load
-    args.out.parent.mkdir(parents=True, exist_ok=True)
     names = " ".join([args.recording.name, *(f"--also {path.name}" for path in args.also)])
-    header = (f"# Written by: contact-estimation fit {names} --robot {args.robot} --objective {args.objective} "
-              f"{options}\n# Fitted: stiffness [N/m, base axes], rest [m, base frame] and point [m, TCP frame] of the "
-              "contact.\n")
-    args.out.write_text(header + yaml.safe_dump(mapping, sort_keys=False, default_flow_style=None))
+    header = (
+        f"# Written by: contact-estimation fit {names} --robot {args.robot} --objective {args.objective} {options}\n"
+        "# Fitted: stiffness [N/m, base axes], rest [m, base frame] and point [m, TCP frame] of the contact.\n"
+    )
+    try:
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        args.out.write_text(header + yaml.safe_dump(mapping, sort_keys=False, default_flow_style=None))
+    except OSError as error:
+        raise ConfigError(f"{args.out} cannot be written ({error.strerror}); choose another --out") from error
     emit(args, {"objective": args.objective, **result, "out": str(args.out)},
          f"{text}\nwritten to {args.out}; use it with: contact-estimation replay ... --config {args.out}")
     return 0
