@@ -18,9 +18,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
                                                                                       "together")
     parser.add_argument("--robot", required=True, help="robot: a name in config/robots, or a YAML file")
     parser.add_argument("--config", default="ekf", help="EKF configuration to start from (default ekf)")
-    parser.add_argument("--noise", nargs="+", default=["unknown_torque", "unknown_torque_share"], metavar="WHAT",
-                        help="what to tune, of: unknown_torque, unknown_torque_share, velocity, stiffness, rest, point "
-                        "(process), position (measurement) (default unknown_torque unknown_torque_share)")
+    parser.add_argument("--noise", nargs="+", default=["torque", "torque_share"], metavar="WHAT",
+                        help="what to tune, of: torque, torque_share, velocity, stiffness, rest, point "
+                        "(process), position (measurement) (default torque torque_share)")
     parser.add_argument("--evaluations", type=int, default=60, help="runs over the recordings, at most (default 60)")
     parser.add_argument("--joint-states", metavar="TOPIC", help="JointState topic of a bag")
     parser.add_argument("--rate", type=float, metavar="HZ", help="sample rate of an .npz archive without stamps")

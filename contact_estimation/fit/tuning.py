@@ -17,8 +17,8 @@ from contact_estimation.robot import Arm
 
 #: What can be tuned: name -> (group of the settings, key).
 TUNABLE = {
-    "unknown_torque": ("process_noise", "unknown_torque"),
-    "unknown_torque_share": ("process_noise", "unknown_torque_share"),
+    "torque": ("process_noise", "unknown_torque"),
+    "torque_share": ("process_noise", "unknown_torque_share"),
     "velocity": ("process_noise", "velocity"),
     "stiffness": ("process_noise", "stiffness"),
     "rest": ("process_noise", "rest"),
@@ -40,7 +40,7 @@ class Tuning:
     evaluations: int
 
 
-def tune(arm: Arm, settings: EkfSettings, sensors, recordings, names=("unknown_torque", "unknown_torque_share"),
+def tune(arm: Arm, settings: EkfSettings, sensors, recordings, names=("torque", "torque_share"),
          evaluations: int = 60, progress=None) -> Tuning:
     """Maximise the likelihood of all recordings together over the logarithms of the named noise parameters
     (Nelder-Mead).
