@@ -45,7 +45,8 @@ def pressed(arm):
 @pytest.fixture(scope="module")
 def rubbing(arm, pressed):
     """The same press as the motors of an arm with friction feel it."""
-    smooth = sosfiltfilt(butter(2, 20.0, fs=500.0, output="sos"), pressed.q, axis=0)  # the joint moves smoothly, its encoder is noisy
+    # the joint moves smoothly, its encoder is noisy
+    smooth = sosfiltfilt(butter(2, 20.0, fs=500.0, output="sos"), pressed.q, axis=0)
     states = presliding_states(follow_play(smooth, 5e-6), np.array(FRICTION.presliding))
     return dataclasses.replace(pressed, tau=pressed.tau + friction_torque(FRICTION, pressed.dq, states))
 
@@ -54,7 +55,9 @@ def rubbing(arm, pressed):
 def start():
     """The shipped EKF, starting from a stiffness five times too low."""
     settings = load_observer_settings("ekf")
-    return dataclasses.replace(settings, contacts=[dataclasses.replace(settings.contacts[0], stiffness=[0.0, 0.0, 5e3], estimate=[])])
+    return dataclasses.replace(settings,
+                               contacts=[dataclasses.replace(settings.contacts[0], stiffness=[0.0, 0.0, 5e3],
+                                                             estimate=[])])
 
 
 SENSORS = SensorSettings()
@@ -114,6 +117,7 @@ def test_the_generated_derivatives_match_finite_differences(arm):
         at = phi + np.concatenate([np.zeros(3), [0, 0, offset], np.zeros(3)])
         slope = _evaluate(run, at, data, arm.n)[1][0]
         steps = np.repeat([1e-2, 1e-9, 1e-9], 3)
-        numeric = np.column_stack([(_evaluate(run, at + s, data, arm.n)[0][0] - _evaluate(run, at - s, data, arm.n)[0][0]) / (2 * s.max())
+        numeric = np.column_stack([(_evaluate(run, at + s, data, arm.n)[0][0]
+                                    - _evaluate(run, at - s, data, arm.n)[0][0]) / (2 * s.max())
                                    for s in np.diag(steps)])
         np.testing.assert_allclose(slope, numeric, rtol=1e-4, atol=1e-5 * np.abs(numeric).max())

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from contact_estimation.fit.calibration.regression import (condition_number, huber_weights, integrated_time, long_run_covariance,
+from contact_estimation.fit.calibration.regression import (condition_number, huber_weights, integrated_time,
+                                                           long_run_covariance,
                                                            robust_scale)
 
 
