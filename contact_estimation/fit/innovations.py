@@ -1,7 +1,7 @@
 """Innovations of an EKF over a recording: likelihood, consistency, whiteness.
 
-The filter publishes its posterior; the innovation nu and its covariance S follow from it, as the measurement of all positions with
-diagonal noise R leaves R S^-1 R = R - P+ and R S^-1 nu = y - x+.
+The filter publishes its posterior; the innovation nu and its covariance S follow from it, as the measurement of all
+positions with diagonal noise R leaves R S^-1 R = R - P+ and R S^-1 nu = y - x+.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ _EVERY = 10
 
 @dataclass(frozen=True)
 class InnovationStatistics:
-    """``log_likelihood`` per sample and joint (natural logarithm; only differences mean something). ``nis_mean``: mean normalised innovation
-    squared over its degrees of freedom, 1 where the noise is right. ``inside``: share of samples below the 95 % quantile of
-    chi-square. ``correlation`` (n,): correlation of successive innovations per joint, 0 where the model is right. ``samples``."""
+    """``log_likelihood`` per sample and joint (natural logarithm; only differences mean something). ``nis_mean``: mean
+    normalised innovation squared over its degrees of freedom, 1 where the noise is right. ``inside``: share of samples
+    below the 95 % quantile of chi-square. ``correlation`` (n,): correlation of successive innovations per joint, 0
+    where the model is right. ``samples``."""
 
     log_likelihood: float
     nis_mean: float
@@ -36,7 +37,8 @@ def innovation_statistics(stream: SampleStream, recording, skip: float = 0.2) ->
     """Run the EKF of ``stream`` over ``recording``; the first ``skip`` seconds, in which it settles, do not count.
 
     Raises:
-        ConfigError: the observer is no EKF that measures positions. RecordingError: a sample cannot be used, or too few are left.
+        ConfigError: the observer is no EKF that measures positions. RecordingError: a sample cannot be used, or too few
+            are left.
     """
     observer = stream.observer
     if not isinstance(observer, Ekf) or observer.settings.measure != "position":
@@ -45,7 +47,8 @@ def innovation_statistics(stream: SampleStream, recording, skip: float = 0.2) ->
     start, scaled, nis, log_det = recording.stamps_ns[0] + int(skip * 1e9), [], [], []
     for k, (stamp, q, dq, tau) in enumerate(zip(recording.stamps_ns.tolist(), recording.q, recording.dq, recording.tau)):
         if not stream.push_fast(stamp, q, dq, tau):
-            raise RecordingError(f"{recording.source}: the sample at {stamp * 1e-9:.3f} s cannot be used: {stream.reason}")
+            raise RecordingError(f"{recording.source}: the sample at {stamp * 1e-9:.3f} s cannot be used: "
+                                 f"{stream.reason}")
         if stamp <= start:
             continue
         nis.append(observer.estimate().nis)

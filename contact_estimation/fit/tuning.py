@@ -16,7 +16,7 @@ from contact_estimation.fit.innovations import InnovationStatistics, innovation_
 from contact_estimation.robot import Arm
 
 #: What can be tuned: name -> (group of the settings, key).
-TUNABLE = {"unknown_torque": ("process_noise", "unknown_torque"), "unknown_torque_share": ("process_noise", "unknown_torque_share"),
+TUNABLE = {"torque": ("process_noise", "unknown_torque"), "torque_share": ("process_noise", "unknown_torque_share"),
            "velocity": ("process_noise", "velocity"), "stiffness": ("process_noise", "stiffness"),
            "rest": ("process_noise", "rest"), "point": ("process_noise", "point"), "position": ("measurement_noise", "position")}
 #: How far a value may move from where it starts, in powers of ten.
@@ -25,7 +25,8 @@ _REACH = 6.0
 
 @dataclass(frozen=True)
 class Tuning:
-    """``settings`` with the tuned noise; ``before`` and ``after``: innovation statistics, one per recording; ``evaluations``."""
+    """``settings`` with the tuned noise; ``before`` and ``after``: innovation statistics, one per recording;
+    ``evaluations``."""
 
     settings: EkfSettings
     before: list[InnovationStatistics]
@@ -33,12 +34,14 @@ class Tuning:
     evaluations: int
 
 
-def tune(arm: Arm, settings: EkfSettings, sensors, recordings, names=("unknown_torque",), evaluations: int = 60,
+def tune(arm: Arm, settings: EkfSettings, sensors, recordings, names=("torque", "torque_share"), evaluations: int = 60,
          progress=None) -> Tuning:
-    """Maximise the likelihood of all recordings together over the logarithms of the named noise parameters (Nelder-Mead).
+    """Maximise the likelihood of all recordings together over the logarithms of the named noise parameters
+    (Nelder-Mead).
 
     Args:
-        names: of :data:`TUNABLE`. evaluations: runs over the recordings, at most. progress: called with the number of runs done.
+        names: of :data:`TUNABLE`. evaluations: runs over the recordings, at most. progress: called with the number of
+            runs done.
 
     Raises:
         ConfigError: unknown name, or a parameter that starts at zero. RecordingError: a recording cannot be used.

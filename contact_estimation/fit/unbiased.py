@@ -4,9 +4,10 @@ Expectation and maximisation in turns, as in papers 1 and 2: a filter with the p
 
     phi, nuisance = argmin sum_t sum_j rho( (y_tj - tau_e,j(q_t, phi) - b_j - v_j dq_tj - c_j s_tj) / sigma_j )
 
-with the external torque y = (M + h B) (dq+ - dq) / h - (tau - C - G - B dq) of every transition. Against eq. 16 as printed: residuals are
-torques, squared, weighted by their own noise and colour and robust against spikes (rho is Huber's); the contact cannot pull; what the
-joints' friction leaves (bias, viscous, Coulomb with presliding) is fitted beside it instead of being taken for contact.
+with the external torque y = (M + h B) (dq+ - dq) / h - (tau - C - G - B dq) of every transition. Against eq. 16 as
+printed: residuals are torques, squared, weighted by their own noise and colour and robust against spikes (rho is
+Huber's); the contact cannot pull; what the joints' friction leaves (bias, viscous, Coulomb with presliding) is fitted
+beside it instead of being taken for contact.
 """
 
 from __future__ import annotations
@@ -35,17 +36,19 @@ from contact_estimation.robot.friction import follow_play, presliding_states
 _SCALE = np.repeat([1e4, 1e-3, 1e-2], 3)
 #: [m] Width over which the contact closes: softplus instead of a corner.
 _WIDTH = 5e-5
-#: Prior standard deviations of the joints' bias [Nm], viscous [Nms/rad] and Coulomb friction [Nm]. At the mrad/s of a press the viscous
-#: slope is far steeper than at the speeds of a calibration (Stribeck).
-_FRICTION_STD = np.array([20.0, 300.0, 20.0])
+#: Prior standard deviations of the joints' bias [Nm], viscous [Nms/rad] and Coulomb friction [Nm]. At the mrad/s of a
+#: press the viscous slope is far steeper than at the speeds of a calibration (Stribeck). A free bias would let the
+#: contact be closed all the time.
+_FRICTION_STD = np.array([5.0, 300.0, 10.0])
 _ITERATIONS = 60
 _MAX_TIME = 3.0  # [s] longest autocorrelation time looked for
 
 
 @dataclass(frozen=True)
 class UnbiasedSettings:
-    """``estimate``: which of stiffness, rest, point. ``friction``: fit the joints' friction beside the contact. ``presliding``: breakaway
-    length [rad]. ``block`` [s]: torques are averaged over it. ``outlier``: Huber's threshold. ``priors``: standard deviations of a
+    """``estimate``: which of stiffness, rest, point. ``friction``: fit the joints' friction beside the contact.
+    ``presliding``: breakaway length [rad]. ``block`` [s]: torques are averaged over it. ``outlier``: Huber's threshold.
+    ``priors``: standard deviations of a
     parameter about its start [N/m, m, m], wide but for directions that nothing else determines. ``passes``: turns at most."""
 
     estimate: tuple[str, ...] = KINDS
@@ -59,8 +62,10 @@ class UnbiasedSettings:
 
 @dataclass(frozen=True)
 class UnbiasedFit:
-    """Result: ``contact`` with the fitted values; ``std`` (9,) of [K; rest; point] in SI from the residual's own colour, zero where kept;
-    ``rests`` (R, 3) one per recording; ``stiffness_std`` of the norm [N/m]; ``residual`` (n,) torque RMS [Nm]; ``passes``: stiffness norm after
+    """Result: ``contact`` with the fitted values; ``std`` (9,) of [K; rest; point] in SI from the residual's own
+    colour, zero where kept;
+    ``rests`` (R, 3) one per recording; ``stiffness_std`` of the norm [N/m]; ``residual`` (n,) torque RMS [Nm];
+    ``passes``: stiffness norm after
     each; ``friction`` (R, n, 3) fitted bias [Nm], viscous [Nms/rad] and Coulomb friction [Nm]."""
 
     contact: ContactSettings
@@ -84,10 +89,12 @@ class _Blocks:
 
 def fit_unbiased(arm: Arm, settings: EkfSettings, sensors, recordings, options: UnbiasedSettings = UnbiasedSettings(),
                  progress=None) -> UnbiasedFit:
-    """Fit the one contact of ``settings`` to recordings; stiffness and point are shared, every recording has its own rest and friction.
+    """Fit the one contact of ``settings`` to recordings; stiffness and point are shared, every recording has its own
+    rest and friction.
 
     Args:
-        settings: EKF that estimates the states; its contact is the start. progress: called with the number of passes done.
+        settings: EKF that estimates the states; its contact is the start. progress: called with the number of passes
+            done.
 
     Raises:
         IdentificationError: not exactly one contact, or the recordings never load it enough to determine a stiffness.
@@ -168,10 +175,11 @@ def _evaluate(run, phi: np.ndarray, inputs: np.ndarray, n: int) -> tuple[np.ndar
 
 
 def _start(arm: Arm, run, contact: ContactSettings, starts, blocks, options: UnbiasedSettings) -> np.ndarray:
-    """[K; point; rest of every recording]: along the configured normal, the rest and the stiffness that explain most of the torque.
+    """[K; point; rest of every recording]: along the configured normal, the rest and the stiffness that explain most of
+    the torque.
 
-    The cost over the rest has a second minimum, where the contact is always closed and its preload looks like a torque bias;
-    hence a search over heights, with stiffness and friction at their best (linear) for each.
+    The cost over the rest has a second minimum, where the contact is always closed and its preload looks like a torque
+    bias; hence a search over heights, with stiffness and friction at their best (linear) for each.
     """
     stiffness, point = np.asarray(contact.stiffness, float), np.asarray(contact.point, float)
     normal = stiffness / np.linalg.norm(stiffness)
@@ -197,7 +205,8 @@ def _start(arm: Arm, run, contact: ContactSettings, starts, blocks, options: Unb
     return np.concatenate([stiffness, point, *rests])
 
 
-def _maximise(arm: Arm, run, blocks: list[_Blocks], theta: np.ndarray, contact: ContactSettings, options: UnbiasedSettings) -> UnbiasedFit:
+def _maximise(arm: Arm, run, blocks: list[_Blocks], theta: np.ndarray, contact: ContactSettings,
+              options: UnbiasedSettings) -> UnbiasedFit:
     """Robust Levenberg-Marquardt over contact and friction of all recordings."""
     n, count = arm.n, len(blocks)
     k = blocks[0].nuisance.shape[2]
@@ -312,8 +321,9 @@ def _result(arm, theta, covariance, contact, residual, nuisance, options) -> Unb
     std = np.sqrt(np.diag(covariance))
     spread = float(np.sqrt(direction @ covariance[:3, :3] @ direction))
     if "stiffness" in options.estimate and spread > norm:
-        raise IdentificationError(f"the recordings do not determine the stiffness: {norm:.0f} +- {spread:.0f} N/m. The contact is never or "
-                                  "barely loaded; record a press, or give a better start (configuration key contacts[0])")
+        raise IdentificationError(f"the recordings do not determine the stiffness: {norm:.0f} +- {spread:.0f} N/m. The "
+                                  "contact is never or barely loaded; record a press, or give a better start "
+                                  "(configuration key contacts[0])")
     fitted = dataclasses.replace(contact, stiffness=stiffness.tolist(), rest=rests[-1].tolist(), point=theta[3:6].tolist())
     rms = np.sqrt(np.mean(np.concatenate(residual) ** 2, axis=0))
     return UnbiasedFit(fitted, np.concatenate([std[:3], std[-3:], std[3:6]]), rests, spread, rms, [], nuisance)

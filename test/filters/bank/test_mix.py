@@ -1,0 +1,69 @@
+"""Mixing against numpy, and the Markov chain behind it."""
+
+import numpy as np
+import pytest
+
+from contact_estimation.filters.bank.mix import FLOOR, Modes, build_mix
+from contact_estimation.filters.bank.settings import BankContact, BankSettings
+from contact_estimation.filters.kalman import pack_array, packed_size, unpack_array
+
+
+def settings(count=2, **changes):
+    contacts = [BankContact(name=f"c{k + 1}", normal=[0, 0, 1]) for k in range(count)]
+    return BankSettings(contacts=contacts, **changes)
+
+
+def test_mix_is_the_moment_matched_mixture():
+    size, count, rng = 5, 3, np.random.default_rng(0)
+    means = rng.normal(size=(count, size))
+    roots = rng.normal(size=(count, size, size))
+    covariances = roots @ roots.transpose(0, 2, 1)
+    weights = rng.uniform(size=(count, count))
+    weights /= weights.sum(axis=0)
+    x, p = build_mix(size, count)(means.ravel(), np.concatenate([pack_array(c) for c in covariances]), weights)
+    x, p = np.array(x).reshape(count, size), np.array(p).ravel()
+    for j in range(count):
+        mean = weights[:, j] @ means
+        spread = sum(w * (c + np.outer(m - mean, m - mean)) for w, m, c in zip(weights[:, j], means, covariances))
+        half = packed_size(size)
+        np.testing.assert_allclose(x[j], mean, rtol=1e-12)
+        np.testing.assert_allclose(unpack_array(p[half * j:half * (j + 1)], size), spread, rtol=1e-12)
+
+
+@pytest.mark.parametrize("count, hypotheses", [(1, 1), (1, 3), (2, 1), (2, 3), (3, 2)])
+def test_rows_of_the_transition_sum_to_one(count, hypotheses):
+    modes = Modes(settings(count, hypotheses=hypotheses))
+    assert len(modes.names) == 2**count and len(modes.owner) == 1 + hypotheses * (2**count - 1)
+    for dt in (0.002, 0.01, 1.0):
+        matrix = modes.transition(dt)
+        np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
+        assert (matrix >= 0).all()
+
+
+def test_rates_are_the_settings_and_contacts_change_one_at_a_time():
+    modes = Modes(settings(2, close_rate=0.7, open_rate=0.2, hypotheses=1))
+    assert modes.names == ["free", "c1", "c2", "c1+c2"]
+    expected = np.array([[-1.4, 0.7, 0.7, 0], [0.2, -0.9, 0, 0.7], [0.2, 0, -0.9, 0.7], [0, 0.2, 0.2, -0.4]])
+    np.testing.assert_allclose(modes.rates, expected)
+
+
+def test_modes_no_single_change_leads_to_are_reached_all_the_same():
+    modes = Modes(settings(2, modes=[[], ["c1", "c2"]]))
+    assert (np.diag(modes.rates) < 0).all()
+    assert (modes.transition(10.0)[0] > 1e-3).sum() == 2  # free, and the entrance of the other
+
+
+def test_rotation_keeps_the_sum_and_makes_the_least_believed_the_entrance():
+    modes = Modes(settings(1, hypotheses=3))
+    beliefs = np.array([0.4, 0.3, 0.1, 0.2])
+    modes.rotate(beliefs)
+    assert beliefs.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(beliefs, [0.4, 0.4 - FLOOR, FLOOR, 0.2])
+    assert modes.transition(0.01)[0].nonzero()[0].tolist() == [0, 2]
+    np.testing.assert_allclose(modes.of_combinations(beliefs), [0.4, 0.6])
+
+
+def test_start_puts_the_belief_where_it_is_told():
+    modes = Modes(settings(2, hypotheses=2))
+    combined = modes.of_combinations(modes.start(0.3))
+    assert combined[0] == pytest.approx(0.7) and combined[1:].sum() == pytest.approx(0.3)

@@ -1,0 +1,95 @@
+"""The bank on simulated presses: zero force in free motion, force and stiffness in contact, and what it counts."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from contact_estimation.filters.registry import open_stream
+from contact_estimation.robot import load_arm
+from contact_estimation.settings import find_config, from_yaml
+from contact_estimation.simulation.press import PressSettings, PressSimulation
+
+STARTS = {"ur16e": None, "fr3": [0.0, -0.3, 0.0, -2.2, 0.0, 1.9, 0.785]}
+
+
+@pytest.fixture(scope="module", params=["ur16e", "fr3"])
+def samples(request):
+    """One press of 4 mm on 25 kN/m, with its truth."""
+    settings = from_yaml(PressSettings, find_config("tasks", "press_ur16e"))
+    if STARTS[request.param]:
+        settings = dataclasses.replace(settings, start=STARTS[request.param])
+    simulation = PressSimulation(load_arm(request.param), settings, seed=1)
+    return simulation.arm, [simulation.step() for _ in range(2500)]
+
+
+def run(arm, samples, turn=0.0):
+    """Estimates of all samples; ``turn`` [rad] turns the recording about the base."""
+    stream = open_stream(arm, "contact_bank_torque", "joint_torque")
+    about = np.eye(arm.n)[0] * turn
+    return stream, [stream.push(s.stamp_ns, s.q + about, s.dq, s.tau) for s in samples]
+
+
+@pytest.fixture(scope="module")
+def press(samples):
+    arm, rows = samples
+    return *samples, *run(arm, rows)
+
+
+def test_free_motion_has_no_force(press):
+    _, rows, _, estimates = press
+    before = [e for e, s in zip(estimates, rows[:next(k for k, s in enumerate(rows) if s.in_contact)]) if s]
+    assert len(before) > 400
+    assert {e.mode for e in before} == {"free"}
+    assert max(np.linalg.norm(e.force_tcp) for e in before) < 0.5
+    assert max(e.contacts[0].probability for e in before) < 0.5
+
+
+def test_press_recovers_stiffness_and_force(press):
+    arm, rows, _, estimates = press
+    pressed = [k for k, s in enumerate(rows) if np.linalg.norm(s.force_tcp) > 20.0]
+    error = np.array([estimates[k].force_tcp - rows[k].force_tcp for k in pressed])
+    peak = max(np.linalg.norm(s.force_tcp) for s in rows)
+    assert (np.sqrt((error**2).mean(axis=0)) < [1.0, 1.0, 0.05 * peak]).all()
+    assert all(estimates[k].mode == "contact_1" for k in pressed)
+    assert estimates[pressed[-1]].stiffness == pytest.approx(25e3, rel=0.05)
+    assert estimates[pressed[-1]].contacts[0].rest[2] == pytest.approx(rows[pressed[-1]].rest[2], abs=2e-4)
+
+
+def test_contact_closes_and_opens_once(press):
+    _, _, _, estimates = press
+    changes = [b.mode for a, b in zip(estimates, estimates[1:]) if a.mode != b.mode]
+    assert changes == ["contact_1", "free"]
+
+
+def test_turned_about_the_base_it_finds_the_same(press):
+    arm, rows, _, estimates = press
+    _, turned = run(arm, rows[:1200], turn=0.9)
+    for a, b in list(zip(estimates, turned))[::50]:
+        np.testing.assert_allclose(b.force_tcp, a.force_tcp, atol=1e-6)
+        assert b.stiffness == pytest.approx(a.stiffness, rel=1e-6)
+
+
+def test_started_in_the_middle_of_a_contact(samples):
+    arm, rows = samples
+    pressed = [k for k, s in enumerate(rows) if np.linalg.norm(s.force_tcp) > 20.0]
+    _, estimates = run(arm, rows[pressed[0]:pressed[-1]])
+    assert estimates[-1].mode == "contact_1"
+    assert np.linalg.norm(estimates[-1].force_tcp - rows[pressed[-1] - 1].force_tcp) < 8.0
+
+
+def test_spikes_are_rejected_and_counted_by_channel(press):
+    """10-60 Nm for 10 ms on one joint, as at the stops of real recordings."""
+    arm, rows, stream, estimates = press
+    quiet = stream.observer.outliers.copy()
+    spiked = list(rows)
+    for start in (900, 1200, 1500):
+        for k in range(start, start + 5):
+            tau = rows[k].tau.copy()
+            tau[1] += 60.0
+            spiked[k] = dataclasses.replace(rows[k], tau=tau)
+    stream, found = run(arm, spiked)
+    more = dict(zip(stream.observer.channels, stream.observer.outliers - quiet))
+    assert more[f"torque of {arm.joint_names[1]}"] >= 3
+    force = np.array([e.force_tcp - c.force_tcp for e, c in zip(found, estimates)])
+    assert np.abs(force).max() < 8.0  # of 60 Nm, which would be 80 N and more at the TCP

@@ -1,0 +1,139 @@
+"""The compiled update against a dense EKF in numpy on the same measurement functions."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from contact_estimation.codegen import compile_function
+from contact_estimation.filters.bank.contact_law import ContactForces
+from contact_estimation.filters.bank.update import build_update
+from contact_estimation.filters.kalman import pack_array, unpack_array
+
+Q = np.array([0.3, -1.2, 1.9, -2.0, -1.4, 0.2])
+
+
+@pytest.fixture(scope="module")
+def update(arm, layout):
+    return compile_function(build_update(arm, layout))
+
+
+@pytest.fixture(scope="module")
+def channels(arm, layout):
+    """(x, s, closed) -> predicted measurements and their Jacobian at Q, written once more."""
+    x, s, closed = ca.SX.sym("x", layout.size), ca.SX.sym("s", 6), ca.SX.sym("closed", 2)
+    theta, basis = layout.theta.ravel(), np.concatenate([b.ravel(order="F") for b in layout.basis])
+    torque = ContactForces(arm, layout, arm.kinematics(ca.SX(Q)), x, ca.SX(theta), ca.SX(basis)).joint_torque(closed)
+    deflection = (torque - arm.gravity(Q))[layout.elastic_joints] / ca.exp(x[layout.elastic]) + x[layout.offset]
+    friction = x[layout.bias] + x[layout.coulomb] * s + x[layout.deviation]
+    predicted = ca.vertcat(deflection, torque - friction)
+    return ca.Function("channels", [x, s, closed], [predicted, ca.jacobian(predicted, x)])
+
+
+def problem(arm, layout, rng):
+    """Arguments of an update, with the TCP half a millimetre below the rest of both contacts."""
+    x = layout.mean + 0.2 * np.sqrt(layout.variance) * rng.standard_normal(layout.size)
+    position, _ = arm.tcp_pose(Q)
+    x[1] = layout.basis[0][:, 0] @ position + 5e-4
+    x[layout.contact[1].start + 1] = position[0] + 5e-4
+    scale = 0.3 * np.sqrt(layout.variance)
+    mixing = rng.standard_normal((layout.size, layout.size))
+    covariance = scale[:, None] * (mixing @ mixing.T / layout.size + np.eye(layout.size)) * scale
+    decay, noise = layout.decay_and_noise(0.01)
+    variance = np.concatenate([np.full(layout.m, 5e-5**2), np.full(6, 1.0)])
+    return x, covariance, decay, noise, variance, rng.uniform(-1, 1, 6)
+
+
+def run(update, layout, x, covariance, decay, noise, y, variance, s, closed, gate):
+    theta, basis = layout.theta.ravel(), np.concatenate([b.ravel(order="F") for b in layout.basis])
+    x, packed, likelihood, ratios = update.evaluate(x, pack_array(covariance), decay, noise, y, variance, Q, s, closed, theta, basis,
+                                                    layout.mean, layout.variance, (1, 0), gate)
+    return x.ravel(), unpack_array(packed.ravel(), layout.size), float(likelihood.item()), ratios.ravel()
+
+
+def dense(channels, layout, x, covariance, decay, noise, y, variance, s, closed, gate):
+    """One measurement after the other, in the Joseph form."""
+    x = decay * x
+    covariance = np.diag(decay) @ covariance @ np.diag(decay) + np.diag(noise)
+    likelihood, ratios = 0.0, []
+    for k in range(len(y)):
+        predicted, jacobian = (np.array(v) for v in channels(x, s, closed))
+        h, innovation = jacobian[k], y[k] - predicted[k, 0]
+        plain = h @ covariance @ h + variance[k]
+        ratios.append(innovation**2 / plain)
+        noise_k = variance[k] * max(ratios[-1] / gate**2, 1.0)
+        total = h @ covariance @ h + noise_k
+        gain = covariance @ h / total
+        step = gain * innovation
+        for where in layout.contact:
+            step[where.start] = np.clip(step[where.start], -0.7, 0.7)
+        x = x + step
+        keep = np.eye(layout.size) - np.outer(gain, h)
+        covariance = keep @ covariance @ keep.T + noise_k * np.outer(gain, gain)
+        likelihood -= 0.5 * (np.log(total) + innovation**2 / total)
+    return x, covariance, likelihood, np.array(ratios)
+
+
+@pytest.mark.parametrize("outlier", [0.0, 600.0])
+def test_update_is_the_dense_one(arm, layout, update, channels, outlier):
+    rng = np.random.default_rng(5)
+    x, covariance, decay, noise, variance, s = problem(arm, layout, rng)
+    closed = (1.0, 1.0)
+    y = np.array(channels(x, s, closed)[0]).ravel() + rng.standard_normal(len(variance)) * np.sqrt(variance)
+    y[layout.m + 1] += outlier
+    arguments = (x, covariance, decay, noise, y, variance, s, closed, 3.0)
+    found, expected = run(update, layout, *arguments), dense(channels, layout, *arguments)
+    std = np.sqrt(np.diag(expected[1]))
+    np.testing.assert_allclose(found[0] / std, expected[0] / std, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found[1] / np.outer(std, std), expected[1] / np.outer(std, std), atol=1e-9)
+    assert found[2] == pytest.approx(expected[2], rel=1e-9)
+    np.testing.assert_allclose(found[3], expected[3], rtol=1e-9, atol=1e-12)
+
+
+def test_with_open_contacts_it_is_the_joint_kalman_filter(arm, layout, update, channels):
+    """Friction enters linearly: a sequence of scalars equals one update with all of them, and the likelihood their joint one."""
+    rng = np.random.default_rng(6)
+    x, covariance, decay, noise, variance, s = problem(arm, layout, rng)
+    covariance[layout.elastic] = covariance[:, layout.elastic] = 0.0  # k is what is not linear
+    noise[layout.elastic] = 0.0
+    closed = (0.0, 0.0)
+    y = np.array(channels(x, s, closed)[0]).ravel() + rng.standard_normal(len(variance)) * np.sqrt(variance)
+    found = run(update, layout, x, covariance, decay, noise, y, variance, s, closed, 1e6)
+    x, covariance = decay * x, np.diag(decay) @ covariance @ np.diag(decay) + np.diag(noise)
+    predicted, jacobian = (np.array(v) for v in channels(x, s, closed))
+    innovation, spread = y - predicted.ravel(), jacobian @ covariance @ jacobian.T + np.diag(variance)
+    gain = np.linalg.solve(spread, jacobian @ covariance).T
+    rest = slice(layout.bias.start, layout.size)
+    np.testing.assert_allclose(found[0][rest], (x + gain @ innovation)[rest], rtol=1e-9, atol=1e-12)
+    joint = (np.eye(layout.size) - gain @ jacobian) @ covariance
+    std = np.sqrt(np.diag(layout.variance))[rest, rest].diagonal()
+    np.testing.assert_allclose(found[1][rest, rest] / np.outer(std, std), joint[rest, rest] / np.outer(std, std), atol=1e-9)
+    expected = -0.5 * (np.linalg.slogdet(spread)[1] + innovation @ np.linalg.solve(spread, innovation))
+    assert found[2] == pytest.approx(expected, rel=1e-9)
+
+
+def test_open_contacts_return_to_their_prior_where_the_arm_is(arm, layout, update):
+    rng = np.random.default_rng(7)
+    x, covariance, decay, noise, variance, s = problem(arm, layout, rng)
+    found, spread, _, _ = run(update, layout, x, covariance, decay, noise, np.zeros(len(variance)), variance, s, (0.0, 0.0), 3.0)
+    position, rotation = arm.tcp_pose(Q)
+    expected = layout.mean.copy()
+    expected[1] = layout.basis[0][:, 0] @ position  # the table's rest is 'touch', the wall's is given
+    for where in layout.contact:
+        np.testing.assert_allclose(found[where], expected[where], atol=1e-12)
+        np.testing.assert_allclose(np.diag(spread)[where], layout.variance[where])
+        assert np.abs(np.delete(spread[where], np.arange(where.start, where.stop), axis=1)).max() == 0
+
+
+def test_an_outlier_moves_little_and_the_likelihood_stays_finite(arm, layout, update, channels):
+    rng = np.random.default_rng(8)
+    x, covariance, decay, noise, variance, s = problem(arm, layout, rng)
+    y = np.array(channels(x, s, (1.0, 1.0))[0]).ravel()
+    clean = run(update, layout, x, covariance, decay, noise, y, variance, s, (1.0, 1.0), 3.0)
+    for size in (600.0, 1e6):
+        spiked = y.copy()
+        spiked[layout.m + 1] += size
+        found = run(update, layout, x, covariance, decay, noise, spiked, variance, s, (1.0, 1.0), 3.0)
+        assert np.isfinite(found[2]) and found[3][layout.m + 1] > 9.0
+    spiked = run(update, layout, x, covariance, decay, noise, y + np.eye(len(y))[layout.m + 1] * 1e6, variance, s, (1.0, 1.0), 3.0)
+    std = np.sqrt(np.diag(clean[1]))
+    assert (np.abs(spiked[0] - clean[0]) < 1e-1 * std).all()  # 1e6 Nm moves nothing: its weight falls with its square
