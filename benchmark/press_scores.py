@@ -88,16 +88,21 @@ def noisy(data, std: float, seed: int = 0):
 def drives_from(arm: Arm, data, shipped: dict, scale) -> dict:
     """Drives whose Coulomb friction and joint stiffness come from ``data`` alone, with its measured force.
 
-    Coulomb: least squares of tau - C dq - G + J^T f on (1, presliding state) per joint. Stiffness: least squares of q - integral(dq) on
+    Coulomb: least squares of tau - C dq - G + J^T f on a bias and the presliding state of every joint and on the contact's lever in
+    the tool, which the force sensor does not tell, weighted by the torque noise. Stiffness: least squares of q - integral(dq) on
     (1, t, J^T f - G) of the elastic joints. Everything else (noise, spreads, breakaway lengths) is the shipped file's.
     """
     drives = copy.deepcopy(shipped)
     friction, elastic = drives["friction"], drives["elastic"]
     q, dq, t = data["q"], data["dq"], np.arange(len(data["q"])) / RATE
-    external, rigid = np.empty_like(q), np.empty_like(q)
+    external, rigid, lever = np.empty_like(q), np.empty_like(q), np.empty((*q.shape, 3))
     for k, (row, speed) in enumerate(zip(q, dq)):
         force = data["R_tcp"][k] @ (data["f_tcp"][k] - data["f_tcp_zero_offset"])
-        external[k] = arm.tcp_jacobian(row)[:3].T @ force
+        jacobian = arm.tcp_jacobian(row)
+        external[k] = jacobian[:3].T @ force
+        # J_w^T (R r x f) = -J_w^T [f]x R r
+        cross = np.array([[0, -force[2], force[1]], [force[2], 0, -force[0]], [-force[1], force[0], 0]])
+        lever[k] = -jacobian[3:].T @ cross @ data["R_tcp"][k]
         rigid[k] = arm.gravity(row) + arm.coriolis(row, speed)
     kernel = 1.0 - np.exp(-2 * np.pi * drives["position_filter"] / RATE)
     smooth = q.copy()
@@ -105,10 +110,15 @@ def drives_from(arm: Arm, data, shipped: dict, scale) -> dict:
         smooth[k] = smooth[k - 1] + kernel * (q[k] - smooth[k - 1])
     states = presliding_states(follow_play(smooth, drives["play"]), np.array(friction["presliding"]))
     torque = data["tau"] * scale - rigid + external
-    for j in range(arm.n):
-        columns = np.column_stack([np.ones(len(t)), states[:, j]])
-        level = np.linalg.lstsq(columns, torque[:, j], rcond=None)[0][1]
-        friction["coulomb"][j] = float(max(level, 0.1))
+    n, noise, every = arm.n, np.array(drives["torque_noise"]), 5
+    rows = []
+    for j in range(n):
+        own = np.zeros((len(t), 2 * n))
+        own[:, j], own[:, n + j] = 1.0, states[:, j]
+        rows.append(np.hstack([own, -lever[:, j]])[::every] / noise[j])
+    found = np.linalg.lstsq(np.vstack(rows), (torque / noise)[::every].T.ravel(), rcond=None)[0]
+    friction["coulomb"] = np.maximum(found[n:2 * n], 0.1).tolist()
+    external = external + lever @ found[2 * n:]
     deflection = q - np.cumsum(dq, axis=0) / RATE
     for i, j in enumerate(elastic["joints"]):
         columns = np.column_stack([np.ones(len(t)), t, external[:, j] - rigid[:, j]])
