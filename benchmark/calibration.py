@@ -2,9 +2,9 @@
 
     python benchmark/calibration.py [--shared DIR]
 
-UR10e: the free Fourier excitations of February 2020 (ten logs of 27 to 58 s, motor current times the controller's own Nm/A), every
-log predicted by a calibration on the others; the logs with a load give the payload. Panda: each half of the excitation predicts
-the other. Prints RMS torque errors, rigid model -> calibrated.
+UR10e: the free Fourier excitations of February 2020 (ten logs of 27 to 58 s, motor current times the controller's own
+Nm/A), every log predicted by a calibration on the others; the logs with a load give the payload. Panda: each half of
+the excitation predicts the other. Prints RMS torque errors, rigid model -> calibrated.
 """
 
 from __future__ import annotations

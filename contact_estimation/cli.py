@@ -26,6 +26,9 @@ VERBS = {
 
 #: ``contact-estimation identify SYSTEM``: system -> (module, one line of help).
 IDENTIFY = {
+    "planar": ("contact_estimation.commands.identify_planar", "rigid frictional contact: m/I, forces, friction (paper 5)"),
+    "probing": ("contact_estimation.commands.identify_probing", "contact geometry and dynamics together, by probing (paper 4)"),
+    "batch": ("contact_estimation.commands.identify_batch", "trajectory and parameters of a whole recording (paper 3)"),
 }
 
 

@@ -7,22 +7,32 @@ import shlex
 import sys
 from pathlib import Path
 
+import yaml
+
 from contact_estimation.commands.output import Progress, add_json_flag, emit, text_table
+from contact_estimation.exceptions import ConfigError
 from contact_estimation.fit.calibration.settings import OPTIONS
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
-    parser.add_argument("recordings", type=Path, nargs="+", metavar="RECORDING", help="rosbag2 or .npz archive of free motion")
+    parser.add_argument("recordings", type=Path, nargs="+", metavar="RECORDING", help="rosbag2 or .npz archive of free "
+                                                                                      "motion")
     parser.add_argument("--robot", required=True, help="robot: a name in config/robots, or a YAML file")
-    parser.add_argument("--sensors", metavar="NAME", help="sensor set whose torque unit and scale apply (default the robot's)")
+    parser.add_argument("--sensors", metavar="NAME", help="sensor set whose torque unit and scale apply (default the "
+                                                          "robot's)")
     parser.add_argument("--identify", nargs="*", choices=OPTIONS, default=None, metavar="WHAT",
-                        help=f"what to identify beside friction and bias, of: {', '.join(OPTIONS)} (default all but links)")
-    parser.add_argument("--cutoff", type=float, metavar="HZ", help="zero-phase low-pass of positions and torques (default 6)")
+                        help=f"what to identify beside friction and bias, of: {', '.join(OPTIONS)} (default all but "
+                             f"links)")
+    parser.add_argument("--cutoff", type=float, metavar="HZ", help="zero-phase low-pass of positions and torques "
+                                                                   "(default 6)")
     parser.add_argument("--joint-states", metavar="TOPIC", help="JointState topic of a bag")
     parser.add_argument("--rate", type=float, metavar="HZ", help="sample rate of an .npz archive without stamps")
     parser.add_argument("--no-validation", action="store_true", help="leave out the cross-validation")
     parser.add_argument("--out", type=Path, metavar="FILE", help="YAML file to write")
+    parser.add_argument("--drives", type=Path, metavar="FILE", help="drives YAML to write, which a contact bank loads "
+                                                                    "(key drives): the "
+                        "robot's own from config/drives with the calibrated friction")
     add_json_flag(parser)
 
 
@@ -30,6 +40,7 @@ def run(args) -> int:
     """Identify, validate, write."""
     from contact_estimation.filters.settings import load_sensor_settings
     from contact_estimation.fit.calibration import CalibrationSettings, identify
+    from contact_estimation.fit.calibration.drives import drive_settings
     from contact_estimation.fit.calibration.effort import with_total_torque
     from contact_estimation.fit.calibration.outcome import as_yaml, calibration, intervals
     from contact_estimation.fit.calibration.validation import cross_validate, shrinkage
@@ -53,16 +64,31 @@ def run(args) -> int:
     command = shlex.join(["contact-estimation", "calibrate", *(path.name for path in args.recordings), "--robot", args.robot])
     if args.out:
         args.out.parent.mkdir(parents=True, exist_ok=True)
-        args.out.write_text(as_yaml(result, found, f"Written by: {command}\nA _std is what to expect of a new run; the comments are "
+        args.out.write_text(as_yaml(arm, result, found, f"Written by: {command}\nA _std is what to expect of a new "
+                                                        f"run; the comments are "
                                     "intervals of the identification."))
+    if args.drives:
+        drives = drive_settings(result, found, _shipped_drives(arm))
+        args.drives.parent.mkdir(parents=True, exist_ok=True)
+        args.drives.write_text(f"# Written by: {command}\n" + yaml.safe_dump(to_mapping(drives), sort_keys=False, default_flow_style=None))
     data = {"calibration": to_mapping(result), "intervals": intervals(found), "condition": found.condition,
             "correlation_time": found.correlation_time, "out": args.out and str(args.out),
             "validation": [{"source": p.source, "rigid": p.rigid, "calibrated": p.calibrated} for p in predictions],
             "residual_ratio": shrinkage(predictions) if predictions else None}
     emit(args, data, _text(arm, result, predictions, shrinkage(predictions) if predictions else None))
-    if args.out:
-        print(f"written to {args.out}", file=sys.stderr)
+    for path in filter(None, (args.out, args.drives)):
+        print(f"written to {path}", file=sys.stderr)
     return 0
+
+
+def _shipped_drives(arm):
+    """The robot's drives in config/drives, None where there are none."""
+    from contact_estimation.filters.bank.settings import load_drive_settings
+
+    try:
+        return load_drive_settings(arm.name)
+    except ConfigError:
+        return None
 
 
 def _text(arm, result, predictions, ratio) -> str:
@@ -74,7 +100,8 @@ def _text(arm, result, predictions, ratio) -> str:
                          "armature [kg m^2]"], rows)]
     if result.payload:
         p = result.payload
-        parts.append(f"payload {p.mass:.3f} +- {p.mass_std:.3f} kg, centre of mass [{', '.join(f'{c:.3f}' for c in p.com)}] m from the TCP")
+        parts.append(f"payload {p.mass:.3f} +- {p.mass_std:.3f} kg, centre of mass "
+                     f"[{', '.join(f'{c:.3f}' for c in p.com)}] m from the TCP")
     if predictions:
         parts.append("torque of recordings that were left out, RMS [Nm], rigid model -> calibrated:")
         parts.append(text_table(["joint", *(Path(p.source).name.replace(".npz", "") for p in predictions), "ratio"],

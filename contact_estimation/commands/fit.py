@@ -22,10 +22,12 @@ def configure(parser) -> None:
     parser.add_argument("--also", type=Path, action="append", default=[], metavar="RECORDING",
                         help="a further recording of the same contact (unbiased objective; repeatable)")
     parser.add_argument("--objective", choices=("unbiased", "paper"), default="unbiased", help="unbiased: noise-weighted torques with the "
-                        "joints' friction beside the contact (default); paper: eq. 16 of paper 1 as printed, a baseline")
+                        "joints' friction beside the contact (default); paper: eq. 16 of paper 1 as printed, a "
+                        "baseline")
     parser.add_argument("--estimate", nargs="+", choices=KINDS, default=list(KINDS), metavar="WHAT",
                         help=f"what the unbiased objective fits, of: {', '.join(KINDS)} (default all)")
-    parser.add_argument("--config", help="EKF configuration whose contact is the start of the fit and whose noise estimates the states "
+    parser.add_argument("--config", help="EKF configuration whose contact is the start of the fit and whose noise "
+                                         "estimates the states "
                         "(default ekf, for the paper's objective paper_online)")
     parser.add_argument("--start-stiffness", type=float, default=1e4, metavar="N/M",
                         help="vertical stiffness the fit starts from (default 1e4)")
@@ -39,7 +41,7 @@ def configure(parser) -> None:
 def run(args) -> int:
     """Fit and write the configuration."""
     from contact_estimation.filters.registry import load_observer_settings, robot_for
-    from contact_estimation.filters.settings import load_sensor_settings
+    from contact_estimation.filters.settings import EkfSettings, load_sensor_settings
     from contact_estimation.robot import load_arm
     from contact_estimation.settings import from_mapping, to_mapping
 
@@ -49,7 +51,11 @@ def run(args) -> int:
         raise ConfigError(f"--passes must be at least 1, found {passes}")
     if paper and args.also:
         raise ConfigError("--also needs --objective unbiased: the papers' objective is for one recording")
-    settings = load_observer_settings(args.config or ("paper_online" if paper else "ekf"))
+    config = args.config or ("paper_online" if paper else "ekf")
+    settings = load_observer_settings(config)
+    if not isinstance(settings, EkfSettings) or len(settings.contacts) != 1:
+        raise ConfigError(f"--config {config}: a fit starts from an EKF with one contact, found an observer of kind "
+                          f"'{settings.observer}' with {len(getattr(settings, 'contacts', []))} contacts; try --config paper_online")
     arm = robot_for(load_arm(args.robot), settings)
     sensors = load_sensor_settings(settings.sensors or arm.settings.sensors)
     recordings = [open_for(arm, argparse.Namespace(**{**vars(args), "recording": path})) for path in (args.recording, *args.also)]
@@ -61,11 +67,15 @@ def run(args) -> int:
     bar.close()
     mapping["contacts"][0].update(contact)
     from_mapping(type(settings), mapping, str(args.out))  # what is written must load
-    args.out.parent.mkdir(parents=True, exist_ok=True)
     names = " ".join([args.recording.name, *(f"--also {path.name}" for path in args.also)])
-    header = (f"# Written by: contact-estimation fit {names} --robot {args.robot} --objective {args.objective} {options}\n"
-              "# Fitted: stiffness [N/m, base axes], rest [m, base frame] and point [m, TCP frame] of the contact.\n")
-    args.out.write_text(header + yaml.safe_dump(mapping, sort_keys=False, default_flow_style=None))
+    header = (f"# Written by: contact-estimation fit {names} --robot {args.robot} --objective {args.objective} "
+              f"{options}\n# Fitted: stiffness [N/m, base axes], rest [m, base frame] and point [m, TCP frame] of the "
+              "contact.\n")
+    try:
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        args.out.write_text(header + yaml.safe_dump(mapping, sort_keys=False, default_flow_style=None))
+    except OSError as error:
+        raise ConfigError(f"{args.out} cannot be written ({error.strerror}); choose another --out") from error
     emit(args, {"objective": args.objective, **result, "out": str(args.out)},
          f"{text}\nwritten to {args.out}; use it with: contact-estimation replay ... --config {args.out}")
     return 0
@@ -102,12 +112,11 @@ def _unbiased(arm, start, sensors, recordings, passes, args, bar):
               "rests": found.rests, "point": c.point, "std": found.std, "residual": found.residual, "stiffness_per_pass": found.passes,
               "stiffness_without_friction": without,
               "friction": {name: found.friction[:, :, k] for k, name in enumerate(("bias", "viscous", "coulomb"))}}
-    text = (f"stiffness {norm:.0f} N/m (95 %: {result['stiffness_interval'][0]:.0f} .. {result['stiffness_interval'][1]:.0f}), "
-            f"vector {_round(c.stiffness, 0)} +- {_round(found.std[:3], 0)} N/m in base axes\n"
-            f"  {without:.0f} N/m where the joints' friction is taken for contact\n"
-            f"rest position {_round(c.rest, 5)} +- {_round(found.std[3:6], 5)} m, contact point {_round(c.point, 4)} +- "
-            f"{_round(found.std[6:], 4)} m from the TCP\n"
-            f"torque left unexplained {_round(found.residual, 2)} Nm")
+    text = (f"stiffness {norm:.0f} N/m (95 %: {result['stiffness_interval'][0]:.0f} .. "
+            f"{result['stiffness_interval'][1]:.0f}), vector {_round(c.stiffness, 0)} +- {_round(found.std[:3], 0)} "
+            f"N/m in base axes\n  {without:.0f} N/m where the joints' friction is taken for contact\nrest position "
+            f"{_round(c.rest, 5)} +- {_round(found.std[3:6], 5)} m, contact point {_round(c.point, 4)} +- "
+            f"{_round(found.std[6:], 4)} m from the TCP\ntorque left unexplained {_round(found.residual, 2)} Nm")
     return contact, result, text, f"--estimate {' '.join(args.estimate)} --passes {passes}"
 
 

@@ -1,13 +1,14 @@
 """Which contact parameters a motion shows, and which not (paper 2, eq. 23-25).
 
-Parameters act on the arm through its acceleration alone, so they are seen where d delta / d phi, the exact derivative of the coupled
-step, has full column rank. Over a motion this becomes the information
+Parameters act on the arm through its acceleration alone, so they are seen where d delta / d phi, the exact derivative
+of the coupled step, has full column rank. Over a motion this becomes the information
 
-    I = integral of (d delta / d p)^T Q_v^-1 (d delta / d p) dt
+    I = integral of (d delta / d p)^T Q^-1 (d delta / d p) dt,    Q = Q_v 1 + S Q_tau S^T,    S = (M + h B)^-1
 
-with the intensity Q_v of the acceleration's white noise, which is what limits a filter with good encoders. Parameters of different
-units are compared by what was known before: with S = diag(prior std), the eigenvectors of S I S are directions of the parameter
-space, and an eigenvalue l shrinks a direction's standard deviation by 1 / sqrt(1 + l).
+with the intensities Q_v and Q_tau of a filter's white noise on acceleration and torque: what it does not know of the
+arm limits it when the encoders are good. Parameters of different
+units are compared by what was known before: with S = diag(prior std), the eigenvectors of S I S are directions of the
+parameter space, and an eigenvalue l shrinks a direction's standard deviation by 1 / sqrt(1 + l).
 """
 
 from __future__ import annotations
@@ -34,8 +35,10 @@ class Direction:
     """One direction of the estimated parameters.
 
     ``singular_value``: square root of the eigenvalue of S I S, how many times more the motion says than the prior did.
-    ``vector`` (n_p,) in SI, scaled to one prior standard deviation. ``shrinkage``: standard deviation after over before, along it.
-    ``names``: its largest parts, largest first, with their share (sign and size, root sum of squares 1). ``seen``: shrinkage below 0.5.
+    ``vector`` (n_p,) in SI, scaled to one prior standard deviation. ``shrinkage``: standard deviation after over
+    before, along it.
+    ``names``: its largest parts, largest first, with their share (sign and size, root sum of squares 1). ``seen``:
+    shrinkage below 0.5.
     """
 
     singular_value: float
@@ -54,7 +57,8 @@ class Direction:
 
 @dataclass(frozen=True)
 class Observability:
-    """``directions`` best seen first; ``information`` (n_p, n_p) in SI; ``std`` (n_p,) [SI] of each parameter after the motion;
+    """``directions`` best seen first; ``information`` (n_p, n_p) in SI; ``std`` (n_p,) [SI] of each parameter after the
+    motion;
     ``parameters`` their names with units; ``seconds`` of motion."""
 
     directions: tuple[Direction, ...]
@@ -74,21 +78,26 @@ class ParameterInformation:
 
     Args:
         arm: the robot. contacts: contacts with their estimated parameters.
-        velocity_noise: intensity Q_v of the acceleration's white noise [(rad/s)^2/s], as in an EKF's ``process_noise.velocity``.
+        velocity_noise: intensity Q_v of the acceleration's white noise [(rad/s)^2/s], as in an EKF's
+            ``process_noise.velocity``.
+        torque_noise: intensities (n,) of the torque's white noise [Nm^2 s], None for none.
         memory: [s] information fades with this time constant; None keeps all of it.
 
     Raises:
         ConfigError: nothing is estimated, or the noise is not positive.
     """
 
-    def __init__(self, arm: Arm, contacts: ParallelContacts, velocity_noise: float, memory: float | None = None):
+    def __init__(self, arm: Arm, contacts: ParallelContacts, velocity_noise: float, torque_noise: np.ndarray | None = None,
+                 memory: float | None = None):
         if not contacts.n_estimated:
             raise ConfigError("observability of what? No contact estimates a parameter (key contacts[].estimate)")
-        if not velocity_noise > 0:
-            raise ConfigError(f"velocity noise must be greater than 0 (rad/s)^2/s, found {velocity_noise:g}")
-        self.arm, self.contacts = arm, contacts
-        self._noise, self._memory = velocity_noise, memory
+        if not velocity_noise > 0 and (torque_noise is None or not (np.asarray(torque_noise) > 0).all()):
+            raise ConfigError("without noise every motion shows everything: give process_noise.velocity or "
+                              "process_noise.unknown_torque a value greater than 0")
+        self.arm, self.contacts, self._memory = arm, contacts, memory
         self._run = compile_function(_sensitivity(arm, contacts))
+        self._run.inputs["noise"][:] = velocity_noise
+        self._run.inputs["torque_noise"][:] = 0.0 if torque_noise is None else torque_noise
         self.reset()
 
     def reset(self) -> None:
@@ -99,15 +108,15 @@ class ParameterInformation:
         self._phi = np.zeros(self.contacts.size)
 
     def update(self, dt: float, xi: np.ndarray, phi: np.ndarray, tau: np.ndarray) -> np.ndarray:
-        """Add ``dt`` [s] at the state ``xi`` = [q; dq; p] and parameters ``phi``, both in internal units like an EKF's, under ``tau`` (n,)
-        [Nm]; returns d delta / d p (n, n_p) [rad/s^2 per internal unit]."""
+        """Add ``dt`` [s] at the state ``xi`` = [q; dq; p] and parameters ``phi``, both in internal units like an EKF's,
+        under ``tau`` (n,) [Nm]; returns d delta / d p (n, n_p) [rad/s^2 per internal unit]."""
         inputs, outputs = self._run.inputs, self._run.outputs
         inputs["xi"][:], inputs["phi"][:], inputs["tau"][:], inputs["h"][0] = xi, phi, tau, dt
         self._run()
         slope = outputs["slope"].reshape(self.arm.n, -1, order="F")
         if self._memory is not None:
             self._information *= np.exp(-dt / self._memory)
-        self._information += (dt / self._noise) * (slope.T @ slope)
+        self._information += dt * (slope.T @ np.linalg.solve(outputs["Q"].reshape(self.arm.n, -1), slope))
         self._rotation = outputs["rotation"].reshape(3, 3, order="F").copy()
         self._phi[:] = outputs["phi_now"]
         self.seconds += dt
@@ -123,8 +132,8 @@ class ParameterInformation:
         prior_std = np.asarray(prior_std, float)
         if not (prior_std > 0).all():
             names = [name for name, value in zip(self.parameter_names(), prior_std) if not value > 0]
-            raise ConfigError(f"these estimated parameters have an initial uncertainty of zero: {', '.join(names)}; give a "
-                              "standard deviation greater than 0, or do not estimate them")
+            raise ConfigError(f"these estimated parameters have an initial uncertainty of zero: {', '.join(names)}; "
+                              "give a standard deviation greater than 0, or do not estimate them")
         scale = self.contacts.scale[self.contacts.estimated]
         values, vectors = np.linalg.eigh(prior_std[:, None] * self._information * prior_std)
         axes, labels = self._axes()
@@ -141,11 +150,13 @@ class ParameterInformation:
 
     def parameter_names(self) -> list[str]:
         """Names of the estimated parameters, with units."""
-        return [f"{self.contacts.contacts[i // 9].name} {KINDS[i % 9 // 3]} {'xyz'[i % 3]} [{_UNITS[KINDS[i % 9 // 3]]}]"
+        return [f"{self.contacts.contacts[i // 9].name} {KINDS[i % 9 // 3]} {'xyz'[i % 3]} "
+                f"[{_UNITS[KINDS[i % 9 // 3]]}]"
                 for i in self.contacts.estimated]
 
     def _axes(self) -> tuple[np.ndarray, list[str]]:
-        """Orthogonal map (n_p, n_p) from the parameters to parts along the contacts' normals and tangents, and the parts' names."""
+        """Orthogonal map (n_p, n_p) from the parameters to parts along the contacts' normals and tangents, and the
+        parts' names."""
         size, rows, labels = self.contacts.n_estimated, [], []
         for k in range(0, size, 3):  # estimated parameters come in threes
             contact, kind = self.contacts.contacts[self.contacts.estimated[k] // 9], KINDS[self.contacts.estimated[k] % 9 // 3]
@@ -161,14 +172,15 @@ class ParameterInformation:
         return np.array(rows), labels
 
 
-def observe_posture(arm: Arm, contacts: ParallelContacts, q: np.ndarray, velocity_noise: float, depth: float = 1e-3,
-                    seconds: float = 1.0) -> Observability:
-    """What a second of standing at ``q`` (n,) [rad] shows, every contact pressed in by ``depth`` [m] along its normal."""
+def observe_posture(arm: Arm, contacts: ParallelContacts, q: np.ndarray, velocity_noise: float,
+                    torque_noise: np.ndarray | None = None, depth: float = 1e-3, seconds: float = 1.0) -> Observability:
+    """What a second of standing at ``q`` (n,) [rad] shows, every contact pressed in by ``depth`` [m] along its normal;
+    noise as in :class:`ParameterInformation`."""
     phi, std = contacts.initial(np.asarray(q, float))
     for i in range(len(contacts.contacts)):
         normal = phi[9 * i:9 * i + 3] / np.linalg.norm(phi[9 * i:9 * i + 3])
         phi[9 * i + 3:9 * i + 6] += depth * normal
-    information = ParameterInformation(arm, contacts, velocity_noise)
+    information = ParameterInformation(arm, contacts, velocity_noise, torque_noise)
     xi = np.concatenate([q, np.zeros(arm.n), phi[contacts.estimated]])
     information.update(seconds, xi, phi, arm.gravity(q))
     return information.report(std)
@@ -176,9 +188,12 @@ def observe_posture(arm: Arm, contacts: ParallelContacts, q: np.ndarray, velocit
 
 def _sensitivity(arm: Arm, contacts: ParallelContacts) -> ca.Function:
     step = CoupledStep(arm, contacts)
-    outputs = [step.delta_jacobian[:, 2 * arm.n:], arm.tcp(step.kinematics)[0], step.phi_now]
-    return ca.Function(f"observability_{arm.name}", [step.xi, step.phi, step.tau, step.h], [ca.densify(o) for o in outputs],
-                       ["xi", "phi", "tau", "h"], ["slope", "rotation", "phi_now"])
+    noise, torque_noise = ca.SX.sym("noise"), ca.SX.sym("torque_noise", arm.n)
+    intensity = noise * ca.SX.eye(arm.n) + step.velocity_noise(torque_noise) / step.h
+    outputs = [step.delta_jacobian[:, 2 * arm.n:], intensity, arm.tcp(step.kinematics)[0], step.phi_now]
+    return ca.Function(f"observability_{arm.name}", [step.xi, step.phi, step.tau, step.h, noise, torque_noise],
+                       [ca.densify(o) for o in outputs], ["xi", "phi", "tau", "h", "noise", "torque_noise"],
+                       ["slope", "Q", "rotation", "phi_now"])
 
 
 def _tangent_frame(normal: np.ndarray) -> np.ndarray:

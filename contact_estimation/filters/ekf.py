@@ -71,6 +71,7 @@ class Ekf:
 
     Args:
         arm: the robot. settings: contacts, noise, what is measured. name: name in reports.
+        contacts: contacts with a force law of one's own, made of ``settings.contacts``; default those of paper 2.
 
     Attributes:
         contacts: the contacts of the state. function: the step as casadi.Function (see :func:`build_step`).
@@ -79,9 +80,9 @@ class Ekf:
         ConfigError: contacts of the same name, or an unknown torque for a robot without effort limits.
     """
 
-    def __init__(self, arm: Arm, settings: EkfSettings, name: str = "ekf"):
+    def __init__(self, arm: Arm, settings: EkfSettings, name: str = "ekf", contacts: ParallelContacts | None = None):
         self.name, self.arm, self.settings = name, arm, settings
-        self.contacts = ParallelContacts(arm, settings.contacts)
+        self.contacts = contacts or ParallelContacts(arm, settings.contacts)
         self._with_torque = settings.measure == "position_torque"
         self._size = 2 * arm.n + self.contacts.n_estimated
         of_torque = torque_intensity(arm, settings.process_noise)

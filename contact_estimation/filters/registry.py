@@ -7,19 +7,12 @@ import importlib
 from pathlib import Path
 
 from contact_estimation.exceptions import ConfigError
+from contact_estimation.filters.kinds import KINDS
 from contact_estimation.filters.observer import Observer
 from contact_estimation.filters.settings import SensorSettings, load_sensor_settings
 from contact_estimation.filters.stream import SampleStream
 from contact_estimation.robot import Arm, load_arm
 from contact_estimation.settings import find_config, from_mapping, load_yaml
-
-#: kind -> (module, settings class, observer class); modules are imported when asked for.
-KINDS: dict[str, tuple[str, str, str]] = {
-    "ekf": ("contact_estimation.filters.ekf", "EkfSettings", "Ekf"),
-    "ukf": ("contact_estimation.filters.ukf", "UkfSettings", "Ukf"),
-    "contact_bank": ("contact_estimation.filters.bank.observer", "BankSettings", "ContactBank"),
-    "momentum": ("contact_estimation.filters.momentum", "MomentumSettings", "MomentumObserver"),
-}
 
 
 def load_observer_settings(config: str):

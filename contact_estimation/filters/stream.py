@@ -98,12 +98,16 @@ class SampleStream:
         self.counters["samples"] += 1
         sample = self._sample
         try:
-            sample[0], sample[1], sample[2] = q, dq, tau
+            fits = len(q) == len(dq) == len(tau) == sample.shape[1]  # one number would be spread over all joints
+            if fits:
+                sample[0], sample[1], sample[2] = q, dq, tau
         except (ValueError, TypeError):
+            fits = False
+        if not fits:
             sizes = "/".join(str(np.size(a)) for a in (q, dq, tau))
             return self._refuse("wrong_size", f"a sample has {sizes} positions/velocities/torques, robot '{self.arm.name}' has "
                                 f"{self.arm.n} joints")
-        if not math.isfinite(float(sample.sum())):
+        if not np.isfinite(sample).all():
             return self._refuse("not_finite", f"a sample has values that are not finite: {self._name_bad(~np.isfinite(sample))}")
         self._raw_effort[:] = sample[2]
         sample[2] *= self._scale

@@ -9,6 +9,7 @@ import numpy as np
 from contact_estimation.contact import ParallelContacts
 from contact_estimation.dynamics.observability import Observability, ParameterInformation
 from contact_estimation.filters.ekf import Ekf
+from contact_estimation.filters.process_noise import torque_intensity
 from contact_estimation.filters.stream import SampleStream
 from contact_estimation.fit.states import filtered_states
 
@@ -16,8 +17,8 @@ from contact_estimation.fit.states import filtered_states
 def information_along(stream: SampleStream, recording, estimate=None) -> Observability:
     """Run the EKF of ``stream`` over ``recording`` and add up what the motion shows of the contacts' parameters.
 
-    The parameters are held at the filter's last estimate: derivatives taken at parameters that move along with the filter would add
-    up information that no single set of parameters has.
+    The parameters are held at the filter's last estimate: derivatives taken at parameters that move along with the
+    filter would add up information that no single set of parameters has.
 
     Args:
         estimate: parameters to ask about, for every contact; default those that the filter estimates.
@@ -26,7 +27,7 @@ def information_along(stream: SampleStream, recording, estimate=None) -> Observa
         RecordingError: a sample cannot be used.
     """
     observer: Ekf = stream.observer
-    arm, noise = stream.arm, observer.settings.process_noise.velocity
+    arm, noise = stream.arm, observer.settings.process_noise
     states = filtered_states(stream, recording)
     found = observer.estimate().contacts
     contacts = ParallelContacts(arm, [
@@ -34,7 +35,7 @@ def information_along(stream: SampleStream, recording, estimate=None) -> Observa
                             estimate=c.estimate if estimate is None else list(estimate))
         for c, s in zip(observer.settings.contacts, found)])
     phi, std = contacts.initial(states.q[0])
-    information = ParameterInformation(arm, contacts, noise)
+    information = ParameterInformation(arm, contacts, noise.velocity, torque_intensity(arm, noise))
     for q, dq, tau in zip(states.q, states.dq, states.tau):
         information.update(states.h, np.concatenate([q, dq, phi[contacts.estimated]]), phi, tau)
     return information.report(std)

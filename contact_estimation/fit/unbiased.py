@@ -4,9 +4,10 @@ Expectation and maximisation in turns, as in papers 1 and 2: a filter with the p
 
     phi, nuisance = argmin sum_t sum_j rho( (y_tj - tau_e,j(q_t, phi) - b_j - v_j dq_tj - c_j s_tj) / sigma_j )
 
-with the external torque y = (M + h B) (dq+ - dq) / h - (tau - C - G - B dq) of every transition. Against eq. 16 as printed: residuals are
-torques, squared, weighted by their own noise and colour and robust against spikes (rho is Huber's); the contact cannot pull; what the
-joints' friction leaves (bias, viscous, Coulomb with presliding) is fitted beside it instead of being taken for contact.
+with the external torque y = (M + h B) (dq+ - dq) / h - (tau - C - G - B dq) of every transition. Against eq. 16 as
+printed: residuals are torques, squared, weighted by their own noise and colour and robust against spikes (rho is
+Huber's); the contact cannot pull; what the joints' friction leaves (bias, viscous, Coulomb with presliding) is fitted
+beside it instead of being taken for contact.
 """
 
 from __future__ import annotations
@@ -35,14 +36,19 @@ from contact_estimation.robot.friction import follow_play, presliding_states
 _SCALE = np.repeat([1e4, 1e-3, 1e-2], 3)
 #: [m] Width over which the contact closes: softplus instead of a corner.
 _WIDTH = 5e-5
+#: Prior standard deviations of the joints' bias [Nm], viscous [Nms/rad] and Coulomb friction [Nm]. At the mrad/s of a
+#: press the viscous slope is far steeper than at the speeds of a calibration (Stribeck). A free bias would let the
+#: contact be closed all the time.
+_FRICTION_STD = np.array([5.0, 300.0, 10.0])
 _ITERATIONS = 60
 _MAX_TIME = 3.0  # [s] longest autocorrelation time looked for
 
 
 @dataclass(frozen=True)
 class UnbiasedSettings:
-    """``estimate``: which of stiffness, rest, point. ``friction``: fit the joints' friction beside the contact. ``presliding``: breakaway
-    length [rad]. ``block`` [s]: torques are averaged over it. ``outlier``: Huber's threshold. ``priors``: standard deviations of a
+    """``estimate``: which of stiffness, rest, point. ``friction``: fit the joints' friction beside the contact.
+    ``presliding``: breakaway length [rad]. ``block`` [s]: torques are averaged over it. ``outlier``: Huber's threshold.
+    ``priors``: standard deviations of a
     parameter about its start [N/m, m, m], wide but for directions that nothing else determines. ``passes``: turns at most."""
 
     estimate: tuple[str, ...] = KINDS
@@ -56,8 +62,10 @@ class UnbiasedSettings:
 
 @dataclass(frozen=True)
 class UnbiasedFit:
-    """Result: ``contact`` with the fitted values; ``std`` (9,) of [K; rest; point] in SI from the residual's own colour, zero where kept;
-    ``rests`` (R, 3) one per recording; ``stiffness_std`` of the norm [N/m]; ``residual`` (n,) torque RMS [Nm]; ``passes``: stiffness norm after
+    """Result: ``contact`` with the fitted values; ``std`` (9,) of [K; rest; point] in SI from the residual's own
+    colour, zero where kept;
+    ``rests`` (R, 3) one per recording; ``stiffness_std`` of the norm [N/m]; ``residual`` (n,) torque RMS [Nm];
+    ``passes``: stiffness norm after
     each; ``friction`` (R, n, 3) fitted bias [Nm], viscous [Nms/rad] and Coulomb friction [Nm]."""
 
     contact: ContactSettings
@@ -81,10 +89,12 @@ class _Blocks:
 
 def fit_unbiased(arm: Arm, settings: EkfSettings, sensors, recordings, options: UnbiasedSettings = UnbiasedSettings(),
                  progress=None) -> UnbiasedFit:
-    """Fit the one contact of ``settings`` to recordings; stiffness and point are shared, every recording has its own rest and friction.
+    """Fit the one contact of ``settings`` to recordings; stiffness and point are shared, every recording has its own
+    rest and friction.
 
     Args:
-        settings: EKF that estimates the states; its contact is the start. progress: called with the number of passes done.
+        settings: EKF that estimates the states; its contact is the start. progress: called with the number of passes
+            done.
 
     Raises:
         IdentificationError: not exactly one contact, or the recordings never load it enough to determine a stiffness.
@@ -127,7 +137,7 @@ def _blocks(arm: Arm, states, options: UnbiasedSettings) -> _Blocks:
 
     smooth = sosfiltfilt(butter(2, min(8.0, 0.2 / f.h), fs=1 / f.h, output="sos"), states.q[:-1], axis=0)
     sliding = presliding_states(follow_play(smooth), options.presliding)
-    columns = [np.ones_like(y), states.dq[:-1], sliding] if options.friction else []
+    columns = [-np.ones_like(y), -states.dq[:-1], -sliding] if options.friction else []
     nuisance = np.stack([mean(c) for c in columns], axis=2) if columns else np.zeros((count, arm.n, 0))
     middle = slice(size // 2, count * size, size)
     inputs = np.hstack([f.position[middle], f.rotation[middle].transpose(0, 2, 1).reshape(count, -1),
@@ -165,10 +175,11 @@ def _evaluate(run, phi: np.ndarray, inputs: np.ndarray, n: int) -> tuple[np.ndar
 
 
 def _start(arm: Arm, run, contact: ContactSettings, starts, blocks, options: UnbiasedSettings) -> np.ndarray:
-    """[K; point; rest of every recording]: along the configured normal, the rest and the stiffness that explain most of the torque.
+    """[K; point; rest of every recording]: along the configured normal, the rest and the stiffness that explain most of
+    the torque.
 
-    The cost over the rest has a second minimum, where the contact is always closed and its preload looks like a torque bias;
-    hence a search over heights, with stiffness and friction at their best (linear) for each.
+    The cost over the rest has a second minimum, where the contact is always closed and its preload looks like a torque
+    bias; hence a search over heights, with stiffness and friction at their best (linear) for each.
     """
     stiffness, point = np.asarray(contact.stiffness, float), np.asarray(contact.point, float)
     normal = stiffness / np.linalg.norm(stiffness)
@@ -194,7 +205,8 @@ def _start(arm: Arm, run, contact: ContactSettings, starts, blocks, options: Unb
     return np.concatenate([stiffness, point, *rests])
 
 
-def _maximise(arm: Arm, run, blocks: list[_Blocks], theta: np.ndarray, contact: ContactSettings, options: UnbiasedSettings) -> UnbiasedFit:
+def _maximise(arm: Arm, run, blocks: list[_Blocks], theta: np.ndarray, contact: ContactSettings,
+              options: UnbiasedSettings) -> UnbiasedFit:
     """Robust Levenberg-Marquardt over contact and friction of all recordings."""
     n, count = arm.n, len(blocks)
     k = blocks[0].nuisance.shape[2]
@@ -205,11 +217,11 @@ def _maximise(arm: Arm, run, blocks: list[_Blocks], theta: np.ndarray, contact: 
     size = len(theta)
     z, mean = theta / scale, theta / scale
     nuisance = np.zeros((count, n, k))
-    damping, last, sigma = 1e-3, np.inf, None
+    damping, last, sigma, time = 1e-3, np.inf, None, np.full(n, _MAX_TIME * blocks[0].rate)
     for _ in range(_ITERATIONS):
         residual, jacobians = _residuals(run, blocks, z * scale, scale, n)
         for r, b in zip(range(count), blocks):  # friction is linear: its best values at these contact parameters
-            nuisance[r] = _linear(b.nuisance, residual[r], None if sigma is None else sigma, options.outlier)
+            nuisance[r] = _linear(b.nuisance, residual[r], sigma, time, options.outlier)
             residual[r] = residual[r] - np.sum(b.nuisance * nuisance[r], axis=2)
         if sigma is None:
             sigma = robust_scale(np.concatenate(residual))
@@ -261,8 +273,8 @@ def _residuals(run, blocks, theta, scale, n):
     return residual, jacobians
 
 
-def _linear(columns: np.ndarray, y: np.ndarray, sigma, outlier: float) -> np.ndarray:
-    """Robust least squares joint by joint: coefficients (n, k) of columns (T, n, k) for y (T, n)."""
+def _linear(columns: np.ndarray, y: np.ndarray, sigma, time: np.ndarray, outlier: float) -> np.ndarray:
+    """Robust least squares joint by joint: coefficients (n, k) of columns (T, n, k) for y (T, n), with friction's prior."""
     n, k = columns.shape[1:]
     out = np.zeros((n, k))
     if not k:
@@ -271,7 +283,8 @@ def _linear(columns: np.ndarray, y: np.ndarray, sigma, outlier: float) -> np.nda
     for _ in range(1 if sigma is None else 3):
         for j in range(n):
             weighted = columns[:, j] * weight[:, j, None]
-            out[j] = np.linalg.solve(weighted.T @ columns[:, j] + 1e-9 * np.eye(k), weighted.T @ y[:, j])
+            ridge = np.diag((1.0 if sigma is None else sigma[j] ** 2) * time[j] / _FRICTION_STD[:k] ** 2)
+            out[j] = np.linalg.solve(weighted.T @ columns[:, j] + ridge, weighted.T @ y[:, j])
         if sigma is not None:
             weight = huber_weights(y - np.sum(columns * out, axis=2), sigma, outlier)
     return out
@@ -284,7 +297,8 @@ def _project(columns: np.ndarray, jacobian: np.ndarray, weight: np.ndarray) -> n
     out = np.empty_like(jacobian)
     for j in range(jacobian.shape[1]):
         c, w = columns[:, j], weight[:, j, None]
-        out[:, j] = jacobian[:, j] - c @ np.linalg.solve(c.T @ (w * c) + 1e-9 * np.eye(c.shape[1]), c.T @ (w * jacobian[:, j]))
+        ridge = np.diag(_FRICTION_STD[:c.shape[1]] ** -2.0)
+        out[:, j] = jacobian[:, j] - c @ np.linalg.solve(c.T @ (w * c) + ridge, c.T @ (w * jacobian[:, j]))
     return out
 
 
@@ -307,8 +321,9 @@ def _result(arm, theta, covariance, contact, residual, nuisance, options) -> Unb
     std = np.sqrt(np.diag(covariance))
     spread = float(np.sqrt(direction @ covariance[:3, :3] @ direction))
     if "stiffness" in options.estimate and spread > norm:
-        raise IdentificationError(f"the recordings do not determine the stiffness: {norm:.0f} +- {spread:.0f} N/m. The contact is never or "
-                                  "barely loaded; record a press, or give a better start (configuration key contacts[0])")
+        raise IdentificationError(f"the recordings do not determine the stiffness: {norm:.0f} +- {spread:.0f} N/m. The "
+                                  "contact is never or barely loaded; record a press, or give a better start "
+                                  "(configuration key contacts[0])")
     fitted = dataclasses.replace(contact, stiffness=stiffness.tolist(), rest=rests[-1].tolist(), point=theta[3:6].tolist())
     rms = np.sqrt(np.mean(np.concatenate(residual) ** 2, axis=0))
     return UnbiasedFit(fitted, np.concatenate([std[:3], std[-3:], std[3:6]]), rests, spread, rms, [], nuisance)

@@ -1,10 +1,12 @@
 """Joint friction: viscous, Coulomb with presliding, asymmetry, bias.
 
-    tau_f = B dq + A |dq| + F_c s + b,      tau = (M ddq + C + G + tau_f - J^T f) / scale
+    tau_f = V dq + A |dq| + F_c s + b,      tau = (M ddq + C + G + B dq + tau_f - J^T f) / scale
 
-The presliding state s in [-1, 1] is the elastic deflection of the sliding surfaces: it follows the motion within a breakaway length
-sigma and keeps its value at standstill, which is why friction persists there. It is Dahl's model (1968) solved exactly over a step of
-the position, hence the same for every sample rate:
+with the robot's own viscous friction B, which every model of the arm has.
+
+The presliding state s in [-1, 1] is the elastic deflection of the sliding surfaces: it follows the motion within a
+breakaway length sigma and keeps its value at standstill, which is why friction persists there. It is Dahl's model
+(1968) solved exactly over a step of the position, hence the same for every sample rate:
 
     s+ = sign(step) (1 - e^(-|step| / sigma)) + s e^(-|step| / sigma).
 """
@@ -30,25 +32,31 @@ class FrictionSettings:
     A ``_std`` is what to expect of a new run: the uncertainty of the identification and the change between recordings.
     """
 
-    viscous: list[float] = key(doc="viscous friction B", unit="Nms/rad", check=non_negative, length="joints")
+    viscous: list[float] = key(doc="viscous friction beyond the robot's "
+                                   "viscous_friction", unit="Nms/rad", check=non_negative, length="joints")
     viscous_std: list[float] = key(doc="its standard deviation", unit="Nms/rad", check=non_negative, length="joints")
     coulomb: list[float] = key(doc="Coulomb friction F_c", unit="Nm", check=non_negative, length="joints")
     coulomb_std: list[float] = key(doc="its standard deviation", unit="Nm", check=non_negative, length="joints")
-    presliding: list[float] = key(doc="breakaway length sigma: the motion after which 63 % of the Coulomb friction has turned round",
+    presliding: list[float] = key(doc="breakaway length sigma: the motion after which 63 % of the Coulomb friction has "
+                                      "turned round",
                                   unit="rad", check=positive, length="joints")
     presliding_std: list[float] = key(doc="its standard deviation", unit="rad", check=non_negative, length="joints")
-    asymmetry: list[float] = key(doc="viscous friction forwards less the one backwards, halved", unit="Nms/rad", length="joints")
+    asymmetry: list[float] = key(doc="viscous friction forwards less the one backwards, "
+                                     "halved", unit="Nms/rad", length="joints")
     asymmetry_std: list[float] = key(doc="its standard deviation", unit="Nms/rad", check=non_negative, length="joints")
-    bias: list[float] = key(doc="constant torque: sensor offset, asymmetric Coulomb friction, cables", unit="Nm", length="joints")
+    bias: list[float] = key(doc="constant torque: sensor offset, asymmetric Coulomb friction, "
+                                "cables", unit="Nm", length="joints")
     bias_std: list[float] = key(doc="its standard deviation", unit="Nm", check=non_negative, length="joints")
-    torque_scale: list[float] = key(doc="factor from the measured torque to the joint's torque", check=positive, length="joints")
+    torque_scale: list[float] = key(doc="factor from the measured torque to the joint's "
+                                        "torque", check=positive, length="joints")
     torque_scale_std: list[float] = key(doc="its standard deviation", check=non_negative, length="joints")
 
     def check_joints(self, n: int, robot: str) -> None:
         """Raises ConfigError where a list has not ``n`` entries."""
         for name, value in vars(self).items():
             if len(value) != n:
-                raise ConfigError(f"friction of robot '{robot}': {name} has {len(value)} entries, expected one per joint ({n})")
+                raise ConfigError(f"friction of robot '{robot}': {name} has {len(value)} entries, expected one per "
+                                  f"joint ({n})")
 
     @classmethod
     def none(cls, n: int) -> "FrictionSettings":
@@ -76,7 +84,8 @@ def follow_play(q: np.ndarray, play: float = PLAY) -> np.ndarray:
 
 
 def presliding_states(q: np.ndarray, length: np.ndarray, start=0.0) -> np.ndarray:
-    """Presliding states (N, ...) along positions ``q`` (N, ...) [rad]; ``length`` (...) [rad] broadcasts against a sample."""
+    """Presliding states (N, ...) along positions ``q`` (N, ...) [rad]; ``length`` (...) [rad] broadcasts against a
+    sample."""
     steps = np.diff(q, axis=0)
     keep = np.exp(-np.abs(steps) / length)
     gain = np.sign(steps) * (1 - keep)
@@ -88,7 +97,8 @@ def presliding_states(q: np.ndarray, length: np.ndarray, start=0.0) -> np.ndarra
 
 
 def friction_torque(settings: FrictionSettings, dq, s):
-    """Friction torque [Nm] that the drive has to overcome, from velocities and presliding states; numpy or CasADi alike."""
+    """Friction torque [Nm] that the drive has to overcome, from velocities and presliding states; numpy or CasADi
+    alike."""
     symbolic = isinstance(dq, (ca.SX, ca.MX, ca.DM))
     m, vector = (ca, ca.DM) if symbolic else (np, np.asarray)
     return (vector(settings.viscous) * dq + vector(settings.asymmetry) * m.fabs(dq) + vector(settings.coulomb) * s

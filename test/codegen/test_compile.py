@@ -98,7 +98,8 @@ def test_sparse_arguments_are_refused():
 def test_without_compiled_code_the_machine_runs_it_and_says_why(function, cache, monkeypatch, fault):
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, 3)), rng.normal(size=3)
-    reason = {"no compiler": "no C compiler", "read-only cache": "read-only", "cache of somebody else": "belongs to user",
+    reason = {"no compiler": "no C compiler", "read-only cache": "read-only", "cache of somebody "
+                                                                              "else": "belongs to user",
               "compiler that fails": "failed"}[fault]
     if fault == "no compiler":
         monkeypatch.setenv("CC", "no-such-compiler")
@@ -108,7 +109,8 @@ def test_without_compiled_code_the_machine_runs_it_and_says_why(function, cache,
         monkeypatch.setattr("contact_estimation.codegen.cache.os.getuid", lambda: 4711)
     else:
         script = cache / "compiler"
-        script.write_text('#!/bin/sh\ncase "$1" in --version) echo broken 1.0;; *) echo "cannot do it" >&2; exit 3;; esac\n')
+        script.write_text('#!/bin/sh\ncase "$1" in --version) echo broken 1.0;; *) echo "cannot do it" >&2; exit 3;; '
+                          'esac\n')
         script.chmod(0o700)
         monkeypatch.setenv("CC", str(script))
     try:
@@ -125,9 +127,9 @@ def test_without_compiled_code_the_machine_runs_it_and_says_why(function, cache,
 
 def test_processes_that_start_together_compile_once(cache, tmp_path):
     """Two processes race for the same object; both succeed, and one object is left."""
-    program = ("import sys, casadi as ca; from contact_estimation.codegen import compile_function; x = ca.SX.sym('x', 50);"
-               "f = ca.Function('race', [x], [ca.sin(x) * ca.cumsum(x)]);"
-               "r = compile_function(f, cache=sys.argv[1], fallback=False); assert r.evaluate([0.0] * 50)[0].sum() == 0")
+    program = ("import sys, casadi as ca; from contact_estimation.codegen import compile_function; x = ca.SX.sym('x', "
+               "50);f = ca.Function('race', [x], [ca.sin(x) * ca.cumsum(x)]);r = compile_function(f, "
+               "cache=sys.argv[1], fallback=False); assert r.evaluate([0.0] * 50)[0].sum() == 0")
     runs = [subprocess.Popen([sys.executable, "-c", program, str(cache)]) for _ in range(2)]
     assert [run.wait(timeout=120) for run in runs] == [0, 0]
     assert len(list(cache.glob("*.so"))) == 1 and not list(cache.glob(".build-*"))

@@ -71,7 +71,8 @@ def rotating(arm, contacts, angle, steps=40):
 
 
 def test_turning_about_the_point_shows_what_pressing_does_not(arm):
-    """Paper 1, section 5.4: the point along the normal needs rotation, because pressing gives its sum with the rest only."""
+    """Paper 1, section 5.4: the point along the normal needs rotation, because pressing gives its sum with the rest
+    only."""
     contacts = ParallelContacts(arm, [contact(estimate=["rest", "point"], point=[0.0, 0.0, 0.15])])
     still, turned = rotating(arm, contacts, 0.0), rotating(arm, contacts, 0.3)
     smallest = sorted(turned.std[3:] / still.std[3:])
@@ -103,6 +104,21 @@ def test_units_are_si_and_names_say_so(arm):
     np.testing.assert_allclose(seen.std, expected, rtol=1e-9)
 
 
+def test_torque_noise_counts_as_the_acceleration_it_makes(arm):
+    """d tau_e / d p over the torque's intensity: the mass matrix drops out."""
+    contacts = ParallelContacts(arm, [contact(estimate=["stiffness"])])
+    intensity = np.array([2.0, 3.0, 1.0, 0.5, 0.3, 0.2])
+    phi = contacts.initial(Q)[0]
+    phi[5] += 2e-3
+    information = ParameterInformation(arm, contacts, 0.0, intensity)
+    information.update(1.0, np.concatenate([Q, np.zeros(6), phi[:3]]), phi, arm.gravity(Q))
+    q, symbol = ca.SX.sym("q", 6), ca.SX.sym("phi", 9)
+    torque = contacts.joint_torque(arm.kinematics(q), symbol)
+    slope = ca.Function("f", [q, symbol], [ca.densify(ca.jacobian(torque, symbol))])(Q, phi).full()[:, :3]
+    found = information.report(np.ones(3)).information * 1e8
+    np.testing.assert_allclose(found, slope.T @ (slope / intensity[:, None]), rtol=1e-8, atol=1e-8 * np.abs(found).max())
+
+
 def test_information_fades_with_memory(arm):
     contacts = ParallelContacts(arm, [contact(estimate=["stiffness"])])
     phi, std = contacts.initial(Q)
@@ -119,7 +135,7 @@ def test_information_fades_with_memory(arm):
 def test_bad_questions_are_refused(arm):
     with pytest.raises(ConfigError, match="observability of what"):
         ParameterInformation(arm, ParallelContacts(arm, [contact(estimate=[])]), NOISE)
-    with pytest.raises(ConfigError, match="velocity noise must be greater than 0"):
+    with pytest.raises(ConfigError, match="without noise every motion shows everything.*unknown_torque"):
         ParameterInformation(arm, ParallelContacts(arm, [contact()]), 0.0)
     with pytest.raises(ConfigError, match="initial uncertainty of zero: contact_1 rest x .m."):
         observe_posture(arm, ParallelContacts(arm, [contact(rest_std=0.0)]), Q, NOISE)

@@ -87,7 +87,8 @@ def test_text_that_is_no_urdf(tmp_path):
 
 
 @pytest.mark.parametrize("changes, words", [
-    (dict(joints=["shoulder_pan", "shoulder_lift_joint"]), "joint 'shoulder_pan' is not in .*nearest: 'shoulder_pan_joint'"),
+    (dict(joints=["shoulder_pan", "shoulder_lift_joint"]), "joint 'shoulder_pan' is not in .*nearest: "
+                                                           "'shoulder_pan_joint'"),
     (dict(joints=["shoulder_lift_joint", "shoulder_pan_joint"]), "the order"),
     (dict(tcp_frame="tool1"), "frame 'tool1' is not in"),
     (dict(base_frame="forearm_link"), "base_frame 'forearm_link' moves"),

@@ -17,8 +17,8 @@ _WINDOW = 0.25
 def options(settings: CalibrationSettings) -> None:
     """Refuse options that cannot be told apart."""
     if {"links", "scale"} <= set(settings.identify):
-        raise IdentificationError("identify: 'links' and 'scale' cannot be told apart (twice the mass reads like twice the gain); "
-                                  "choose one")
+        raise IdentificationError("identify: 'links' and 'scale' cannot be told apart (twice the mass reads like "
+                                  "twice the gain); choose one")
 
 
 def inside_limits(arm: Arm, recording) -> None:
@@ -26,8 +26,9 @@ def inside_limits(arm: Arm, recording) -> None:
     beyond = np.maximum(recording.q - arm.upper, arm.lower - recording.q).max(axis=0)
     j = int(np.argmax(beyond))
     if beyond[j] > 0.05:
-        raise IdentificationError(f"{recording.source}: {arm.joint_names[j]} goes {beyond[j]:.2f} rad beyond the limits of robot "
-                                  f"'{arm.name}' ([{arm.lower[j]:.2f}, {arm.upper[j]:.2f}] rad): another robot? Choose it with --robot")
+        raise IdentificationError(f"{recording.source}: {arm.joint_names[j]} goes {beyond[j]:.2f} rad beyond the "
+                                  f"limits of robot '{arm.name}' ([{arm.lower[j]:.2f}, {arm.upper[j]:.2f}] rad): "
+                                  "another robot? Choose it with --robot")
 
 
 def measured_force(recording, settings: CalibrationSettings) -> None:
@@ -37,9 +38,9 @@ def measured_force(recording, settings: CalibrationSettings) -> None:
     force = np.linalg.norm(recording.wrench_tcp[:, :3] - recording.wrench_zero[:3], axis=1)
     k = int(np.argmax(np.nan_to_num(force)))
     if force[k] > settings.max_contact_force:
-        raise IdentificationError(f"{recording.source}: contact at {recording.t[k] - recording.t[0]:.1f} s: the force sensor reads "
-                                  f"{force[k]:.0f} N (free motion: at most {settings.max_contact_force:g} N). Calibrate from free "
-                                  "motion; crop the contact")
+        raise IdentificationError(f"{recording.source}: contact at {recording.t[k] - recording.t[0]:.1f} s: the force "
+                                  f"sensor reads {force[k]:.0f} N (free motion: at most {settings.max_contact_force:g} "
+                                  "N). Calibrate from free motion; crop the contact")
 
 
 def excitation(arm: Arm, motions, settings: CalibrationSettings) -> np.ndarray:
@@ -56,13 +57,13 @@ def excitation(arm: Arm, motions, settings: CalibrationSettings) -> np.ndarray:
         columns = np.column_stack([speed, np.sign(speed), np.ones_like(speed)])[moving]
         numbers[j] = condition_number(columns) if moving.sum() > 3 else float("inf")
         if travel[j] < settings.min_travel:
-            raise IdentificationError(f"too little excitation: {name} moves over {travel[j]:.2g} rad only, {settings.min_travel:g} rad "
-                                      f"are needed (condition number {numbers[j]:.3g}); record a motion of that joint in both "
-                                      "directions at several speeds")
+            raise IdentificationError(f"too little excitation: {name} moves over {travel[j]:.2g} rad only, "
+                                      f"{settings.min_travel:g} rad are needed (condition number {numbers[j]:.3g}); "
+                                      "record a motion of that joint in both directions at several speeds")
         if not numbers[j] <= settings.max_condition:
-            raise IdentificationError(f"too little excitation: {_alike(columns)} of {name} cannot be told apart (condition number "
-                                      f"{numbers[j]:.3g}, at most {settings.max_condition:g}); move it in both directions at "
-                                      "several speeds")
+            raise IdentificationError(f"too little excitation: {_alike(columns)} of {name} cannot be told apart "
+                                      f"(condition number {numbers[j]:.3g}, at most {settings.max_condition:g}); move "
+                                      "it in both directions at several speeds")
     return numbers
 
 
@@ -82,29 +83,31 @@ def result(arm: Arm, found, residual, settings: CalibrationSettings) -> None:
     share = np.sqrt(np.mean(error**2, axis=0)) / np.maximum(np.std(tau, axis=0), 0.01 * np.maximum(arm.effort_limit, 1.0))
     j = int(np.argmax(share))
     if share[j] > settings.max_unexplained:
-        raise IdentificationError(f"the torque of {arm.joint_names[j]} is not that of robot '{arm.name}' in free motion: "
-                                  f"{100 * share[j]:.0f} % of its spread stays unexplained (at most "
-                                  f"{100 * settings.max_unexplained:.0f} %). Another robot, a contact, or a wrong torque unit? (condition "
-                                  f"number {found.condition[j]:.3g})")
+        raise IdentificationError(f"the torque of {arm.joint_names[j]} is not that of robot '{arm.name}' in free "
+                                  f"motion: {100 * share[j]:.0f} % of its spread stays unexplained (at most "
+                                  f"{100 * settings.max_unexplained:.0f} %). Another robot, a contact, or a wrong "
+                                  f"torque unit? (condition number {found.condition[j]:.3g})")
     for name, unit in (("viscous", "Nms/rad"), ("coulomb", "Nm")):
         value, std = found.value(name), found.std(name)
         j = int(np.argmin(value / arm.effort_limit))
         if value[j] < -max(4 * std[j], 0.02 * arm.effort_limit[j]):
-            raise IdentificationError(f"the {name} friction of {arm.joint_names[j]} comes out negative ({value[j]:.3g} +- {std[j]:.2g} "
-                                      f"{unit}): the recording contradicts robot '{arm.name}' in free motion (condition number "
-                                      f"{found.condition[j]:.3g})")
+            raise IdentificationError(f"the {name} friction of {arm.joint_names[j]} comes out negative ({value[j]:.3g} "
+                                      f"+- {std[j]:.2g} {unit}): the recording contradicts robot '{arm.name}' in free "
+                                      f"motion (condition number {found.condition[j]:.3g})")
     mass, spread = found.value("payload")[0], found.std("payload")[0]
     if mass < -max(4 * spread, 0.3):
         j = int(np.argmax(found.weighed))
-        raise IdentificationError(f"the arm seems to carry {mass:.2f} +- {spread:.2f} kg, less than nothing: the torque of "
-                                  f"{arm.joint_names[j]} and the joints behind it is not that of robot '{arm.name}' (condition number "
-                                  f"{found.condition[j]:.3g}). Another robot, or a tool_mass in its YAML that is not there?")
+        raise IdentificationError(f"the arm seems to carry {mass:.2f} +- {spread:.2f} kg, less than nothing: the "
+                                  f"torque of {arm.joint_names[j]} and the joints behind it is not that of robot "
+                                  f"'{arm.name}' (condition number {found.condition[j]:.3g}). Another robot, or a "
+                                  "tool_mass in its YAML that is not there?")
     gain = found.value("gain")
     j = int(np.argmax(np.abs(gain - 1)))
     if abs(gain[j] - 1) > settings.max_scale_error:
-        raise IdentificationError(f"the torque of {arm.joint_names[j]} is {gain[j]:.2f} times what the gravity of robot '{arm.name}' asks for "
-                                  f"(at most {100 * settings.max_scale_error:.0f} % off; condition number {found.condition[j]:.3g}): "
-                                  "another robot, or wrong torque constants? Choose --robot, or correct torque_scale in the sensor set")
+        raise IdentificationError(f"the torque of {arm.joint_names[j]} is {gain[j]:.2f} times what the gravity of "
+                                  f"robot '{arm.name}' asks for (at most {100 * settings.max_scale_error:.0f} % off; "
+                                  f"condition number {found.condition[j]:.3g}): another robot, or wrong torque "
+                                  "constants? Choose --robot, or correct torque_scale in the sensor set")
     _contact(arm, found, residual, settings)
 
 
@@ -124,6 +127,7 @@ def _contact(arm: Arm, found, residual, settings: CalibrationSettings) -> None:
             if explained > 0.9 and np.sum(scaled**2) > 16 * arm.n and size_n > worst[0]:
                 worst = (size_n, float(m.t[k] - m.t[0]), int(np.argmax(np.abs(jacobian @ force))))
         if worst[0] > settings.max_contact_force:
-            raise IdentificationError(f"{m.source}: contact at {worst[1]:.1f} s: a force of about {worst[0]:.0f} N at the TCP explains what "
-                                      f"free motion does not, most of it on {arm.joint_names[worst[2]]} (condition number "
+            raise IdentificationError(f"{m.source}: contact at {worst[1]:.1f} s: a force of about {worst[0]:.0f} N at "
+                                      "the TCP explains what free motion does not, most of it on "
+                                      f"{arm.joint_names[worst[2]]} (condition number "
                                       f"{found.condition[worst[2]]:.3g}). Calibrate from free motion; crop the contact")

@@ -1,7 +1,7 @@
 """Identification: robust Gauss-Newton on the torque model, colour-aware weights and intervals.
 
-Every residual is weighted by 1 / (variance x autocorrelation time), so that the weak priors (scale near 1, armature near the
-description, ...) count as what they are; then iteratively reweighted for outliers (Huber).
+Every residual is weighted by 1 / (variance x autocorrelation time), so that the weak priors (scale near 1, armature
+near the description, ...) count as what they are; then iteratively reweighted for outliers (Huber).
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ _MAX_TIME = 5.0  # [s] longest autocorrelation time looked for
 class Identified:
     """Parameters and their uncertainty.
 
-    ``theta`` (P,), ``covariance`` (P, P) in the order of ``layout``; ``std_residual`` (n,) [Nm]; ``correlation_time`` (n,) [s];
-    ``condition`` (n,) condition numbers of the joints' friction regressors; ``weighed`` (n,) whether gravity shows the joint's torque
-    scale; ``designs``.
+    ``theta`` (P,), ``covariance`` (P, P) in the order of ``layout``; ``std_residual`` (n,) [Nm]; ``correlation_time``
+    (n,) [s];
+    ``condition`` (n,) condition numbers of the joints' friction regressors; ``weighed`` (n,) whether gravity shows the
+    joint's torque scale; ``designs``.
     """
 
     layout: Layout
@@ -57,10 +58,12 @@ def identify(arm: Arm, recordings, settings: CalibrationSettings = CalibrationSe
     """Identify the parameters from recordings of free motion.
 
     Args:
-        recordings: :class:`~contact_estimation.io.recording.Recording` list, joints in the arm's order, ``tau`` the total torque [Nm].
+        recordings: :class:`~contact_estimation.io.recording.Recording` list, joints in the arm's order, ``tau`` the
+            total torque [Nm].
 
     Raises:
-        IdentificationError: too little motion, contact in a recording, or a robot other than ``arm``; names the joint and the number.
+        IdentificationError: too little motion, contact in a recording, or a robot other than ``arm``; names the joint
+            and the number.
         RecordingError: a recording cannot be used.
     """
     checks.options(settings)

@@ -4,8 +4,8 @@ Per joint, in units of the measured torque (gain = 1 / torque_scale):
 
     tau = gain (tau_rigid + Y_payload pi + Y_links delta) + I ddq + B dq + A |dq| + F_c s(q; sigma) + b
 
-linear but for the products with the gain and the breakaway length sigma. I is the reflected rotor inertia; the rigid torque is
-the description's without it.
+linear but for the products with the gain and the breakaway length sigma. I is the reflected rotor inertia; the rigid
+torque is the description's without it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Layout:
 
 @dataclass(frozen=True)
 class Design:
-    """What does not depend on theta: ``rigid`` (T, n), ``payload`` (T, n, 4), ``links`` (T, n, 10 n) and ``sliding`` (T, n, L)."""
+    """What does not depend on theta: ``rigid`` (T, n), ``payload`` (T, n, 4), ``links`` (T, n, 10 n) and ``sliding``
+    (T, n, L)."""
 
     motion: Motion
     rigid: np.ndarray
@@ -64,7 +65,8 @@ def link_parameters(arm: Arm) -> np.ndarray:
 
 
 def _payload_map(arm: Arm) -> np.ndarray:
-    """(10, 4): last link's parameters of a load with mass m and first moment h = m c in TCP axes, rotational inertia about c left out.
+    """(10, 4): last link's parameters of a load with mass m and first moment h = m c in TCP axes, rotational inertia
+    about c left out.
 
     A lever p to the TCP makes the second moment m (p^2 1 - p p^T) + cross terms of p and R h.
     """

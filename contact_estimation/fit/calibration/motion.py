@@ -1,7 +1,7 @@
 """A recording made ready for regression: evenly sampled, low-passed without phase, differentiated, thinned out.
 
-Torque and every regressor pass the same filter, so that the filter cancels from a model that is linear in its parameters
-(parallel filtering); velocity and acceleration are exact derivatives of the filtered position.
+Torque and every regressor pass the same filter, so that the filter cancels from a model that is linear in its
+parameters (parallel filtering); velocity and acceleration are exact derivatives of the filtered position.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _KEPT = 4
 class Motion:
     """T samples of free motion.
 
-    ``t`` (T,) [s]; ``q``, ``dq``, ``ddq``, ``tau`` (T, n) filtered; ``rate`` [Hz] of these samples. ``source`` names the recording.
+    ``t`` (T,) [s]; ``q``, ``dq``, ``ddq``, ``tau`` (T, n) filtered; ``rate`` [Hz] of these samples. ``source`` names
+    the recording.
     """
 
     source: str
@@ -60,11 +61,11 @@ def prepare(recording: Recording, cutoff: float) -> Motion:
     recording.check(max_gap=0.5)
     period = recording.period
     if recording.duration < 2.0 or len(recording) < 50:
-        raise RecordingError(f"{recording.source}: {recording.duration:.2g} s are too short to calibrate from; record at least some "
-                             "ten seconds of motion of every joint")
+        raise RecordingError(f"{recording.source}: {recording.duration:.2g} s are too short to calibrate from; record "
+                             "at least some ten seconds of motion of every joint")
     if 1 / period < 2 * _KEPT * cutoff:
-        raise RecordingError(f"{recording.source}: sampled at {1 / period:.0f} Hz, a cut-off of {cutoff:g} Hz needs {2 * _KEPT * cutoff:.0f} Hz; "
-                             f"lower --cutoff to {1 / period / (2 * _KEPT):.1f}")
+        raise RecordingError(f"{recording.source}: sampled at {1 / period:.0f} Hz, a cut-off of {cutoff:g} Hz needs "
+                             f"{2 * _KEPT * cutoff:.0f} Hz; lower --cutoff to {1 / period / (2 * _KEPT):.1f}")
     t = np.arange(recording.t[0], recording.t[-1], period)
     q, tau = (np.column_stack([np.interp(t, recording.t, column) for column in values.T])
               for values in (recording.q, recording.tau))

@@ -19,7 +19,8 @@ _CHANGING = ("viscous", "coulomb", "bias")
 
 
 def calibration(arm: Arm, found: Identified, settings: CalibrationSettings) -> Calibration:
-    """The result in SI units of the joint (torque scale taken out). Friction below zero within its interval becomes zero."""
+    """The result in SI units of the joint (torque scale taken out). Friction below zero within its interval becomes
+    zero."""
     gain = found.value("gain")
     spread = between_recordings(found)
     values = {"presliding": np.exp(found.value("log_presliding")),
@@ -29,6 +30,7 @@ def calibration(arm: Arm, found: Identified, settings: CalibrationSettings) -> C
     for name in ("viscous", "asymmetry", "coulomb", "bias"):
         values[name] = found.value(name) / gain
         values[f"{name}_std"] = np.hypot(found.std(name), spread.get(name, 0.0)) / gain
+    values["viscous"] = values["viscous"] - arm.motor.viscous
     for name in ("viscous", "coulomb"):
         values[name] = np.maximum(values[name], 0.0)
     friction = FrictionSettings(**{name: _plain(value) for name, value in values.items()})
@@ -50,7 +52,8 @@ def _payload(found: Identified) -> Payload:
 
 
 def between_recordings(found: Identified) -> dict[str, np.ndarray]:
-    """Standard deviation (n,) of viscous, Coulomb friction and bias between recordings; between its halves for a single one."""
+    """Standard deviation (n,) of viscous, Coulomb friction and bias between recordings; between its halves for a single
+    one."""
     pieces = [(d, slice(None)) for d in found.designs]
     if len(pieces) == 1:
         half = len(found.designs[0].rigid) // 2
@@ -72,7 +75,8 @@ def _friction_of(found: Identified, d: Design, part: slice) -> np.ndarray:
 
 
 def intervals(found: Identified) -> dict[str, dict[str, np.ndarray]]:
-    """95 % intervals of the identification, in units of the measured torque: name -> value, low, high."""
+    """95 % intervals of the identification, in units of the measured torque, viscous friction with the robot's own:
+    name -> value, low, high."""
     out = {}
     for name in ("viscous", "asymmetry", "coulomb", "bias", "gain", "armature", "payload"):
         value, std = found.value(name), found.std(name)
@@ -82,13 +86,14 @@ def intervals(found: Identified) -> dict[str, dict[str, np.ndarray]]:
     return out
 
 
-def as_yaml(result: Calibration, found: Identified, header: str) -> str:
+def as_yaml(arm: Arm, result: Calibration, found: Identified, header: str) -> str:
     """The calibration as YAML text, every value with its 95 % interval as a comment."""
     mapping, bounds = to_mapping(result), intervals(found)
     gain = found.value("gain")
     bounds = {name: {k: v if name in ("payload", "presliding") else 1 / v if name == "gain" else v / gain for k, v in b.items()}
               for name, b in bounds.items()}
     bounds["torque_scale"] = bounds.pop("gain")
+    bounds["viscous"] = {k: v - arm.motor.viscous for k, v in bounds["viscous"].items()}
     lines = [f"# {line}" for line in header.splitlines()]
     text = yaml.safe_dump(_rounded(mapping), sort_keys=False, default_flow_style=None, width=1000)
     for line in text.splitlines():

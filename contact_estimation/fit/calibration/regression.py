@@ -1,7 +1,8 @@
 """Robust linear least squares with autocorrelated errors.
 
-Torque residuals are coloured: what friction the model does not know lasts for seconds. White-noise formulas make intervals several times
-too narrow; here the covariance is the sandwich H^-1 S H^-1 with S from the residuals' own autocorrelation (Newey and West 1987).
+Torque residuals are coloured: what friction the model does not know lasts for seconds. White-noise formulas make
+intervals several times too narrow; here the covariance is the sandwich H^-1 S H^-1 with S from the residuals' own
+autocorrelation (Newey and West 1987).
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def integrated_time(residual: np.ndarray, maximum: int | None = None) -> float:
 
 
 def huber_weights(residual: np.ndarray, scale: np.ndarray, threshold: float) -> np.ndarray:
-    """Weights in (0, 1] of residuals (..., n) with standard deviations ``scale`` (n,): 1 inside ``threshold``, falling outside."""
+    """Weights in (0, 1] of residuals (..., n) with standard deviations ``scale`` (n,): 1 inside ``threshold``, falling
+    outside."""
     size = np.abs(residual) / scale
     return np.where(size <= threshold, 1.0, threshold / np.maximum(size, threshold))
 
@@ -41,7 +43,8 @@ def robust_scale(residual: np.ndarray) -> np.ndarray:
 
 
 def long_run_covariance(scores: list[np.ndarray], lags: int) -> np.ndarray:
-    """Covariance (P, P) of the sum of scores (T_k, P) of several independent stretches, with Bartlett weights up to ``lags``."""
+    """Covariance (P, P) of the sum of scores (T_k, P) of several independent stretches, with Bartlett weights up to
+    ``lags``."""
     size = scores[0].shape[1]
     total = np.zeros((size, size))
     for u in scores:

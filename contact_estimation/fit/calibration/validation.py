@@ -15,7 +15,8 @@ from contact_estimation.robot import Arm
 
 @dataclass(frozen=True)
 class Prediction:
-    """Torque errors of one recording, RMS per joint (n,) [Nm]: ``rigid`` model of the description, ``calibrated`` on the others."""
+    """Torque errors of one recording, RMS per joint (n,) [Nm]: ``rigid`` model of the description, ``calibrated`` on
+    the others."""
 
     source: str
     rigid: np.ndarray

@@ -31,7 +31,8 @@ def excitation(arm, seconds, seed, rate=200.0):
 
 
 def free_motion(arm, seconds=30.0, seed=0, colour=0.98, noise=0.02, payload=True, contact=None):
-    """A recording with the planted truth and torque noise of an AR(1) process (``noise`` of the effort limit's hundredth per sample).
+    """A recording with the planted truth and torque noise of an AR(1) process (``noise`` of the effort limit's
+    hundredth per sample).
 
     ``contact``: (start [s], end [s], force (3,) [N, base axes, on the robot]) of a push at the TCP.
     """

@@ -35,7 +35,8 @@ def found(arm, recordings):
 
 def test_the_planted_parameters_are_found_within_their_intervals(arm, found):
     result, friction = calibration(arm, found, SETTINGS), calibration(arm, found, SETTINGS).friction
-    for name, tolerance in (("viscous", 0.05), ("coulomb", 0.05), ("torque_scale", 0.03), ("presliding", 0.25)):
+    np.testing.assert_allclose(np.array(friction.viscous) + arm.motor.viscous, TRUTH.viscous, rtol=0.05)
+    for name, tolerance in (("coulomb", 0.05), ("torque_scale", 0.03), ("presliding", 0.25)):
         weighed = found.weighed if name == "torque_scale" else np.full(arm.n, True)
         np.testing.assert_allclose(np.array(getattr(friction, name))[weighed], np.array(getattr(TRUTH, name))[weighed],
                                    rtol=tolerance, err_msg=name)
@@ -72,7 +73,7 @@ def test_outliers_do_not_move_the_result(arm, recordings, found):
 
 def test_the_written_file_loads_and_carries_intervals(arm, found, tmp_path):
     result = calibration(arm, found, SETTINGS)
-    text = as_yaml(result, found, "Written by a test")
+    text = as_yaml(arm, result, found, "Written by a test")
     (tmp_path / "c.yaml").write_text(text)
     loaded = load_calibration(tmp_path / "c.yaml", arm.n, arm.name)
     np.testing.assert_allclose(loaded.friction.coulomb, result.friction.coulomb, rtol=1e-4)
@@ -138,7 +139,8 @@ def test_link_corrections_explain_a_heavier_link(arm):
     assert (links.std_residual[1:3] < 0.5 * without.std_residual[1:3]).all()
 
 
-@pytest.mark.parametrize("count, rate, words", [(100, 200.0, "too short to calibrate from"), (200, 20.0, "sampled at 20 Hz, a cut-off")])
+@pytest.mark.parametrize("count, rate, words", [(100, 200.0, "too short to calibrate "
+                                                             "from"), (200, 20.0, "sampled at 20 Hz, a cut-off")])
 def test_short_and_slow_recordings_are_refused(arm, recordings, count, rate, words):
     r = recordings[0]
     cut = dataclasses.replace(r, stamps_ns=np.arange(count) * int(1e9 / rate), q=r.q[:count], dq=r.dq[:count], tau=r.tau[:count])

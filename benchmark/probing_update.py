@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""What one update of the probing estimator costs on one core.
+
+    python benchmark/probing_update.py [--runs N] [--rounds N] [--save]
+
+Simulated experiments are filtered sample by sample; only full updates count (motion, sign modes, wrench, merge), not
+the samples in which the probe sticks. Cases take turns, so that a machine that does other work as well slows all of
+them alike. `--save` writes probing_update.md beside this file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+from pathlib import Path
+
+import numpy as np
+
+from contact_estimation.identify.probing.cubature import rule
+from contact_estimation.identify.probing.experiment import Experiment, run, simulate
+from contact_estimation.identify.probing.settings import ProbingSettings
+from contact_estimation.settings import replace
+
+#: case -> (experiment, dimension of the integration, target rate [1/s] or None).
+CASES = {
+    "planar, degree 7": (Experiment("planar"), 7, 1000.0),
+    "planar, degree 7, sampled mode probability": (
+        Experiment("planar", settings=replace(ProbingSettings(), mode_probability="sampled")), 7, None),
+    "planar, degree 3": (Experiment("planar", settings=replace(ProbingSettings(), degree=3)), 7, None),
+    "spatial, degree 7": (Experiment("spatial"), 10, 200.0),
+    "spatial, degree 5": (Experiment("spatial", settings=replace(ProbingSettings(), degree=5)), 10, None),
+    "spatial, two tips, degree 5": (Experiment("spatial", tips=(-0.01, 0.01)), 13, 200.0),
+    "spatial, two tips, degree 7": (
+        Experiment("spatial", tips=(-0.01, 0.01), settings=replace(ProbingSettings(), degree_several=7)), 13, None),
+}
+
+
+def main() -> None:
+    """Measure, print, and save when asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=2, help="runs per case and round")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--save", action="store_true")
+    args = parser.parse_args()
+    times = {name: [] for name in CASES}
+    for seed in range(args.rounds):
+        for name, (experiment, _, _) in CASES.items():
+            job = type(experiment)(**{**vars(experiment), "runs": args.runs, "seed": seed, "seconds": 5.0})
+            for trace in run(job, simulate(job)):
+                times[name].append(trace.seconds[trace.used])
+    text = table(times, args)
+    print(text)
+    if args.save:
+        Path(__file__).with_suffix(".md").write_text(text)
+
+
+def table(times, args) -> str:
+    """Markdown of the medians."""
+    base = np.median(np.concatenate(times["planar, degree 7"]))
+    lines = [
+        "# One full update of the probing estimator",
+        "",
+        f"`python benchmark/probing_update.py --runs {args.runs} --rounds {args.rounds} --save` on "
+        f"{platform.machine()}, Python {platform.python_version()}, numpy {np.__version__}, {os.cpu_count()} cores with "
+        f"a load of {os.getloadavg()[0]:.1f} while it ran; one thread.",
+        "",
+        "| case | sigma points | p50 [ms] | p99 [ms] | updates/s | to planar | target |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, (experiment, dimension, target) in CASES.items():
+        seconds = np.concatenate(times[name])
+        median, cfg = np.median(seconds), experiment.settings
+        degree = cfg.degree if len(experiment.tips) == 1 else cfg.degree_several
+        met = "" if target is None else f"{target:.0f}/s: {'met' if 1.0 / median >= target else 'missed'}"
+        lines.append(
+            f"| {name} | {rule(dimension, degree)[0].shape[1]} | {1e3 * median:.2f} | "
+            f"{1e3 * np.percentile(seconds, 99):.2f} | "
+            f"{1.0 / median:.0f} | {median / base:.1f} | {met} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,182 @@
+"""``contact-estimation identify planar``: rigid frictional contact of planar bodies, cubes and a pushing arm (paper
+5)."""
+
+from __future__ import annotations
+
+from contact_estimation.commands.output import Progress, add_json_flag, emit
+from contact_estimation.exceptions import ConfigError
+
+EXAMPLES = ("table1", "wheel", "arm-disk")
+
+
+def configure(parser) -> None:
+    """Declare the arguments."""
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--example", choices=EXAMPLES,
+                      help="simulate and identify: the paper's table 1, its rimless wheel, its arm and disk")
+    what.add_argument("--impacts", metavar="FILE.npz",
+                      help="planar impacts: pre, post (n, 6), contact rows n, d (n, 3), flags")
+    what.add_argument("--tosses", metavar="FILE.npz",
+                      help="cube tosses: data (rows, 13) = quaternion wxyz, position, angular velocity (body), "
+                           "velocity; start, length")
+    what.add_argument("--drop", metavar="FILE.npz",
+                      help="one recorded drop: t (N,), q (N, 3) = x, y, theta, optionally v (N, 3); needs --shape and "
+                           "--friction")
+    parser.add_argument("--shape", help="drop: square:SIDE, ellipse:A,B (semi-axes) or wheel:SPOKES,LENGTH [m]")
+    parser.add_argument("--friction", type=float, help="drop: Coulomb friction of the contact")
+    parser.add_argument("--seed", type=int, default=0, help="seed of drops, noise and resampling (default 0)")
+    parser.add_argument("--drops", type=int, default=100, help="table1: drops per row (default 100)")
+    parser.add_argument("--side", type=float, default=0.1048, help="tosses: side of the cube [m] (default 0.1048)")
+    parser.add_argument("--rate", type=float, default=148.0, help="tosses: samples per second (default 148)")
+    parser.add_argument("--noise", type=float,
+                        help="wheel, arm-disk: white noise of the velocities [m/s, rad/s], a hundredth of it on the "
+                             "configurations (default 1e-3, 1e-4)")
+    parser.add_argument("--figure", metavar="FILE.png", help="also draw what was found (not for --tosses)")
+    add_json_flag(parser)
+
+
+def run(args) -> int:
+    """Do what was asked and print it."""
+    if args.drops < 1:
+        raise ConfigError(f"--drops is {args.drops}, expected at least 1")
+    if args.seed < 0:
+        raise ConfigError(f"--seed is {args.seed}, expected 0 or greater")
+    if args.impacts:
+        return _impacts(args)
+    if args.drop:
+        return _drop(args)
+    if args.tosses:
+        return _tosses(args)
+    return {"table1": _table1, "wheel": _wheel, "arm-disk": _arm_disk}[args.example](args)
+
+
+def _draw(args, make) -> None:
+    """Write the figure ``make`` returns, where one was asked for."""
+    if args.figure:
+        make().savefig(args.figure)
+
+
+def _table1(args) -> int:
+    from contact_estimation.identify.planar.table1 import PAPER, SNRS, run_table
+
+    bar = Progress(2 * len(SNRS) * args.drops, "drops")
+    table = run_table(args.seed, args.drops, bar.update)
+    bar.close()
+    lines = ["shape    SNR [dB]  error of m/I [%]  paper [%]  std of one drop [%]  mean |error| [%]  "
+             "median |error| [%]  failed"]
+    for name, rows in table.items():
+        for snr, row in rows.items():
+            lines.append(f"{name:8} {snr:8d} {row.error_pct:17.2f} {PAPER[name][snr]:10.1f} {row.std_pct:20.2f} "
+                         f"{row.mean_absolute_pct:17.2f} {row.median_absolute_pct:19.2f} {row.failed:7d}")
+    result = {name: {str(snr): round(row.error_pct, 4) for snr, row in rows.items()} for name, rows in table.items()}
+    _draw(args, lambda: figures().table_figure(table))
+    emit(args, result, "\n".join(lines))
+    return 0
+
+
+def _impacts(args) -> int:
+    from contact_estimation.identify.planar.impacts import identify_impacts, load_impacts
+
+    impacts, left_out = load_impacts(args.impacts)
+    report = identify_impacts(impacts, left_out, seed=args.seed)
+    model, signs = report.model, report.model.handedness
+    result = {"m_over_i": model.m_over_i, "interval": list(report.interval),
+              "impulse_error_pct": report.impulse_error_pct,
+              "restitution": model.restitution, "friction": model.friction,
+              "handedness": {"normal": signs.normal, "tangent": signs.tangent, "margin": signs.margin},
+              "used": report.used, "left_out": report.left_out}
+    turning = "turn the same way" if signs.consistent else "have opposite handedness"
+    text = (f"m/I {model.m_over_i:.1f} 1/m^2, 95 % interval {report.interval[0]:.1f} to {report.interval[1]:.1f}\n"
+            f"angle and contact rows {turning} (normal {signs.normal:+d}, tangent {signs.tangent:+d}; the "
+            f"next-best signs explain the rotations {signs.margin:.2f} times worse)\n"
+            f"restitution {model.restitution:.3f}, friction {model.friction:.3f}\n"
+            f"impulses of impacts not used in the fit: median error {report.impulse_error_pct:.1f} %\n"
+            f"{report.used} impacts used, {report.left_out} left out (flagged or not finite)")
+    _draw(args, lambda: figures().impacts_figure(impacts, report))
+    emit(args, result, text)
+    return 0
+
+
+def _drop(args) -> int:
+    from contact_estimation.identify.planar.drop import identify_drop
+    from contact_estimation.identify.planar.recordings import load_drop, parse_shape
+
+    if args.shape is None or args.friction is None or args.friction < 0.0:
+        raise ConfigError("--drop needs --shape and --friction (0 or greater), got "
+                          f"{args.shape!r} and {args.friction!r}")
+    t, q, v, h = load_drop(args.drop)
+    found = identify_drop(parse_shape(args.shape), q, v, h, args.friction)
+    impacts = [{"t": float(t[impact.k]), "impulse_per_mass": jump[:2]}
+               for impact, jump in zip(found.impacts, found.jumps)]
+    lines = [f"m/I {found.m_over_i:.4g} 1/m^2, 95 % interval {found.interval[0]:.4g} to {found.interval[1]:.4g} "
+             f"({found.status}{': ' if found.reason else ''}{found.reason})"]
+    lines += [f"impact at {i['t']:.3f} s: impulse per mass {i['impulse_per_mass'][0]:+.3f} along the ground, "
+              f"{i['impulse_per_mass'][1]:.3f} m/s off it" for i in impacts]
+    emit(args, {"m_over_i": found.m_over_i, "interval": list(found.interval), "impacts": impacts,
+                "status": found.status, "reason": found.reason}, "\n".join(lines))
+    return 0
+
+
+def _wheel(args) -> int:
+    from contact_estimation.identify.planar.wheel import WHEEL, identify_wheel
+
+    result = identify_wheel(_noise(args, 1e-3), args.seed)
+    inertia = WHEEL.body_mass / WHEEL.mass_over_inertia
+    lines = [f"spoke {i.spoke} at {i.t:.3f} s: impulse {i.simulated:.4f} N s simulated, {i.estimated:.4f} estimated, "
+             f"error {i.error_pct:.2f} %" for i in result.impacts]
+    found = float(result.estimate.theta[1])
+    lines.append(f"inertia {found:.4f} kg m^2 (true {inertia:.4f}); {_status(result.estimate)}")
+    _draw(args, lambda: figures().wheel_figure(result))
+    emit(args, {"impacts": [{**vars(i), "error_pct": i.error_pct} for i in result.impacts],
+                "worst_pct": max(i.error_pct for i in result.impacts), "inertia": found, "inertia_true": inertia,
+                "status": result.estimate.status}, "\n".join(lines))
+    return 0
+
+
+def _arm_disk(args) -> int:
+    from contact_estimation.identify.planar.arm_disk import NAMES, identify_push
+
+    result = identify_push(_noise(args, 1e-4), args.seed)
+    lines = [f"{name:16} {found:9.5f}   true {true:9.5f}   error {100 * (found / true - 1):+6.2f} %"
+             for name, found, true in zip(NAMES, result.estimate.theta, result.parameters)]
+    lines += [f"impulse of {name}: normal error {normal:.2f} %, friction error {tangent:.2f} %"
+              for name, (normal, tangent) in result.impulse_error_pct.items()]
+    lines.append(f"{_status(result.estimate)}; excitation {result.estimate.identifiability.excitation:.2g}")
+    _draw(args, lambda: figures().arm_disk_figure(result))
+    emit(args, {"parameters": {name.split(" [")[0]: {"found": float(found), "true": true}
+                               for name, found, true in zip(NAMES, result.estimate.theta, result.parameters)},
+                "impulse_error_pct": {name: {"normal": normal, "friction": tangent}
+                                      for name, (normal, tangent) in result.impulse_error_pct.items()},
+                "status": result.estimate.status}, "\n".join(lines))
+    return 0
+
+
+def _status(estimate) -> str:
+    return f"{estimate.status}: {estimate.reason}" if estimate.reason else estimate.status
+
+
+def _noise(args, default: float) -> float:
+    noise = default if args.noise is None else args.noise
+    if noise < 0.0:
+        raise ConfigError(f"--noise is {noise}, expected 0 or greater [m/s]")
+    return noise
+
+
+def figures():
+    """The module that draws, imported only when a figure is wanted."""
+    from contact_estimation.identify.planar import figures as module
+
+    return module
+
+
+def _tosses(args) -> int:
+    from contact_estimation.identify.planar.cube import identify_cube, load_tosses
+
+    report = identify_cube(load_tosses(args.tosses), args.side, args.rate, args.seed)
+    text = (f"m/I {report.m_over_i:.1f} 1/m^2, 95 % interval {report.interval[0]:.1f} to {report.interval[1]:.1f}\n"
+            f"friction {report.friction:.3f} ({report.friction_interval[0]:.3f} to {report.friction_interval[1]:.3f}) "
+            f"from {report.sliding} sliding impacts, restitution of a corner {report.restitution:.2f}\n"
+            f"{report.impacts} single-corner impacts in {report.tosses} tosses; {100 * report.unexplained:.0f} % of "
+            f"the change of rotation unexplained")
+    emit(args, vars(report), text)
+    return 0

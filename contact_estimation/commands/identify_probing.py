@@ -1,0 +1,125 @@
+"""``contact-estimation identify probing``: identify contact geometry and dynamics from a probing motion (paper 4)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from contact_estimation.commands.output import Progress, add_json_flag, emit
+from contact_estimation.exceptions import ConfigError
+from contact_estimation.settings import from_yaml
+
+
+def configure(parser) -> None:
+    """Arguments of the verb."""
+    parser.add_argument("--example", choices=("planar", "spatial"), default="planar",
+                        help="the paper's experiment in the plane, or its extension to space (default planar)")
+    parser.add_argument(
+        "--runs", type=int, default=100, help="number of random surfaces and rough starts (default 100)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of surfaces, starts and noise (default 0)")
+    parser.add_argument("--settings", type=Path, help="YAML with keys of the probing settings")
+    parser.add_argument(
+        "--recording",
+        type=Path,
+        help="identify from a recording instead: .npz with t, pose, twist, wrench (see docs/identify_probing.md)",
+    )
+    parser.add_argument("--fork", type=float, metavar="METRES", help="spatial: two tips this far apart instead of one")
+    parser.add_argument(
+        "--sensorless", metavar="ARM", help="spatial: wrench from the joint torque of an arm (ur16e, fr3)"
+    )
+    parser.add_argument(
+        "--explore", action="store_true", help="spatial: explore autonomously until every interval is below its target"
+    )
+    parser.add_argument("--ablation", action="store_true", help="planar: take every ingredient out in turn")
+    parser.add_argument("--figures", type=Path, metavar="DIR", help="planar: redraw figures 4 to 7 of one run into DIR")
+    parser.add_argument("--report", type=Path, metavar="HTML", help="write a report with scores and figures")
+    add_json_flag(parser)
+
+
+def run(args) -> int:
+    """Run the experiment or the recording; returns the exit code."""
+    from contact_estimation.identify.probing.settings import ProbingSettings
+
+    if args.runs < 1:
+        raise ConfigError(f"--runs is {args.runs}, expected at least 1")
+    settings = from_yaml(ProbingSettings, args.settings) if args.settings else ProbingSettings()
+    for flag, example in (
+        ("ablation", "planar"),
+        ("figures", "planar"),
+        ("fork", "spatial"),
+        ("sensorless", "spatial"),
+        ("explore", "spatial"),
+    ):
+        if getattr(args, flag) and args.example != example:
+            raise ConfigError(f"--{flag} belongs to --example {example}")
+    if args.recording:
+        return _recording(args, settings)
+    if args.explore:
+        return _explore(args, settings)
+    return _experiment(args, settings)
+
+
+def _experiment(args, settings) -> int:
+    from contact_estimation.identify.probing import ablation, experiment, report
+    from contact_estimation.identify.probing.score import score
+
+    tips = (-0.5 * args.fork, 0.5 * args.fork) if args.fork else (0.0,)
+    job = experiment.Experiment(args.example, args.runs, args.seed, settings=settings, tips=tips)
+    if args.ablation:
+        results = {}
+        for name in ablation.SCENARIOS:
+            progress = Progress(len(ablation.VARIANTS), name)
+            results[name] = ablation.ablate(job, name, progress.update)
+            progress.close()
+        emit(args, results, "\n\n".join(f"{name}\n{report.table(rows)}" for name, rows in results.items()))
+        return 0
+    sensor = None
+    if args.sensorless:
+        from contact_estimation.identify.probing.sensorless import sensorless_experiment
+
+        job, data, sensor = sensorless_experiment(job, args.sensorless)
+    else:
+        data = experiment.simulate(job)
+    progress = Progress(args.runs, "runs")
+    traces = experiment.run(job, data, progress=progress.update, sensor=sensor)
+    progress.close()
+    result = {"example": args.example, "seed": args.seed, **score(traces, job.evaluated_at)}
+    figures = {}
+    if args.example == "planar" and (args.figures or args.report):
+        from contact_estimation.identify.probing.figures import paper_figures
+
+        figures = paper_figures(traces[0], data.recording.slip[:, 0], job.excitation)
+    if args.report:
+        command = f"contact-estimation identify probing --example {args.example} --runs {args.runs} --seed {args.seed}"
+        result["report"] = str(report.page({args.example: result}, figures, command).write(args.report))
+    if args.figures:
+        figures = paper_figures(traces[0], data.recording.slip[:, 0], job.excitation)
+        result["figures"] = [str(path) for path in report.write_figures(figures, args.figures)]
+    emit(args, result, report.summary(result))
+    return 0
+
+
+def _recording(args, settings) -> int:
+    from contact_estimation.identify.probing.offline import identify_recording
+
+    result = identify_recording(args.recording, args.example, settings)
+    rows = [
+        f"  {name:<20} {mean:12.5g} +- {2 * std:.2g} {unit}"
+        for name, mean, std, unit in zip(result["names"], result["mean"], result["std"], result["units"])
+    ]
+    emit(
+        args,
+        result,
+        "\n".join([f"{args.recording}: {result['used']} of {result['samples']} samples used (mean, 2 std)", *rows]),
+    )
+    return 0
+
+
+def _explore(args, settings) -> int:
+    from contact_estimation.identify.probing.explore_example import explore_many, summary
+
+    progress = Progress(args.runs, "explorations")
+    result = explore_many(settings, args.runs, args.seed, progress.update)
+    progress.close()
+    emit(args, result, summary(result))
+    return 0

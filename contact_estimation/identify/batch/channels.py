@@ -1,0 +1,133 @@
+"""Sensor channels: what was measured, at its own rate, and how the model predicts it.
+
+Channels may be missing, have gaps (NaN) and different rates. Onto the trajectory's grid they come as a value and a
+multiplicity per time: the mean of the samples in the time's cell where the sensor is faster than the grid, an
+interpolation where it is slower, counted in both cases as the number of samples the cell is worth. The cost is so an
+integral over time that does not depend on how the grid is chosen.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import mujoco
+import numpy as np
+
+from contact_estimation.exceptions import IdentificationError, RecordingError
+
+TORQUE = "torque"
+MODELS = ("sensor", "orientation", TORQUE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Measurement:
+    """Raw samples of one channel: t (k,) [s] increasing, values (k, m); rows with NaN are gaps."""
+
+    t: np.ndarray
+    values: np.ndarray
+
+    def __post_init__(self):
+        values = np.asarray(self.values, float)
+        values = values[:, None] if values.ndim == 1 else values
+        object.__setattr__(self, "t", np.asarray(self.t, float))
+        object.__setattr__(self, "values", values)
+        if self.t.ndim != 1 or len(self.t) != len(values) or len(self.t) < 2 or not np.all(np.diff(self.t) > 0):
+            raise RecordingError(
+                f"a channel needs at least 2 samples at increasing times, given times {self.t.shape} and "
+                f"values {values.shape}"
+            )
+
+    @property
+    def rate(self) -> float:
+        """Median sample rate [Hz]."""
+        return 1.0 / float(np.median(np.diff(self.t)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Channel:
+    """How a measurement enters the cost.
+
+    Attributes:
+        name: the measurement's name.
+        model: ``sensor`` compares with MuJoCo sensors, ``orientation`` with a frame-quaternion sensor (residual:
+            rotation vector of the error), ``torque`` is the motors' generalised force u.
+        targets: names of the MuJoCo sensors in order, or of the actuated joints.
+        std: noise standard deviation per number, in the sensor's unit (rad for an orientation).
+        barrier: scale of the exponential barrier, same unit; None for the quadratic norm.
+        weight: factor on the channel's cost; 0 predicts the channel without using it.
+    """
+
+    name: str
+    model: str
+    targets: tuple[str, ...]
+    std: float | tuple[float, ...]
+    barrier: float | None = None
+    weight: float = 1.0
+
+    def __post_init__(self):
+        if self.model not in MODELS:
+            raise IdentificationError(f"channel '{self.name}': model '{self.model}' is not one of {', '.join(MODELS)}")
+        if np.any(np.asarray(self.std) <= 0) or self.weight < 0 or (self.barrier is not None and self.barrier <= 0):
+            raise IdentificationError(
+                f"channel '{self.name}': std and barrier must be positive and weight not negative"
+            )
+
+
+def columns(model: mujoco.MjModel, channel: Channel):
+    """Sensor-data columns (or dof addresses for torque), and whether all need the motion (velocity or acceleration).
+
+    Raises:
+        IdentificationError: a sensor or joint that the model does not have.
+    """
+    found, stages = [], []
+    for target in channel.targets:
+        kind = mujoco.mjtObj.mjOBJ_JOINT if channel.model == TORQUE else mujoco.mjtObj.mjOBJ_SENSOR
+        index = mujoco.mj_name2id(model, kind, target)
+        if index < 0:
+            what = "joint" if channel.model == TORQUE else "sensor"
+            raise IdentificationError(f"channel '{channel.name}': the scene has no {what} '{target}'")
+        if channel.model == TORQUE:
+            found.append(int(model.jnt_dofadr[index]))
+            stages.append(True)
+        else:
+            found += range(model.sensor_adr[index], model.sensor_adr[index] + model.sensor_dim[index])
+            stages.append(model.sensor_needstage[index] != mujoco.mjtStage.mjSTAGE_POS)
+    return np.array(found, int), any(stages)
+
+
+def resample(measurement: Measurement, grid: np.ndarray, unit_quaternion: bool = False):
+    """Values (n, m) on the grid and their multiplicity (n,); 0 where the channel has no sample near.
+
+    Args:
+        grid: (n,) times [s].
+        unit_quaternion: renormalise after averaging (signs are aligned first).
+    """
+    keep = np.all(np.isfinite(measurement.values), axis=1)
+    t, values = measurement.t[keep], measurement.values[keep]
+    if len(t) < 2:
+        return np.zeros((len(grid), measurement.values.shape[1])), np.zeros(len(grid))
+    if unit_quaternion:
+        flips = np.cumprod(np.where(np.sum(values[1:] * values[:-1], axis=1) < 0, -1.0, 1.0))
+        values = values * np.concatenate([[1.0], flips])[:, None]
+    edges = np.concatenate([[grid[0] - 0.5 * (grid[1] - grid[0])], 0.5 * (grid[1:] + grid[:-1]),
+                            [grid[-1] + 0.5 * (grid[-1] - grid[-2])]])
+    first, last = np.searchsorted(t, edges[:-1]), np.searchsorted(t, edges[1:])
+    count = (last - first).astype(float)
+    sums = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
+    times = np.concatenate([[0.0], np.cumsum(t)])
+    density = (edges[1:] - edges[:-1]) * measurement.rate
+    several = (density >= 1.5) & (count > 0)
+    out, at = np.column_stack([np.interp(grid, t, column) for column in values.T]), grid.astype(float)
+    out[several] = (sums[last] - sums[first])[several] / count[several, None]
+    at[several] = (times[last] - times[first])[several] / count[several]
+    # A cell's mean belongs to the mean of its sample times; the slope between cells moves it to the grid time.
+    out += np.gradient(out, at, axis=0) * (grid - at)[:, None]
+    worth = np.where(several, count, density)
+    gap = 1.5 / measurement.rate
+    right = np.clip(np.searchsorted(t, grid), 1, len(t) - 1)
+    far = (t[right] - t[right - 1] > 2.0 * gap) & ~several
+    outside = (grid < t[0] - gap) | (grid > t[-1] + gap)
+    worth[far | outside] = 0.0
+    if unit_quaternion:
+        out /= np.linalg.norm(out, axis=1, keepdims=True)
+    return out, worth

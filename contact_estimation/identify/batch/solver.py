@@ -1,0 +1,174 @@
+"""Gauss-Newton with Levenberg-Marquardt damping and a Wolfe line search (paper 3, section IV).
+
+Three modes: trajectory only, parameters only, both. The damping is the paper's H + mu I, with mu raised when a step
+fails and lowered when it succeeds. The run ends with a sentence that says why.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+import numpy as np
+
+from contact_estimation.exceptions import IdentificationError
+from contact_estimation.identify.batch import line_search
+from contact_estimation.identify.batch.arrow import Arrow, Factorisation, bounded_newton
+from contact_estimation.identify.batch.problem import Problem
+
+_SHORT, _STALLED = 0.06, 2
+MODES = ("both", "trajectory", "parameters")
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Settings of a run.
+
+    Attributes:
+        mode: what is free: ``both``, ``trajectory`` or ``parameters``.
+        max_iterations: iterations of Newton's method.
+        tolerance: stop when the quadratic model promises less than this share of the cost.
+        damping: first mu, per (rad or m)^2 of trajectory and per unit^2 of the parameter vector.
+        parameter_step: largest change of an optimiser's parameter in one iteration (1.1: a factor of 3 for a
+            logarithm).
+    """
+
+    mode: str = "both"
+    max_iterations: int = 40
+    tolerance: float = 1e-4
+    damping: float = 1e-3
+    parameter_step: float = 1.1
+
+    def __post_init__(self):
+        if self.mode not in MODES:
+            raise IdentificationError(f"mode '{self.mode}' is not known; use one of {', '.join(MODES)}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Iteration:
+    """One line of the trace: cost after the iteration, promised decrease, step length, damping, parameters, seconds."""
+
+    cost: float
+    promised: float
+    length: float
+    damping: float
+    parameters: np.ndarray
+    seconds: float
+
+
+@dataclasses.dataclass
+class Solution:
+    """Where the solver stopped.
+
+    Attributes:
+        q: (n, nq) positions; p: (c,) optimiser's parameters; cost: final cost.
+        start_cost: cost at the start.
+        trace: one entry per iteration.
+        arrow: derivatives at the solution (for intervals).
+        converged, reason: whether a tolerance was met, and a sentence.
+        stalled: stopped in a corner of the contact forces, where steps cannot shrink the cost though its model says so.
+    """
+
+    q: np.ndarray
+    p: np.ndarray
+    cost: float
+    start_cost: float
+    trace: list[Iteration]
+    arrow: Arrow
+    converged: bool
+    reason: str
+    stalled: bool = False
+
+
+def solve(problem: Problem, q: np.ndarray, p: np.ndarray, options: Options = Options(), progress=None) -> Solution:
+    """Minimise the problem's cost from (q, p).
+
+    Args:
+        progress: called with each :class:`Iteration`.
+
+    Raises:
+        IdentificationError: start outside the bounds, or a cost that is not finite there.
+    """
+    parameters = problem.scene.parameters
+    free_q, free_p = options.mode != "parameters", options.mode != "trajectory" and len(parameters) > 0
+    p = np.array(p, float)
+    if p.shape != (len(parameters),) or np.any(p < parameters.lower - 1e-9) or np.any(p > parameters.upper + 1e-9):
+        raise IdentificationError(f"start parameters {p} must be {len(parameters)} numbers inside their bounds")
+    cost, arrow = problem.linearise(q, p, free_q, free_p)
+    if not np.isfinite(cost):
+        raise IdentificationError("the cost at the start is not finite: measurements or the start trajectory hold NaN")
+    start_cost, damping, trace, short = cost, options.damping, [], 0
+    for _ in range(options.max_iterations):
+        began = time.perf_counter()
+        found = _iterate(problem, q, p, cost, arrow, damping, options, free_q, free_p)
+        if found is None:
+            return Solution(q, p, cost, start_cost, trace, arrow, False,
+                            "no step decreases the cost, whatever the damping: a corner of the contact forces", True)
+        step, q_new, p_new, promised, damping = found
+        if step is None:
+            return Solution(q, p, cost, start_cost, trace, arrow, True,
+                            f"the next step promises {promised / max(cost, 1e-300):.1e} of the cost, less than the "
+                            f"tolerance {options.tolerance:.0e}")
+        q, p, cost = q_new, p_new, step.cost
+        _, arrow = problem.linearise(q, p, free_q, free_p)
+        trace.append(Iteration(cost, promised, step.length, damping, parameters.values(p),
+                               time.perf_counter() - began))
+        if progress is not None:
+            progress(trace[-1])
+        short = short + 1 if step.length < _SHORT else 0
+        if short == _STALLED:
+            return Solution(
+                q,
+                p,
+                cost,
+                start_cost,
+                trace,
+                arrow,
+                False,
+                f"stalled: {_STALLED} steps in a row shorter than {_SHORT}, a corner of the contact forces",
+                True,
+            )
+        damping = max(damping / 10.0, 1e-12)
+    return Solution(q, p, cost, start_cost, trace, arrow, False,
+                    f"the limit of {options.max_iterations} iterations was reached")
+
+
+def _iterate(problem, q, p, cost, arrow, damping, options, free_q, free_p):
+    """One damped Newton step and line search; raises the damping until a step is accepted.
+
+    Returns:
+        (step, q, p, promised decrease, damping) with step None where the first direction promises less than the
+        tolerance; None when no damping gives an acceptable step.
+    """
+    n, nv = len(q), problem.coordinates.nv
+    parameters = problem.scene.parameters
+    for attempt in range(12):
+        dq, dp = _direction(arrow, damping, p, parameters, options, free_q, free_p)
+        slope = float(arrow.gradient_q @ dq) + float(arrow.gradient_p @ dp)
+        promised = -0.5 * slope
+        full_p = dp if free_p else np.zeros(len(p))
+        moved = dq.reshape(n, nv)
+
+        def point(length):
+            inside = np.clip(p + length * full_p, parameters.lower, parameters.upper)
+            return (problem.coordinates.add(q, length * moved) if free_q else q), inside
+
+        if attempt == 0 and promised < options.tolerance * cost:
+            return None, q, p, promised, damping
+        step = line_search.search(lambda length: problem.cost(*point(length)), cost, slope)
+        if step is not None:
+            return step, *point(step.length), promised, damping
+        damping = max(damping, 1e-9) * 10.0
+    return None
+
+
+def _direction(arrow, damping, p, parameters, options, free_q, free_p):
+    if free_p:
+        lower = np.minimum(np.maximum(parameters.lower - p, -options.parameter_step), -1e-12)
+        upper = np.maximum(np.minimum(parameters.upper - p, options.parameter_step), 1e-12)
+    else:
+        lower = upper = np.zeros(0)
+    if not free_q:
+        hessian = arrow.corner + damping * np.eye(len(arrow.corner))
+        return np.zeros(len(arrow.gradient_q)), bounded_newton(hessian, arrow.gradient_p, lower, upper)
+    return Factorisation(arrow, damping, damping).step(lower, upper)

@@ -1,0 +1,2 @@
+"""Rigid planar bodies that hit, stick, slide and roll: simulation, parameters and contact forces (paper 5, Fazeli et
+al. 2017)."""

@@ -1,0 +1,68 @@
+"""A recorded planar drop and the outline it was made with, as the command line takes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from contact_estimation.exceptions import ConfigError, RecordingError
+from contact_estimation.identify.planar.shapes import Ellipse, Shape, rimless_wheel, square
+
+_MAKERS = {"square": (square, 1, "square:SIDE"), "ellipse": (Ellipse, 2, "ellipse:A,B (semi-axes)"),
+           "wheel": (lambda spokes, length: rimless_wheel(int(spokes), length), 2, "wheel:SPOKES,LENGTH")}
+
+
+def parse_shape(text: str) -> Shape:
+    """Shape from ``square:SIDE``, ``ellipse:A,B`` (semi-axes) or ``wheel:SPOKES,LENGTH`` [m].
+
+    Raises:
+        ConfigError: another word, or the wrong numbers.
+    """
+    name, _, numbers = text.partition(":")
+    expected = ", ".join(usage for _, _, usage in _MAKERS.values())
+    if name not in _MAKERS:
+        raise ConfigError(f"shape {text!r} is not known; expected {expected} [m]")
+    make, count, usage = _MAKERS[name]
+    try:
+        values = [float(number) for number in numbers.split(",")]
+    except ValueError:
+        values = []
+    if len(values) != count:
+        raise ConfigError(f"shape {text!r} lacks its {count} number(s); expected {usage} [m]")
+    return make(*values)
+
+
+def load_drop(path: Path | str) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """t (N,), q, v (N, 3) and the interval h [s] of an npz with ``t`` (N,) [s], ``q`` (N, 3) = x, y, theta [m, rad]
+    and optionally ``v``.
+
+    Without ``v`` it is the backward difference, which is what time stepping calls a velocity (eq. 8), and the
+    first sample is left out. y = 0 is the ground.
+
+    Raises:
+        RecordingError: no such file, a key is missing, shapes disagree, or the samples are not evenly spaced.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise RecordingError(f"no such recording: {path}")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            found = {key: np.asarray(file[key], float) for key in ("t", "q", "v") if key in file}
+    except (ValueError, OSError) as error:
+        raise RecordingError(f"{path} is not a readable npz of plain arrays: {error}") from error
+    missing = [key for key in ("t", "q") if key not in found]
+    if missing:
+        raise RecordingError(
+            f"{path} lacks {', '.join(missing)}; a drop needs t (N,) and q (N, 3), and may have v (N, 3)")
+    t, q = found["t"], found["q"]
+    if t.ndim != 1 or len(t) < 3 or q.shape != (len(t), 3) or found.get("v", q).shape != q.shape:
+        raise RecordingError(
+            f"{path}: t {t.shape}, q {q.shape}, v {found.get('v', q).shape}; expected (N,), (N, 3), (N, 3), N > 2")
+    steps = np.diff(t)
+    h = float(np.median(steps))
+    if not h > 0.0 or np.abs(steps - h).max() > 0.2 * h:
+        raise RecordingError(
+            f"{path}: samples are {steps.min():.4g} to {steps.max():.4g} s apart; resample them evenly (section 7.2)")
+    q = np.column_stack([q[:, :2], np.unwrap(q[:, 2])])
+    return (t, q, found["v"], h) if "v" in found else (t[1:], q[1:], np.diff(q, axis=0) / h, h)

@@ -1,0 +1,47 @@
+"""When parameters may change and when forces are believed (paper 4, section III-D, Algorithm 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass
+class SlideEvents:
+    """Bookkeeping of Algorithm 1, with |v_t| where the paper prints v_t.
+
+    ``step`` [m] is Delta s_tm, ``speed_min`` [m/s] is v_tm. ``distance_min`` [m] refines the paper's condition: after a
+    stop or a reversal the friction force needs a presliding distance before it is Coulomb's, whatever the speed.
+    """
+
+    step: float
+    speed_min: float
+    distance_min: float
+    travelled: float = 0.0
+    since_stop: float = 0.0
+    heading: np.ndarray | None = None
+
+    def parameters_may_change(self) -> bool:
+        """True once per ``step`` of sliding; resets the travelled distance."""
+        if self.travelled <= self.step:
+            return False
+        self.travelled = 0.0
+        return True
+
+    def record(self, velocity: np.ndarray, dt: float) -> bool:
+        """Note the estimated slip velocity (1,) or (3,) [m/s] of a sample.
+
+        Returns:
+            True when forces may be used: it slides, and has slid far enough since it stopped or turned by a right
+                angle.
+        """
+        speed = float(np.linalg.norm(velocity))
+        self.travelled += speed * dt
+        if speed <= self.speed_min:
+            self.since_stop, self.heading = 0.0, None
+            return False
+        if self.heading is None or self.heading @ velocity <= 0.0:
+            self.since_stop, self.heading = 0.0, velocity / speed
+        self.since_stop += speed * dt
+        return self.since_stop > self.distance_min

@@ -1,0 +1,162 @@
+"""The probing estimator as an observer: joint positions and torque in, contact geometry and dynamics out.
+
+It runs beside the other observers in the estimator node. In free space it learns the torque's offset (tare); at the
+first touch it starts the filter from the configured guess; then it feeds it block means at a low rate, since the
+paper's assumption is slow motion without inertial forces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from contact_estimation.exceptions import ConfigError
+from contact_estimation.filters.observer import Estimate
+from contact_estimation.identify.probing.filter import ProbingFilter
+from contact_estimation.identify.probing.handover import compliant_contact
+from contact_estimation.identify.probing.offline import frame_from_normal
+from contact_estimation.identify.probing.runs import bounds
+from contact_estimation.identify.probing.sensorless import tool_jacobian, torque_to_wrench
+from contact_estimation.identify.probing.settings import ProbingSettings
+from contact_estimation.identify.probing.spatial import SpatialModel
+from contact_estimation.identify.probing.world_spatial import homogeneous
+from contact_estimation.robot import Arm
+from contact_estimation.settings import key, positive
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbingObserverSettings:
+    """The probing observer of paper 4 in space, with the wrench from joint torque."""
+
+    observer: str = key("probing", doc="kind of observer", choices=("probing",))
+    sensors: str | None = key(None, doc="sensor set used instead of the robot's own")
+    models: dict[str, str] = key({}, doc="robot descriptions used instead of a robot's own, robot name to robot name")
+    rate: float = key(25.0, doc="rate of the estimator; samples in between are averaged", unit="Hz", check=positive)
+    tip: list[float] = key(doc="guess of the probe's tip", unit="m, TCP frame", length=3)
+    normal: list[float] = key(doc="guess of the surface's outward normal, any length", unit="base axes", length=3)
+    touch_force: float = key(5.0, doc="force above the tare that counts as the first touch", unit="N", check=positive)
+    tare_time: float = key(
+        0.5, doc="time constant with which the torque's offset is learnt before the touch", unit="s", check=positive
+    )
+    torque_std: list[float] = key(
+        doc="white error of the external torque of each joint, per averaged sample",
+        unit="Nm",
+        check=positive,
+        length="joints",
+    )
+    probing: ProbingSettings = key(ProbingSettings(), doc="priors, noise, events and rule of the estimator")
+
+
+class ProbingObserver:
+    """Observer of a probed surface.
+
+    Args:
+        arm: the robot. settings: guess, noise, rate. name: name in reports.
+
+    Raises:
+        ConfigError: a list has not one entry per joint, or the normal is zero.
+    """
+
+    def __init__(self, arm: Arm, settings: ProbingObserverSettings, name: str = "probing"):
+        for what, values in (
+            ("torque_std", settings.torque_std),
+            ("probing.torque_bias_std", settings.probing.torque_bias_std),
+        ):
+            if len(values) not in ({arm.n} if what == "torque_std" else {0, arm.n}):
+                raise ConfigError(f"{what} has {len(values)} entries, but robot '{arm.name}' has {arm.n} joints")
+        if not np.linalg.norm(settings.normal) > 0.0:
+            raise ConfigError("normal is zero; give the rough direction out of the surface, for example [0, 0, 1]")
+        self.name, self.arm, self.settings = name, arm, settings
+        self._variance = np.square(settings.torque_std)
+        self._model = SpatialModel(*bounds(settings.probing), [frame_from_normal(settings.normal)], (0,))
+        self._filter = ProbingFilter(self._model, settings.probing)
+
+    def reset(self, t: float, q: np.ndarray) -> None:
+        """Forget everything; the arm is at rest at ``q`` in free space."""
+        n = self.arm.n
+        self._t, self._touched = float(t), False
+        self._q, self._dq, self._torque = np.array(q, dtype=float), np.zeros(n), np.zeros(n)
+        self._tare, self._tared, self._wrench = np.zeros(n), 0.0, np.zeros(6)
+        self._covariance = np.full((6, 6), np.nan)
+        self._clear()
+
+    def _clear(self):
+        self._elapsed, self._weight = 0.0, 0
+        self._sums = np.zeros((3, self.arm.n))
+
+    def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
+        """Take one sample; every 1/rate the mean of the samples since goes to the estimator."""
+        self._t += dt
+        self._elapsed += dt
+        self._weight += 1
+        # M ddq is left out: the paper's assumption of slow motion.
+        external = self.arm.gravity(q) + self.arm.coriolis(q, dq) + self.arm.motor.viscous * dq - tau
+        self._sums += (q, dq, external)
+        if self._elapsed >= 1.0 / self.settings.rate - 1e-9:
+            self._block()
+            self._clear()
+
+    def _block(self):
+        """One update with the block's means."""
+        self._q, self._dq, self._torque = self._sums / self._weight
+        jacobian = tool_jacobian(self.arm, self._q)
+        to_wrench, self._covariance = torque_to_wrench(jacobian, self._variance)
+        external = self._torque - self._tare
+        self._wrench = to_wrench @ external
+        pose = self._pose()
+        if not self._touched:
+            if self._tared >= self.settings.tare_time and np.linalg.norm(self._wrench[:3]) > self.settings.touch_force:
+                start = self._model.start(self.settings.probing, pose, [self.settings.tip])
+                self._filter.start(self._t, pose, *start)
+                self._touched = True
+            else:
+                self._learn_tare()
+            return
+        rotation = pose[:3, :3]
+        twist = np.concatenate([rotation @ part for part in (jacobian @ self._dq).reshape(2, 3)])
+        bias_map = to_wrench if self.settings.probing.torque_bias_std else None
+        self._filter.step(self._elapsed, pose, twist, self._wrench, self._covariance, bias_map)
+        if bias_map is not None:  # what is reported is without the torque error that the filter has learnt
+            self._wrench = self._wrench - bias_map @ self._filter.torque_bias
+
+    def _learn_tare(self):
+        """Running mean of the external torque: a plain mean at first, then exponential."""
+        self._tared += self._elapsed
+        share = self._elapsed / min(self._tared, self.settings.tare_time)
+        self._tare = self._tare + min(share, 1.0) * (self._torque - self._tare)
+
+    def _pose(self):
+        position, rotation = self.arm.tcp_pose(self._q)
+        return homogeneous(rotation, position)
+
+    def estimate(self) -> Estimate:
+        """The estimate after the last block; the contact appears once the surface was touched."""
+        pose = self._pose()
+        closed = bool(np.linalg.norm(self._wrench[:3]) > self.settings.probing.contact_force_min)
+        contacts, mode, nis, dof = (), "free", float("nan"), 0
+        if self._touched:
+            probing = self._filter.estimate()
+            contacts = (compliant_contact(probing, self._model, pose, probability=float(closed)),)
+            nis, dof = probing.nis, probing.nis_dof
+            mode = "free" if not closed else ("slide" if probing.used else "stick")
+        modes = {word: float(word == mode) for word in ("free", "stick", "slide")}
+        return Estimate(
+            t=self._t,
+            q=self._q.copy(),
+            dq=self._dq.copy(),
+            tau_ext=self._torque - self._tare,
+            force_base=pose[:3, :3] @ self._wrench[:3],
+            force_tcp=self._wrench[:3].copy(),
+            torque_tcp=self._wrench[3:].copy(),
+            force_covariance=self._covariance[:3, :3].copy(),
+            contacts=contacts,
+            nis=nis,
+            nis_dof=dof,
+            mode=mode,
+            modes=modes,
+        )
+
+    def probing(self):
+        """The probing estimate itself (friction and intervals included), or None before the first touch."""
+        return self._filter.estimate() if self._touched else None

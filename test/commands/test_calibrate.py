@@ -1,0 +1,104 @@
+"""``contact-estimation calibrate``, ``observability``, ``tune`` and ``fit --objective unbiased`` on the command
+line."""
+
+import json
+
+import numpy as np
+import pytest
+from fit.calibration.planted import TRUTH, free_motion
+
+from contact_estimation.cli import main
+from contact_estimation.filters.bank.settings import load_drive_settings
+from contact_estimation.fit.calibration.settings import load_calibration
+from contact_estimation.io.npz import write_npz
+from contact_estimation.robot import load_arm
+from contact_estimation.settings import find_config
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return load_arm("ur16e")
+
+
+@pytest.fixture(scope="module")
+def files(arm, tmp_path_factory):
+    """Two recordings in newton metres, which is what the sensor set joint_torque expects."""
+    folder = tmp_path_factory.mktemp("free")
+    return [str(write_npz(folder / f"free_{seed}.npz", free_motion(arm, seconds=20, seed=seed))) for seed in (0, 1)]
+
+
+def test_calibrate_prints_one_object_and_writes_what_loads(arm, files, tmp_path, capsys):
+    out = tmp_path / "drives.yaml"
+    assert main(["calibrate", *files, "--robot", "ur16e", "--sensors", "joint_torque", "--out", str(out), "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    written = load_calibration(out, arm.n, arm.name)
+    assert written.recordings == ["free_0.npz", "free_1.npz"]
+    np.testing.assert_allclose(written.friction.coulomb, TRUTH.coulomb, rtol=0.1)
+    assert [p["source"] for p in data["validation"]] == files
+    assert max(data["residual_ratio"]) < 0.3
+    low, high = (np.array(data["intervals"]["coulomb"][end]) for end in ("low", "high"))
+    assert (low < high).all()
+
+
+@pytest.mark.parametrize("robot", ["ur16e", "a copy without drives"])
+def test_calibrate_writes_drives_that_a_bank_loads(arm, robot, files, tmp_path):
+    name, out = "ur16e", tmp_path / "drives.yaml"
+    if robot != "ur16e":
+        name = str(tmp_path / "robot.yaml")
+        (tmp_path / "robot.yaml").write_text(find_config("robots", "ur16e").read_text().replace("name: ur16e", "name: copied"))
+    assert main(["calibrate", files[0], "--robot", name, "--sensors", "joint_torque", "--no-validation", "--drives", str(out)]) == 0
+    drives = load_drive_settings(str(out))
+    drives.check_joints(arm.n, arm.name)
+    np.testing.assert_allclose(drives.friction.coulomb, TRUTH.coulomb, rtol=0.15)
+    shipped = load_drive_settings("ur16e")
+    assert (drives.torque_noise == shipped.torque_noise) == (robot == "ur16e")
+
+
+def test_calibrate_prints_a_table(files, capsys):
+    assert main(["calibrate", files[0], "--robot", "ur16e", "--sensors", "joint_torque", "--no-validation", "--identify", "scale", "payload"]) == 0
+    text = capsys.readouterr().out
+    assert "shoulder_lift_joint" in text and "payload 2." in text and "left out" not in text
+
+
+def test_calibrate_refuses_another_robot_by_its_number_of_joints(files, capsys):
+    assert main(["calibrate", files[0], "--robot", "fr3"]) == 2
+    assert "fr3_joint1" in capsys.readouterr().err
+
+
+def test_observability_of_a_posture_names_what_is_not_seen(capsys):
+    posture = ["0.9", "-1.0", "2.2", "-2.8", "-1.5", "0.5"]
+    assert main(["observability", "--robot", "ur16e", "--posture", *posture, "--estimate", "stiffness", "rest", "point", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert len(data["directions"]) == 9 and any("rest along tangent" in text for text in data["unseen"])
+    assert main(["observability", "--robot", "ur16e", "--posture", *posture, "--depth", "0.002"]) == 0
+    assert "NOT SEEN" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["observability", "--robot", "ur16e"], "give a RECORDING or --posture"),
+    (["observability", "--robot", "ur16e", "--posture", "0", "1"], "--posture has 2 entries, robot 'ur16e' has 6 "
+                                                                   "joints"),
+    (["observability", "--robot", "ur16e", "--posture", "0", "--config", "momentum"], "of kind 'momentum'"),
+    (["tune", "absent.npz", "--robot", "ur16e", "--config", "momentum"], "of kind 'momentum'"),
+    (["tune", "absent.npz", "--robot", "ur16e", "--evaluations", "0"], "--evaluations must be at least 1"),
+    (["fit", "absent.npz", "--robot", "ur16e", "--objective", "paper", "--also", "b.npz", "--out", "x.yaml"],
+     "--also needs --objective unbiased")])
+def test_bad_arguments_exit_with_two_and_say_why(arguments, words, capsys):
+    assert main(arguments) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_observability_and_tune_read_recordings(arm, files, tmp_path, capsys):
+    """Free motion under contacts that are far away: nothing of them is seen; the noise is tuned all the same."""
+    config = tmp_path / "far.yaml"
+    config.write_text("observer: ekf\nsensors: joint_torque\ncontacts:\n  - {stiffness: [0, 0, 10], rest: [0, 0, 0], "
+                      "estimate: [rest], rest_std: 1.0e-3}\nprocess_noise: {position: 1.0e-12, velocity: "
+                      "1.0}\nmeasurement_noise: {position: 2.25e-10}\n")
+    assert main(["observability", files[0], "--robot", "ur16e", "--config", str(config), "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert len(data["unseen"]) == 3 and data["seconds"] == pytest.approx(20, abs=0.1)
+    out = tmp_path / "tuned.yaml"
+    assert main(["tune", files[0], "--robot", "ur16e", "--config", str(config), "--evaluations", "4", "--noise", "velocity", "--out", str(out), "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["statistics"][0]["after"]["log_likelihood"] >= data["statistics"][0]["before"]["log_likelihood"]
+    assert main(["observability", files[0], "--robot", "ur16e", "--config", str(out)]) == 0

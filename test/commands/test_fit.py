@@ -1,0 +1,93 @@
+"""The verb ``fit``: what it writes loads, estimates, and is reported; what it cannot do is said."""
+
+import contextlib
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+import yaml
+from recordings import press_recording
+
+from contact_estimation.cli import main
+from contact_estimation.filters.registry import load_observer_settings
+from contact_estimation.io.npz import write_npz
+from contact_estimation.robot import load_arm
+from contact_estimation.settings import to_mapping
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    """A press of 20 kN/m without friction or noise."""
+    return write_npz(tmp_path_factory.mktemp("fit") / "press.npz", press_recording(load_arm("ur16e"), seconds=2.0, stiffness=20e3))
+
+
+@pytest.fixture
+def verb(capsys):
+    def call(*words):
+        code = main(["fit", *map(str, words)])
+        out, err = capsys.readouterr()
+        return code, out, err
+    return call
+
+
+@pytest.fixture(scope="module")
+def fitted(archive, tmp_path_factory):
+    """The configuration the verb wrote, from the generic filter's states, and what it printed."""
+    folder = tmp_path_factory.mktemp("fitted")
+    out = folder / "deeper" / "mine.yaml"
+    mapping = to_mapping(load_observer_settings("ekf"))
+    mapping["process_noise"] |= {"unknown_torque": 0.5, "unknown_torque_share": 0.0}  # the press has no friction
+    mapping["sensors"] = "joint_torque"
+    (folder / "start.yaml").write_text(yaml.safe_dump(mapping))
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
+        code = main(["fit", str(archive), "--robot", "ur16e", "--objective", "paper", "--config", str(folder / "start.yaml"), "--passes", "2", "--out", str(out), "--json"])
+    return code, out, json.loads(text.getvalue())
+
+
+def test_the_planted_stiffness_is_reported(fitted):
+    code, out, result = fitted
+    assert code == 0 and result["objective"] == "paper" and result["out"] == str(out)
+    assert result["stiffness_norm"] == pytest.approx(20e3, rel=0.1) and len(result["stiffness_per_pass"]) == 2
+
+
+def test_what_is_written_loads_and_says_how_it_was_made(fitted):
+    _, out, result = fitted
+    contact = load_observer_settings(str(out)).contacts[0]
+    np.testing.assert_allclose(contact.stiffness, result["stiffness"], atol=0.06)
+    np.testing.assert_allclose(contact.rest, result["rest"], atol=1e-6)
+    assert out.read_text().startswith("# Written by: contact-estimation fit press.npz --robot ur16e --objective paper")
+
+
+def test_the_estimator_runs_with_it(fitted, archive, tmp_path, capsys):
+    _, out, _ = fitted
+    code = main(["replay", str(archive), "--robot", "ur16e", "--config", str(out), "--export", str(tmp_path / "e.npz"), "--json"])
+    assert code == 0 and json.loads(capsys.readouterr().out)["observers"]["mine"]["valid"] == 1000
+    with np.load(tmp_path / "e.npz") as estimates:
+        error = estimates["force"] - estimates["truth_wrench_tcp"][:, :3]
+        assert np.sqrt(np.mean(error[100:, 2] ** 2)) < 6.0
+
+
+@pytest.mark.parametrize("words, message", [
+    (["--passes", "0"], "--passes must be at least 1, found 0"),
+    (["--config", "momentum"], "starts from an EKF with one contact, found an observer of kind 'momentum'"),
+    (["--robot", "ur16"], "there is no robot 'ur16' .nearest: 'ur16e'"),
+    (["--start-stiffness", "0"], "'stiffness' is zero"),
+])
+def test_wrong_arguments_are_told(verb, archive, tmp_path, words, message):
+    code, out, err = verb(archive, "--robot", "ur16e", "--out", tmp_path / "x.yaml", *words)
+    assert code == 2 and out == "" and re.search(message, err), err
+    assert not (tmp_path / "x.yaml").exists()
+
+
+def test_an_output_that_cannot_be_written(verb, archive, tmp_path):
+    (tmp_path / "file").write_text("")
+    code, _, err = verb(archive, "--robot", "ur16e", "--objective", "paper", "--passes", "1", "--config", "ekf", "--out", tmp_path / "file" / "x.yaml")
+    assert code == 2 and "cannot be written" in err
+
+
+def test_a_recording_of_another_arm(verb, archive, tmp_path):
+    code, _, err = verb(archive, "--robot", "fr3", "--out", tmp_path / "x.yaml")
+    assert code == 2 and "fr3_joint1" in err

@@ -1,0 +1,67 @@
+"""Observers by name: what exists loads for every arm, what does not is told what does."""
+
+import numpy as np
+import pytest
+
+from contact_estimation.exceptions import ConfigError
+from contact_estimation.filters.observer import Observer
+from contact_estimation.filters.registry import KINDS, load_observer_settings, open_stream, robot_for
+from contact_estimation.robot import load_arm
+from contact_estimation.settings import share_file
+
+SHIPPED = sorted(path.stem for path in share_file("config", "observers").glob("*.yaml"))
+
+
+def test_every_kind_has_a_shipped_configuration():
+    assert {load_observer_settings(name).observer for name in SHIPPED} == set(KINDS)
+
+
+@pytest.mark.parametrize("name", [name for name in SHIPPED if load_observer_settings(name).observer != "contact_bank"])
+def test_every_shipped_observer_runs(name):
+    stream = open_stream("ur16e", name)
+    assert isinstance(stream.observer, Observer) and stream.observer.name == name and stream.observer.backend == "c"
+    q = np.array([0.2, -1.6, 1.9, -1.8, -1.5, 0.3])
+    effort = stream.arm.gravity(q) / (1 if stream.sensors.torque_scale is None else np.array(stream.sensors.torque_scale))
+    for k in range(20):
+        estimate = stream.push(2_000_000 * k, q, np.zeros(6), effort)
+        assert estimate.valid and np.isfinite(estimate.force_tcp).all(), estimate.reason
+    assert estimate.t == pytest.approx(0.038)
+
+
+def test_the_generic_filters_fit_an_arm_of_seven_joints():
+    for name in ("ekf", "ukf", "momentum"):
+        stream = open_stream("fr3", name, "joint_torque")
+        q = 0.5 * (stream.arm.lower + stream.arm.upper)
+        for k in range(3):
+            assert stream.push(2_000_000 * k, q, np.zeros(7), stream.arm.gravity(q)).valid
+
+
+def test_unknown_name_lists_what_is_shipped():
+    with pytest.raises(ConfigError, match="no observer 'paper_onlin' .nearest: 'paper_online'.*momentum, paper_offline"):
+        load_observer_settings("paper_onlin")
+
+
+@pytest.mark.parametrize("text, message", [
+    ("observer: ekff\n", "key 'observer' is 'ekff'.*nearest: 'ekf'"),
+    ("gain: 2.0\n", "key 'observer' is None"),
+    ("observer: momentum\ngian: 2.0\n", "unknown key 'gian'; the nearest known key is 'gain'"),
+    ("observer: momentum\ngain: -1\n", "'gain' must be greater than 0"),
+    ("observer: [\n", "not valid YAML"),
+])
+def test_errors_in_a_file(tmp_path, text, message):
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=message) as error:
+        load_observer_settings(str(path))
+    assert str(path) in str(error.value)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(ConfigError, match="no such configuration file"):
+        load_observer_settings(str(tmp_path / "absent.yaml"))
+
+
+def test_models_exchange_the_description_of_a_named_robot():
+    settings = load_observer_settings("momentum")
+    ur16e, fr3 = load_arm("ur16e"), load_arm("fr3")
+    assert robot_for(ur16e, settings).name == "ur16e_paper" and robot_for(fr3, settings) is fr3

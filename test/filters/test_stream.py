@@ -1,0 +1,199 @@
+"""Bad input at the door: every sample that cannot be used is refused, named, counted, and never becomes a valid estimate."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from contact_estimation.exceptions import ConfigError
+from contact_estimation.filters.observer import Estimate, Observer
+from contact_estimation.filters.registry import open_stream
+from contact_estimation.filters.settings import SensorSettings
+from contact_estimation.filters.stream import SampleStream
+from contact_estimation.robot import load_arm
+
+Q = np.array([0.2, -1.6, 1.9, -1.8, -1.5, 0.3])
+PERIOD = 2_000_000
+T0 = 1_700_000_000_000_000_000
+
+
+class Notes:
+    """An observer that writes down what it is given."""
+
+    name, backend = "notes", "c"
+
+    def __init__(self):
+        self.resets, self.steps, self.value = [], [], 1.0
+
+    def reset(self, t, q):
+        self.resets.append((t, q.copy()))
+
+    def step(self, dt, q, dq, tau):
+        self.steps.append((dt, q.copy(), dq.copy(), tau.copy()))
+
+    def estimate(self):
+        three = np.full(3, self.value)
+        return Estimate(0.0, Q, Q, Q, three, three, three, np.eye(3))
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return load_arm("ur16e")
+
+
+class Feed:
+    """A stream over :class:`Notes` with ten good samples behind it."""
+
+    def __init__(self, arm, good=10, **sensors):
+        self.arm, self.observer = arm, Notes()
+        self.stream = SampleStream(self.observer, arm, SensorSettings(**sensors))
+        self.stamp, self.q, self.dq, self.tau = T0, Q.copy(), np.zeros(6), arm.gravity(Q)
+        for _ in range(good):
+            self()
+
+    def __call__(self, periods=1, **changes):
+        sample = {"q": self.q, "dq": self.dq, "tau": self.tau} | changes
+        self.stamp += periods * PERIOD
+        return self.stream.push(self.stamp, **sample)
+
+
+@pytest.fixture
+def feed(arm):
+    return Feed(arm)
+
+
+def test_the_notes_are_an_observer_and_good_samples_are_valid(feed):
+    assert isinstance(feed.observer, Observer)
+    estimate = feed()
+    assert estimate.valid and estimate.reason == "" and estimate.t == pytest.approx(feed.stamp * 1e-9, abs=1e-9)
+    assert len(feed.observer.resets) == 1 and len(feed.observer.steps) == 10
+    assert feed.stream.counters == {"samples": 11, "used": 11}
+
+
+def test_before_the_first_good_sample_every_number_is_nan(arm):
+    feed = Feed(arm, good=0)
+    for estimate in (feed.stream.estimate(), feed(q=np.full(6, np.nan))):
+        assert not estimate.valid and estimate.reason
+        assert np.isnan(estimate.force_tcp).all() and np.isnan(estimate.q).all() and np.isnan(estimate.force_covariance).all()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("key, word", [("q", "position"), ("dq", "velocity"), ("tau", "torque")])
+def test_not_finite_is_refused_and_names_the_joint(feed, key, word, value):
+    bad = getattr(feed, key).copy()
+    bad[2] = value
+    estimate = feed(**{key: bad})
+    assert not estimate.valid and f"not finite: {word} of elbow_joint" in estimate.reason
+    assert feed.stream.counters["not_finite"] == 1 and len(feed.observer.steps) == 9
+    assert np.isfinite(estimate.force_tcp).all()  # the last good one, marked
+    assert feed().valid
+
+
+def test_infinities_of_both_signs_do_not_hide_each_other(feed):
+    bad = feed.q.copy()
+    bad[0], bad[1] = np.inf, -np.inf
+    assert not feed(q=bad).valid
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(5), np.zeros(7), [], None, "words"], ids=["5", "7", "none", "None", "text"])
+def test_wrong_number_of_joints(feed, wrong):
+    estimate = feed(q=wrong)
+    assert not estimate.valid and "'ur16e' has 6 joints" in estimate.reason
+    assert feed.stream.counters["wrong_size"] == 1
+    assert feed().valid
+
+
+def test_a_scalar_is_no_joint_vector(feed):
+    """numpy would spread one number over all joints."""
+    estimate = feed(tau=1.0)
+    assert not estimate.valid and feed.stream.counters["wrong_size"] == 1
+
+
+def test_a_torque_beyond_every_limit(feed):
+    bad = feed.tau.copy()
+    bad[3] = 3.1 * feed.arm.effort_limit[3]
+    estimate = feed(tau=bad)
+    assert not estimate.valid and "beyond 3 times the joint's limit: torque of wrist_1_joint" in estimate.reason
+    assert feed().valid
+
+
+def test_a_position_that_jumps(feed):
+    estimate = feed(q=feed.q + [0, 0, 0, 0, 0.5, 0])
+    assert not estimate.valid and "position of wrist_2_joint" in estimate.reason
+    assert feed.stream.counters["position_jump"] == 1
+    assert feed().valid and feed.observer.steps[-1][0] == pytest.approx(0.002)  # the lost interval was integrated in two steps
+    assert feed.stream.counters["interpolated"] == 1
+
+
+def test_the_same_stamp_twice_is_not_processed_twice(feed):
+    steps = len(feed.observer.steps)
+    estimate = feed(periods=0)
+    assert not estimate.valid and "stamp" in estimate.reason
+    assert feed.stream.counters["duplicate"] == 1 and len(feed.observer.steps) == steps
+    assert feed().valid
+
+
+def test_a_step_back_in_time_restarts(feed):
+    estimate = feed(periods=-5)
+    assert not estimate.valid and "went back by 0.010 s" in estimate.reason
+    assert len(feed.observer.resets) == 2 and feed.observer.resets[-1][0] == pytest.approx(feed.stamp * 1e-9)
+    assert feed().valid and feed.stream.counters["backward"] == 1
+
+
+def test_a_short_gap_is_integrated_with_positions_in_between(feed):
+    steps = len(feed.observer.steps)
+    end = feed.q + 0.004
+    estimate = feed(periods=4, q=end)
+    assert estimate.valid and feed.stream.counters["interpolated"] == 3
+    new = feed.observer.steps[steps:]
+    assert sum(step[0] for step in new) == pytest.approx(4 * 0.002) and len(new) == 4
+    np.testing.assert_allclose([step[1] - Q for step in new], np.outer([1, 2, 3, 4], np.full(6, 0.001)), atol=1e-12)
+
+
+def test_a_long_gap_restarts_and_says_so(feed):
+    estimate = feed(periods=51)
+    assert not estimate.valid and "a gap of 0.102 s, longer than max_gap 0.1 s" in estimate.reason
+    assert len(feed.observer.resets) == 2 and feed.stream.counters["gap"] == 1
+    assert feed().valid
+
+
+def test_an_observer_that_diverges_is_marked(feed):
+    feed.observer.value = np.nan
+    estimate = feed()
+    assert not estimate.valid and "diverged" in estimate.reason and feed.stream.counters["diverged"] == 1
+
+
+def test_an_observer_that_declares_itself_invalid_is_believed(feed):
+    plain = feed.observer.estimate()
+    feed.observer.estimate = lambda: dataclasses.replace(plain, valid=False, reason="singular posture")
+    assert (feed().valid, feed().reason) == (False, "singular posture")
+
+
+def test_current_becomes_torque(arm):
+    feed = Feed(arm, torque_unit="A", good=0)
+    feed.tau = arm.gravity(Q) / arm.motor.drive_gain
+    feed(), feed()
+    np.testing.assert_allclose(feed.observer.steps[-1][3], arm.gravity(Q), atol=1e-12)
+
+
+def test_scale_and_meaning_are_applied_before_the_observer(arm):
+    for meaning, measured in (("total", arm.gravity(Q) - 2.0), ("gravity_compensated", np.full(6, -2.0)), ("external", np.full(6, 2.0))):
+        feed = Feed(arm, good=0, torque_meaning=meaning, torque_scale=[2.0] * 6, check_torque_unit=False)
+        feed.tau = measured / 2.0
+        feed(), feed()
+        np.testing.assert_allclose(feed.observer.steps[-1][3], arm.gravity(Q) - 2.0, atol=1e-12, err_msg=meaning)
+
+
+def test_settings_that_do_not_fit_the_robot(arm):
+    with pytest.raises(ConfigError, match="torque_scale has 2 entries, robot 'ur16e' has 6 joints"):
+        SampleStream(Notes(), arm, SensorSettings(torque_scale=[1.0, 1.0]))
+    with pytest.raises(ConfigError, match="'fr3' has no torque_constant"):
+        SampleStream(Notes(), load_arm("fr3"), SensorSettings(torque_unit="A"))
+
+
+def test_warming_up_leaves_no_trace(arm):
+    stream = open_stream(arm, "momentum", "joint_torque")
+    stream.warm_up()
+    assert not stream.counters and not stream.valid and stream.reason == "no sample yet"
+    assert stream.push(T0, Q, np.zeros(6), arm.gravity(Q)).valid
+    np.testing.assert_array_equal(stream.observer.estimate().tau_ext, np.zeros(6))

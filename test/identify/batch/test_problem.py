@@ -1,0 +1,120 @@
+"""The problem: its gradient is the cost's, in both formulations; missing channels; the prior; continuation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from contact_estimation.exceptions import IdentificationError
+from contact_estimation.identify.batch import rotations
+from contact_estimation.identify.batch.channels import Channel, Measurement
+from contact_estimation.identify.batch.problem import Problem
+from contact_estimation.identify.batch.start import initial_trajectory
+
+CHANNELS = [
+    Channel("turn", "sensor", ("turn",), 1e-3, barrier=0.02),
+    Channel("position", "sensor", ("position",), 1e-3, barrier=0.01),
+    Channel("orientation", "orientation", ("orientation",), 2e-3),
+    Channel("gyro", "sensor", ("gyro",), 0.05),
+    Channel("accelerometer", "sensor", ("accelerometer",), 0.5),
+    Channel("wrist_force", "sensor", ("wrist_force",), 0.1),
+    Channel("torque", "torque", ("turn",), 0.01),
+]
+
+
+@pytest.fixture
+def make(ball_scene, rolling):
+    """Builds the problem of the rolling ball with noisy measurements, for a formulation and a set of channels."""
+    t, q, _ = rolling
+    rng = np.random.default_rng(4)
+    turned = rotations.multiply(q[:, 4:8], rotations.exp(0.01 * rng.standard_normal((len(t), 3))))
+    raw = {
+        "turn": q[:, :1] + 1e-3 * rng.standard_normal((len(t), 1)),
+        "position": q[:, 1:4] + 1e-3 * rng.standard_normal((len(t), 3)),
+        "orientation": turned,
+        "gyro": rng.standard_normal((len(t), 3)),
+        "accelerometer": rng.standard_normal((len(t), 3)),
+        "wrist_force": rng.standard_normal((len(t), 3)),
+        "torque": rng.standard_normal((len(t), 1)),
+    }
+    measurements = {name: Measurement(t, values) for name, values in raw.items()}
+
+    def build(formulation="inverse", names=tuple(raw), scheme="central"):
+        return Problem(
+            ball_scene,
+            t,
+            CHANNELS,
+            {n: measurements[n] for n in names},
+            0.1 if formulation == "inverse" else 5.0,
+            formulation=formulation,
+            scheme=scheme,
+            threads=1,
+        )
+
+    return build
+
+
+@pytest.mark.parametrize(
+    "formulation, scheme", [("inverse", "central"), ("inverse", "backward"), ("forward", "central")]
+)
+def test_gradient_is_the_costs(make, rolling, ball_scene, formulation, scheme):
+    problem, (_, q, _) = make(formulation, scheme=scheme), rolling
+    p = ball_scene.parameters.nominal + 0.05
+    cost, arrow = problem.linearise(q, p)
+    assert cost == pytest.approx(problem.cost(q, p), rel=1e-12)
+    rng, n, nv = np.random.default_rng(0), len(q), problem.coordinates.nv
+    for _ in range(4):
+        dq, dp = rng.standard_normal((n, nv)), rng.standard_normal(len(p))
+        h = 1e-7
+        numeric = (problem.cost(problem.coordinates.add(q, h * dq), p + h * dp)
+                   - problem.cost(problem.coordinates.add(q, -h * dq), p - h * dp)) / (2 * h)
+        assert arrow.gradient_q @ dq.ravel() + arrow.gradient_p @ dp == pytest.approx(numeric, rel=2e-3)
+
+
+def test_missing_channels_are_left_out_and_none_is_an_error(make, rolling, ball_scene):
+    problem = make(names=("position", "orientation", "turn"))
+    assert list(problem.parts()) == ["dynamics", "turn", "position", "orientation"]
+    assert np.isfinite(problem.cost(rolling[1], ball_scene.parameters.nominal))
+    assert np.all(problem.weights[:, 0] == 0.0) and np.all(problem.weights[1:-1, 1:7] > 0.0)  # the hinge has no torque
+    with pytest.raises(IdentificationError, match="inverse formulation"):
+        make("forward", names=("position", "orientation", "turn"))
+    with pytest.raises(IdentificationError, match="measured: nothing"):
+        make(names=())
+
+
+def test_prior_pulls_only_its_parameter(make, rolling, ball_scene):
+    problem, nominal = make(), ball_scene.parameters.nominal
+    residuals = problem.residuals(rolling[1], nominal)
+    assert problem.cost_of(residuals, nominal + [0.3, 0.3, 0.0]) == pytest.approx(problem.cost_of(residuals, nominal))
+    assert problem.cost_of(residuals, nominal + [0.0, 0.0, 0.2]) - problem.cost_of(residuals, nominal) == pytest.approx(
+        4.0
+    )
+
+
+def test_easing_softens_the_dynamics_and_is_undone(make, rolling, ball_scene):
+    problem, p = make(), ball_scene.parameters.nominal
+    before = problem.costs(problem.residuals(rolling[1], p))
+    problem.ease(0.0, 10.0)
+    eased = problem.costs(problem.residuals(rolling[1], p))
+    assert eased["dynamics"] == pytest.approx(before["dynamics"] / 100.0) and eased["gyro"] == before["gyro"]
+    problem.ease()
+    assert problem.costs(problem.residuals(rolling[1], p)) == pytest.approx(before)
+
+
+def test_start_follows_encoders_and_motion_capture(make, rolling, ball_scene):
+    problem, (_, q, _) = make(), rolling
+    start = initial_trajectory(
+        problem, ball_scene.parameters.nominal, {"turn": "turn", "ball": "position,orientation"}, 0.0
+    )
+    assert start[:, 0] == pytest.approx(q[:, 0], abs=5e-3) and start[:, 1:4] == pytest.approx(q[:, 1:4], abs=5e-3)
+    assert np.linalg.norm(start[:, 4:], axis=1) == pytest.approx(1.0)
+    for sources in ({"elbow": "turn"}, {"turn": "encoder"}):
+        with pytest.raises(IdentificationError, match="no such joint or channel"):
+            initial_trajectory(problem, ball_scene.parameters.nominal, sources)
+    with pytest.raises(IdentificationError, match="no joint-position sensor"):
+        initial_trajectory(problem, ball_scene.parameters.nominal, {"turn": "gyro"})
+
+
+def test_wrong_width_is_refused(ball_scene, rolling):
+    with pytest.raises(IdentificationError, match="2 measured numbers"):
+        Problem(ball_scene, rolling[0], CHANNELS, {"gyro": Measurement(rolling[0], np.zeros((12, 2)))}, 1.0)

@@ -1,0 +1,75 @@
+"""Wheel, arm with disk, compliant contact, projection: what was simulated is found again."""
+
+import numpy as np
+import pytest
+
+from contact_estimation.exceptions import IdentificationError
+from contact_estimation.identify.planar.arm_disk import ArmDisk, identify_push
+from contact_estimation.identify.planar.compliance import CompliantContact, identify_compliant, simulate_compliant
+from contact_estimation.identify.planar.projection import project_to_contact
+from contact_estimation.identify.planar.shapes import Ellipse, contact_rows, square
+from contact_estimation.identify.planar.wheel import WHEEL, identify_wheel
+
+
+def test_impulses_of_the_wheels_spokes():
+    for noise, bound in ((0.0, 1e-6), (1e-3, 5.0)):
+        result = identify_wheel(noise)
+        assert len(result.impacts) >= 3 and len({i.spoke for i in result.impacts}) >= 3
+        assert max(i.error_pct for i in result.impacts) < bound
+    assert result.estimate.theta[1] == pytest.approx(WHEEL.body_mass / WHEEL.mass_over_inertia, rel=0.03)
+
+
+def test_arm_and_disk_are_both_identified_with_their_forces():
+    exact = identify_push(0.0)
+    assert exact.estimate.status == "global"
+    np.testing.assert_allclose(exact.estimate.theta, exact.parameters, rtol=1e-6)
+    assert max(max(errors) for errors in exact.impulse_error_pct.values()) < 1e-4
+    noisy = identify_push(1e-4)
+    np.testing.assert_allclose(noisy.estimate.theta, noisy.parameters, rtol=0.02)
+    assert max(noisy.impulse_error_pct["arm-disk"]) < 2.0
+
+
+def test_rows_of_arm_and_disk_against_finite_differences():
+    system, rng = ArmDisk(), np.random.default_rng(1)
+    q = np.array([-0.70, 1.05, 0.53, 0.11, 0.2])
+    contacts = system.contacts(q)
+    numeric = np.array([(system.contacts(q + d).phi - system.contacts(q - d).phi) / 2e-6 for d in 1e-6 * np.eye(5)]).T
+    np.testing.assert_allclose(contacts.normal, numeric, atol=1e-8)
+    v = rng.standard_normal(5)
+    ground = v[2] + v[4] * system.radius
+    assert contacts.tangent[1] @ v == pytest.approx(ground)
+
+
+def test_arm_dynamics_keep_energy_and_are_linear_in_the_parameters():
+    system, rng = ArmDisk(), np.random.default_rng(2)
+    q, v, h = rng.uniform(-1, 1, 5), rng.standard_normal(5), 1e-6
+    mass = system.mass(q)
+    np.testing.assert_allclose(mass, mass.T)
+    assert np.linalg.eigvalsh(mass).min() > 0
+    change = rng.standard_normal(5)
+    explicit = mass @ change - 0.1 * system.force(q, v)
+    np.testing.assert_allclose(system.regressor(q, v, change, 0.1) @ system.parameters, explicit)
+    rate = (system.mass(q + h * v) - system.mass(q - h * v)) / (2 * h)
+    velocity_terms = system.force(q, np.zeros(5)) - system.force(q, v)
+    assert v @ velocity_terms == pytest.approx(0.5 * v @ rate @ v, abs=1e-6)
+
+
+def test_compliant_impact():
+    contact, shape = CompliantContact(4e4, 0.2, 0.3), square(0.1)
+    q, v = simulate_compliant(shape, 600.0, contact, [0, 0.12, 0.3], [0.3, 0, 1.0], 5e-4, 500)
+    found = identify_compliant(shape, q, v, 5e-4)
+    assert found.m_over_i == pytest.approx(600.0, rel=0.01)
+    assert found.stiffness_over_mass == pytest.approx(4e4, rel=0.01)
+    assert found.dissipation == pytest.approx(0.2, rel=0.05) and found.friction == pytest.approx(0.3, rel=0.02)
+    with pytest.raises(IdentificationError, match="sample faster"):
+        identify_compliant(shape, q[:3], v[:3], 5e-4)
+
+
+def test_projection_is_the_nearest_touching_configuration():
+    shape, sigma = Ellipse(0.3, 0.1), np.array([0.01, 0.01, 0.05])
+    start = np.array([0.2, 0.26, 0.9])
+    q = project_to_contact(shape, start, sigma)
+    phi, normal, _ = contact_rows(shape, q)
+    assert phi[0] == pytest.approx(0.0, abs=1e-10)
+    pull = (q - start) / sigma**2
+    np.testing.assert_allclose(np.cross(pull, normal[0]), 0.0, atol=1e-6 * np.abs(pull).max())

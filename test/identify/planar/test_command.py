@@ -1,0 +1,71 @@
+"""``identify planar``: exactly one JSON object with the promised keys; mistakes end with a message and 2."""
+
+import json
+
+import numpy as np
+import pytest
+from shared import shared_file
+
+from contact_estimation.cli import main
+from contact_estimation.identify.planar.table1 import BODIES, add_noise, random_drop
+
+
+def run(capsys, *argv):
+    code = main(["identify", "planar", *argv])
+    return code, capsys.readouterr()
+
+
+def test_table1(capsys):
+    code, out = run(capsys, "--example", "table1", "--seed", "2", "--drops", "1", "--json")
+    table = json.loads(out.out)
+    assert code == 0 and set(table) == {"square", "ellipse"}
+    assert all(set(rows) == {"40", "30", "20", "10"} and all(v >= 0 for v in rows.values()) for rows in table.values())
+
+
+def test_impacts(capsys, tmp_path):
+    path = str(shared_file("data/ellipse_impacts/ellipse_impacts_odd.npz"))
+    code, out = run(capsys, "--impacts", path, "--json", "--figure", str(tmp_path / "f.png"))
+    found = json.loads(out.out)
+    assert code == 0 and {"m_over_i", "interval", "impulse_error_pct"} <= set(found)
+    assert found["interval"][0] < found["m_over_i"] < found["interval"][1]
+    assert (tmp_path / "f.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("example, key", [("wheel", "worst_pct"), ("arm-disk", "parameters")])
+def test_examples(capsys, tmp_path, example, key):
+    code, out = run(capsys, "--example", example, "--json", "--figure", str(tmp_path / "f.png"))
+    assert code == 0 and key in json.loads(out.out) and (tmp_path / "f.png").exists()
+    code, out = run(capsys, "--example", example)
+    assert code == 0 and "error" in out.out
+
+
+def test_tosses(capsys):
+    path = str(shared_file("data/cube_tosses/cube_tosses_000_399.npz"))
+    code, out = run(capsys, "--tosses", path, "--json")
+    assert code == 0 and {"m_over_i", "interval", "friction", "friction_interval"} <= set(json.loads(out.out))
+
+
+def test_recorded_drop(capsys, tmp_path):
+    body, rng = BODIES["square"], np.random.default_rng(5)
+    run_ = random_drop(body, rng)
+    q, v = add_noise(run_, 40.0, rng)
+    for name, arrays in (("with", {"v": v}), ("without", {})):
+        np.savez(tmp_path / f"{name}.npz", t=run_.t, q=q if arrays else run_.q, **arrays)
+        path = str(tmp_path / f"{name}.npz")
+        code, out = run(capsys, "--drop", path, "--shape", "square:1", "--friction", "0.7", "--json")
+        found = json.loads(out.out)
+        assert code == 0 and found["status"] == "local" and found["m_over_i"] == pytest.approx(6.0, rel=0.05)
+    for argv in (["--shape", "circle:1"], ["--shape", "ellipse:1"], []):
+        assert run(capsys, "--drop", str(tmp_path / "with.npz"), "--friction", "0.7", *argv)[0] == 2
+    np.savez(tmp_path / "uneven.npz", t=run_.t**2, q=q)
+    assert run(capsys, "--drop", str(tmp_path / "uneven.npz"), "--shape", "square:1", "--friction", "0.7")[0] == 2
+
+
+def test_mistakes(capsys, tmp_path):
+    none = {"pre": np.zeros((0, 6)), "post": np.zeros((0, 6)), "n": np.zeros((0, 3)), "d": np.zeros((0, 3))}
+    np.savez(tmp_path / "empty.npz", **none)
+    for argv in (["--impacts", str(tmp_path / "absent.npz")], ["--impacts", str(tmp_path / "empty.npz")],
+                 ["--tosses", str(tmp_path / "empty.npz")], ["--example", "table1", "--drops", "0"],
+                 ["--example", "table1", "--seed", "-1"], ["--example", "wheel", "--noise", "-1"]):
+        code, out = run(capsys, *argv)
+        assert code == 2 and out.out == "" and out.err.strip()

@@ -1,0 +1,89 @@
+"""State, m/I and impulses of a drop together: exact Jacobian, planted truth, honest intervals, bad input."""
+
+import numpy as np
+import pytest
+
+from contact_estimation.exceptions import ConfigError, IdentificationError
+from contact_estimation.identify.planar.drop import identify_drop
+from contact_estimation.identify.planar.drop_model import DOUBLE, MODES, Compressed, DropProblem, Impact, residuals
+from contact_estimation.identify.planar.segmentation import noise_levels
+from contact_estimation.identify.planar.shapes import Ellipse, square
+from contact_estimation.identify.planar.table1 import BODIES, add_noise, random_drop, run_table
+
+
+@pytest.mark.parametrize("shape", [square(1.0), Ellipse(2.0, 1.0)])
+@pytest.mark.parametrize("mode", [*MODES, DOUBLE])
+def test_jacobian_against_finite_differences(shape, mode):
+    rng = np.random.default_rng(abs(mode) + 7)
+    q, v = rng.standard_normal((2, 60, 3))
+    problem = DropProblem(shape, 0.7, 0.01, q, v, np.full(6, 0.1), slope=0.1)
+    impacts = [Impact(20, mode), Impact(40, 0)]
+    compressed, gaps = Compressed(problem, [20, 40]), np.array([0.02, 0.03])
+    u = np.concatenate([rng.standard_normal(6), rng.uniform(1, 3, 6), [2.5]])
+    rest = problem, impacts, compressed, gaps
+    _, jacobian, _ = residuals(u, *rest)
+    numeric = np.array([(residuals(u + d, *rest)[0] - residuals(u - d, *rest)[0]) / 2e-6
+                        for d in 1e-6 * np.eye(len(u))]).T
+    np.testing.assert_allclose(jacobian, numeric, rtol=1e-5, atol=1e-4 * np.abs(numeric).max())
+
+
+@pytest.mark.parametrize("name", list(BODIES))
+def test_planted_truth_states_and_impulses_come_back(name):
+    body, rng = BODIES[name], np.random.default_rng(5)
+    run = random_drop(body, rng)
+    q, v = add_noise(run, 50.0, rng)
+    found = identify_drop(body.shape, q, v, run.h, body.friction)
+    used = len(found.q)
+    assert found.status == "local" and found.interval[0] < found.m_over_i < found.interval[1]
+    assert found.m_over_i == pytest.approx(body.mass_over_inertia, rel=0.03)
+    assert np.abs(found.q - run.q[:used]).max() < 0.3 * np.abs(q[:used] - run.q[:used]).max()
+    for impact, jump in zip(found.impacts, found.jumps):
+        assert jump[1] == pytest.approx(run.normal[impact.k].sum() / body.body_mass, rel=0.02)
+
+
+def test_intervals_cover_the_truth_as_often_as_they_say():
+    body, rng = BODIES["ellipse"], np.random.default_rng(8)
+    inside, errors = 0, []
+    for _ in range(20):
+        q, v = add_noise(random_drop(body, rng), 40.0, rng)
+        found = identify_drop(body.shape, q, v, 0.01, body.friction)
+        inside += found.interval[0] <= body.mass_over_inertia <= found.interval[1]
+        errors.append(abs(found.m_over_i / body.mass_over_inertia - 1.0))
+    assert inside >= 16 and np.median(errors) < 0.01
+
+
+def test_a_small_table_has_every_row_and_is_reproducible():
+    table = run_table(3, drops=1)
+    assert list(table) == ["square", "ellipse"] and all(set(rows) == {40, 30, 20, 10} for rows in table.values())
+    again = run_table(3, drops=1)
+    for name, rows in table.items():
+        for snr, row in rows.items():
+            np.testing.assert_array_equal(row.estimates, again[name][snr].estimates)
+
+
+def test_noise_is_measured_before_anything_is_fitted():
+    run = random_drop(BODIES["square"], np.random.default_rng(2))
+    rng = np.random.default_rng(3)
+    q, v = run.q + 0.02 * rng.standard_normal(run.q.shape), run.v + 0.05 * rng.standard_normal(run.v.shape)
+    np.testing.assert_allclose(noise_levels(q, v, run.h), [0.02] * 3 + [0.05] * 3, rtol=0.35)
+
+
+def test_bad_input():
+    shape, q = square(1.0), np.zeros((20, 3))
+    with pytest.raises(ConfigError, match="shape"):
+        identify_drop(shape, q, q[:, :2], 0.01, 0.5)
+    for h, friction in ((0.0, 0.5), (0.01, -0.1), (np.nan, 0.5)):
+        with pytest.raises(ConfigError, match="identify_drop"):
+            identify_drop(shape, q, q, h, friction)
+    with pytest.raises(IdentificationError, match="at least 8"):
+        identify_drop(shape, q[:4], q[:4], 0.01, 0.5)
+    with pytest.raises(IdentificationError, match="are not"):
+        identify_drop(shape, np.full((20, 3), np.nan), q, 0.01, 0.5)
+
+
+def test_free_flight_alone_is_refused():
+    body = BODIES["square"]
+    run = random_drop(body, np.random.default_rng(4), steps=15)
+    q, v = add_noise(run, 40.0, np.random.default_rng(1))
+    with pytest.raises(IdentificationError, match="no impact"):
+        identify_drop(body.shape, q, v, run.h, body.friction)

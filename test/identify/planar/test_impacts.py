@@ -1,0 +1,97 @@
+"""Impacts: planted truth with either handedness, the real ellipse, files that are not what they should be."""
+
+import numpy as np
+import pytest
+from shared import shared_file
+
+from contact_estimation.exceptions import IdentificationError, RecordingError
+from contact_estimation.identify.planar.impacts import (Handedness, Impacts, identify_impacts, least_absolute_ratio,
+                                                        load_impacts, predict_impulses)
+
+
+def planted(count, signs, noise=0.0, m_over_i=1200.0, seed=0):
+    rng = np.random.default_rng(seed)
+    pre = np.hstack([rng.uniform(-0.1, 0.1, (count, 3)), rng.uniform([-1, -3, -10], [1, -2, 10], (count, 3))])
+    zero, one = np.zeros(count), np.ones(count)
+    rows = [np.column_stack([zero, one, rng.uniform(-0.03, 0.03, count)]),
+            np.column_stack([one, zero, rng.uniform(0.025, 0.05, count)])]
+    impacts = Impacts(pre, pre.copy(), *rows)
+    handed = Handedness(*signs, 1.0)
+    impulse = predict_impulses(impacts, m_over_i, 0.5, 0.2, handed)
+    turn = m_over_i * (signs[0] * rows[0][:, 2] * impulse[:, 1] + signs[1] * rows[1][:, 2] * impulse[:, 0])
+    post = pre.copy()
+    post[:, 3:] += np.column_stack([impulse, turn]) + noise * rng.standard_normal((count, 3)) * [1, 1, 30]
+    return Impacts(pre, post, *rows)
+
+
+@pytest.mark.parametrize("signs", [(1, 1), (1, -1), (-1, 1), (-1, -1)])
+def test_planted_model_comes_back_with_its_handedness(signs):
+    report = identify_impacts(planted(300, signs, noise=0.02), resamples=200)
+    handed = report.model.handedness
+    assert (handed.normal, handed.tangent) == signs and handed.margin > 1.5
+    assert report.model.m_over_i == pytest.approx(1200.0, rel=0.02)
+    assert report.interval[0] < 1200.0 < report.interval[1]
+    assert report.model.restitution == pytest.approx(0.5, abs=0.03)
+    assert report.model.friction == pytest.approx(0.2, abs=0.03)
+    assert report.impulse_error_pct < 4.0
+
+
+def test_prediction_is_exact_without_noise():
+    assert identify_impacts(planted(60, (1, 1)), resamples=50).impulse_error_pct < 1.0
+
+
+def test_wild_impacts_do_not_move_the_answer():
+    impacts = planted(300, (1, -1), noise=0.02)
+    impacts.post[:30, 5] += 200.0
+    assert identify_impacts(impacts, resamples=50).model.m_over_i == pytest.approx(1200.0, rel=0.05)
+
+
+def test_weighted_median_is_the_least_absolute_deviation():
+    rng = np.random.default_rng(4)
+    x, y = rng.standard_normal(41), rng.standard_normal(41)
+    grid = np.linspace(-3, 3, 60001)
+    costs = np.abs(y - grid[:, None] * x).sum(axis=1)
+    assert np.abs(y - least_absolute_ratio(x, y) * x).sum() <= costs.min() + 1e-9
+
+
+def test_real_ellipse():
+    impacts, left_out = load_impacts(shared_file("data/ellipse_impacts/ellipse_impacts_odd.npz"))
+    assert len(impacts) == 862 and left_out == 138
+    report = identify_impacts(impacts, left_out, resamples=300)
+    assert not report.model.handedness.consistent and report.model.handedness.margin > 2.0
+    assert report.model.m_over_i == pytest.approx(2704.0, rel=0.05)
+    assert report.interval[0] < 2704.0 < report.interval[1]
+    assert report.impulse_error_pct < 6.0 and report.model.restitution == pytest.approx(0.54, abs=0.02)
+
+
+def test_halves_of_the_real_ellipse_agree():
+    impacts, _ = load_impacts(shared_file("data/ellipse_impacts/ellipse_impacts_odd.npz"))
+    for half in (slice(0, None, 2), slice(1, None, 2)):
+        assert identify_impacts(impacts.take(half), resamples=50).model.m_over_i == pytest.approx(2704.0, rel=0.05)
+
+
+def test_files_that_cannot_be_used(tmp_path):
+    impacts = planted(20, (1, 1))
+    good = {"pre": impacts.pre, "post": impacts.post, "n": impacts.normal, "d": impacts.tangent}
+    for name, change, message in (("lacks", {"d": None}, "lacks d"),
+                                  ("shape", {"post": impacts.post[:5]}, "post has shape"),
+                                  ("flags", {"flags": np.ones((20, 6))}, "free of flags"),
+                                  ("rows", {"flags": np.zeros((3, 6))}, "flags has 3 rows")):
+        path = tmp_path / f"{name}.npz"
+        np.savez(path, **{k: v for k, v in {**good, **change}.items() if v is not None})
+        with pytest.raises(RecordingError, match=message):
+            load_impacts(path)
+    with pytest.raises(RecordingError, match="no such"):
+        load_impacts(tmp_path / "absent.npz")
+    (tmp_path / "text.npz").write_text("not an archive")
+    with pytest.raises(RecordingError, match="readable"):
+        load_impacts(tmp_path / "text.npz")
+
+
+def test_flags_are_optional_and_too_few_impacts_are_refused(tmp_path):
+    impacts = planted(6, (1, 1))
+    np.savez(tmp_path / "few.npz", pre=impacts.pre, post=impacts.post, n=impacts.normal, d=impacts.tangent)
+    few, left_out = load_impacts(tmp_path / "few.npz")
+    assert left_out == 0
+    with pytest.raises(IdentificationError, match="at least"):
+        identify_impacts(few)

@@ -1,0 +1,77 @@
+"""``contact-estimation identify probing``."""
+
+import json
+
+import pytest
+
+from contact_estimation.cli import main
+
+
+@pytest.mark.parametrize("example", ["planar", "spatial"])
+def test_json_holds_the_scores(example, capsys):
+    assert main(["identify", "probing", "--example", example, "--runs", "2", "--seed", "1", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    for name in (
+        "converged_pct",
+        "tip_error_mm",
+        "orientation_error_rad",
+        "stiffness_error",
+        "friction_error",
+        "updates_per_second",
+    ):
+        assert isinstance(result[name], float), name
+
+
+def test_figures_and_report_are_written(tmp_path, capsys):
+    assert (
+        main(
+            [
+                "identify",
+                "probing",
+                "--runs",
+                "1",
+                "--figures",
+                str(tmp_path),
+                "--report",
+                str(tmp_path / "r.html"),
+                "--json",
+            ]
+        )
+        == 0
+    )
+    result = json.loads(capsys.readouterr().out)
+    assert len(result["figures"]) == 4 and all((tmp_path / name).stat().st_size > 5000 for name in result["figures"])
+    assert "<img" in (tmp_path / "r.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--runs", "0"], "at least 1"),
+        (["--example", "spatial", "--ablation"], "belongs to --example planar"),
+        (["--sensorless", "fr3"], "belongs to --example spatial"),
+        (["--recording", "none.npz"], "none.npz"),
+    ],
+)
+def test_mistakes_are_explained(arguments, message, capsys):
+    assert main(["identify", "probing", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_settings_come_from_a_file_and_unknown_keys_are_refused(tmp_path, capsys):
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    good.write_text("force_noise: 0.6\n")
+    bad.write_text("force_nois: 0.6\n")
+    errors = []
+    for extra in ([], ["--settings", str(good)]):
+        assert main(["identify", "probing", "--runs", "3", "--seed", "1", "--json", *extra]) == 0
+        errors.append(json.loads(capsys.readouterr().out)["friction_error"])
+    assert errors[1] > errors[0]  # four times the force noise shows
+    assert main(["identify", "probing", "--settings", str(bad)]) == 2
+    assert "force_noise" in capsys.readouterr().err
+
+
+def test_exploration_reports_time_and_force(capsys):
+    assert main(["identify", "probing", "--example", "spatial", "--explore", "--runs", "1", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["reached_pct"] == 100.0 and 0.0 < result["max_force"] < 55.0

@@ -1,0 +1,73 @@
+"""Autonomous exploration."""
+
+import numpy as np
+import pytest
+
+from contact_estimation.exceptions import IdentificationError
+from contact_estimation.identify.probing import world_spatial
+from contact_estimation.identify.probing.active import candidates
+from contact_estimation.identify.probing.arm_tool import ArmTool
+from contact_estimation.identify.probing.excitation import ExcitationSettings
+from contact_estimation.identify.probing.explore import Explorer, ExploreSettings
+from contact_estimation.identify.probing.explore_example import explore_many, explore_one
+from contact_estimation.identify.probing.sensorless import ARMS
+from contact_estimation.identify.probing.settings import ProbingSettings
+from contact_estimation.robot import load_arm
+
+
+def test_an_arm_explores_until_every_interval_is_below_target():
+    result = explore_many(ProbingSettings(), 2, seed=5)
+    assert result["reached_pct"] == 100.0 and result["within_pct"] == 100.0
+    assert result["max_force"] < 55.0 and result["seconds_max"] < 15.0
+
+
+def test_what_was_found_is_a_compliant_contact():
+    cfg, arm = ProbingSettings(), load_arm("ur16e")
+    truth, guess = world_spatial.draw(cfg, 1, np.random.default_rng(5))
+    result = explore_one(arm, "ur16e", truth, guess, 0, cfg, ExploreSettings(), np.random.default_rng(0))
+    assert np.linalg.norm(result.contact.stiffness) == pytest.approx(truth.stiffness[0], abs=500.0)
+    assert result.contact.stiffness @ truth.normal[0] / np.linalg.norm(result.contact.stiffness) > np.cos(0.01)
+
+
+def test_tighter_targets_take_longer():
+    rough = explore_many(
+        ProbingSettings(), 1, seed=5, goal=ExploreSettings(tip=3e-3, friction=1e-2, stiffness=600.0, offset=4e-3)
+    )
+    tight = explore_many(ProbingSettings(), 1, seed=5, goal=ExploreSettings(tip=5e-4, offset=1e-3))
+    assert tight["strokes"] > rough["strokes"]
+
+
+def test_a_missing_surface_is_reported():
+    arm = load_arm("ur16e")
+    position, rotation = arm.tcp_pose(np.array(ARMS["ur16e"].posture))
+    tool = ArmTool(arm, ARMS["ur16e"].posture, world_spatial.homogeneous(rotation, position))
+    explorer = Explorer(
+        tool,
+        lambda pose, twist, dt: np.zeros(6),
+        None,
+        [0.0, 0.0, 0.15],
+        np.eye(3),
+        ProbingSettings(),
+        ExploreSettings(approach_distance=0.005),
+        ExcitationSettings(),
+    )
+    with pytest.raises(IdentificationError, match="no contact within"):
+        explorer.run()
+
+
+def test_the_arm_moves_the_tool_as_asked_and_refuses_its_limits():
+    arm = load_arm("ur16e")
+    position, rotation = arm.tcp_pose(np.array(ARMS["ur16e"].posture))
+    tool = ArmTool(arm, ARMS["ur16e"].posture, world_spatial.homogeneous(rotation, position))
+    twist = np.array([0.02, -0.01, 0.03, 0.1, 0.0, -0.2])
+    assert np.allclose(tool.move(twist, 1e-3), twist, atol=1e-9)
+    assert np.allclose(tool.pose[:3, 3] - position, 1e-3 * twist[:3], atol=1e-6)
+    with pytest.raises(IdentificationError, match="singular|limit"):
+        for _ in range(2000):
+            tool.move(np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0]), 2e-3)
+
+
+def test_strokes_stay_within_reach():
+    at_edge = candidates(np.array([0.05, 0.0]), 0.025, 0.05, 0.3)
+    assert {round(np.cos(s.heading)) for s in at_edge} == {-1}
+    assert len(candidates(np.zeros(2), 0.025, 0.05, 0.3)) == 8

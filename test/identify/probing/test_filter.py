@@ -1,0 +1,127 @@
+"""The estimator on simulated runs."""
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from contact_estimation.exceptions import ConfigError, IdentificationError
+from contact_estimation.identify.probing.estimate import Ingredients
+from contact_estimation.identify.probing.excitation import ExcitationSettings
+from contact_estimation.identify.probing.filter import ProbingFilter
+from contact_estimation.identify.probing.planar import PlanarModel
+from contact_estimation.identify.probing.runs import bounds, filter_planar
+from contact_estimation.identify.probing.settings import ProbingSettings
+from contact_estimation.identify.probing.world_planar import draw, simulate
+from contact_estimation.settings import replace
+
+CFG = ProbingSettings()
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(7)
+    truth, guess = draw(CFG, 4, rng)
+    return truth, guess, simulate(truth, guess, CFG, ExcitationSettings(), 4.0, 25.0, rng)
+
+
+def started(settings=CFG):
+    model = PlanarModel(*bounds(settings))
+    estimator = ProbingFilter(model, settings)
+    pose = np.array([0.3, 0.5, 0.1])
+    estimator.start(0.0, pose, *model.start(settings, pose, np.array([0.0, -0.18]), 0.1))
+    return estimator, pose
+
+
+@pytest.mark.parametrize("run", range(4))
+def test_planted_parameters_are_recovered(data, run):
+    truth, guess, recording = data
+    trace = filter_planar(recording, guess, truth, run, CFG)
+    assert trace.tip_error[-1] < 1e-3 and trace.orientation_error[-1] < 5e-3
+    assert trace.stiffness_error[-1] < 250.0 and trace.friction_error[-1] < 3e-3
+    assert np.all(trace.std[-1, :2] < 0.2 * trace.std[0, :2])
+
+
+def test_intervals_are_honest(data):
+    """The NEES of independent runs is chi-square; its mean must lie below the 99.9 % bound, and not be absurdly
+    small."""
+    truth, guess, recording = data
+    runs, dof = len(truth.phi), 6
+    traces = [filter_planar(recording, guess, truth, r, CFG) for r in range(runs)]
+    for k in (30, 60, -1):
+        mean = np.mean([trace.nees[k] for trace in traces])
+        assert 0.1 * dof < mean < chi2.ppf(0.999, runs * dof) / runs
+
+
+def test_sampled_mode_probability_gives_the_same_estimate(data):
+    truth, guess, recording = data
+    closed = filter_planar(recording, guess, truth, 0, CFG)
+    sampled = filter_planar(recording, guess, truth, 0, replace(CFG, mode_probability="sampled"))
+    assert np.all(np.abs(closed.mean[-1] - sampled.mean[-1]) < 0.5 * closed.std[-1])
+
+
+def test_forces_are_not_used_while_sticking_or_in_the_air():
+    estimator, pose = started()
+    for wrench in ([0.0, 20.0, 0.0], [0.0, 0.0, 0.0]):
+        for _ in range(10):
+            estimator.step(0.04, pose, np.zeros(3), np.array(wrench))
+            assert not estimator.estimate().used
+    before = estimator.estimate()
+    estimator.step(0.04, pose, np.zeros(3), np.array([0.0, 20.0, 0.0]))
+    assert np.allclose(estimator.estimate().free_covariance, before.free_covariance, rtol=1e-6)
+
+
+def test_wild_forces_never_make_a_parameter_non_physical():
+    rng = np.random.default_rng(3)
+    estimator, pose = started()
+    for k in range(200):
+        pose = pose + [0.0012, 0.0, 0.0]
+        estimator.step(0.04, pose, np.array([0.03, 0.0, 0.0]), rng.uniform(-60.0, 60.0, 3))
+        estimate = estimator.estimate()
+        assert 0.0 < estimate.mean[4] < CFG.stiffness_max and 0.0 < estimate.mean[5] < CFG.friction_max
+        assert np.all(np.linalg.eigvalsh(estimate.free_covariance) > -1e-12)
+
+
+def test_the_world_offset_does_not_depend_on_the_filters_origin(data):
+    truth, guess, recording = data
+    model = PlanarModel(*bounds(CFG))
+    results = []
+    for shift in ([0.0, 0.0], [0.01, -0.02]):
+        estimator = ProbingFilter(model, CFG)
+        pose0 = guess.pose[:, 1]
+        s, covariance, origin = model.start(CFG, pose0, guess.tip[:, 1], guess.phi[1])
+        moved = origin + shift
+        s_moved, covariance_moved = model.offset_to_world(s, covariance, -np.array(shift))
+        estimator.start(0.0, pose0, s_moved, covariance_moved, moved)
+        for k in range(100):
+            estimator.step(0.04, recording.pose[k, :, 1], recording.twist[k, :, 1], recording.wrench[k, :, 1])
+        results.append(estimator.estimate())
+    assert np.all(np.abs(results[0].mean - results[1].mean) < 0.3 * results[0].std)
+
+
+def test_misuse_is_explained():
+    model = PlanarModel(*bounds(CFG))
+    with pytest.raises(IdentificationError, match="start"):
+        ProbingFilter(model, CFG).step(0.04, np.zeros(3), np.zeros(3), np.zeros(3))
+    with pytest.raises(ConfigError, match="shape"):
+        ProbingFilter(model, CFG).start(0.0, np.zeros(3), np.zeros(5), np.eye(5), np.zeros(2))
+    estimator, pose = started()
+    with pytest.raises(IdentificationError, match="positive"):
+        estimator.step(0.0, pose, np.zeros(3), np.zeros(3))
+    with pytest.raises(IdentificationError, match="not finite"):
+        estimator.step(0.04, pose, np.zeros(3), np.array([np.nan, 0.0, 0.0]))
+    with pytest.raises(ConfigError, match="wrench has shape"):
+        estimator.step(0.04, pose, np.zeros(3), np.zeros(6))
+    estimator, pose = started(replace(CFG, torque_bias_std=[1.0, 1.0]))
+    with pytest.raises(IdentificationError, match="bias_map"):
+        estimator.step(0.04, pose, np.zeros(3), np.zeros(3))
+
+
+def test_linearised_ablation_is_overconfident(data):
+    """An extended Kalman filter on the same data trusts itself far too much within the first second."""
+    truth, guess, recording = data
+    k = 24
+    cubature = np.mean([filter_planar(recording, guess, truth, r, CFG).nees[k] for r in range(4)])
+    linear = np.mean(
+        [filter_planar(recording, guess, truth, r, CFG, Ingredients(cubature=False)).nees[k] for r in range(4)]
+    )
+    assert linear > 5.0 * cubature

@@ -1,0 +1,111 @@
+"""The probing observer: joint positions and torque in, contact out."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contact_estimation.exceptions import ConfigError
+from contact_estimation.filters.observer import Observer
+from contact_estimation.identify.probing import world_spatial
+from contact_estimation.identify.probing.arm_tool import ArmTool
+from contact_estimation.identify.probing.excitation import ExcitationSettings
+from contact_estimation.identify.probing.observer import ProbingObserver, ProbingObserverSettings
+from contact_estimation.identify.probing.sensorless import ARMS, tool_jacobian
+from contact_estimation.identify.probing.settings import ProbingSettings
+from contact_estimation.robot import load_arm
+from contact_estimation.settings import from_yaml, replace
+
+CONFIG = Path(__file__).resolve().parents[3] / "config" / "observers" / "probing.yaml"
+DT, POSTURE = 0.002, np.array(ARMS["fr3"].posture)
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return load_arm("fr3")
+
+
+def in_the_base(truth, guess, position, rotation):
+    """The drawn surface moved so that the tool touches it at the arm's posture."""
+    move = world_spatial.homogeneous(rotation, position) @ np.linalg.inv(guess.pose(0))
+    turn = move[:3, :3]
+    normal = truth.normal @ turn.T
+    return (
+        world_spatial.SpatialTruth(truth.tips, normal, truth.d + normal @ move[:3, 3], truth.stiffness, truth.friction),
+        world_spatial.SpatialGuess(guess.tips, turn @ guess.surface, rotation[None], position[None]),
+    )
+
+
+@pytest.fixture(scope="module")
+def probed(arm):
+    """Estimates of an observer whose arm first waits in the air, then probes for 6 s; torque with a constant offset
+    and noise."""
+    rng = np.random.default_rng(1)
+    position, rotation = arm.tcp_pose(POSTURE)
+    truth, guess = in_the_base(*world_spatial.draw(ProbingSettings(), 1, rng), position, rotation)
+    settings = ProbingObserverSettings(
+        tip=guess.tips[0, 0].tolist(),
+        normal=guess.surface[0][:, 2].tolist(),
+        torque_std=[0.05] * 7,
+        probing=replace(ProbingSettings(), torque_bias_std=[0.05] * 7),
+    )
+    observer = ProbingObserver(arm, settings)
+    offset = 0.3 * rng.standard_normal(7)
+
+    def feed(q, dq, wrench):
+        tau = arm.gravity(q) + arm.coriolis(q, dq) + arm.motor.viscous * dq - tool_jacobian(arm, q).T @ wrench + offset
+        observer.step(DT, q, dq, tau + 0.1 * rng.standard_normal(7))
+
+    start = arm.solve_pose(position + 0.01 * guess.surface[0][:, 2], rotation, POSTURE)
+    observer.reset(10.0, start)
+    for _ in range(500):
+        feed(start, np.zeros(7), np.zeros(6))
+    before = observer.estimate()
+    tool, plan = (
+        ArmTool(arm, POSTURE, guess.pose(0)),
+        world_spatial.GuardedPlan(guess, ProbingSettings(), ExcitationSettings()),
+    )
+    bristles, wrench = np.zeros((1, 1, 3)), np.zeros((1, 6))
+    for k in range(int(6.0 / DT)):
+        last, twist = tool.q, tool.move(plan.advance(k * DT, DT, wrench)[0], DT)
+        plan.position, plan.rotation = tool.pose[None, :3, 3], tool.pose[None, :3, :3]
+        wrench, bristles = world_spatial.contact_wrench(truth, plan.position, plan.rotation, twist[None], bristles, DT)
+        feed(tool.q, (tool.q - last) / DT, wrench[0])
+    return truth, observer, before, observer.estimate(), wrench[0]
+
+
+def test_it_is_an_observer_and_quiet_in_the_air(probed):
+    _, observer, before, _, _ = probed
+    assert isinstance(observer, Observer)
+    assert before.t == pytest.approx(11.0) and before.contacts == () and before.mode == "free"
+    assert np.linalg.norm(before.force_base) < 3.0  # 0.3 Nm of offset were learnt
+
+
+def test_probing_finds_the_surface_and_its_force(probed):
+    truth, observer, _, estimate, wrench = probed
+    contact, probing = estimate.contacts[0], observer.probing()
+    normal = contact.stiffness / np.linalg.norm(contact.stiffness)
+    assert np.linalg.norm(contact.point_tcp - truth.tips[0, 0]) < 3e-3 and normal @ truth.normal[0] > np.cos(0.03)
+    assert estimate.stiffness == pytest.approx(truth.stiffness[0], abs=500.0)
+    assert probing.mean[-1] == pytest.approx(truth.friction[0], abs=0.03)
+    assert np.linalg.norm(estimate.force_tcp - wrench[:3]) < 4.0
+    assert np.all(np.linalg.eigvalsh(contact.covariance) > -1e-6) and estimate.modes[estimate.mode] == 1.0
+
+
+def test_reset_forgets_the_contact(arm, probed):
+    observer = probed[1]
+    observer.reset(0.0, POSTURE)
+    assert observer.estimate().contacts == () and observer.probing() is None
+
+
+def test_the_shipped_configuration_fits_its_robot():
+    settings = from_yaml(ProbingObserverSettings, CONFIG)
+    assert ProbingObserver(load_arm("ur16e"), settings).name == "probing"
+
+
+def test_mistakes_are_explained(arm):
+    good = {"tip": [0.0, 0.0, 0.15], "normal": [0.0, 0.0, 1.0], "torque_std": [0.1] * 7}
+    with pytest.raises(ConfigError, match="torque_std has 6 entries"):
+        ProbingObserver(arm, ProbingObserverSettings(**{**good, "torque_std": [0.1] * 6}))
+    with pytest.raises(ConfigError, match="normal is zero"):
+        ProbingObserver(arm, ProbingObserverSettings(**{**good, "normal": [0.0, 0.0, 0.0]}))
