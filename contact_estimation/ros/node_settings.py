@@ -68,6 +68,37 @@ class CombinedParameters(EstimatorParameters, ReplayParameters, SimulatedParamet
 
 
 @dataclass(frozen=True, kw_only=True)
+class RobotDriverParameters(ReplayParameters, SimulatedParameters):
+    """Parameters of ``driver``: those of the chosen one are used."""
+
+    driver: str = key(
+        "sim",
+        doc="the robot: simulated, UR, joint-torque arm, recording, Franka",
+        choices=("sim", "rtde", "joint_torque", "replay", "franka"),
+    )
+    duration: float = key(0.0, unit="s", check=non_negative, doc="sim: how long; 0: as long as the scenario's motion")
+    scenario: str = key("linear_contact", doc="sim: shipped scenario of config/tasks, or path of a YAML")
+    host: str = key("127.0.0.1", doc="rtde, franka: address of the controller")
+    control: bool = key(False, doc="rtde: also open the control interface, so that commands can be sent")
+    torque_source: str = key("current", doc="rtde: where torque comes from", choices=("current", "target_moment"))
+    torque_meaning: str = key(
+        "total",
+        doc="joint_torque: what the arm's driver publishes as effort",
+        choices=("total", "gravity_compensated", "external"),
+    )
+    joint_states_in: str = key("franka/joint_states", doc="joint_torque: topic of the arm's own driver")
+    estimate_topic: str = key("estimator/contact_estimate", doc="estimates that keep the deadman of the commands happy")
+    safety: str = key("", doc="path of a YAML with limits of the commands; empty: the defaults")
+    impedance_stiffness: list[float] = key(
+        [1000.0, 1000.0, 1000.0],
+        doc="stiffness the equilibrium is followed with, for the force limit",
+        unit="N/m",
+        check=positive,
+        length=3,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class RecorderParameters:
     """Parameters of ``recorder``."""
 
