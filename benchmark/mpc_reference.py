@@ -9,9 +9,19 @@ import time
 import casadi as ca
 import numpy as np
 
-from contact_estimation.control.mpc.ipopt import IPOPT_OPTIONS
 from contact_estimation.control.mpc.problem import MpcProblem
 from contact_estimation.control.mpc.solver import Solution
+
+
+#: The authors' options.
+_OPTIONS = {
+    "print_level": 0,
+    "sb": "yes",
+    "tol": 1e-5,
+    "max_iter": 50,
+    "linear_solver": "mumps",
+    "warm_start_init_point": "yes",
+}
 
 
 class MxIpoptSolver:
@@ -50,7 +60,7 @@ class MxIpoptSolver:
             "reference",
             "ipopt",
             {"x": w, "p": ca.vertcat(x_0, ca.vec(table)), "f": cost, "g": g},
-            {"ipopt": IPOPT_OPTIONS, "print_time": False},
+            {"ipopt": _OPTIONS, "print_time": False},
         )
 
     def reset(self, x: np.ndarray) -> None:

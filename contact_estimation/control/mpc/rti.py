@@ -30,7 +30,7 @@ _STATUS = {
 }
 #: A full iteration count of the QP that still gave a usable step.
 _USABLE = (0, 1)
-_QP_ITERATIONS, _QP_TOLERANCE = 30, 1e-4
+_QP_ITERATIONS, _QP_TOLERANCE = 30, 1e-5
 
 
 def stage_functions(problem: MpcProblem) -> list[ca.Function]:

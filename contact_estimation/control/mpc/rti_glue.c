@@ -18,6 +18,7 @@
 
 #define CE_CUTS 3
 #define CE_ROWS (CE_NG + CE_CUTS * CE_BALLS) /* limits of a stage: linearised norms, then cuts */
+#define CE_RESIDUAL 1e-2                     /* of constraints [rad, rad/s, N]: a QP left with more has no solution */
 #define CE_OUTSIDE 1.005                     /* share of the limit from which a cut is worth a QP */
 
 struct ce_rti {
@@ -72,7 +73,10 @@ struct ce_rti *ce_rti_new(int iter_max, double tol, double mu0)
     d_ocp_qp_create(&s->dim, &s->qp, s->memory[1]);
     d_ocp_qp_sol_create(&s->dim, &s->sol, s->memory[2]);
     d_ocp_qp_ipm_arg_create(&s->dim, &s->arg, s->memory[3]);
-    d_ocp_qp_ipm_arg_set_default(SPEED, &s->arg);
+    d_ocp_qp_ipm_arg_set_default(SPEED_ABS, &s->arg);
+    int yes = 1; /* the fast formulation skips residuals unless asked; they tell a QP without a solution */
+    d_ocp_qp_ipm_arg_set_comp_dual_sol_eq(&yes, &s->arg);
+    d_ocp_qp_ipm_arg_set_comp_res_exit(&yes, &s->arg);
     d_ocp_qp_ipm_arg_set_iter_max(&iter_max, &s->arg);
     d_ocp_qp_ipm_arg_set_mu0(&mu0, &s->arg);
     d_ocp_qp_ipm_arg_set_tol_stat(&tol, &s->arg);
@@ -209,7 +213,8 @@ static double fill(struct ce_rti *s, const double *X, const double *U, const dou
 
 /* Improve (X, U) in place by `iterations` full steps. limits: largest norm per 3-vector of the control.
  * info: QP iterations, largest defect and cost before the last step, largest control increment of it.
- * Returns HPIPM's status (0 solved, 1 iteration limit, 2 step too small, 3 not a number), or -1 for input that is not
+ * Returns HPIPM's status (0 solved, 1 iteration limit, 2 step too small, 3 not a number), 4 for
+ * constraints that contradict each other, or -1 for input that is not
  * finite. */
 int ce_rti_solve(struct ce_rti *s, double *X, double *U, const double *P, double *multipliers, const double *lower,
                  const double *upper, const double *limits, int iterations, double *info)
@@ -227,6 +232,10 @@ int ce_rti_solve(struct ce_rti *s, double *X, double *U, const double *P, double
             d_ocp_qp_ipm_get_iter(&s->ws, &qp_iterations);
             info[0] += qp_iterations;
             if (status > 1) return status;
+            double equal, unequal;
+            d_ocp_qp_ipm_get_max_res_eq(&s->ws, &equal);
+            d_ocp_qp_ipm_get_max_res_ineq(&s->ws, &unequal);
+            if (!(equal < CE_RESIDUAL && unequal < CE_RESIDUAL)) return 4;
             if (cut == CE_CUTS || !add_cuts(s, U, limits)) break;
         }
         for (int k = 0; k <= CE_H; k++) {
