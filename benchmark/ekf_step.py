@@ -42,8 +42,8 @@ def settings_of(estimate: list[str], measure: str) -> EkfSettings:
     contact = ContactSettings(stiffness=[0.0, 0.0, 2e4], estimate=estimate)
     return EkfSettings(contacts=[contact], measure=measure, measurement_noise=MeasurementNoise(position=2e-10),
                        process_noise=ProcessNoise(position=1e-12, velocity=0.0, unknown_torque=2.0,
-                                                  unknown_torque_share=0.02,
-                                                 stiffness=1e7, rest=1e-8, point=1e-6))
+                                                  unknown_torque_share=0.02, stiffness=1e7, rest=1e-8,
+                                                  point=1e-6))
 
 
 def samples_of(arm: Arm, count: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
