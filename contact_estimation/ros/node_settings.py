@@ -18,7 +18,7 @@ class RobotParameters:
 class EstimatorParameters(RobotParameters):
     """Parameters of ``estimator`` and ``momentum_observer``."""
 
-    observer: str = key("ekf", doc="observer: shipped name of config/observers, or path of a YAML")
+    observer: str = key("contact_bank", doc="observer: shipped name of config/observers, or path of a YAML")
     sensors: str = key(
         "", doc="sensor set: shipped name of config/sensors, or path of a YAML; empty: the observer's or robot's own"
     )

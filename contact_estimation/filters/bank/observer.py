@@ -42,7 +42,9 @@ class ContactBank:
         drives.check_joints(arm.n, arm.name)
         if not sensors.motor_side_velocity:
             drives = dataclasses.replace(drives, elastic=ElasticSettings())
-        self.drives, self.layout, self.modes = drives, BankLayout(settings, drives, arm.n), Modes(settings)
+        hypotheses = settings.hypotheses or (1 if drives.elastic.joints else 3)
+        self.drives, self.layout = drives, BankLayout(settings, drives, arm.n)
+        self.modes = Modes(settings, hypotheses)
         layout, count = self.layout, len(self.modes.owner)
         size, half, n = layout.size, packed_size(layout.size), arm.n
         self._track = compile_function(build_track(arm))
