@@ -19,6 +19,7 @@ samples and its shipped drives. Per scenario:
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 from pathlib import Path
 
@@ -36,7 +37,6 @@ from contact_estimation.simulation.sensors.settings import load_imperfections
 from contact_estimation.simulation.session import Simulation
 
 TIMESTEP = 2.5e-4
-CONFIG = {"ur16e": "contact_bank", "fr3": "contact_bank_torque"}
 SENSORS = {"ur16e": "ur16e_current", "fr3": "joint_torque"}
 STARTS = {"ur16e": [-0.9949, -1.0251, 2.2963, -2.8673, -1.5511, 0.5630],
           "fr3": [0.0, -0.7853981, 0.0, -2.3561944, 0.0, 1.5707963, 0.7853981]}
@@ -76,17 +76,17 @@ def scene(name: str, robot: str) -> ScenarioSettings:
     return from_mapping(ScenarioSettings, mapping, name)
 
 
-def bank_for(name: str, robot: str):
+def bank_for(name: str):
     """The shipped configuration, told what the scenario needs: where the tool may touch, and the second contact."""
-    settings = load_observer_settings(CONFIG[robot])
+    settings = load_observer_settings("contact_bank")
     contact = settings.contacts[0]
     if name == "rotation":
         contact = replace(contact, "rotation", point_std=[0.1, 0.1, 0.05], tangential_std=10.0)
-        return replace(settings, "rotation", contacts=[contact])
+        return dataclasses.replace(settings, contacts=[contact])
     if name == "two contacts":
         table = replace(contact, "table", name="table", point_std=[0.0, 0.0, 0.0])
         wall = replace(table, "wall", name="wall", normal=[-1.0, 0.0, 0.0])
-        return replace(settings, "two contacts", contacts=[table, wall])
+        return dataclasses.replace(settings, contacts=[table, wall])
     return settings
 
 
@@ -97,8 +97,8 @@ def run(name: str, robot: str, seed: int) -> dict[str, np.ndarray]:
     sensors = load_sensor_settings(SENSORS[robot])
     if sensors.torque_scale is not None:  # the simulated arm's torque needs no correction of recorded constants
         sensors = replace(sensors, "simulated", torque_scale=None)
-    stream = SampleStream(ContactBank(arm, bank_for(name, robot), sensors=sensors), arm, sensors)
-    count = len(bank_for(name, robot).contacts)
+    stream = SampleStream(ContactBank(arm, bank_for(name), sensors=sensors), arm, sensors)
+    count = len(bank_for(name).contacts)
     rows = {key: [] for key in ("t", "force", "truth", "covariance", "touched", "closed", "point", "point_truth", "turn", "stiffness")}
     start = arm.tcp_pose(np.array(STARTS[robot]))[1]
     for sample in simulation.run():
@@ -172,13 +172,13 @@ def line(name: str, robot: str, log) -> str:
 def main() -> None:
     """Run all scenarios and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--robot", action="append", default=[], choices=list(CONFIG))
+    parser.add_argument("--robot", action="append", default=[], choices=list(SENSORS))
     parser.add_argument("--scenario", action="append", default=[], choices=[*SCENES, "rotation"])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--save", action="store_true")
     args = parser.parse_args()
     lines = []
-    for robot in args.robot or CONFIG:
+    for robot in args.robot or SENSORS:
         for name in args.scenario or [*SCENES, "rotation"]:
             lines.append(line(name, robot, run(name, robot, args.seed)))
             print(lines[-1], flush=True)

@@ -120,7 +120,10 @@ def generate_launch_description():
                 description="topic of the joint-torque arm's own driver",
             ),
             DeclareLaunchArgument(
-                "observer", default_value="contact_bank", choices=shipped("observers"), description="the estimator's observer"
+                "observer",
+                default_value="contact_bank",
+                choices=shipped("observers"),
+                description="the estimator's observer",
             ),
             DeclareLaunchArgument(
                 "sensors",

@@ -13,7 +13,7 @@ from contact_estimation.commands.output import Progress, add_json_flag, emit, te
 from contact_estimation.exceptions import RecordingError
 
 #: What is replayed when neither --observer nor --config is given.
-DEFAULT_OBSERVER = "ekf"
+DEFAULT_OBSERVER = "contact_bank"
 
 
 def add_recording_arguments(parser: argparse.ArgumentParser) -> None:

@@ -28,7 +28,7 @@ class Modes:
         owner: (M,) combination of each filter. closed: (M, I) one where a filter has the contact closed.
     """
 
-    def __init__(self, settings: BankSettings):
+    def __init__(self, settings: BankSettings, hypotheses: int):
         names = [c.name for c in settings.contacts]
         chosen = settings.modes
         if chosen is None:
@@ -36,8 +36,7 @@ class Modes:
         self.names = ["+".join(mode) if mode else "free" for mode in chosen]
         combinations_closed = np.array([[float(name in mode) for name in names] for mode in chosen]).reshape(len(chosen), len(names))
         count = len(chosen)
-        self.owner = np.array([c for c, mode in enumerate(chosen)
-                               for _ in range((settings.hypotheses or 3) if mode and count > 1 else 1)])
+        self.owner = np.array([c for c, mode in enumerate(chosen) for _ in range(hypotheses if mode and count > 1 else 1)])
         self.closed = combinations_closed[self.owner]
         self._entrance = np.array([int(np.argmax(self.owner == c)) for c in range(count)])
         self.rates = np.zeros((count, count))

@@ -37,14 +37,14 @@ class ContactBank:
     uses_sensors = True
 
     def __init__(self, arm: Arm, settings: BankSettings, name: str = "contact_bank", sensors: SensorSettings = SensorSettings()):
+        self.name, self.arm, self.settings = name, arm, settings
         drives = load_drive_settings(arm.name if settings.drives == "robot" else settings.drives)
         drives.check_joints(arm.n, arm.name)
         if not sensors.motor_side_velocity:
             drives = dataclasses.replace(drives, elastic=ElasticSettings())
-        if settings.hypotheses is None:
-            settings = dataclasses.replace(settings, hypotheses=1 if drives.elastic.joints else 3)
-        self.name, self.arm, self.settings = name, arm, settings
-        self.drives, self.layout, self.modes = drives, BankLayout(settings, drives, arm.n), Modes(settings)
+        hypotheses = settings.hypotheses or (1 if drives.elastic.joints else 3)
+        self.drives, self.layout = drives, BankLayout(settings, drives, arm.n)
+        self.modes = Modes(settings, hypotheses)
         layout, count = self.layout, len(self.modes.owner)
         size, half, n = layout.size, packed_size(layout.size), arm.n
         self._track = compile_function(build_track(arm))

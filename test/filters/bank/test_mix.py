@@ -32,7 +32,7 @@ def test_mix_is_the_moment_matched_mixture():
 
 @pytest.mark.parametrize("count, hypotheses", [(1, 1), (1, 3), (2, 1), (2, 3), (3, 2)])
 def test_rows_of_the_transition_sum_to_one(count, hypotheses):
-    modes = Modes(settings(count, hypotheses=hypotheses))
+    modes = Modes(settings(count), hypotheses)
     assert len(modes.names) == 2**count and len(modes.owner) == 1 + hypotheses * (2**count - 1)
     for dt in (0.002, 0.01, 1.0):
         matrix = modes.transition(dt)
@@ -41,20 +41,20 @@ def test_rows_of_the_transition_sum_to_one(count, hypotheses):
 
 
 def test_rates_are_the_settings_and_contacts_change_one_at_a_time():
-    modes = Modes(settings(2, close_rate=0.7, open_rate=0.2, hypotheses=1))
+    modes = Modes(settings(2, close_rate=0.7, open_rate=0.2), 1)
     assert modes.names == ["free", "c1", "c2", "c1+c2"]
     expected = np.array([[-1.4, 0.7, 0.7, 0], [0.2, -0.9, 0, 0.7], [0.2, 0, -0.9, 0.7], [0, 0.2, 0.2, -0.4]])
     np.testing.assert_allclose(modes.rates, expected)
 
 
 def test_modes_no_single_change_leads_to_are_reached_all_the_same():
-    modes = Modes(settings(2, modes=[[], ["c1", "c2"]]))
+    modes = Modes(settings(2, modes=[[], ["c1", "c2"]]), 3)
     assert (np.diag(modes.rates) < 0).all()
     assert (modes.transition(10.0)[0] > 1e-3).sum() == 2  # free, and the entrance of the other
 
 
 def test_rotation_keeps_the_sum_and_makes_the_least_believed_the_entrance():
-    modes = Modes(settings(1, hypotheses=3))
+    modes = Modes(settings(1), 3)
     beliefs = np.array([0.4, 0.3, 0.1, 0.2])
     modes.rotate(beliefs)
     assert beliefs.sum() == pytest.approx(1.0)
@@ -64,6 +64,6 @@ def test_rotation_keeps_the_sum_and_makes_the_least_believed_the_entrance():
 
 
 def test_start_puts_the_belief_where_it_is_told():
-    modes = Modes(settings(2, hypotheses=2))
+    modes = Modes(settings(2), 2)
     combined = modes.of_combinations(modes.start(0.3))
     assert combined[0] == pytest.approx(0.7) and combined[1:].sum() == pytest.approx(0.3)

@@ -25,7 +25,7 @@ def samples(request):
 
 def run(arm, samples, turn=0.0):
     """Estimates of all samples; ``turn`` [rad] turns the recording about the base."""
-    stream = open_stream(arm, "contact_bank_torque", "joint_torque")
+    stream = open_stream(arm, "contact_bank", "joint_torque")
     about = np.eye(arm.n)[0] * turn
     return stream, [stream.push(s.stamp_ns, s.q + about, s.dq, s.tau) for s in samples]
 

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""What a step of the contact bank costs from Python.
+
+    python benchmark/bank_step.py [--robot NAME] [--blocks N] [--save]
+
+Per bank (how many filters): `sample`: `ContactBank.step` between two updates; `update`: the step that ends a block, with mixing and every
+filter's update; `per sample`: both, averaged over a block of five samples; `filter`: one filter's compiled update alone; `estimate`: the
+estimate after a sample. Medians and 99th percentiles in microseconds, the clock's own cost taken off. ``--save`` writes bank_step.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import platform
+import statistics
+import time
+from pathlib import Path
+
+import numpy as np
+
+from contact_estimation.filters.bank.observer import ContactBank
+from contact_estimation.filters.bank.settings import BankContact, BankSettings
+from contact_estimation.filters.registry import load_observer_settings
+from contact_estimation.filters.settings import load_sensor_settings
+from contact_estimation.robot import load_arm
+
+DT, TARGET_US = 0.002, {1: 10.0, 3: 30.0}
+
+
+def banks(robot: str) -> dict[str, BankSettings]:
+    """One filter, the shipped bank, and three filters: two contacts of which one is closed at a time."""
+    shipped = load_observer_settings("contact_bank")
+    wall = BankContact(name="wall", normal=[-1.0, 0.0, 0.0])
+    return {"contact closed for good": dataclasses.replace(shipped, modes=[["contact_1"]]), "shipped": shipped,
+            "free, one of two contacts": dataclasses.replace(shipped, contacts=[*shipped.contacts, wall], hypotheses=1,
+                                                             modes=[[], ["contact_1"], ["wall"]])}
+
+
+def timed(call, *arguments) -> float:
+    """Duration [us] of one call."""
+    start = time.perf_counter_ns()
+    call(*arguments)
+    return (time.perf_counter_ns() - start) / 1e3
+
+
+def measure(bank: ContactBank, blocks: int) -> dict[str, list[float]]:
+    """Durations [us] by part, over ``blocks`` updates of a slow motion with noise."""
+    arm, rng = bank.arm, np.random.default_rng(0)
+    q0 = 0.6 * arm.lower + 0.4 * arm.upper
+    gravity = arm.gravity(q0)
+    bank.reset(0.0, q0)
+    times = {name: [] for name in ("clock", "sample", "update", "filter", "estimate")}
+    for k in range(5 * blocks):
+        q = q0 + 1e-3 * np.sin(0.005 * k) + rng.normal(0, 1.5e-5, arm.n)
+        tau = gravity + rng.normal(0, 0.3, arm.n)
+        dq = np.full(arm.n, 2.5e-3 * np.cos(0.005 * k))
+        duration = timed(bank.step, DT, q, dq, tau)
+        times["update" if k % 5 == 4 else "sample"].append(duration)
+        times["estimate"].append(timed(bank.estimate))
+        times["clock"].append(timed(int))
+        if k % 5 == 4:
+            state = bank._x.copy(), bank._p.copy()
+            times["filter"].append(timed(bank._updates[-1]))
+            bank._x[:], bank._p[:] = state
+    return times
+
+
+def main() -> None:
+    """Measure all banks and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--robot", default="ur16e")
+    parser.add_argument("--blocks", type=int, default=4000)
+    parser.add_argument("--save", action="store_true")
+    args = parser.parse_args()
+    arm = load_arm(args.robot)
+    sensors = load_sensor_settings(arm.settings.sensors)
+    lines = []
+    for name, settings in banks(args.robot).items():
+        bank = ContactBank(arm, settings, sensors=sensors)
+        times = measure(bank, args.blocks)
+        clock = statistics.median(times["clock"])
+        p50 = {part: statistics.median(values) - clock for part, values in times.items()}
+        p99 = {part: float(np.percentile(values, 99)) - clock for part, values in times.items()}
+        filters = len(bank.modes.owner)
+        average = (4 * p50["sample"] + p50["update"]) / 5
+        target = TARGET_US.get(filters)
+        verdict = "-" if target is None else f"{'met' if p50['update'] <= target else 'MISSED'} ({target:g})"
+        cells = [f"{p50[part]:.1f} / {p99[part]:.1f}" for part in ("sample", "update", "filter", "estimate")]
+        lines.append(f"| {name} | {filters} | {bank.layout.size} | " + " | ".join(cells) + f" | {average:.1f} | {verdict} |")
+        print(lines[-1], flush=True)
+    table = "\n".join([
+        f"# A step of the contact bank, {arm.name}", "",
+        f"`python benchmark/bank_step.py --robot {args.robot} --blocks {args.blocks} --save` on {platform.machine()}, Python "
+        f"{platform.python_version()}, {os.cpu_count()} cores with a load of {os.getloadavg()[0]:.1f} while it ran; microseconds, p50 / p99.",
+        "", "| bank | filters | states | sample | update | one filter, C | estimate | per sample | budget of the update |",
+        "|" + "---|" * 9, *lines, ""])
+    print(table)
+    if args.save:
+        (Path(__file__).parent / "bank_step.md").write_text(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""What the shipped configuration must reach on the recorded presses of a UR16e, by the shared scoring tool."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+from shared import shared_file
+
+from contact_estimation.commands.replay import DEFAULT_OBSERVER
+from contact_estimation.filters.registry import open_stream
+
+#: z in contact, xy in contact, z free [N]; median stiffness error [%]; time until it stays within 20 % [s].
+MUST_REACH = {"ur_vertical_3": (4.0, 4.0, 2.5, 12.0, 1.0), "ur_vertical_1": (8.0, 5.6, 5.0, 12.0, 1.0)}
+
+
+def load(name):
+    with np.load(shared_file(f"data/ur16e_press/{name}.npz"), allow_pickle=False) as archive:
+        return dict(archive)
+
+
+def score(data, observer, changes=None):
+    """Figures in the order of MUST_REACH of ``observer`` on ``data``, its inputs replaced by ``changes``."""
+    spec = importlib.util.spec_from_file_location("score_press", shared_file("tools/score_press.py"))
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    given = data | (changes or {})
+    stream = open_stream("ur16e", observer)
+    found = [stream.push(1 + 2_000_000 * k, *sample) for k, sample in enumerate(zip(given["q"], given["dq"], given["tau"]))]
+    figures = tool.score({"force": np.array([e.force_tcp for e in found]), "stiffness": np.array([e.stiffness for e in found])}, data)
+    return (figures["contact"]["rmse_z"], figures["contact"]["rmse_xy"], figures["free"]["rmse_z"],
+            abs(figures["stiff"]["median_err_pct"]), figures["stiff"]["t20_s"])
+
+
+def test_contact_bank_is_the_default():
+    assert DEFAULT_OBSERVER == "contact_bank"
+
+
+@pytest.mark.parametrize("name", MUST_REACH)
+def test_recorded_press(name):
+    data = load(name)
+    found, limits = score(data, DEFAULT_OBSERVER), MUST_REACH[name]
+    assert found[4] is not None, "the stiffness never settled"
+    assert all(value <= limit for value, limit in zip(found, limits)), f"{found} against {limits}"
+
+
+def test_turned_about_the_base_the_figures_are_the_same():
+    data = load("ur_vertical_1")
+    turned = {"q": data["q"] + 0.9 * np.eye(6)[0]}  # forces are compared in TCP axes, which turn along
+    np.testing.assert_allclose(score(data, DEFAULT_OBSERVER, turned), score(data, DEFAULT_OBSERVER), rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", MUST_REACH)
+def test_it_beats_the_momentum_observer_with_the_same_friction(name):
+    data = load(name)
+    bank, momentum = score(data, DEFAULT_OBSERVER), score(data, "momentum_calibrated")
+    assert bank[0] < 0.7 * momentum[0]
+
+
+def test_momentum_observer_gains_by_its_friction():
+    """The baseline is a fair one: the calibrated friction helps it."""
+    data = load("ur_vertical_1")
+    assert score(data, "momentum_calibrated")[0] < 0.8 * score(data, "momentum_manufacturer")[0]
