@@ -17,17 +17,38 @@ from contact_estimation.exceptions import ContactEstimationError
 VERBS = {
     "replay": ("contact_estimation.commands.replay", "run observers on a recording, without ROS"),
     "convert": ("contact_estimation.commands.convert", "turn an .npz recording into a bag, or a bag into an .npz"),
+    "simulate": (
+        "contact_estimation.commands.simulate",
+        "run a simulated arm in a scenario and record it, truth included",
+    ),
+    "rtde-server": (
+        "contact_estimation.commands.rtde_server",
+        "a simulated UR controller that speaks RTDE on loopback",
+    ),
     "fit": ("contact_estimation.commands.fit", "fit contact parameters to a recording"),
-    "calibrate": ("contact_estimation.commands.calibrate", "identify friction, drive gains, biases and payload from free motion"),
-    "observability": ("contact_estimation.commands.observability", "which contact parameters a posture or motion shows, and which not"),
+    "mpc": ("contact_estimation.commands.mpc", "closed loop of estimator, MPC and simulated arm"),
+    "calibrate": (
+        "contact_estimation.commands.calibrate",
+        "identify friction, drive gains, biases and payload from free motion",
+    ),
+    "observability": (
+        "contact_estimation.commands.observability",
+        "which contact parameters a posture or motion shows, and which not",
+    ),
     "tune": ("contact_estimation.commands.tune", "set an estimator's noise from a recording by maximum likelihood"),
     "doctor": ("contact_estimation.commands.doctor", "say what is installed, what the loop costs, and what is missing"),
 }
 
 #: ``contact-estimation identify SYSTEM``: system -> (module, one line of help).
 IDENTIFY = {
-    "planar": ("contact_estimation.commands.identify_planar", "rigid frictional contact: m/I, forces, friction (paper 5)"),
-    "probing": ("contact_estimation.commands.identify_probing", "contact geometry and dynamics together, by probing (paper 4)"),
+    "planar": (
+        "contact_estimation.commands.identify_planar",
+        "rigid frictional contact: m/I, forces, friction (paper 5)",
+    ),
+    "probing": (
+        "contact_estimation.commands.identify_probing",
+        "contact geometry and dynamics together, by probing (paper 4)",
+    ),
     "batch": ("contact_estimation.commands.identify_batch", "trajectory and parameters of a whole recording (paper 3)"),
 }
 

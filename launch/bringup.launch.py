@@ -44,7 +44,9 @@ def generate_launch_description():
         return IfCondition(PythonExpression(parts))
 
     simulated, replayed = ["'", driver, "' == 'simulated'"], ["'", driver, "' == 'replay'"]
-    apart, joined = ["'", together, "' == 'false'"], ["'", together, "' == 'true'"]
+    # Only drivers without hardware behind them run in the estimator's process.
+    joined = ["'", together, "' == 'true' and '", driver, "' in ('simulated', 'replay')"]
+    apart = ["not (", *joined, ")"]
     recording = ParameterValue(LaunchConfiguration("recording"), value_type=str)
     replay_driver = Node(package="contact_estimation", executable="replay_driver", output="screen",
                          parameters=[{"robot": robot, "recording": recording, "loop": LaunchConfiguration("loop")}],
@@ -52,6 +54,23 @@ def generate_launch_description():
     simulated_driver = Node(package="contact_estimation", executable="simulated_driver", output="screen",
                             parameters=[{"robot": robot, "duration": LaunchConfiguration("duration")}],
                             condition=when(simulated, apart))
+    robot_driver = Node(
+        package="contact_estimation",
+        executable="driver",
+        output="screen",
+        parameters=[
+            {
+                "robot": robot,
+                "driver": driver,
+                "scenario": LaunchConfiguration("scenario"),
+                "host": ParameterValue(LaunchConfiguration("host"), value_type=str),
+                "control": LaunchConfiguration("control"),
+                "torque_meaning": LaunchConfiguration("torque_meaning"),
+                "joint_states_in": LaunchConfiguration("joint_states_in"),
+            }
+        ],
+        condition=when(["'", driver, "' in ('sim', 'rtde', 'joint_torque', 'franka')"]),
+    )
     combined = Node(
         package="contact_estimation",
         executable="combined",
@@ -76,11 +95,32 @@ def generate_launch_description():
             DeclareLaunchArgument(
                 "driver",
                 default_value="simulated",
-                choices=["simulated", "replay", "none"],
+                choices=["sim", "rtde", "joint_torque", "franka", "replay", "simulated", "none"],
                 description="source of joint_states; none: your robot's own driver publishes them",
             ),
+            DeclareLaunchArgument("scenario", default_value="linear_contact", description="scenario for driver:=sim"),
             DeclareLaunchArgument(
-                "observer", default_value="ekf", choices=shipped("observers"), description="the estimator's observer"
+                "host", default_value="127.0.0.1", description="address of the controller for driver:=rtde and franka"
+            ),
+            DeclareLaunchArgument(
+                "control",
+                default_value="false",
+                choices=["true", "false"],
+                description="driver:=rtde also opens the control interface",
+            ),
+            DeclareLaunchArgument(
+                "torque_meaning",
+                default_value="total",
+                choices=["total", "gravity_compensated", "external"],
+                description="what the effort of a joint-torque arm is",
+            ),
+            DeclareLaunchArgument(
+                "joint_states_in",
+                default_value="franka/joint_states",
+                description="topic of the joint-torque arm's own driver",
+            ),
+            DeclareLaunchArgument(
+                "observer", default_value="contact_bank", choices=shipped("observers"), description="the estimator's observer"
             ),
             DeclareLaunchArgument(
                 "sensors",
@@ -98,7 +138,7 @@ def generate_launch_description():
                 "one_process",
                 default_value="false",
                 choices=["true", "false"],
-                description="driver and estimator in one process, no DDS in between",
+                description="driver (simulated or replay) and estimator in one process, no DDS in between",
             ),
             DeclareLaunchArgument("recording", default_value="", description="rosbag2 or .npz for driver:=replay"),
             DeclareLaunchArgument(
@@ -109,6 +149,7 @@ def generate_launch_description():
             DeclareLaunchArgument("rviz", default_value="false", choices=["true", "false"], description="start RViz"),
             replay_driver,
             simulated_driver,
+            robot_driver,
             combined,
             Node(
                 package="contact_estimation",
@@ -158,7 +199,7 @@ def generate_launch_description():
                 RegisterEventHandler(
                     OnProcessExit(target_action=node, on_exit=[EmitEvent(event=Shutdown(reason="the driver ended"))])
                 )
-                for node in (replay_driver, simulated_driver, combined)
+                for node in (replay_driver, simulated_driver, robot_driver, combined)
             ),
         ]
     )

@@ -26,7 +26,7 @@ def generate_launch_description():
             DeclareLaunchArgument("recording", description="rosbag2 or .npz to play"),
             DeclareLaunchArgument("robot", default_value="ur16e", choices=shipped("robots"), description="the arm"),
             DeclareLaunchArgument(
-                "observer", default_value="ekf", choices=shipped("observers"), description="the estimator's observer"
+                "observer", default_value="contact_bank", choices=shipped("observers"), description="the estimator's observer"
             ),
             DeclareLaunchArgument(
                 "sensors",

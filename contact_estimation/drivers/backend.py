@@ -1,42 +1,48 @@
-"""What every source of samples is: connect, read, close; and what a sample carries."""
+"""What every robot, real, simulated or recorded, is to the rest: connect, read, command, close."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from contact_estimation.robot.sample import Sample
 
-@dataclass(frozen=True)
-class Sample:
-    """One measurement of an arm with n joints.
+__all__ = ["Backend", "EquilibriumPose", "Sample"]
 
-    ``stamp_ns`` [ns] is in the source's own time (since the epoch for a robot or a bag, since the start for a
-    simulation). ``q`` [rad], ``dq`` [rad/s], ``tau`` [Nm] are (n,). ``wrench_tcp`` (6,) [N, Nm] is a measured wrench
-    of the environment ON the robot in TCP axes, None without a sensor. ``truth`` maps names of
-    :data:`contact_estimation.io.recording.TRUTH_COLUMNS` to what a simulation knows.
-    """
 
-    stamp_ns: int
-    q: np.ndarray
-    dq: np.ndarray
-    tau: np.ndarray
-    wrench_tcp: np.ndarray | None = None
-    truth: dict[str, np.ndarray] = field(default_factory=dict)
+@dataclass(frozen=True, eq=False)
+class EquilibriumPose:
+    """Equilibrium of the impedance controller: TCP ``position`` (3,) [m] and ``rotation`` (3, 3) in the base frame."""
+
+    position: np.ndarray
+    rotation: np.ndarray
 
 
 @runtime_checkable
 class Backend(Protocol):
-    """A source of samples. ``joint_names`` are its joints, in the order of its arrays."""
+    """A robot. ``joint_names`` are its joints, in the order of its arrays; ``commandable`` says whether
+    :meth:`command` works."""
 
     joint_names: tuple[str, ...]
+    commandable: bool
 
     def connect(self) -> None:
         """Get ready to read; raises DriverError or RecordingError where that is impossible."""
 
     def read(self) -> Sample | None:
-        """The next sample, None after the last."""
+        """The next sample; waits for it. None after the last one of a finite source."""
+
+    def equilibrium(self) -> EquilibriumPose | None:
+        """The equilibrium that commands what the arm does now, where commands begin without a jump; None if unknown."""
+
+    def command(self, pose: EquilibriumPose) -> None:
+        """Take a new equilibrium, already limited by :class:`~contact_estimation.control.safety.SafetyFilter`.
+
+        Raises:
+            DriverError: this backend takes no commands, or the robot's state forbids them.
+        """
 
     def close(self) -> None:
         """Let go of everything; may be called twice."""

@@ -1,4 +1,4 @@
-"""Backends by name: what the nodes choose from."""
+"""Backends by name: one word selects where the samples come from."""
 
 from __future__ import annotations
 
@@ -7,16 +7,33 @@ import difflib
 from contact_estimation.drivers.backend import Backend
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot import Arm
+from contact_estimation.settings import from_mapping
 
-KINDS = ("simulated", "replay")
+KINDS = ("sim", "rtde", "joint_torque", "replay", "franka", "simulated")
 
 
-def make_backend(kind: str, arm: Arm, *, recording: str = "", loop: bool = False, duration: float = 10.0,
-                 seed: int = 0) -> Backend:
-    """The backend ``kind`` for ``arm``; each takes the options it knows.
+def make_backend(
+    kind: str,
+    arm: Arm,
+    *,
+    recording: str = "",
+    loop: bool = False,
+    duration: float = 10.0,
+    seed: int = 0,
+    scenario: str = "linear_contact",
+    host: str = "127.0.0.1",
+    options: dict | None = None,
+) -> Backend:
+    """The backend ``kind`` for ``arm``; each takes the arguments it knows.
+
+    Args:
+        recording, loop: of ``replay``. duration [s], seed, scenario: of ``sim`` (0: as long as the motion). host: of
+            ``rtde`` and ``franka``.
+        options: further settings of ``rtde`` (:class:`~contact_estimation.drivers.rtde.RtdeSettings`) or
+            ``joint_torque`` (:class:`~contact_estimation.drivers.joint_torque.JointTorqueSettings`).
 
     Raises:
-        ConfigError: unknown kind; the nearest known one is named.
+        ConfigError: unknown kind (the nearest known one is named), or bad options.
     """
     if kind == "replay":
         from contact_estimation.drivers.replay import ReplayBackend
@@ -26,6 +43,22 @@ def make_backend(kind: str, arm: Arm, *, recording: str = "", loop: bool = False
         from contact_estimation.drivers.simulated import SimulatedBackend
 
         return SimulatedBackend(arm, duration, seed)
+    if kind == "sim":
+        from contact_estimation.drivers.sim import SimulationBackend
+
+        return SimulationBackend(arm, scenario, duration, seed)
+    if kind == "rtde":
+        from contact_estimation.drivers.rtde import RtdeBackend, RtdeSettings
+
+        return RtdeBackend(arm, from_mapping(RtdeSettings, {"host": host, **(options or {})}, "driver rtde"))
+    if kind == "joint_torque":
+        from contact_estimation.drivers.joint_torque import JointTorqueBackend, JointTorqueSettings
+
+        return JointTorqueBackend(arm, from_mapping(JointTorqueSettings, options or {}, "driver joint_torque"))
+    if kind == "franka":
+        from contact_estimation.drivers.franka import FrankaBackend
+
+        return FrankaBackend(arm, host)
     raise ConfigError(
         f"there is no driver '{kind}' (nearest: '{difflib.get_close_matches(kind, KINDS, n=1, cutoff=0.0)[0]}'); "
         f"known: {', '.join(KINDS)}"

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from contact_estimation.drivers.backend import Sample
+from contact_estimation.drivers.backend import EquilibriumPose, Sample
+from contact_estimation.exceptions import DriverError
 from contact_estimation.robot import Arm
 from contact_estimation.settings import find_config, from_yaml
 from contact_estimation.simulation.press import PressSample, PressSettings, PressSimulation
@@ -19,6 +20,8 @@ class SimulatedBackend:
     Nothing acts back on the arm but the block, so the whole press is simulated in :meth:`connect`: no sample is late
     because some step took longer to solve.
     """
+
+    commandable = False
 
     def __init__(self, arm: Arm, duration: float, seed: int = 0):
         self.joint_names = tuple(arm.joint_names)
@@ -34,6 +37,14 @@ class SimulatedBackend:
     def read(self) -> Sample | None:
         """The next sample."""
         return next(self._samples, None)
+
+    def equilibrium(self) -> EquilibriumPose | None:
+        """Unknown here."""
+        return None
+
+    def command(self, pose: EquilibriumPose) -> None:
+        """Refused: nothing here moves."""
+        raise DriverError("the demonstration press cannot be commanded; choose driver sim")
 
     def close(self) -> None:
         """Forget the simulation."""

@@ -17,6 +17,11 @@ class ContactState:
     frame, ``point_base`` the same point [m] in the base frame. ``covariance`` (9, 9) is that of [stiffness; rest;
     point_tcp]; zero rows belong to parameters that are not estimated. ``probability`` is the belief that the contact is
     closed.
+
+    ``parameters`` names what the observer estimates of the contact and ``remaining`` says of each how much of its prior
+    standard deviation is left since the contact closed (1: nothing was learnt). ``unseen`` names those whose variance is
+    still above half its prior: their values are the settings', not the motion's. All three are empty where an observer
+    cannot tell.
     """
 
     name: str
@@ -26,6 +31,9 @@ class ContactState:
     point_tcp: np.ndarray
     point_base: np.ndarray
     covariance: np.ndarray
+    parameters: tuple[str, ...] = ()
+    remaining: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    unseen: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -110,6 +110,9 @@ class MomentumSettings:
                                     "adds M dq itself every step", choices=("textbook", "printed"))
     wrench: str = key("force", doc="force: the pure force at the TCP that fits the joint torques best; full: force and "
                                    "torque, which lets the wrist decide", choices=("force", "full"))
+    drives: str | None = key(None, doc="drives whose calibrated friction is taken off the torque: a name in "
+                                       "config/drives, a YAML file, or 'robot' for the robot's own name; null takes off "
+                                       "viscous friction only")
     window: float = key(0.1, doc="interval W over which force and position are differenced for the stiffness", unit="s",
                         check=positive)
     min_displacement: float = key(5e-4, doc="displacements below this are taken as this (eq. 28)", unit="m",

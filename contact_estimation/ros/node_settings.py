@@ -18,7 +18,7 @@ class RobotParameters:
 class EstimatorParameters(RobotParameters):
     """Parameters of ``estimator`` and ``momentum_observer``."""
 
-    observer: str = key("ekf", doc="observer: shipped name of config/observers, or path of a YAML")
+    observer: str = key("contact_bank", doc="observer: shipped name of config/observers, or path of a YAML")
     sensors: str = key(
         "", doc="sensor set: shipped name of config/sensors, or path of a YAML; empty: the observer's or robot's own"
     )
@@ -68,8 +68,52 @@ class CombinedParameters(EstimatorParameters, ReplayParameters, SimulatedParamet
 
 
 @dataclass(frozen=True, kw_only=True)
+class RobotDriverParameters(ReplayParameters, SimulatedParameters):
+    """Parameters of ``driver``: those of the chosen one are used."""
+
+    driver: str = key(
+        "sim",
+        doc="the robot: simulated, UR, joint-torque arm, recording, Franka",
+        choices=("sim", "rtde", "joint_torque", "replay", "franka"),
+    )
+    duration: float = key(0.0, unit="s", check=non_negative, doc="sim: how long; 0: as long as the scenario's motion")
+    scenario: str = key("linear_contact", doc="sim: shipped scenario of config/tasks, or path of a YAML")
+    host: str = key("127.0.0.1", doc="rtde, franka: address of the controller")
+    control: bool = key(False, doc="rtde: also open the control interface, so that commands can be sent")
+    torque_source: str = key("current", doc="rtde: where torque comes from", choices=("current", "target_moment"))
+    torque_meaning: str = key(
+        "total",
+        doc="joint_torque: what the arm's driver publishes as effort",
+        choices=("total", "gravity_compensated", "external"),
+    )
+    joint_states_in: str = key("franka/joint_states", doc="joint_torque: topic of the arm's own driver")
+    estimate_topic: str = key("estimator/contact_estimate", doc="estimates that keep the deadman of the commands happy")
+    safety: str = key("", doc="path of a YAML with limits of the commands; empty: the defaults")
+    impedance_stiffness: list[float] = key(
+        [1000.0, 1000.0, 1000.0],
+        doc="stiffness the equilibrium is followed with, for the force limit",
+        unit="N/m",
+        check=positive,
+        length=3,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class RecorderParameters:
     """Parameters of ``recorder``."""
 
     bag: str = key(doc="folder of the new bag (MCAP); must not exist")
     topics: list[str] = key(doc="topics to record, each as NAME:PACKAGE/msg/TYPE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MpcParameters:
+    """Parameters of ``mpc``."""
+
+    robot: str = key("fr3", doc="robot: shipped name of config/robots, or path of a YAML")
+    task: str = key("mpc_plane_fr3", doc="MPC task: shipped name of config/tasks, or path of a YAML")
+    solver: str = key("", doc="rti or ipopt; empty: the task's own", choices=("", "rti", "ipopt"))
+    estimates: str = key("estimator/contact_estimate", doc="topic of the contact estimates")
+    people_rate: float = key(25.0, unit="Hz", check=positive, doc="rate of predictions and markers for people")
+    diagnostics_rate: float = key(1.0, unit="Hz", check=positive, doc="rate of the diagnostics; a change of state is told at once")
+    arrow_scale: float = key(0.003, unit="m/N", check=positive, doc="length of the force arrows per newton")

@@ -36,7 +36,8 @@ class Modes:
         self.names = ["+".join(mode) if mode else "free" for mode in chosen]
         combinations_closed = np.array([[float(name in mode) for name in names] for mode in chosen]).reshape(len(chosen), len(names))
         count = len(chosen)
-        self.owner = np.array([c for c, mode in enumerate(chosen) for _ in range(settings.hypotheses if mode and count > 1 else 1)])
+        self.owner = np.array([c for c, mode in enumerate(chosen)
+                               for _ in range((settings.hypotheses or 3) if mode and count > 1 else 1)])
         self.closed = combinations_closed[self.owner]
         self._entrance = np.array([int(np.argmax(self.owner == c)) for c in range(count)])
         self.rates = np.zeros((count, count))

@@ -107,7 +107,9 @@ class BankSettings:
     close_rate: float = key(0.3, doc="how often a contact closes", unit="1/s", check=positive)
     open_rate: float = key(0.3, doc="how often a closed contact opens", unit="1/s", check=positive)
     closed_at_start: float = key(0.05, doc="belief that anything is touched at the first sample", check=probability)
-    hypotheses: int = key(3, doc="filters per combination of closed contacts, closed at different times", check=positive)
+    hypotheses: int | None = key(None, doc="filters per combination of closed contacts, closed at different times; default 1 "
+                                 "where the elastic deflection is measured, which tells a slow press from friction, else 3",
+                                 check=positive)
     hypothesis_interval: float = key(0.1, doc="how often the least believed of them starts anew", unit="s", check=positive)
     block: float = key(0.01, doc="samples are averaged over this before an update", unit="s", check=positive)
     gate: float = key(3.0, doc="an innovation beyond this many standard deviations is an outlier: its noise is raised until it fits",

@@ -1,0 +1,116 @@
+"""The real ur_rtde client against the loopback controller: lost samples, intervals, reconnection.
+
+    python benchmark/rtde_stream.py --seconds 60 --save benchmark/rtde_stream.md
+
+Controller, client process and this reader share the machine; a controller on its own computer leaves the client more
+room.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from contact_estimation.drivers.rtde import RtdeBackend, RtdeSettings
+from contact_estimation.robot import load_arm
+
+HOST = "127.0.77.1"
+
+
+def start(priority: int) -> subprocess.Popen:
+    """The controller, listening."""
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "contact_estimation",
+            "rtde-server",
+            "--host",
+            HOST,
+            "--imperfections",
+            "ideal",
+            "--realtime-priority",
+            str(priority),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    if "listening" not in process.stdout.readline():
+        raise SystemExit("the controller did not start")
+    return process
+
+
+def main() -> None:
+    """Stream, restart, report."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--restarts", type=int, default=5)
+    parser.add_argument("--save", type=Path)
+    args = parser.parse_args()
+    arm, server = load_arm("ur16e"), start(40)
+    driver = RtdeBackend(arm, RtdeSettings(host=HOST))
+    try:
+        driver.connect()
+        begin, cpu, arrivals, stamps = time.monotonic(), time.process_time(), [], []
+        while time.monotonic() - begin < args.seconds:
+            stamps.append(driver.read().stamp_ns)
+            arrivals.append(time.monotonic())
+        wall, cpu = time.monotonic() - begin, time.process_time() - cpu
+        lost, gaps, interval = driver.counters["lost"], np.diff(stamps) / 1e6, 1e3 * np.diff(arrivals)
+        taken = []
+        for _ in range(args.restarts):
+            server.kill()
+            server.wait()
+            time.sleep(0.3)
+            server = start(40)
+            up = time.monotonic()
+            driver._queue.clear()
+            last = driver.counters["reconnects"]
+            while driver.counters["reconnects"] == last or not driver._queue:
+                driver._pump(0.02)
+                if driver.counters["reconnects"] == last:
+                    driver._queue.clear()
+            taken.append(time.monotonic() - up)
+    finally:
+        driver.close()
+        server.kill()
+    rows = [
+        ("samples", f"{len(stamps)} in {wall:.1f} s ({len(stamps) / wall:.0f} Hz)"),
+        ("lost samples", f"{lost}"),
+        ("largest step between stamps [ms]", f"{gaps.max():.1f}"),
+        (
+            "interval between arrivals [ms] p50, p99, max",
+            f"{np.percentile(interval, 50):.2f}, {np.percentile(interval, 99):.2f}, {interval.max():.1f}",
+        ),
+        ("CPU of the reading process", f"{100 * cpu / wall:.0f} % of one core"),
+        ("reconnection after a restart [s] median, max", f"{np.median(taken):.2f}, {max(taken):.2f}"),
+    ]
+    text = [
+        "# ur_rtde client against the loopback controller",
+        "",
+        f"`python benchmark/rtde_stream.py --seconds {args.seconds:g}`, {os.cpu_count()} cores with a load of "
+        f"{os.getloadavg()[0]:.1f} while it ran.",
+        "",
+        "| what | measured |",
+        "|---|---|",
+        *(f"| {name} | {value} |" for name, value in rows),
+    ]
+    if lost:
+        text += [
+            "",
+            "The library keeps the newest packet only: packets that reach it together cost a sample. Missing stamps are",
+            "counted, and the estimators integrate over the gap.",
+        ]
+    print("\n".join(text))
+    if args.save:
+        args.save.write_text("\n".join(text) + "\n")
+
+
+if __name__ == "__main__":
+    main()

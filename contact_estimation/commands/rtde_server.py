@@ -1,0 +1,84 @@
+"""``contact-estimation rtde-server``: a simulated UR controller for anybody's RTDE client, on loopback."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+
+from contact_estimation.commands.output import add_json_flag
+from contact_estimation.exceptions import ConfigError
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the verb."""
+    parser.add_argument(
+        "--scenario",
+        default="linear_contact",
+        help="what the arm does until a script takes over (default linear_contact)",
+    )
+    parser.add_argument("--robot", default="ur16e", help="a UR arm (default ur16e)")
+    parser.add_argument("--host", default="127.0.0.1", help="loopback address to listen on (default 127.0.0.1)")
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=30004,
+        help="port of RTDE (default 30004); dashboard and script port are shifted alike",
+    )
+    parser.add_argument(
+        "--protocol", type=int, default=2, choices=(1, 2), help="newest RTDE protocol version spoken (default 2)"
+    )
+    parser.add_argument(
+        "--imperfections", default="", help="sensors and joints: ideal, ur16e or a YAML; default: the robot's"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="end after this long [s]; default: until interrupted"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of everything random (default 0)")
+    parser.add_argument(
+        "--realtime-priority",
+        type=int,
+        default=0,
+        help="SCHED_FIFO priority, where the system grants it (default 0: none)",
+    )
+    parser.add_argument(
+        "--console",
+        action="store_true",
+        help="read faults from stdin: stall S, drop, half, short, nan, jump, protective_stop, unlock, state, commands",
+    )
+    add_json_flag(parser)
+
+
+def run(args) -> int:
+    """Serve until the time is up or Ctrl-C."""
+    from contact_estimation.simulation.rtde.controller import UrController
+    from contact_estimation.simulation.rtde.server import RtdeServer
+    from contact_estimation.simulation.session import open_simulation
+
+    if not 1024 <= args.port <= 65000:
+        raise ConfigError(f"--port must lie between 1024 and 65000, found {args.port}")
+    simulation = open_simulation(args.scenario, args.robot, args.imperfections or None, args.seed)
+    server = RtdeServer(UrController(simulation), args.host, args.port, args.protocol)
+    if args.realtime_priority > 0:
+        try:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(args.realtime_priority))
+        except OSError as error:
+            print(
+                f"no real-time priority ({error.strerror}); the stream's timing is the ordinary scheduler's",
+                file=sys.stderr,
+            )
+    print(
+        f"listening on {args.host}:{args.port}, scenario {args.scenario}",
+        file=sys.stderr if args.json else sys.stdout,
+        flush=True,
+    )
+    try:
+        server.run(args.seconds, sys.stdin.buffer.raw if args.console else None)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        server.close()
+    if args.json:
+        print(json.dumps({"sent": server.sent, "late": server.late, "simulated_s": simulation.time}))
+    return 0

@@ -1,0 +1,140 @@
+"""Admittance on a position-controlled arm: measured force moves the wanted pose, a stiff joint servo follows it.
+
+This is how an industrial arm such as the UR16e realises compliance: dx_d = dx_ref + (f_d + f) / D, with f the measured
+force of the environment on the robot, and the servo tracking x_d in joint space.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+from scipy.linalg import lapack
+
+from contact_estimation.control.impedance import clip_norm
+from contact_estimation.robot import Arm
+from contact_estimation.settings import key, non_negative, positive
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServoSettings:
+    """Joint position servo: computed torque with proportional, derivative and integral action on inertia-normalised
+    gains."""
+
+    bandwidth: float = key(20.0, doc="natural frequency of the position loop", unit="Hz", check=positive)
+    damping_ratio: float = key(0.9, doc="damping ratio of the position loop", unit="", check=positive)
+    integral: float = key(8.0, doc="rate of the integral action; 0 turns it off", unit="1/s", check=non_negative)
+    deadband: float = key(
+        2.0e-5,
+        doc="position error below which the integral rests, so that presliding friction does not make it hunt",
+        unit="rad",
+        check=non_negative,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdmittanceSettings:
+    """The admittance and the servo under it."""
+
+    damping: float = key(
+        2000.0, doc="force per commanded speed; smaller follows force faster", unit="Ns/m", check=positive
+    )
+    rotational_damping: float = key(100.0, doc="torque per commanded angular speed", unit="Nms/rad", check=positive)
+    stiffness: float = key(
+        0.0,
+        doc="stiffness with which the reference is followed under measured force; 0: stiffly, as when jogging",
+        unit="N/m",
+        check=non_negative,
+    )
+    max_force: float = key(30.0, doc="largest force of that stiffness", unit="N", check=positive)
+    max_speed: float = key(0.05, doc="largest commanded speed of the TCP", unit="m/s", check=positive)
+    servo: ServoSettings = key(ServoSettings(), doc="the joint servo that follows")
+
+
+class JointServo:
+    """Motor torque that makes the joints follow a reference."""
+
+    def __init__(self, arm: Arm, settings: ServoSettings, period: float):
+        self.arm, self.settings, self._period = arm, settings, period
+        self._omega = 2.0 * np.pi * settings.bandwidth
+        self._integral = np.zeros(arm.n)
+
+    def reset(self) -> None:
+        """Forget the integral action."""
+        self._integral[:] = 0.0
+
+    def torque(self, q, dq, q_ref, dq_ref, ddq_ref=None) -> np.ndarray:
+        """Motor torque (n,) [Nm]; arguments (n,) in [rad], [rad/s], [rad/s^2]."""
+        error = q_ref - q
+        active = np.abs(error) > self.settings.deadband
+        self._integral += self.settings.integral * self._period * np.where(active, error, 0.0)
+        omega = self._omega
+        wanted = omega**2 * (error + self._integral) + 2.0 * self.settings.damping_ratio * omega * (dq_ref - dq)
+        if ddq_ref is not None:
+            wanted = wanted + ddq_ref
+        return self.arm.mass(q) @ wanted + self.arm.coriolis(q, dq) + self.arm.gravity(q)
+
+
+class AdmittanceController:
+    """Turns a reference pose and a wanted force into joint references by differential inverse kinematics.
+
+    The state is the wanted joint position; the pose reference enters as velocity plus a slow pull towards it along
+    directions without wanted force, so that a force-controlled direction is free to move.
+    """
+
+    #: Pull towards the reference pose [1/s] in directions that are position controlled.
+    PULL = 10.0
+
+    def __init__(self, arm: Arm, settings: AdmittanceSettings, period: float):
+        self.arm, self.settings, self._period = arm, settings, period
+        self.servo = JointServo(arm, settings.servo, period)
+        self._eye = 1e-8 * np.eye(6)
+        self.q_ref = np.zeros(arm.n)
+        self.dq_ref = np.zeros(arm.n)
+
+    def reset(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Start at rest at ``q`` (n,) [rad]; returns the TCP pose there, the reference that commands no motion."""
+        self.q_ref = np.array(q, float)
+        self.dq_ref = np.zeros(self.arm.n)
+        self.servo.reset()
+        return self.arm.tcp_pose(q)
+
+    def update(
+        self, x_ref, rotation_ref, twist_ref, force_wanted=None, force_measured=None, free_rotation=False
+    ) -> None:
+        """Advance the joint reference by one period.
+
+        Args:
+            x_ref, rotation_ref: reference pose, (3,) [m] and (3, 3), base frame. twist_ref: its velocity (6,).
+            force_wanted: (3,) [N] the robot shall exert, base axes; zero components are position controlled. None: all
+                are.
+            force_measured: (6,) wrench of the environment ON the robot about the TCP, base axes.
+                Without it a pose is followed stiffly.
+            free_rotation: measured torque may turn the tool (an arm that arcs about a contact point).
+        """
+        x, rotation = self.arm.tcp_pose(self.q_ref)
+        twist = np.array(twist_ref, float)
+        settings = self.settings
+        if settings.stiffness > 0 and force_wanted is None and force_measured is not None:
+            spring = clip_norm(settings.stiffness * (x_ref - x), settings.max_force)
+            pull = (spring + force_measured[:3]) / settings.damping
+        else:
+            pull = self.PULL * (x_ref - x)
+        if force_wanted is not None:
+            direction = force_wanted / np.linalg.norm(force_wanted)
+            pull -= (pull @ direction) * direction
+            balance = float(direction @ (force_wanted + force_measured[:3]))
+            pull += direction * balance / self.settings.damping
+        twist[:3] = clip_norm(twist[:3] + pull, self.settings.max_speed)
+        if free_rotation:
+            twist[3:] += force_measured[3:] / self.settings.rotational_damping
+        else:
+            twist[3:] += self.PULL * (rotation @ pin.log3(rotation.T @ rotation_ref))
+        jacobian = self.arm.tcp_jacobian(self.q_ref)
+        self.dq_ref = jacobian.T @ lapack.dposv(jacobian @ jacobian.T + self._eye, twist)[1]
+        self.q_ref = self.q_ref + self._period * self.dq_ref
+
+    def torque(self, q, dq) -> np.ndarray:
+        """Motor torque (n,) [Nm] that follows the joint reference."""
+        return self.servo.torque(q, dq, self.q_ref, self.dq_ref)

@@ -1,0 +1,116 @@
+"""Cartesian impedance: the law of paper 2 (eq. 26) and the joint torque that realises it.
+
+tau_d = J^T ( K_imp (x_0 - x) - D_imp dx ), K_imp and D_imp diagonal in base axes; x_0, the equilibrium, is the only
+control. Damping opposes motion (the authors' code has the other sign).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+from scipy.linalg import lapack
+
+from contact_estimation.exceptions import shape_error
+from contact_estimation.robot import Arm
+from contact_estimation.settings import key, non_negative, positive
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImpedanceSettings:
+    """Gains and limits of the Cartesian impedance controller."""
+
+    stiffness: list[float] = key(
+        [700.0, 700.0, 700.0], doc="translational stiffness K_imp in base axes", unit="N/m", check=positive, length=3
+    )
+    damping_factor: float = key(
+        3.0,
+        doc="damping is this times the square root of the stiffness (paper 2 sets 3)",
+        unit="sqrt(N s^2/m)",
+        check=positive,
+    )
+    rotational_stiffness: list[float] = key(
+        [40.0, 40.0, 40.0], doc="rotational stiffness in base axes", unit="Nm/rad", check=non_negative, length=3
+    )
+    rotational_damping_ratio: float = key(
+        0.3,
+        doc="rotational damping is this times the square root of the stiffness",
+        unit="sqrt(Nm s^2/rad)",
+        check=non_negative,
+    )
+    nullspace_stiffness: float = key(
+        5.0,
+        doc="joint stiffness towards the posture at activation, in the null space of the pose",
+        unit="Nm/rad",
+        check=non_negative,
+    )
+    max_force: float = key(
+        30.0, doc="largest norm of the spring force K_imp (x_0 - x) (paper 2, eq. 31)", unit="N", check=positive
+    )
+    max_torque: float = key(10.0, doc="largest norm of the rotational spring's torque", unit="Nm", check=positive)
+
+
+def impedance_force(stiffness, damping, x0, x, dx):
+    """Force K_imp (x_0 - x) - D_imp dx (3,) [N] the controller exerts (paper 2, eq. 26); elementwise, so numpy and
+    CasADi alike.
+
+    Args:
+        stiffness, damping: diagonals (3,) [N/m], [Ns/m]. x0, x: equilibrium and TCP position (3,) [m]. dx: TCP
+            velocity (3,) [m/s].
+    """
+    return stiffness * (x0 - x) - damping * dx
+
+
+def clip_norm(vector: np.ndarray, limit: float) -> np.ndarray:
+    """``vector`` shortened to the norm ``limit`` where it is longer; the direction stays."""
+    norm = float(np.sqrt(vector @ vector))
+    return vector if norm <= limit else vector * (limit / norm)
+
+
+class CartesianImpedance:
+    """Joint torque of a Cartesian impedance with gravity and Coriolis compensation, for one arm.
+
+    The rotational spring acts on the rotation vector from the present to the wanted attitude; the null space is held
+    towards the posture given to :meth:`reset`.
+    """
+
+    def __init__(self, arm: Arm, settings: ImpedanceSettings):
+        self.arm, self.settings = arm, settings
+        self.stiffness = np.array(settings.stiffness)
+        self.damping = settings.damping_factor * np.sqrt(self.stiffness)
+        self._turn_stiffness = np.array(settings.rotational_stiffness)
+        self._turn_damping = settings.rotational_damping_ratio * np.sqrt(self._turn_stiffness)
+        self._eye = 1e-6 * np.eye(6)
+        self._posture: np.ndarray | None = None
+
+    def reset(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Start at posture ``q`` (n,) [rad]; returns the equilibrium (position (3,) [m], rotation (3, 3)) that
+        commands no motion."""
+        self._posture = np.array(q, float)
+        return self.arm.tcp_pose(q)
+
+    def spring_force(self, x: np.ndarray, x0: np.ndarray) -> np.ndarray:
+        """K_imp (x_0 - x) (3,) [N], limited to ``max_force``."""
+        return clip_norm(self.stiffness * (x0 - x), self.settings.max_force)
+
+    def torque(self, q: np.ndarray, dq: np.ndarray, x0: np.ndarray, rotation0: np.ndarray) -> np.ndarray:
+        """Motor torque (n,) [Nm] towards the equilibrium ``x0`` (3,) [m], ``rotation0`` (3, 3), base frame.
+
+        Raises:
+            ConfigError: ``x0`` or ``rotation0`` has the wrong shape.
+        """
+        if np.shape(x0) != (3,) or np.shape(rotation0) != (3, 3):
+            raise shape_error("CartesianImpedance", "equilibrium", np.shape(x0) + np.shape(rotation0), (3, 3, 3))
+        x, rotation = self.arm.tcp_pose(q)
+        jacobian = self.arm.tcp_jacobian(q)
+        twist = jacobian @ dq
+        force = self.spring_force(x, x0) - self.damping * twist[:3]
+        turn = rotation @ pin.log3(rotation.T @ rotation0)
+        moment = clip_norm(self._turn_stiffness * turn, self.settings.max_torque) - self._turn_damping * twist[3:]
+        torque = jacobian[:3].T @ force + jacobian[3:].T @ moment + self.arm.gravity(q) + self.arm.coriolis(q, dq)
+        stiffness = self.settings.nullspace_stiffness
+        if stiffness > 0 and self.arm.n > 6 and self._posture is not None:
+            posture = stiffness * (self._posture - q) - 2.0 * np.sqrt(stiffness) * dq
+            torque += posture - jacobian.T @ lapack.dposv(jacobian @ jacobian.T + self._eye, jacobian @ posture)[1]
+        return torque

@@ -1,0 +1,192 @@
+"""What stands between a planner and a robot: limits on step, rate, force and workspace, and a deadman.
+
+The filter works on the equilibrium pose of the impedance controller. Its output never jumps: it starts where the arm's
+controller is, moves by at most ``max_step`` per call and ``max_rate`` per second, stays in the workspace, and never
+stretches the impedance spring beyond ``max_force``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+import pinocchio as pin
+
+from contact_estimation.control.impedance import clip_norm
+from contact_estimation.exceptions import ConfigError, DriverError
+from contact_estimation.settings import key, positive
+
+
+@dataclass(frozen=True, kw_only=True)
+class SafetySettings:
+    """Limits of what may be commanded."""
+
+    max_step: float = key(0.005, doc="largest change of the equilibrium per command", unit="m", check=positive)
+    max_rate: float = key(0.25, doc="largest speed of the equilibrium", unit="m/s", check=positive)
+    max_turn_rate: float = key(0.5, doc="largest angular speed of the equilibrium", unit="rad/s", check=positive)
+    max_force: float = key(
+        30.0,
+        doc="largest force of the impedance spring, equilibrium minus position times stiffness",
+        unit="N",
+        check=positive,
+    )
+    workspace_lower: list[float] = key(
+        [-1.0, -1.0, -0.2], doc="lower corner of the box the equilibrium stays in, base frame", unit="m", length=3
+    )
+    workspace_upper: list[float] = key(
+        [1.0, 1.0, 1.5], doc="upper corner of the box the equilibrium stays in, base frame", unit="m", length=3
+    )
+    hold_after: float = key(
+        0.05, doc="without a fresh, valid estimate for this long the equilibrium is held", unit="s", check=positive
+    )
+    stop_after: float = key(
+        0.2, doc="without a fresh, valid estimate for this long the motion is stopped", unit="s", check=positive
+    )
+
+    def __post_init__(self):
+        if any(low >= high for low, high in zip(self.workspace_lower, self.workspace_upper)):
+            raise ConfigError(
+                f"workspace_lower {self.workspace_lower} must be below workspace_upper {self.workspace_upper}"
+            )
+        if self.stop_after < self.hold_after:
+            raise ConfigError(
+                f"stop_after ({self.stop_after} s) must not be shorter than hold_after ({self.hold_after} s)"
+            )
+
+
+class SafetyState(Enum):
+    """What the filter does with commands."""
+
+    INACTIVE = "inactive"
+    ACTIVE = "active"
+    HOLD = "hold"
+    STOP = "stop"
+
+
+@dataclass(frozen=True)
+class SafeCommand:
+    """Equilibrium pose to send (``position`` (3,) [m], ``rotation`` (3, 3)), the ``state``, and which limits acted."""
+
+    position: np.ndarray
+    rotation: np.ndarray
+    state: SafetyState
+    limited: tuple[str, ...] = ()
+
+
+@dataclass
+class Deadman:
+    """Watches the age of the last fresh, valid estimate. Times [s] are on the clock of the caller, never read here."""
+
+    settings: SafetySettings
+    last_good: float | None = field(default=None)
+
+    def fresh(self, now: float) -> None:
+        """A fresh and valid estimate came at ``now``."""
+        self.last_good = now
+
+    def state(self, now: float) -> SafetyState:
+        """ACTIVE, HOLD or STOP at ``now``. Before the first estimate: STOP."""
+        if self.last_good is None:
+            return SafetyState.STOP
+        age = now - self.last_good
+        if age < 0 or age > self.settings.stop_after:  # a clock that ran back proves nothing
+            return SafetyState.STOP
+        return SafetyState.HOLD if age > self.settings.hold_after else SafetyState.ACTIVE
+
+
+class SafetyFilter:
+    """Limits equilibrium poses. Inactive until :meth:`activate`; a STOP latches until the next activation.
+
+    Args:
+        settings: the limits. stiffness: translational stiffness of the impedance controller (3,) [N/m].
+    """
+
+    def __init__(self, settings: SafetySettings, stiffness: np.ndarray):
+        self.settings, self._stiffness = settings, np.array(stiffness, float)
+        self.deadman = Deadman(settings)
+        self._lower, self._upper = np.array(settings.workspace_lower), np.array(settings.workspace_upper)
+        self._active, self._stopped = False, False
+        self._pose: tuple[np.ndarray, np.ndarray] | None = None
+        self._last: float | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether commands may pass."""
+        return self._active and not self._stopped
+
+    def activate(self, now: float, position: np.ndarray, rotation: np.ndarray) -> SafeCommand:
+        """Begin at the equilibrium the arm's controller has now (or, without one, the TCP's pose): the first command
+        is that pose.
+
+        Raises:
+            DriverError: the pose is not finite or outside the workspace.
+        """
+        position, rotation = np.array(position, float), np.array(rotation, float)
+        if not (np.isfinite(position).all() and np.isfinite(rotation).all()):
+            raise DriverError(
+                f"cannot activate commands at a pose that is not finite: {position}; wait for a valid estimate"
+            )
+        if (position < self._lower).any() or (position > self._upper).any():
+            raise DriverError(
+                f"cannot activate commands: the arm is at {np.round(position, 3)} m, outside the workspace "
+                f"{self.settings.workspace_lower} to {self.settings.workspace_upper}; move it there, or widen "
+                "the workspace"
+            )
+        self._pose, self._last = (position, rotation), now
+        self._active, self._stopped = True, False
+        self.deadman.fresh(now)
+        return SafeCommand(position, rotation, SafetyState.ACTIVE)
+
+    def deactivate(self) -> None:
+        """Let nothing pass from now on; the arm's controller keeps its last equilibrium."""
+        self._active = False
+
+    def filter(
+        self, now: float, position: np.ndarray, rotation: np.ndarray, measured: np.ndarray
+    ) -> SafeCommand | None:
+        """The command that may be sent for a wanted one; None while inactive or stopped.
+
+        Args:
+            now: time [s]. position (3,) [m], rotation (3, 3): wanted equilibrium. measured: TCP position (3,) [m].
+        """
+        if not self.active or self._pose is None or self._last is None:
+            return None
+        state = self.deadman.state(now)
+        if state is SafetyState.STOP:
+            self._stopped = True
+            return None
+        old_position, old_rotation = self._pose
+        # A planner that was silent has not earned a longer step.
+        dt = min(max(now - self._last, 0.0), self.settings.hold_after)
+        self._last = now
+        position, rotation, measured = np.array(position, float), np.array(rotation, float), np.array(measured, float)
+        finite = all(np.isfinite(a).all() for a in (position, rotation, measured))
+        if state is SafetyState.HOLD or not finite:
+            return SafeCommand(old_position, old_rotation, SafetyState.HOLD, () if finite else ("not finite",))
+        limited = []
+        wanted = position
+        position = np.clip(position, self._lower, self._upper)
+        if (position != wanted).any():
+            limited.append("workspace")
+        step = position - old_position
+        for name, limit in (("rate", self.settings.max_rate * dt), ("step", self.settings.max_step)):
+            shorter = clip_norm(step, limit)
+            if shorter is not step:
+                step, limited = shorter, [*limited, name]
+        spring = self._stiffness * (old_position + step - measured)
+        safe = clip_norm(spring, self.settings.max_force)
+        position = old_position + step
+        if safe is not spring:
+            limited.append("force")
+            # Yielding to an arm that is pushed away may be faster than max_rate, but never a jump.
+            position = measured + safe / self._stiffness
+            move = clip_norm(position - old_position, self.settings.max_step)
+            position = np.clip(old_position + move, self._lower, self._upper)
+        turn = pin.log3(old_rotation.T @ rotation)
+        shorter = clip_norm(turn, self.settings.max_turn_rate * dt)
+        if shorter is not turn:
+            limited.append("turn rate")
+        rotation = old_rotation @ pin.exp3(shorter)
+        self._pose = position, rotation
+        return SafeCommand(position, rotation, SafetyState.ACTIVE, tuple(limited))

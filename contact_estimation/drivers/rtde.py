@@ -1,0 +1,282 @@
+"""A UR arm through the ur_rtde client as a backend; the client runs in a process of its own.
+
+Torque is what ``torque_source`` names: ``current`` is actual motor current times gear ratio times torque constant
+(friction and gravity inside), ``target_moment`` the controller's own model torque for its target motion (no contact in
+it). The force the controller reports is at the flange but oriented in its base, which is base_link turned by 180
+degrees about z.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from contact_estimation.control.impedance import clip_norm
+from contact_estimation.drivers import rtde_client as wire
+from contact_estimation.drivers.backend import EquilibriumPose, Sample
+from contact_estimation.drivers.rtde_link import RtdeLink
+from contact_estimation.exceptions import ConfigError, DriverError
+from contact_estimation.robot import Arm
+from contact_estimation.settings import key, non_negative, positive
+
+#: Rotation from the controller's base frame to base_link.
+CONTROLLER_BASE = np.diag([-1.0, -1.0, 1.0])
+
+SAFETY_MODES = {
+    0: "unknown",
+    1: "normal",
+    2: "reduced",
+    3: "protective stop",
+    4: "recovery",
+    5: "safeguard stop",
+    6: "system emergency stop",
+    7: "robot emergency stop",
+    8: "violation",
+    9: "fault",
+    10: "validate joint id",
+    11: "undefined",
+}
+ROBOT_MODES = {
+    -1: "no controller",
+    0: "disconnected",
+    1: "confirm safety",
+    2: "booting",
+    3: "power off",
+    4: "power on",
+    5: "idle",
+    6: "backdrive",
+    7: "running",
+    8: "updating firmware",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RtdeSettings:
+    """Connection to a UR controller."""
+
+    host: str = key("127.0.0.1", doc="address of the controller")
+    rate: float = key(500.0, doc="rate of the stream; 500 on e-Series, 125 on CB3", unit="Hz", check=positive)
+    torque_source: str = key(
+        "current",
+        doc="current: motor current times drive gain; target_moment: the controller's model torque",
+        choices=("current", "target_moment"),
+    )
+    control: bool = key(False, doc="also open the control interface, so that commands can be sent")
+    connect_timeout: float = key(10.0, doc="how long connect() tries", unit="s", check=positive)
+    stall_timeout: float = key(0.5, doc="silence after which the connection is opened anew", unit="s", check=positive)
+    realtime_priority: int = key(
+        70, doc="SCHED_FIFO priority of the client process, where the system grants it; 0 none", check=non_negative
+    )
+    max_jump: float = key(
+        0.1, doc="position change between samples that is refused as nonsense", unit="rad", check=positive
+    )
+    impedance_stiffness: list[float] = key(
+        [1000.0, 1000.0, 1000.0],
+        doc="stiffness the commanded equilibrium is followed with",
+        unit="N/m",
+        check=positive,
+        length=3,
+    )
+    admittance_damping: float = key(
+        4000.0,
+        doc="force per commanded speed of the admittance that realises the stiffness",
+        unit="Ns/m",
+        check=positive,
+    )
+    max_speed: float = key(0.1, doc="largest commanded speed", unit="m/s", check=positive)
+    max_turn_rate: float = key(0.3, doc="largest commanded angular speed", unit="rad/s", check=positive)
+    command_timeout: float = key(
+        0.05, doc="age of a command or of a sample after which the arm is stopped", unit="s", check=positive
+    )
+
+
+class RtdeBackend:
+    """A UR arm.
+
+    Attributes:
+        counters: samples, lost (missing stamps), refused ones by reason, reconnects.
+        problem: why samples do not come or must not be trusted, "" when all is well.
+    """
+
+    def __init__(self, arm: Arm, settings: RtdeSettings):
+        if arm.n != 6:
+            raise ConfigError(f"driver rtde is for UR arms with 6 joints; robot '{arm.name}' has {arm.n}")
+        if settings.torque_source == "current" and arm.motor.drive_gain is None:
+            raise ConfigError(
+                f"torque_source is current, but robot '{arm.name}' has no torque_constant in its YAML; add it, "
+                "or choose "
+                "torque_source: target_moment"
+            )
+        self.joint_names, self.commandable = tuple(arm.joint_names), settings.control
+        self.settings, self._arm = settings, arm
+        self.counters: Counter[str] = Counter()
+        self.problem = "not connected"
+        self._link: RtdeLink | None = None
+        self._queue: deque[Sample] = deque()
+        self._epoch: int | None = None
+        self._last_stamp, self._last_q = None, None
+        self._state: tuple | None = None
+        self._stiffness = np.array(settings.impedance_stiffness)
+        self._closing = False
+
+    def connect(self) -> None:
+        """Start the client process and wait for the first sample.
+
+        Raises:
+            DriverError: none came in ``connect_timeout``; says what the client said.
+        """
+        s = self.settings
+        self._link = RtdeLink(s.host, s.rate, s.control, s.stall_timeout, s.command_timeout, s.realtime_priority)
+        self._closing, end = False, time.monotonic() + s.connect_timeout
+        while time.monotonic() < end and not self._queue:
+            self._pump(0.1)
+            if "is missing" in self._link.status:
+                break
+        if not self._queue:
+            status = self._link.status
+            self.close()
+            raise DriverError(
+                f"no sample from the controller at {s.host} within {s.connect_timeout:g} s ({status}); check "
+                "the address, that the "
+                "robot is on, and that RTDE (port 30004) is not blocked or taken by another client"
+            )
+
+    def read(self) -> Sample | None:
+        """The next good sample; waits through stalls and restarts (see ``problem``), None after :meth:`close`.
+
+        Raises:
+            DriverError: not connected.
+        """
+        if self._link is None and not self._closing:
+            raise DriverError("the RTDE driver is not connected; call connect() first")
+        while not self._queue:
+            link = self._link
+            if self._closing or link is None:
+                return None
+            self._pump(0.1)
+        return self._queue.popleft()
+
+    def equilibrium(self) -> EquilibriumPose | None:
+        """Where the admittance stands still under the present force: x - f / K."""
+        if self._state is None:
+            return None
+        _, _, position, rotation, force = self._state
+        return EquilibriumPose(position - force / self._stiffness, rotation)
+
+    def command(self, pose: EquilibriumPose) -> None:
+        """Move towards the equilibrium as an impedance would: speed = (K (x_0 - x) + f) / D, sent with speedL.
+
+        Raises:
+            DriverError: commands were not asked for, no fresh sample is there, or the robot is not in a state to move.
+        """
+        if not self.settings.control:
+            raise DriverError("commands were not asked for; set control: true for the rtde driver")
+        why = self.state_problem()
+        if why:
+            self.stop()
+            raise DriverError(f"nothing is commanded: {why}")
+        _, _, position, rotation, force = self._state
+        spring = self._stiffness * (np.asarray(pose.position, float) - position)
+        speed = clip_norm((spring + force) / self.settings.admittance_damping, self.settings.max_speed)
+        turn = clip_norm(
+            2.0 * (rotation @ pin.log3(rotation.T @ np.asarray(pose.rotation, float))), self.settings.max_turn_rate
+        )
+        twist = np.concatenate([CONTROLLER_BASE @ speed, CONTROLLER_BASE @ turn])
+        if not np.isfinite(twist).all():
+            self.stop()
+            raise DriverError(f"nothing is commanded: the equilibrium {pose.position} is not finite")
+        if not self._link.send(wire.TWIST, twist):
+            raise DriverError("nothing is commanded: the client process is gone; it is being started again")
+
+    def stop(self) -> None:
+        """Stop the arm, if a client process is there to do it (without one the controller stops by itself)."""
+        if self._link is not None and self.settings.control:
+            self._link.send(wire.STOP, [0.0] * 6)
+
+    def state_problem(self) -> str:
+        """Why the arm must not be commanded, "" when it may."""
+        if self._state is None or self._link is None:
+            return "the robot's state is unknown"
+        age = time.monotonic() - self._state[0]
+        if age > self.settings.command_timeout:
+            return f"the last sample is {1000 * age:.0f} ms old"
+        robot, safety = self._state[1]
+        if robot != wire.RUNNING:
+            return f"robot mode is '{ROBOT_MODES.get(robot, robot)}'"
+        if safety not in (wire.NORMAL, wire.REDUCED):
+            return f"safety mode is '{SAFETY_MODES.get(safety, safety)}'"
+        return ""
+
+    def close(self) -> None:
+        """Stop the arm and end the client process."""
+        self._closing = True
+        link, self._link = self._link, None
+        if link is not None:
+            link.close()
+        self.problem = "not connected"
+
+    def _pump(self, timeout: float) -> None:
+        link = self._link
+        restarts = link.restarts
+        records = link.poll(timeout)
+        if link.restarts != restarts:
+            self.counters["reconnects"] = max(link.restarts, 0)
+            self._state = None
+        for record in records:
+            self._take(record)
+        if not records:
+            self.problem = f"no sample for more than {timeout:g} s: {link.status}"
+
+    def _take(self, record: tuple) -> None:
+        stamp, host_ns = record[0], record[1]
+        q, dq, current, _, moment, wrench, pose = np.array(record[2:44]).reshape(7, 6)
+        reason = self._refusal(stamp, q, dq, current, moment, wrench, pose)
+        if reason:
+            self.counters["refused: " + reason] += 1
+            self.problem = "sample refused: " + reason
+            self._state = None
+            return
+        arm, period = self._arm, 1.0 / self.settings.rate
+        if self._last_stamp is None or stamp <= self._last_stamp:  # the controller started anew
+            self._epoch = host_ns - round(stamp * 1e9)
+        else:
+            self.counters["lost"] += max(round((stamp - self._last_stamp) / period) - 1, 0)
+        self._last_stamp, self._last_q = stamp, q
+        self.counters["samples"] += 1
+        position, rotation = arm.tcp_pose(q)
+        force, torque = CONTROLLER_BASE @ wrench[:3], CONTROLLER_BASE @ wrench[3:]
+        self._state = (time.monotonic(), record[44:46], position, rotation, force)
+        safety = record[45]
+        self.problem = (
+            "" if safety in (wire.NORMAL, wire.REDUCED) else f"safety mode is '{SAFETY_MODES.get(safety, safety)}'"
+        )
+        tau = arm.motor.torque_from_current(current) if self.settings.torque_source == "current" else moment
+        self._queue.append(
+            Sample(
+                self._epoch + round(stamp * 1e9), q, dq, tau, np.concatenate([rotation.T @ force, rotation.T @ torque])
+            )
+        )
+
+    def _refusal(self, stamp, q, dq, current, moment, wrench, pose) -> str:
+        numbers = np.concatenate([[stamp], q, dq, current, moment, wrench, pose])
+        if not np.isfinite(numbers).all():
+            return "not finite"
+        if np.abs(q).max() > 2.1 * np.pi:
+            return "joint position beyond a full turn"
+        if np.abs(dq).max() > 10.0:
+            return "joint speed above 10 rad/s"
+        if np.abs(current).max() > 100.0:
+            return "motor current above 100 A"
+        if np.abs(wrench).max() > 1e4:
+            return "TCP force above 10 kN"
+        if (
+            self._last_stamp is not None
+            and 0 < stamp - self._last_stamp < 0.5
+            and np.abs(q - self._last_q).max() > self.settings.max_jump
+        ):
+            return "joint position jumped"
+        return ""

@@ -1,0 +1,179 @@
+"""The process that holds the ur_rtde client: samples out, commands in. Started by :mod:`.rtde_link`; imports neither
+numpy nor ROS.
+
+The client library reads short packets out of bounds and aborts on a malformed header, so it lives here, where its
+death costs one restart and not the graph. This process ends itself whenever the stream is not what it should be; the
+parent starts a new one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import select
+import struct
+import sys
+import time
+
+#: What the receive interface is asked for, in this order.
+VARIABLES = [
+    "timestamp",
+    "actual_q",
+    "actual_qd",
+    "actual_current",
+    "target_current",
+    "target_moment",
+    "actual_TCP_force",
+    "actual_TCP_pose",
+    "robot_mode",
+    "safety_mode",
+    "safety_status_bits",
+    "robot_status_bits",
+    "runtime_state",
+]
+
+#: One sample: robot time [s], host time [ns], q, dq, current, target current, target moment, TCP force, TCP pose (6
+#: each), robot mode,
+#: safety mode, safety status bits, runtime state.
+SAMPLE = struct.Struct("<dq42diiii")
+
+#: One command: kind (0 stop, 1 twist), twist in the controller's base (6) [m/s, rad/s].
+COMMAND = struct.Struct("<i6d")
+STOP, TWIST = 0, 1
+
+#: A sample's frame on the pipe: this tag and the sample; a text's: that tag, its length, and the text.
+SAMPLE_TAG, TEXT_TAG = b"S", b"T"
+
+#: Robot and safety modes in which an arm moves: running; normal or reduced.
+RUNNING, NORMAL, REDUCED = 7, 1, 2
+
+
+def main() -> int:
+    """Run until the stream breaks, the parent goes away, or it asks for the end."""
+    config = json.loads(sys.argv[1])
+    out, commands = config["samples_fd"], config["commands_fd"]
+    _realtime(config["realtime_priority"])
+    try:
+        import rtde_receive
+
+        receive = rtde_receive.RTDEReceiveInterface(config["host"], float(config["rate"]), VARIABLES)
+    except ImportError:
+        return _end(out, "package 'ur_rtde' is missing: pip install 'contact_estimation[ur]'", 2)
+    except Exception as error:  # the library raises RuntimeError and boost's own, by cause
+        return _end(out, f"cannot connect to {config['host']}: {str(error).strip().splitlines()[0]}", 3)
+    control = None
+    if config["control"]:
+        try:
+            import rtde_control
+
+            control = rtde_control.RTDEControlInterface(config["host"], float(config["rate"]))
+        except Exception as error:
+            return _end(
+                out,
+                f"connected, but the control interface of {config['host']} refused: "
+                f"{str(error).strip().splitlines()[0]}",
+                4,
+            )
+    _say(out, "connected")
+    try:
+        return _stream(receive, control, out, commands, config)
+    except BrokenPipeError:
+        return 0
+    finally:
+        if control is not None:
+            _quietly(control.speedStop)
+            _quietly(control.stopScript)
+
+
+def _stream(receive, control, out, commands, config) -> int:
+    period, patience = 1.0 / config["rate"], config["stall_timeout"]
+    last, last_new, moving, last_command = None, time.monotonic(), False, 0.0
+    poll = select.poll()
+    poll.register(commands, select.POLLIN)
+    while True:
+        stamp = receive.getTimestamp()
+        now = time.monotonic()
+        if stamp != last:
+            sample = _sample(receive, stamp)
+            os.write(out, SAMPLE_TAG + sample)
+            last, last_new = stamp, now
+            # The next packet is a period away: sleep most of it, then look often. Two packets between looks lose one.
+            wait = 0.4 * period
+        else:
+            wait = 0.08 * period
+            if now - last_new > patience or not receive.isConnected():
+                return _end(
+                    out, f"no new sample for {now - last_new:.2f} s" if receive.isConnected() else "connection lost", 5
+                )
+        if poll.poll(0):
+            data = os.read(commands, COMMAND.size * 64)
+            if not data:
+                return 0
+            moving = _obey(receive, control, data[len(data) - COMMAND.size :])
+            last_command = now
+        elif moving and (now - last_command > config["hold_after"] or now - last_new > config["hold_after"]):
+            control.speedStop()
+            moving = False
+            _say(out, "held: no command or no sample in time")
+        time.sleep(wait)
+
+
+def _sample(receive, stamp) -> bytes:
+    return SAMPLE.pack(
+        stamp,
+        time.time_ns(),
+        *receive.getActualQ(),
+        *receive.getActualQd(),
+        *receive.getActualCurrent(),
+        *receive.getTargetCurrent(),
+        *receive.getTargetMoment(),
+        *receive.getActualTCPForce(),
+        *receive.getActualTCPPose(),
+        receive.getRobotMode(),
+        receive.getSafetyMode(),
+        receive.getSafetyStatusBits(),
+        receive.getRuntimeState(),
+    )
+
+
+def _obey(receive, control, data) -> bool:
+    """Do the newest command; returns whether the arm moves."""
+    kind, *twist = COMMAND.unpack(data)
+    known = receive.getRobotMode() == RUNNING and receive.getSafetyMode() in (NORMAL, REDUCED)
+    if control is None or kind == STOP or not known or not all(math.isfinite(v) for v in twist):
+        if control is not None and known:
+            control.speedStop()
+        return False
+    return bool(control.speedL(twist, 1.0, 0.0))
+
+
+def _realtime(priority: int) -> None:
+    if priority > 0:
+        try:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
+        except (OSError, AttributeError):
+            pass  # without the right to it the ordinary scheduler serves; the parent counts what gets lost
+
+
+def _say(out: int, text: str) -> None:
+    data = text.encode()[:60000]
+    os.write(out, TEXT_TAG + struct.pack("<H", len(data)) + data)
+
+
+def _end(out: int, text: str, code: int) -> int:
+    _quietly(lambda: _say(out, text))
+    return code
+
+
+def _quietly(action) -> None:
+    try:
+        action()
+    except Exception:  # at the end nothing is left to tell anybody
+        pass
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    os._exit(code)  # the library's threads may never join once its connection is broken

@@ -1,0 +1,170 @@
+"""The parent's end of the RTDE client process: starts it, restarts it, and turns its pipe into records."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import select
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from contact_estimation.drivers import rtde_client as wire
+
+#: What the parent's environment must not give to the child.
+_NOT_INHERITED = ("_ROS_WHEELS_BOOTSTRAP_COMPLETE",)
+
+
+class RtdeLink:
+    """A client process that is started anew whenever it ends.
+
+    Args:
+        host, rate [Hz], control: what to connect to, and whether commands are wanted. stall_timeout [s]: silence after
+        which the
+            process gives up. hold_after [s]: command age after which it stops the arm. realtime_priority: SCHED_FIFO
+            priority, 0 none.
+
+    Attributes:
+        status: what the process said last. restarts: how often it was started again.
+    """
+
+    #: Pause between attempts to start [s], and how long a process may take until its first record [s].
+    PAUSE, START_TIMEOUT = 0.1, 4.0
+
+    def __init__(
+        self, host: str, rate: float, control: bool, stall_timeout: float, hold_after: float, realtime_priority: int
+    ):
+        self._config = {
+            "host": host,
+            "rate": rate,
+            "control": control,
+            "stall_timeout": stall_timeout,
+            "hold_after": hold_after,
+            "realtime_priority": realtime_priority,
+        }
+        self._process: subprocess.Popen | None = None
+        self._samples = self._commands = -1
+        self._buffer = bytearray()
+        self._deadline = 0.0
+        self._next_start = 0.0
+        self.status, self.restarts, self._started = "not started", -1, False
+
+    def poll(self, timeout: float) -> list[tuple]:
+        """Samples (tuples of :data:`~contact_estimation.drivers.rtde_client.SAMPLE`) that came within ``timeout``
+        [s]."""
+        end = time.monotonic() + timeout
+        while True:
+            self._keep_alive()
+            left = max(end - time.monotonic(), 0.0)
+            if self._process is None:
+                time.sleep(min(left, 0.02))
+            else:
+                ready, _, _ = select.select([self._samples], [], [], min(left, 0.1))
+                if ready:
+                    samples = self._read()
+                    if samples:
+                        return samples
+            if time.monotonic() >= end:
+                return []
+
+    def send(self, kind: int, twist) -> bool:
+        """Give the process a command; False where there is none to take it."""
+        if self._process is None:
+            return False
+        try:
+            os.write(self._commands, wire.COMMAND.pack(kind, *twist))
+        except (BrokenPipeError, BlockingIOError):
+            return False
+        return True
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the client process."""
+        return None if self._process is None else self._process.pid
+
+    def close(self) -> None:
+        """End the process: it stops the arm first, if it can."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        os.close(self._commands)  # its cue to stop the arm and leave
+        try:
+            process.wait(2.0)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        os.close(self._samples)
+
+    def _keep_alive(self) -> None:
+        now = time.monotonic()
+        if self._process is not None:
+            dead = self._process.poll() is not None
+            if dead and select.select([self._samples], [], [], 0)[0]:
+                return  # its last words are still in the pipe
+            if dead or (not self._started and now > self._deadline):
+                if not dead:
+                    self.status = f"no answer from {self._config['host']} within {self.START_TIMEOUT:g} s"
+                self._process.kill()
+                self.close()
+                self._next_start = now + self.PAUSE
+        if self._process is None and now >= self._next_start:
+            self._start()
+
+    def _start(self) -> None:
+        samples, child_out = os.pipe()
+        child_in, commands = os.pipe()
+        fcntl.fcntl(samples, fcntl.F_SETPIPE_SZ, 1 << 20)  # half a minute of samples, should the reader pause
+        os.set_blocking(samples, False)
+        os.set_blocking(commands, False)
+        config = {**self._config, "samples_fd": child_out, "commands_fd": child_in}
+        environment = {k: v for k, v in os.environ.items() if k not in _NOT_INHERITED}
+        # By path, not by module: the child then imports nothing of this package and starts in a blink.
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(wire.__file__)), json.dumps(config)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(child_out, child_in),
+            env=environment,
+        )
+        os.close(child_out)
+        os.close(child_in)
+        self._samples, self._commands = samples, commands
+        self._buffer.clear()
+        self._started, self._deadline = False, time.monotonic() + self.START_TIMEOUT
+        self.restarts += 1
+
+    def _read(self) -> list[tuple]:
+        try:
+            data = os.read(self._samples, 1 << 18)
+        except BlockingIOError:
+            return []
+        if not data:
+            if self._process.poll() is None:
+                self._process.kill()  # alive with its pipe closed: of no use
+                self._process.wait()
+            self.close()
+            self._next_start = time.monotonic() + self.PAUSE
+            return []
+        self._started = True
+        self._buffer += data
+        samples = []
+        while self._buffer:
+            tag = bytes(self._buffer[:1])
+            if tag == wire.SAMPLE_TAG:
+                size = 1 + wire.SAMPLE.size
+                if len(self._buffer) < size:
+                    break
+                samples.append(wire.SAMPLE.unpack_from(self._buffer, 1))
+            else:
+                if len(self._buffer) < 3:
+                    break
+                size = 3 + struct.unpack_from("<H", self._buffer, 1)[0]
+                if len(self._buffer) < size:
+                    break
+                self.status = bytes(self._buffer[3:size]).decode()
+            del self._buffer[:size]
+        return samples

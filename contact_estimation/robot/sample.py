@@ -1,0 +1,27 @@
+"""What a driver hands over: one sample of an arm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """One sample, real or simulated.
+
+    Attributes:
+        stamp_ns: when it was taken [ns].
+        q, dq, tau: (n,) [rad], [rad/s], [Nm].
+        wrench_tcp: (6,) [N, Nm] environment ON the robot, about the TCP, TCP axes; None without a sensor.
+        truth: ground truth by name (``wrench_tcp``, ``stiffness``, ``rest``, ``contact_point``, ``tau_ext``); empty on
+            real arms.
+    """
+
+    stamp_ns: int
+    q: np.ndarray
+    dq: np.ndarray
+    tau: np.ndarray
+    wrench_tcp: np.ndarray | None = None
+    truth: dict[str, np.ndarray] = field(default_factory=dict)

@@ -1,0 +1,101 @@
+"""The arm as a MuJoCo model, built by MjSpec from the numbers of :class:`~contact_estimation.robot.Arm`.
+
+Bodies, joints and inertias are taken from the arm's Pinocchio model and not from a second reading of the URDF, so that
+M and gravity agree to rounding, tool and locked joints included. Reflected rotor inertia is MuJoCo's armature.
+"""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import pinocchio as pin
+
+from contact_estimation.robot import Arm
+from contact_estimation.robot.description import urdf_path
+
+#: Site at the TCP, with its axes.
+TCP_SITE = "tcp"
+
+
+def build_spec(arm: Arm, timestep: float, visuals: bool = False, rotor_inertia: bool = True) -> mujoco.MjSpec:
+    """MjSpec of ``arm``: its base frame is the world, joint i moves the body named after it, the TCP is the site
+    ``tcp``.
+
+    Args:
+        arm: the arm.
+        timestep: integration step [s].
+        visuals: with the URDF's display shapes (they collide with nothing).
+        rotor_inertia: with the reflected rotor inertia on the joints; without it the bodies are the bare links.
+    """
+    spec = mujoco.MjSpec()
+    spec.modelname = arm.name
+    spec.compiler.degree = False
+    spec.compiler.autolimits = False
+    spec.option.timestep = timestep
+    spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    model = arm.model
+    base = model.frames[model.getFrameId(arm.base_frame)].placement
+    spec.option.gravity = base.rotation.T @ model.gravity.linear
+    bodies = [spec.worldbody]
+    for j in range(1, model.njoints):
+        placement = model.jointPlacements[j] if model.parents[j] else base.actInv(model.jointPlacements[j])
+        body = bodies[model.parents[j]].add_body(
+            name=model.names[j], pos=placement.translation, quat=_quaternion(placement.rotation)
+        )
+        inertia = model.inertias[j]
+        body.explicitinertial = True
+        body.mass, body.ipos = inertia.mass, inertia.lever
+        moments, axes = np.linalg.eigh(inertia.inertia)
+        if np.linalg.det(axes) < 0:
+            axes[:, 0] *= -1
+        body.inertia, body.iquat = moments, _quaternion(axes)
+        i = j - 1
+        kind = mujoco.mjtJoint.mjJNT_SLIDE if arm.body.prismatic[i] else mujoco.mjtJoint.mjJNT_HINGE
+        body.add_joint(
+            name=model.names[j],
+            type=kind,
+            axis=arm.body.axes[i],
+            armature=arm.motor.armature[i] if rotor_inertia else 0.0,
+        )
+        bodies.append(body)
+    tcp = model.frames[model.getFrameId(arm.tcp_frame)]
+    bodies[tcp.parentJoint].add_site(
+        name=TCP_SITE, pos=tcp.placement.translation, quat=_quaternion(tcp.placement.rotation), rgba=(0, 0, 0, 0)
+    )
+    if visuals:
+        _add_visuals(arm, bodies, base)
+    return spec
+
+
+def _add_visuals(arm: Arm, bodies, base) -> None:
+    path = urdf_path(arm.settings)
+    full = pin.buildModelFromUrdf(str(path))
+    shapes = pin.buildGeomFromUrdf(full, str(path), pin.GeometryType.VISUAL)
+    kinds = {
+        "Cylinder": (mujoco.mjtGeom.mjGEOM_CYLINDER, lambda s: (s.radius, s.halfLength, 0)),
+        "Sphere": (mujoco.mjtGeom.mjGEOM_SPHERE, lambda s: (s.radius, 0, 0)),
+        "Capsule": (mujoco.mjtGeom.mjGEOM_CAPSULE, lambda s: (s.radius, s.halfLength, 0)),
+        "Box": (mujoco.mjtGeom.mjGEOM_BOX, lambda s: tuple(s.halfSide)),
+    }
+    for shape in shapes.geometryObjects:
+        kind, size = kinds.get(type(shape.geometry).__name__, (None, None))
+        name = full.names[shape.parentJoint]
+        if kind is None or (shape.parentJoint and not arm.model.existJointName(name)):
+            continue  # meshes and locked joints are not drawn
+        body = bodies[arm.model.getJointId(name)] if shape.parentJoint else bodies[0]
+        placement = shape.placement if shape.parentJoint else base.actInv(shape.placement)
+        body.add_geom(
+            type=kind,
+            size=size(shape.geometry),
+            pos=placement.translation,
+            quat=_quaternion(placement.rotation),
+            rgba=shape.meshColor,
+            contype=0,
+            conaffinity=0,
+            mass=0,
+        )
+
+
+def _quaternion(rotation) -> np.ndarray:
+    x, y, z, w = pin.Quaternion(np.asarray(rotation, float)).coeffs()
+    return np.array([w, x, y, z])

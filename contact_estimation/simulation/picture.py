@@ -1,0 +1,120 @@
+"""Pictures of a scenario: the arm, its tool, the surfaces and the contact force, rendered by MuJoCo without a
+display."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+
+from contact_estimation.simulation.model import build_spec
+from contact_estimation.simulation.session import Simulation
+from contact_estimation.simulation.surfaces import Anchor
+
+_SURFACE = ((0.35, 0.60, 0.80, 0.75), (0.85, 0.55, 0.20, 0.75), (0.40, 0.65, 0.40, 0.75))
+_TOOL, _FORCE = (0.15, 0.15, 0.15, 1.0), (0.84, 0.15, 0.15, 1.0)
+
+
+def render(simulation: Simulation, width: int = 480, height: int = 360, force_scale: float = 0.004) -> np.ndarray:
+    """Picture (height, width, 3) uint8 of the simulation now; the force arrow is ``force_scale`` [m/N] long.
+
+    Needs OpenGL without a display: set MUJOCO_GL=egl (or osmesa) before the first import of mujoco.
+    """
+    plant = simulation.plant
+    spec = build_spec(simulation.arm, plant.timestep, visuals=True)
+    spec.visual.headlight.ambient = (0.45, 0.45, 0.45)
+    getattr(spec.visual, "global").offwidth, getattr(spec.visual, "global").offheight = width, height
+    spec.add_texture(
+        name="sky",
+        type=mujoco.mjtTexture.mjTEXTURE_SKYBOX,
+        builtin=mujoco.mjtBuiltin.mjBUILTIN_GRADIENT,
+        rgb1=(1.0, 1.0, 1.0),
+        rgb2=(0.90, 0.92, 0.95),
+        width=64,
+        height=384,
+    )
+    spec.worldbody.add_geom(
+        type=mujoco.mjtGeom.mjGEOM_PLANE,
+        size=(2, 2, 0.1),
+        pos=(0, 0, -0.15),
+        rgba=(0.93, 0.93, 0.93, 1),
+        contype=0,
+        conaffinity=0,
+    )
+    for i, surface in enumerate(plant.surfaces):
+        _add_surface(spec, surface, _SURFACE[i % len(_SURFACE)])
+    points = [plant.point(i) for i in range(len(simulation.scenario.tool_points))]
+    for point in points:
+        _bar(spec, plant.position, point, 0.008, _TOOL)
+        spec.worldbody.add_geom(
+            type=mujoco.mjtGeom.mjGEOM_SPHERE, size=(0.011, 0, 0), pos=point, rgba=_TOOL, contype=0, conaffinity=0
+        )
+    force = plant.rotation @ plant.wrench_tcp[:3]
+    if np.linalg.norm(force) > 0.5:
+        touched = plant.truth()["contact_point"]
+        _bar(spec, touched, touched + force_scale * force, 0.006, _FORCE)
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    data.qpos[:] = plant.q
+    mujoco.mj_forward(model, data)
+    camera = mujoco.MjvCamera()
+    camera.lookat[:] = 0.7 * np.array(points[0]) + [0.0, 0.0, 0.10]
+    camera.distance, camera.azimuth, camera.elevation = 1.35, 215 if points[0][1] < -0.1 else 130, -20
+    with mujoco.Renderer(model, height, width) as renderer:
+        renderer.update_scene(data, camera)
+        return renderer.render()
+
+
+def _bar(spec, start, end, radius, colour) -> None:
+    if np.linalg.norm(np.subtract(end, start)) > 1e-3:
+        spec.worldbody.add_geom(
+            type=mujoco.mjtGeom.mjGEOM_CAPSULE,
+            fromto=(*start, *end),
+            size=(radius, 0, 0),
+            rgba=colour,
+            contype=0,
+            conaffinity=0,
+        )
+
+
+def _add_surface(spec, surface, colour) -> None:
+    if isinstance(surface, Anchor):
+        held = np.flatnonzero(np.diag(surface.matrix) == 0)
+        if len(held) == 1:  # a hinge: its axis is the free direction
+            axis = 0.12 * np.eye(3)[held[0]]
+            _bar(spec, surface.point - axis, surface.point + axis, 0.012, colour)
+        else:
+            spec.worldbody.add_geom(
+                type=mujoco.mjtGeom.mjGEOM_SPHERE,
+                size=(0.02, 0, 0),
+                pos=surface.point,
+                rgba=colour,
+                contype=0,
+                conaffinity=0,
+            )
+        return
+    quat = np.zeros(4)
+    mujoco.mju_quatZ2Vec(quat, surface.normal)
+    rotation = np.zeros(9)
+    mujoco.mju_quat2Mat(rotation, quat)
+    axes = rotation.reshape(3, 3)
+    low, high = np.full(2, -0.15), np.full(2, 0.15)
+    for direction, length in surface.bounds:
+        along = axes[:, :2].T @ direction
+        k = int(np.argmax(np.abs(along)))
+        if abs(along[k]) < 0.3:
+            continue
+        if along[k] > 0:
+            high[k] = min(high[k], length / along[k])
+        else:
+            low[k] = max(low[k], length / along[k])
+    thickness = 0.004 if surface.depth < 0.02 else 0.01
+    centre = surface.point + axes[:, :2] @ (0.5 * (low + high)) - thickness * surface.normal
+    spec.worldbody.add_geom(
+        type=mujoco.mjtGeom.mjGEOM_BOX,
+        size=(*(0.5 * (high - low)), thickness),
+        pos=centre,
+        quat=quat,
+        rgba=colour,
+        contype=0,
+        conaffinity=0,
+    )

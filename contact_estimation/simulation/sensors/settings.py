@@ -1,0 +1,210 @@
+"""Settings of a simulated arm's imperfections: one YAML per arm in ``config/sensors/simulated_arms``.
+
+Every group has ``enabled`` and ``scale``: 0 is as good as off, 1 is as configured, 2 doubles the effect.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+
+from contact_estimation.exceptions import ConfigError
+from contact_estimation.settings import find_config, from_yaml, key, non_negative, positive, probability
+
+
+def _switch():
+    return key(True, doc="whether this effect acts at all")
+
+
+def _scale():
+    return key(1.0, doc="factor on the size of this effect; 0 is as good as off", check=non_negative)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderSettings:
+    """Joint position measurement."""
+
+    enabled: bool = _switch()
+    scale: float = _scale()
+    side: str = key("motor", doc="where the position is measured, of an elastic joint", choices=("motor", "link"))
+    resolution: float = key(0.0, doc="quantisation step", unit="rad", check=non_negative)
+    noise: float = key(0.0, doc="standard deviation of white noise", unit="rad", check=non_negative)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VelocitySettings:
+    """Joint velocity measurement."""
+
+    enabled: bool = _switch()
+    scale: float = _scale()
+    side: str = key("motor", doc="where the velocity is measured, of an elastic joint", choices=("motor", "link"))
+    resolution: float = key(0.0, doc="quantisation step", unit="rad/s", check=non_negative)
+    noise: float = key(0.0, doc="standard deviation of white noise", unit="rad/s", check=non_negative)
+    deadband: float = key(0.0, doc="speeds below this read exactly zero", unit="rad/s", check=non_negative)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TorqueSettings:
+    """Joint torque measurement: motor current times drive gain, or a torque sensor behind the gear."""
+
+    enabled: bool = _switch()
+    scale: float = _scale()
+    side: str = key(
+        "motor",
+        doc="motor: drive torque, friction and rotor inertia inside; link: behind the gear",
+        choices=("motor", "link"),
+    )
+    resolution: list[float] | None = key(
+        None,
+        doc="quantisation step per joint; on a motor side the current's times the drive gain",
+        unit="Nm",
+        check=non_negative,
+        length="joints",
+    )
+    noise: list[float] | None = key(
+        None, doc="standard deviation of white noise per joint", unit="Nm", check=non_negative, length="joints"
+    )
+    coloured_noise: list[float] | None = key(
+        None,
+        doc="standard deviation of noise with the correlation time below, per joint",
+        unit="Nm",
+        check=non_negative,
+        length="joints",
+    )
+    correlation_time: float = key(0.02, doc="correlation time of the coloured noise", unit="s", check=positive)
+    bias: list[float] | None = key(None, doc="constant offset per joint", unit="Nm", length="joints")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrenchSettings:
+    """Force/torque sensor at the flange."""
+
+    enabled: bool = _switch()
+    scale: float = _scale()
+    noise: float = key(0.0, doc="standard deviation of white noise on the force", unit="N", check=non_negative)
+    torque_noise: float = key(0.0, doc="standard deviation of white noise on the torque", unit="Nm", check=non_negative)
+    bias: list[float] = key([0.0, 0.0, 0.0], doc="constant offset of the force, TCP axes", unit="N", length=3)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrictionSettings:
+    """Joint friction before the gear: Coulomb with Stribeck and presliding (LuGre)."""
+
+    enabled: bool = _switch()
+    scale: float = _scale()
+    coulomb: list[float] | None = key(
+        None, doc="Coulomb friction per joint; none without it", unit="Nm", check=non_negative, length="joints"
+    )
+    static_ratio: float = key(1.05, doc="static over Coulomb friction", check=positive)
+    stribeck_velocity: float = key(
+        2.0e-3, doc="speed over which static friction falls to Coulomb friction", unit="rad/s", check=positive
+    )
+    presliding: float = key(1.5e-4, doc="travel over which the friction builds up", unit="rad", check=positive)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElasticitySettings:
+    """Elastic gears: rotor and link are two masses with a spring between them."""
+
+    enabled: bool = _switch()
+    scale: float = key(1.0, doc="factor on the compliance (1 / stiffness); 0 is as good as off", check=non_negative)
+    stiffness: list[float] | None = key(
+        None, doc="joint stiffness per joint; rigid without it", unit="Nm/rad", check=positive, length="joints"
+    )
+    damping_time: float = key(1.0e-3, doc="joint damping over joint stiffness", unit="s", check=non_negative)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PayloadSettings:
+    """What the arm carries and its model does not know."""
+
+    enabled: bool = _switch()
+    scale: float = _scale()
+    mass: float = key(0.0, doc="unknown mass at the TCP", unit="kg", check=non_negative)
+    com: list[float] = key([0.0, 0.0, 0.0], doc="its centre of mass in the TCP frame", unit="m", length=3)
+    gravity_error: list[float] | None = key(
+        None,
+        doc="standard deviation of a constant torque per joint that no model explains, drawn once per seed",
+        unit="Nm",
+        check=non_negative,
+        length="joints",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimingSettings:
+    """When samples are taken, stamped and delivered."""
+
+    enabled: bool = _switch()
+    scale: float = _scale()
+    jitter: float = key(0.0, doc="standard deviation of the time between samples", unit="s", check=non_negative)
+    stamp_jitter: float = key(
+        0.0, doc="standard deviation of the stamp around the true time of the sample", unit="s", check=non_negative
+    )
+    delay: float = key(
+        0.0,
+        doc="age of a sample when it is delivered; its stamp is the time it was taken",
+        unit="s",
+        check=non_negative,
+    )
+    loss: float = key(0.0, doc="probability that a sample is lost", check=probability)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImperfectionSettings:
+    """All of a simulated arm's imperfections."""
+
+    encoder: EncoderSettings = key(EncoderSettings(), doc="joint position measurement")
+    velocity: VelocitySettings = key(VelocitySettings(), doc="joint velocity measurement")
+    torque: TorqueSettings = key(TorqueSettings(), doc="joint torque measurement")
+    wrench: WrenchSettings = key(WrenchSettings(), doc="force/torque sensor")
+    friction: FrictionSettings = key(FrictionSettings(), doc="joint friction")
+    elasticity: ElasticitySettings = key(ElasticitySettings(), doc="joint elasticity")
+    payload: PayloadSettings = key(PayloadSettings(), doc="payload and gravity error")
+    timing: TimingSettings = key(TimingSettings(), doc="rate jitter, delay, loss")
+
+
+def load_imperfections(name: str) -> ImperfectionSettings:
+    """Imperfections by shipped name (``ideal``, ``ur16e``, ``fr3``) or from a YAML file.
+
+    Raises:
+        ConfigError: there is no such file, or it has an error.
+    """
+    return from_yaml(ImperfectionSettings, find_config("sensors/simulated_arms", name))
+
+
+def scaled(settings: ImperfectionSettings, **scales: float) -> ImperfectionSettings:
+    """Copy with the scale of some groups changed: ``scaled(settings, friction=0.0, torque=2.0)``.
+
+    Raises:
+        ConfigError: unknown group, or a negative scale.
+    """
+    groups = {field.name for field in dataclasses.fields(settings)}
+    changes = {}
+    for name, scale in scales.items():
+        if name not in groups:
+            raise ConfigError(f"there is no imperfection '{name}'; known: {', '.join(sorted(groups))}")
+        if not scale >= 0:
+            raise ConfigError(f"the scale of '{name}' must not be negative, found {scale}")
+        changes[name] = dataclasses.replace(getattr(settings, name), enabled=scale > 0, scale=float(scale))
+    return dataclasses.replace(settings, **changes)
+
+
+def per_joint(values: list[float] | None, n: int, owner: str) -> np.ndarray:
+    """``values`` as an array (n,), zeros without any.
+
+    Raises:
+        ConfigError: wrong number of entries.
+    """
+    if values is None:
+        return np.zeros(n)
+    if len(values) != n:
+        raise ConfigError(f"{owner} has {len(values)} entries, the arm has {n} joints")
+    return np.array(values)
+
+
+def strength(group) -> float:
+    """Effective scale of a group of settings."""
+    return group.scale if group.enabled else 0.0

@@ -1,0 +1,143 @@
+"""Surfaces of exactly known stiffness and friction, touched by points of the tool.
+
+A force law per surface instead of the engine's contact solver: normal force F = k d + c d' on penetration d, never
+pulling; tangential force from a bristle (spring and damper) that slides at the Coulomb limit mu F. What a scenario
+states is therefore what acts. Positions [m] and forces [N] are in the base frame; forces act ON the robot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+
+@dataclass
+class Touch:
+    """What one surface does to one point.
+
+    ``force`` (3,) [N] on the robot; ``stiffness`` (3,) [N/m] is the vector K of papers 1 and 2 (direction of the
+    normal, norm the stiffness) and ``rest`` (3,) [m] the nearest point of the undeformed surface. ``penetration`` [m]
+    is positive in contact.
+    """
+
+    force: np.ndarray
+    stiffness: np.ndarray
+    rest: np.ndarray
+    penetration: float
+    closed: bool
+
+
+class Surface(Protocol):
+    """A surface; ``bristle`` (3,) [m] is the caller's memory for one point, changed in place."""
+
+    name: str
+
+    def touch(self, point: np.ndarray, velocity: np.ndarray, bristle: np.ndarray, step: float) -> Touch:
+        """Force on the robot's point at ``point`` (3,) [m] moving with ``velocity`` (3,) [m/s]."""
+
+
+def coulomb(tangential_velocity, bristle, limit, stiffness, damping, step):
+    """Tangential force (3,) [N] of a bristle that is stretched by sliding and slips at ``limit`` [N]; ``bristle`` is
+    updated."""
+    bristle += step * tangential_velocity
+    force = -stiffness * bristle - damping * tangential_velocity
+    norm = float(np.sqrt(force @ force))
+    if norm > limit:
+        force *= limit / norm
+        bristle[:] = -(force + damping * tangential_velocity) / stiffness
+        stretch = float(np.sqrt(bristle @ bristle))
+        if stretch * stiffness > limit:
+            bristle *= limit / (stretch * stiffness)
+    return force
+
+
+class Face:
+    """A flat face: a plane through ``point`` with outward unit ``normal``, optionally bounded.
+
+    Args:
+        name: used in truth and errors.
+        point, normal: (3,) base frame.
+        stiffness: [N/m]. damping: [Ns/m]. friction: Coulomb coefficient.
+        tangential: bristle stiffness as a share of ``stiffness``.
+        bounds: list of (direction (3,), length [m]): the face exists where direction . (x - point) <= length.
+        depth: penetration beyond which the face has no say (the other side of a thin wall) [m].
+        hysteresis: force [N] and length [m] of a Dahl element in parallel with the spring; 0 leaves a pure
+            spring-damper.
+        stiffening: growth of the stiffness with penetration [N/m^2].
+    """
+
+    def __init__(
+        self,
+        name: str,
+        point,
+        normal,
+        stiffness: float,
+        damping: float = 0.0,
+        friction: float = 0.0,
+        tangential: float = 0.7,
+        bounds=(),
+        depth: float = np.inf,
+        hysteresis=(0.0, 1e-3),
+        stiffening: float = 0.0,
+    ):
+        self.name, self.point = name, np.array(point, float)
+        self.normal = np.array(normal, float) / np.linalg.norm(normal)
+        self.stiffness, self.damping, self.friction = float(stiffness), float(damping), float(friction)
+        self.tangential = tangential * self.stiffness
+        self.bounds = [(np.array(direction, float), float(length)) for direction, length in bounds]
+        self.depth, self.stiffening = depth, float(stiffening)
+        self._dahl_force, self._dahl_length = hysteresis
+        self._dahl = 0.0
+
+    def touch(self, point, velocity, bristle, step):
+        offset = point - self.point
+        height = float(self.normal @ offset)
+        rest = point - height * self.normal
+        inside = -self.depth < height <= 0.0 and all(direction @ offset <= length for direction, length in self.bounds)
+        stiffness = (self.stiffness + 2.0 * self.stiffening * max(-height, 0.0)) * self.normal
+        if not inside:
+            bristle[:] = 0.0
+            self._dahl = 0.0
+            return Touch(np.zeros(3), stiffness, rest, -height, False)
+        rate = -float(self.normal @ velocity)
+        pressure = self.stiffness * -height + self.stiffening * height * height + self.damping * rate
+        if self._dahl_force > 0:
+            move = step * rate / self._dahl_length
+            goal = 1.0 if move > 0 else -1.0
+            self._dahl = goal + (self._dahl - goal) * np.exp(-abs(move))
+            # The element is an internal friction of the pressed material: it cannot exceed what presses it.
+            pressure += self._dahl * min(self._dahl_force, 0.5 * max(pressure, 0.0))
+        pressure = max(pressure, 0.0)
+        force = pressure * self.normal
+        if self.friction > 0:
+            slide = velocity + rate * self.normal
+            bristle -= (bristle @ self.normal) * self.normal
+            # Tangential damping as critical as the normal one, which keeps a stuck point from ringing.
+            force = force + coulomb(slide, bristle, self.friction * pressure, self.tangential, self.damping, step)
+        return Touch(force, stiffness, rest, -height, True)
+
+
+class Anchor:
+    """A point held by springs: a hinge or a pivot (two or three of the paper's contacts in parallel; paper 2, 6.3.2).
+
+    Args:
+        point: (3,) rest position [m].
+        axes: (3, 3) columns are the unit directions of the springs. stiffness: (3,) [N/m] along them; 0 leaves a
+            direction free.
+        damping: [Ns/m] in the held directions.
+    """
+
+    def __init__(self, name: str, point, stiffness, damping: float = 0.0, axes=None):
+        self.name, self.point = name, np.array(point, float)
+        axes = np.eye(3) if axes is None else np.array(axes, float)
+        stiffness = np.array(stiffness, float)
+        self.matrix = axes @ np.diag(stiffness) @ axes.T
+        self._damper = axes @ np.diag(np.where(stiffness > 0, float(damping), 0.0)) @ axes.T
+        self._diagonal = axes @ stiffness
+
+    def touch(self, point, velocity, bristle, step):
+        offset = point - self.point
+        force = -self.matrix @ offset - self._damper @ velocity
+        return Touch(force, self._diagonal, self.point.copy(), float(np.linalg.norm(offset)), True)

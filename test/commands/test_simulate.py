@@ -1,0 +1,79 @@
+"""``simulate``: a bag with its truth, the same for the same seed; bad arguments get their error."""
+
+import json
+
+import numpy as np
+import pytest
+
+from contact_estimation.cli import main
+from contact_estimation.io.open import open_recording
+
+
+def test_bag_holds_samples_and_truth(tmp_path, capsys):
+    assert (
+        main(["simulate", "plane", "--robot", "fr3", "--seconds", "3", "--out", str(tmp_path / "bag"), "--json"]) == 0
+    )
+    result = json.loads(capsys.readouterr().out)
+    recording = open_recording(tmp_path / "bag")
+    assert result["samples"] == len(recording) == 1500 and result["peak_force"] > 1.0
+    assert set(recording.truth) == {"wrench_tcp", "stiffness", "rest", "contact_point", "tau_ext"}
+    assert recording.truth["stiffness"][-1] == pytest.approx([0.0, 0.0, 1000.0])
+    assert recording.wrench_tcp is None  # this arm has no sensor at its flange
+
+
+def test_seed_height_and_scale_act(tmp_path, capsys):
+    def run(name, *more):
+        assert (
+            main(
+                [
+                    "simulate",
+                    "linear_contact",
+                    "--seconds",
+                    "1.6",
+                    "--out",
+                    str(tmp_path / f"{name}.npz"),
+                    "--json",
+                    *more,
+                ]
+            )
+            == 0
+        )
+        return open_recording(tmp_path / f"{name}.npz")
+
+    first, same, raised = run("a"), run("b"), run("c", "--height-error", "0.0002", "--scale", "friction=0")
+    assert np.array_equal(first.tau, same.tau)
+    assert raised.truth["rest"][-1, 2] - first.truth["rest"][-1, 2] == pytest.approx(2e-4, abs=1e-6)
+    assert not np.array_equal(first.tau, raised.tau)
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["nowhere"], "nearest"),
+        (["plane", "--seconds", "0"], "greater than 0"),
+        (["plane", "--scale", "friction"], "EFFECT=FACTOR"),
+        (["plane", "--scale", "frictoin=1"], "no imperfection"),
+        (["plane", "--robot", "kuka"], "kuka"),
+    ],
+)
+def test_bad_arguments(arguments, words, capsys):
+    assert main(["simulate", *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_an_existing_bag_is_kept(tmp_path, capsys):
+    assert main(["simulate", "plane", "--out", str(tmp_path)]) == 2
+    assert "exists already" in capsys.readouterr().err
+
+
+def test_replay_exports_the_truth_beside_the_estimates(tmp_path, capsys):
+    """One command per accuracy figure: estimate and truth lie side by side, alike in shape."""
+    bag, out = tmp_path / "bag", tmp_path / "estimates.npz"
+    assert main(["simulate", "linear_contact", "--seconds", "3", "--out", str(bag), "--json"]) == 0
+    assert main(["replay", str(bag), "--robot", "ur16e", "--observer", "ekf", "--export", str(out), "--json"]) == 0
+    capsys.readouterr()
+    with np.load(out, allow_pickle=False) as data:
+        for name in ("force", "stiffness", "contact_point", "rest", "tau_ext"):
+            assert data[f"truth_{name}"].shape == data[name].shape, name
+        assert data["truth_force"][-1, 2] < -20 and data["truth_stiffness"][-1] == pytest.approx(26000)
+        assert np.abs(data["truth_contact_point"] - data["contact_point"]).max() < 0.01

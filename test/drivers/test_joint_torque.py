@@ -1,0 +1,118 @@
+"""Joint-torque arms: what effort means is stated, checked against gravity, and nonsense is refused."""
+
+import numpy as np
+import pytest
+
+from contact_estimation.drivers.backend import EquilibriumPose
+from contact_estimation.drivers.joint_torque import JointTorqueBackend, JointTorqueSettings, total_torque
+from contact_estimation.exceptions import ConfigError, DriverError
+from contact_estimation.robot import load_arm
+from contact_estimation.settings import from_mapping
+
+Q = np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785])
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return load_arm("fr3")
+
+
+def make(arm, meaning="total", send=None, **changes):
+    settings = from_mapping(JointTorqueSettings, {"torque_meaning": meaning, "timeout": 0.05, **changes}, "test")
+    backend = JointTorqueBackend(arm, settings, send)
+    backend.connect()
+    return backend
+
+
+def stand(backend, arm, effort, samples=400):
+    for k in range(samples):
+        backend.feed(2_000_000 * k, arm.joint_names, Q, np.zeros(7), effort)
+
+
+@pytest.mark.parametrize("meaning", ["total", "gravity_compensated", "external"])
+def test_every_meaning_becomes_total_torque(arm, meaning):
+    contact = arm.tcp_jacobian(Q)[:3].T @ [0.0, 0.0, 10.0]
+    total = arm.gravity(Q) - contact
+    effort = {"total": total, "gravity_compensated": -contact, "external": contact}[meaning]
+    backend = make(arm, meaning)
+    backend.feed(1, arm.joint_names, Q, np.zeros(7), effort)
+    assert np.allclose(backend.read().tau, total)
+
+
+@pytest.mark.parametrize(
+    "meaning, effort",
+    [
+        ("total", lambda a: np.zeros(7)),
+        ("gravity_compensated", lambda a: a.gravity(Q)),
+        ("external", lambda a: a.gravity(Q)),
+    ],
+)
+def test_a_meaning_that_contradicts_gravity_is_refused_and_the_right_one_named(arm, meaning, effort):
+    backend = make(arm, meaning)
+    stand(backend, arm, effort(arm))
+    assert meaning in backend.problem and "It fits" in backend.problem
+    assert backend.counters["refused"] > 0
+    with pytest.raises(DriverError):
+        while True:
+            backend.read()
+
+
+def test_the_right_meaning_agrees(arm):
+    backend = make(arm)
+    stand(backend, arm, arm.gravity(Q) + 1.0)
+    assert backend.problem == "" and backend.counters["samples"] == 400
+
+
+def test_motion_gives_no_verdict(arm):
+    backend = make(arm)
+    for k in range(1000):
+        backend.feed(2_000_000 * k, arm.joint_names, Q, np.full(7, 0.2), np.zeros(7))
+    assert backend.problem == ""
+
+
+def test_joints_come_by_name(arm):
+    backend = make(arm)
+    order = list(reversed(arm.joint_names)) + ["finger"]
+    backend.feed(1, order, np.r_[Q[::-1], 9.0], np.zeros(8), np.r_[np.arange(7.0)[::-1], 9.0])
+    sample = backend.read()
+    assert np.array_equal(sample.q, Q) and np.array_equal(sample.tau, np.arange(7.0))
+
+
+@pytest.mark.parametrize(
+    "names, q, effort, words",
+    [
+        (["a", "b"], [0, 0], [0, 0], "lack fr3_joint1"),
+        (None, Q, np.full(7, np.nan), "not finite"),
+        (None, Q, [], "numbers of effort"),
+    ],
+)
+def test_nonsense_is_refused_with_its_reason(arm, names, q, effort, words):
+    backend = make(arm)
+    names = arm.joint_names if names is None else names
+    backend.feed(1, names, q, np.zeros(len(q)), effort)
+    assert words in backend.problem
+    with pytest.raises(DriverError, match=words):
+        backend.read()
+
+
+def test_commands_go_out_only_while_the_state_is_known(arm):
+    sent = []
+    backend = make(arm, send=sent.append)
+    pose = EquilibriumPose(np.zeros(3), np.eye(3))
+    with pytest.raises(DriverError, match="no sample"):
+        backend.command(pose)
+    backend.feed(1, arm.joint_names, Q, np.zeros(7), arm.gravity(Q))
+    backend.command(pose)
+    assert sent == [pose]
+    backend.feed(2, arm.joint_names, Q * np.nan, np.zeros(7), arm.gravity(Q))
+    with pytest.raises(DriverError, match="not finite"):
+        backend.command(pose)
+    with pytest.raises(DriverError, match="no way to command"):
+        make(arm).command(pose)
+
+
+def test_meaning_must_be_stated(arm):
+    with pytest.raises(ConfigError, match="torque_meaning"):
+        from_mapping(JointTorqueSettings, {}, "test")
+    with pytest.raises(DriverError, match="unknown"):
+        total_torque(arm, "guess", Q, Q)

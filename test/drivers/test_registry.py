@@ -1,0 +1,71 @@
+"""One word selects a backend, and all of them answer to the same protocol."""
+
+import numpy as np
+import pytest
+
+from contact_estimation.drivers.backend import Backend, EquilibriumPose
+from contact_estimation.drivers.registry import KINDS, make_backend
+from contact_estimation.exceptions import ConfigError, DriverError
+from contact_estimation.robot import load_arm
+
+ROBOT = {"franka": "fr3", "joint_torque": "fr3"}
+OPTIONS = {"joint_torque": {"torque_meaning": "total"}}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_word_makes_a_backend(kind):
+    arm = load_arm(ROBOT.get(kind, "ur16e"))
+    backend = make_backend(kind, arm, options=OPTIONS.get(kind))
+    assert isinstance(backend, Backend)
+    assert backend.joint_names == arm.joint_names
+    if not backend.commandable:
+        with pytest.raises(DriverError):
+            backend.command(EquilibriumPose(np.zeros(3), np.eye(3)))
+    backend.close()
+    backend.close()
+
+
+def test_unknown_word_names_the_nearest():
+    with pytest.raises(ConfigError, match="rtde"):
+        make_backend("rtd", load_arm("ur16e"))
+
+
+def test_sim_reads_commands_and_ends():
+    arm = load_arm("fr3")
+    backend = make_backend("sim", arm, scenario="plane", duration=0.2)
+    with pytest.raises(DriverError, match="not connected"):
+        backend.read()
+    backend.connect()
+    first = backend.read()
+    assert first.stamp_ns == 2_000_000 and set(first.truth) == {
+        "wrench_tcp",
+        "tau_ext",
+        "stiffness",
+        "rest",
+        "contact_point",
+    }
+    position, rotation = arm.tcp_pose(first.q)
+    backend.command(EquilibriumPose(position + [0.0, 0.0, 0.02], rotation))
+    samples = [first]
+    while (sample := backend.read()) is not None:
+        samples.append(sample)
+    assert len(samples) == 100
+    assert arm.tcp_pose(samples[-1].q)[0][2] > position[2] + 0.003
+    with pytest.raises(DriverError, match="finite"):
+        backend.command(EquilibriumPose(np.full(3, np.nan), rotation))
+
+
+def test_franka_without_its_package_says_what_to_do():
+    pytest.importorskip("numpy")
+    try:
+        import pylibfranka  # noqa: F401
+    except ImportError:
+        with pytest.raises(DriverError, match="pip install pylibfranka"):
+            make_backend("franka", load_arm("fr3"), host="127.0.0.1").connect()
+
+
+def test_wrong_arm_is_refused():
+    with pytest.raises(ConfigError, match="6 joints"):
+        make_backend("rtde", load_arm("fr3"))
+    with pytest.raises(ConfigError, match="7 joints"):
+        make_backend("franka", load_arm("ur16e"))

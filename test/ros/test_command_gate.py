@@ -1,0 +1,108 @@
+"""The way of a command: only while active, limited, and never without a fresh estimate or a known arm."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from contact_estimation.control.safety import SafetySettings, SafetyState
+from contact_estimation.drivers.registry import make_backend
+from contact_estimation.exceptions import DriverError
+from contact_estimation.robot import load_arm
+from contact_estimation.ros.command_gate import CommandGate
+
+UPRIGHT = (1.0, 0.0, 0.0, 0.0)
+
+
+class Bench:
+    """A gate over a simulated arm, with a clock of its own."""
+
+    def __init__(self):
+        self.now = 10.0
+        self.arm = load_arm("fr3")
+        self.backend = make_backend("sim", self.arm, scenario="plane", duration=5.0)
+        self.backend.connect()
+        self.gate = CommandGate(self.arm, self.backend, SafetySettings(), np.full(3, 700.0), clock=lambda: self.now)
+
+    def tick(self, seconds=0.002, estimate=True):
+        for _ in range(max(round(seconds / 0.002), 1)):
+            self.now += 0.002
+            sample = self.backend.read()
+            self.gate.sample(sample)
+            if estimate:
+                self.gate.estimate(True)
+            self.gate.watch()
+        return sample
+
+
+def test_activation_needs_sample_and_estimate():
+    bench = Bench()
+    with pytest.raises(DriverError, match="no fresh sample"):
+        bench.gate.activate()
+    bench.tick(estimate=False)
+    with pytest.raises(DriverError, match="estimate"):
+        bench.gate.activate()
+    bench.tick()
+    bench.gate.activate()
+    assert bench.gate.state is SafetyState.ACTIVE
+
+
+def test_inactive_lets_nothing_pass_and_activation_does_not_jump():
+    bench = Bench()
+    before = bench.tick()
+    bench.gate.want((5.0, 5.0, 5.0), UPRIGHT)
+    assert bench.backend.simulation.equilibrium[0] == pytest.approx(bench.arm.tcp_pose(before.q)[0], abs=1e-3)
+    bench.gate.activate()
+    here = bench.arm.tcp_pose(bench.tick().q)[0]
+    bench.gate.want(here + [0.3, 0.0, 0.0], UPRIGHT)
+    assert np.linalg.norm(bench.backend.simulation.equilibrium[0] - here) < 1e-3
+    assert "rate" in bench.gate.reason
+
+
+def test_a_dead_estimator_holds_then_stops_for_good():
+    bench = Bench()
+    bench.tick()
+    bench.gate.activate()
+    here = bench.arm.tcp_pose(bench.tick(0.02).q)[0]
+    bench.tick(0.06, estimate=False)
+    bench.gate.want(here + [0.05, 0, 0], UPRIGHT)
+    assert bench.gate.state is SafetyState.HOLD
+    bench.tick(0.2, estimate=False)
+    assert bench.gate.state is SafetyState.STOP
+    frozen = bench.backend.simulation.equilibrium[0].copy()
+    bench.tick(0.05)
+    bench.gate.want(here + [0.05, 0, 0], UPRIGHT)
+    assert np.array_equal(bench.backend.simulation.equilibrium[0], frozen)
+    bench.gate.activate()
+    assert bench.gate.state is SafetyState.ACTIVE
+
+
+def test_invalid_estimates_do_not_count():
+    bench = Bench()
+    bench.tick()
+    bench.gate.activate()
+    for _ in range(150):
+        bench.tick(estimate=False)
+        bench.gate.estimate(False)
+    assert bench.gate.state is SafetyState.STOP
+
+
+def test_nonsense_attitude_holds():
+    bench = Bench()
+    bench.tick()
+    bench.gate.activate()
+    bench.gate.want((0.3, 0.0, 0.5), (0.0, 0.0, 0.0, 0.0))
+    assert bench.gate.state is SafetyState.HOLD and "quaternion" in bench.gate.reason
+
+
+def test_activation_in_contact_keeps_the_spring_as_it_is():
+    """An arm that presses keeps pressing: what is commanded first is the equilibrium it has, not where it stands."""
+    bench = Bench()
+    bench.tick(4.0)
+    force = np.linalg.norm(bench.backend.simulation.plant.wrench_tcp)
+    assert force > 5.0
+    present = bench.backend.simulation.equilibrium[0].copy()
+    bench.gate.activate()
+    bench.gate.want(present, pin.Quaternion(bench.backend.simulation.equilibrium[1]).coeffs())
+    assert bench.backend.simulation.equilibrium[0] == pytest.approx(present, abs=1e-6)
+    bench.tick(0.2)
+    assert np.linalg.norm(bench.backend.simulation.plant.wrench_tcp) == pytest.approx(force, rel=0.05)

@@ -1,0 +1,90 @@
+"""Scenarios: all of them run, on every arm they name, and touch what they promise."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from contact_estimation.exceptions import ConfigError
+from contact_estimation.settings import from_mapping, replace, to_mapping
+from contact_estimation.simulation.scenarios import ScenarioSettings, load_scenario, scenario_names
+from contact_estimation.simulation.scenarios.motion import Motion
+from contact_estimation.simulation.session import open_simulation
+
+PAPERS = {"linear_contact", "single_point_rotation", "materials", "plane", "pivot"}
+
+
+def test_the_papers_experiments_are_there():
+    assert PAPERS | {"block", "tilted_plane", "peg_in_slot"} == set(scenario_names())
+    for name in PAPERS:
+        assert "paper" in load_scenario(name).source
+
+
+@pytest.mark.parametrize("name", scenario_names())
+@pytest.mark.parametrize("robot", ["fr3", "ur16e"])
+def test_every_scenario_starts_on_every_arm(name, robot):
+    sim = open_simulation(name, robot)
+    for sample in sim.run(0.1):
+        assert np.isfinite(sample.tau).all() and np.isfinite(sample.truth["wrench_tcp"]).all()
+
+
+def touches(name, **changes):
+    sim = open_simulation(name, imperfections="ideal", rate=100.0, **changes)
+    closed = set()
+    for _ in sim.run():
+        for row in sim.plant.touches:
+            closed |= {surface.name for surface, touch in zip(sim.plant.surfaces, row) if touch.closed}
+    return closed
+
+
+def test_both_materials_and_the_slope_are_touched():
+    assert touches("materials") == {"soft", "hard", "slope"}
+
+
+def test_the_peg_meets_floor_and_a_wall():
+    assert {"floor"} < touches("peg_in_slot")
+
+
+def test_truth_says_the_tilted_normal():
+    sim = open_simulation("tilted_plane", imperfections="ideal")
+    truth = [sample for sample in sim.run(3.0)][-1].truth
+    normal = truth["stiffness"] / np.linalg.norm(truth["stiffness"])
+    assert normal == pytest.approx([np.sin(np.pi / 9), 0.0, np.cos(np.pi / 9)], abs=1e-6)
+    assert np.linalg.norm(truth["stiffness"]) == pytest.approx(8000)
+
+
+def test_single_point_stays_while_the_arm_arcs_about_it():
+    sim = open_simulation("single_point_rotation", imperfections="ideal", rate=100.0)
+    points, rotations, force = [], [], []
+    for sample in sim.run(8.0):
+        points.append(sample.truth["contact_point"])
+        rotations.append(sim.plant.rotation.copy())
+        force.append((sim.plant.rotation @ sample.truth["wrench_tcp"][:3])[2])
+    assert np.abs(np.array(points)[200:] - points[0]).max() < 3e-3
+    assert np.linalg.norm(pin.log3(rotations[0].T @ rotations[-1])) > 0.1
+    assert np.mean(force[200:]) == pytest.approx(30.0, rel=0.05)
+
+
+@pytest.mark.parametrize("shape", ["smooth", "linear"])
+def test_motion_twist_is_the_derivative_of_the_pose(shape):
+    scenario = load_scenario("pivot")
+    segments = [replace(s, shape=shape) for s in scenario.motion]
+    motion = Motion(segments, np.array([0.4, 0.1, 0.3]), pin.exp3(np.array([3.0, 0.2, 0.1])), [0.0, 0.02, 0.15])
+    h = 1e-6
+    for t in (0.5, 3.0, 5.1, 9.0, 16.5):
+        a, b, now = motion.at(t - h), motion.at(t + h), motion.at(t)
+        assert (b.position - a.position) / (2 * h) == pytest.approx(now.twist[:3], abs=1e-6)
+        assert now.rotation @ pin.log3(a.rotation.T @ b.rotation) / (2 * h) == pytest.approx(now.twist[3:], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"controller": {"fr3": "position"}}, "controller.fr3"),
+        ({"rate": 300.0}, "multiple of timestep"),
+        ({"rate": 1000.0, "control_rate": 500.0}, "must not exceed"),
+        ({"tool_points": [[0.0, 0.0]]}, "tool_points"),
+    ],
+)
+def test_bad_scenarios_are_refused(change, words):
+    with pytest.raises(ConfigError, match=words):
+        from_mapping(ScenarioSettings, {**to_mapping(load_scenario("plane")), **change}, "test")
