@@ -40,7 +40,7 @@ def test_the_generic_filters_fit_an_arm_of_seven_joints():
 
 def test_unknown_name_lists_what_is_shipped():
     with pytest.raises(ConfigError,
-                       match="no observer 'paper_onlin' .nearest: 'paper_online'.*paper_offline, paper_online"):
+                       match="no observer 'paper_onlin' .nearest: 'paper_online'.*momentum, .*paper_offline, paper_online"):
         load_observer_settings("paper_onlin")
 
 
