@@ -26,6 +26,7 @@ VERBS = {
         "a simulated UR controller that speaks RTDE on loopback",
     ),
     "fit": ("contact_estimation.commands.fit", "fit contact parameters to a recording"),
+    "mpc": ("contact_estimation.commands.mpc", "closed loop of estimator, MPC and simulated arm"),
     "calibrate": (
         "contact_estimation.commands.calibrate",
         "identify friction, drive gains, biases and payload from free motion",

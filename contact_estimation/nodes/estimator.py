@@ -95,6 +95,8 @@ class Estimator(Node):
 
     def _report(self) -> None:
         facts = {"zero": self.stream.zero.status, "backend": str(getattr(self.stream.observer, "backend", "python"))}
+        with self._lock:
+            facts |= getattr(self.stream.observer, "facts", dict)()
         now = self.get_clock().now().nanoseconds
         self._diagnostics.publish(self._health.report(now, self.stream.counters + self._refused, facts))
 

@@ -16,6 +16,8 @@ from contact_estimation.filters.bank.settings import BankContact, BankSettings, 
 CONTACT_SIZE = 9
 #: [rad] The deflection at the start is unknown: only its changes tell of forces.
 OFFSET_STD = 3e-3
+#: Their names in messages: tangents are columns 2 and 3 of the contact's basis.
+SLOT_NAMES = ("stiffness", "rest", "tilt_1", "tilt_2", "point_x", "point_y", "point_z", "tangential_1", "tangential_2")
 _SLOTS = {"stiffness": [0], "rest": [1], "normal": [2, 3], "point": [4, 5, 6], "tangential": [7, 8]}
 
 
@@ -24,6 +26,7 @@ class BankLayout:
 
     Attributes:
         size: N. n, m: joints and elastic joints. estimated: per contact the theta slots in the state.
+        names: per contact the names of these.
         contact: per contact the slice of its entries. bias, coulomb, deviation, offset, elastic: slices.
         theta: (I, 9) parameters before anything was measured. basis: (I, 3, 3) columns normal, tangent 1, tangent 2 in base axes.
         mean, variance: (N,) prior. first_variance: the prior at the very first sample.
@@ -53,6 +56,7 @@ class BankLayout:
             slots = [slot for kind in _SLOTS if kind in c.estimate for slot in _SLOTS[kind] if std[slot] > 0]
             self.estimated.append(slots)
             self.contact.append(add(theta[slots], std[slots], per_second[slots], lasting[slots], first_std[slots]))
+        self.names = [tuple(SLOT_NAMES[slot] for slot in slots) for slots in self.estimated]
         friction = drives.friction
         self.bias = add(friction.bias, np.array(friction.bias_std), np.array(drives.bias_drift))
         self.coulomb = add(friction.coulomb, np.array(friction.coulomb_std))

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""How well contact force and stiffness are told on recorded presses, and how much of it hangs on what was known before.
+
+    python benchmark/press_scores.py [--shared DIR] [--save]
+
+Observers with their shipped configuration, scored by the shared ``tools/score_press.py``: the contact bank; the momentum observer with the
+same friction calibration; the textbook momentum observer as the papers configure it. Then the contact bank on changed recordings (turned
+about the base, cropped so that they begin in the middle of a contact, with noise added to the encoders), and with drives that never saw
+the recording they are scored on (leave one out): Coulomb friction and joint stiffness fitted on the other recording by
+:func:`drives_from`. ``--save`` writes press_scores.md beside this file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import importlib.util
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from contact_estimation.filters.registry import open_stream
+from contact_estimation.robot import Arm, load_arm
+from contact_estimation.robot.friction import follow_play, presliding_states
+from contact_estimation.settings import find_config, load_yaml
+
+FILES = ("ur_vertical_3", "ur_vertical_1")
+OBSERVERS = ("contact_bank", "momentum_calibrated", "momentum_manufacturer", "momentum")
+HEADINGS = ("z in contact [N]", "xy in contact [N]", "z free [N]", "K error [%]", "K settled [s]")
+RATE = 500
+
+
+def scorer(shared: Path):
+    """The function ``score`` of the shared scoring tool."""
+    spec = importlib.util.spec_from_file_location("score_press", shared / "tools" / "score_press.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.score
+
+
+def load(shared: Path, name: str) -> dict[str, np.ndarray]:
+    """Arrays of a recorded press."""
+    with np.load(shared / "data" / "ur16e_press" / f"{name}.npz", allow_pickle=False) as archive:
+        return dict(archive)
+
+
+def estimates(arm: Arm, data: dict[str, np.ndarray], config: str) -> dict[str, np.ndarray]:
+    """What ``replay --export`` would write of force [N, TCP axes] and stiffness [N/m]."""
+    stream = open_stream(arm, config)
+    force, stiffness = np.empty((len(data["q"]), 3)), np.empty(len(data["q"]))
+    for k, (q, dq, tau) in enumerate(zip(data["q"], data["dq"], data["tau"])):
+        found = stream.push(round(k * 1e9 / RATE) + 1, q, dq, tau)
+        force[k], stiffness[k] = found.force_tcp, found.stiffness
+    return {"force": force, "stiffness": stiffness}
+
+
+def figures(score, arm: Arm, data, config: str) -> dict[str, float | None]:
+    """The figures of :data:`HEADINGS`; a part the recording does not have (free motion, cropped away) is None."""
+    found = score(estimates(arm, data, config), data)
+    values = (found["contact"]["rmse_z"], found["contact"]["rmse_xy"], found.get("free", {}).get("rmse_z"),
+              found["stiff"]["median_err_pct"], found["stiff"]["t20_s"])
+    return dict(zip(HEADINGS, values))
+
+
+def turned(data, angle: float):
+    """The same press with the arm turned about its vertical base axis [rad]."""
+    c, s = np.cos(angle), np.sin(angle)
+    rotation = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
+    return data | {"q": data["q"] + np.eye(data["q"].shape[1])[0] * angle, "x_tcp": data["x_tcp"] @ rotation.T,
+                   "R_tcp": rotation @ data["R_tcp"]}
+
+
+def cropped(data):
+    """From the middle of the first contact on: the first sample is pressed."""
+    force = data["f_tcp"][:, 2] - data["f_tcp_zero_offset"][2]
+    start = int(np.argmax(force < 0.5 * force.min()))
+    return {name: values[start:] if values.shape[:1] == force.shape else values for name, values in data.items()}
+
+
+def noisy(data, std: float, seed: int = 0):
+    """With white noise [rad] added to the encoders."""
+    return data | {"q": data["q"] + std * np.random.default_rng(seed).standard_normal(data["q"].shape)}
+
+
+def drives_from(arm: Arm, data, shipped: dict, scale) -> dict:
+    """Drives whose Coulomb friction and joint stiffness come from ``data`` alone, with its measured force.
+
+    Coulomb: least squares of tau - C dq - G + J^T f on a bias and the presliding state of every joint and on the contact's lever in
+    the tool, which the force sensor does not tell, weighted by the torque noise. Stiffness: least squares of q - integral(dq) on
+    (1, t, J^T f - G) of the elastic joints. Everything else (noise, spreads, breakaway lengths) is the shipped file's.
+    """
+    drives = copy.deepcopy(shipped)
+    friction, elastic = drives["friction"], drives["elastic"]
+    q, dq, t = data["q"], data["dq"], np.arange(len(data["q"])) / RATE
+    external, rigid, lever = np.empty_like(q), np.empty_like(q), np.empty((*q.shape, 3))
+    for k, (row, speed) in enumerate(zip(q, dq)):
+        force = data["R_tcp"][k] @ (data["f_tcp"][k] - data["f_tcp_zero_offset"])
+        jacobian = arm.tcp_jacobian(row)
+        external[k] = jacobian[:3].T @ force
+        # J_w^T (R r x f) = -J_w^T [f]x R r
+        cross = np.array([[0, -force[2], force[1]], [force[2], 0, -force[0]], [-force[1], force[0], 0]])
+        lever[k] = -jacobian[3:].T @ cross @ data["R_tcp"][k]
+        rigid[k] = arm.gravity(row) + arm.coriolis(row, speed)
+    kernel = 1.0 - np.exp(-2 * np.pi * drives["position_filter"] / RATE)
+    smooth = q.copy()
+    for k in range(1, len(q)):
+        smooth[k] = smooth[k - 1] + kernel * (q[k] - smooth[k - 1])
+    states = presliding_states(follow_play(smooth, drives["play"]), np.array(friction["presliding"]))
+    torque = data["tau"] * scale - rigid + external
+    n, noise, every = arm.n, np.array(drives["torque_noise"]), 5
+    rows = []
+    for j in range(n):
+        own = np.zeros((len(t), 2 * n))
+        own[:, j], own[:, n + j] = 1.0, states[:, j]
+        rows.append(np.hstack([own, -lever[:, j]])[::every] / noise[j])
+    found = np.linalg.lstsq(np.vstack(rows), (torque / noise)[::every].T.ravel(), rcond=None)[0]
+    friction["coulomb"] = np.maximum(found[n:2 * n], 0.1).tolist()
+    external = external + lever @ found[2 * n:]
+    deflection = q - np.cumsum(dq, axis=0) / RATE
+    for i, j in enumerate(elastic["joints"]):
+        columns = np.column_stack([np.ones(len(t)), t, external[:, j] - rigid[:, j]])
+        elastic["stiffness"][i] = float(1.0 / np.linalg.lstsq(columns, deflection[:, j], rcond=None)[0][2])
+    return drives
+
+
+def row(name: str, found: dict) -> str:
+    """A table row."""
+    cells = ["-" if v is None else f"{v:.2f}" if "K error" not in h else f"{v:+.0f}" for h, v in found.items()]
+    return f"| {name} | " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+    """Score everything and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--shared", type=Path, default=Path(os.environ.get("CONTACT_ESTIMATION_SHARED")
+                                                           or Path(__file__).resolve().parents[2] / "shared"))
+    parser.add_argument("--save", action="store_true")
+    args = parser.parse_args()
+    arm, score = load_arm("ur16e"), scorer(args.shared)
+    data = {name: load(args.shared, name) for name in FILES}
+    lines = ["# Recorded presses of a UR16e", "", "`python benchmark/press_scores.py --save`; one shipped configuration per observer, "
+             "figures by the shared scoring tool. Stiffness error is the median in contact against the least-squares slope of the contact "
+             "samples; settled is the time until it stays within 20 %; - is never, or not part of the recording.", ""]
+    head = ["|  | " + " | ".join(HEADINGS) + " |", "|---" * (len(HEADINGS) + 1) + "|"]
+    changes = {"as recorded": lambda d: d, "turned by 0.9 rad": lambda d: turned(d, 0.9), "turned by -2 rad": lambda d: turned(d, -2.0),
+               "begins pressed": cropped, **{f"encoder noise +{std} urad": lambda d, std=std: noisy(d, std * 1e-6)
+                                             for std in (30, 60, 100)}}
+    shipped = load_yaml(find_config("drives", "ur16e"))
+    scale = np.array(load_yaml(find_config("sensors", "ur16e_current"))["torque_scale"])
+    with tempfile.TemporaryDirectory() as folder:
+        for name in FILES:
+            lines += [f"## {name}", "", *head]
+            lines += [row(observer, figures(score, arm, data[name], observer)) for observer in OBSERVERS]
+            lines += ["", "The contact bank on changed recordings:", "", *head]
+            lines += [row(text, figures(score, arm, change(data[name]), "contact_bank")) for text, change in changes.items()]
+            other = next(n for n in FILES if n != name)
+            drives = drives_from(arm, data[other], shipped, scale)
+            Path(folder, "drives.yaml").write_text(yaml.safe_dump(drives))
+            coulomb = ", ".join(f"{c:.1f}" for c in drives["friction"]["coulomb"])
+            elastic = ", ".join(f"{k / 1e3:.1f}" for k in drives["elastic"]["stiffness"])
+            lines += ["", f"Leave one out: drives fitted on {other} (Coulomb {coulomb} Nm, joint stiffness {elastic} kNm/rad):", "", *head]
+            for observer in OBSERVERS[:2]:
+                config = load_yaml(find_config("observers", observer)) | {"drives": str(Path(folder, "drives.yaml"))}
+                path = Path(folder, f"{observer}.yaml")
+                path.write_text(yaml.safe_dump(config))
+                lines.append(row(observer, figures(score, arm, data[name], str(path))))
+            lines.append("")
+    table = "\n".join(lines)
+    print(table)
+    if args.save:
+        (Path(__file__).parent / "press_scores.md").write_text(table)
+
+
+if __name__ == "__main__":
+    main()
