@@ -15,12 +15,16 @@ from contact_estimation.robot import Arm
 from contact_estimation.robot.rigid_body import Kinematics
 
 
+#: Largest tangential over normal force of a published contact: dry friction of metal and rubber rarely has more.
+_FRICTION = 1.0
+
+
 class ContactForces:
     """Expressions for the contacts of a bank at a configuration.
 
     Args:
         x: (N,) state. theta: (9 I,) parameters that are not estimated. basis: (9 I,) normals and tangents, column by column.
-        unilateral: never let a contact pull; for what is published. The filters keep the linear law, whose pull makes a closed
+        unilateral: never let a contact pull, nor rub without pressing; for what is published. The filters keep the linear law, whose pull makes a closed
             contact that has opened lose against the free mode at once.
 
     Attributes:
@@ -50,7 +54,11 @@ class ContactForces:
             self.normals.append(normal)
             self.points.append(point)
             self.normal_force.append(pressed)
-            self.forces.append(normal * pressed + axes[:, 1] * p[7] + axes[:, 2] * p[8])
+            tangential = axes[:, 1] * p[7] + axes[:, 2] * p[8]
+            if unilateral:  # nor more friction than what presses allows
+                limit = _FRICTION * pressed / ca.sqrt(p[7] ** 2 + p[8] ** 2 + 1e-6)
+                tangential = tangential * ca.fmin(limit, 1)
+            self.forces.append(normal * pressed + tangential)
 
     def joint_torque(self, closed: ca.SX) -> ca.SX:
         """tau_e (n,) [Nm] of the closed contacts; ``closed`` (I,) is one or zero."""

@@ -176,21 +176,23 @@ class ContactBank:
         w, duration = self._w[self._turn].reshape(STATES, n), self._elapsed
         inputs = self._update.inputs
         m = self.layout.m
-        inputs["y"][:m] = w[DEFLECTED][self._elastic] / duration
+        if m:
+            inputs["y"][:m] = w[DEFLECTED, self._elastic] / duration
         inputs["y"][m:] = (self._momentum - self._start_momentum - w[DRIFT]) / duration
         inputs["q"][:] = self._q_sum / self._count
         inputs["s"][:] = w[SLIDING]
         self._set_noise(duration)
-        inputs["R"][:m] = self._elastic_noise + np.maximum(w[NOISE][self._elastic] - self._usual_noise, 0.0) / self._count
-        inputs["decay"][:], inputs["noise"][:] = self._decay, self._process
+        if m:
+            inputs["R"][:m] = self._elastic_noise + np.maximum(w[NOISE, self._elastic] - self._usual_noise, 0.0) / self._count
         beliefs = self._mix_modes(duration)
         for update in self._updates:
             update()
         likelihood = self._likelihood[:, 0]
-        weighted = beliefs * np.exp(np.maximum(likelihood - likelihood.max(), -60.0))
-        self.beliefs = np.maximum(weighted / weighted.sum(), FLOOR)
-        self.beliefs /= self.beliefs.sum()
-        ratios = self._ratios[int(np.argmax(self.beliefs))]
+        if len(likelihood) > 1:
+            weighted = beliefs * np.exp(np.maximum(likelihood - likelihood.max(), -60.0))
+            self.beliefs = np.maximum(weighted / weighted.sum(), FLOOR)
+            self.beliefs /= self.beliefs.sum()
+        ratios = self._ratios[int(self.beliefs.argmax())]
         if self._t - self._rotated > self.settings.hypothesis_interval:
             self._rotated = self._t
             self.modes.rotate(self.beliefs)
@@ -208,7 +210,7 @@ class ContactBank:
         drives = self.drives
         if abs(duration - self._duration) > 0.02 * duration:
             self._duration = duration
-            self._decay, self._process = self.layout.decay_and_noise(duration)
+            self._update.inputs["decay"][:], self._update.inputs["noise"][:] = self.layout.decay_and_noise(duration)
             self._transition = self.modes.transition(duration)
         momentum = 2 * (np.diag(self.arm.mass(self._q)) * drives.velocity_noise / duration) ** 2
         scale = max(self.settings.block / duration, 1e-3)  # a shorter block averages fewer samples
@@ -217,6 +219,9 @@ class ContactBank:
 
     def _mix_modes(self, duration: float) -> np.ndarray:
         """Mix the filters' states; returns the predicted beliefs."""
+        if len(self.beliefs) == 1:
+            self._mix.outputs["X_mixed"][:], self._mix.outputs["P_mixed"][:] = self._x, self._p
+            return self.beliefs
         joint = self.beliefs[:, None] * self._transition
         predicted = joint.sum(axis=0)
         self._mix.inputs["weights"][:] = (joint / predicted).ravel(order="F")
