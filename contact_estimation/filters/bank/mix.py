@@ -38,7 +38,8 @@ class Modes:
         count = len(chosen)
         self.owner = np.array([c for c, mode in enumerate(chosen) for _ in range(hypotheses if mode and count > 1 else 1)])
         self.closed = combinations_closed[self.owner]
-        self._entrance = np.array([int(np.argmax(self.owner == c)) for c in range(count)])
+        self._first = np.array([int(np.argmax(self.owner == c)) for c in range(count)])
+        self._entrance = self._first.copy()
         self.rates = np.zeros((count, count))
         for a in range(count):
             for b in range(count):
@@ -54,7 +55,8 @@ class Modes:
         self.rates -= np.diag(self.rates.sum(axis=1))
 
     def start(self, closed: float) -> np.ndarray:
-        """(M,) beliefs of the filters before the first sample, ``closed`` of them on anything being touched."""
+        """(M,) beliefs of the filters before the first sample, ``closed`` of them on anything being touched; entrances as at first."""
+        self._entrance = self._first.copy()
         free = ~self.closed.any(axis=1)
         if free.all() or not free.any():
             return np.full(len(free), 1.0 / len(free))
