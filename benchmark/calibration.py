@@ -23,8 +23,18 @@ from contact_estimation.io.npz import read_npz
 from contact_estimation.io.recording import Recording
 from contact_estimation.robot import load_arm
 
-FREE = ("20_02_05-20sec_12harm", "20_02_05-20sec_8harm", "20_02_06-20sec_10harm", "20_02_06-20sec_5harm", "20_02_10-20sec_7harm",
-        "20_02_10-30sec_12harm", "20_02_12-40sec_12harm", "20_02_12-50sec_12harm", "20_02_19_14harm50sec", "20_02_19_15harm50sec")
+FREE = (
+    "20_02_05-20sec_12harm",
+    "20_02_05-20sec_8harm",
+    "20_02_06-20sec_10harm",
+    "20_02_06-20sec_5harm",
+    "20_02_10-20sec_7harm",
+    "20_02_10-30sec_12harm",
+    "20_02_12-40sec_12harm",
+    "20_02_12-50sec_12harm",
+    "20_02_19_14harm50sec",
+    "20_02_19_15harm50sec",
+)
 LOADED = ("20_01_31-unload", "20_01_31-load", "20_02_19_14harm50sec", "20_02_19_14harm50secLoad")
 
 
@@ -43,7 +53,11 @@ def main() -> None:
     arm = load_arm("ur10e")
     archive = np.load(args.shared / "data/ur10e_identification/ur10e_logs.npz")
     free = [ur10e_log(archive, arm, name) for name in FREE]
-    for label, options in (("friction alone", []), ("default", None), ("with link inertias", ["armature", "asymmetry", "links"])):
+    for label, options in (
+        ("friction alone", []),
+        ("default", None),
+        ("with link inertias", ["armature", "asymmetry", "links"]),
+    ):
         settings = CalibrationSettings() if options is None else CalibrationSettings(identify=options)
         found = identify(arm, free, settings)
         report(f"UR10e, {label}", arm, found, settings)
@@ -57,10 +71,19 @@ def main() -> None:
 
 def report(title, arm, found, settings) -> None:
     predictions = cross_validate(arm, found.designs, settings)
-    rigid, calibrated = (np.sqrt(np.mean([getattr(p, name) ** 2 for p in predictions], axis=0)) for name in ("rigid", "calibrated"))
+    rigid, calibrated = (
+        np.sqrt(np.mean([getattr(p, name) ** 2 for p in predictions], axis=0)) for name in ("rigid", "calibrated")
+    )
     print(f"\n{title}: torque of recordings left out, RMS [Nm] over {len(predictions)}")
-    print(text_table(["joint", "rigid", "calibrated", "ratio"],
-                     [[name, rigid[j], calibrated[j], ratio] for j, (name, ratio) in enumerate(zip(arm.joint_names, shrinkage(predictions)))]))
+    print(
+        text_table(
+            ["joint", "rigid", "calibrated", "ratio"],
+            [
+                [name, rigid[j], calibrated[j], ratio]
+                for j, (name, ratio) in enumerate(zip(arm.joint_names, shrinkage(predictions)))
+            ],
+        )
+    )
 
 
 if __name__ == "__main__":

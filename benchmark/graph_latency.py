@@ -147,10 +147,13 @@ def table(rows: list[dict], duration: float, priority: int, load: float) -> str:
     text = [
         "# Driver to published estimate through the ROS 2 graph",
         "",
-        f"`python benchmark/graph_latency.py{flag}`: {duration:g} s at {RATE:g} Hz, driver and estimator in two processes,",
+        f"`python benchmark/graph_latency.py{flag}`: {duration:g} s at {RATE:g} Hz, driver and estimator in two "
+        f"processes,",
         "Fast DDS on the loopback interface, the node on EventsExecutor. Latency runs from before the sample is",
-        "published until its estimate is (DDS source timestamp); the round trip until it is back at the driver; the node's",
-        "share from the sample's arrival until every topic is published (median of the figures of each second). The first half",
+        "published until its estimate is (DDS source timestamp); the round trip until it is back at the driver; the "
+        "node's",
+        "share from the sample's arrival until every topic is published (median of the figures of each second). The "
+        "first half",
         "second is left out of the percentiles, not of the counts.",
         f"Python {platform.python_version()}, {os.cpu_count()} cores, {how}; others' load before the run {load:.1f}.",
         "",
@@ -160,8 +163,8 @@ def table(rows: list[dict], duration: float, priority: int, load: float) -> str:
     ]
     text += [
         f"| {r['observer']} | {r['samples']} | {r['lost']} | {r['twice']} | {r['invalid']} "
-        f"| {r['p50']:.3f} | {r['p99']:.3f} | {r['max']:.2f} "
-        f"| {r['back_p50']:.3f} | {r['back_p99']:.3f} | {r['cost_p50']:.3f} | {r['cost_p99']:.3f} |"
+        f"| {r['p50']:.3f} | {r['p99']:.3f} | {r['max']:.2f} | {r['back_p50']:.3f} | {r['back_p99']:.3f} | "
+        f"{r['cost_p50']:.3f} | {r['cost_p99']:.3f} |"
         for r in rows
     ]
     return "\n".join(text) + "\n"

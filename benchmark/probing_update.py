@@ -62,8 +62,8 @@ def table(times, args) -> str:
         "# One full update of the probing estimator",
         "",
         f"`python benchmark/probing_update.py --runs {args.runs} --rounds {args.rounds} --save` on "
-        f"{platform.machine()}, Python {platform.python_version()}, numpy {np.__version__}, {os.cpu_count()} cores with "
-        f"a load of {os.getloadavg()[0]:.1f} while it ran; one thread.",
+        f"{platform.machine()}, Python {platform.python_version()}, numpy {np.__version__}, {os.cpu_count()} cores "
+        f"with a load of {os.getloadavg()[0]:.1f} while it ran; one thread.",
         "",
         "| case | sigma points | p50 [ms] | p99 [ms] | updates/s | to planar | target |",
         "|---|---|---|---|---|---|---|",
@@ -75,8 +75,7 @@ def table(times, args) -> str:
         met = "" if target is None else f"{target:.0f}/s: {'met' if 1.0 / median >= target else 'missed'}"
         lines.append(
             f"| {name} | {rule(dimension, degree)[0].shape[1]} | {1e3 * median:.2f} | "
-            f"{1e3 * np.percentile(seconds, 99):.2f} | "
-            f"{1.0 / median:.0f} | {median / base:.1f} | {met} |"
+            f"{1e3 * np.percentile(seconds, 99):.2f} | {1.0 / median:.0f} | {median / base:.1f} | {met} |"
         )
     return "\n".join(lines) + "\n"
 

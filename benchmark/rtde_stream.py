@@ -101,6 +101,12 @@ def main() -> None:
         "|---|---|",
         *(f"| {name} | {value} |" for name, value in rows),
     ]
+    if lost:
+        text += [
+            "",
+            "The library keeps the newest packet only: packets that reach it together cost a sample. Missing stamps are",
+            "counted, and the estimators integrate over the gap.",
+        ]
     print("\n".join(text))
     if args.save:
         args.save.write_text("\n".join(text) + "\n")

@@ -26,6 +26,7 @@ VERBS = {
         "a simulated UR controller that speaks RTDE on loopback",
     ),
     "fit": ("contact_estimation.commands.fit", "fit contact parameters to a recording"),
+    "mpc": ("contact_estimation.commands.mpc", "closed loop of estimator, MPC and simulated arm"),
     "calibrate": (
         "contact_estimation.commands.calibrate",
         "identify friction, drive gains, biases and payload from free motion",
@@ -78,7 +79,14 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command line; returns the exit code (0 done, 2 an error the user can mend, 130 interrupted)."""
     argv = list(sys.argv[1:] if argv is None else argv)
     words = [word for word in argv if not word.startswith("-")]
-    parser = build_parser(*words[:2])
+    try:
+        parser = build_parser(*words[:2])
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("contact_estimation"):
+            raise
+        print(f"contact-estimation {words[0]}: the Python package of the module '{error.name}' is not installed here. "
+              "'pip install -r requirements/core.txt' installs all; 'contact-estimation doctor' says what is missing.", file=sys.stderr)
+        return 2
     args = parser.parse_args(argv)
     try:
         return int(args.run(args) or 0)

@@ -1,8 +1,8 @@
 """Settings: dataclasses that are schema, default and documentation at once, read from YAML and validated.
 
-A settings class is a frozen, keyword-only dataclass whose fields are made with :func:`key`. Loading a mapping into it refuses unknown
-keys (naming the nearest known one), wrong types, wrong lengths, non-finite numbers and values outside their range; every
-error names the file and the full path of the key, e.g. ``contacts[0].stiffness``.
+A settings class is a frozen, keyword-only dataclass whose fields are made with :func:`key`. Loading a mapping into it
+refuses unknown keys (naming the nearest known one), wrong types, wrong lengths, non-finite numbers and values outside
+their range; every error names the file and the full path of the key, e.g. ``contacts[0].stiffness``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def key(default=_MISSING, *, doc: str, unit: str = "", check=None, length: int |
         doc: what the setting does, one sentence.
         unit: SI unit, "" where there is none.
         check: predicate from :func:`positive` and friends, applied to every number of the value.
-        length: required length of a list; a string names the count, which the owner checks later (for example ``"joints"``).
+        length: required length of a list; a string names the count, which the owner checks later (for example
+            ``"joints"``).
         choices: allowed words.
     """
     metadata = {"doc": doc, "unit": unit, "check": check, "length": length, "choices": choices}

@@ -27,8 +27,9 @@ def main() -> None:
             raise SystemExit(f"sample {k} cannot be used: {estimate.reason}")
         if (k + 1) % 250 == 0:
             std = np.sqrt(estimate.force_covariance[2, 2])
-            print(f"{estimate.t:.1f} s  force {estimate.force_tcp[2]:7.1f} +- {std:.1f} N (truth {samples[k].force_tcp[2]:7.1f})  "
-                  f"stiffness {estimate.stiffness / 1e3:5.1f} kN/m (truth {settings.stiffness / 1e3:.1f})")
+            print(f"{estimate.t:.1f} s  force {estimate.force_tcp[2]:7.1f} +- {std:.1f} N (truth "
+                  f"{samples[k].force_tcp[2]:7.1f})  stiffness {estimate.stiffness / 1e3:5.1f} kN/m (truth "
+                  f"{settings.stiffness / 1e3:.1f})")
 
 
 if __name__ == "__main__":

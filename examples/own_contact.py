@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A contact law of one's own in the EKF: a surface that pushes but never pulls, against the papers' spring, which does both.
+"""A contact law of one's own in the EKF: a surface that pushes but never pulls, against the papers' spring, which does
+both.
 
 The law is a symbolic expression; dynamics, Jacobians, covariances and generated C follow from it.
 
@@ -40,7 +41,8 @@ def main() -> None:
     samples = [simulation.step() for _ in range(2500)]
     mapping = to_mapping(load_observer_settings("ekf"))
     mapping["contacts"][0].update(rest=samples[0].rest.tolist(), stiffness=[0.0, 0.0, 1.5e4])
-    mapping["process_noise"].update(unknown_torque=0.5, unknown_torque_share=0.0)  # the simulated joints have no friction
+    # the simulated joints have no friction
+    mapping["process_noise"].update(unknown_torque=0.5, unknown_torque_share=0.0)
     settings = replace(load_observer_settings("ekf"), **mapping)
     for name, contacts in (("spring", None), ("surface", Surface(arm, settings.contacts))):
         stream = SampleStream(Ekf(arm, settings, name, contacts), arm, SensorSettings())
@@ -49,7 +51,8 @@ def main() -> None:
         touching = np.array([s.in_contact for s in samples])
         free, contact = (np.sqrt(np.mean(errors[rows, 2] ** 2)) for rows in (~touching, touching))
         stiffness = np.median([e.stiffness for e, t in zip(estimates, touching) if t])
-        print(f"{name:8s} force error free {free:5.2f} N, in contact {contact:5.2f} N; stiffness {stiffness / 1e3:.1f} kN/m (truth 25.0)")
+        print(f"{name:8s} force error free {free:5.2f} N, in contact {contact:5.2f} N; stiffness {stiffness / 1e3:.1f} "
+              f"kN/m (truth 25.0)")
 
 
 if __name__ == "__main__":

@@ -44,7 +44,9 @@ def generate_launch_description():
         return IfCondition(PythonExpression(parts))
 
     simulated, replayed = ["'", driver, "' == 'simulated'"], ["'", driver, "' == 'replay'"]
-    apart, joined = ["'", together, "' == 'false'"], ["'", together, "' == 'true'"]
+    # Only drivers without hardware behind them run in the estimator's process.
+    joined = ["'", together, "' == 'true' and '", driver, "' in ('simulated', 'replay')"]
+    apart = ["not (", *joined, ")"]
     recording = ParameterValue(LaunchConfiguration("recording"), value_type=str)
     replay_driver = Node(package="contact_estimation", executable="replay_driver", output="screen",
                          parameters=[{"robot": robot, "recording": recording, "loop": LaunchConfiguration("loop")}],
@@ -139,7 +141,7 @@ def generate_launch_description():
                 "one_process",
                 default_value="false",
                 choices=["true", "false"],
-                description="driver and estimator in one process, no DDS in between",
+                description="driver (simulated or replay) and estimator in one process, no DDS in between",
             ),
             DeclareLaunchArgument("recording", default_value="", description="rosbag2 or .npz for driver:=replay"),
             DeclareLaunchArgument(

@@ -16,11 +16,13 @@ ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs" / "configuration.md"
 HEAD = """# Configuration
 
-Every key of every YAML file, made by `python scripts/configuration_reference.py` from the settings classes; a test holds it fresh.
+Every key of every YAML file, made by `python scripts/configuration_reference.py` from the settings classes; a test
+holds it fresh.
 
-A file is a mapping of these keys. A key that is not listed is refused, with the nearest known one; so are a wrong type, a wrong length and a
-value out of range. Shipped files are in `config/` (`robots`, `sensors`, `observers`, ...) and are chosen by name, own files by path:
-`--robot`, `--sensors`, `--observer`, `--config` on the command line, the parameters of the same names at the nodes (see `ros.md`).
+A file is a mapping of these keys. A key that is not listed is refused, with the nearest known one; so are a wrong type,
+a wrong length and a value out of range. Shipped files are in `config/` (`robots`, `sensors`, `observers`, ...) and are
+chosen by name, own files by path: `--robot`, `--sensors`, `--observer`, `--config` on the command line, the parameters
+of the same names at the nodes (see `ros.md`).
 A default of *required* means the file must say it.
 """
 
@@ -30,7 +32,8 @@ def settings_classes() -> dict[str, type]:
     found = {}
     for path in sorted((ROOT / "contact_estimation").rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
-        if path.stem.startswith("__") or parts[1] in ("ros", "nodes", "commands"):  # what needs ROS documents itself in ros.md
+        # what needs ROS documents itself in ros.md
+        if path.stem.startswith("__") or parts[1] in ("ros", "nodes", "commands"):
             continue
         if "key(" not in path.read_text():
             continue
@@ -47,8 +50,10 @@ def page() -> str:
     """The whole page."""
     parts = [HEAD]
     for name, cls in settings_classes().items():
-        parts.append(f"## {cls.__name__}\n\n`{name}`: {first_sentence(cls)}\n\n| key | unit | default | effect |\n|---|---|---|---|")
-        rows = [f"| `{field.name}` | {field.metadata['unit'] or '-'} | {default_of(field)} | {effect_of(field, hints[field.name])} |"
+        parts.append(f"## {cls.__name__}\n\n`{name}`: {first_sentence(cls)}\n\n| key | unit | default | effect "
+                     f"|\n|---|---|---|---|")
+        rows = [f"| `{field.name}` | {field.metadata['unit'] or '-'} | {default_of(field)} | "
+                f"{effect_of(field, hints[field.name])} |"
                 for hints in (typing.get_type_hints(cls),) for field in dataclasses.fields(cls)]
         parts[-1] += "\n" + "\n".join(rows) + "\n"
     return "\n".join(parts)
@@ -78,7 +83,8 @@ def effect_of(field, hint) -> str:
     text = field.metadata["doc"].replace("|", "\\|")
     for option in (hint, *typing.get_args(hint)):
         if dataclasses.is_dataclass(option):
-            text += f" (keys: {option.__name__}{', a list of them' if typing.get_origin(hint) in (list, tuple) else ''})"
+            listed = ", a list of them" if typing.get_origin(hint) in (list, tuple) else ""
+            text += f" (keys: {option.__name__}{listed})"
     if field.metadata["choices"]:
         text += f" (one of: {', '.join(field.metadata['choices'])})"
     length = field.metadata["length"]

@@ -24,7 +24,8 @@ BALL = """
   </contact>
   <sensor>
     <jointpos name="turn" joint="turn"/>
-    <framepos name="position" objtype="xbody" objname="ball"/><framequat name="orientation" objtype="xbody" objname="ball"/>
+    <framepos name="position" objtype="xbody" objname="ball"/>
+    <framequat name="orientation" objtype="xbody" objname="ball"/>
     <gyro name="gyro" site="imu"/><accelerometer name="accelerometer" site="imu"/>
     <force name="wrist_force" site="wrist"/>
   </sensor>

@@ -18,6 +18,7 @@ PARAMETERS = {
     "estimator": node_settings.EstimatorParameters, "momentum_observer": node_settings.EstimatorParameters,
     "replay_driver": node_settings.ReplayParameters, "simulated_driver": node_settings.SimulatedParameters,
     "combined": node_settings.CombinedParameters, "recorder": node_settings.RecorderParameters,
+    "driver": node_settings.RobotDriverParameters, "mpc": node_settings.MpcParameters,
 }
 #: Nodes of other packages, which package.xml has to ask for.
 FOREIGN = {"robot_state_publisher", "rviz2"}

@@ -54,7 +54,8 @@ def refused(**mapping) -> str:
 
 
 def test_what_is_silent_takes_its_default_and_values_are_converted():
-    value = from_mapping(Outer, {"name": "n", "count": 4.0, "limit": 2, "inner": {"gain": "1e-3"}, "parts": [{}, {"share": 1}],
+    value = from_mapping(Outer,
+                         {"name": "n", "count": 4.0, "limit": 2, "inner": {"gain": "1e-3"}, "parts": [{}, {"share": 1}],
                                  "word_or_axis": [1, 2, 3], "table": {"a": 1}}, "my.yaml")
     assert value == Outer(name="n", count=4, limit=2.0, inner=Inner(gain=1e-3), parts=[Inner(), Inner(share=1.0)],
                           word_or_axis=[1.0, 2.0, 3.0], table={"a": 1.0})
@@ -139,7 +140,8 @@ def test_yaml_files(tmp_path):
     with pytest.raises(ConfigError, match="bad.yaml is not valid YAML"):
         settings.load_yaml(bad)
     bad.write_text("- 1\n")
-    with pytest.raises(ConfigError, match="bad.yaml: expected a mapping of keys to values at the top level, found list"):
+    with pytest.raises(ConfigError,
+                       match="bad.yaml: expected a mapping of keys to values at the top level, found list"):
         settings.load_yaml(bad)
     good = tmp_path / "good.yaml"
     good.write_text("name: n\ncount: 1e1\n")
@@ -148,12 +150,14 @@ def test_yaml_files(tmp_path):
 
 def test_shipped_names_and_paths(tmp_path, monkeypatch):
     assert settings.find_config("robots", "ur16e").name == "ur16e.yaml"
-    with pytest.raises(ConfigError, match="there is no robot 'ur16' .nearest: 'ur16e'.. Shipped: .*fr3.*or give the path of a YAML file"):
+    with pytest.raises(ConfigError, match="there is no robot 'ur16' .nearest: 'ur16e'.. Shipped: .*fr3.*or give the "
+                                          "path of a YAML file"):
         settings.find_config("robots", "ur16")
     with pytest.raises(ConfigError, match="no such configuration file: other/ur16e"):
         settings.find_config("robots", "other/ur16e")
     path = tmp_path / "mine.yml"
     path.write_text("")
     assert settings.find_config("robots", str(path)) == path
-    with pytest.raises(ConfigError, match=r"nothing.yaml that this package ships was not found; looked in .*Reinstall the package"):
+    with pytest.raises(ConfigError, match=r"nothing.yaml that this package ships was not found; looked in .*Reinstall "
+                                          r"the package"):
         settings.share_file("config", "nothing.yaml")

@@ -7,13 +7,15 @@ from contact_estimation.dynamics import CoupledStep
 
 
 class TextbookEkf:
-    """Paper 2, eq. 13-22, written with numpy.linalg: predict with the last torque, update with q, then with the external torque."""
+    """Paper 2, eq. 13-22, written with numpy.linalg: predict with the last torque, update with q, then with the
+    external torque."""
 
     def __init__(self, arm, contacts, intensity, torque_intensity, noise_q, noise_tau=None):
         step = CoupledStep(arm, contacts)
         bias = arm.inverse_dynamics(step.kinematics, step.dq, ca.SX.zeros(arm.n))
         mass = arm.mass_matrix(step.kinematics)
-        self.predict = ca.Function("predict", [step.xi, step.phi, step.tau, step.h], [step.next, ca.jacobian(step.next, step.xi), mass])
+        self.predict = ca.Function("predict", [step.xi, step.phi, step.tau, step.h],
+                                   [step.next, ca.jacobian(step.next, step.xi), mass])
         self.torque = ca.Function("torque", [step.xi, step.phi], [step.tau_e, ca.jacobian(step.tau_e, step.xi), bias])
         self.arm, self.intensity, self.torque_intensity = arm, intensity, torque_intensity
         self.noise_q, self.noise_tau = noise_q, noise_tau

@@ -13,7 +13,8 @@ VARIABLE = "CONTACT_ESTIMATION_CACHE"
 
 
 def cache_directory() -> Path:
-    """Path of the cache: ``$CONTACT_ESTIMATION_CACHE``, else ``$XDG_CACHE_HOME/contact_estimation``, else ``~/.cache/contact_estimation``."""
+    """Path of the cache: ``$CONTACT_ESTIMATION_CACHE``, else ``$XDG_CACHE_HOME/contact_estimation``, else
+    ``~/.cache/contact_estimation``."""
     if os.environ.get(VARIABLE):
         return Path(os.environ[VARIABLE])
     root = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
@@ -34,11 +35,11 @@ def open_cache(path: Path | None = None) -> Path:
         raise CodegenError(f"the code cache {path} cannot be made ({error.strerror}); {remedy}") from error
     info = path.stat()
     if info.st_uid != os.getuid():
-        raise CodegenError(f"the code cache {path} belongs to user {info.st_uid}, not to you ({os.getuid()}): code in it "
-                           f"would be executed as you. Remove it, or {remedy}")
+        raise CodegenError(f"the code cache {path} belongs to user {info.st_uid}, not to you ({os.getuid()}): code in "
+                           f"it would be executed as you. Remove it, or {remedy}")
     if stat.S_IMODE(info.st_mode) & (stat.S_IWGRP | stat.S_IWOTH):
-        raise CodegenError(f"the code cache {path} is writable by others (mode {stat.S_IMODE(info.st_mode):o}): code in it "
-                           f"would be executed as you. Run 'chmod 700 {path}', or {remedy}")
+        raise CodegenError(f"the code cache {path} is writable by others (mode {stat.S_IMODE(info.st_mode):o}): code "
+                           f"in it would be executed as you. Run 'chmod 700 {path}', or {remedy}")
     # The mode is asked too: root may write where the mode forbids it, and a folder made read-only is meant to stay so.
     if not (stat.S_IMODE(info.st_mode) & stat.S_IWUSR and os.access(path, os.W_OK | os.X_OK)):
         raise CodegenError(f"the code cache {path} is read-only; run 'chmod u+w {path}', or {remedy}")

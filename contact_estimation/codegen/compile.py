@@ -1,7 +1,7 @@
 """casadi.Function -> C -> cached shared object -> callable with preallocated buffers.
 
-The same :class:`CompiledFunction` runs on CasADi's virtual machine where no compiler is found; that is announced once by a
-:class:`CodegenWarning`, because it is 10 to 40 times slower.
+The same :class:`CompiledFunction` runs on CasADi's virtual machine where no compiler is found; that is announced once
+by a :class:`CodegenWarning`, because it is 10 to 40 times slower.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class CodegenWarning(UserWarning):
 class CompiledFunction:
     """A casadi.Function with one preallocated float64 buffer per argument and result.
 
-    Buffers are flat and column-major. ``inputs`` and ``outputs`` map CasADi's names to them; write the inputs in place, call the
-    object, read the outputs. :meth:`bind` makes further zero-copy callables over buffers of the caller.
+    Buffers are flat and column-major. ``inputs`` and ``outputs`` map CasADi's names to them; write the inputs in place,
+    call the object, read the outputs. :meth:`bind` makes further zero-copy callables over buffers of the caller.
 
     Attributes:
         backend: ``"c"`` or ``"vm"``.
@@ -46,7 +46,8 @@ class CompiledFunction:
         self._run()
 
     def bind(self, inputs: list[np.ndarray], outputs: list[np.ndarray]):
-        """A callable without arguments that evaluates from ``inputs`` into ``outputs`` (flat float64 arrays, in CasADi's order).
+        """A callable without arguments that evaluates from ``inputs`` into ``outputs`` (flat float64 arrays, in
+        CasADi's order).
 
         An output must not share memory with an input: generated code writes results while it still reads arguments.
 
@@ -58,7 +59,8 @@ class CompiledFunction:
         for kind, arrays, sizes, setter in (("input", inputs, function.numel_in, buffer.set_arg),
                                             ("output", outputs, function.numel_out, buffer.set_res)):
             for i, array in enumerate(arrays):
-                if array.dtype != np.float64 or array.ndim != 1 or not array.flags.c_contiguous or array.size != sizes(i):
+                flat = array.ndim == 1 and array.flags.c_contiguous
+                if array.dtype != np.float64 or not flat or array.size != sizes(i):
                     raise CodegenError(f"{function.name()}: {kind} {i} must be a flat contiguous float64 array of "
                                        f"{sizes(i)} entries, found {array.dtype} of shape {array.shape}")
                 setter(i, memoryview(array))

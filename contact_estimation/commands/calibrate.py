@@ -16,23 +16,36 @@ from contact_estimation.fit.calibration.settings import OPTIONS
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
-    parser.add_argument("recordings", type=Path, nargs="+", metavar="RECORDING", help="rosbag2 or .npz archive of free "
-                                                                                      "motion")
+    parser.add_argument(
+        "recordings", type=Path, nargs="+", metavar="RECORDING", help="rosbag2 or .npz archive of free motion"
+    )
     parser.add_argument("--robot", required=True, help="robot: a name in config/robots, or a YAML file")
-    parser.add_argument("--sensors", metavar="NAME", help="sensor set whose torque unit and scale apply (default the "
-                                                          "robot's)")
-    parser.add_argument("--identify", nargs="*", choices=OPTIONS, default=None, metavar="WHAT",
-                        help=f"what to identify beside friction and bias, of: {', '.join(OPTIONS)} (default all but "
-                             f"links)")
-    parser.add_argument("--cutoff", type=float, metavar="HZ", help="zero-phase low-pass of positions and torques "
-                                                                   "(default 6)")
+    parser.add_argument(
+        "--sensors", metavar="NAME", help="sensor set whose torque unit and scale apply (default the robot's)"
+    )
+    parser.add_argument(
+        "--identify",
+        nargs="*",
+        choices=OPTIONS,
+        default=None,
+        metavar="WHAT",
+        help=f"what to identify beside friction and bias, of: {', '.join(OPTIONS)} (default all but links)",
+    )
+    parser.add_argument(
+        "--cutoff", type=float, metavar="HZ", help="zero-phase low-pass of positions and torques (default 6)"
+    )
     parser.add_argument("--joint-states", metavar="TOPIC", help="JointState topic of a bag")
     parser.add_argument("--rate", type=float, metavar="HZ", help="sample rate of an .npz archive without stamps")
     parser.add_argument("--no-validation", action="store_true", help="leave out the cross-validation")
     parser.add_argument("--out", type=Path, metavar="FILE", help="YAML file to write")
-    parser.add_argument("--drives", type=Path, metavar="FILE", help="drives YAML to write, which a contact bank loads "
-                                                                    "(key drives): the "
-                        "robot's own from config/drives with the calibrated friction")
+    parser.add_argument(
+        "--drives",
+        type=Path,
+        metavar="FILE",
+        help="drives YAML to write, which a contact bank loads "
+        "(key drives): the "
+        "robot's own from config/drives with the calibrated friction",
+    )
     add_json_flag(parser)
 
 
@@ -50,10 +63,21 @@ def run(args) -> int:
 
     arm = load_arm(args.robot)
     sensors = load_sensor_settings(args.sensors or arm.settings.sensors)
-    changes = {name: value for name, value in (("identify", args.identify), ("cutoff", args.cutoff)) if value is not None}
+    changes = {
+        name: value for name, value in (("identify", args.identify), ("cutoff", args.cutoff)) if value is not None
+    }
     settings = replace(CalibrationSettings(), "command line", **changes)
-    recordings = [open_recording(path, arm.joint_names, joint_states=args.joint_states, rate=args.rate,
-                                 base_frame=arm.base_frame, rotation=lambda q: arm.tcp_poses(q)[1]) for path in args.recordings]
+    recordings = [
+        open_recording(
+            path,
+            arm.joint_names,
+            joint_states=args.joint_states,
+            rate=args.rate,
+            base_frame=arm.base_frame,
+            rotation=lambda q: arm.tcp_poses(q)[1],
+        )
+        for path in args.recordings
+    ]
     found = identify(arm, [with_total_torque(arm, sensors, recording) for recording in recordings], settings)
     result = calibration(arm, found, settings)
     predictions = []
@@ -61,7 +85,9 @@ def run(args) -> int:
         bar = Progress(max(len(recordings), 2), "cross-validating")
         predictions = cross_validate(arm, found.designs, settings, bar.update)
         bar.close()
-    command = shlex.join(["contact-estimation", "calibrate", *(path.name for path in args.recordings), "--robot", args.robot])
+    command = shlex.join(
+        ["contact-estimation", "calibrate", *(path.name for path in args.recordings), "--robot", args.robot]
+    )
     if args.out:
         args.out.parent.mkdir(parents=True, exist_ok=True)
         args.out.write_text(as_yaml(arm, result, found, f"Written by: {command}\nA _std is what to expect of a new "
@@ -70,7 +96,9 @@ def run(args) -> int:
     if args.drives:
         drives = drive_settings(result, found, _shipped_drives(arm))
         args.drives.parent.mkdir(parents=True, exist_ok=True)
-        args.drives.write_text(f"# Written by: {command}\n" + yaml.safe_dump(to_mapping(drives), sort_keys=False, default_flow_style=None))
+        args.drives.write_text(
+            f"# Written by: {command}\n" + yaml.safe_dump(to_mapping(drives), sort_keys=False, default_flow_style=None)
+        )
     data = {"calibration": to_mapping(result), "intervals": intervals(found), "condition": found.condition,
             "correlation_time": found.correlation_time, "out": args.out and str(args.out),
             "validation": [{"source": p.source, "rigid": p.rigid, "calibrated": p.calibrated} for p in predictions],

@@ -50,18 +50,39 @@ def run(args) -> int:
     if args.posture is not None:
         if len(args.posture) != arm.n:
             raise ConfigError(f"--posture has {len(args.posture)} entries, robot '{arm.name}' has {arm.n} joints")
-        contacts = ParallelContacts(arm, [dataclasses.replace(c, estimate=args.estimate or c.estimate) for c in settings.contacts])
+        contacts = ParallelContacts(
+            arm, [dataclasses.replace(c, estimate=args.estimate or c.estimate) for c in settings.contacts]
+        )
         noise = settings.process_noise
         seen = observe_posture(arm, contacts, args.posture, noise.velocity, torque_intensity(arm, noise), args.depth)
     else:
         seen = _along(arm, settings, args)
-    data = {"seconds": seen.seconds, "parameters": list(seen.parameters), "std": seen.std, "information": seen.information,
-            "directions": [{"singular_value": d.singular_value, "seen": d.seen, "shrinkage": d.shrinkage, "vector": d.vector,
-                            "parts": dict(d.names)} for d in seen.directions], "unseen": [str(d) for d in seen.unseen]}
+    data = {
+        "seconds": seen.seconds,
+        "parameters": list(seen.parameters),
+        "std": seen.std,
+        "information": seen.information,
+        "directions": [
+            {
+                "singular_value": d.singular_value,
+                "seen": d.seen,
+                "shrinkage": d.shrinkage,
+                "vector": d.vector,
+                "parts": dict(d.names),
+            }
+            for d in seen.directions
+        ],
+        "unseen": [str(d) for d in seen.unseen],
+    }
     rows = [[str(d), d.singular_value, f"{100 * d.shrinkage:.3g} "
                                        "%", "seen" if d.seen else "NOT SEEN"] for d in seen.directions]
-    text = "\n".join([text_table(["direction [prior std]", "singular value", "std after / before", ""], rows), "",
-                      text_table(["parameter", "std after"], [[n, float(s)] for n, s in zip(seen.parameters, seen.std)])])
+    text = "\n".join(
+        [
+            text_table(["direction [prior std]", "singular value", "std after / before", ""], rows),
+            "",
+            text_table(["parameter", "std after"], [[n, float(s)] for n, s in zip(seen.parameters, seen.std)]),
+        ]
+    )
     emit(args, data, text)
     return 0
 

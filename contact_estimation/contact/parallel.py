@@ -1,7 +1,8 @@
 """Contacts in parallel (paper 2, eq. 7), their parameters packed into vectors.
 
-``phi`` (9 I,) holds all parameters [K; x_rest; x_tcp] of I contacts in internal units (stiffness in 1e4 N/m, so that covariances
-of stiffness and length have similar magnitude); ``p`` is the part of it that is estimated. Internal units never leave the
+``phi`` (9 I,) holds all parameters [K; x_rest; x_tcp] of I contacts in internal units (stiffness in 1e4 N/m, so that
+covariances of stiffness and length have similar magnitude); ``p`` is the part of it that is estimated. Internal units
+never leave the
 package: everything numeric here takes and gives SI.
 """
 
@@ -45,10 +46,11 @@ class ParallelContacts:
         """Number of estimated parameters."""
         return len(self.estimated)
 
-    # -- numbers ----------------------------------------------------------------------------------------------------------
+    # -- numbers -------------------------------------------------------------------------------------------------------
 
     def initial(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """``phi`` (9 I,) and the standard deviations of ``p`` at the configuration ``q`` (n,), both in internal units."""
+        """``phi`` (9 I,) and the standard deviations of ``p`` at the configuration ``q`` (n,), both in internal
+        units."""
         position, rotation = self.arm.tcp_pose(q)
         phi, std = [], []
         for c in self.contacts:
@@ -67,7 +69,7 @@ class ParallelContacts:
         blocks = [full[9 * i:9 * i + 9, 9 * i:9 * i + 9] for i in range(len(self.contacts))]
         return (phi * self.scale).reshape(-1, 9), np.array(blocks).reshape(-1, 9, 9)
 
-    # -- symbols ----------------------------------------------------------------------------------------------------------
+    # -- symbols -------------------------------------------------------------------------------------------------------
 
     def merge(self, phi: ca.SX, p: ca.SX) -> ca.SX:
         """``phi`` with its estimated entries replaced by ``p``."""

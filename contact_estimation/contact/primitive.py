@@ -1,7 +1,7 @@
 """The compliant contact primitive: a spring along a normal between a point on the robot and a rest position.
 
-Paper 2, eq. 4-6: F = K^T (x_rest - x), acting along n = K/||K|| at x = p(q) + R(q) x_tcp. The force is even in K: K and -K are
-the same contact, so a sign has to be fixed wherever K is shown.
+Paper 2, eq. 4-6: F = K^T (x_rest - x), acting along n = K/||K|| at x = p(q) + R(q) x_tcp. The force is even in K: K and
+-K are the same contact, so a sign has to be fixed wherever K is shown.
 """
 
 from __future__ import annotations

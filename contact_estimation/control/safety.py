@@ -157,7 +157,8 @@ class SafetyFilter:
             self._stopped = True
             return None
         old_position, old_rotation = self._pose
-        dt = max(now - self._last, 0.0)
+        # A planner that was silent has not earned a longer step.
+        dt = min(max(now - self._last, 0.0), self.settings.hold_after)
         self._last = now
         position, rotation, measured = np.array(position, float), np.array(rotation, float), np.array(measured, float)
         finite = all(np.isfinite(a).all() for a in (position, rotation, measured))

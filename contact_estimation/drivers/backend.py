@@ -34,6 +34,9 @@ class Backend(Protocol):
     def read(self) -> Sample | None:
         """The next sample; waits for it. None after the last one of a finite source."""
 
+    def equilibrium(self) -> EquilibriumPose | None:
+        """The equilibrium that commands what the arm does now, where commands begin without a jump; None if unknown."""
+
     def command(self, pose: EquilibriumPose) -> None:
         """Take a new equilibrium, already limited by :class:`~contact_estimation.control.safety.SafetyFilter`.
 

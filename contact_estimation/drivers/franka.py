@@ -64,6 +64,10 @@ class FrankaBackend:
             raise DriverError(f"the Franka arm at {self._host} reports a state that is not finite")
         return Sample(round(state.time.to_sec() * 1e9), q, dq, tau)
 
+    def equilibrium(self) -> EquilibriumPose | None:
+        """Unknown here."""
+        return None
+
     def command(self, pose: EquilibriumPose) -> None:
         """Refused."""
         raise DriverError("driver franka only reads; command the arm through franka_ros2 and driver joint_torque")

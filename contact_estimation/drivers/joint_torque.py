@@ -185,6 +185,10 @@ class JointTorqueBackend:
                 f"no joint state within {self._settings.timeout:g} s: {self.problem or 'the topic fell silent'}"
             ) from None
 
+    def equilibrium(self) -> EquilibriumPose | None:
+        """Unknown here."""
+        return None
+
     def command(self, pose: EquilibriumPose) -> None:
         """Hand the equilibrium to the arm's impedance controller.
 

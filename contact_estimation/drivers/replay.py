@@ -48,6 +48,10 @@ class ReplayBackend:
             {name: values[row] for name, values in recording.truth.items()},
         )
 
+    def equilibrium(self) -> EquilibriumPose | None:
+        """Unknown here."""
+        return None
+
     def command(self, pose: EquilibriumPose) -> None:
         """Refused: nothing here moves."""
         raise DriverError("a recording cannot be commanded; choose driver sim or rtde")

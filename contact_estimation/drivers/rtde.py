@@ -160,6 +160,13 @@ class RtdeBackend:
             self._pump(0.1)
         return self._queue.popleft()
 
+    def equilibrium(self) -> EquilibriumPose | None:
+        """Where the admittance stands still under the present force: x - f / K."""
+        if self._state is None:
+            return None
+        _, _, position, rotation, force = self._state
+        return EquilibriumPose(position - force / self._stiffness, rotation)
+
     def command(self, pose: EquilibriumPose) -> None:
         """Move towards the equilibrium as an impedance would: speed = (K (x_0 - x) + f) / D, sent with speedL.
 

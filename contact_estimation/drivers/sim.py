@@ -39,6 +39,10 @@ class SimulationBackend:
             return None
         return self.simulation.step()
 
+    def equilibrium(self) -> EquilibriumPose | None:
+        """The simulated controller's own."""
+        return None if self.simulation is None else EquilibriumPose(*self.simulation.equilibrium)
+
     def command(self, pose: EquilibriumPose) -> None:
         """Set the equilibrium of the simulated controller."""
         if self.simulation is None:

@@ -38,6 +38,10 @@ class SimulatedBackend:
         """The next sample."""
         return next(self._samples, None)
 
+    def equilibrium(self) -> EquilibriumPose | None:
+        """Unknown here."""
+        return None
+
     def command(self, pose: EquilibriumPose) -> None:
         """Refused: nothing here moves."""
         raise DriverError("the demonstration press cannot be commanded; choose driver sim")

@@ -3,8 +3,8 @@
     (M + h B) delta = tau - C - G - B dq + tau_e(q, phi),   dq+ = dq + h delta,   q+ = q + h dq+
 
 which is eq. 12 of paper 1 multiplied by (M + h B). The linearisation holds delta fixed: with the residual
-r(q, dq, p) = M delta + C + G + B dq + h B delta - tau - tau_e, implicit differentiation gives d delta = -(M + h B)^-1 dr.
-That is exact, and needs a fifth of the instructions of differentiating through the solve.
+r(q, dq, p) = M delta + C + G + B dq + h B delta - tau - tau_e, implicit differentiation gives d delta = -(M + h B)^-1
+dr. That is exact, and needs a fifth of the instructions of differentiating through the solve.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from contact_estimation.robot import Arm
 class CoupledStep:
     """Symbols and expressions of one step of length ``h`` [s].
 
-    The state is xi = [q; dq; p] (eq. 13) with N = 2 n + n_p entries; ``phi`` holds all contact parameters, whose estimated entries
-    are taken from ``p``.
+    The state is xi = [q; dq; p] (eq. 13) with N = 2 n + n_p entries; ``phi`` holds all contact parameters, whose
+    estimated entries are taken from ``p``.
 
     Attributes:
         q, dq, p, phi, tau, h: SX symbols. xi: their stacked state. kinematics: placements at q.
@@ -43,7 +43,8 @@ class CoupledStep:
         self.delta = factor.solve(self.tau + self.tau_e - bias - damping * self.dq)
         self._factor = factor
         held = ca.SX.sym("delta", n)
-        residual = arm.inverse_dynamics(self.kinematics, self.dq, held) + damping * (self.dq + self.h * held) - self.tau_e
+        friction = damping * (self.dq + self.h * held)
+        residual = arm.inverse_dynamics(self.kinematics, self.dq, held) + friction - self.tau_e
         derivative = -factor.solve(ca.densify(ca.jacobian(residual, self.xi)))
         self.delta_jacobian = ca.substitute(derivative, held, self.delta)
         dq_next = self.dq + self.h * self.delta
@@ -54,12 +55,14 @@ class CoupledStep:
         self._dq_rows = dq_rows
 
     def velocity_noise(self, torque_intensity: ca.SX) -> ca.SX:
-        """Covariance (n, n) of dq+ due to white torque noise of the given intensities (n,) [Nm^2 s]: h S diag(.) S, S = (M + h B)^-1."""
+        """Covariance (n, n) of dq+ due to white torque noise of the given intensities (n,) [Nm^2 s]: h S diag(.) S, S =
+        (M + h B)^-1."""
         inverse = self._factor.solve(ca.SX.eye(self.arm.n))
         return symmetric(self.h * (inverse * ca.repmat(torque_intensity.T, self.arm.n, 1)) @ inverse.T)
 
     def propagate(self, covariance: ca.SX) -> ca.SX:
-        """A P A^T for a symmetric ``covariance`` (N, N), in two sparse factors: velocities first, then q+ = q + h dq+."""
+        """A P A^T for a symmetric ``covariance`` (N, N), in two sparse factors: velocities first, then q+ = q + h
+        dq+."""
         n, size = self.arm.n, self.xi.numel()
         first = ca.vertcat(ca.horzcat(ca.SX.eye(n), ca.SX(n, size - n)), self._dq_rows,
                            ca.horzcat(ca.SX(size - 2 * n, 2 * n), ca.SX.eye(size - 2 * n)))

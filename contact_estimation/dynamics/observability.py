@@ -87,8 +87,14 @@ class ParameterInformation:
         ConfigError: nothing is estimated, or the noise is not positive.
     """
 
-    def __init__(self, arm: Arm, contacts: ParallelContacts, velocity_noise: float, torque_noise: np.ndarray | None = None,
-                 memory: float | None = None):
+    def __init__(
+        self,
+        arm: Arm,
+        contacts: ParallelContacts,
+        velocity_noise: float,
+        torque_noise: np.ndarray | None = None,
+        memory: float | None = None,
+    ):
         if not contacts.n_estimated:
             raise ConfigError("observability of what? No contact estimates a parameter (key contacts[].estimate)")
         if not velocity_noise > 0 and (torque_noise is None or not (np.asarray(torque_noise) > 0).all()):
@@ -143,10 +149,19 @@ class ParameterInformation:
             order = np.argsort(-np.abs(parts))
             sign = np.sign(parts[order[0]])
             names = tuple((labels[k], float(sign * parts[k])) for k in order if abs(parts[k]) > 0.25)
-            directions.append(Direction(float(np.sqrt(value)), sign * vector * prior_std * scale, float(1 / np.sqrt(1 + value)), names))
+            directions.append(
+                Direction(
+                    float(np.sqrt(value)), sign * vector * prior_std * scale, float(1 / np.sqrt(1 + value)), names
+                )
+            )
         posterior = np.linalg.inv(np.diag(prior_std**-2.0) + self._information)
-        return Observability(tuple(directions), self._information / np.outer(scale, scale), np.sqrt(np.diag(posterior)) * scale,
-                             tuple(self.parameter_names()), self.seconds)
+        return Observability(
+            tuple(directions),
+            self._information / np.outer(scale, scale),
+            np.sqrt(np.diag(posterior)) * scale,
+            tuple(self.parameter_names()),
+            self.seconds,
+        )
 
     def parameter_names(self) -> list[str]:
         """Names of the estimated parameters, with units."""
@@ -159,7 +174,10 @@ class ParameterInformation:
         parts' names."""
         size, rows, labels = self.contacts.n_estimated, [], []
         for k in range(0, size, 3):  # estimated parameters come in threes
-            contact, kind = self.contacts.contacts[self.contacts.estimated[k] // 9], KINDS[self.contacts.estimated[k] % 9 // 3]
+            contact, kind = (
+                self.contacts.contacts[self.contacts.estimated[k] // 9],
+                KINDS[self.contacts.estimated[k] % 9 // 3],
+            )
             start = 9 * (self.contacts.estimated[k] // 9)
             frame = _tangent_frame(self._phi[start:start + 3])
             if kind == "point":

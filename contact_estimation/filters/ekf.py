@@ -1,7 +1,8 @@
 """The extended Kalman filter of papers 1 and 2 (eq. 13-22) in generated C.
 
-A step predicts with the torque of the last sample and updates with the positions (and torques) of this one, which is the
-papers' order: mu+ = L q+ + (I - L C) f(mu, tau). State, covariance and noise live in internal units; everything that leaves is SI.
+A step predicts with the torque of the last sample and updates with the positions (and torques) of this one, which is
+the papers' order: mu+ = L q+ + (I - L C) f(mu, tau). State, covariance and noise live in internal units; everything
+that leaves is SI.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from contact_estimation.robot import Arm
 def build_step(arm: Arm, contacts: ParallelContacts, with_torque: bool, torque_noise: bool = False) -> ca.Function:
     """One EKF step as a dense casadi.Function.
 
-    Inputs: xi (N,), P (packed), phi, tau (last sample), h, q_m, noise_q (n,), intensity (N,) [per second], with torque noise
-    torque_intensity (n,) [Nm^2 s], and with torque measured tau_m (this sample), noise_tau (n,). Outputs: xi, P, nis.
+    Inputs: xi (N,), P (packed), phi, tau (last sample), h, q_m, noise_q (n,), intensity (N,) [per second], with torque
+    noise torque_intensity (n,) [Nm^2 s], and with torque measured tau_m (this sample), noise_tau (n,). Outputs: xi, P,
+    nis.
     """
     step = CoupledStep(arm, contacts)
     n, size = arm.n, step.xi.numel()
@@ -54,11 +56,13 @@ def build_step(arm: Arm, contacts: ParallelContacts, with_torque: bool, torque_n
             nis += term
         inputs += [tau_m, noise_tau]
         names += ["tau_m", "noise_tau"]
-    return ca.Function("ekf_step", inputs, [ca.densify(x), pack(covariance), ca.SX(nis)], names, ["xi_next", "P_next", "nis"])
+    return ca.Function("ekf_step", inputs, [ca.densify(x), pack(covariance), ca.SX(nis)], names,
+                       ["xi_next", "P_next", "nis"])
 
 
 def _torque_measurement(arm, contacts, step, x, tau_m):
-    """Innovation of the measured external torque C + G - tau_m against tau_e(xi), and the rows of its Jacobian (eq. 17-19)."""
+    """Innovation of the measured external torque C + G - tau_m against tau_e(xi), and the rows of its Jacobian (eq.
+    17-19)."""
     n = arm.n
     bias = arm.inverse_dynamics(step.kinematics, step.dq, ca.SX.zeros(n))
     at_state = ca.Function("at_state", [step.xi, step.phi], [step.tau_e, ca.jacobian(step.tau_e, step.xi), bias])
@@ -129,7 +133,8 @@ class Ekf:
         self._step.inputs["phi"][:] = phi
         x, covariance = self._states[0]
         x[:] = np.concatenate([q, np.zeros(self.arm.n), phi[self.contacts.estimated]])
-        spread = [np.full(self.arm.n, self.settings.initial_position_std), np.full(self.arm.n, self.settings.initial_velocity_std), std]
+        spread = [np.full(self.arm.n, self.settings.initial_position_std),
+                  np.full(self.arm.n, self.settings.initial_velocity_std), std]
         covariance[:] = pack_array(np.diag(np.concatenate(spread) ** 2))
         self._nis[0] = 0.0
         self._turn, self._t = 0, t

@@ -60,8 +60,8 @@ def scalar_update(x: ca.SX, covariance: ca.SX, row: ca.SX, innovation: ca.SX, va
         innovation: y - (predicted y at ``x``).
 
     Returns:
-        mean, covariance, and the innovation squared over its variance (chi-square with one degree of freedom; the values of a
-        sequence of updates are independent and add up to the joint normalised innovation).
+        mean, covariance, and the innovation squared over its variance (chi-square with one degree of freedom; the
+        values of a sequence of updates are independent and add up to the joint normalised innovation).
     """
     cross = covariance @ row.T
     spread = (row @ cross) + variance

@@ -2,12 +2,12 @@
 
 Textbook form (De Luca and Mattone 2005), discrete: with the momentum p = M(q) dq,
     r+ = K_O (p+ - p0 - sum of h (tau + C^T dq - G - B dq + r)),
-so that r follows tau_e with bandwidth K_O. C^T dq - G comes from dM/dt dq - C dq - G, with dM/dt dq by its directional derivative.
-``printed`` is paper 1, eq. 26 as it stands, r+ = K_O (M dq - h (r - tau_e)) with tau_e = -(tau - C - G) there, which adds the
-momentum itself every step instead of its increment; it is offered for comparison only.
+so that r follows tau_e with bandwidth K_O. C^T dq - G comes from dM/dt dq - C dq - G, with dM/dt dq by its directional
+derivative. ``printed`` is paper 1, eq. 26 as it stands, r+ = K_O (M dq - h (r - tau_e)) with tau_e = -(tau - C - G)
+there, which adds the momentum itself every step instead of its increment; it is offered for comparison only.
 
-With ``drives`` the calibrated friction (viscous beyond B, Coulomb with presliding, bias) is taken off the torque first: the law and the
-numbers the contact bank starts from, but nothing that adapts them.
+With ``drives`` the calibrated friction (viscous beyond B, Coulomb with presliding, bias) is taken off the torque first:
+the law and the numbers the contact bank starts from, but nothing that adapts them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ class FrictionTrack:
 
 
 class MomentumObserver:
-    """External joint torque from the momentum residual; TCP force (J^T)^+ r (paper 1, eq. 27); stiffness by eq. 28 / 32."""
+    """External joint torque from the momentum residual; TCP force (J^T)^+ r (paper 1, eq. 27); stiffness by eq. 28 /
+    32."""
 
     def __init__(self, arm: Arm, settings: MomentumSettings, name: str = "momentum"):
         self.name, self.arm, self.settings = name, arm, settings
@@ -99,7 +100,8 @@ class MomentumObserver:
             tau = tau - self._friction.torque(dt, q, dq)
         out, gain = self._terms.outputs, self.settings.gain
         if self.settings.form == "textbook":
-            # Implicit in r, so that the observer is stable for every gain: r+ = K_O (p+ - integral - h (drift + tau + r+)).
+            # Implicit in r, so that the observer is stable for every gain: r+ = K_O (p+ - integral - h (drift + tau +
+            # r+)).
             self._integral += dt * (out["drift"] + tau)
             self._residual[:] = gain * (out["p"] - self._integral) / (1.0 + gain * dt)
             self._integral += dt * self._residual
@@ -126,7 +128,8 @@ class MomentumObserver:
         self._displacement[:] = position - start
 
     def _update_wrench(self) -> None:
-        """(J^T)^+ r: force and torque (6,) at the TCP in base axes; the torque is zero where a pure force is asked for."""
+        """(J^T)^+ r: force and torque (6,) at the TCP in base axes; the torque is zero where a pure force is asked
+        for."""
         rows = 3 if self.settings.wrench == "force" else 6
         jacobian = self._terms.outputs["jacobian"].reshape(6, self.arm.n, order="F")[:rows]
         square = jacobian @ jacobian.T
@@ -134,14 +137,17 @@ class MomentumObserver:
         self._wrench[:rows] = np.linalg.solve(square, jacobian @ self._residual)
 
     def estimate(self) -> Estimate:
-        """The estimate after the last sample; its stiffness vector holds the per-axis first differences in base axes."""
+        """The estimate after the last sample; its stiffness vector holds the per-axis first differences in base
+        axes."""
         wrench = self._wrench
         rotation = self._terms.outputs["rotation"].reshape(3, 3, order="F").copy()
         position = self._terms.outputs["position"].copy()
         stiffness = np.abs(self._change) / np.maximum(np.abs(self._displacement), self.settings.min_displacement)
-        contact = ContactState("tcp", float("nan"), stiffness, np.full(3, np.nan), np.zeros(3), position, np.zeros((9, 9)))
+        contact = ContactState("tcp", float("nan"), stiffness, np.full(3, np.nan), np.zeros(3), position,
+                               np.zeros((9, 9)))
         force_tcp = rotation.T @ wrench[:3]
         return Estimate(
-            t=self._t, q=self._terms.inputs["q"].copy(), dq=self._terms.inputs["dq"].copy(), tau_ext=self._residual.copy(),
+            t=self._t, q=self._terms.inputs["q"].copy(), dq=self._terms.inputs["dq"].copy(),
+            tau_ext=self._residual.copy(),
             force_base=wrench[:3].copy(), force_tcp=force_tcp, torque_tcp=rotation.T @ wrench[3:],
             force_covariance=np.full((3, 3), np.nan), contacts=(contact,), mode="unknown")

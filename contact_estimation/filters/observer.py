@@ -12,14 +12,16 @@ import numpy as np
 class ContactState:
     """Estimate of one compliant contact (papers 1/2, eq. 4: F = K^T (x_rest - x)).
 
-    ``stiffness`` is the stiffness vector K [N/m] in base axes: its direction is the contact normal, its norm the stiffness.
-    ``rest`` is x_rest [m] in the base frame, ``point_tcp`` the contact point on the robot [m] in the TCP frame, ``point_base``
-    the same point [m] in the base frame. ``covariance`` (9, 9) is that of [stiffness; rest; point_tcp]; zero rows belong to
-    parameters that are not estimated. ``probability`` is the belief that the contact is closed.
+    ``stiffness`` is the stiffness vector K [N/m] in base axes: its direction is the contact normal, its norm the
+    stiffness. ``rest`` is x_rest [m] in the base frame, ``point_tcp`` the contact point on the robot [m] in the TCP
+    frame, ``point_base`` the same point [m] in the base frame. ``covariance`` (9, 9) is that of [stiffness; rest;
+    point_tcp]; zero rows belong to parameters that are not estimated. ``probability`` is the belief that the contact is
+    closed.
 
-    ``parameters`` names what the observer estimates of the contact and ``remaining`` says of each how much of its prior standard deviation
-    is left since the contact closed (1: nothing was learnt). ``unseen`` names those whose variance is still above half its prior: their
-    values are the settings', not the motion's. All three are empty where an observer cannot tell.
+    ``parameters`` names what the observer estimates of the contact and ``remaining`` says of each how much of its prior
+    standard deviation is left since the contact closed (1: nothing was learnt). ``unseen`` names those whose variance is
+    still above half its prior: their values are the settings', not the motion's. All three are empty where an observer
+    cannot tell.
     """
 
     name: str
@@ -38,11 +40,11 @@ class ContactState:
 class Estimate:
     """What an observer knows after a sample.
 
-    ``t`` [s] is the sample's stamp. ``force_base``/``force_tcp`` (3,) [N] and ``torque_tcp`` (3,) [Nm, about the TCP, TCP axes]
-    are exerted by the environment ON the robot; ``force_covariance`` (3, 3) [N^2] is in TCP axes. ``tau_ext`` (n,) [Nm] is the
-    external joint torque. ``nis`` is the normalised innovation squared with ``nis_dof`` degrees of freedom (NaN where the
-    observer has none). ``mode`` names the most probable contact mode and ``modes`` maps every mode to its belief.
-    ``valid`` is False when the numbers must not be used; ``reason`` then says why.
+    ``t`` [s] is the sample's stamp. ``force_base``/``force_tcp`` (3,) [N] and ``torque_tcp`` (3,) [Nm, about the TCP,
+    TCP axes] are exerted by the environment ON the robot; ``force_covariance`` (3, 3) [N^2] is in TCP axes. ``tau_ext``
+    (n,) [Nm] is the external joint torque. ``nis`` is the normalised innovation squared with ``nis_dof`` degrees of
+    freedom (NaN where the observer has none). ``mode`` names the most probable contact mode and ``modes`` maps every
+    mode to its belief. ``valid`` is False when the numbers must not be used; ``reason`` then says why.
     """
 
     t: float
@@ -75,8 +77,9 @@ class Estimate:
 
 @runtime_checkable
 class Observer(Protocol):
-    """An observer of contact. Samples reach it through a :class:`~contact_estimation.filters.stream.SampleStream`, which has
-    already checked shape, finiteness and time; an observer therefore never sees a NaN or a step back in time."""
+    """An observer of contact. Samples reach it through a :class:`~contact_estimation.filters.stream.SampleStream`,
+    which has already checked shape, finiteness and time; an observer therefore never sees a NaN or a step back in
+    time."""
 
     #: Name under which the observer is chosen (``--observer``) and plotted.
     name: str
@@ -85,7 +88,8 @@ class Observer(Protocol):
         """Forget everything; the arm is at rest at ``q`` (n,) [rad] at time ``t`` [s]."""
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
-        """Take the sample (``q`` [rad], ``dq`` [rad/s], ``tau`` [Nm], each (n,)) that came ``dt`` [s] after the last one."""
+        """Take the sample (``q`` [rad], ``dq`` [rad/s], ``tau`` [Nm], each (n,)) that came ``dt`` [s] after the last
+        one."""
 
     def estimate(self) -> Estimate:
         """The estimate after the last sample (``t`` is the time since reset plus the reset's time)."""

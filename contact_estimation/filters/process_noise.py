@@ -19,9 +19,11 @@ def state_intensity(arm: Arm, contacts: ParallelContacts, noise: ProcessNoise) -
 
 
 def torque_intensity(arm: Arm, noise: ProcessNoise) -> np.ndarray | None:
-    """Intensity (n,) [Nm^2 s] of white noise as strong at low frequencies as the unknown torque, 2 sigma^2 T; None without one.
+    """Intensity (n,) [Nm^2 s] of white noise as strong at low frequencies as the unknown torque, 2 sigma^2 T; None
+    without one.
 
-    sigma is a constant plus a share of the joint's effort limit: gear friction grows with the joint, seals and cables do not.
+    sigma is a constant plus a share of the joint's effort limit: gear friction grows with the joint, seals and cables
+    do not.
 
     Raises:
         ConfigError: a share is asked for, but the robot's description has no effort limits.
@@ -29,7 +31,8 @@ def torque_intensity(arm: Arm, noise: ProcessNoise) -> np.ndarray | None:
     if noise.unknown_torque == 0 and noise.unknown_torque_share == 0:
         return None
     if noise.unknown_torque_share > 0 and not (arm.effort_limit > 0).all():
-        raise ConfigError("process_noise.unknown_torque_share is a share of the effort limits, but the description of robot "
-                          f"'{arm.name}' has joints without one; add them to the URDF (limit effort), or use unknown_torque alone")
+        raise ConfigError("process_noise.unknown_torque_share is a share of the effort limits, but the description of "
+                          f"robot '{arm.name}' has joints without one; add them to the URDF (limit effort), or use "
+                          f"unknown_torque alone")
     sigma = noise.unknown_torque + noise.unknown_torque_share * arm.effort_limit
     return 2 * sigma**2 * noise.unknown_torque_time

@@ -16,7 +16,8 @@ from contact_estimation.settings import find_config, from_mapping, load_yaml
 
 
 def load_observer_settings(config: str):
-    """Settings object of a shipped observer configuration by name (``ekf``, ``paper_online``, ...) or of a YAML file by path.
+    """Settings object of a shipped observer configuration by name (``ekf``, ``paper_online``, ...) or of a YAML file by
+    path.
 
     Raises:
         ConfigError: unknown name, unknown kind, or an error in the file.
@@ -32,7 +33,8 @@ def load_observer_settings(config: str):
 
 
 def make_observer(arm: Arm, settings, name: str | None = None, sensors: SensorSettings | None = None) -> Observer:
-    """Observer of ``settings`` for ``arm``; ``name`` defaults to its kind, ``sensors`` to :class:`SensorSettings`'s defaults."""
+    """Observer of ``settings`` for ``arm``; ``name`` defaults to its kind, ``sensors`` to :class:`SensorSettings`'s
+    defaults."""
     module, _, observer = KINDS[settings.observer]
     cls = getattr(importlib.import_module(module), observer)
     extra = {"sensors": sensors or SensorSettings()} if getattr(cls, "uses_sensors", False) else {}

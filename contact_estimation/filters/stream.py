@@ -18,8 +18,8 @@ from contact_estimation.robot import Arm
 class SampleStream:
     """Feeds an observer with checked samples and marks what must not be used.
 
-    - not finite, wrong size, a torque beyond all limits, a position that jumped: refused; the interval is integrated at the next
-      good sample.
+    - not finite, wrong size, a torque beyond all limits, a position that jumped: refused; the interval is integrated at
+      the next good sample.
     - the same stamp again: refused and counted, the estimate stays.
     - a stamp before the last one: the observer restarts (a bag that loops).
     - a gap up to ``max_gap``: integrated in steps of the nominal period; a longer one restarts the observer.
@@ -34,7 +34,8 @@ class SampleStream:
     def __init__(self, observer: Observer, arm: Arm, sensors: SensorSettings):
         n = arm.n
         if sensors.torque_scale is not None and len(sensors.torque_scale) != n:
-            raise ConfigError(f"torque_scale has {len(sensors.torque_scale)} entries, robot '{arm.name}' has {n} joints")
+            raise ConfigError(f"torque_scale has {len(sensors.torque_scale)} entries, "
+                              f"robot '{arm.name}' has {n} joints")
         if sensors.torque_unit == "A" and arm.motor.drive_gain is None:
             raise ConfigError(f"torque_unit is A, but robot '{arm.name}' has no torque_constant in its YAML")
         self.observer, self.arm, self.sensors = observer, arm, sensors
@@ -43,7 +44,8 @@ class SampleStream:
         self._scale = np.ones(n) if sensors.torque_scale is None else np.array(sensors.torque_scale)
         if sensors.torque_unit == "A":
             self._scale = self._scale * arm.motor.drive_gain
-        self._unit_check = TorqueUnitCheck(arm, sensors) if sensors.check_torque_unit and sensors.torque_meaning != "external" else None
+        told = sensors.check_torque_unit and sensors.torque_meaning != "external"
+        self._unit_check = TorqueUnitCheck(arm, sensors) if told else None
         self._unit_problem = ""
         self._max_torque = sensors.max_torque * np.where(arm.effort_limit > 0, arm.effort_limit, np.inf)
         self._max_velocity = sensors.max_velocity * np.where(arm.velocity_limit > 0, arm.velocity_limit, np.inf)
@@ -73,7 +75,8 @@ class SampleStream:
         self.valid, self.reason = False, "no sample yet"
 
     def push(self, stamp_ns: int, q, dq, tau) -> Estimate:
-        """Take a sample (stamp [ns]; q [rad], dq [rad/s], tau as configured, each (n,)) and return the estimate, valid or not."""
+        """Take a sample (stamp [ns]; q [rad], dq [rad/s], tau as configured, each (n,)) and return the estimate, valid
+        or not."""
         self.push_fast(stamp_ns, q, dq, tau)
         return self.estimate(stamp_ns)
 
@@ -83,12 +86,14 @@ class SampleStream:
         t = 0.0 if stamp_ns is None else stamp_ns * 1e-9
         if self._last_ns is None:
             none = np.full(self.arm.n, np.nan)
-            return Estimate(t=t, q=none, dq=none, tau_ext=none, force_base=none[:3], force_tcp=none[:3], torque_tcp=none[:3],
+            return Estimate(t=t, q=none, dq=none, tau_ext=none, force_base=none[:3], force_tcp=none[:3],
+                            torque_tcp=none[:3],
                             force_covariance=np.full((3, 3), np.nan), valid=False, reason=self.reason)
         estimate = self.observer.estimate()
         finite = math.isfinite(float(estimate.force_tcp.sum()) + float(estimate.q.sum()))
         valid = self.valid and estimate.valid and finite
-        reason = self.reason or estimate.reason or ("" if finite else "the observer diverged: its estimate is not finite")
+        diverged = "" if finite else "the observer diverged: its estimate is not finite"
+        reason = self.reason or estimate.reason or diverged
         if not finite:
             self.counters["diverged"] += 1
         return estimate.marked(t, valid, "" if valid else reason)
@@ -105,15 +110,17 @@ class SampleStream:
             fits = False
         if not fits:
             sizes = "/".join(str(np.size(a)) for a in (q, dq, tau))
-            return self._refuse("wrong_size", f"a sample has {sizes} positions/velocities/torques, robot '{self.arm.name}' has "
-                                f"{self.arm.n} joints")
+            return self._refuse("wrong_size", f"a sample has {sizes} positions/velocities/torques, robot "
+                                              f"'{self.arm.name}' has {self.arm.n} joints")
         if not np.isfinite(sample).all():
-            return self._refuse("not_finite", f"a sample has values that are not finite: {self._name_bad(~np.isfinite(sample))}")
+            return self._refuse("not_finite", f"a sample has values that are not finite: "
+                                              f"{self._name_bad(~np.isfinite(sample))}")
         self._raw_effort[:] = sample[2]
         sample[2] *= self._scale
         if (np.abs(sample[2]) > self._max_torque).any():
             joints = self._name_bad(np.abs(sample[2:3]) > self._max_torque, ("torque",))
-            return self._refuse("torque_limit", f"a torque is beyond {self.sensors.max_torque:g} times the joint's limit: {joints}")
+            return self._refuse("torque_limit", f"a torque is beyond {self.sensors.max_torque:g} times the joint's "
+                                                f"limit: {joints}")
         if self._last_ns is None:
             return self._start(stamp_ns, "")
         dt_ns = stamp_ns - self._last_ns
@@ -125,11 +132,12 @@ class SampleStream:
         dt = dt_ns * 1e-9
         if dt > self.sensors.max_gap:
             self.counters["gap"] += 1
-            return self._start(stamp_ns, f"a gap of {dt:.3f} s, longer than max_gap {self.sensors.max_gap:g} s: the observer restarted")
+            return self._start(stamp_ns, f"a gap of {dt:.3f} s, longer than max_gap {self.sensors.max_gap:g} s: the "
+                                         f"observer restarted")
         if (np.abs(sample[0] - self._last_q) > self._max_velocity * max(dt, self._period)).any():
             joints = self._name_bad(np.abs(sample[0:1] - self._last_q) > self._max_velocity * dt, ("position",))
-            return self._refuse("position_jump", f"a position moved faster than {self.sensors.max_velocity:g} times the joint's "
-                                f"velocity limit: {joints}")
+            return self._refuse("position_jump", f"a position moved faster than {self.sensors.max_velocity:g} times "
+                                                 f"the joint's velocity limit: {joints}")
         self._to_total_torque()
         self._integrate(dt)
         self._last_ns = stamp_ns
@@ -137,7 +145,8 @@ class SampleStream:
         return self._accept("")
 
     def _integrate(self, dt: float) -> None:
-        """One step of ``dt``; a longer interval in several, the positions in between interpolated, so that none is invented late."""
+        """One step of ``dt``; a longer interval in several, the positions in between interpolated, so that none is
+        invented late."""
         sample = self._sample
         steps = max(1, round(dt / self._period))
         if steps > 1:

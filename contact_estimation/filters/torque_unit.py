@@ -16,7 +16,8 @@ _MIN_GRAVITY = 20.0
 class TorqueUnitCheck:
     """Accumulates squared misfits of the configured reading of the effort and of its rivals against G(q).
 
-    A contact force cannot trigger it: it shifts every reading's misfit alike, while a wrong unit or meaning misses all of gravity.
+    A contact force cannot trigger it: it shifts every reading's misfit alike, while a wrong unit or meaning misses all
+    of gravity.
     """
 
     def __init__(self, arm: Arm, sensors: SensorSettings, seconds: float = 0.4):
@@ -58,14 +59,15 @@ class TorqueUnitCheck:
         own = self._misfit[self._configured, meaning]
         rivals = {(self._configured, "total" if meaning != "total" else "gravity_compensated")}
         rivals |= {(name, meaning) for name, kind in self._misfit if kind == meaning and name != self._configured}
-        # Another unit first: numbers as small as currents also look like a gravity-compensated torque, not the other way.
+        # Another unit first: numbers as small as currents also look like a gravity-compensated torque, not the other
+        # way.
         for name, kind in sorted(rivals, key=lambda rival: rival[0] == self._configured):
             # A gravity-compensated reading of nearly nothing fits any small number: only total readings prove a unit.
             if name != self._configured and kind != "total":
                 continue
             if self._misfit[name, kind] < _FACTOR**2 * own:
                 error, better = np.sqrt(own / self._count), np.sqrt(self._misfit[name, kind] / self._count)
-                return (f"the effort is configured as {self._configured}, {self._meaning}, but misses gravity by {error:.0f} Nm; "
-                        f"read as {name}, {kind} it misses by {better:.0f} Nm. Correct torque_unit or torque_meaning in the "
-                        "sensor settings, or the driver")
+                return (f"the effort is configured as {self._configured}, {self._meaning}, but misses gravity by "
+                        f"{error:.0f} Nm; read as {name}, {kind} it misses by {better:.0f} Nm. Correct torque_unit or "
+                        f"torque_meaning in the sensor settings, or the driver")
         return ""

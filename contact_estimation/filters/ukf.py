@@ -1,7 +1,7 @@
 """An unscented Kalman filter on the same coupled step as the EKF (Julier and Uhlmann 2004; scaled sigma points).
 
-It needs no Jacobian of the dynamics, so that it is the judge of the EKF's linearisation; it costs tens of times more. Order of prediction
-and update, noise, units and results are the EKF's.
+It needs no Jacobian of the dynamics, so that it is the judge of the EKF's linearisation; it costs tens of times more.
+Order of prediction and update, noise, units and results are the EKF's.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def build_prediction(arm: Arm, contacts: ParallelContacts, count: int) -> ca.Fun
     xi, phi = ca.MX.sym("xi", step.xi.numel(), count), ca.MX.sym("phi", contacts.size)
     tau, h = ca.MX.sym("tau", arm.n), ca.MX.sym("h")
     mapped = one.map("many", "serial", count, [1, 2, 3], [])
-    return ca.Function("ukf_predict", [xi, phi, tau, h], [mapped(xi, phi, tau, h)], ["xi", "phi", "tau", "h"], ["xi_next"])
+    return ca.Function("ukf_predict", [xi, phi, tau, h], [mapped(xi, phi, tau, h)], ["xi", "phi", "tau", "h"],
+                       ["xi_next"])
 
 
 def build_contact_torque(arm: Arm, contacts: ParallelContacts, count: int) -> ca.Function:
@@ -65,7 +66,9 @@ class Ukf:
         self._weight = 0.5 / self._spread**2
         self._central = settings.beta - settings.alpha**2
         self._predict = compile_function(build_prediction(arm, self.contacts, 2 * size + 1))
-        self._torque = compile_function(build_contact_torque(arm, self.contacts, 2 * size + 1)) if self._with_torque else None
+        self._torque = None
+        if self._with_torque:
+            self._torque = compile_function(build_contact_torque(arm, self.contacts, 2 * size + 1))
         self._intensity = state_intensity(arm, self.contacts, settings.process_noise)
         of_torque = torque_intensity(arm, settings.process_noise)
         self._noise = None if of_torque is None else compile_function(build_noise(arm, self.contacts))
@@ -149,7 +152,8 @@ class Ukf:
 
 
 def _root(covariance: np.ndarray) -> np.ndarray:
-    """Lower triangular root; rounding below zero is lifted, a covariance that is lost altogether becomes NaN (diverged)."""
+    """Lower triangular root; rounding below zero is lifted, a covariance that is lost altogether becomes NaN
+    (diverged)."""
     for lift in (0.0, 1e-12, 1e-9):
         try:
             return np.linalg.cholesky(covariance + np.diag(lift * np.diag(covariance) + lift * 1e-12))

@@ -24,8 +24,8 @@ from contact_estimation.robot import Arm
 class StepFeatures:
     """Features of T transitions of length ``h`` [s].
 
-    ``inverse`` (T, n, n) is S; ``error_dq``, ``error_q`` (T, n) are the step errors without contact; ``position`` (T, 3), ``rotation``
-    (T, 3, 3) the TCP pose in the base frame; ``jacobian`` (T, 6, n) the TCP Jacobian in base axes.
+    ``inverse`` (T, n, n) is S; ``error_dq``, ``error_q`` (T, n) are the step errors without contact; ``position`` (T,
+    3), ``rotation`` (T, 3, 3) the TCP pose in the base frame; ``jacobian`` (T, 6, n) the TCP Jacobian in base axes.
     """
 
     h: float

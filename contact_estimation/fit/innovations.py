@@ -45,7 +45,9 @@ def innovation_statistics(stream: SampleStream, recording, skip: float = 0.2) ->
         raise ConfigError("innovations need an observer of kind 'ekf' with 'measure: position'")
     n, variance = stream.arm.n, observer.settings.measurement_noise.position
     start, scaled, nis, log_det = recording.stamps_ns[0] + int(skip * 1e9), [], [], []
-    for k, (stamp, q, dq, tau) in enumerate(zip(recording.stamps_ns.tolist(), recording.q, recording.dq, recording.tau)):
+    for k, (stamp, q, dq, tau) in enumerate(
+        zip(recording.stamps_ns.tolist(), recording.q, recording.dq, recording.tau)
+    ):
         if not stream.push_fast(stamp, q, dq, tau):
             raise RecordingError(f"{recording.source}: the sample at {stamp * 1e-9:.3f} s cannot be used: "
                                  f"{stream.reason}")
@@ -62,4 +64,6 @@ def innovation_statistics(stream: SampleStream, recording, skip: float = 0.2) ->
     nis, residual = np.array(nis), np.array(scaled)
     correlation = np.sum(residual[1:] * residual[:-1], axis=0) / np.maximum(np.sum(residual**2, axis=0), 1e-300)
     likelihood = -0.5 * (np.mean(nis) + np.mean(log_det) + n * np.log(2 * np.pi)) / n
-    return InnovationStatistics(float(likelihood), float(np.mean(nis) / n), float(np.mean(nis < chi2.ppf(0.95, n))), correlation, len(nis))
+    return InnovationStatistics(
+        float(likelihood), float(np.mean(nis) / n), float(np.mean(nis < chi2.ppf(0.95, n))), correlation, len(nis)
+    )

@@ -2,8 +2,9 @@
 
     phi = argmin  sum_t ( ||mu_t+1 - f(mu_t, tau_t, phi)|| + w ||x_t - x_rest|| ) + beta_K ||K||_1 + beta_x ||x_tcp||
 
-over about 2000 equally spaced pairs of filtered states. Norms are not squared, as printed; a square root of a small constant keeps them
-differentiable. The objective mixes rad, rad/s and m without weights and is not a likelihood: kept by name as a baseline.
+over about 2000 equally spaced pairs of filtered states. Norms are not squared, as printed; a square root of a small
+constant keeps them differentiable. The objective mixes rad, rad/s and m without weights and is not a likelihood: kept
+by name as a baseline.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ _SMOOTH = 1e-12
 
 @dataclass(frozen=True)
 class PaperWeights:
-    """Weights of the objective: ``rest`` (w), ``stiffness`` (beta_K) [m/N], ``point`` (beta_x) [1/m]; printed 0.5, 1e-9 and 5."""
+    """Weights of the objective: ``rest`` (w), ``stiffness`` (beta_K) [m/N], ``point`` (beta_x) [1/m]; printed 0.5, 1e-9
+    and 5."""
 
     rest: float = 0.5
     stiffness: float = 1e-9
@@ -39,8 +41,8 @@ class PaperWeights:
 
 @dataclass(frozen=True)
 class PaperFit:
-    """Result: ``stiffness`` (3,) [N/m, base axes], ``rest`` (3,) [m, base frame], ``point`` (3,) [m, TCP frame], ``objective`` per pair,
-    and the stiffness norm [N/m] after each pass."""
+    """Result: ``stiffness`` (3,) [N/m, base axes], ``rest`` (3,) [m, base frame], ``point`` (3,) [m, TCP frame],
+    ``objective`` per pair, and the stiffness norm [N/m] after each pass."""
 
     stiffness: np.ndarray
     rest: np.ndarray
@@ -49,13 +51,15 @@ class PaperFit:
     passes: list[float]
 
 
-def fit_paper(arm: Arm, settings: EkfSettings, sensors, recording, weights: PaperWeights = PaperWeights(), passes: int = 2,
+def fit_paper(arm: Arm, settings: EkfSettings, sensors, recording, weights: PaperWeights = PaperWeights(),
+              passes: int = 2,
               pairs: int = 2000, progress=None) -> PaperFit:
     """Fit stiffness, rest and point of the one contact of ``settings`` to a recording.
 
     Args:
         settings: EKF that estimates the states; its contact is the start of the fit.
-        passes: turns of filtering and optimising. pairs: number of state pairs. progress: called with the number of passes done.
+        passes: turns of filtering and optimising. pairs: number of state pairs. progress: called with the number of
+            passes done.
 
     Raises:
         IdentificationError: not exactly one contact, or IPOPT found no minimum.
@@ -70,7 +74,8 @@ def fit_paper(arm: Arm, settings: EkfSettings, sensors, recording, weights: Pape
         states = filtered_states(SampleStream(observer, arm, sensors), recording)
         phi, value = _maximise(_features(arm, states, pairs), contact, weights)
         stiffness = same_sign(phi[:3], np.asarray(contact.stiffness))
-        contact = dataclasses.replace(contact, stiffness=stiffness.tolist(), rest=phi[3:6].tolist(), point=phi[6:].tolist())
+        contact = dataclasses.replace(contact, stiffness=stiffness.tolist(), rest=phi[3:6].tolist(),
+                                      point=phi[6:].tolist())
         history.append(float(np.linalg.norm(stiffness)))
         if progress is not None:
             progress(turn + 1)
@@ -79,11 +84,13 @@ def fit_paper(arm: Arm, settings: EkfSettings, sensors, recording, weights: Pape
 
 def _features(arm: Arm, states: FilteredStates, pairs: int) -> StepFeatures:
     rows = np.unique(np.linspace(0, len(states.q) - 2, pairs).astype(int))
-    return step_features(arm, states.h, states.q[rows], states.dq[rows], states.tau[rows], states.q[rows + 1], states.dq[rows + 1])
+    return step_features(arm, states.h, states.q[rows], states.dq[rows], states.tau[rows], states.q[rows + 1],
+                         states.dq[rows + 1])
 
 
 def _maximise(features: StepFeatures, contact, weights: PaperWeights) -> tuple[np.ndarray, float]:
-    """Minimise the objective with IPOPT and exact second derivatives; returns phi (9,) in SI and the objective per pair."""
+    """Minimise the objective with IPOPT and exact second derivatives; returns phi (9,) in SI and the objective per
+    pair."""
     count, n = features.error_dq.shape
     offset = np.concatenate([np.zeros(3), features.position.mean(0), np.zeros(3)])
     scaled = ca.SX.sym("phi", 9)
@@ -107,8 +114,9 @@ def _maximise(features: StepFeatures, contact, weights: PaperWeights) -> tuple[n
     start = (np.concatenate([contact.stiffness, rest, contact.point]) - offset) / _SCALE
     found = solver(x0=start)
     if not solver.stats()["success"]:
-        raise IdentificationError(f"IPOPT found no minimum of the papers' objective ({solver.stats()['return_status']}); start from "
-                                  "a stiffness of the right order (configuration key contacts[0].stiffness), or use "
+        raise IdentificationError(f"IPOPT found no minimum of the papers' objective "
+                                  f"({solver.stats()['return_status']}); start from a stiffness of the right order "
+                                  f"(configuration key contacts[0].stiffness), or use "
                                   "--objective unbiased")
     return np.array(found["x"]).ravel() * _SCALE + offset, float(found["f"]) / count
 

@@ -16,9 +16,15 @@ from contact_estimation.fit.innovations import InnovationStatistics, innovation_
 from contact_estimation.robot import Arm
 
 #: What can be tuned: name -> (group of the settings, key).
-TUNABLE = {"torque": ("process_noise", "unknown_torque"), "torque_share": ("process_noise", "unknown_torque_share"),
-           "velocity": ("process_noise", "velocity"), "stiffness": ("process_noise", "stiffness"),
-           "rest": ("process_noise", "rest"), "point": ("process_noise", "point"), "position": ("measurement_noise", "position")}
+TUNABLE = {
+    "torque": ("process_noise", "unknown_torque"),
+    "torque_share": ("process_noise", "unknown_torque_share"),
+    "velocity": ("process_noise", "velocity"),
+    "stiffness": ("process_noise", "stiffness"),
+    "rest": ("process_noise", "rest"),
+    "point": ("process_noise", "point"),
+    "position": ("measurement_noise", "position"),
+}
 #: How far a value may move from where it starts, in powers of ten.
 _REACH = 6.0
 
@@ -34,8 +40,8 @@ class Tuning:
     evaluations: int
 
 
-def tune(arm: Arm, settings: EkfSettings, sensors, recordings, names=("torque", "torque_share"), evaluations: int = 60,
-         progress=None) -> Tuning:
+def tune(arm: Arm, settings: EkfSettings, sensors, recordings, names=("torque", "torque_share"),
+         evaluations: int = 60, progress=None) -> Tuning:
     """Maximise the likelihood of all recordings together over the logarithms of the named noise parameters
     (Nelder-Mead).
 
@@ -58,8 +64,12 @@ def tune(arm: Arm, settings: EkfSettings, sensors, recordings, names=("torque", 
     start, done = np.array(values), 0
 
     def run(x) -> list[InnovationStatistics]:
-        return [innovation_statistics(SampleStream(Ekf(arm, with_noise(settings, dict(zip(names, 10.0**x)))), arm, sensors), recording)
-                for recording in recordings]
+        return [
+            innovation_statistics(
+                SampleStream(Ekf(arm, with_noise(settings, dict(zip(names, 10.0**x)))), arm, sensors), recording
+            )
+            for recording in recordings
+        ]
 
     def cost(x) -> float:
         nonlocal done
@@ -84,7 +94,9 @@ def with_noise(settings: EkfSettings, values: dict[str, float]) -> EkfSettings:
     """Settings with the named noise parameters replaced."""
     for name, value in values.items():
         group, field = TUNABLE[name]
-        settings = dataclasses.replace(settings, **{group: dataclasses.replace(getattr(settings, group), **{field: float(value)})})
+        settings = dataclasses.replace(
+            settings, **{group: dataclasses.replace(getattr(settings, group), **{field: float(value)})}
+        )
     return settings
 
 

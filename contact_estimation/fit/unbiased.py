@@ -2,7 +2,7 @@
 
 Expectation and maximisation in turns, as in papers 1 and 2: a filter with the present parameters gives the states; then
 
-    phi, nuisance = argmin sum_t sum_j rho( (y_tj - tau_e,j(q_t, phi) - b_j - v_j dq_tj - c_j s_tj) / sigma_j )
+    phi, nuisance = argmin sum_t sum_j rho( (y_tj - tau_e,j(q_t, phi) + b_j + v_j dq_tj + c_j s_tj) / sigma_j )
 
 with the external torque y = (M + h B) (dq+ - dq) / h - (tau - C - G - B dq) of every transition. Against eq. 16 as
 printed: residuals are torques, squared, weighted by their own noise and colour and robust against spikes (rho is
@@ -15,27 +15,26 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-import casadi as ca
 import numpy as np
-from scipy.signal import butter, sosfiltfilt
 
-from contact_estimation.codegen import compile_function
 from contact_estimation.contact.primitive import same_sign
 from contact_estimation.contact.settings import KINDS, ContactSettings
 from contact_estimation.exceptions import IdentificationError
 from contact_estimation.filters.ekf import Ekf
 from contact_estimation.filters.settings import EkfSettings
 from contact_estimation.filters.stream import SampleStream
-from contact_estimation.fit.calibration.regression import huber_weights, integrated_time, long_run_covariance, robust_scale
-from contact_estimation.fit.features import step_features
+from contact_estimation.fit.blocks import Blocks, block_means, evaluate, unilateral_torque
+from contact_estimation.fit.calibration.regression import (
+    huber_weights,
+    integrated_time,
+    long_run_covariance,
+    robust_scale,
+)
 from contact_estimation.fit.states import filtered_states
 from contact_estimation.robot import Arm
-from contact_estimation.robot.friction import follow_play, presliding_states
 
 #: Internal units of [K, rest, point].
 _SCALE = np.repeat([1e4, 1e-3, 1e-2], 3)
-#: [m] Width over which the contact closes: softplus instead of a corner.
-_WIDTH = 5e-5
 #: Prior standard deviations of the joints' bias [Nm], viscous [Nms/rad] and Coulomb friction [Nm]. At the mrad/s of a
 #: press the viscous slope is far steeper than at the speeds of a calibration (Stribeck). A free bias would let the
 #: contact be closed all the time.
@@ -46,10 +45,13 @@ _MAX_TIME = 3.0  # [s] longest autocorrelation time looked for
 
 @dataclass(frozen=True)
 class UnbiasedSettings:
-    """``estimate``: which of stiffness, rest, point. ``friction``: fit the joints' friction beside the contact.
+    """How the fit is made.
+
+    ``estimate``: which of stiffness, rest, point. ``friction``: fit the joints' friction beside the contact.
     ``presliding``: breakaway length [rad]. ``block`` [s]: torques are averaged over it. ``outlier``: Huber's threshold.
-    ``priors``: standard deviations of a
-    parameter about its start [N/m, m, m], wide but for directions that nothing else determines. ``passes``: turns at most."""
+    ``priors``: standard deviations of stiffness [N/m], rest and point [m] about their start, wide but for directions
+    that nothing else determines. ``passes``: turns at most.
+    """
 
     estimate: tuple[str, ...] = KINDS
     friction: bool = True
@@ -62,11 +64,14 @@ class UnbiasedSettings:
 
 @dataclass(frozen=True)
 class UnbiasedFit:
-    """Result: ``contact`` with the fitted values; ``std`` (9,) of [K; rest; point] in SI from the residual's own
-    colour, zero where kept;
-    ``rests`` (R, 3) one per recording; ``stiffness_std`` of the norm [N/m]; ``residual`` (n,) torque RMS [Nm];
-    ``passes``: stiffness norm after
-    each; ``friction`` (R, n, 3) fitted bias [Nm], viscous [Nms/rad] and Coulomb friction [Nm]."""
+    """What was found.
+
+    ``contact`` with the fitted values; ``std`` (9,) of [K; rest; point] in SI from the residual's own colour, zero
+    where kept; ``rests`` (R, 3) one per recording [m]; ``stiffness_std`` of the norm [N/m]; ``residual`` (n,) torque
+    RMS [Nm];
+    ``passes``: stiffness norm after each; ``friction`` (R, n, 3): bias [Nm], viscous [Nms/rad] and Coulomb friction
+    [Nm].
+    """
 
     contact: ContactSettings
     std: np.ndarray
@@ -75,16 +80,6 @@ class UnbiasedFit:
     residual: np.ndarray
     passes: list[float]
     friction: np.ndarray
-
-
-@dataclass(frozen=True)
-class _Blocks:
-    """Block means of one recording: ``y`` (T, n), ``nuisance`` (T, n, k), and TCP ``position``, ``rotation``, ``jacobian`` flat for C."""
-
-    y: np.ndarray
-    nuisance: np.ndarray
-    inputs: np.ndarray
-    rate: float
 
 
 def fit_unbiased(arm: Arm, settings: EkfSettings, sensors, recordings, options: UnbiasedSettings = UnbiasedSettings(),
@@ -103,7 +98,7 @@ def fit_unbiased(arm: Arm, settings: EkfSettings, sensors, recordings, options: 
     if len(settings.contacts) != 1:
         raise IdentificationError(f"this fit is for one contact, the configuration has {len(settings.contacts)}")
     contact = dataclasses.replace(settings.contacts[0], estimate=[])
-    torque = _torque_function(arm)
+    torque = unilateral_torque(arm)
     history, theta, found = [], None, None
     for turn in range(options.passes):
         blocks, starts = [], []
@@ -111,7 +106,7 @@ def fit_unbiased(arm: Arm, settings: EkfSettings, sensors, recordings, options: 
             own = contact if found is None else dataclasses.replace(contact, rest=found.rests[k].tolist())
             observer = Ekf(arm, dataclasses.replace(settings, contacts=[own]))
             states = filtered_states(SampleStream(observer, arm, sensors), recording)
-            blocks.append(_blocks(arm, states, options))
+            blocks.append(block_means(arm, states, options.block, options.presliding, options.friction))
             starts.append(observer.contacts.initial(recording.q[0])[0][3:6])
         if theta is None:
             theta = _start(arm, torque, contact, starts, blocks, options)
@@ -124,54 +119,6 @@ def fit_unbiased(arm: Arm, settings: EkfSettings, sensors, recordings, options: 
         if turn and abs(history[-1] / history[-2] - 1) < 0.005:
             break
     return dataclasses.replace(found, passes=history)
-
-
-def _blocks(arm: Arm, states, options: UnbiasedSettings) -> _Blocks:
-    f = step_features(arm, states.h, states.q[:-1], states.dq[:-1], states.tau[:-1], states.q[1:], states.dq[1:])
-    y = np.linalg.solve(f.inverse, f.error_dq[:, :, None])[:, :, 0] / f.h
-    size = max(1, round(options.block / f.h))
-    count = len(y) // size
-
-    def mean(values):
-        return values[:count * size].reshape(count, size, *values.shape[1:]).mean(axis=1)
-
-    smooth = sosfiltfilt(butter(2, min(8.0, 0.2 / f.h), fs=1 / f.h, output="sos"), states.q[:-1], axis=0)
-    sliding = presliding_states(follow_play(smooth), options.presliding)
-    columns = [-np.ones_like(y), -states.dq[:-1], -sliding] if options.friction else []
-    nuisance = np.stack([mean(c) for c in columns], axis=2) if columns else np.zeros((count, arm.n, 0))
-    middle = slice(size // 2, count * size, size)
-    inputs = np.hstack([f.position[middle], f.rotation[middle].transpose(0, 2, 1).reshape(count, -1),
-                        f.jacobian[middle].transpose(0, 2, 1).reshape(count, -1)])
-    return _Blocks(mean(y), nuisance, inputs, 1 / f.h / size)
-
-
-def _torque_function(arm: Arm):
-    """Compiled tau_e (n,) of a unilateral contact and its derivative by [K; rest; point] (n, 9), SI, from TCP pose and Jacobian."""
-    n = arm.n
-    phi, data = ca.SX.sym("phi", 9), ca.SX.sym("data", 12 + 6 * n)
-    position, rotation = data[:3], ca.reshape(data[3:12], 3, 3)
-    jacobian = ca.reshape(data[12:], 6, n)
-    lever = rotation @ phi[6:]
-    norm = ca.norm_2(phi[:3])
-    depth = ca.dot(phi[:3], phi[3:6] - position - lever) / norm
-    # softplus without overflow: max(x, 0) + log(1 + exp(-|x|))
-    scaled = depth / _WIDTH
-    closed = _WIDTH * (ca.fmax(scaled, 0) + ca.log1p(ca.exp(-ca.fabs(scaled))))
-    force = phi[:3] * closed
-    torque = jacobian[:3, :].T @ force + jacobian[3:, :].T @ ca.cross(lever, force)
-    return compile_function(ca.Function("unilateral_torque", [phi, data], [torque, ca.densify(ca.jacobian(torque, phi))],
-                                        ["phi", "data"], ["tau", "slope"]))
-
-
-def _evaluate(run, phi: np.ndarray, inputs: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    torque, slope = np.empty((len(inputs), n)), np.empty((len(inputs), 9 * n))
-    run.inputs["phi"][:] = phi
-    data, out_torque, out_slope = run.inputs["data"], run.outputs["tau"], run.outputs["slope"]
-    for k, row in enumerate(inputs):
-        data[:] = row
-        run()
-        torque[k], slope[k] = out_torque, out_slope
-    return torque, slope.reshape(-1, 9, n).transpose(0, 2, 1)
 
 
 def _start(arm: Arm, run, contact: ContactSettings, starts, blocks, options: UnbiasedSettings) -> np.ndarray:
@@ -191,9 +138,12 @@ def _start(arm: Arm, run, contact: ContactSettings, starts, blocks, options: Unb
         heights = np.linspace(height.min(), height.max(), 25)[1:] if "rest" in options.estimate else [normal @ start]
         for level in heights:
             rest = start + normal * (level - normal @ start)
-            torque, _ = _evaluate(run, np.concatenate([stiffness, rest, point]), b.inputs, arm.n)
+            torque, _ = evaluate(run, np.concatenate([stiffness, rest, point]), b.inputs, arm.n)
             ones = np.ones_like(torque)
-            y, shape = _project(b.nuisance, b.y[:, :, None], ones)[:, :, 0] / sigma, _project(b.nuisance, torque[:, :, None], ones)[:, :, 0] / sigma
+            y, shape = (
+                _project(b.nuisance, b.y[:, :, None], ones)[:, :, 0] / sigma,
+                _project(b.nuisance, torque[:, :, None], ones)[:, :, 0] / sigma,
+            )
             factor = float(np.sum(shape * y) / max(np.sum(shape**2), 1e-12))
             cost = float(np.sum((y - factor * shape) ** 2))
             if factor > 0 and cost < best[0]:
@@ -205,7 +155,7 @@ def _start(arm: Arm, run, contact: ContactSettings, starts, blocks, options: Unb
     return np.concatenate([stiffness, point, *rests])
 
 
-def _maximise(arm: Arm, run, blocks: list[_Blocks], theta: np.ndarray, contact: ContactSettings,
+def _maximise(arm: Arm, run, blocks: list[Blocks], theta: np.ndarray, contact: ContactSettings,
               options: UnbiasedSettings) -> UnbiasedFit:
     """Robust Levenberg-Marquardt over contact and friction of all recordings."""
     n, count = arm.n, len(blocks)
@@ -225,7 +175,9 @@ def _maximise(arm: Arm, run, blocks: list[_Blocks], theta: np.ndarray, contact: 
             residual[r] = residual[r] - np.sum(b.nuisance * nuisance[r], axis=2)
         if sigma is None:
             sigma = robust_scale(np.concatenate(residual))
-            time = np.max([[integrated_time(c, int(_MAX_TIME * b.rate)) for c in r.T] for r, b in zip(residual, blocks)], axis=0)
+            time = np.max(
+                [[integrated_time(c, int(_MAX_TIME * b.rate)) for c in r.T] for r, b in zip(residual, blocks)], axis=0
+            )
         cost = sum(_huber(r / sigma, options.outlier) @ (1 / time) for r in residual) + 0.5 * prior @ (z - mean) ** 2
         if cost < last:
             improvement, last, best, damping = last - cost, cost, z.copy(), max(damping / 5, 1e-9)
@@ -241,7 +193,10 @@ def _maximise(arm: Arm, run, blocks: list[_Blocks], theta: np.ndarray, contact: 
                 if np.allclose(sharper, sigma, rtol=0.02):
                     break
                 sigma, last, damping = sharper, np.inf, 1e-3
-                time = np.max([[integrated_time(c, int(_MAX_TIME * b.rate)) for c in r.T] for r, b in zip(residual, blocks)], axis=0)
+                time = np.max(
+                    [[integrated_time(c, int(_MAX_TIME * b.rate)) for c in r.T] for r, b in zip(residual, blocks)],
+                    axis=0,
+                )
                 continue
         else:
             damping *= 10
@@ -265,16 +220,21 @@ def _residuals(run, blocks, theta, scale, n):
     residual, jacobians = [], []
     for r, b in enumerate(blocks):
         rest = slice(6 + 3 * r, 9 + 3 * r)
-        torque, slope = _evaluate(run, np.concatenate([theta[:3], theta[rest], theta[3:6]]), b.inputs, n)
+        torque, slope = evaluate(run, np.concatenate([theta[:3], theta[rest], theta[3:6]]), b.inputs, n)
         jacobian = np.zeros((*torque.shape, len(theta)))
-        jacobian[:, :, :3], jacobian[:, :, 3:6], jacobian[:, :, rest] = slope[:, :, :3], slope[:, :, 6:], slope[:, :, 3:6]
+        jacobian[:, :, :3], jacobian[:, :, 3:6], jacobian[:, :, rest] = (
+            slope[:, :, :3],
+            slope[:, :, 6:],
+            slope[:, :, 3:6],
+        )
         residual.append(b.y - torque)
         jacobians.append(jacobian * scale)
     return residual, jacobians
 
 
 def _linear(columns: np.ndarray, y: np.ndarray, sigma, time: np.ndarray, outlier: float) -> np.ndarray:
-    """Robust least squares joint by joint: coefficients (n, k) of columns (T, n, k) for y (T, n), with friction's prior."""
+    """Robust least squares joint by joint: coefficients (n, k) of columns (T, n, k) for y (T, n), with friction's
+    prior."""
     n, k = columns.shape[1:]
     out = np.zeros((n, k))
     if not k:
@@ -291,7 +251,8 @@ def _linear(columns: np.ndarray, y: np.ndarray, sigma, time: np.ndarray, outlier
 
 
 def _project(columns: np.ndarray, jacobian: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """The part of ``jacobian`` (T, n, P) that weighted least squares on the joints' ``columns`` (T, n, k) does not explain."""
+    """The part of ``jacobian`` (T, n, P) that weighted least squares on the joints' ``columns`` (T, n, k) does not
+    explain."""
     if not columns.shape[2]:
         return jacobian
     out = np.empty_like(jacobian)
@@ -324,6 +285,8 @@ def _result(arm, theta, covariance, contact, residual, nuisance, options) -> Unb
         raise IdentificationError(f"the recordings do not determine the stiffness: {norm:.0f} +- {spread:.0f} N/m. The "
                                   "contact is never or barely loaded; record a press, or give a better start "
                                   "(configuration key contacts[0])")
-    fitted = dataclasses.replace(contact, stiffness=stiffness.tolist(), rest=rests[-1].tolist(), point=theta[3:6].tolist())
+    fitted = dataclasses.replace(
+        contact, stiffness=stiffness.tolist(), rest=rests[-1].tolist(), point=theta[3:6].tolist()
+    )
     rms = np.sqrt(np.mean(np.concatenate(residual) ** 2, axis=0))
     return UnbiasedFit(fitted, np.concatenate([std[:3], std[-3:], std[3:6]]), rests, spread, rms, [], nuisance)

@@ -2,4 +2,5 @@
 
 from contact_estimation.filters.kinds import KINDS
 
-KINDS.setdefault("probing", ("contact_estimation.identify.probing.observer", "ProbingObserverSettings", "ProbingObserver"))
+KINDS.setdefault("probing",
+                 ("contact_estimation.identify.probing.observer", "ProbingObserverSettings", "ProbingObserver"))

@@ -118,14 +118,13 @@ class EstimateLog:
         return found
 
     def save(self, path: Path | str, truth: dict[str, np.ndarray] | None = None) -> Path:
-        """Write all columns, and ``truth`` as ``truth_*``, to an ``.npz`` archive; returns the path."""
+        """Write all columns, and ``truth`` as :func:`truth_columns` has it, to an ``.npz`` archive; returns the path."""
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         names = {"observer": np.array(self.observer), "contact_names": np.array(self.contact_names, dtype=str),
                  "mode_names": np.array(self.mode_names, dtype=str)}
         with path.open("wb") as file:
-            truths = {f"truth_{name}": value for name, value in (truth or {}).items()}
-            np.savez(file, **names, **self.columns(), **truths)
+            np.savez(file, **names, **self.columns(), **truth_columns(truth or {}))
         return path
 
     @classmethod
@@ -148,3 +147,18 @@ class EstimateLog:
             raise RecordingError(f"{path} holds no exported estimates ({error}); make them with "
                                  "'contact-estimation replay RECORDING --export FILE'.") from error
         return log
+
+
+def truth_columns(truth: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A recording's truth under the names, shapes and frames of the estimates it is compared with, ``truth_`` in front.
+
+    ``truth_force`` (N, 3) [N, TCP axes], ``truth_stiffness`` (N,) [N/m], ``truth_contact_stiffness`` (N, 3)
+    [N/m, base axes: the vector K]; all else keeps its name.
+    """
+    columns = {f"truth_{name}": value for name, value in truth.items()}
+    if "wrench_tcp" in truth:
+        columns["truth_force"] = truth["wrench_tcp"][:, :3]
+    if "stiffness" in truth:
+        columns["truth_contact_stiffness"] = truth["stiffness"]
+        columns["truth_stiffness"] = np.linalg.norm(truth["stiffness"], axis=1)
+    return columns

@@ -8,4 +8,4 @@ from contact_estimation.ros.executor import run
 
 def main(args: list[str] | None = None) -> int:
     """Entry point."""
-    return run(lambda: Estimator("momentum_observer", {"observer": "momentum"}), args)
+    return run(lambda: Estimator("momentum_observer", {"observer": "momentum_manufacturer"}), args)

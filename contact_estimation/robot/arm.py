@@ -42,7 +42,7 @@ class Arm:
         """Name of the robot."""
         return self.settings.name
 
-    # -- symbolic, for the rooms above ------------------------------------------------------------------------------------
+    # -- symbolic, for the rooms above ---------------------------------------------------------------------------------
 
     def kinematics(self, q: ca.SX) -> Kinematics:
         """Symbolic placements at ``q`` (n,); the argument of every other symbolic quantity."""
@@ -60,7 +60,7 @@ class Arm:
         """M ddq + C dq + G (n,) [Nm] with reflected rotor inertia, without friction."""
         return self.body.rnea(kinematics, dq, ddq) + ca.SX(self.motor.armature) * ddq
 
-    # -- numeric ----------------------------------------------------------------------------------------------------------
+    # -- numeric -------------------------------------------------------------------------------------------------------
 
     @functools.cached_property
     def _numeric(self) -> CompiledFunction:
@@ -68,10 +68,12 @@ class Arm:
         kin = self.kinematics(q)
         rotation, position = self.tcp(kin)
         zero = ca.SX.zeros(self.n)
-        outputs = [position, rotation, kin.jacobian(self.tcp_frame), self.mass_matrix(kin), self.body.gravity_torque(kin),
+        outputs = [position, rotation, kin.jacobian(self.tcp_frame), self.mass_matrix(kin),
+                   self.body.gravity_torque(kin),
                    self.body.rnea(kin, dq, zero, gravity=False)]
         names = ["p", "R", "J", "M", "G", "C"]
-        return compile_function(ca.Function(f"arm_{self.name}", [q, dq], [ca.densify(o) for o in outputs], ["q", "dq"], names))
+        return compile_function(ca.Function(f"arm_{self.name}", [q, dq], [ca.densify(o) for o in outputs], ["q", "dq"],
+                                            names))
 
     def _evaluate(self, q, dq=None) -> dict[str, np.ndarray]:
         function = self._numeric
@@ -111,8 +113,8 @@ class Arm:
 
     def solve_pose(self, position: np.ndarray, rotation: np.ndarray, start: np.ndarray, tolerance: float = 1e-9,
                    iterations: int = 200) -> np.ndarray:
-        """Joint positions (n,) that put the TCP at a pose, by damped least squares from ``start``; raises nothing, returns the
-        nearest found, so check :meth:`tcp_pose` where it matters."""
+        """Joint positions (n,) that put the TCP at a pose, by damped least squares from ``start``; raises nothing,
+        returns the nearest found, so check :meth:`tcp_pose` where it matters."""
         q = np.array(start, float)
         for _ in range(iterations):
             p, r = self.tcp_pose(q)

@@ -21,8 +21,8 @@ def urdf_path(settings: RobotSettings) -> Path:
     try:
         return share_file("urdf", settings.urdf)
     except ConfigError as error:
-        raise ModelError(f"robot '{settings.name}': no URDF at '{settings.urdf}', nor under that name among the shipped ones "
-                         f"({error})") from error
+        raise ModelError(f"robot '{settings.name}': no URDF at '{settings.urdf}', nor under that name among the "
+                         f"shipped ones ({error})") from error
 
 
 def load_model(settings: RobotSettings) -> pin.Model:
@@ -43,13 +43,14 @@ def load_model(settings: RobotSettings) -> pin.Model:
         if joint not in names:
             near = difflib.get_close_matches(joint, names, n=1, cutoff=0.0)
             raise ModelError(f"robot '{settings.name}': joint '{joint}' is not in {path.name}; "
-                             f"{'nearest: ' + repr(near[0]) if near else 'it has no movable joint'}. It has: {', '.join(names)}")
+                             f"{'nearest: ' + repr(near[0]) if near else 'it has no movable joint'}. It has: "
+                             f"{', '.join(names)}")
     locked = [model.getJointId(name) for name in names if name not in settings.joints]
     if locked:
         model = pin.buildReducedModel(model, locked, pin.neutral(model))
     if list(model.names)[1:] != list(settings.joints):
-        raise ModelError(f"robot '{settings.name}': joints are listed as {settings.joints}, the chain of {path.name} has them "
-                         f"in the order {list(model.names)[1:]}")
+        raise ModelError(f"robot '{settings.name}': joints are listed as {settings.joints}, the chain of {path.name} "
+                         f"has them in the order {list(model.names)[1:]}")
     if model.nq != model.njoints - 1 or model.nv != model.nq:
         raise ModelError(f"robot '{settings.name}': every joint must have one degree of freedom with one position "
                          "(revolute with limits, or prismatic); use 'revolute' instead of 'continuous'")
@@ -58,7 +59,8 @@ def load_model(settings: RobotSettings) -> pin.Model:
             raise ModelError(f"robot '{settings.name}': frame '{frame}' is not in {path.name}; it has "
                              f"{', '.join(f.name for f in model.frames if f.type == pin.FrameType.BODY)}")
     if model.frames[model.getFrameId(settings.base_frame)].parentJoint != 0:
-        raise ModelError(f"robot '{settings.name}': base_frame '{settings.base_frame}' moves; name a link fixed to the world")
+        raise ModelError(f"robot '{settings.name}': base_frame '{settings.base_frame}' moves; name a link fixed to the "
+                         f"world")
     model.gravity.linear = (model.frames[model.getFrameId(settings.base_frame)].placement.rotation
                             @ np.asarray(settings.gravity, float))
     _check_inertias(model, path)
@@ -75,8 +77,8 @@ def _check_inertias(model: pin.Model, path: Path) -> None:
                              "<inertial> of every moving link (use the manufacturer's description)")
         moments = np.linalg.eigvalsh(inertia.inertia)
         if moments[0] <= 0:
-            raise ModelError(f"{path.name}: the link moved by joint '{model.names[j]}' has principal moments {moments} kg m^2; "
-                             "all must be positive (an <inertial> with zero inertia?)")
+            raise ModelError(f"{path.name}: the link moved by joint '{model.names[j]}' has principal moments {moments} "
+                             f"kg m^2; all must be positive (an <inertial> with zero inertia?)")
 
 
 def _add_tool(model: pin.Model, settings: RobotSettings) -> None:

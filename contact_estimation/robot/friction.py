@@ -62,8 +62,20 @@ class FrictionSettings:
     def none(cls, n: int) -> "FrictionSettings":
         """No friction at all on ``n`` joints."""
         zero = [0.0] * n
-        return cls(viscous=zero, viscous_std=zero, coulomb=zero, coulomb_std=zero, presliding=[1e-3] * n, presliding_std=zero,
-                   asymmetry=zero, asymmetry_std=zero, bias=zero, bias_std=zero, torque_scale=[1.0] * n, torque_scale_std=zero)
+        return cls(
+            viscous=zero,
+            viscous_std=zero,
+            coulomb=zero,
+            coulomb_std=zero,
+            presliding=[1e-3] * n,
+            presliding_std=zero,
+            asymmetry=zero,
+            asymmetry_std=zero,
+            bias=zero,
+            bias_std=zero,
+            torque_scale=[1.0] * n,
+            torque_scale_std=zero,
+        )
 
 
 def presliding_step(s, step, length):

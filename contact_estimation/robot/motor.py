@@ -12,8 +12,8 @@ from contact_estimation.robot.settings import RobotSettings
 
 @dataclass(frozen=True)
 class MotorSide:
-    """Per joint: ``gear_ratio``, ``armature`` (reflected rotor inertia) [kg m^2], ``viscous`` B [Nms/rad] and ``drive_gain``
-    [Nm/A] from motor current to joint torque, or None where the robot has no torque constants."""
+    """Per joint: ``gear_ratio``, ``armature`` (reflected rotor inertia) [kg m^2], ``viscous`` B [Nms/rad] and
+    ``drive_gain`` [Nm/A] from motor current to joint torque, or None where the robot has no torque constants."""
 
     gear_ratio: np.ndarray
     armature: np.ndarray
@@ -31,7 +31,8 @@ class MotorSide:
         for name in ("gear_ratio", "torque_constant", "rotor_inertia", "viscous_friction"):
             value = getattr(settings, name)
             if value is not None and len(value) != n:
-                raise ConfigError(f"robot '{settings.name}': {name} has {len(value)} entries, expected one per joint ({n})")
+                raise ConfigError(f"robot '{settings.name}': {name} has {len(value)} entries, expected one per joint "
+                                  f"({n})")
         gear = np.array(settings.gear_ratio)
         gain = None if settings.torque_constant is None else gear * np.array(settings.torque_constant)
         return cls(gear, gear**2 * np.array(settings.rotor_inertia), np.array(settings.viscous_friction), gain)
@@ -43,5 +44,6 @@ class MotorSide:
             ConfigError: the robot has no torque constants.
         """
         if self.drive_gain is None:
-            raise ConfigError("currents were given, but the robot's YAML has no torque_constant; add it or provide torques")
+            raise ConfigError("currents were given, but the robot's YAML has no torque_constant; add it or provide "
+                              "torques")
         return np.asarray(current, float) * self.drive_gain

@@ -52,7 +52,8 @@ class Kinematics:
         """Rotation (3, 3) and origin (3,) [m] of a frame in the base frame."""
         joint, rotation, origin = self.body.frame_offset(name)
         if joint < 0:
-            return ca.SX(self.body.base_rotation @ rotation), ca.SX(self.body.base_rotation @ origin + self.body.base_origin)
+            return ca.SX(self.body.base_rotation @ rotation), ca.SX(self.body.base_rotation @ origin
+                                                                    + self.body.base_origin)
         joint_rotation, joint_origin = self.world[joint]
         return joint_rotation @ rotation, joint_rotation @ origin + joint_origin
 
@@ -61,7 +62,8 @@ class Kinematics:
         return self.world[i][0] @ self.body.axes[i]
 
     def point_jacobian(self, name: str, point: ca.SX) -> ca.SX:
-        """(3, n) Jacobian of a point [m, base frame] fixed to frame ``name``: velocity in base axes per joint velocity."""
+        """(3, n) Jacobian of a point [m, base frame] fixed to frame ``name``: velocity in base axes per joint
+        velocity."""
         columns = []
         last = self.body.frame_offset(name)[0]
         for i in range(self.body.n):
@@ -76,7 +78,8 @@ class Kinematics:
     def jacobian(self, name: str) -> ca.SX:
         """(6, n) Jacobian of frame ``name`` in base axes: linear velocity of its origin, then angular velocity."""
         last = self.body.frame_offset(name)[0]
-        angular = [self.axis(i) if i <= last and not self.body.prismatic[i] else ca.SX.zeros(3) for i in range(self.body.n)]
+        angular = [self.axis(i) if i <= last and not self.body.prismatic[i] else ca.SX.zeros(3)
+                   for i in range(self.body.n)]
         return ca.vertcat(self.point_jacobian(name, self.frame(name)[1]), ca.horzcat(*angular))
 
 
@@ -104,11 +107,13 @@ class RigidBody:
         for i in range(self.n):
             name = model.joints[i + 1].shortname()
             if not any(word in name for word in ("JointModelR", "JointModelP")) or model.joints[i + 1].nq != 1:
-                raise ModelError(f"joint '{model.names[i + 1]}' is a {name}; only revolute and prismatic joints are supported")
+                raise ModelError(f"joint '{model.names[i + 1]}' is a {name}; only revolute and prismatic joints are "
+                                 f"supported")
             column = data.oMi[i + 1].actInv(pin.Motion(data.J[:, i]))
             self.prismatic.append("JointModelP" in name)
             self.axes.append(_snap(column.linear if self.prismatic[i] else column.angular))
-        self._placements = [(_snap(model.jointPlacements[i + 1].rotation), _snap(model.jointPlacements[i + 1].translation))
+        self._placements = [(_snap(model.jointPlacements[i + 1].rotation),
+                             _snap(model.jointPlacements[i + 1].translation))
                             for i in range(self.n)]
         self._inertias = [_origin_inertia(model.inertias[i + 1]) for i in range(self.n)]
 
@@ -117,7 +122,8 @@ class RigidBody:
         return Kinematics(self, q)
 
     def frame_offset(self, name: str) -> tuple[int, np.ndarray, np.ndarray]:
-        """Joint index a frame is fixed to (-1 for the world) and its constant rotation and origin in that joint's frame.
+        """Joint index a frame is fixed to (-1 for the world) and its constant rotation and origin in that joint's
+        frame.
 
         Raises:
             ModelError: no such frame.
@@ -178,7 +184,8 @@ class RigidBody:
         for i in reversed(range(self.n)):
             mass, first, second = composite[i]
             axis = ca.SX(self.axes[i])
-            force, moment = (mass * axis, _cross(first, axis)) if self.prismatic[i] else (_cross(axis, first), second @ axis)
+            force, moment = (mass * axis, _cross(first, axis)) if self.prismatic[i] else (_cross(axis, first),
+                                                                                          second @ axis)
             for j in reversed(range(i + 1)):
                 matrix[j, i] = ca.dot(self.axes[j], force if self.prismatic[j] else moment)
                 matrix[i, j] = matrix[j, i]

@@ -18,9 +18,11 @@ class RobotSettings:
     joints: list[str] = key(doc="joint names, base to tip, as the driver publishes them")
     sensors: str = key(doc="sensor set in config/sensors used when none is asked for")
     gear_ratio: list[float] = key(doc="gear ratio per joint", check=positive, length="joints")
-    torque_constant: list[float] | None = key(None, doc="motor torque constant per joint; without it currents cannot be used",
+    torque_constant: list[float] | None = key(None, doc="motor torque constant per joint; without it currents cannot "
+                                                        "be used",
                                               unit="Nm/A", check=positive, length="joints")
-    rotor_inertia: list[float] = key(doc="rotor inertia per joint, on the motor side; gear_ratio^2 times it adds to the mass matrix",
+    rotor_inertia: list[float] = key(doc="rotor inertia per joint, on the motor side; gear_ratio^2 times it adds to "
+                                         "the mass matrix",
                                      unit="kg m^2", check=non_negative, length="joints")
     viscous_friction: list[float] = key(doc="viscous friction B per joint, on the joint side", unit="Nms/rad",
                                         check=non_negative, length="joints")

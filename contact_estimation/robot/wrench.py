@@ -1,4 +1,5 @@
-"""Wrenches between frames. A wrench is (..., 6): force [N], then torque [Nm] about the frame's origin, in the frame's axes."""
+"""Wrenches between frames. A wrench is (..., 6): force [N], then torque [Nm] about the frame's origin, in the frame's
+axes."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from contact_estimation.exceptions import shape_error
 
 
 def rotate(rotation: np.ndarray, wrench: np.ndarray) -> np.ndarray:
-    """The same wrench in other axes: ``rotation`` (3, 3) takes the given axes to the wanted ones; the reference point stays."""
+    """The same wrench in other axes: ``rotation`` (3, 3) takes the given axes to the wanted ones; the reference point
+    stays."""
     wrench = _checked(wrench)
     return np.concatenate([wrench[..., :3] @ rotation.T, wrench[..., 3:] @ rotation.T], axis=-1)
 
@@ -21,7 +23,8 @@ def shift(offset: np.ndarray, wrench: np.ndarray) -> np.ndarray:
 
 
 def transform(rotation: np.ndarray, origin: np.ndarray, wrench: np.ndarray) -> np.ndarray:
-    """Wrench of frame b expressed in frame a, where b's axes are ``rotation`` (3, 3) and its origin ``origin`` (3,) [m] in a."""
+    """Wrench of frame b expressed in frame a, where b's axes are ``rotation`` (3, 3) and its origin ``origin`` (3,) [m]
+    in a."""
     return shift(-np.asarray(origin, float), rotate(rotation, wrench))
 
 

@@ -43,7 +43,7 @@ class CommandGate:
             self._filter.deadman.fresh(self._clock())
 
     def activate(self) -> None:
-        """Let commands pass from the arm's present pose on.
+        """Let commands pass, from the equilibrium the arm has now (or, where that is unknown, from its pose).
 
         Raises:
             DriverError: the backend takes none, the arm's pose is unknown, old or outside the workspace, or no valid
@@ -59,8 +59,10 @@ class CommandGate:
                 "cannot activate commands: no fresh, valid estimate comes in; start the estimator, or name its topic "
                 "(estimate_topic)"
             )
-        position, rotation = self._arm.tcp_pose(self._sample.q)
-        self._filter.activate(now, position, rotation)
+        present = self._backend.equilibrium()
+        if present is None:
+            present = EquilibriumPose(*self._arm.tcp_pose(self._sample.q))
+        self._filter.activate(now, present.position, present.rotation)
         self.state, self.reason = SafetyState.ACTIVE, ""
 
     def deactivate(self) -> None:
@@ -104,9 +106,9 @@ class CommandGate:
         state = self._filter.deadman.state(self._clock())
         if state is SafetyState.STOP and self._sample is not None:
             self._filter.deactivate()
-            position, rotation = self._arm.tcp_pose(self._sample.q)
+            present = self._backend.equilibrium() or EquilibriumPose(*self._arm.tcp_pose(self._sample.q))
             try:
-                self._backend.command(EquilibriumPose(position, rotation))
+                self._backend.command(present)
             except DriverError:
                 pass  # a backend that refuses commands holds the arm by itself
             self._fail(SafetyState.STOP, "no fresh, valid estimate: stopped; activate again")

@@ -104,3 +104,16 @@ class RecorderParameters:
 
     bag: str = key(doc="folder of the new bag (MCAP); must not exist")
     topics: list[str] = key(doc="topics to record, each as NAME:PACKAGE/msg/TYPE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MpcParameters:
+    """Parameters of ``mpc``."""
+
+    robot: str = key("fr3", doc="robot: shipped name of config/robots, or path of a YAML")
+    task: str = key("mpc_plane_fr3", doc="MPC task: shipped name of config/tasks, or path of a YAML")
+    solver: str = key("", doc="rti or ipopt; empty: the task's own", choices=("", "rti", "ipopt"))
+    estimates: str = key("estimator/contact_estimate", doc="topic of the contact estimates")
+    people_rate: float = key(25.0, unit="Hz", check=positive, doc="rate of predictions and markers for people")
+    diagnostics_rate: float = key(1.0, unit="Hz", check=positive, doc="rate of the diagnostics; a change of state is told at once")
+    arrow_scale: float = key(0.003, unit="m/N", check=positive, doc="length of the force arrows per newton")

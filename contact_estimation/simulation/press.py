@@ -1,8 +1,9 @@
 """A press of an arm on a compliant block, simulated with the package's own coupled dynamics.
 
-The arm holds its posture with stiff joint control and follows a vertical reference: approach, press twice, retreat. The block pushes
-back only while it is touched (unilateral), which the estimator's model does not know. Encoder and torque noise are added to the
-samples. For actuator friction, elasticity and other robots' surfaces use the physics-engine scenarios.
+The arm holds its posture with stiff joint control and follows a vertical reference: approach, press twice, retreat. The
+block pushes back only while it is touched (unilateral), which the estimator's model does not know. Encoder and torque
+noise are added to the samples. For actuator friction, elasticity and other robots' surfaces use the physics-engine
+scenarios.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ class PressSettings:
 
 @dataclass(frozen=True)
 class PressSample:
-    """One sample with its truth: ``stamp_ns``; measured ``q``, ``dq``, ``tau`` (n,); true ``force_tcp`` (3,) [N, of the block on the
-    robot], ``stiffness`` (3,) [N/m, base axes], ``rest`` (3,) and ``contact_point`` (3,) [m, base frame], ``in_contact``."""
+    """One sample with its truth: ``stamp_ns``; measured ``q``, ``dq``, ``tau`` (n,); true ``force_tcp`` (3,) [N, of the
+    block on the robot], ``stiffness`` (3,) [N/m, base axes], ``rest`` (3,) and ``contact_point`` (3,) [m, base frame],
+    ``in_contact``."""
 
     stamp_ns: int
     q: np.ndarray
@@ -97,7 +99,8 @@ class PressSimulation:
         noise = self._random.standard_normal((2, arm.n))
         rest = np.array([position[0], position[1], self._height])
         return PressSample(round(self._count * 1e9 / s.rate), self._q + s.position_noise * noise[0], self._dq.copy(),
-                           tau + s.torque_noise * noise[1], rotation.T @ force, np.array([0.0, 0.0, s.stiffness]), rest, position,
+                           tau + s.torque_noise * noise[1], rotation.T @ force, np.array([0.0, 0.0, s.stiffness]), rest,
+                           position,
                            bool(force[2] > 0))
 
 

@@ -12,8 +12,10 @@ COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#5
 TRUTH = COLOURS[0]
 
 RC = {
-    "font.size": 9, "axes.titlesize": 10, "axes.labelsize": 9, "legend.fontsize": 8, "axes.grid": True, "grid.alpha": 0.25,
-    "axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.2, "figure.dpi": 110, "legend.frameon": False,
+    "font.size": 9, "axes.titlesize": 10, "axes.labelsize": 9, "legend.fontsize": 8, "axes.grid": True,
+    "grid.alpha": 0.25,
+    "axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.2, "figure.dpi": 110,
+    "legend.frameon": False,
     "axes.prop_cycle": matplotlib.cycler(color=COLOURS[1:]),
 }
 
@@ -21,7 +23,8 @@ RC = {
 def figure(rows: int = 1, columns: int = 1, width: float = 9.0, height: float = 2.4, **kwargs):
     """Figure and axes array (rows, columns) in the package's style; ``height`` [inch] is per row."""
     with plt.rc_context(RC):
-        fig, axes = plt.subplots(rows, columns, figsize=(width, height * rows), squeeze=False, layout="constrained", **kwargs)
+        fig, axes = plt.subplots(rows, columns, figsize=(width, height * rows), squeeze=False, layout="constrained",
+                                 **kwargs)
     return fig, axes
 
 

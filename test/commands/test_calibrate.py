@@ -29,7 +29,9 @@ def files(arm, tmp_path_factory):
 
 def test_calibrate_prints_one_object_and_writes_what_loads(arm, files, tmp_path, capsys):
     out = tmp_path / "drives.yaml"
-    assert main(["calibrate", *files, "--robot", "ur16e", "--sensors", "joint_torque", "--out", str(out), "--json"]) == 0
+    assert (
+        main(["calibrate", *files, "--robot", "ur16e", "--sensors", "joint_torque", "--out", str(out), "--json"]) == 0
+    )
     data = json.loads(capsys.readouterr().out)
     written = load_calibration(out, arm.n, arm.name)
     assert written.recordings == ["free_0.npz", "free_1.npz"]
@@ -45,8 +47,25 @@ def test_calibrate_writes_drives_that_a_bank_loads(arm, robot, files, tmp_path):
     name, out = "ur16e", tmp_path / "drives.yaml"
     if robot != "ur16e":
         name = str(tmp_path / "robot.yaml")
-        (tmp_path / "robot.yaml").write_text(find_config("robots", "ur16e").read_text().replace("name: ur16e", "name: copied"))
-    assert main(["calibrate", files[0], "--robot", name, "--sensors", "joint_torque", "--no-validation", "--drives", str(out)]) == 0
+        (tmp_path / "robot.yaml").write_text(
+            find_config("robots", "ur16e").read_text().replace("name: ur16e", "name: copied")
+        )
+    assert (
+        main(
+            [
+                "calibrate",
+                files[0],
+                "--robot",
+                name,
+                "--sensors",
+                "joint_torque",
+                "--no-validation",
+                "--drives",
+                str(out),
+            ]
+        )
+        == 0
+    )
     drives = load_drive_settings(str(out))
     drives.check_joints(arm.n, arm.name)
     np.testing.assert_allclose(drives.friction.coulomb, TRUTH.coulomb, rtol=0.15)
@@ -55,7 +74,23 @@ def test_calibrate_writes_drives_that_a_bank_loads(arm, robot, files, tmp_path):
 
 
 def test_calibrate_prints_a_table(files, capsys):
-    assert main(["calibrate", files[0], "--robot", "ur16e", "--sensors", "joint_torque", "--no-validation", "--identify", "scale", "payload"]) == 0
+    assert (
+        main(
+            [
+                "calibrate",
+                files[0],
+                "--robot",
+                "ur16e",
+                "--sensors",
+                "joint_torque",
+                "--no-validation",
+                "--identify",
+                "scale",
+                "payload",
+            ]
+        )
+        == 0
+    )
     text = capsys.readouterr().out
     assert "shoulder_lift_joint" in text and "payload 2." in text and "left out" not in text
 
@@ -67,7 +102,23 @@ def test_calibrate_refuses_another_robot_by_its_number_of_joints(files, capsys):
 
 def test_observability_of_a_posture_names_what_is_not_seen(capsys):
     posture = ["0.9", "-1.0", "2.2", "-2.8", "-1.5", "0.5"]
-    assert main(["observability", "--robot", "ur16e", "--posture", *posture, "--estimate", "stiffness", "rest", "point", "--json"]) == 0
+    assert (
+        main(
+            [
+                "observability",
+                "--robot",
+                "ur16e",
+                "--posture",
+                *posture,
+                "--estimate",
+                "stiffness",
+                "rest",
+                "point",
+                "--json",
+            ]
+        )
+        == 0
+    )
     data = json.loads(capsys.readouterr().out)
     assert len(data["directions"]) == 9 and any("rest along tangent" in text for text in data["unseen"])
     assert main(["observability", "--robot", "ur16e", "--posture", *posture, "--depth", "0.002"]) == 0
@@ -98,7 +149,26 @@ def test_observability_and_tune_read_recordings(arm, files, tmp_path, capsys):
     data = json.loads(capsys.readouterr().out)
     assert len(data["unseen"]) == 3 and data["seconds"] == pytest.approx(20, abs=0.1)
     out = tmp_path / "tuned.yaml"
-    assert main(["tune", files[0], "--robot", "ur16e", "--config", str(config), "--evaluations", "4", "--noise", "velocity", "--out", str(out), "--json"]) == 0
+    assert (
+        main(
+            [
+                "tune",
+                files[0],
+                "--robot",
+                "ur16e",
+                "--config",
+                str(config),
+                "--evaluations",
+                "4",
+                "--noise",
+                "velocity",
+                "--out",
+                str(out),
+                "--json",
+            ]
+        )
+        == 0
+    )
     data = json.loads(capsys.readouterr().out)
     assert data["statistics"][0]["after"]["log_likelihood"] >= data["statistics"][0]["before"]["log_likelihood"]
     assert main(["observability", files[0], "--robot", "ur16e", "--config", str(out)]) == 0

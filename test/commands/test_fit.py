@@ -20,7 +20,8 @@ from contact_estimation.settings import to_mapping
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory):
     """A press of 20 kN/m without friction or noise."""
-    return write_npz(tmp_path_factory.mktemp("fit") / "press.npz", press_recording(load_arm("ur16e"), seconds=2.0, stiffness=20e3))
+    return write_npz(tmp_path_factory.mktemp("fit") / "press.npz",
+                     press_recording(load_arm("ur16e"), seconds=2.0, stiffness=20e3))
 
 
 @pytest.fixture
@@ -43,7 +44,8 @@ def fitted(archive, tmp_path_factory):
     (folder / "start.yaml").write_text(yaml.safe_dump(mapping))
     text = io.StringIO()
     with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
-        code = main(["fit", str(archive), "--robot", "ur16e", "--objective", "paper", "--config", str(folder / "start.yaml"), "--passes", "2", "--out", str(out), "--json"])
+        code = main(["fit", str(archive), "--robot", "ur16e", "--objective", "paper", "--config",
+                     str(folder / "start.yaml"), "--passes", "2", "--out", str(out), "--json"])
     return code, out, json.loads(text.getvalue())
 
 
@@ -63,7 +65,8 @@ def test_what_is_written_loads_and_says_how_it_was_made(fitted):
 
 def test_the_estimator_runs_with_it(fitted, archive, tmp_path, capsys):
     _, out, _ = fitted
-    code = main(["replay", str(archive), "--robot", "ur16e", "--config", str(out), "--export", str(tmp_path / "e.npz"), "--json"])
+    code = main(["replay", str(archive), "--robot", "ur16e", "--config", str(out), "--export", str(tmp_path / "e.npz"),
+                 "--json"])
     assert code == 0 and json.loads(capsys.readouterr().out)["observers"]["mine"]["valid"] == 1000
     with np.load(tmp_path / "e.npz") as estimates:
         error = estimates["force"] - estimates["truth_wrench_tcp"][:, :3]
@@ -84,7 +87,8 @@ def test_wrong_arguments_are_told(verb, archive, tmp_path, words, message):
 
 def test_an_output_that_cannot_be_written(verb, archive, tmp_path):
     (tmp_path / "file").write_text("")
-    code, _, err = verb(archive, "--robot", "ur16e", "--objective", "paper", "--passes", "1", "--config", "ekf", "--out", tmp_path / "file" / "x.yaml")
+    code, _, err = verb(archive, "--robot", "ur16e", "--objective", "paper", "--passes", "1", "--config", "ekf",
+                        "--out", tmp_path / "file" / "x.yaml")
     assert code == 2 and "cannot be written" in err
 
 

@@ -64,3 +64,16 @@ def test_bad_arguments(arguments, words, capsys):
 def test_an_existing_bag_is_kept(tmp_path, capsys):
     assert main(["simulate", "plane", "--out", str(tmp_path)]) == 2
     assert "exists already" in capsys.readouterr().err
+
+
+def test_replay_exports_the_truth_beside_the_estimates(tmp_path, capsys):
+    """One command per accuracy figure: estimate and truth lie side by side, alike in shape."""
+    bag, out = tmp_path / "bag", tmp_path / "estimates.npz"
+    assert main(["simulate", "linear_contact", "--seconds", "3", "--out", str(bag), "--json"]) == 0
+    assert main(["replay", str(bag), "--robot", "ur16e", "--observer", "ekf", "--export", str(out), "--json"]) == 0
+    capsys.readouterr()
+    with np.load(out, allow_pickle=False) as data:
+        for name in ("force", "stiffness", "contact_point", "rest", "tau_ext"):
+            assert data[f"truth_{name}"].shape == data[name].shape, name
+        assert data["truth_force"][-1, 2] < -20 and data["truth_stiffness"][-1] == pytest.approx(26000)
+        assert np.abs(data["truth_contact_point"] - data["contact_point"]).max() < 0.01

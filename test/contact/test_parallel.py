@@ -18,11 +18,28 @@ def arm():
 
 @pytest.fixture(scope="module")
 def contacts(arm):
-    return ParallelContacts(arm, [
-        ContactSettings(name="floor", stiffness=[0.0, 0.0, 2e4], rest="start", point=[0.02, 0.0, 0.1], estimate=["stiffness", "point"],
-                        stiffness_std=3e3, point_std=0.01),
-        ContactSettings(name="wall", stiffness=[5e3, 1e3, 0.0], rest=[0.3, 0.4, 0.5], point=[0.0, 0.05, 0.0], estimate=["rest"],
-                        rest_std=0.002)])
+    return ParallelContacts(
+        arm,
+        [
+            ContactSettings(
+                name="floor",
+                stiffness=[0.0, 0.0, 2e4],
+                rest="start",
+                point=[0.02, 0.0, 0.1],
+                estimate=["stiffness", "point"],
+                stiffness_std=3e3,
+                point_std=0.01,
+            ),
+            ContactSettings(
+                name="wall",
+                stiffness=[5e3, 1e3, 0.0],
+                rest=[0.3, 0.4, 0.5],
+                point=[0.0, 0.05, 0.0],
+                estimate=["rest"],
+                rest_std=0.002,
+            ),
+        ],
+    )
 
 
 def test_the_start_packs_all_parameters_in_internal_units(arm, contacts):
@@ -62,8 +79,16 @@ def pressed(contacts):
 
 
 def test_forces_and_joint_torque_are_those_of_two_springs(arm, contacts, pressed):
-    function = evaluate(arm, contacts, lambda kin, phi: [
-        contacts.joint_torque(kin, phi), *contacts.forces(kin, phi), *contacts.points(kin, phi), *contacts.wrench_base(kin, phi)])
+    function = evaluate(
+        arm,
+        contacts,
+        lambda kin, phi: [
+            contacts.joint_torque(kin, phi),
+            *contacts.forces(kin, phi),
+            *contacts.points(kin, phi),
+            *contacts.wrench_base(kin, phi),
+        ],
+    )
     torque, floor, wall, x_floor, x_wall, force, moment = numbers(function, Q, pressed)
     position, rotation = arm.tcp_pose(Q)
     jacobian = arm.tcp_jacobian(Q)
@@ -83,13 +108,23 @@ def test_forces_and_joint_torque_are_those_of_two_springs(arm, contacts, pressed
 def test_the_joint_torque_derivatives_match_finite_differences(arm, contacts, pressed):
     q, phi = ca.SX.sym("q", arm.n), ca.SX.sym("phi", contacts.size)
     torque = contacts.joint_torque(arm.kinematics(q), phi)
-    function = ca.Function("f", [q, phi], [ca.densify(e) for e in (torque, ca.jacobian(torque, q), ca.jacobian(torque, phi))])
+    function = ca.Function(
+        "f", [q, phi], [ca.densify(e) for e in (torque, ca.jacobian(torque, q), ca.jacobian(torque, phi))]
+    )
     _, by_q, by_phi = numbers(function, Q, pressed)
     h = 1e-6
-    by_q_numeric = np.column_stack([(numbers(function, Q + s, pressed)[0] - numbers(function, Q - s, pressed)[0]) / (2 * h)
-                                    for s in h * np.eye(arm.n)])
-    by_phi_numeric = np.column_stack([(numbers(function, Q, pressed + s)[0] - numbers(function, Q, pressed - s)[0]) / (2 * h)
-                                      for s in h * np.eye(contacts.size)])
+    by_q_numeric = np.column_stack(
+        [
+            (numbers(function, Q + s, pressed)[0] - numbers(function, Q - s, pressed)[0]) / (2 * h)
+            for s in h * np.eye(arm.n)
+        ]
+    )
+    by_phi_numeric = np.column_stack(
+        [
+            (numbers(function, Q, pressed + s)[0] - numbers(function, Q, pressed - s)[0]) / (2 * h)
+            for s in h * np.eye(contacts.size)
+        ]
+    )
     np.testing.assert_allclose(by_q, by_q_numeric, rtol=1e-6, atol=1e-3)  # entries up to 1e4 Nm/rad
     np.testing.assert_allclose(by_phi, by_phi_numeric, rtol=1e-6, atol=1e-3)
 
@@ -103,8 +138,9 @@ def test_estimated_parameters_replace_their_entries_and_no_other(contacts):
 def test_no_contact_is_no_torque(arm):
     none = ParallelContacts(arm, [])
     assert none.size == none.n_estimated == 0 and none.initial(Q)[0].size == 0
-    torque, force, moment = numbers(evaluate(arm, none, lambda kin, phi: [none.joint_torque(kin, phi), *none.wrench_base(kin, phi)]),
-                                    Q, np.zeros(0))
+    torque, force, moment = numbers(
+        evaluate(arm, none, lambda kin, phi: [none.joint_torque(kin, phi), *none.wrench_base(kin, phi)]), Q, np.zeros(0)
+    )
     assert not torque.any() and not force.any() and not moment.any()
 
 

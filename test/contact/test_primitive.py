@@ -19,7 +19,9 @@ def values(expression):
 
 def test_the_force_is_that_of_a_spring_along_its_normal():
     stiffness = np.array([3.0, 4.0, 0.0]) * 1e3  # 5 kN/m along (0.6, 0.8, 0)
-    point = REST - 0.002 * np.array([0.6, 0.8, 0.0]) + 0.5 * np.array([-0.8, 0.6, 0.0])  # 2 mm in, anywhere on the plane
+    point = (
+        REST - 0.002 * np.array([0.6, 0.8, 0.0]) + 0.5 * np.array([-0.8, 0.6, 0.0])
+    )  # 2 mm in, anywhere on the plane
     np.testing.assert_allclose(values(force(stiffness, point)), 10.0 * np.array([0.6, 0.8, 0.0]), rtol=1e-9)
     assert float(normal_force(ca.DM(stiffness), ca.DM(REST), ca.DM(point))) == pytest.approx(10.0)
 
@@ -50,5 +52,7 @@ def test_the_derivative_by_stiffness_matches_finite_differences(stiffness):
     expression = force_base(symbol, ca.SX(REST), ca.SX(REST + [0.01, -0.02, 0.03]))
     function = ca.Function("f", [symbol], [expression, ca.jacobian(expression, symbol)])
     at, h = np.array(stiffness), 1e-4 * np.linalg.norm(stiffness)
-    numeric = np.column_stack([(function(at + s)[0] - function(at - s)[0]).full().ravel() / (2 * h) for s in h * np.eye(3)])
+    numeric = np.column_stack(
+        [(function(at + s)[0] - function(at - s)[0]).full().ravel() / (2 * h) for s in h * np.eye(3)]
+    )
     np.testing.assert_allclose(function(at)[1].full(), numeric, atol=1e-8)

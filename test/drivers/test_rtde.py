@@ -194,6 +194,7 @@ def test_commands_move_the_arm_only_while_its_state_is_good(arm, controller):
     try:
         start = read_for(driver, 0.3)[-1]
         position, rotation = arm.tcp_pose(start.q)
+        assert driver.equilibrium().position == pytest.approx(position, abs=0.02)  # in contact it lies below the arm
         goal = EquilibriumPose(position + [0.0, 0.0, 0.03], rotation)
         end = time.monotonic() + 2.0
         while time.monotonic() < end:

@@ -27,7 +27,9 @@ class Case:
         self.step = s = CoupledStep(arm, self.contacts)
         self.covariance = ca.SX.sym("P", s.xi.numel(), s.xi.numel())
         outputs = [s.next, s.jacobian, s.delta, s.tau_e, s.propagate(self.covariance)]
-        self.function = ca.Function("step", [s.xi, s.phi, s.tau, s.h, self.covariance], [ca.densify(o) for o in outputs])
+        self.function = ca.Function(
+            "step", [s.xi, s.phi, s.tau, s.h, self.covariance], [ca.densify(o) for o in outputs]
+        )
         rng = np.random.default_rng(1)
         self.q = rng.uniform(0.6 * arm.lower + 0.4 * arm.upper, 0.4 * arm.lower + 0.6 * arm.upper)
         self.dq, self.tau = 0.5 * rng.normal(size=arm.n), 20 * rng.normal(size=arm.n)
@@ -64,7 +66,9 @@ def test_the_step_solves_the_equation_of_motion(case):
 
 def test_the_jacobian_matches_finite_differences(case):
     jacobian, h = case()[1], 1e-6
-    numeric = np.column_stack([(case(case.xi + s)[0] - case(case.xi - s)[0]).ravel() / (2 * h) for s in h * np.eye(len(case.xi))])
+    numeric = np.column_stack(
+        [(case(case.xi + s)[0] - case(case.xi - s)[0]).ravel() / (2 * h) for s in h * np.eye(len(case.xi))]
+    )
     np.testing.assert_allclose(jacobian, numeric, rtol=2e-6, atol=2e-7)
 
 
@@ -98,7 +102,9 @@ def test_the_step_converges_to_the_continuous_motion_with_order_one():
 
     fine = swing(0.00025)
     errors = [np.linalg.norm(swing(h) - fine) for h in (0.008, 0.004, 0.002)]
-    assert errors[0] / errors[1] == pytest.approx(2.07, abs=0.25) and errors[1] / errors[2] == pytest.approx(2.14, abs=0.25)
+    assert errors[0] / errors[1] == pytest.approx(2.07, abs=0.25) and errors[1] / errors[2] == pytest.approx(
+        2.14, abs=0.25
+    )
 
 
 def test_symmetric_reads_the_upper_triangle_alone():

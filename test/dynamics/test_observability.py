@@ -21,7 +21,9 @@ def arm():
 
 
 def contact(**changes):
-    return ContactSettings(**({"stiffness": [0.0, 0.0, 2e4], "estimate": ALL, "rest_std": 1e-3, "point_std": 0.01} | changes))
+    return ContactSettings(
+        **({"stiffness": [0.0, 0.0, 2e4], "estimate": ALL, "rest_std": 1e-3, "point_std": 0.01} | changes)
+    )
 
 
 def test_the_slope_is_the_derivative_of_the_acceleration(arm):
@@ -98,7 +100,12 @@ def test_units_are_si_and_names_say_so(arm):
     assert seen.parameters[2] == "contact_1 stiffness z [N/m]"
     phi = contacts.initial(Q)[0]
     phi[5] += 2e-3
-    slope = ParameterInformation(arm, contacts, NOISE).update(1.0, np.concatenate([Q, np.zeros(6), phi[:3]]), phi, arm.gravity(Q)) / 1e4
+    slope = (
+        ParameterInformation(arm, contacts, NOISE).update(
+            1.0, np.concatenate([Q, np.zeros(6), phi[:3]]), phi, arm.gravity(Q)
+        )
+        / 1e4
+    )
     np.testing.assert_allclose(seen.information, slope.T @ slope / NOISE, rtol=1e-9)
     expected = np.sqrt(np.diag(np.linalg.inv(np.eye(3) / 1e8 + seen.information)))
     np.testing.assert_allclose(seen.std, expected, rtol=1e-9)
@@ -116,7 +123,9 @@ def test_torque_noise_counts_as_the_acceleration_it_makes(arm):
     torque = contacts.joint_torque(arm.kinematics(q), symbol)
     slope = ca.Function("f", [q, symbol], [ca.densify(ca.jacobian(torque, symbol))])(Q, phi).full()[:, :3]
     found = information.report(np.ones(3)).information * 1e8
-    np.testing.assert_allclose(found, slope.T @ (slope / intensity[:, None]), rtol=1e-8, atol=1e-8 * np.abs(found).max())
+    np.testing.assert_allclose(
+        found, slope.T @ (slope / intensity[:, None]), rtol=1e-8, atol=1e-8 * np.abs(found).max()
+    )
 
 
 def test_information_fades_with_memory(arm):

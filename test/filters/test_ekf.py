@@ -32,7 +32,8 @@ def samples(arm):
 
 def settings_of(estimate=("stiffness",), measure="position", noise=NOISE, **contact) -> EkfSettings:
     contact = {"stiffness": [0.0, 0.0, 1e4], "estimate": list(estimate), "rest_std": 1e-3, "point_std": 1e-2} | contact
-    return EkfSettings(contacts=[ContactSettings(**contact)], measure=measure, process_noise=noise, initial_position_std=1e-4,
+    return EkfSettings(contacts=[ContactSettings(**contact)], measure=measure, process_noise=noise,
+                       initial_position_std=1e-4,
                        initial_velocity_std=1e-2, measurement_noise=MeasurementNoise(position=2.25e-10, torque=0.09))
 
 
@@ -46,7 +47,8 @@ def run(arm, settings, samples):
     return ekf, estimates
 
 
-@pytest.mark.parametrize("noise", [NOISE, dataclasses.replace(NOISE, unknown_torque=0.0, velocity=1.0)], ids=["torque", "velocity"])
+@pytest.mark.parametrize("noise", [NOISE, dataclasses.replace(NOISE, unknown_torque=0.0, velocity=1.0)],
+                         ids=["torque", "velocity"])
 @pytest.mark.parametrize("estimate", [(), ("stiffness",), ("stiffness", "rest", "point")], ids=["0", "3", "9"])
 @pytest.mark.parametrize("measure", ["position", "position_torque"])
 def test_equals_a_textbook_filter_with_dense_matrices(arm, samples, measure, estimate, noise):
@@ -54,7 +56,8 @@ def test_equals_a_textbook_filter_with_dense_matrices(arm, samples, measure, est
     settings = settings_of(estimate, measure, noise)
     ekf = Ekf(arm, settings)
     assert ekf.backend == "c"
-    oracle = TextbookEkf(arm, ekf.contacts, state_intensity(arm, ekf.contacts, noise), torque_intensity(arm, noise), 2.25e-10,
+    oracle = TextbookEkf(arm, ekf.contacts, state_intensity(arm, ekf.contacts, noise), torque_intensity(arm, noise),
+                         2.25e-10,
                          0.09 if measure == "position_torque" else None)
     ekf.reset(0.0, samples[0].q)
     oracle.start(ekf.state, ekf.covariance, ekf.contacts.initial(samples[0].q)[0])
@@ -94,7 +97,8 @@ def test_planted_rest_is_recovered(arm, samples):
 
 
 def test_normalised_innovation_tells_a_right_model_from_a_wrong_one(arm, samples):
-    """Its mean is the number of measurements where noise and parameters are the simulation's, and far more where they are not."""
+    """Its mean is the number of measurements where noise and parameters are the simulation's, and far more where they
+    are not."""
     right = settings_of((), stiffness=[0.0, 0.0, 25e3])
     wrong = settings_of((), stiffness=[0.0, 0.0, 5e3])
     means = [np.mean([e.nis for e in run(arm, s, samples)[1][200:]]) for s in (right, wrong)]

@@ -1,4 +1,5 @@
-"""The momentum observer: a planted external torque is recovered, with the bandwidth asked for; the printed form is not that."""
+"""The momentum observer: a planted external torque is recovered, with the bandwidth asked for; the printed form is not
+that."""
 
 import numpy as np
 import pytest
@@ -24,7 +25,8 @@ def moving(arm, tau_e, seconds=1.0):
     q = home + amplitude * (1 - np.cos(np.outer(t, rate)))
     dq = amplitude * rate * np.sin(np.outer(t, rate))
     ddq = amplitude * rate**2 * np.cos(np.outer(t, rate))
-    tau = [arm.mass(a) @ c + arm.coriolis(a, b) + arm.gravity(a) + arm.motor.viscous * b - tau_e for a, b, c in zip(q, dq, ddq)]
+    tau = [arm.mass(a) @ c + arm.coriolis(a, b) + arm.gravity(a) + arm.motor.viscous * b - tau_e
+           for a, b, c in zip(q, dq, ddq)]
     return q, dq, np.array(tau)
 
 
@@ -52,13 +54,15 @@ def test_nothing_is_seen_where_nothing_pushes(arm):
 
 
 def test_every_gain_is_stable(arm):
-    """The residual is implicit in itself: a gain far beyond the sample rate follows in one step instead of exploding."""
+    """The residual is implicit in itself: a gain far beyond the sample rate follows in one step instead of
+    exploding."""
     found = residuals(arm, moving(arm, TRUTH, 0.2), gain=1e4)
     np.testing.assert_allclose(found[-20:].mean(axis=0), TRUTH, atol=0.5)
 
 
 def test_the_printed_form_measures_the_momentum_itself(arm):
-    """Eq. 26 as printed adds M dq instead of its increment: in motion it is off by hundreds of Nm, so it stays a comparison."""
+    """Eq. 26 as printed adds M dq instead of its increment: in motion it is off by hundreds of Nm, so it stays a
+    comparison."""
     signals = moving(arm, TRUTH)
     printed = residuals(arm, signals, form="printed", gain=20.0)
     textbook = residuals(arm, signals, gain=20.0)

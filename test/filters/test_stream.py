@@ -1,4 +1,5 @@
-"""Bad input at the door: every sample that cannot be used is refused, named, counted, and never becomes a valid estimate."""
+"""Bad input at the door: every sample that cannot be used is refused, named, counted, and never becomes a valid
+estimate."""
 
 import dataclasses
 
@@ -74,7 +75,8 @@ def test_before_the_first_good_sample_every_number_is_nan(arm):
     feed = Feed(arm, good=0)
     for estimate in (feed.stream.estimate(), feed(q=np.full(6, np.nan))):
         assert not estimate.valid and estimate.reason
-        assert np.isnan(estimate.force_tcp).all() and np.isnan(estimate.q).all() and np.isnan(estimate.force_covariance).all()
+        for number in (estimate.force_tcp, estimate.q, estimate.force_covariance):
+            assert np.isnan(number).all()
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -121,7 +123,8 @@ def test_a_position_that_jumps(feed):
     estimate = feed(q=feed.q + [0, 0, 0, 0, 0.5, 0])
     assert not estimate.valid and "position of wrist_2_joint" in estimate.reason
     assert feed.stream.counters["position_jump"] == 1
-    assert feed().valid and feed.observer.steps[-1][0] == pytest.approx(0.002)  # the lost interval was integrated in two steps
+    # the lost interval was integrated in two steps
+    assert feed().valid and feed.observer.steps[-1][0] == pytest.approx(0.002)
     assert feed.stream.counters["interpolated"] == 1
 
 
@@ -177,7 +180,8 @@ def test_current_becomes_torque(arm):
 
 
 def test_scale_and_meaning_are_applied_before_the_observer(arm):
-    for meaning, measured in (("total", arm.gravity(Q) - 2.0), ("gravity_compensated", np.full(6, -2.0)), ("external", np.full(6, 2.0))):
+    for meaning, measured in (("total", arm.gravity(Q) - 2.0), ("gravity_compensated", np.full(6, -2.0)),
+                              ("external", np.full(6, 2.0))):
         feed = Feed(arm, good=0, torque_meaning=meaning, torque_scale=[2.0] * 6, check_torque_unit=False)
         feed.tau = measured / 2.0
         feed(), feed()

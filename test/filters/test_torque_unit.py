@@ -46,7 +46,8 @@ def test_a_torque_where_a_current_is_configured(arm):
 
 def test_gravity_missing_or_doubled(arm):
     assert "read as torque [Nm], gravity_compensated" in problem(arm, 0.1 * FRICTION)
-    assert "read as torque [Nm], total" in problem(arm, arm.gravity(Q) + 0.1 * FRICTION, torque_meaning="gravity_compensated")
+    assert "read as torque [Nm], total" in problem(arm, arm.gravity(Q) + 0.1 * FRICTION,
+                                                   torque_meaning="gravity_compensated")
 
 
 def test_where_gravity_is_not_felt_nothing_is_claimed(arm):

@@ -36,12 +36,14 @@ def both(arm, measure="position", **changes):
 
 def test_shipped_configurations_have_the_same_model_and_noise():
     ekf, ukf = (to_mapping(load_observer_settings(name)) for name in ("ekf", "ukf"))
-    assert {k: v for k, v in ukf.items() if k in ekf and k != "observer"} == {k: v for k, v in ekf.items() if k != "observer"}
+    assert {k: v for k, v in ukf.items() if k in ekf and k != "observer"} == {k: v for k, v in ekf.items()
+                                                                              if k != "observer"}
     assert isinstance(load_observer_settings("ukf"), UkfSettings)
 
 
 def test_without_contact_uncertainty_both_are_the_same_filter(arm, samples):
-    """A known contact and a slow motion: mean, covariance and normalised innovation agree to a millionth of a standard deviation."""
+    """A known contact and a slow motion: mean, covariance and normalised innovation agree to a millionth of a standard
+    deviation."""
     contact = dataclasses.asdict(load_observer_settings("ekf").contacts[0]) | {"estimate": []}
     ekf, ukf = both(arm, contacts=[contact])
     for observer in (ekf, ukf):
@@ -60,7 +62,8 @@ def test_the_difference_of_one_step_grows_with_the_variance(arm, samples):
     parted = []
     for scale in (0.03, 0.3):
         contact = dataclasses.asdict(load_observer_settings("ekf").contacts[0]) | {
-            "estimate": ["stiffness", "rest"], "stiffness": [2e3, -1e3, 2e4], "stiffness_std": 3e3 * scale, "rest_std": 1e-3 * scale,
+            "estimate": ["stiffness", "rest"], "stiffness": [2e3, -1e3, 2e4], "stiffness_std": 3e3 * scale,
+            "rest_std": 1e-3 * scale,
             "rest": (samples[0].rest + [0.0, 0.0, 2e-3]).tolist()}
         ekf, ukf = both(arm, contacts=[contact], initial_position_std=1e-4 * scale, initial_velocity_std=1e-2 * scale)
         for observer in (ekf, ukf):
@@ -72,8 +75,8 @@ def test_the_difference_of_one_step_grows_with_the_variance(arm, samples):
 
 @pytest.mark.parametrize("measure", ["position", "position_torque"])
 def test_ekf_and_ukf_agree_on_a_press(arm, samples, measure):
-    """While the stiffness is unknown to half its value, both tell within their own standard deviation; once it is known to 2 %, they
-    are the same to a thousandth."""
+    """While the stiffness is unknown to half its value, both tell within their own standard deviation; once it is known
+    to 2 %, they are the same to a thousandth."""
     ekf, ukf = both(arm, measure)
     for observer in (ekf, ukf):
         observer.reset(0.0, samples[0].q)
@@ -94,8 +97,9 @@ def test_ekf_and_ukf_agree_on_a_press(arm, samples, measure):
 
 
 def test_all_observers_agree_on_the_force_of_a_frictionless_press(arm, samples):
-    """Near the lowest point, where the motion is slow, a contact model and none at all see the same push; the torque noise the filters
-    expect is the simulation's, because there is nothing to agree on where they are told of friction that is not there."""
+    """Near the lowest point, where the motion is slow, a contact model and none at all see the same push; the torque
+    noise the filters expect is the simulation's, because there is nothing to agree on where they are told of friction
+    that is not there."""
     noise = dict(position=1e-12, velocity=1e-6, unknown_torque=0.3, unknown_torque_time=DT, stiffness=1e4)
     observers = [*both(arm, process_noise=noise), MomentumObserver(arm, MomentumSettings(gain=20.0))]
     for observer in observers:

@@ -96,7 +96,7 @@ def test_the_log_likelihood_is_that_of_the_innovations(arm, settings, recording)
 
 
 def test_bad_requests_are_refused(arm, settings, recording):
-    with pytest.raises(ConfigError, match="cannot tune 'tork'; known: torque"):
+    with pytest.raises(ConfigError, match="cannot tune 'tork'; known: torque, "):
         tune(arm, settings, SENSORS, [recording], ("tork",))
     with pytest.raises(ConfigError, match="process_noise.rest is 0"):
         tune(arm, with_noise(settings, {"rest": 0.0}), SENSORS, [recording], ("rest",))

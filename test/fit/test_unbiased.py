@@ -9,7 +9,8 @@ from scipy.signal import butter, sosfiltfilt
 from contact_estimation.exceptions import IdentificationError
 from contact_estimation.filters.registry import load_observer_settings
 from contact_estimation.filters.settings import SensorSettings
-from contact_estimation.fit.unbiased import UnbiasedSettings, _evaluate, _torque_function, fit_unbiased
+from contact_estimation.fit.blocks import evaluate, unilateral_torque
+from contact_estimation.fit.unbiased import UnbiasedSettings, fit_unbiased
 from contact_estimation.io.recording import Recording
 from contact_estimation.robot import load_arm
 from contact_estimation.robot.friction import FrictionSettings, follow_play, friction_torque, presliding_states
@@ -45,7 +46,9 @@ def pressed(arm):
 @pytest.fixture(scope="module")
 def rubbing(arm, pressed):
     """The same press as the motors of an arm with friction feel it."""
-    smooth = sosfiltfilt(butter(2, 20.0, fs=500.0, output="sos"), pressed.q, axis=0)  # the joint moves smoothly, its encoder is noisy
+    smooth = sosfiltfilt(
+        butter(2, 20.0, fs=500.0, output="sos"), pressed.q, axis=0
+    )  # the joint moves smoothly, its encoder is noisy
     states = presliding_states(follow_play(smooth, 5e-6), np.array(FRICTION.presliding))
     return dataclasses.replace(pressed, tau=pressed.tau + friction_torque(FRICTION, pressed.dq, states))
 
@@ -54,7 +57,9 @@ def rubbing(arm, pressed):
 def start():
     """The shipped EKF, starting from a stiffness five times too low."""
     settings = load_observer_settings("ekf")
-    return dataclasses.replace(settings, contacts=[dataclasses.replace(settings.contacts[0], stiffness=[0.0, 0.0, 5e3], estimate=[])])
+    return dataclasses.replace(
+        settings, contacts=[dataclasses.replace(settings.contacts[0], stiffness=[0.0, 0.0, 5e3], estimate=[])]
+    )
 
 
 SENSORS = SensorSettings()
@@ -109,11 +114,15 @@ def test_the_generated_derivatives_match_finite_differences(arm):
     position, rotation = arm.tcp_pose(q)
     data = np.concatenate([position, rotation.ravel(order="F"), arm.tcp_jacobian(q).ravel(order="F")])[None]
     phi = np.concatenate([[1e3, -2e3, 2e4], position + [0.0, 0.0, 3e-5], [0.001, -0.002, 0.0]])
-    run = _torque_function(arm)
+    run = unilateral_torque(arm)
     for offset in (0.0, 1e-4, -2e-4):  # at the corner, closed, open
         at = phi + np.concatenate([np.zeros(3), [0, 0, offset], np.zeros(3)])
-        slope = _evaluate(run, at, data, arm.n)[1][0]
+        slope = evaluate(run, at, data, arm.n)[1][0]
         steps = np.repeat([1e-2, 1e-9, 1e-9], 3)
-        numeric = np.column_stack([(_evaluate(run, at + s, data, arm.n)[0][0] - _evaluate(run, at - s, data, arm.n)[0][0]) / (2 * s.max())
-                                   for s in np.diag(steps)])
+        numeric = np.column_stack(
+            [
+                (evaluate(run, at + s, data, arm.n)[0][0] - evaluate(run, at - s, data, arm.n)[0][0]) / (2 * s.max())
+                for s in np.diag(steps)
+            ]
+        )
         np.testing.assert_allclose(slope, numeric, rtol=1e-4, atol=1e-5 * np.abs(numeric).max())

@@ -75,7 +75,9 @@ def test_export_round_trip(arm, recording, tmp_path):
         np.testing.assert_array_equal(again.columns()[name], column, err_msg=name)
     with np.load(path, allow_pickle=False) as archive:
         for name, value in recording.truth.items():
-            np.testing.assert_array_equal(archive[f"truth_{name}"], value)
+            key = "truth_contact_stiffness" if name == "stiffness" else f"truth_{name}"
+            np.testing.assert_array_equal(archive[key], value)
+        np.testing.assert_allclose(archive["truth_stiffness"], np.linalg.norm(recording.truth["stiffness"], axis=1))
         assert archive["force"].shape == (1000, 3) and archive["stiffness"].shape == (1000,)
 
 

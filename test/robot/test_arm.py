@@ -23,8 +23,12 @@ def test_the_numbers_equal_pinocchio_with_reflected_rotor_inertia(arm, posture):
     mass = np.triu(pin.crba(arm.model, data, posture))
     mass = mass + np.triu(mass, 1).T + np.diag(arm.motor.armature)
     np.testing.assert_allclose(arm.mass(posture), mass, atol=1e-10)
-    np.testing.assert_allclose(arm.gravity(posture), pin.computeGeneralizedGravity(arm.model, data, posture), atol=1e-10)
-    np.testing.assert_allclose(arm.coriolis(posture, dq), pin.computeCoriolisMatrix(arm.model, data, posture, dq) @ dq, atol=1e-10)
+    np.testing.assert_allclose(
+        arm.gravity(posture), pin.computeGeneralizedGravity(arm.model, data, posture), atol=1e-10
+    )
+    np.testing.assert_allclose(
+        arm.coriolis(posture, dq), pin.computeCoriolisMatrix(arm.model, data, posture, dq) @ dq, atol=1e-10
+    )
 
 
 def test_the_tcp_jacobian_is_the_derivative_of_the_pose(arm, posture):

@@ -24,8 +24,10 @@ def symmetric(moments):
 
 
 def ur16e_links(data):
-    return [(link["mass"], link["com_xyz"], rotation(link["inertia_frame_rpy"]), link["inertia_about_com_in_that_frame"])
-            for link in data["links"].values()]
+    return [
+        (link["mass"], link["com_xyz"], rotation(link["inertia_frame_rpy"]), link["inertia_about_com_in_that_frame"])
+        for link in data["links"].values()
+    ]
 
 
 def fr3_links(data):

@@ -5,7 +5,13 @@ import numpy as np
 import pytest
 
 from contact_estimation.exceptions import ConfigError
-from contact_estimation.robot.friction import (FrictionSettings, follow_play, friction_torque, presliding_states, presliding_step)
+from contact_estimation.robot.friction import (
+    FrictionSettings,
+    follow_play,
+    friction_torque,
+    presliding_states,
+    presliding_step,
+)
 
 
 def test_the_state_turns_round_within_the_breakaway_length():
@@ -49,8 +55,12 @@ def test_symbols_and_numbers_agree_and_the_step_is_differentiable_at_rest():
 
 def test_the_torque_opposes_and_its_parts_add_up():
     f = FrictionSettings.none(2)
-    f = FrictionSettings(**{**vars(f), "viscous": [2.0, 0.0], "asymmetry": [0.5, 0.0], "coulomb": [0.0, 3.0], "bias": [0.1, -0.2]})
-    np.testing.assert_allclose(friction_torque(f, np.array([-1.0, 4.0]), np.array([0.7, -1.0])), [-2.0 + 0.5 + 0.1, -3.2])
+    f = FrictionSettings(
+        **{**vars(f), "viscous": [2.0, 0.0], "asymmetry": [0.5, 0.0], "coulomb": [0.0, 3.0], "bias": [0.1, -0.2]}
+    )
+    np.testing.assert_allclose(
+        friction_torque(f, np.array([-1.0, 4.0]), np.array([0.7, -1.0])), [-2.0 + 0.5 + 0.1, -3.2]
+    )
     dq, s = ca.SX.sym("dq", 2), ca.SX.sym("s", 2)
     symbolic = ca.Function("f", [dq, s], [friction_torque(f, dq, s)])([-1.0, 4.0], [0.7, -1.0])
     np.testing.assert_allclose(symbolic.full().ravel(), [-1.4, -3.2])

@@ -22,8 +22,15 @@ def symbolic(arm):
     q, dq, ddq = (ca.SX.sym(name, arm.n) for name in ("q", "dq", "ddq"))
     body, kin = arm.body, arm.kinematics(q)
     rotation, position = arm.tcp(kin)
-    outputs = {"tau": body.rnea(kin, dq, ddq), "M": body.crba(kin), "G": body.gravity_torque(kin), "p": position, "R": rotation,
-               "J": kin.jacobian(arm.tcp_frame), "without": body.rnea(kin, dq, ddq, gravity=False)}
+    outputs = {
+        "tau": body.rnea(kin, dq, ddq),
+        "M": body.crba(kin),
+        "G": body.gravity_torque(kin),
+        "p": position,
+        "R": rotation,
+        "J": kin.jacobian(arm.tcp_frame),
+        "without": body.rnea(kin, dq, ddq, gravity=False),
+    }
     function = ca.Function("all", [q, dq, ddq], list(outputs.values()), ["q", "dq", "ddq"], list(outputs))
     return lambda *state: {k: v.full().squeeze() for k, v in function(q=state[0], dq=state[1], ddq=state[2]).items()}
 
@@ -79,7 +86,9 @@ def prismatic_model():
     rng = np.random.default_rng(3)
     parent = 0
     axis = np.array([1.0, 2.0, -1.0]) / np.sqrt(6)
-    for k, joint in enumerate((pin.JointModelPZ(), pin.JointModelRevoluteUnaligned(axis), pin.JointModelPrismaticUnaligned(axis))):
+    for k, joint in enumerate(
+        (pin.JointModelPZ(), pin.JointModelRevoluteUnaligned(axis), pin.JointModelPrismaticUnaligned(axis))
+    ):
         placement = pin.SE3(pin.exp3(rng.normal(size=3)), rng.normal(size=3))
         parent = model.addJoint(parent, joint, placement, f"joint{k}")
         model.appendBodyToJoint(parent, pin.Inertia.Random(), pin.SE3.Identity())

@@ -1,6 +1,7 @@
 """The way of a command: only while active, limited, and never without a fresh estimate or a known arm."""
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from contact_estimation.control.safety import SafetySettings, SafetyState
@@ -91,3 +92,17 @@ def test_nonsense_attitude_holds():
     bench.gate.activate()
     bench.gate.want((0.3, 0.0, 0.5), (0.0, 0.0, 0.0, 0.0))
     assert bench.gate.state is SafetyState.HOLD and "quaternion" in bench.gate.reason
+
+
+def test_activation_in_contact_keeps_the_spring_as_it_is():
+    """An arm that presses keeps pressing: what is commanded first is the equilibrium it has, not where it stands."""
+    bench = Bench()
+    bench.tick(4.0)
+    force = np.linalg.norm(bench.backend.simulation.plant.wrench_tcp)
+    assert force > 5.0
+    present = bench.backend.simulation.equilibrium[0].copy()
+    bench.gate.activate()
+    bench.gate.want(present, pin.Quaternion(bench.backend.simulation.equilibrium[1]).coeffs())
+    assert bench.backend.simulation.equilibrium[0] == pytest.approx(present, abs=1e-6)
+    bench.tick(0.2)
+    assert np.linalg.norm(bench.backend.simulation.plant.wrench_tcp) == pytest.approx(force, rel=0.05)

@@ -1,4 +1,4 @@
-"""The driver node as a process: samples and truth on topics; commands only while active, stopped by a dead estimator."""
+"""The driver node as a process: samples and truth on topics; commands only while active, ended by a dead estimator."""
 
 from __future__ import annotations
 

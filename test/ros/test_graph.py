@@ -260,11 +260,12 @@ def test_loop_with_kept_stamps_restarts_the_observer(graph, arm, tmp_path):
     with graph.start("estimator", {"sensors": "joint_torque"}, remap={"__node": "looping"}):
         graph.wait_for_publisher("/looping/contact_estimate")
         with graph.start("replay_driver", {"recording": str(bag), "keep_stamps": True, "loop": True}) as driver:
-            assert graph.spin(lambda: len(got) > 250, 20.0), driver.text()
+            assert graph.spin(lambda: len(got) > 350, 20.0), driver.text()
     reasons = [message.reason for message in got if not message.valid]
     assert reasons and all("time went back" in reason for reason in reasons)
     again = [m for m in got if convert.stamp_ns(m.header.stamp) == samples.START_NS + 50 * samples.PERIOD_NS]
-    assert_same(*(dataclasses.replace(convert.from_contact_estimate(m), reason="") for m in again[:2]))
+    whole = again[-2:]  # the first loop may begin before the estimator listens
+    assert_same(*(dataclasses.replace(convert.from_contact_estimate(m), reason="") for m in whole))
 
 
 def test_driver_and_estimator_in_one_process(graph, arm, tmp_path):

@@ -29,7 +29,8 @@ def test_the_force_is_the_block_s_spring_and_never_pulls(arm, samples):
     position, rotation = arm.tcp_poses(column(samples, "q"))
     force_base = np.einsum("nij,nj->ni", rotation, column(samples, "force_tcp"))
     depth = column(samples, "rest")[:, 2] - position[:, 2]
-    # The force of the last of the sub-steps is that before the position moved on: half a millisecond of motion, 0.25 um here.
+    # The force of the last of the sub-steps is that before the position moved on: half a millisecond of motion, 0.25 um
+    # here.
     np.testing.assert_allclose(force_base[:, 2], 25e3 * np.maximum(depth, 0), atol=2.5)
     assert np.abs(force_base[:, :2]).max() < 1e-9 and force_base[:, 2].min() >= 0 and force_base[:, 2].max() > 40
     np.testing.assert_array_equal(column(samples, "in_contact"), force_base[:, 2] > 0)
@@ -59,12 +60,14 @@ def test_stamps_are_equidistant_from_the_first_period(samples):
 
 
 def test_noise_is_what_was_asked_for_and_repeats_with_its_seed(arm, samples):
-    changes = dict(count=600, clearance=0.002, depth=0.004, period=2.0, damping=0.0, position_noise=1e-4, torque_noise=0.5)
+    changes = dict(count=600, clearance=0.002, depth=0.004, period=2.0, damping=0.0, position_noise=1e-4,
+                   torque_noise=0.5)
     noisy, again, other = (press(arm, seed=seed, **changes) for seed in (3, 3, 4))
     q_noise = column(noisy, "q") - column(samples[:600], "q")
     tau_noise = column(noisy, "tau") - column(samples[:600], "tau")
     assert q_noise.std() == pytest.approx(1e-4, rel=0.05) and tau_noise.std() == pytest.approx(0.5, rel=0.05)
-    np.testing.assert_array_equal(column(noisy, "force_tcp"), column(samples[:600], "force_tcp"))  # noise is measured, not felt
+    # noise is measured, not felt
+    np.testing.assert_array_equal(column(noisy, "force_tcp"), column(samples[:600], "force_tcp"))
     np.testing.assert_array_equal(column(noisy, "q"), column(again, "q"))
     assert (column(noisy, "q") != column(other, "q")).all()
 
@@ -81,7 +84,8 @@ def test_settings_are_checked():
 
 
 def test_damping_adds_to_the_force_on_the_way_in(arm):
-    plain, damped = (press(arm, 300, period=2.0, depth=0.01, damping=d, position_noise=0.0, torque_noise=0.0) for d in (0.0, 2000.0))
+    plain, damped = (press(arm, 300, period=2.0, depth=0.01, damping=d, position_noise=0.0, torque_noise=0.0)
+                     for d in (0.0, 2000.0))
     assert damped[200].force_tcp[2] < plain[200].force_tcp[2] - 2.0  # pushing down is negative along the tool's axis
 
 

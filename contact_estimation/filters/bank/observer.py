@@ -125,6 +125,7 @@ class ContactBank:
         self._ratio_sum[:] = 0.0
         self._blocks, self._nis = 0, float("nan")
         self._moving = None
+        self._duration = -1.0
         self._start_block(np.zeros(n))
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
@@ -195,7 +196,7 @@ class ContactBank:
         if self._t - self._rotated > self.settings.hypothesis_interval:
             self._rotated = self._t
             self.modes.rotate(self.beliefs)
-            self._transition = self.modes.transition(duration)
+            self._transition = self.modes.transition(self._duration)
         limit = self.settings.gate**2
         self.outliers += ratios > limit
         self._ratio_sum += np.minimum(ratios, limit)
@@ -204,20 +205,17 @@ class ContactBank:
         self._start_block(self._momentum)
 
     def _set_noise(self, duration: float) -> None:
-        """Noise of the block's measurements and of its prediction; recomputed when the block's length changes."""
-        if abs(duration - self._duration) < 1e-6:
-            return
-        self._duration = duration
+        """Noise of the block's measurements and of its prediction; what depends on the block's length alone is kept while the
+        stamps' jitter leaves it within 2 %."""
         drives = self.drives
-        self._update.inputs["decay"][:], self._update.inputs["noise"][:] = self.layout.decay_and_noise(duration)
-        self._transition = self.modes.transition(duration)
-        inertia = np.diag(self.arm.mass(self._q)) + 0.0
-        momentum = 2 * (inertia * drives.velocity_noise / duration) ** 2
+        if abs(duration - self._duration) > 0.02 * duration:
+            self._duration = duration
+            self._update.inputs["decay"][:], self._update.inputs["noise"][:] = self.layout.decay_and_noise(duration)
+            self._transition = self.modes.transition(duration)
+        momentum = 2 * (np.diag(self.arm.mass(self._q)) * drives.velocity_noise / duration) ** 2
         scale = max(self.settings.block / duration, 1e-3)  # a shorter block averages fewer samples
         self._elastic_noise = drives.elastic.noise**2 * scale
         self._update.inputs["R"][self.layout.m:] = np.square(drives.torque_noise) * scale + momentum
-
-    _duration = -1.0
 
     def _mix_modes(self, duration: float) -> np.ndarray:
         """Mix the filters' states; returns the predicted beliefs."""

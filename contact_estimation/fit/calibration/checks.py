@@ -80,7 +80,9 @@ def result(arm: Arm, found, residual, settings: CalibrationSettings) -> None:
     """Refuse a fit that does not explain the torque, or whose residual is a force at the TCP."""
     tau = np.concatenate([d.motion.tau for d in found.designs])
     error = np.concatenate(residual)
-    share = np.sqrt(np.mean(error**2, axis=0)) / np.maximum(np.std(tau, axis=0), 0.01 * np.maximum(arm.effort_limit, 1.0))
+    share = np.sqrt(np.mean(error**2, axis=0)) / np.maximum(
+        np.std(tau, axis=0), 0.01 * np.maximum(arm.effort_limit, 1.0)
+    )
     j = int(np.argmax(share))
     if share[j] > settings.max_unexplained:
         raise IdentificationError(f"the torque of {arm.joint_names[j]} is not that of robot '{arm.name}' in free "

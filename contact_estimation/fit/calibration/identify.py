@@ -14,7 +14,12 @@ from contact_estimation.exceptions import IdentificationError
 from contact_estimation.fit.calibration import checks
 from contact_estimation.fit.calibration.model import LENGTHS, Design, Layout, design, evaluate, link_parameters
 from contact_estimation.fit.calibration.motion import prepare
-from contact_estimation.fit.calibration.regression import huber_weights, integrated_time, long_run_covariance, robust_scale
+from contact_estimation.fit.calibration.regression import (
+    huber_weights,
+    integrated_time,
+    long_run_covariance,
+    robust_scale,
+)
 from contact_estimation.fit.calibration.settings import CalibrationSettings
 from contact_estimation.robot import Arm
 
@@ -146,7 +151,9 @@ def _prior(arm: Arm, layout: Layout, settings: CalibrationSettings) -> tuple[np.
         pi = link_parameters(arm).reshape(-1, 10)
         mass, inertia = pi[:, :1], pi[:, [4, 6, 9]].sum(axis=1, keepdims=True)
         length = np.sqrt(inertia / mass)  # how far the mass is from the joint
-        std[layout["links"]] = settings.link_std * np.hstack([mass, np.repeat(mass * length, 3, 1), np.repeat(inertia, 6, 1)]).ravel()
+        std[layout["links"]] = (
+            settings.link_std * np.hstack([mass, np.repeat(mass * length, 3, 1), np.repeat(inertia, 6, 1)]).ravel()
+        )
     return mean, std
 
 
@@ -155,8 +162,12 @@ def _best_lengths(designs: list[Design]) -> np.ndarray:
     n = designs[0].rigid.shape[1]
     best = np.zeros(n)
     for j in range(n):
-        fixed = np.concatenate([np.column_stack([d.rigid[:, j], d.motion.ddq[:, j], d.motion.dq[:, j], np.ones(len(d.rigid))])
-                                for d in designs])
+        fixed = np.concatenate(
+            [
+                np.column_stack([d.rigid[:, j], d.motion.ddq[:, j], d.motion.dq[:, j], np.ones(len(d.rigid))])
+                for d in designs
+            ]
+        )
         tau = np.concatenate([d.motion.tau[:, j] for d in designs])
         sliding = np.concatenate([d.sliding[:, j] for d in designs])
         costs = []

@@ -75,7 +75,12 @@ def _payload_map(arm: Arm) -> np.ndarray:
     columns = []
     for mass, first in ((1.0, np.zeros(3)), *((0.0, axis) for axis in np.eye(3))):
         turned = r @ first
-        second = ((mass * p @ p + 2 * p @ turned) * np.eye(3) - mass * np.outer(p, p) - np.outer(p, turned) - np.outer(turned, p))
+        second = (
+            (mass * p @ p + 2 * p @ turned) * np.eye(3)
+            - mass * np.outer(p, p)
+            - np.outer(p, turned)
+            - np.outer(turned, p)
+        )
         columns.append(np.concatenate([[mass], mass * p + turned, second[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]]))
     return np.column_stack(columns)
 

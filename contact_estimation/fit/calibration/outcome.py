@@ -23,9 +23,13 @@ def calibration(arm: Arm, found: Identified, settings: CalibrationSettings) -> C
     zero."""
     gain = found.value("gain")
     spread = between_recordings(found)
-    values = {"presliding": np.exp(found.value("log_presliding")),
-              "torque_scale": 1 / gain,
-              "torque_scale_std": np.where(found.weighed & ("scale" in settings.identify), found.std("gain") / gain**2, settings.scale_std)}
+    values = {
+        "presliding": np.exp(found.value("log_presliding")),
+        "torque_scale": 1 / gain,
+        "torque_scale_std": np.where(
+            found.weighed & ("scale" in settings.identify), found.std("gain") / gain**2, settings.scale_std
+        ),
+    }
     values["presliding_std"] = values["presliding"] * found.std("log_presliding")
     for name in ("viscous", "asymmetry", "coulomb", "bias"):
         values[name] = found.value(name) / gain
@@ -35,13 +39,22 @@ def calibration(arm: Arm, found: Identified, settings: CalibrationSettings) -> C
         values[name] = np.maximum(values[name], 0.0)
     friction = FrictionSettings(**{name: _plain(value) for name, value in values.items()})
     rms = np.sqrt(np.mean(np.concatenate([d.motion.tau - found.predict(d) for d in found.designs]) ** 2, axis=0))
-    return Calibration(robot=arm.name, recordings=[Path(d.motion.source).name for d in found.designs], friction=friction,
-                       armature=_plain(np.maximum(found.value("armature") / gain, 0.0)), armature_std=_plain(found.std("armature") / gain),
-                       payload=_payload(found) if "payload" in settings.identify else None, residual=_plain(rms))
+    return Calibration(
+        robot=arm.name,
+        recordings=[Path(d.motion.source).name for d in found.designs],
+        friction=friction,
+        armature=_plain(np.maximum(found.value("armature") / gain, 0.0)),
+        armature_std=_plain(found.std("armature") / gain),
+        payload=_payload(found) if "payload" in settings.identify else None,
+        residual=_plain(rms),
+    )
 
 
 def _payload(found: Identified) -> Payload:
-    (mass, *first), covariance = found.value("payload"), found.covariance[found.layout["payload"], found.layout["payload"]]
+    (mass, *first), covariance = (
+        found.value("payload"),
+        found.covariance[found.layout["payload"], found.layout["payload"]],
+    )
     if mass < _Z95 * np.sqrt(covariance[0, 0]):  # no load to be seen: its centre of mass means nothing
         com, spread = np.zeros(3), np.zeros(3)
     else:
@@ -82,7 +95,11 @@ def intervals(found: Identified) -> dict[str, dict[str, np.ndarray]]:
         value, std = found.value(name), found.std(name)
         out[name] = {"value": value, "low": value - _Z95 * std, "high": value + _Z95 * std}
     length, std = found.value("log_presliding"), found.std("log_presliding")
-    out["presliding"] = {"value": np.exp(length), "low": np.exp(length - _Z95 * std), "high": np.exp(length + _Z95 * std)}
+    out["presliding"] = {
+        "value": np.exp(length),
+        "low": np.exp(length - _Z95 * std),
+        "high": np.exp(length + _Z95 * std),
+    }
     return out
 
 
@@ -90,8 +107,12 @@ def as_yaml(arm: Arm, result: Calibration, found: Identified, header: str) -> st
     """The calibration as YAML text, every value with its 95 % interval as a comment."""
     mapping, bounds = to_mapping(result), intervals(found)
     gain = found.value("gain")
-    bounds = {name: {k: v if name in ("payload", "presliding") else 1 / v if name == "gain" else v / gain for k, v in b.items()}
-              for name, b in bounds.items()}
+    bounds = {
+        name: {
+            k: v if name in ("payload", "presliding") else 1 / v if name == "gain" else v / gain for k, v in b.items()
+        }
+        for name, b in bounds.items()
+    }
     bounds["torque_scale"] = bounds.pop("gain")
     bounds["viscous"] = {k: v - arm.motor.viscous for k, v in bounds["viscous"].items()}
     lines = [f"# {line}" for line in header.splitlines()]

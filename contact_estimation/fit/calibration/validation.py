@@ -49,7 +49,9 @@ def shrinkage(predictions: list[Prediction]) -> np.ndarray:
 
 def _part(d: Design, rows: slice, name: str) -> Design:
     m: Motion = d.motion
-    motion = replace(m, source=f"{m.source} ({name})", t=m.t[rows], q=m.q[rows], dq=m.dq[rows], ddq=m.ddq[rows], tau=m.tau[rows])
+    motion = replace(
+        m, source=f"{m.source} ({name})", t=m.t[rows], q=m.q[rows], dq=m.dq[rows], ddq=m.ddq[rows], tau=m.tau[rows]
+    )
     return Design(motion, d.rigid[rows], d.payload[rows], d.links[rows], d.sliding[rows])
 
 

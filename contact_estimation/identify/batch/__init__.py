@@ -1,9 +1,10 @@
 """Batch estimation (paper 3): a whole trajectory and the model's parameters together, with MuJoCo as the engine.
 
 The order of the files: ``rotations``, ``trajectory`` (positions and their differences), ``norms``, ``engine`` (both
-formulations), ``parameters`` and ``scene`` (what is identified, in what), ``channels`` and ``grid`` (what was measured),
-``problem`` (cost and derivatives), ``arrow``, ``line_search`` and ``solver`` (Newton steps), ``estimate`` (continuation),
-``result`` and ``report``; ``scene_file``, ``recording`` and ``session`` for files; ``examples`` and ``studies``.
+formulations), ``parameters`` and ``scene`` (what is identified, in what), ``channels`` and ``grid`` (what was
+measured), ``problem`` (cost and derivatives), ``arrow``, ``line_search`` and ``solver`` (Newton steps), ``estimate``
+(continuation), ``result`` and ``report``; ``scene_file``, ``recording`` and ``session`` for files; ``examples`` and
+``studies``.
 """
 
 from contact_estimation.identify.batch.channels import Channel, Measurement

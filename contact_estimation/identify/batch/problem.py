@@ -39,8 +39,8 @@ class Problem:
     Args:
         scene: model and parameters.
         grid: (n,) times [s].
-        channels: how each measurement enters; a channel whose measurement is missing is left out. Where a torque channel
-            is missing or has weight 0, nothing is asked of its joints' dynamics.
+        channels: how each measurement enters; a channel whose measurement is missing is left out. Where a torque
+            channel is missing or has weight 0, nothing is asked of its joints' dynamics.
         measurements: raw samples by channel name.
         dynamics_std: per dof name or single number: standard deviation of the unexplained force [N, Nm] (inverse) or
             of the acceleration error [m/s^2, rad/s^2] (forward), for a cell of ``reference_step``. inf switches a
@@ -74,8 +74,8 @@ class Problem:
         for channel in channels:
             if channel.model == TORQUE and (channel.name not in measurements or channel.weight == 0):
                 if formulation == "forward":
-                    raise IdentificationError(f"forward dynamics need the torque of channel '{channel.name}'; measure and "
-                                              "weight it, or use the inverse formulation")
+                    raise IdentificationError(f"forward dynamics need the torque of channel '{channel.name}'; measure "
+                                              f"and weight it, or use the inverse formulation")
                 weights[0][:, columns(model, channel)[0]] = 0.0
         for channel in self.channels:
             index, needs_motion = columns(model, channel)

@@ -34,8 +34,8 @@ class Scene:
 
     def __init__(self, spec: mujoco.MjSpec, parameters: list[PhysicalParameter]):
         self._spec = spec
-        # v_i+1 = v_i + h a(q_i, v_i) is what differences of positions mean: no implicit damping, and no result that depends
-        # on the time evaluated before.
+        # v_i+1 = v_i + h a(q_i, v_i) is what differences of positions mean: no implicit damping, and no result that
+        # depends on the time evaluated before.
         self._spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_EULERDAMP)
         self._spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_WARMSTART)
         self._spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC

@@ -72,8 +72,8 @@ def identify_drop(shape: Shape, q, v, h: float, friction: float, slope: float = 
     if q.shape != v.shape or q.ndim != 2 or q.shape[1] != 3:
         raise shape_error("identify_drop", "v", v.shape, q.shape if q.ndim == 2 and q.shape[1] == 3 else ("N", 3))
     if not (np.isfinite(h) and h > 0.0 and np.isfinite(friction) and friction >= 0.0 and max_impacts >= 1):
-        raise ConfigError(f"identify_drop: h {h!r} s must be greater than 0, friction {friction!r} must not be negative, "
-                          f"max_impacts {max_impacts!r} must be at least 1")
+        raise ConfigError(f"identify_drop: h {h!r} s must be greater than 0, friction {friction!r} must not be "
+                          f"negative, max_impacts {max_impacts!r} must be at least 1")
     bad = np.count_nonzero(~np.isfinite(np.hstack([q, v])))
     if len(q) < 8 or bad:
         raise IdentificationError(f"a drop needs at least 8 samples, all finite; got {len(q)} with {bad} that "

@@ -9,10 +9,19 @@ from contact_estimation.robot.friction import FrictionSettings, friction_torque,
 
 #: UR16e-like truth, different for every joint.
 TRUTH = FrictionSettings(
-    viscous=[20.0, 18.0, 10.0, 4.0, 2.5, 3.0], viscous_std=[0.0] * 6, coulomb=[14.0, 8.0, 5.0, 2.0, 3.0, 2.5], coulomb_std=[0.0] * 6,
-    presliding=[3e-4, 1e-3, 5e-4, 2e-4, 4e-4, 2e-3], presliding_std=[0.0] * 6, asymmetry=[0.5, 0.0, -0.4, 0.2, 0.0, 0.1],
-    asymmetry_std=[0.0] * 6, bias=[0.5, -1.0, 0.8, 0.2, -0.1, 0.1], bias_std=[0.0] * 6,
-    torque_scale=[1.0, 0.95, 1.05, 1.0, 1.0, 1.0], torque_scale_std=[0.0] * 6)
+    viscous=[20.0, 18.0, 10.0, 4.0, 2.5, 3.0],
+    viscous_std=[0.0] * 6,
+    coulomb=[14.0, 8.0, 5.0, 2.0, 3.0, 2.5],
+    coulomb_std=[0.0] * 6,
+    presliding=[3e-4, 1e-3, 5e-4, 2e-4, 4e-4, 2e-3],
+    presliding_std=[0.0] * 6,
+    asymmetry=[0.5, 0.0, -0.4, 0.2, 0.0, 0.1],
+    asymmetry_std=[0.0] * 6,
+    bias=[0.5, -1.0, 0.8, 0.2, -0.1, 0.1],
+    bias_std=[0.0] * 6,
+    torque_scale=[1.0, 0.95, 1.05, 1.0, 1.0, 1.0],
+    torque_scale_std=[0.0] * 6,
+)
 ARMATURE = np.array([3.0, 1.6, 1.4, 0.45, 0.5, 0.46])
 PAYLOAD = (2.0, np.array([0.02, -0.03, 0.08]))
 
@@ -52,4 +61,11 @@ def free_motion(arm, seconds=30.0, seed=0, colour=0.98, noise=0.02, payload=True
     rng = np.random.default_rng(seed + 100)
     white = rng.normal(size=tau.shape) * noise * arm.effort_limit / 100
     tau = tau / np.array(TRUTH.torque_scale) + lfilter([1.0], [1.0, -colour], white, axis=0)
-    return Recording(np.round(t * 1e9).astype(np.int64), arm.joint_names, q + 1e-5 * rng.normal(size=q.shape), dq, tau, f"planted {seed}")
+    return Recording(
+        np.round(t * 1e9).astype(np.int64),
+        arm.joint_names,
+        q + 1e-5 * rng.normal(size=q.shape),
+        dq,
+        tau,
+        f"planted {seed}",
+    )

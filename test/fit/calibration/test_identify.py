@@ -143,7 +143,9 @@ def test_link_corrections_explain_a_heavier_link(arm):
                                                              "from"), (200, 20.0, "sampled at 20 Hz, a cut-off")])
 def test_short_and_slow_recordings_are_refused(arm, recordings, count, rate, words):
     r = recordings[0]
-    cut = dataclasses.replace(r, stamps_ns=np.arange(count) * int(1e9 / rate), q=r.q[:count], dq=r.dq[:count], tau=r.tau[:count])
+    cut = dataclasses.replace(
+        r, stamps_ns=np.arange(count) * int(1e9 / rate), q=r.q[:count], dq=r.dq[:count], tau=r.tau[:count]
+    )
     with pytest.raises(RecordingError, match=words):
         identify(arm, [cut], SETTINGS)
 
@@ -155,7 +157,9 @@ def test_effort_becomes_total_torque(arm, recordings):
     np.testing.assert_allclose(with_total_torque(arm, SensorSettings(torque_unit="A"), current).tau, r.tau)
     gravity = np.array([arm.gravity(q) for q in r.q])
     compensated = dataclasses.replace(r, tau=r.tau - gravity)
-    np.testing.assert_allclose(with_total_torque(arm, SensorSettings(torque_meaning="gravity_compensated"), compensated).tau, r.tau)
+    np.testing.assert_allclose(
+        with_total_torque(arm, SensorSettings(torque_meaning="gravity_compensated"), compensated).tau, r.tau
+    )
     np.testing.assert_allclose(with_total_torque(arm, SensorSettings(torque_scale=[2.0] * 6), r).tau, 2 * r.tau)
     with pytest.raises(IdentificationError, match="friction and gravity are gone"):
         with_total_torque(arm, SensorSettings(torque_meaning="external"), r)

@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from contact_estimation.fit.calibration.regression import (condition_number, huber_weights, integrated_time, long_run_covariance,
-                                                           robust_scale)
+from contact_estimation.fit.calibration.regression import (
+    condition_number,
+    huber_weights,
+    integrated_time,
+    long_run_covariance,
+    robust_scale,
+)
 
 
 @pytest.mark.parametrize("colour", [0.0, 0.8, 0.95])

@@ -1,0 +1,111 @@
+"""Cost terms of the MPC: squared residuals of a stage (paper 2, eq. 30, and what the authors' code adds).
+
+A term is a class with a ``residual``. A new one is ten lines:
+
+    class ElbowDown(CostTerm):
+        name = "elbow"
+
+        def residual(self, mode, parameters):
+            wanted = parameters.get("elbow_target", 1)
+            return mode.q[3] - wanted
+
+and then ``MpcProblem(arm, settings, extra=[ElbowDown(weight=5.0)])``; its parameter is set like every other:
+``problem.set("elbow_target", [-2.0])``. Both solvers, their derivatives and the warm start follow.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+
+#: Keeps the root of a weight differentiable at zero; far below any weight that counts.
+_TINY = 1e-24
+
+
+class CostTerm:
+    """weight * ||residual||^2, summed over stages and, weighted by belief, over contact modes.
+
+    ``weight`` is the initial value; it is a parameter (``<name>_weight``) and can be changed while running.
+    """
+
+    #: Names the weight's parameter; unique within a problem.
+    name = "term"
+    #: Whether the last state is charged too; a term that reads the control cannot be.
+    terminal = True
+
+    def __init__(self, weight=1.0):
+        self.weight = weight
+
+    def residual(self, mode, parameters) -> ca.SX:
+        """Residual vector of a :class:`~contact_estimation.control.mpc.stage.Mode`; ``parameters.get(name, size)``
+        makes parameters."""
+        raise NotImplementedError
+
+    def weighted(self, mode, parameters) -> ca.SX:
+        """sqrt(weight) * residual."""
+        residual = self.residual(mode, parameters)
+        weight = parameters.get(f"{self.name}_weight", residual.numel())
+        return ca.sqrt(weight + _TINY) * residual
+
+
+class Velocity(CostTerm):
+    """TCP velocity [m/s] and angular velocity [rad/s]: Q_v of eq. 30."""
+
+    name = "velocity"
+
+    def residual(self, mode, parameters):
+        return ca.vertcat(mode.dx, mode.w)
+
+
+class ForceError(CostTerm):
+    """Contact force in base axes against ``force_target`` (3,) [N, of the environment ON the robot]: Q_f of eq. 30."""
+
+    name = "force"
+
+    def residual(self, mode, parameters):
+        return mode.force - parameters.get("force_target", 3)
+
+
+class PositionError(CostTerm):
+    """TCP position against ``position_target`` (3,) [m]."""
+
+    name = "position"
+
+    def residual(self, mode, parameters):
+        return mode.x - parameters.get("position_target", 3)
+
+
+class SpringForce(CostTerm):
+    """Force of the impedance spring [N], K_imp times its displacement; keeps the control determined."""
+
+    name, terminal = "spring", False
+
+    def residual(self, mode, parameters):
+        return mode.spring
+
+
+class SpringMoment(CostTerm):
+    """Moment of the rotational spring [Nm]; used where the orientation is controlled."""
+
+    name, terminal = "moment", False
+
+    def residual(self, mode, parameters):
+        return mode.moment
+
+
+class AttitudeError(CostTerm):
+    """Attitude against ``rotation``, axis times sine of the angle; used where the orientation is controlled."""
+
+    name = "attitude"
+
+    def residual(self, mode, parameters):
+        return mode.attitude_error()
+
+
+class JointMargin(CostTerm):
+    """Joint positions closer to a limit than ``joint_margin`` [rad]: pushes back before the hard bound is met."""
+
+    name = "joint_margin"
+
+    def residual(self, mode, parameters):
+        lower, upper = parameters.get("joint_lower", mode.q.numel()), parameters.get("joint_upper", mode.q.numel())
+        return ca.fmax(lower - mode.q, 0) + ca.fmax(mode.q - upper, 0)

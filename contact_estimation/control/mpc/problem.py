@@ -1,0 +1,191 @@
+"""The multiple-shooting problem of paper 2 (eq. 27-31): one stage, repeated H times.
+
+    min   sum_k sum_m belief_m ( sum of cost terms at (x_mk, u_k) )
+    s.t.  x_{m,k+1} = f_m(x_mk, u_k),  ||F_s,mk|| <= F_max,  q and dq in bounds
+
+for contact modes m with the common equilibrium trajectory; with one mode this is eq. 27. What live estimates change
+(contacts, beliefs, targets, weights) are parameters.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+import casadi as ca
+import numpy as np
+
+from contact_estimation.contact import ParallelContacts
+from contact_estimation.control.mpc import costs
+from contact_estimation.control.mpc.settings import MpcSettings
+from contact_estimation.control.mpc.stage import Stage
+from contact_estimation.exceptions import ConfigError, shape_error
+from contact_estimation.robot import Arm
+
+#: [N] smooths the norm of the spring force at zero, where it has no derivative.
+_NORM_SOFTENING = 1e-3
+
+
+def cost_terms(settings: MpcSettings) -> list[costs.CostTerm]:
+    """The cost terms of a task's settings."""
+    weights = settings.weights
+    terms = [
+        costs.Velocity([weights.velocity] * 3 + [weights.angular_velocity] * 3),
+        costs.ForceError(weights.force),
+        costs.PositionError(weights.position),
+        costs.SpringForce(weights.spring),
+        costs.JointMargin(weights.joint_margin),
+    ]
+    if settings.orientation:
+        terms += [costs.AttitudeError(weights.attitude), costs.SpringMoment(weights.moment)]
+    return terms
+
+
+class MpcProblem:
+    """Expressions of the stage and the numbers its parameters have.
+
+    Args:
+        arm: the robot. settings: the task. extra: further cost terms.
+
+    Attributes:
+        stage: the symbolic stage. horizon: H. nx, nu, ng: sizes of state, control and limits per stage.
+        parameters: (H + 1, n_p) their values per stage, the rows handed to the solvers.
+        lower, upper: bounds of the state (nx,).
+    """
+
+    def __init__(self, arm: Arm, settings: MpcSettings, extra: list[costs.CostTerm] = ()):
+        self.arm, self.settings = arm, settings
+        self.contacts = ParallelContacts(arm, settings.contacts)
+        self.terms = [*cost_terms(settings), *extra]
+        names = [term.name for term in self.terms]
+        if len(set(names)) != len(names):
+            raise ConfigError(f"cost terms need different names, found {names}")
+        self.stage = stage = Stage(arm, self.contacts, settings.closed_contacts(), settings.orientation)
+        self.horizon, self.nx, self.nu = settings.horizon, stage.x.numel(), stage.u.numel()
+        self._residuals()
+        self._limits()
+        self.p = ca.vertcat(*stage.parameters.symbols.values())
+        self._slices, start = {}, 0
+        for name, symbol in stage.parameters.symbols.items():
+            self._slices[name] = slice(start, start + symbol.numel())
+            start += symbol.numel()
+        self.parameters = np.zeros((self.horizon + 1, start))
+        bound = np.concatenate([arm.upper, arm.velocity_limit])
+        self.upper = np.tile(bound, len(stage.modes))
+        self.lower = np.tile(np.concatenate([arm.lower, -arm.velocity_limit]), len(stage.modes))
+        self._fill()
+
+    # -- symbols --
+
+    def _residuals(self) -> None:
+        parameters, running, final = self.stage.parameters, [], []
+        roots = parameters.get("belief_root", len(self.stage.modes))
+        for i, mode in enumerate(self.stage.modes):
+            for term in self.terms:
+                part = roots[i] * term.weighted(mode, parameters)
+                running.append(part)
+                if term.terminal:
+                    final.append(part)
+        #: Weighted residuals of a stage and of the last state: the cost is their sum of squares.
+        self.residual, self.final_residual = ca.vertcat(*running), ca.vertcat(*final)
+
+    def _limits(self) -> None:
+        """Spring force (and moment) of every mode over its limit."""
+        get, vectors, limits = self.stage.parameters.get, [], []
+        for mode in self.stage.modes:
+            vectors.append(mode.spring)
+            limits.append(get("max_force", 1))
+            if self.settings.orientation:
+                vectors.append(mode.moment)
+                limits.append(get("max_moment", 1))
+        self.limited, self.ng = vectors, len(vectors)
+        #: ||F||^2 / F_max^2 - 1 <= 0 for solvers that converge, ||F|| - F_max <= 0 where one linearisation has to do.
+        self.squares = ca.vertcat(*[ca.dot(v, v) / limit**2 - 1 for v, limit in zip(vectors, limits)])
+        self.norms = ca.vertcat(
+            *[ca.sqrt(ca.dot(v, v) + _NORM_SOFTENING**2) - limit for v, limit in zip(vectors, limits)]
+        )
+
+    @property
+    def cost(self) -> ca.SX:
+        """Cost of a stage."""
+        return ca.dot(self.residual, self.residual)
+
+    @property
+    def final_cost(self) -> ca.SX:
+        """Cost of the last state."""
+        return ca.dot(self.final_residual, self.final_residual)
+
+    # -- numbers --
+
+    def _fill(self) -> None:
+        s, arm = self.settings, self.arm
+        gains = s.impedance
+        stiffness, turn = np.array(gains.stiffness), np.array(gains.rotational_stiffness)
+        for term in self.terms:
+            self.set(f"{term.name}_weight", term.weight)
+        values = {
+            "h": s.dt,
+            "stiffness": stiffness,
+            "damping": gains.damping_factor * np.sqrt(stiffness),
+            "turn_stiffness": turn,
+            "turn_damping": gains.rotational_damping_ratio * np.sqrt(turn),
+            "max_force": s.safety.force_margin * gains.max_force,
+            "max_moment": s.safety.force_margin * gains.max_torque,
+            "rotation": np.eye(3).ravel(),
+            "force_target": s.force,
+            "joint_lower": arm.lower + s.joint_margin,
+            "joint_upper": arm.upper - s.joint_margin,
+        }
+        for name, value in values.items():
+            if name in self._slices:
+                self.set(name, value)
+        self.set_beliefs({mode.name: 1.0 for mode in self.stage.modes[:1]})
+        self.set_contacts(
+            np.array(
+                [[*c.stiffness, *(np.zeros(3) if isinstance(c.rest, str) else c.rest), *c.point] for c in s.contacts],
+                float,
+            ).reshape(-1, 9)
+        )
+
+    def set(self, name: str, value) -> None:
+        """Set a parameter: one value (size,) or scalar for all stages, or one row per stage (H + 1, size).
+
+        Raises:
+            ConfigError: unknown parameter (the nearest is named) or wrong shape.
+        """
+        if name not in self._slices:
+            near = difflib.get_close_matches(name, self._slices, n=1, cutoff=0.0)
+            raise ConfigError(
+                f"the MPC has no parameter '{name}' (nearest: '{near[0]}'); it has {', '.join(self._slices)}"
+            )
+        place = self.parameters[:, self._slices[name]]
+        value = np.asarray(value, float)
+        if value.shape not in ((), (1,), place.shape[1:], place.shape):
+            raise shape_error("MpcProblem", name, value.shape, place.shape[1:])
+        place[:] = value
+
+    def columns(self, name: str) -> slice:
+        """Columns of ``parameters`` that hold a parameter."""
+        return self._slices[name]
+
+    def get(self, name: str) -> np.ndarray:
+        """Values (H + 1, size) of a parameter."""
+        return self.parameters[:, self._slices[name]].copy()
+
+    def set_contacts(self, phi_si: np.ndarray) -> None:
+        """Contact parameters (I, 9): stiffness [N/m], rest [m, base], point [m, TCP] per contact."""
+        self.set("phi", np.asarray(phi_si, float).ravel() / self.contacts.scale)
+
+    def set_beliefs(self, beliefs: dict[str, float]) -> None:
+        """Beliefs of the modes by name; they are normalised over the modes of the problem.
+
+        Where none of the problem's modes is believed in at all, the first one counts: an observer without modes says
+        nothing.
+        """
+        values = np.array([max(beliefs.get(mode.name, 0.0), 0.0) for mode in self.stage.modes])
+        if not values.sum() > 0:
+            values[0] = 1.0
+        self.set("belief_root", np.sqrt(values / values.sum()))
+
+    def stack(self, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
+        """State (nx,) in which every mode's arm is at ``q``, ``dq`` (n,)."""
+        return np.tile(np.concatenate([q, dq]), len(self.stage.modes))

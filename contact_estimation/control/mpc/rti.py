@@ -1,0 +1,180 @@
+"""Real-time iteration: one Gauss-Newton SQP step per tick on HPIPM (Diehl et al. 2005; Frison and Diehl 2020).
+
+The Hessian is that of the squared residuals plus the curvature of the active force limit; the limit itself enters the
+QP as tangent planes and is then met exactly by projection, which is possible because the control is the spring force.
+Everything between the arrays of the plan and their improvement is C: the generated linearisation of a stage, the QP,
+the step.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+
+from contact_estimation.codegen.native import casadi_libraries, generate, load_native
+from contact_estimation.control.mpc.problem import MpcProblem
+from contact_estimation.control.mpc.rollout import Rollout
+from contact_estimation.control.mpc.solver import Solution
+
+_STATUS = {
+    -1: "input or model not finite",
+    0: "solved",
+    1: "QP iteration limit",
+    2: "QP step too small",
+    3: "QP not a number",
+    4: "QP constraints inconsistent",
+}
+#: A full iteration count of the QP that still gave a usable step.
+_USABLE = (0, 1)
+_QP_ITERATIONS, _QP_TOLERANCE = 30, 1e-5
+
+
+def stage_functions(problem: MpcProblem) -> list[ca.Function]:
+    """Gauss-Newton model of a stage (``ce_stage``) and of the last state (``ce_final``), dense."""
+    stage, nx = problem.stage, problem.nx
+    multipliers = ca.SX.sym("multipliers", problem.ng)
+    slope = ca.jacobian(problem.residual, stage.z)
+    hessian = 2 * (slope.T @ slope) + _limit_curvature(problem, multipliers)
+    gradient = 2 * (slope.T @ problem.residual)
+    limit_slope = ca.jacobian(problem.norms, stage.z)
+    outputs = {
+        "next": stage.next,
+        "A": stage.A,
+        "B": stage.B,
+        "Q": hessian[:nx, :nx],
+        "S": hessian[nx:, :nx],
+        "R": hessian[nx:, nx:],
+        "q": gradient[:nx],
+        "r": gradient[nx:],
+        "g": problem.norms,
+        "C": limit_slope[:, :nx],
+        "D": limit_slope[:, nx:],
+        "cost": problem.cost,
+    }
+    running = ca.Function(
+        "ce_stage",
+        [stage.x, stage.u, problem.p, multipliers],
+        [ca.densify(o) for o in outputs.values()],
+        ["x", "u", "p", "multipliers"],
+        list(outputs),
+    )
+    slope = ca.jacobian(problem.final_residual, stage.x)
+    outputs = {"Q": 2 * (slope.T @ slope), "q": 2 * (slope.T @ problem.final_residual), "cost": problem.final_cost}
+    final = ca.Function(
+        "ce_final", [stage.x, problem.p], [ca.densify(o) for o in outputs.values()], ["x", "p"], list(outputs)
+    )
+    return [running, final]
+
+
+def _limit_curvature(problem: MpcProblem, multipliers: ca.SX) -> ca.SX:
+    """Curvature of the norms that are limited: positive semidefinite, because a norm is convex in the force."""
+    total = ca.SX(problem.stage.z.numel(), problem.stage.z.numel())
+    for i, vector in enumerate(problem.limited):
+        norm = ca.sqrt(ca.dot(vector, vector) + 1.0)
+        slope = ca.jacobian(vector, problem.stage.z)
+        total += multipliers[i] * (slope.T @ ((ca.SX.eye(3) - vector @ vector.T / norm**2) / norm) @ slope)
+    return total
+
+
+class RtiSolver:
+    """Real-time iteration on HPIPM.
+
+    Args:
+        problem: the problem. iterations: SQP steps per solve. cold_iterations: of the first solve after a reset.
+    """
+
+    name = "rti"
+
+    def __init__(self, problem: MpcProblem, iterations: int = 1, cold_iterations: int = 8):
+        self.problem, self.iterations, self.cold_iterations = problem, iterations, cold_iterations
+        n_limits = problem.nu // 3
+        sizes = {
+            "CE_H": problem.horizon,
+            "CE_NX": problem.nx,
+            "CE_NU": problem.nu,
+            "CE_NG": problem.ng,
+            "CE_NP": problem.parameters.shape[1],
+            "CE_BALLS": n_limits,
+        }
+        source = "\n".join(
+            [
+                generate(stage_functions(problem)),
+                *(f"#define {name} {value}" for name, value in sizes.items()),
+                (Path(__file__).parent / "rti_glue.c").read_text(),
+            ]
+        )
+        self._library = library = load_native("rti", source, ("-O1", *casadi_libraries("hpipm", "blasfeo")))
+        pointer = ctypes.c_void_p
+        library.ce_rti_new.restype, library.ce_rti_new.argtypes = (
+            pointer,
+            [ctypes.c_int, ctypes.c_double, ctypes.c_double],
+        )
+        library.ce_rti_free.restype, library.ce_rti_free.argtypes = None, [pointer]
+        library.ce_rti_solve.restype = ctypes.c_int
+        library.ce_rti_solve.argtypes = [pointer] * 8 + [ctypes.c_int, pointer]
+        self._memory = library.ce_rti_new(_QP_ITERATIONS, _QP_TOLERANCE, 0.1)
+        if not self._memory:
+            raise MemoryError("HPIPM's workspace could not be allocated")
+        h = problem.horizon
+        self._states, self._controls = np.zeros((h + 1, problem.nx)), np.zeros((h, problem.nu))
+        self._multipliers, self._limits, self._info = np.zeros((h, problem.ng)), np.zeros(n_limits), np.zeros(4)
+        arrays = (
+            self._states,
+            self._controls,
+            problem.parameters,
+            self._multipliers,
+            problem.lower,
+            problem.upper,
+            self._limits,
+        )
+        self._arguments = [a.ctypes.data for a in arrays]
+        self._rollout = Rollout(problem)
+        self._cold, self._lost = True, False
+
+    def __del__(self):
+        if getattr(self, "_memory", None):
+            self._library.ce_rti_free(self._memory)
+            self._memory = None
+
+    def reset(self, x: np.ndarray) -> None:
+        """Forget the last plan; start from rest at the state ``x`` (nx,)."""
+        self._states[:] = x
+        self._controls[:] = 0.0
+        self._multipliers[:] = 0.0
+        self._cold, self._lost = True, False
+
+    def guess(self, controls: np.ndarray) -> None:
+        """Start the next solve from ``controls`` (H, nu) and the states they lead to."""
+        self._controls[:] = controls
+        self._states[:], _ = self._rollout(self._states[0], self._controls)
+        self._multipliers[:] = 0.0
+
+    def solve(self, x: np.ndarray) -> Solution:
+        """One iteration from the state ``x`` (nx,) (several after a reset)."""
+        start = time.perf_counter()
+        if self._lost:  # a bad plan is no start
+            self.reset(x)
+        self._states[0] = x
+        self._limits[0] = self.problem.get("max_force")[0, 0]
+        if self._limits.size > 1:
+            self._limits[1] = self.problem.get("max_moment")[0, 0]
+        iterations = self.cold_iterations if self._cold else self.iterations
+        status = self._library.ce_rti_solve(self._memory, *self._arguments, iterations, self._info.ctypes.data)
+        self._cold = False
+        states, controls = self._states.copy(), self._controls.copy()
+        ok = status in _USABLE and bool(np.isfinite(states).all() and np.isfinite(controls).all())
+        self._lost = not ok
+        return Solution(
+            states,
+            controls,
+            float(self._info[2]),
+            ok,
+            _STATUS.get(status, f"QP status {status}"),
+            iterations,
+            time.perf_counter() - start,
+            float(self._info[1]),
+        )

@@ -1,0 +1,154 @@
+"""Settings of the contact-aware MPC: one YAML per task in ``config/tasks/mpc_*.yaml``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from contact_estimation.contact import ContactSettings
+from contact_estimation.control.impedance import ImpedanceSettings
+from contact_estimation.exceptions import ConfigError
+from contact_estimation.settings import find_config, from_yaml, key, non_negative, positive, probability
+
+#: Solvers by name; see :func:`contact_estimation.control.mpc.solver.make_solver`.
+SOLVERS = ("rti", "ipopt")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostWeights:
+    """Weights of the stage cost (paper 2, eq. 30): weight * ||residual||^2."""
+
+    velocity: float = key(doc="Q_v on the TCP's velocity", unit="s^2/m^2", check=non_negative)
+    angular_velocity: float = key(0.01, doc="on the TCP's angular velocity", unit="s^2/rad^2", check=non_negative)
+    force: list[float] = key(doc="Q_f on the force error per base axis", unit="1/N^2", check=non_negative, length=3)
+    position: list[float] = key(
+        [0.0, 0.0, 0.0], doc="on the position error per base axis", unit="1/m^2", check=non_negative, length=3
+    )
+    spring: float = key(
+        1e-4, doc="on the spring force; above 0, or the control is not determined", unit="1/N^2", check=positive
+    )
+    attitude: float = key(
+        1.0, doc="on the attitude error, where the orientation is controlled", unit="1/rad^2", check=non_negative
+    )
+    moment: float = key(
+        1e-3, doc="on the spring moment, where the orientation is controlled", unit="1/(Nm)^2", check=positive
+    )
+    joint_margin: float = key(100.0, doc="on joints within the margin of a limit", unit="1/rad^2", check=non_negative)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SafetyLimits:
+    """When the MPC may no longer be trusted, and holds."""
+
+    max_age: float = key(0.05, doc="an estimate older than this is stale", unit="s", check=positive)
+    deadline: float | None = key(
+        None,
+        doc="a solve that took longer is late and its result is not used; null: one period",
+        unit="s",
+        check=positive,
+    )
+    max_speed: float = key(0.4, doc="largest speed of the TCP", unit="m/s", check=positive)
+    max_travel: float = key(
+        0.3,
+        doc="largest distance of the TCP from where the task began: what a lost contact can cost",
+        unit="m",
+        check=positive,
+    )
+    force_margin: float = key(
+        0.97,
+        doc="share of max_force the plan may use, so that motion between two solves stays inside",
+        check=probability,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingSettings:
+    """iCEM, the sampling warm start (Pinneri et al. 2020)."""
+
+    samples: int = key(64, doc="samples per iteration", check=positive)
+    iterations: int = key(10, doc="iterations", check=positive)
+    elites: int = key(10, doc="best samples the distribution is fitted to", check=positive)
+    exponent: float = key(2.0, doc="colour of the noise over the horizon: 0 white, 2 slow", check=non_negative)
+    std: float = key(0.5, doc="initial standard deviation, as a share of the force limit", check=positive)
+    momentum: float = key(0.1, doc="share of the old mean and deviation kept in an update", check=probability)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MpcSettings:
+    """The contact-aware MPC (paper 2, section 5)."""
+
+    horizon: int = key(15, doc="number of stages H", check=positive)
+    dt: float = key(0.04, doc="length of a stage", unit="s", check=positive)
+    rate: float = key(100.0, doc="solves per second", unit="Hz", check=positive)
+    solver: str = key("rti", doc="rti: one Gauss-Newton SQP iteration per tick; ipopt: converged", choices=SOLVERS)
+    orientation: bool = key(False, doc="control the equilibrium's orientation as well")
+    warm_start: str = key(
+        "previous",
+        doc="previous: the last solution; icem: sampling where the plan's cost jumped",
+        choices=("previous", "icem"),
+    )
+    impedance: ImpedanceSettings = key(
+        doc="the impedance controller under the MPC (eq. 26): the same numbers as its own"
+    )
+    weights: CostWeights = key(doc="weights of the cost")
+    contacts: list[ContactSettings] = key(
+        doc="contacts of the model, named as the estimator names them; an estimate replaces their parameters"
+    )
+    modes: dict[str, list[str]] = key(
+        {},
+        doc="contact modes of the expected cost: mode name to the names of its closed contacts; "
+        "empty: one mode with every contact closed",
+    )
+    force: list[float] = key(
+        doc="wanted contact force F_d of the environment ON the robot, base axes", unit="N", length=3
+    )
+    path: list[float] = key(
+        [0.0, 0.0, 0.0], doc="displacement of the position target from where the task begins", unit="m", length=3
+    )
+    turn: list[float] = key(
+        [0.0, 0.0, 0.0],
+        doc="rotation vector, base axes, by which the attitude turns along the path",
+        unit="rad",
+        length=3,
+    )
+    path_time: float = key(
+        4.0,
+        doc="time to go through path and turn once, smooth at both ends; they are then followed back",
+        unit="s",
+        check=positive,
+    )
+    disturbance_time: float = key(
+        0.3,
+        doc="time constant of the estimate of what else pulls at the arm (friction, gravity error), "
+        "without which a wanted force is missed by it",
+        unit="s",
+        check=positive,
+    )
+    joint_margin: float = key(
+        0.05, doc="distance from a joint limit where the cost begins to push back", unit="rad", check=non_negative
+    )
+    safety: SafetyLimits = key(SafetyLimits(), doc="limits and fallback")
+    sampling: SamplingSettings = key(SamplingSettings(), doc="the sampling warm start")
+
+    def __post_init__(self):
+        names = [contact.name for contact in self.contacts]
+        for mode, closed in self.modes.items():
+            for name in closed:
+                if name not in names:
+                    raise ConfigError(
+                        f"modes: mode '{mode}' names a contact '{name}' that is not among {', '.join(names)}"
+                    )
+
+    def closed_contacts(self) -> dict[str, list[int]]:
+        """Mode name to indices of its closed contacts, in the order of the modes."""
+        names = [contact.name for contact in self.contacts]
+        modes = self.modes or {"contact": names}
+        return {mode: [names.index(name) for name in closed] for mode, closed in modes.items()}
+
+
+def load_mpc_settings(name: str) -> MpcSettings:
+    """A shipped task by name (``mpc_plane_fr3``, ...) or a YAML file by path.
+
+    Raises:
+        ConfigError: unknown name, or an error in the file.
+    """
+    return from_yaml(MpcSettings, find_config("tasks", name))

@@ -1,0 +1,62 @@
+"""What every solver of the MPC is: reset, solve; and what a solution carries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from contact_estimation.control.mpc.problem import MpcProblem
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Result of one solve.
+
+    ``states`` (H + 1, nx) and ``controls`` (H, nu) are the plan; ``cost`` its cost; ``ok`` whether it may be used,
+    ``status`` why not;
+    ``iterations`` of the optimiser; ``seconds`` it took; ``defect`` the largest gap of the plan's dynamics.
+    """
+
+    states: np.ndarray
+    controls: np.ndarray
+    cost: float
+    ok: bool
+    status: str
+    iterations: int
+    seconds: float
+    defect: float = 0.0
+
+
+class Solver(Protocol):
+    """A solver of one :class:`~contact_estimation.control.mpc.problem.MpcProblem`, whose parameters it reads at every
+    solve."""
+
+    #: Word it is chosen by.
+    name: str
+
+    def reset(self, x: np.ndarray) -> None:
+        """Forget the last plan; start from rest at the state ``x`` (nx,)."""
+
+    def solve(self, x: np.ndarray) -> Solution:
+        """Plan from the state ``x`` (nx,), starting from the last plan."""
+
+    def guess(self, controls: np.ndarray) -> None:
+        """Start the next solve from ``controls`` (H, nu) and the states they lead to."""
+
+
+def make_solver(problem: MpcProblem, name: str | None = None) -> Solver:
+    """Solver ``rti`` or ``ipopt`` (default: the settings' own) for ``problem``.
+
+    Raises:
+        CodegenError: there is no C compiler, or CasADi lacks the solver's library.
+    """
+    name = name or problem.settings.solver
+    if name == "rti":
+        from contact_estimation.control.mpc.rti import RtiSolver
+
+        return RtiSolver(problem)
+    from contact_estimation.control.mpc.ipopt import IpoptSolver
+
+    return IpoptSolver(problem)

@@ -1,0 +1,188 @@
+"""One stage of the MPC: the arm under Cartesian impedance, coupled to its contacts (paper 2, eq. 12, 26, 29).
+
+The controller compensates gravity and Coriolis torque, so that what moves the arm is the impedance, the contacts and
+friction:
+
+    M delta = J^T (F_s + d - D dx) + J_w^T (m_s - D_w w) + sum J_i^T n_i F_i - B dq,     F_s = K_imp (x_0 - x)
+
+with d what else pulls at the TCP, estimated from the balance of forces (joint friction, gravity error): it makes
+tracking offset-free.
+
+The control is the spring force F_s at the start of the stage instead of x_0 itself: a change of variables (x_0 = x +
+F_s / K_imp) that turns eq. 31 into a ball around zero. A stage of 40 ms is long for a stiff contact, therefore
+springs and dampers act with their value at the end of the stage, linearised: F_s - h K_imp J dq+ and F_i - h ||K_i||
+n_i^T J_i dq+. For h -> 0 this is the step of :mod:`contact_estimation.dynamics`; unlike that one it stays stable when
+an estimate reports a wall ten times stiffer.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from contact_estimation.contact import ParallelContacts
+from contact_estimation.dynamics.ldl import LDL
+from contact_estimation.robot import Arm
+
+#: [N/m] keeps a normal defined while an estimate passes through K = 0.
+_SOFTENING = 1e-3
+
+
+class Parameters:
+    """Names and sizes of what a solve is given beside the state; filled while the stage is written down."""
+
+    def __init__(self):
+        self.symbols: dict[str, ca.SX] = {}
+
+    def get(self, name: str, size: int) -> ca.SX:
+        """Symbol (size,) of a parameter, made at the first call."""
+        if name not in self.symbols:
+            self.symbols[name] = ca.SX.sym(name, size)
+        return self.symbols[name]
+
+
+class Mode:
+    """One contact mode of a stage: its state [q; dq], which contacts are closed in it, and what cost terms see.
+
+    Attributes:
+        q, dq: (n,) symbols. x, dx: TCP position [m] and velocity [m/s]. rotation: TCP rotation (3, 3). w: angular
+        velocity [rad/s].
+        forces: contact forces (3,) [N] of the environment ON the robot, one per closed contact. force: their sum.
+        spring, moment: force [N] and moment [Nm] of the impedance's springs (3,). All in base axes.
+        next: state after the stage (2 n,).
+    """
+
+    def __init__(self, name: str, arm: Arm, contacts: ParallelContacts, closed: list[int], parameters: Parameters):
+        n = arm.n
+        self.name, self._arm, self._closed, self._parameters = name, arm, closed, parameters
+        self.q, self.dq = ca.SX.sym(f"q_{name}", n), ca.SX.sym(f"dq_{name}", n)
+        self.delta = ca.SX.sym(f"delta_{name}", n)
+        self.kinematics = arm.kinematics(self.q)
+        self.rotation, self.x = arm.tcp(self.kinematics)
+        jacobian = self.kinematics.jacobian(arm.tcp_frame)
+        self._translation, self._turn = jacobian[:3, :], jacobian[3:, :]
+        self.dx, self.w = self._translation @ self.dq, self._turn @ self.dq
+        phi = parameters.get("phi", contacts.size)
+        parts, points = contacts.split(phi), contacts.points(self.kinematics, phi)
+        self._rows, self._stiffness, self._normal_forces, self.forces = [], [], [], []
+        for i in closed:
+            stiffness, rest, _ = parts[i]
+            norm = ca.sqrt(ca.dot(stiffness, stiffness) + _SOFTENING**2)
+            normal, force = stiffness / norm, ca.dot(stiffness, rest - points[i])
+            self._rows.append(normal.T @ self.kinematics.point_jacobian(arm.tcp_frame, points[i]))
+            self._stiffness.append(norm)
+            self._normal_forces.append(force)
+            self.forces.append(normal * force)
+        self.force = sum(self.forces, ca.SX.zeros(3))
+
+    def attitude_error(self) -> ca.SX:
+        """Axis times sine of the angle (3,) from the TCP's attitude to the parameter ``rotation``, base axes."""
+        wanted = ca.reshape(self._parameters.get("rotation", 9), 3, 3)
+        columns = [ca.cross(self.rotation[:, i], wanted[:, i]) for i in range(3)]
+        return 0.5 * (columns[0] + columns[1] + columns[2])
+
+    def close(self, spring: ca.SX, moment: ca.SX) -> None:
+        """Write down the dynamics under the springs' ``spring`` (3,) [N] and ``moment`` (3,) [Nm]."""
+        get, arm, n = self._parameters.get, self._arm, self._arm.n
+        self.spring, self.moment = spring, moment
+        h, viscous = get("h", 1), ca.SX(arm.motor.viscous)
+        slope = get("damping", 3) + h * get("stiffness", 3)
+        turn_slope = get("turn_damping", 3) + h * get("turn_stiffness", 3)
+        dq_next = self.dq + h * self.delta
+        still = ca.SX.zeros(n)
+        residual = (
+            arm.body.rnea(self.kinematics, still, self.delta, gravity=False) + ca.SX(arm.motor.armature) * self.delta
+        )
+        residual += viscous * dq_next + self._translation.T @ (
+            slope * (self._translation @ dq_next) - spring - get("disturbance", 3)
+        )
+        residual += self._turn.T @ (turn_slope * (self._turn @ dq_next) - moment)
+        matrix = arm.mass_matrix(self.kinematics) + h * ca.diag(viscous)
+        matrix += h * (self._translation.T @ (slope * self._translation) + self._turn.T @ (turn_slope * self._turn))
+        for row, stiffness, force in zip(self._rows, self._stiffness, self._normal_forces):
+            residual += row.T * (h * stiffness * (row @ dq_next) - force)
+            matrix += h**2 * stiffness * (row.T @ row)
+        #: residual(q, dq, control, delta) = 0 defines delta; it is linear in delta with the symmetric ``matrix``.
+        self.residual, self.factor = residual, LDL(matrix)
+        self.acceleration = -self.factor.solve(ca.substitute(residual, self.delta, still))
+        new = self.dq + h * self.acceleration
+        self.next = ca.vertcat(self.q + h * new, new)
+
+    @property
+    def state(self) -> ca.SX:
+        """[q; dq] (2 n,)."""
+        return ca.vertcat(self.q, self.dq)
+
+
+class Stage:
+    """All modes of one stage under the common control.
+
+    The modes share the equilibrium x_0, not the force: where a second mode's arm is elsewhere, its spring pulls
+    differently.
+
+    Attributes:
+        modes: one :class:`Mode` per contact mode. parameters: what the expressions depend on beside state and control.
+        u: control: spring force F_s (3,) [N] of the first mode, with ``orientation`` followed by its moment (3,) [Nm].
+        x: stacked states (2 n per mode). next: stacked states after the stage.
+        A, B: exact derivatives of ``next``.
+    """
+
+    def __init__(self, arm: Arm, contacts: ParallelContacts, modes: dict[str, list[int]], orientation: bool = False):
+        self.arm, self.contacts, self.orientation = arm, contacts, orientation
+        self.parameters = Parameters()
+        self.h = self.parameters.get("h", 1)
+        self.modes = [Mode(name, arm, contacts, closed, self.parameters) for name, closed in modes.items()]
+        self.u = ca.SX.sym("u", 6 if orientation else 3)
+        first = self.modes[0]
+        stiffness, turn_stiffness = self.parameters.get("stiffness", 3), self.parameters.get("turn_stiffness", 3)
+        for mode in self.modes:
+            spring = self.u[:3] + stiffness * (first.x - mode.x)
+            if orientation:
+                moment = self.u[3:] + turn_stiffness * (mode.attitude_error() - first.attitude_error())
+            else:
+                moment = turn_stiffness * mode.attitude_error()
+            mode.close(self.u[:3] if mode is first else spring, self.u[3:] if orientation and mode is first else moment)
+        self.x = ca.vertcat(*[mode.state for mode in self.modes])
+        self.next = ca.vertcat(*[mode.next for mode in self.modes])
+        self.A, self.B = self._linearise()
+
+    @property
+    def z(self) -> ca.SX:
+        """State and control of a stage, stacked."""
+        return ca.vertcat(self.x, self.u)
+
+    def _acceleration_derivative(self, mode: Mode) -> ca.SX:
+        """d delta / d z by implicit differentiation of the residual: exact, a fraction of AD through the solve."""
+        held = -mode.factor.solve(ca.densify(ca.jacobian(mode.residual, self.z)))
+        return ca.substitute(held, mode.delta, mode.acceleration)
+
+    def _linearise(self) -> tuple[ca.SX, ca.SX]:
+        n, size, rows = self.arm.n, self.z.numel(), []
+        self._slopes = [self._acceleration_derivative(mode) for mode in self.modes]
+        for i, slope in enumerate(self._slopes):
+            velocity, position = ca.SX(n, size), ca.SX(n, size)
+            position[:, 2 * n * i : 2 * n * i + n] = ca.SX.eye(n)
+            velocity[:, 2 * n * i + n : 2 * n * (i + 1)] = ca.SX.eye(n)
+            velocity = velocity + self.h * slope
+            rows += [position + self.h * velocity, velocity]
+        full = ca.vertcat(*rows)
+        return full[:, : self.x.numel()], full[:, self.x.numel() :]
+
+    def curvature(self, weights: ca.SX) -> ca.SX:
+        """Hessian over z of ``weights``^T next, without differentiating through the solve.
+
+        With r(z, delta) = 0 linear in delta and mu = -W^-1 nu, nu^T delta has the Hessian T^T (d^2 mu^T r) T, T = [I;
+        d delta/dz].
+        """
+        n, scalar, deltas, multipliers, values = self.arm.n, 0, [], [], []
+        for i, mode in enumerate(self.modes):
+            part = weights[2 * n * i : 2 * n * (i + 1)]
+            held = ca.SX.sym("mu", n)
+            scalar += ca.dot(held, mode.residual)
+            deltas.append(mode.delta)
+            multipliers.append(held)
+            values.append(-mode.factor.solve(self.h**2 * part[:n] + self.h * part[n:]))
+        second = ca.hessian(scalar, ca.vertcat(self.z, *deltas))[0]
+        symbols, numbers = [*multipliers, *deltas], [*values, *[mode.acceleration for mode in self.modes]]
+        second = ca.substitute([second], symbols, numbers)[0]
+        frame = ca.vertcat(ca.SX.eye(self.z.numel()), *self._slopes)
+        return frame.T @ second @ frame

@@ -1,0 +1,1 @@
+"""Closed loops of estimator, MPC and simulated arm, and what is measured on them."""

@@ -1,0 +1,60 @@
+"""The verb prints exactly what it promises, and a report that stands alone."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from contact_estimation.cli import main
+
+KEYS = {
+    "force_rmse_estimating",
+    "force_rmse_fixed",
+    "solve_ms_p50",
+    "solve_ms_p99",
+    "max_impedance_force",
+    "force_limit",
+}
+
+
+def test_json_and_report(capsys, tmp_path):
+    arguments = [
+        "mpc",
+        "plane",
+        "--robot",
+        "fr3",
+        "--solver",
+        "rti",
+        "--seed",
+        "7",
+        "--height-error",
+        "0.02",
+        "--duration",
+        "2",
+    ]
+    assert main([*arguments, "--json", "--report", str(tmp_path)]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert set(result) == KEYS
+    assert result["force_rmse_estimating"] <= min(1.0, 0.25 * result["force_rmse_fixed"])
+    assert result["max_impedance_force"] <= 1.01 * result["force_limit"]
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("data:image/png") == 4 and not re.search(r"(src|href)=.http", page)
+    assert "--seed 7" in page
+
+
+def test_a_press_of_the_ur16e(capsys):
+    assert main(["mpc", "press", "--seed", "1", "--duration", "2.5", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["force_rmse_estimating"] < 5.0 < result["force_rmse_fixed"]
+
+
+def test_a_robot_without_this_task_is_told_which_there_are(capsys):
+    assert main(["mpc", "pivot", "--robot", "ur16e"]) == 2
+    assert "loop_pivot_fr3" in capsys.readouterr().err
+
+
+def test_an_unknown_solver_is_refused():
+    with pytest.raises(SystemExit):
+        main(["mpc", "plane", "--solver", "magic"])

@@ -1,0 +1,148 @@
+"""Fallback: what a failed, late or non-finite solve and a bad estimate lead to."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+import numpy as np
+import pytest
+
+from contact_estimation.control.mpc import load_mpc_settings
+from contact_estimation.control.mpc.controller import MpcController, MpcState, Observation, path_share
+from contact_estimation.exceptions import ConfigError
+from contact_estimation.settings import replace
+from mpc_tasks import START, arm
+
+TICK = 0.01
+
+
+def observation(**changes) -> Observation:
+    position, rotation = arm().tcp_pose(START)
+    tip = position + rotation @ np.array([0.0, 0.0, 0.10])
+    phi = np.array([0.0, 0.0, 1000.0, *tip, 0.0, 0.0, 0.10])
+    return dataclasses.replace(Observation(START, np.zeros(7), {"contact_1": phi}), **changes)
+
+
+@pytest.fixture()
+def controller():
+    made = MpcController(arm(), replace(load_mpc_settings("mpc_plane_fr3"), "test", horizon=8), deadline=10.0)
+    made.activate(observation())
+    return made
+
+
+def spring(command) -> float:
+    position, _ = arm().tcp_pose(START)
+    return float(np.linalg.norm(700.0 * (command.position - position)))
+
+
+def test_it_begins_without_a_jump_and_then_pushes_within_the_limit(controller):
+    first = controller.activate(observation())
+    assert spring(first) == pytest.approx(0.0, abs=1e-9)
+    command = controller.update(0.0, observation())
+    assert command.state is MpcState.ACTIVE and command.reason == ""
+    assert 1.0 < spring(command) <= 20.0
+    assert command.position[2] < first.position[2]  # the plane is pressed
+
+
+BAD = {
+    "invalid": ({"valid": False, "reason": "a gap"}, "not valid: a gap"),
+    "stale": ({"age": 0.2}, "stale: 200 ms"),
+    "from the future": ({"age": -0.1}, "stale"),
+    "not finite": ({"q": np.full(7, np.nan)}, "not finite"),
+    "contact not finite": ({"contacts": {"contact_1": np.full(9, np.inf)}}, "not finite"),
+    "no contact": ({"contacts": {"other": np.zeros(9)}}, "no contact contact_1; it has other"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_one_bad_estimate_holds_the_reference_two_hand_over(controller, bad):
+    changes, words = BAD[bad]
+    good = controller.update(0.0, observation())
+    held = controller.update(TICK, observation(**changes))
+    assert held.state is MpcState.HELD and words in held.reason and "holding the last reference" in held.reason
+    np.testing.assert_allclose(held.position, good.position)
+    again = controller.update(2 * TICK, observation())
+    assert again.state is MpcState.ACTIVE  # one alone is forgiven
+    controller.update(3 * TICK, observation(**changes))
+    over = controller.update(4 * TICK, observation(**changes))
+    assert over.state is MpcState.HOLD and words in over.reason
+    assert spring(over) == pytest.approx(0.0, abs=1e-6)  # it no longer pushes
+    later = controller.update(5 * TICK, observation())
+    assert later.state is MpcState.HOLD  # until activated again
+    assert controller.activate(observation()).state is MpcState.ACTIVE
+
+
+def test_a_late_solve_is_not_used(controller, monkeypatch):
+    good = controller.update(0.0, observation())
+    solve = controller.solver.solve
+
+    def slow(x):
+        plan = solve(x)
+        return dataclasses.replace(plan, seconds=plan.seconds + 20.0)
+
+    monkeypatch.setattr(controller.solver, "solve", slow)
+    held = controller.update(TICK, observation())
+    assert held.state is MpcState.HELD and "solve late" in held.reason
+    np.testing.assert_allclose(held.position, good.position)
+    assert controller.update(2 * TICK, observation()).state is MpcState.HOLD
+
+
+def test_a_solver_that_meets_something_not_finite_is_a_failure(controller):
+    controller.update(0.0, observation())
+    controller.problem.set("velocity_weight", np.nan)
+    for expected in (MpcState.HELD, MpcState.HOLD):
+        command = controller.update(TICK, observation())
+        assert command.state is expected and "not finite" in command.reason
+        assert np.isfinite(command.position).all() and spring(command) <= 20.0
+
+
+def test_a_fast_or_far_arm_is_handed_over_at_once(controller):
+    jacobian = arm().tcp_jacobian(START)
+    fast = np.linalg.pinv(jacobian) @ np.array([0.0, 0.0, -0.5, 0.0, 0.0, 0.0])
+    command = controller.update(0.0, observation(dq=fast))
+    assert command.state is MpcState.HOLD and "0.50 m/s" in command.reason
+    controller.activate(observation())
+    far = START.copy()
+    far[1] += 0.8
+    command = controller.update(0.0, observation(q=far))
+    assert command.state is MpcState.HOLD and "contact lost?" in command.reason
+
+
+def test_it_cannot_be_activated_on_a_bad_estimate(controller):
+    with pytest.raises(ConfigError, match="cannot be activated"):
+        controller.activate(observation(valid=False, reason="diverged"))
+
+
+def test_deactivated_it_commands_nothing(controller):
+    controller.deactivate()
+    assert controller.update(0.0, observation()) is None
+
+
+def test_a_tick_is_fast_enough_for_its_rate(controller):
+    """Far from tight: ten times the period, so that only a defect (compiling, allocating) fails it."""
+    controller.update(0.0, observation())
+    start = time.perf_counter()
+    for k in range(20):
+        controller.update((k + 1) * TICK, observation())
+    assert time.perf_counter() - start < 20 * 10 * TICK
+
+
+def test_a_sampled_start_is_searched_where_the_contact_changed_and_counts_as_time():
+    made = MpcController(
+        arm(), replace(load_mpc_settings("mpc_plane_fr3"), "test", horizon=8, warm_start="icem"), deadline=10.0
+    )
+    made.activate(observation())
+    first = made.update(0.0, observation())
+    assert first.state is MpcState.ACTIVE
+    phi = observation().contacts["contact_1"] + 0.05 * np.eye(9)[5]  # the wall is elsewhere now
+    made.deadline = 1e-9
+    late = made.update(TICK, observation(contacts={"contact_1": phi}))
+    assert late.state is MpcState.HELD and "solve late" in late.reason
+
+
+def test_the_path_goes_there_and_back_smoothly():
+    passes = np.linspace(0.0, 2.0, 2001)
+    share = path_share(passes)
+    assert share[0] == 0.0 and share[1000] == pytest.approx(1.0) and share[-1] == pytest.approx(0.0)
+    assert np.abs(np.diff(share, 2)).max() < 1e-5

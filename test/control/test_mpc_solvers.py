@@ -1,0 +1,126 @@
+"""Both solvers on one problem: they agree, meet the limit, and say when they fail."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from contact_estimation.control.mpc import make_solver
+from contact_estimation.control.mpc.ipopt import IpoptSolver
+from contact_estimation.control.mpc.icem import Icem
+from contact_estimation.control.mpc.rollout import Rollout
+from mpc_tasks import START, problem, state
+
+
+@pytest.fixture(scope="module")
+def made():
+    return problem()
+
+
+@pytest.fixture(scope="module")
+def rti(made):
+    return make_solver(made, "rti")
+
+
+@pytest.fixture(scope="module")
+def ipopt(made):
+    return IpoptSolver(made, {"tol": 1e-8})
+
+
+def test_iterated_it_reaches_the_optimum_of_ipopt(made, rti, ipopt):
+    """With the force limit active: 15 N wanted at once, the plan starts on the limit."""
+    made.set("force_target", [0.0, 0.0, 15.0])
+    x = state(made)
+    rti.reset(x)
+    ipopt.reset(x)
+    for _ in range(8):
+        fast = rti.solve(x)
+    slow = ipopt.solve(x)
+    assert fast.ok and slow.ok
+    assert np.linalg.norm(slow.controls[0]) == pytest.approx(made.get("max_force")[0, 0], rel=1e-3)
+    assert fast.cost == pytest.approx(slow.cost, rel=1e-4)
+    # Across the wanted force the cost is flat: 0.1 N there changes it by a hundred-thousandth.
+    np.testing.assert_allclose(fast.controls[:, 2], slow.controls[:, 2], atol=0.05)
+    np.testing.assert_allclose(fast.controls, slow.controls, atol=0.2)
+
+
+def test_a_plan_is_what_the_dynamics_do(made, rti):
+    x = state(made)
+    rti.reset(x)
+    for _ in range(4):
+        plan = rti.solve(x)
+    states, cost = Rollout(made)(x, plan.controls)
+    np.testing.assert_allclose(plan.states, states, atol=1e-6)
+    assert plan.cost == pytest.approx(cost, rel=1e-5)
+
+
+@pytest.mark.parametrize("wanted", [2.0, 15.0, 200.0])
+def test_no_control_of_the_first_iteration_exceeds_the_limit(made, rti, wanted):
+    made.set("force_target", [0.0, wanted, wanted])
+    x = state(made)
+    rti.reset(x)
+    for _ in range(3):
+        plan = rti.solve(x)
+        assert np.linalg.norm(plan.controls, axis=1).max() <= made.get("max_force")[0, 0] * (1 + 1e-12)
+    made.set("force_target", made.settings.force)
+
+
+@pytest.mark.parametrize("name", ["rti", "ipopt"])
+def test_an_input_that_is_not_finite_is_a_failure_and_forgotten(made, name, request):
+    solver, x = request.getfixturevalue(name), state(made)
+    solver.reset(x)
+    bad = x.copy()
+    bad[3] = np.nan
+    assert not solver.solve(bad).ok
+    good = solver.solve(x)
+    assert good.ok and np.isfinite(good.controls).all()
+
+
+def test_a_state_outside_its_bounds_is_planned_from_and_leads_back():
+    made = problem()
+    made.upper[1] = START[1] - 0.02
+    made.set("joint_upper", made.upper[:7])
+    solver, x = make_solver(made, "rti"), state(made)
+    solver.reset(x)
+    plan = solver.solve(x)
+    assert plan.ok and (np.diff(plan.states[:, 1]) <= 1e-9).all() and plan.states[-1, 1] < START[1] - 1e-3
+
+
+def test_two_modes_are_planned_for_together():
+    made = problem(6, modes={"contact": ["contact_1"], "free": []})
+    solver, x = make_solver(made, "rti"), state(made)
+    pushes = {}
+    for belief in (1.0, 0.5):
+        made.set_beliefs({"contact": belief, "free": 1.0 - belief})
+        solver.reset(x)
+        for _ in range(4):
+            plan = solver.solve(x)
+        assert plan.ok
+        pushes[belief] = -plan.controls[0, 2]
+    assert 0.0 < pushes[0.5] < pushes[1.0]  # less sure of the contact, less eager to push
+
+
+def test_orientation_plans_moments_within_their_limit():
+    made = problem(6, orientation=True)
+    solver, x = make_solver(made, "rti"), state(made)
+    turned = made.get("rotation")[0].reshape(3, 3, order="F")
+    made.set("rotation", (pin.exp3(np.array([0.0, 0.0, 0.3])) @ turned).ravel(order="F"))
+    solver.reset(x)
+    plan = solver.solve(x)
+    assert plan.ok and plan.controls[0, 5] > 0.1  # towards the wanted turn about z
+    assert np.linalg.norm(plan.controls[:, 3:], axis=1).max() <= made.get("max_moment")[0, 0] * (1 + 1e-12)
+
+
+def test_sampling_comes_near_the_optimum_and_is_seeded(made, rti):
+    x = state(made)
+    rti.reset(x)
+    for _ in range(4):
+        best = rti.solve(x)
+    found = [Icem(made, np.random.default_rng(3)).search(x) for _ in range(2)]
+    assert found[0][1] == found[1][1]
+    assert np.linalg.norm(found[0][0], axis=1).max() <= made.get("max_force")[0, 0] * (1 + 1e-12)
+    nothing = Icem(made, np.random.default_rng(3)).cost(x, np.zeros((1, made.horizon, 3)))[0]
+    assert best.cost <= found[0][1] < best.cost + 0.2 * (nothing - best.cost)
+    rti.guess(found[0][0])
+    assert rti.solve(x).ok

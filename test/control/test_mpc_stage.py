@@ -1,0 +1,101 @@
+"""The stage: dynamics against the estimator's own step, derivatives against finite differences."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from contact_estimation.control.mpc.stage import Stage
+from contact_estimation.dynamics import CoupledStep
+from mpc_tasks import START, arm, problem
+
+pytestmark = pytest.mark.filterwarnings("ignore::contact_estimation.codegen.CodegenWarning")
+
+
+@pytest.fixture(scope="module")
+def made():
+    return problem()
+
+
+@pytest.fixture(scope="module")
+def point(made):
+    rng = np.random.default_rng(0)
+    x = np.concatenate([START, 0.2 * rng.standard_normal(7)])
+    return x, np.array([3.0, -2.0, -9.0]), made.parameters[0].copy()
+
+
+def central(function, z, step=1e-6):
+    columns = [(function(z + step * e) - function(z - step * e)) / (2 * step) for e in np.eye(z.size)]
+    return np.array(columns).T
+
+
+def test_for_a_short_stage_it_is_the_coupled_step_of_the_estimator(made, point):
+    """One model: with h -> 0 both have the acceleration of the arm under impedance, gravity and Coriolis
+    compensated."""
+    x, u, p = point
+    p[made.columns("h")] = 1e-9
+    stage = made.stage
+    delta = ca.Function("delta", [stage.x, stage.u, made.p], [stage.modes[0].acceleration])(x, u, p).full().ravel()
+    step = CoupledStep(arm(), made.contacts)
+    accelerate = ca.Function("accelerate", [step.q, step.dq, step.p, step.phi, step.tau, step.h], [step.delta])
+    q, dq = x[:7], x[7:]
+    jacobian, (_, rotation) = arm().tcp_jacobian(q), arm().tcp_pose(q)
+    gains = made.settings.impedance
+    twist, stiffness = jacobian @ dq, np.array(gains.rotational_stiffness)
+    wanted = p[made.columns("rotation")].reshape(3, 3, order="F")
+    turn = 0.5 * sum(np.cross(rotation[:, i], wanted[:, i]) for i in range(3))
+    force = u - gains.damping_factor * np.sqrt(gains.stiffness) * twist[:3]
+    moment = stiffness * turn - gains.rotational_damping_ratio * np.sqrt(stiffness) * twist[3:]
+    tau = jacobian.T @ np.concatenate([force, moment]) + arm().gravity(q) + arm().coriolis(q, dq)
+    expected = accelerate(q, dq, np.zeros(0), p[made.columns("phi")], tau, 1e-9).full().ravel()
+    np.testing.assert_allclose(delta, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_it_stays_bounded_on_a_wall_a_hundred_times_stiffer(made, point):
+    x, u, p = point
+    p[made.columns("phi")][2] *= 100.0
+    stage = made.stage
+    step = ca.Function("step", [stage.x, stage.u, made.p], [stage.next])
+    for _ in range(200):
+        x = step(x, u, p).full().ravel()
+    assert np.isfinite(x).all() and np.abs(x[7:]).max() < 1.0
+
+
+def test_derivatives_are_exact(made, point):
+    x, u, p = point
+    stage = made.stage
+    f = ca.Function("f", [stage.z, made.p], [stage.next])
+    jacobian = ca.Function("jacobian", [stage.z, made.p], [ca.horzcat(stage.A, stage.B)])
+    z = np.concatenate([x, u])
+    numeric = central(lambda v: f(v, p).full().ravel(), z)
+    np.testing.assert_allclose(jacobian(z, p).full(), numeric, rtol=2e-6, atol=2e-8)
+
+
+def test_curvature_is_exact(made, point):
+    x, u, p = point
+    stage, weights = made.stage, np.random.default_rng(1).standard_normal(made.nx)
+    gradient = ca.Function("gradient", [stage.z, made.p], [ca.horzcat(stage.A, stage.B).T @ weights])
+    curvature = ca.Function("curvature", [stage.z, made.p], [stage.curvature(ca.SX(weights))])
+    z = np.concatenate([x, u])
+    numeric = central(lambda v: gradient(v, p).full().ravel(), z)
+    np.testing.assert_allclose(curvature(z, p).full(), numeric, rtol=1e-5, atol=1e-6)
+
+
+def test_modes_share_the_equilibrium_not_the_force():
+    """Two modes in different places under one control: their springs differ by K (x_1 - x_2)."""
+    made = problem(modes={"contact": ["contact_1"], "free": []})
+    stage = made.stage
+    springs = ca.Function(
+        "springs", [stage.x, stage.u, made.p], [m.spring for m in stage.modes] + [m.x for m in stage.modes]
+    )
+    x = np.concatenate([START, np.zeros(7), START + 0.01, np.zeros(7)])
+    first, second, x_1, x_2 = (v.full().ravel() for v in springs(x, [1.0, 2.0, -8.0], made.parameters[0]))
+    np.testing.assert_allclose(first, [1.0, 2.0, -8.0])
+    np.testing.assert_allclose(second - first, 700.0 * (x_1 - x_2), rtol=1e-9)
+
+
+def test_orientation_adds_the_moment_as_control():
+    made = problem(orientation=True)
+    assert made.nu == 6 and made.ng == 2
+    assert isinstance(made.stage, Stage)
