@@ -118,7 +118,6 @@ def drives_from(arm: Arm, data, shipped: dict, scale) -> dict:
         rows.append(np.hstack([own, -lever[:, j]])[::every] / noise[j])
     found = np.linalg.lstsq(np.vstack(rows), (torque / noise)[::every].T.ravel(), rcond=None)[0]
     friction["coulomb"] = np.maximum(found[n:2 * n], 0.1).tolist()
-    external = external + lever @ found[2 * n:]
     deflection = q - np.cumsum(dq, axis=0) / RATE
     for i, j in enumerate(elastic["joints"]):
         columns = np.column_stack([np.ones(len(t)), t, external[:, j] - rigid[:, j]])

@@ -116,14 +116,16 @@ def _primitive(contact: ContactState) -> ContactPrimitive:
     return ContactPrimitive(
         name=contact.name, probability=float(contact.probability), stiffness=_vector(contact.stiffness),
         rest=_point(contact.rest), point_tcp=_point(contact.point_tcp), point_base=_point(contact.point_base),
-        covariance=np.ascontiguousarray(contact.covariance, float).ravel())
+        covariance=np.ascontiguousarray(contact.covariance, float).ravel(), parameters=list(contact.parameters),
+        remaining=_array(contact.remaining), unseen=list(contact.unseen))
 
 
 def _contact_state(message: ContactPrimitive) -> ContactState:
     return ContactState(
         name=message.name, probability=message.probability, stiffness=xyz(message.stiffness), rest=xyz(message.rest),
         point_tcp=xyz(message.point_tcp), point_base=xyz(message.point_base),
-        covariance=np.array(message.covariance).reshape(9, 9))
+        covariance=np.array(message.covariance).reshape(9, 9), parameters=tuple(message.parameters),
+        remaining=np.array(message.remaining), unseen=tuple(message.unseen))
 
 
 def _array(values) -> array:

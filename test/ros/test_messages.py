@@ -36,7 +36,8 @@ def random_estimate(seed: int = 0, contacts: int = 2) -> Estimate:
     rng = np.random.default_rng(seed)
 
     def contact(i):
-        return ContactState(f"contact_{i}", rng.uniform(), *rng.normal(size=(4, 3)), rng.normal(size=(9, 9)))
+        return ContactState(f"contact_{i}", rng.uniform(), *rng.normal(size=(4, 3)), rng.normal(size=(9, 9)),
+                            ("stiffness", "rest"), rng.uniform(size=2), ("rest",))
 
     return Estimate(
         1.5,

@@ -24,8 +24,8 @@ class ContactForces:
 
     Args:
         x: (N,) state. theta: (9 I,) parameters that are not estimated. basis: (9 I,) normals and tangents, column by column.
-        unilateral: never let a contact pull, nor rub without pressing; for what is published. The filters keep the linear law, whose pull makes a closed
-            contact that has opened lose against the free mode at once.
+        unilateral: never let a contact pull, nor rub without pressing; for what is published. The filters keep the
+            linear law, whose pull makes a closed contact that has opened lose against the free mode at once.
 
     Attributes:
         parameters: per contact the (9,) expression with estimates in place. normals, points, forces: per contact (3,) in the base

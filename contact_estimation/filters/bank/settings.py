@@ -107,8 +107,9 @@ class BankSettings:
     close_rate: float = key(0.3, doc="how often a contact closes", unit="1/s", check=positive)
     open_rate: float = key(0.3, doc="how often a closed contact opens", unit="1/s", check=positive)
     closed_at_start: float = key(0.05, doc="belief that anything is touched at the first sample", check=probability)
-    hypotheses: int | None = key(None, doc="filters per combination of closed contacts, closed at different times; null: one where the elastic "
-                                 "deflection is measured, three where slow presses must be told from friction by torque alone", check=positive)
+    hypotheses: int | None = key(None, check=positive, doc="filters per combination of closed contacts, closed at different times; null: "
+                                 "one where the elastic deflection is measured, three where slow presses must be told from "
+                                 "friction by torque alone")
     hypothesis_interval: float = key(0.1, doc="how often the least believed of them starts anew", unit="s", check=positive)
     block: float = key(0.01, doc="samples are averaged over this before an update", unit="s", check=positive)
     gate: float = key(3.0, doc="an innovation beyond this many standard deviations is an outlier: its noise is raised until it fits",

@@ -28,7 +28,8 @@ def build_track(arm: Arm) -> ca.Function:
     """One sample.
 
     State w (9 n): low-passed positions, positions behind the play, presliding states, integral of tau + C^T dq - G - B dq,
-    integral of dq, sum of (q - integral of dq) dt, the last two positions, variance of the encoder noise. Further inputs: q, dq, tau (n,), dt, gain (of the low-pass), play, length (n,).
+    integral of dq, sum of (q - integral of dq) dt, the last two positions, variance of the encoder noise.
+    Further inputs: q, dq, tau (n,), dt, gain (of the low-pass), play, length (n,).
     Outputs: w_next, momentum (n,).
     """
     n = arm.n

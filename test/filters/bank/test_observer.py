@@ -93,3 +93,53 @@ def test_spikes_are_rejected_and_counted_by_channel(press):
     assert more[f"torque of {arm.joint_names[1]}"] >= 3
     force = np.array([e.force_tcp - c.force_tcp for e, c in zip(found, estimates)])
     assert np.abs(force).max() < 8.0  # of 60 Nm, which would be 80 N and more at the TCP
+
+
+def test_what_the_motion_does_not_show_is_named_and_not_moved(press):
+    """Before the touch everything is unseen; a press shows the stiffness."""
+    _, rows, stream, estimates = press
+    before, last = estimates[0].contacts[0], estimates[max(k for k, s in enumerate(rows) if s.in_contact)].contacts[0]
+    assert before.unseen == before.parameters  # nothing was touched yet
+    assert "stiffness" not in last.unseen and last.remaining[last.parameters.index("stiffness")] < 0.3
+    assert set(last.unseen) == {n for n, left in zip(last.parameters, last.remaining) if left**2 > 0.5}
+
+
+def test_unseen_directions_stay_where_they_were():
+    """Without any force (contact held closed, arm at rest on the rest position) nothing informs the stiffness: it does not move."""
+    from contact_estimation.filters.bank.observer import ContactBank
+    from contact_estimation.filters.registry import load_observer_settings
+
+    arm = load_arm("fr3")
+    settings = load_observer_settings("contact_bank")
+    contact = dataclasses.replace(settings.contacts[0], tangential_std=0.0, point_std=[0.0, 0.0, 0.0], rest_std=1e-6, rest_std_first=1e-6,
+                                  rest_wander=0.0)
+    bank = ContactBank(arm, dataclasses.replace(settings, contacts=[contact], modes=[["contact_1"]]))
+    q = np.array(STARTS["fr3"])
+    gravity, rng = arm.gravity(q), np.random.default_rng(0)
+    bank.reset(0.0, q)
+    for _ in range(1000):
+        bank.step(0.002, q, np.zeros(7), gravity + 0.3 * rng.standard_normal(7))
+    found = bank.estimate().contacts[0]
+    assert "stiffness" in found.unseen
+    assert np.linalg.norm(found.stiffness) == pytest.approx(contact.stiffness, rel=0.02)
+    assert found.remaining[found.parameters.index("stiffness")] > 0.95
+
+
+def test_facts_explain_the_outliers(press):
+    _, _, stream, _ = press
+    facts = stream.observer.facts()
+    assert list(facts) == stream.observer.channels
+    assert all("standard deviations, mean square" in text for text in facts.values())
+
+
+def test_noisy_encoders_widen_the_play(samples):
+    """100 urad of encoder noise must not pump the presliding states of an arm at rest."""
+    arm, rows = samples
+    rng = np.random.default_rng(0)
+    stream = open_stream(arm, "contact_bank", "joint_torque")
+    q = rows[0].q
+    for k in range(1500):
+        stream.push_fast(1 + 2_000_000 * k, q + 1e-4 * rng.standard_normal(arm.n), np.zeros(arm.n), arm.gravity(q))
+    track = stream.observer._w[stream.observer._turn].reshape(-1, arm.n)
+    np.testing.assert_allclose(np.sqrt(track[8]), 1e-4, rtol=0.2)  # the noise is found
+    assert stream.observer.estimate().mode == "free"
