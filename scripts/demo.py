@@ -21,7 +21,7 @@ from contact_estimation.ros.processes import NodeProcess, free_domain
 from contact_estimation.viz.report import replay_report, summary_table
 from contact_estimation.viz.summary import reference_of, summarise
 
-ROBOT, SENSORS, SEED = "ur16e", "joint_torque", 1
+ROBOT, SENSORS, SEED = "ur16e", "ur16e_driver", 1
 #: Both use the arm's own model: what the papers' momentum observer reads into the wrist is true of their recordings only.
 ESTIMATORS = {"estimator": "contact_bank", "momentum_observer": "momentum_manufacturer"}
 TOPICS = ["/joint_states:sensor_msgs/msg/JointState", "/diagnostics:diagnostic_msgs/msg/DiagnosticArray",
@@ -49,7 +49,7 @@ def run_graph(out: Path, duration: float) -> Path:
 
         say("demo: starting recorder, contact bank, momentum observer and simulated UR16e, each a process of its own")
         nodes = [start("recorder", {"bag": str(bag), "topics": TOPICS}), *(start(node, common | {"observer": observer}) for node, observer in ESTIMATORS.items())]
-        driver = start("simulated_driver", {"robot": ROBOT, "duration": duration, "seed": SEED,
+        driver = start("simulated_driver", {"robot": ROBOT, "duration": duration, "seed": SEED, "engine": "physics",
                                             "wait_for_subscribers": len(nodes)})
         wait_for_start(driver, nodes)
         progress, begun = Progress(1000, "demo: pressing"), time.monotonic()

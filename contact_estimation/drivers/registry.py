@@ -21,14 +21,15 @@ def make_backend(
     duration: float = 10.0,
     seed: int = 0,
     scenario: str = "linear_contact",
+    engine: str = "coupled",
     host: str = "127.0.0.1",
     options: dict | None = None,
 ) -> Backend:
     """The backend ``kind`` for ``arm``; each takes the arguments it knows.
 
     Args:
-        recording, loop: of ``replay``. duration [s], seed, scenario: of ``sim`` (0: as long as the motion). host: of
-            ``rtde`` and ``franka``.
+        recording, loop: of ``replay``. duration [s], seed, scenario: of ``sim`` (0: as long as the motion). engine: of
+            ``simulated``. host: of ``rtde`` and ``franka``.
         options: further settings of ``rtde`` (:class:`~contact_estimation.drivers.rtde.RtdeSettings`) or
             ``joint_torque`` (:class:`~contact_estimation.drivers.joint_torque.JointTorqueSettings`).
 
@@ -42,7 +43,7 @@ def make_backend(
     if kind == "simulated":
         from contact_estimation.drivers.simulated import SimulatedBackend
 
-        return SimulatedBackend(arm, duration, seed)
+        return SimulatedBackend(arm, duration, seed, engine)
     if kind == "sim":
         from contact_estimation.drivers.sim import SimulationBackend
 

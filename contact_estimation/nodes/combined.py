@@ -22,7 +22,7 @@ class Combined(Estimator):
             publisher.publish(sample, stamp_ns)
 
         backend = make_backend(settings.driver, arm, recording=settings.recording, loop=settings.loop,
-                               duration=settings.duration, seed=settings.seed)
+                               duration=settings.duration, seed=settings.seed, engine=settings.engine)
         self._pacer = start_pacer(
             self, backend, deliver, settings.wait_for_subscribers, settings.rate, settings.keep_stamps
         )

@@ -19,7 +19,7 @@ class SimulatedDriver(Node):
         super().__init__("simulated_driver", automatically_declare_parameters_from_overrides=True)
         settings = parameters.declare(self, SimulatedParameters)
         arm = load_arm(settings.robot)
-        backend = make_backend("simulated", arm, duration=settings.duration, seed=settings.seed)
+        backend = make_backend("simulated", arm, duration=settings.duration, seed=settings.seed, engine=settings.engine)
         self._pacer = start_pacer(
             self, backend, SamplePublisher(self, arm).publish, settings.wait_for_subscribers, settings.rate
         )

@@ -57,6 +57,8 @@ class SimulatedParameters(DriverParameters):
 
     duration: float = key(10.0, unit="s", check=positive, doc="length of the simulated press")
     seed: int = key(0, check=non_negative, doc="seed of the sensor noise")
+    engine: str = key("coupled", choices=("coupled", "physics"), doc="what computes the simulated press: coupled is the package's "
+                      "own dynamics, physics the physics engine with friction, elastic gears and real sensors")
 
 
 @dataclass(frozen=True, kw_only=True)
