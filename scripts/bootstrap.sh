@@ -21,7 +21,8 @@ quietly() {
 digest() { sha256sum | cut -c1-32; }
 
 find_python() {
-    local candidate
+    local candidate PATH=$PATH
+    PATH=$(printf '%s' "$PATH" | tr ':' '\n' | grep -vxF "$venv/bin" | paste -sd:)  # an active .venv may be about to be remade
     for candidate in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11 python3.10}; do
         if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
             command -v "$candidate"

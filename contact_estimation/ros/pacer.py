@@ -11,8 +11,8 @@ from contact_estimation.drivers.backend import Backend, Sample
 #: Pause [s] where the source's time jumps back (a recording that loops), so that consumers see a gap and start anew.
 _LAP_PAUSE = 0.5
 
-#: Pause [s] between being ready and the first sample: discovery is mutual, but not simultaneous.
-_SETTLE = 0.5
+#: Pause [s] between being ready and the first sample: discovery is mutual, but not simultaneous, and slow on a busy machine.
+_SETTLE = 2.0
 
 
 class Pacer:
