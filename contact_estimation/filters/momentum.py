@@ -18,6 +18,7 @@ import casadi as ca
 import numpy as np
 
 from contact_estimation.codegen import compile_function
+from contact_estimation.dynamics.momentum import momentum_terms
 from contact_estimation.filters.bank.settings import DriveSettings, load_drive_settings
 from contact_estimation.filters.observer import ContactState, Estimate
 from contact_estimation.filters.settings import MomentumSettings
@@ -29,10 +30,7 @@ def build_step(arm: Arm) -> ca.Function:
     """Per sample: momentum M dq, its drift C^T dq - G - B dq, rigid-body bias C dq + G, TCP pose and Jacobian."""
     q, dq = ca.SX.sym("q", arm.n), ca.SX.sym("dq", arm.n)
     kin = arm.kinematics(q)
-    momentum = arm.mass_matrix(kin) @ dq
-    bias = arm.inverse_dynamics(kin, dq, ca.SX.zeros(arm.n))
-    mass_rate = ca.jtimes(momentum, q, dq)  # (dM/dt) dq = (C + C^T) dq
-    drift = mass_rate - bias - ca.SX(arm.motor.viscous) * dq
+    momentum, drift, bias = momentum_terms(arm, kin, dq)
     rotation, position = arm.tcp(kin)
     outputs = {"p": momentum, "drift": drift, "bias": bias, "position": position, "rotation": rotation,
                "jacobian": kin.jacobian(arm.tcp_frame)}

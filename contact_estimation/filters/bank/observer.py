@@ -184,7 +184,7 @@ class ContactBank:
         self._set_noise(duration)
         if m:
             inputs["R"][:m] = self._elastic_noise + np.maximum(w[NOISE, self._elastic] - self._usual_noise, 0.0) / self._count
-        beliefs = self._mix_modes(duration)
+        beliefs = self._mix_modes()
         for update in self._updates:
             update()
         likelihood = self._likelihood[:, 0]
@@ -217,7 +217,7 @@ class ContactBank:
         self._elastic_noise = drives.elastic.noise**2 * scale
         self._update.inputs["R"][self.layout.m:] = np.square(drives.torque_noise) * scale + momentum
 
-    def _mix_modes(self, duration: float) -> np.ndarray:
+    def _mix_modes(self) -> np.ndarray:
         """Mix the filters' states; returns the predicted beliefs."""
         if len(self.beliefs) == 1:
             self._mix.outputs["X_mixed"][:], self._mix.outputs["P_mixed"][:] = self._x, self._p

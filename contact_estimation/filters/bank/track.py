@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import casadi as ca
 
+from contact_estimation.dynamics.momentum import momentum_terms
 from contact_estimation.robot import Arm
 from contact_estimation.robot.friction import presliding_step
 
@@ -37,15 +38,13 @@ def build_track(arm: Arm) -> ca.Function:
     dt, gain, play, length = ca.SX.sym("dt"), ca.SX.sym("gain"), ca.SX.sym("play", n), ca.SX.sym("length", n)
     smooth, behind, sliding, drift, travelled, deflected, last, before, noise = ca.vertsplit(w, n)
     kin = arm.kinematics(q)
-    momentum = arm.mass_matrix(kin) @ dq
-    bias = arm.inverse_dynamics(kin, dq, ca.SX.zeros(n))
-    mass_rate = ca.jtimes(momentum, q, dq)  # (C + C^T) dq
+    momentum, momentum_drift, _ = momentum_terms(arm, kin, dq)
     smooth = smooth + gain * (q - smooth)
     noise = noise + ca.fmin(dt / _NOISE_TIME, 1) * ((q - 2 * last + before) ** 2 / 6 - noise)
     width = ca.fmax(play, PLAY_STD * ca.sqrt(noise))
     moved = ca.fmin(ca.fmax(behind, smooth - width), smooth + width)
     sliding = presliding_step(sliding, moved - behind, length)
-    drift = drift + dt * (tau + mass_rate - bias - ca.SX(arm.motor.viscous) * dq)
+    drift = drift + dt * (tau + momentum_drift)
     travelled = travelled + dt * dq
     deflected = deflected + dt * (q - travelled)
     following = ca.vertcat(smooth, moved, sliding, drift, travelled, deflected, q, last, noise)

@@ -1,0 +1,19 @@
+"""The generalised momentum p = M(q) dq and what drives it, without differentiating a velocity."""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from contact_estimation.robot import Arm
+from contact_estimation.robot.rigid_body import Kinematics
+
+
+def momentum_terms(arm: Arm, kinematics: Kinematics, dq: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
+    """Momentum p, its drift C^T dq - G - B dq, and the rigid-body bias C dq + G, each (n,) [Nms, Nm, Nm].
+
+    dp/dt = tau + drift + tau_e (De Luca and Mattone 2005), where C^T dq - G = (dM/dt) dq - (C dq + G).
+    """
+    momentum = arm.mass_matrix(kinematics) @ dq
+    bias = arm.inverse_dynamics(kinematics, dq, ca.SX.zeros(arm.n))
+    mass_rate = ca.jtimes(momentum, kinematics.q, dq)  # (dM/dt) dq = (C + C^T) dq
+    return momentum, mass_rate - bias - ca.SX(arm.motor.viscous) * dq, bias
