@@ -84,7 +84,7 @@ class BankContact:
     point_wander: float = key(0.0, doc="change of the contact point in one second", unit="m/s^0.5", check=non_negative)
     sticks: bool = key(False, doc="the point cannot slide: it is held sideways as stiffly as along the normal, as by a hinge, a hole or "
                                   "a rough edge; otherwise friction with an unknown coefficient acts sideways")
-    friction_std: float = key(0.1, doc="usual size of the friction coefficient in the contact, per direction; never more than four times "
+    friction_std: float = key(0.1, doc="usual size of the friction coefficient in the contact, per direction; never more than three times "
                               "that", check=non_negative)
     friction_time: float = key(0.4, doc="how long a friction force keeps its direction", unit="s", check=positive)
     estimate: list[str] = key(["stiffness", "rest", "point", "tangential"], doc="what is estimated; the rest stays as given",
