@@ -107,8 +107,8 @@ class AdmittanceController:
 
         Args:
             x_ref, rotation_ref: reference pose, (3,) [m] and (3, 3), base frame. twist_ref: its velocity (6,).
-            force_wanted: (3,) [N] the robot shall exert, base axes; zero components are position controlled. None: all
-                are.
+            force_wanted: (3,) [N] the robot shall exert, base axes; zero components are position controlled. None, or all
+                zero: every component is.
             force_measured: (6,) wrench of the environment ON the robot about the TCP, base axes.
                 Without it a pose is followed stiffly.
             free_rotation: measured torque may turn the tool (an arm that arcs about a contact point).
@@ -121,8 +121,9 @@ class AdmittanceController:
             pull = (spring + force_measured[:3]) / settings.damping
         else:
             pull = self.PULL * (x_ref - x)
-        if force_wanted is not None:
-            direction = force_wanted / np.linalg.norm(force_wanted)
+        size = 0.0 if force_wanted is None else np.linalg.norm(force_wanted)
+        if size > 0:
+            direction = force_wanted / size
             pull -= (pull @ direction) * direction
             balance = float(direction @ (force_wanted + force_measured[:3]))
             pull += direction * balance / self.settings.damping
