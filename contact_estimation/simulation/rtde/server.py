@@ -15,6 +15,7 @@ import time
 
 from contact_estimation.exceptions import ConfigError, DriverError
 from contact_estimation.simulation.rtde.controller import UrController
+from contact_estimation.simulation.rtde.metronome import Metronome
 from contact_estimation.simulation.rtde.protocol import INPUTS, OUTPUTS, Packet, Recipe, pack, split, text_message
 
 RTDE_PORT, DASHBOARD_PORT, SCRIPT_PORT = 30004, 29999, 30003
@@ -86,8 +87,8 @@ class RtdeServer:
             listener.setblocking(False)
             self._listeners.append(listener)
             self._selector.register(listener, selectors.EVENT_READ, handler)
-        #: Packets sent, ticks that came more than a period late (the simulated clock waits then).
-        self.sent, self.late = 0, 0
+        self.sent = 0  # packets
+        self.metronome = Metronome(controller.simulation.period)
         self._stalled_until, self._next_packet_fault = 0.0, ""
 
     def fault(self, line: str) -> str:
@@ -115,8 +116,8 @@ class RtdeServer:
         elif word != "state":
             return f"unknown: {word}"
         return (
-            f"clients {len(self._clients)} sent {self.sent} late {self.late} safety_mode "
-            f"{self.controller.values['safety_mode']} "
+            f"clients {len(self._clients)} sent {self.sent} late {self.metronome.late} skipped {self.metronome.skipped} "
+            f"safety_mode {self.controller.values['safety_mode']} "
             f"time {self.controller.values['timestamp']:.3f}"
         )
 
@@ -124,18 +125,13 @@ class RtdeServer:
         """Serve; ``console`` is a binary stream whose lines are given to :meth:`fault` and answered on stdout."""
         if console is not None:
             self._selector.register(console, selectors.EVENT_READ, self._read_console)
-        period = self.controller.simulation.period
-        due, end = time.monotonic() + period, time.monotonic() + seconds
-        while (now := time.monotonic()) < end:
-            time.sleep(max(due - now, 0.0))  # not in select: its time-out counts in whole milliseconds
-            self.controller.tick()
-            now = time.monotonic()
-            self._send(now)
+        self.metronome = Metronome(self.controller.simulation.period)
+        end = time.monotonic() + seconds
+        while (now := self.metronome.wait()) < end:
+            self._send(now)  # what the last tick left: packets leave on the beat, however long a step takes
             for key, _ in self._selector.select(0):
                 key.data(key.fileobj)
-            due += period
-            if due < now + 0.5 * period:  # a controller never catches up with a burst: its clock waits for this process
-                due, self.late = now + period, self.late + 1
+            self.controller.tick()
 
     def close(self) -> None:
         """Close every socket."""
