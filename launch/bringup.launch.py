@@ -1,6 +1,10 @@
-"""Driver, estimator and baseline for one arm, with RViz if wanted.
+"""Driver, estimator and baseline for one arm, with the MPC and RViz if wanted.
 
     ros2 launch contact_estimation bringup.launch.py robot:=ur16e driver:=simulated rviz:=true
+    ros2 launch contact_estimation bringup.launch.py robot:=fr3 driver:=sim scenario:=plane mpc:=true
+
+Nothing is commanded by the launch alone: the driver and the MPC are lifecycle nodes, and commands pass once a person
+has activated both (docs/ros.md).
 """
 
 from pathlib import Path
@@ -63,6 +67,7 @@ def generate_launch_description():
                 "robot": robot,
                 "driver": driver,
                 "scenario": LaunchConfiguration("scenario"),
+                "imperfections": ParameterValue(LaunchConfiguration("imperfections"), value_type=str),
                 "host": ParameterValue(LaunchConfiguration("host"), value_type=str),
                 "control": LaunchConfiguration("control"),
                 "torque_meaning": LaunchConfiguration("torque_meaning"),
@@ -100,6 +105,11 @@ def generate_launch_description():
             ),
             DeclareLaunchArgument("scenario", default_value="linear_contact", description="scenario for driver:=sim"),
             DeclareLaunchArgument(
+                "imperfections",
+                default_value="",
+                description="sensors and joints for driver:=sim, by name or path; empty: the robot's own",
+            ),
+            DeclareLaunchArgument(
                 "host", default_value="127.0.0.1", description="address of the controller for driver:=rtde and franka"
             ),
             DeclareLaunchArgument(
@@ -120,10 +130,21 @@ def generate_launch_description():
                 description="topic of the joint-torque arm's own driver",
             ),
             DeclareLaunchArgument(
+                "mpc",
+                default_value="false",
+                choices=["true", "false"],
+                description="start the MPC; it commands once it and the driver are activated",
+            ),
+            DeclareLaunchArgument(
+                "task",
+                default_value=PythonExpression(["'mpc_plane_", robot, "'"]),
+                description="MPC task of config/tasks, or path of a YAML",
+            ),
+            DeclareLaunchArgument(
                 "observer",
                 default_value="contact_bank",
                 choices=shipped("observers"),
-                description="the estimator's observer",
+                description="the estimator's observer; with the MPC one whose contacts have the task's names",
             ),
             DeclareLaunchArgument(
                 "sensors",
@@ -174,6 +195,14 @@ def generate_launch_description():
                 output="screen",
                 parameters=[{"robot": robot, "sensors": sensors}],
                 condition=when(["'", LaunchConfiguration("baseline"), "' == 'true'"]),
+            ),
+            Node(
+                package="contact_estimation",
+                executable="mpc",
+                output="screen",
+                parameters=[{"robot": robot, "task": ParameterValue(LaunchConfiguration("task"), value_type=str)}],
+                remappings=[("mpc/equilibrium_pose", "equilibrium_pose")],
+                condition=IfCondition(LaunchConfiguration("mpc")),
             ),
             Node(
                 package="robot_state_publisher",

@@ -8,6 +8,7 @@ limited by the safety filter and watched by its deadman, which the estimator's `
 from __future__ import annotations
 
 import threading
+from collections import Counter
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
@@ -50,6 +51,7 @@ class Driver(LifecycleNode):
             duration=s.duration,
             seed=s.seed,
             scenario=s.scenario,
+            imperfections=s.imperfections,
             host=s.host,
             options=options.get(s.driver),
         )
@@ -126,7 +128,7 @@ class Driver(LifecycleNode):
 
     def _report(self) -> None:
         problem = getattr(self.backend, "problem", "")
-        counters = getattr(self.backend, "counters", {})
+        counters = getattr(self.backend, "counters", Counter()) + self.gate.counters
         values = {
             "driver": self._settings.driver,
             "problem": problem,

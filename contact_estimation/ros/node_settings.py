@@ -80,6 +80,9 @@ class RobotDriverParameters(ReplayParameters, SimulatedParameters):
     )
     duration: float = key(0.0, unit="s", check=non_negative, doc="sim: how long; 0: as long as the scenario's motion")
     scenario: str = key("linear_contact", doc="sim: shipped scenario of config/tasks, or path of a YAML")
+    imperfections: str = key(
+        "", doc="sim: sensors and joints, shipped name of config/sensors/simulated_arms or path of a YAML; empty: the robot's own"
+    )
     host: str = key("127.0.0.1", doc="rtde, franka: address of the controller")
     control: bool = key(False, doc="rtde: also open the control interface, so that commands can be sent")
     torque_source: str = key("current", doc="rtde: where torque comes from", choices=("current", "target_moment"))
