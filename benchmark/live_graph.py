@@ -47,13 +47,15 @@ class Case:
     robot: str
     observer: str
     task: str
-    scenario: str = "plane"
-    contact_at: float = 3.9  # [s] the scenario's motion presses from then on, and has not begun to slide
+    scenario: str
+    contact_at: float  # [s] the scenario's motion presses by then
+    sensors: str
+    safety: str = ""
 
 
 CASES = (
-    Case("fr3", "franka_plane", "mpc_plane_fr3"),
-    Case("ur16e", "contact_bank", "mpc_plane_ur16e"),
+    Case("fr3", "franka_plane", "mpc_plane_fr3", "plane", 3.9, "joint_torque"),
+    Case("ur16e", "contact_bank", "mpc_plane_ur16e", "linear_contact", 4.0, "ur16e_driver", "press_ur16e"),
 )
 
 
@@ -139,15 +141,15 @@ def measure(case: Case, seconds: float) -> dict:
     bench.watch(ContactEstimate, "/momentum_observer/contact_estimate")
     poses = bench.watch(PoseStamped, "/equilibrium_pose")
     truth = bench.watch(WrenchStamped, "/truth/external_wrench")
-    sensors = "joint_torque" if case.robot == "fr3" else "ur16e_driver"
     nodes = {
-        "estimator": {"robot": case.robot, "observer": case.observer, "sensors": sensors},
-        "momentum_observer": {"robot": case.robot, "sensors": sensors},
+        "estimator": {"robot": case.robot, "observer": case.observer, "sensors": case.sensors},
+        "momentum_observer": {"robot": case.robot, "sensors": case.sensors},
         "mpc": {"robot": case.robot, "task": case.task},
         "driver": {
             "robot": case.robot,
             "driver": "sim",
             "scenario": case.scenario,
+            "safety": case.safety,
             "duration": 600.0,
             "wait_for_subscribers": 3,
             "impedance_stiffness": list(task.impedance.stiffness),

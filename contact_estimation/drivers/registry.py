@@ -31,7 +31,9 @@ def make_backend(
     Args:
         recording, loop: of ``replay``. duration [s], seed, scenario, imperfections: of ``sim`` (0: as long as the
             motion; empty: the robot's own). engine: of ``simulated``. host: of ``rtde`` and ``franka``.
-        options: further settings of ``rtde`` (:class:`~contact_estimation.drivers.rtde.RtdeSettings`) or
+        options: of ``sim``: stiffness and admittance_damping with which commands are followed
+            (:class:`~contact_estimation.drivers.sim.SimulationBackend`); further settings of ``rtde``
+            (:class:`~contact_estimation.drivers.rtde.RtdeSettings`) or
             ``joint_torque`` (:class:`~contact_estimation.drivers.joint_torque.JointTorqueSettings`).
 
     Raises:
@@ -48,7 +50,7 @@ def make_backend(
     if kind == "sim":
         from contact_estimation.drivers.sim import SimulationBackend
 
-        return SimulationBackend(arm, scenario, duration, seed, imperfections)
+        return SimulationBackend(arm, scenario, duration, seed, imperfections, **(options or {}))
     if kind == "rtde":
         from contact_estimation.drivers.rtde import RtdeBackend, RtdeSettings
 

@@ -26,7 +26,7 @@ from contact_estimation.ros.command_gate import CommandGate
 from contact_estimation.ros.driver import SamplePublisher, start_pacer
 from contact_estimation.ros.executor import run
 from contact_estimation.ros.node_settings import RobotDriverParameters
-from contact_estimation.settings import from_mapping, from_yaml
+from contact_estimation.settings import find_config, from_yaml
 
 #: Drivers whose samples come when they come, not when this node wants them.
 LIVE = ("rtde", "joint_torque", "franka")
@@ -39,8 +39,16 @@ class Driver(LifecycleNode):
         super().__init__("driver", automatically_declare_parameters_from_overrides=True)
         s = self._settings = parameters.declare(self, RobotDriverParameters)
         self.arm = load_arm(s.robot)
+        # The stiffness the force limit is reckoned with is the one the equilibrium is followed with.
+        stiffness, damping = s.impedance_stiffness, s.admittance_damping
         options = {
-            "rtde": {"torque_source": s.torque_source, "control": s.control},
+            "sim": {"stiffness": stiffness, "admittance_damping": damping},
+            "rtde": {
+                "torque_source": s.torque_source,
+                "control": s.control,
+                "impedance_stiffness": stiffness,
+                "admittance_damping": damping,
+            },
             "joint_torque": {"torque_meaning": s.torque_meaning},
         }
         self.backend = make_backend(
@@ -55,7 +63,7 @@ class Driver(LifecycleNode):
             host=s.host,
             options=options.get(s.driver),
         )
-        limits = from_yaml(SafetySettings, s.safety) if s.safety else from_mapping(SafetySettings, {}, "defaults")
+        limits = from_yaml(SafetySettings, find_config("limits", s.safety)) if s.safety else SafetySettings()
         self.gate = CommandGate(self.arm, self.backend, limits, np.array(s.impedance_stiffness))
         self._publisher = SamplePublisher(self, self.arm)
         self._stop, self._thread, self._pacer = threading.Event(), None, None

@@ -22,8 +22,8 @@ class CommandGate:
         arm, backend: the robot. settings: limits. stiffness: of the impedance that follows the equilibrium (3,) [N/m].
 
     Attributes:
-        state: what the gate does. reason: why nothing passes, "" when all is well. counters: commands passed, limited
-            (of those), held, and stops, since the gate was made.
+        state: what the gate does. reason: why nothing passes, "" when all is well. counters: commands passed (and of those
+            limited, by limit), held, and stops, since the gate was made.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class CommandGate:
             "no fresh, valid estimate: held" if command.state is SafetyState.HOLD else ", ".join(command.limited)
         )
         self.counters["commands held" if command.state is SafetyState.HOLD else "commands passed"] += 1
-        self.counters["commands limited"] += bool(command.limited)
+        self.counters.update(f"commands limited in {name}" for name in command.limited)
         try:
             self._backend.command(EquilibriumPose(command.position, command.rotation))
         except DriverError as error:

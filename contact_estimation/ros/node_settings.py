@@ -93,13 +93,19 @@ class RobotDriverParameters(ReplayParameters, SimulatedParameters):
     )
     joint_states_in: str = key("franka/joint_states", doc="joint_torque: topic of the arm's own driver")
     estimate_topic: str = key("estimator/contact_estimate", doc="estimates that keep the deadman of the commands happy")
-    safety: str = key("", doc="path of a YAML with limits of the commands; empty: the defaults")
+    safety: str = key("", doc="limits of the commands: shipped name of config/limits, or path of a YAML; empty: the defaults")
     impedance_stiffness: list[float] = key(
         [1000.0, 1000.0, 1000.0],
-        doc="stiffness the equilibrium is followed with, for the force limit",
+        doc="stiffness the equilibrium is followed with; sim and rtde realise it, another arm's controller must have it",
         unit="N/m",
         check=positive,
         length=3,
+    )
+    admittance_damping: float = key(
+        4000.0,
+        doc="force per commanded speed where a position-controlled arm realises that stiffness (rtde, sim)",
+        unit="Ns/m",
+        check=positive,
     )
 
 
