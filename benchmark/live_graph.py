@@ -153,6 +153,7 @@ def measure(case: Case, seconds: float) -> dict:
             "duration": 600.0,
             "wait_for_subscribers": 3,
             "impedance_stiffness": list(task.impedance.stiffness),
+            "admittance_damping": float(task.impedance.damping_factor * np.sqrt(task.impedance.stiffness[0])),
         },
     }
     processes = {}

@@ -8,6 +8,7 @@ has activated both (docs/ros.md).
 """
 
 from pathlib import Path
+from typing import List
 
 import yaml
 from ament_index_python.packages import get_package_share_directory
@@ -39,6 +40,10 @@ def generate_launch_description():
     frames = {name: yaml.safe_load((SHARE / "config" / "robots" / f"{name}.yaml").read_text())["base_frame"]
               for name in shipped("robots")}
     together = LaunchConfiguration("one_process")
+    # An arm has to follow the equilibrium with the stiffness the MPC plans with.
+    planned = {path.stem: yaml.safe_load(path.read_text())["impedance"]["stiffness"]
+               for path in (SHARE / "config" / "tasks").glob("mpc_*.yaml")}
+    usual = "[1000.0, 1000.0, 1000.0]"
 
     def when(*conditions):
         """Condition that all of these Python expressions, made of strings and substitutions, hold."""
@@ -70,6 +75,11 @@ def generate_launch_description():
                 "imperfections": ParameterValue(LaunchConfiguration("imperfections"), value_type=str),
                 "host": ParameterValue(LaunchConfiguration("host"), value_type=str),
                 "control": LaunchConfiguration("control"),
+                "safety": ParameterValue(LaunchConfiguration("limits"), value_type=str),
+                "impedance_stiffness": ParameterValue(
+                    LaunchConfiguration("impedance_stiffness"), value_type=List[float]
+                ),
+                "admittance_damping": ParameterValue(LaunchConfiguration("admittance_damping"), value_type=float),
                 "torque_meaning": LaunchConfiguration("torque_meaning"),
                 "joint_states_in": LaunchConfiguration("joint_states_in"),
             }
@@ -141,6 +151,22 @@ def generate_launch_description():
                 description="MPC task of config/tasks, or path of a YAML",
             ),
             DeclareLaunchArgument(
+                "limits", default_value="", description="limits of the commands, of config/limits or a path; empty: defaults"
+            ),
+            DeclareLaunchArgument(
+                "impedance_stiffness",
+                default_value=PythonExpression(
+                    [f"{planned}.get('", LaunchConfiguration("task"), "', ", usual, ") if '",
+                     LaunchConfiguration("mpc"), "' == 'true' else ", usual]
+                ),
+                description="stiffness the equilibrium is followed with [N/m]; with the MPC that of its task",
+            ),
+            DeclareLaunchArgument(
+                "admittance_damping",
+                default_value="4000.0",
+                description="force per speed of a position-controlled arm that realises it [Ns/m]",
+            ),
+            DeclareLaunchArgument(
                 "observer",
                 default_value="contact_bank",
                 choices=shipped("observers"),
@@ -149,7 +175,10 @@ def generate_launch_description():
             DeclareLaunchArgument(
                 "sensors",
                 description="sensor set of config/sensors; empty: the observer's or robot's own",
-                default_value=PythonExpression(["'joint_torque' if '", driver, "' == 'simulated' else ''"]),
+                default_value=PythonExpression(
+                    ["'joint_torque' if '", driver, "' == 'simulated' else 'ur16e_driver' if '", driver,
+                     "' in ('sim', 'rtde') and '", robot, "' == 'ur16e' else ''"]
+                ),
                 choices=["", *shipped("sensors")],
             ),
             DeclareLaunchArgument(
