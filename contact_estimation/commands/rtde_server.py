@@ -31,6 +31,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--protocol", type=int, default=2, choices=(1, 2), help="newest RTDE protocol version spoken (default 2)"
     )
     parser.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        metavar="VARIABLE",
+        help="an output variable it does not know, as an older controller (repeatable)",
+    )
+    parser.add_argument(
         "--imperfections", default="", help="sensors and joints: ideal, ur16e or a YAML; default: the robot's"
     )
     parser.add_argument(
@@ -60,7 +67,7 @@ def run(args) -> int:
     if not 1024 <= args.port <= 65000:
         raise ConfigError(f"--port must lie between 1024 and 65000, found {args.port}")
     simulation = open_simulation(args.scenario, args.robot, args.imperfections or None, args.seed)
-    server = RtdeServer(UrController(simulation), args.host, args.port, args.protocol)
+    server = RtdeServer(UrController(simulation), args.host, args.port, args.protocol, args.without)
     if args.realtime_priority > 0:
         try:
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(args.realtime_priority))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
+import threading
 import time
 
 import numpy as np
@@ -177,6 +180,56 @@ def test_older_protocol_is_refused_with_a_reason_or_served(arm):
             assert np.isfinite(read_for(driver, 0.5)[-1].q).all()
         finally:
             driver.close()
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", None], ids=["another service", "hangs up"])
+def test_a_handshake_that_fails_is_an_error_that_says_so(arm, answer):
+    """Whatever answers on the port, the client process alone suffers from it."""
+    with socket.create_server((HOST, 30004)) as listener:
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    kept.append(connection)
+                    connection.sendall(answer) if answer else connection.close()
+
+        kept = []
+        threading.Thread(target=serve, daemon=True).start()
+        with pytest.raises(DriverError, match=f"no sample from the controller at {HOST}"):
+            backend(arm, connect_timeout=1.0)
+        listener.shutdown(socket.SHUT_RDWR)
+    assert kept
+
+
+def test_a_recipe_the_controller_does_not_know_is_named(arm):
+    with Controller("--without", "target_moment"):
+        with pytest.raises(DriverError, match="target_moment"):
+            backend(arm, connect_timeout=2.0)
+
+
+def test_nothing_is_commanded_before_the_state_is_known_and_after_it_is_lost(arm):
+    driver = RtdeBackend(arm, from_mapping(RtdeSettings, {"host": HOST, "control": True}, "test"))
+    goal = EquilibriumPose(np.zeros(3), np.eye(3))
+    with pytest.raises(DriverError, match="the robot's state is unknown"):
+        driver.command(goal)
+    with Controller() as controller:
+        driver.connect()
+        try:
+            read_for(driver, 0.2)
+            assert driver.state_problem() == "" and "10" not in controller.say("commands").split()
+            controller.kill()
+            end = time.monotonic() + 5.0
+            while not driver.counters["reconnects"] and time.monotonic() < end:
+                driver._pump(0.02)
+                if driver.state_problem():  # from 50 ms after the last sample on, and until the next one
+                    with pytest.raises(DriverError, match="nothing is commanded"):
+                        driver.command(goal)
+            with pytest.raises(DriverError, match="the robot's state is unknown"):
+                driver.command(goal)
+        finally:
+            driver.close()
+    with pytest.raises(DriverError, match="unknown"):
+        driver.command(goal)
 
 
 def test_nobody_there_is_told(arm):

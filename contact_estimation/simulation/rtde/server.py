@@ -6,12 +6,14 @@ Loopback only. Faults can be switched on by a line of text, for tests and for tr
 
 from __future__ import annotations
 
+import difflib
 import ipaddress
 import selectors
 import socket
 import struct
 import sys
 import time
+from collections.abc import Sequence
 
 from contact_estimation.exceptions import ConfigError, DriverError
 from contact_estimation.simulation.rtde.controller import UrController
@@ -50,13 +52,25 @@ class RtdeServer:
     Args:
         controller: the arm. host: loopback address. port: of RTDE; the other two ports are as on a robot, shifted like
             this one.
-        newest: highest protocol version spoken.
+        newest: highest protocol version spoken. without: output variables it does not know, as an older controller.
 
     Raises:
-        ConfigError: the host is not loopback, or a port is taken.
+        ConfigError: the host is not loopback, a port is taken, or there is no such variable.
     """
 
-    def __init__(self, controller: UrController, host: str = "127.0.0.1", port: int = RTDE_PORT, newest: int = 2):
+    def __init__(
+        self,
+        controller: UrController,
+        host: str = "127.0.0.1",
+        port: int = RTDE_PORT,
+        newest: int = 2,
+        without: Sequence[str] = (),
+    ):
+        unknown = [name for name in without if name not in OUTPUTS]
+        if unknown:
+            near = difflib.get_close_matches(unknown[0], OUTPUTS, n=1, cutoff=0.0)[0]
+            raise ConfigError(f"there is no output variable '{unknown[0]}' to leave out (nearest: '{near}')")
+        self._outputs = {name: kind for name, kind in OUTPUTS.items() if name not in without}
         try:
             loopback = ipaddress.ip_address(host).is_loopback
         except ValueError:
@@ -202,7 +216,7 @@ class RtdeServer:
         rate = 125.0
         if client.version == 2:
             rate, payload = struct.unpack(">d", payload[:8])[0], payload[8:]
-        recipe = Recipe(_names(payload), OUTPUTS)
+        recipe = Recipe(_names(payload), self._outputs)
         own = self.controller.simulation.scenario.rate
         client.every = max(round(own / rate), 1) if 0 < rate <= own else 1
         client.outputs = recipe if recipe.valid else None
