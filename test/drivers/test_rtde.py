@@ -131,17 +131,19 @@ def test_stall_is_told_and_survived(arm, controller):
         driver.close()
 
 
-def test_restart_of_the_controller_reconnects_within_a_second(arm):
+@pytest.mark.parametrize("control", [False, True], ids=["reading", "with control"])
+def test_restart_of_the_controller_reconnects_within_a_second(arm, control):
     first = Controller()
-    driver = backend(arm)
+    driver = backend(arm, control=control)
     try:
         read_for(driver, 0.2)
         first.kill()
         second = Controller()
         up = time.monotonic()
         try:
-            driver._queue.clear()
-            while not driver._queue:
+            while not (driver.counters["reconnects"] and driver._queue):
+                if not driver.counters["reconnects"]:
+                    driver._queue.clear()  # the first controller's last samples were still in the pipe
                 driver._pump(0.05)
                 assert time.monotonic() - up < 5.0
             taken = time.monotonic() - up
@@ -151,6 +153,30 @@ def test_restart_of_the_controller_reconnects_within_a_second(arm):
     finally:
         driver.close()
     assert taken < 1.0 and driver.counters["reconnects"] >= 1
+
+
+def test_a_client_that_hangs_in_the_library_is_ended(arm, controller):
+    """The library waits without end for the answer of a controller that fell silent while the arm moved."""
+    driver = backend(arm, control=True)
+    try:
+        sample = read_for(driver, 0.3)[-1]
+        position, rotation = arm.tcp_pose(sample.q)
+        goal = EquilibriumPose(position + [0.0, 0.0, 0.05], rotation)
+        end = time.monotonic() + 0.5
+        while time.monotonic() < end:
+            driver.read()
+            driver.command(goal)
+        controller.process.send_signal(signal.SIGSTOP)
+        start = time.monotonic()
+        while driver._link.status == "connected" or driver._link.pid is not None:
+            driver._pump(0.05)
+            assert time.monotonic() - start < 3.0
+        controller.process.send_signal(signal.SIGCONT)
+        driver._queue.clear()
+        assert len(read_for(driver, 1.0)) > 100 and driver.counters["reconnects"] >= 1
+    finally:
+        controller.process.send_signal(signal.SIGCONT)
+        driver.close()
 
 
 def test_the_graph_survives_the_death_of_the_client(arm, controller):
