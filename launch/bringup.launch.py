@@ -72,6 +72,7 @@ def generate_launch_description():
                 "robot": robot,
                 "driver": driver,
                 "scenario": LaunchConfiguration("scenario"),
+                "duration": ParameterValue(LaunchConfiguration("duration"), value_type=float),
                 "imperfections": ParameterValue(LaunchConfiguration("imperfections"), value_type=str),
                 "host": ParameterValue(LaunchConfiguration("host"), value_type=str),
                 "control": LaunchConfiguration("control"),
@@ -197,7 +198,7 @@ def generate_launch_description():
             DeclareLaunchArgument(
                 "loop", default_value="false", choices=["true", "false"], description="replay over and over"
             ),
-            DeclareLaunchArgument("duration", default_value="60.0", description="length of the simulated press [s]"),
+            DeclareLaunchArgument("duration", default_value="60.0", description="length of the simulation [s]"),
             DeclareLaunchArgument("arrow_scale", default_value="0.003", description="length of the force arrow [m/N]"),
             DeclareLaunchArgument("rviz", default_value="false", choices=["true", "false"], description="start RViz"),
             replay_driver,
