@@ -92,7 +92,8 @@ class Listener:
         kept = self.topics[topic] = Arrivals(kind, [], [], [])
 
         def on_message(raw: bytes, info: dict) -> None:
-            seconds, nanoseconds = struct.unpack_from("<iI", raw, 4)  # the stamp comes first, after CDR's own four bytes
+            # The stamp comes first, after CDR's own four bytes.
+            seconds, nanoseconds = struct.unpack_from("<iI", raw, 4)
             kept.stamps.append(seconds * 1_000_000_000 + nanoseconds)
             kept.published.append(info["source_timestamp"])
             kept.raw.append(raw)
@@ -183,6 +184,7 @@ def measure(case: Case, seconds: float) -> dict:
         for process in reversed(processes.values()):
             process.stop()
         bench.close()
+    messages = (deserialize_message(estimates.raw[i], ContactEstimate) for i in estimates.window(begin, end))
     return {
         "case": case,
         "wanted": task.force,
@@ -191,7 +193,7 @@ def measure(case: Case, seconds: float) -> dict:
         "sample to estimate": latency(states, estimates, begin, end),
         "estimate to equilibrium": latency(estimates, poses, begin, end),
         "real time": real_time(states, begin, end),
-        "invalid": sum(not deserialize_message(estimates.raw[i], ContactEstimate).valid for i in estimates.window(begin, end)),
+        "invalid": sum(not message.valid for message in messages),
         "force": forces(arm, states, truth, begin, end),
         "estimated": estimated(estimates, begin, end),
         "diagnostics": bench.diagnostics,
@@ -258,7 +260,10 @@ def lines(result: dict) -> list[str]:
         ("simulated over wall time", f"{result['real time']:.4f}"),
         ("sample to estimate [ms]", spread.format(*result["sample to estimate"])),
         ("estimate to equilibrium pose [ms]", spread.format(*result["estimate to equilibrium"])),
-        ("solve time of the MPC [ms], last second", f"p50 {mpc.get('solve time [ms] p50')}, p99 {mpc.get('solve time [ms] p99')}"),
+        (
+            "solve time of the MPC [ms], last second",
+            ", ".join(f"{part} {mpc.get(f'solve time [ms] {part}')}" for part in ("p50", "p99")),
+        ),
         *((f"CPU of {name} [% of one core]", f"{share:.0f}") for name, share in cpu.items()),
         (
             "force along the wanted one [N]",
@@ -294,14 +299,15 @@ def main() -> int:
     if args.priority:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(args.priority))  # the nodes inherit it
     gc.disable()  # the bench's own pauses are not the graph's
-    flag, how = (f" --priority {args.priority}", f"FIFO priority {args.priority}") if args.priority else ("", "ordinary scheduling")
+    flag = f" --priority {args.priority}" if args.priority else ""
+    how = f"FIFO priority {args.priority}" if args.priority else "ordinary scheduling"
     load = os.getloadavg()[0]
     results = [measure(case, args.seconds) for case in CASES if args.robot in (None, case.robot)]
     text = [
         "# Driver, estimators and MPC in the live graph",
         "",
-        f"`python benchmark/live_graph.py{flag}`: {args.seconds:g} s under MPC per arm, four nodes as processes over Fast DDS",
-        "on the loopback interface, a listener beside them. Latencies run between DDS source timestamps.",
+        f"`python benchmark/live_graph.py{flag}`: {args.seconds:g} s under MPC per arm, four nodes as processes over",
+        "Fast DDS on the loopback interface, a listener beside them. Latencies run between DDS source timestamps.",
         f"Python {platform.python_version()}, {os.cpu_count()} cores, {how}; others' load before the run {load:.1f}.",
         "",
     ]

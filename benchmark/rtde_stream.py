@@ -122,8 +122,8 @@ def main() -> None:
     if lost:
         text += [
             "",
-            "The library keeps the newest packet only: packets that reach it together cost a sample. Missing stamps are",
-            "counted, and the estimators integrate over the gap.",
+            "The library keeps the newest packet only: packets that reach it together cost a sample. Missing stamps",
+            "are counted, and the estimators integrate over the gap.",
         ]
     print("\n".join(text))
     if args.save:

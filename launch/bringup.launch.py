@@ -152,7 +152,9 @@ def generate_launch_description():
                 description="MPC task of config/tasks, or path of a YAML",
             ),
             DeclareLaunchArgument(
-                "limits", default_value="", description="limits of the commands, of config/limits or a path; empty: defaults"
+                "limits",
+                default_value="",
+                description="limits of the commands, of config/limits or a path; empty: the defaults",
             ),
             DeclareLaunchArgument(
                 "impedance_stiffness",

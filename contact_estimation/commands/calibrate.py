@@ -21,7 +21,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--robot", required=True, help="robot: a name in config/robots, or a YAML file")
     parser.add_argument(
-        "--sensors", metavar="NAME", help="sensor set whose torque unit and scale apply (default the one a recording names, else the robot's)"
+        "--sensors", metavar="NAME",
+        help="sensor set whose torque unit and scale apply (default the one a recording names, else the robot's)"
     )
     parser.add_argument(
         "--identify",

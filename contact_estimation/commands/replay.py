@@ -51,7 +51,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", action="append", default=[], type=Path, metavar="FILE",
                         help="observer settings of your own, e.g. written by 'fit'; repeatable")
     parser.add_argument("--sensors", metavar="NAME", help="sensor set: a name in config/sensors, or a YAML file "
-                        "(default the one the recording names, as simulated ones do, else the observer's, else the robot's)")
+                        "(default the one the recording names, as simulated ones do, else the observer's, "
+                        "else the robot's)")
     parser.add_argument("--export", type=Path, metavar="FILE", help="write the estimates as .npz; with several "
                         "observers one file each, FILE's name extended by the observer's")
     parser.add_argument("--report", type=Path, metavar="DIR", help="write DIR/report.html with pictures and figures")

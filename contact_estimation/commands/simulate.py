@@ -96,7 +96,7 @@ def run(args) -> int:
 
 
 def as_recording(samples, arm, source: str, imperfections):
-    """Samples of a simulation as a :class:`~contact_estimation.io.recording.Recording`, truth and sensor set included."""
+    """Samples of a simulation as a :class:`~contact_estimation.io.recording.Recording`, with truth and sensor set."""
     from contact_estimation.io.recording import Recording
 
     def column(name):

@@ -91,7 +91,8 @@ class CartesianImpedance:
         return self.arm.tcp_pose(q)
 
     def comply(self, stiffness: np.ndarray) -> None:
-        """Use the translational ``stiffness`` (3,) [N/m, base axes] from now on, with the damping that belongs to it."""
+        """Use the translational ``stiffness`` (3,) [N/m, base axes] from now on, with the damping that belongs to
+        it."""
         self.stiffness = np.array(stiffness, float)
         self.damping = self.settings.damping_factor * np.sqrt(self.stiffness)
 

@@ -113,9 +113,8 @@ def _stream(receive, control, out, commands, config) -> int:
         else:
             wait = 0.08 * period
             if now - last_new > patience or not receive.isConnected():
-                return _end(
-                    out, f"no new sample for {now - last_new:.2f} s" if receive.isConnected() else "connection lost", BROKEN
-                )
+                silent = f"no new sample for {now - last_new:.2f} s"
+                return _end(out, silent if receive.isConnected() else "connection lost", BROKEN)
         if poll.poll(0):
             data = os.read(commands, COMMAND.size * 64)
             if not data:

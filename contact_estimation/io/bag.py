@@ -47,7 +47,8 @@ def read_bag(path: Path | str, joint_names=None, joint_states: str | None = None
             for connection, _, raw in reader.messages(wanted) if reader.message_count else ():
                 adders[connection.topic](raw)
             told = [c for c in reader.connections if c.topic == SENSORS_TOPIC and c.msgtype == TEXT]
-            sensors = [typestore.deserialize_cdr(raw, TEXT).data for _, _, raw in reader.messages(told)] if told else [""]
+            texts = reader.messages(told) if told else ()
+            sensors = ["", *(typestore.deserialize_cdr(raw, TEXT).data for _, _, raw in texts)]
     except ContactEstimationError:
         raise
     except Exception as error:  # a damaged file makes rosbags raise nearly anything: its own, struct's, apsw's, zstd's

@@ -81,7 +81,9 @@ class RobotDriverParameters(ReplayParameters, SimulatedParameters):
     duration: float = key(0.0, unit="s", check=non_negative, doc="sim: how long; 0: as long as the scenario's motion")
     scenario: str = key("linear_contact", doc="sim: shipped scenario of config/tasks, or path of a YAML")
     imperfections: str = key(
-        "", doc="sim: sensors and joints, shipped name of config/sensors/simulated_arms or path of a YAML; empty: the robot's own"
+        "",
+        doc="sim: sensors and joints, shipped name of config/sensors/simulated_arms or path of a YAML; empty: the "
+        "robot's own",
     )
     host: str = key("127.0.0.1", doc="rtde, franka: address of the controller")
     control: bool = key(False, doc="rtde: also open the control interface, so that commands can be sent")
@@ -93,10 +95,13 @@ class RobotDriverParameters(ReplayParameters, SimulatedParameters):
     )
     joint_states_in: str = key("franka/joint_states", doc="joint_torque: topic of the arm's own driver")
     estimate_topic: str = key("estimator/contact_estimate", doc="estimates that keep the deadman of the commands happy")
-    safety: str = key("", doc="limits of the commands: shipped name of config/limits, or path of a YAML; empty: the defaults")
+    safety: str = key(
+        "", doc="limits of the commands: shipped name of config/limits, or path of a YAML; empty: the defaults"
+    )
     impedance_stiffness: list[float] = key(
         [1000.0, 1000.0, 1000.0],
-        doc="stiffness the equilibrium is followed with; sim and rtde realise it, another arm's controller must have it",
+        doc="stiffness the equilibrium is followed with; sim and rtde realise it, another arm's controller must have "
+        "it",
         unit="N/m",
         check=positive,
         length=3,

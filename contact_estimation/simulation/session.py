@@ -95,8 +95,8 @@ class Simulation:
         self._twist = np.zeros(6) if twist is None else np.array(twist, float)
 
     def comply(self, stiffness: np.ndarray, admittance_damping: float) -> None:
-        """Let the arm follow commands as an impedance of ``stiffness`` (3,) [N/m, base axes], whatever the scenario's own
-        motion is followed with; ``admittance_damping`` [Ns/m] is that of a position-controlled arm."""
+        """Let the arm follow commands as an impedance of ``stiffness`` (3,) [N/m, base axes], whatever the scenario's
+        own motion is followed with; ``admittance_damping`` [Ns/m] is that of a position-controlled arm."""
         if self.uses_impedance:
             self.controller.comply(stiffness)
         else:

@@ -129,8 +129,9 @@ class RtdeServer:
             return " ".join(str(command) for command in self.controller.received)
         elif word != "state":
             return f"unknown: {word}"
+        clock = self.metronome
         return (
-            f"clients {len(self._clients)} sent {self.sent} late {self.metronome.late} skipped {self.metronome.skipped} "
+            f"clients {len(self._clients)} sent {self.sent} late {clock.late} skipped {clock.skipped} "
             f"safety_mode {self.controller.values['safety_mode']} "
             f"time {self.controller.values['timestamp']:.3f}"
         )
