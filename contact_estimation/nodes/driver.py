@@ -39,18 +39,6 @@ class Driver(LifecycleNode):
         super().__init__("driver", automatically_declare_parameters_from_overrides=True)
         s = self._settings = parameters.declare(self, RobotDriverParameters)
         self.arm = load_arm(s.robot)
-        # The stiffness the force limit is reckoned with is the one the equilibrium is followed with.
-        stiffness, damping = s.impedance_stiffness, s.admittance_damping
-        options = {
-            "sim": {"stiffness": stiffness, "admittance_damping": damping},
-            "rtde": {
-                "torque_source": s.torque_source,
-                "control": s.control,
-                "impedance_stiffness": stiffness,
-                "admittance_damping": damping,
-            },
-            "joint_torque": {"torque_meaning": s.torque_meaning},
-        }
         self.backend = make_backend(
             s.driver,
             self.arm,
@@ -61,7 +49,7 @@ class Driver(LifecycleNode):
             scenario=s.scenario,
             imperfections=s.imperfections,
             host=s.host,
-            options=options.get(s.driver),
+            options=s.backend_options(),
         )
         limits = from_yaml(SafetySettings, find_config("limits", s.safety)) if s.safety else SafetySettings()
         self.gate = CommandGate(self.arm, self.backend, limits, np.array(s.impedance_stiffness))

@@ -113,6 +113,22 @@ class RobotDriverParameters(ReplayParameters, SimulatedParameters):
         check=positive,
     )
 
+    def backend_options(self) -> dict:
+        """``options`` of the chosen driver for :func:`~contact_estimation.drivers.registry.make_backend`.
+
+        The stiffness the force limit is reckoned with is the one with which the equilibrium is followed.
+        """
+        if self.driver == "sim":
+            return {"stiffness": self.impedance_stiffness, "admittance_damping": self.admittance_damping}
+        if self.driver == "rtde":
+            return {
+                "torque_source": self.torque_source,
+                "control": self.control,
+                "impedance_stiffness": self.impedance_stiffness,
+                "admittance_damping": self.admittance_damping,
+            }
+        return {"torque_meaning": self.torque_meaning} if self.driver == "joint_torque" else {}
+
 
 @dataclass(frozen=True, kw_only=True)
 class RecorderParameters:
