@@ -105,9 +105,10 @@ class RtdeLink:
         now = time.monotonic()
         if self._process is not None:
             dead = self._process.poll() is not None
-            if dead and select.select([self._samples], [], [], 0)[0]:
-                return  # its last words are still in the pipe
-            if dead or now > self._deadline:
+            finished = dead or now > self._deadline
+            if finished and select.select([self._samples], [], [], 0)[0]:
+                return  # its last words are still in the pipe, or nobody has read for a while
+            if finished:
                 if not dead and self._started:
                     self.status = "the client process hung in a call of the library and was ended"
                 elif not dead:

@@ -155,6 +155,17 @@ def test_restart_of_the_controller_reconnects_within_a_second(arm, control):
     assert taken < 1.0 and driver.counters["reconnects"] >= 1
 
 
+def test_a_reader_that_pauses_finds_every_sample(arm, controller):
+    driver = backend(arm)
+    try:
+        read_for(driver, 0.2)
+        time.sleep(2.0)
+        samples = read_for(driver, 0.5)
+    finally:
+        driver.close()
+    assert len(samples) > 1000 and driver.counters["reconnects"] == 0
+
+
 def test_a_client_that_hangs_in_the_library_is_ended(arm, controller):
     """The library waits without end for the answer of a controller that fell silent while the arm moved."""
     driver = backend(arm, control=True)
