@@ -87,10 +87,10 @@ def run(args) -> int:
         raise ConfigError(f"--config {config}: a fit starts from an EKF with one contact, found an observer of kind "
                           f"'{settings.observer}' with {len(getattr(settings, 'contacts', []))} contacts; try --config paper_online")
     arm = robot_for(load_arm(args.robot), settings)
-    sensors = load_sensor_settings(settings.sensors or arm.settings.sensors)
     recordings = [
         open_for(arm, argparse.Namespace(**{**vars(args), "recording": path})) for path in (args.recording, *args.also)
     ]
+    sensors = load_sensor_settings(recordings[0].sensors or settings.sensors or arm.settings.sensors)
     mapping = to_mapping(settings)
     mapping["contacts"][0].update(stiffness=[0.0, 0.0, args.start_stiffness], estimate=[])
     start = from_mapping(type(settings), mapping, "start of the fit")
