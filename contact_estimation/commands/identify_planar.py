@@ -170,7 +170,8 @@ def figures():
 
 
 def _tosses(args) -> int:
-    from contact_estimation.identify.planar.cube import identify_cube, load_tosses
+    from contact_estimation.identify.planar.cube import identify_cube
+    from contact_estimation.identify.planar.tosses import load_tosses
 
     report = identify_cube(load_tosses(args.tosses), args.side, args.rate, args.seed)
     text = (f"m/I {report.m_over_i:.1f} 1/m^2, 95 % interval {report.interval[0]:.1f} to {report.interval[1]:.1f}\n"
