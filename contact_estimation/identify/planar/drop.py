@@ -33,6 +33,8 @@ _CROWD = 8
 _GAUSSIAN = 0.03
 #: A step whose change of velocity the fit misses by this many standard deviations holds an impact it does not know.
 _MISSED = 6.0
+#: So many such impacts the first window's search may add; where there are more (a body settles), the window ends.
+_ADDED = 2
 
 
 @dataclass(frozen=True)
@@ -131,10 +133,11 @@ def _search(problem, ks, known: DropFit | None = None) -> DropFit:
     """Move, split, add or leave out impacts while the merit improves; every trial starts afresh from its own change
     points, and from the impacts of ``known`` where there is one."""
     best = _best_at(problem, ks, np.inf, known)
+    settled = 0 if known is None else len(known.impacts)
     tried = {tuple(ks)}
     for _ in range(12):
         improved = False
-        for move in _moves(problem, best, 0 if known is None else len(known.impacts)):
+        for move in _moves(problem, best, settled, len(ks) + (0 if settled else _ADDED)):
             if tuple(move) in tried:
                 continue
             tried.add(tuple(move))
@@ -182,17 +185,17 @@ def _spread_starts(problem, impacts, start, compressed):
         yield fit(problem, impacts, np.append(start[:-1], ratio), compressed, iterations=40)
 
 
-def _moves(problem, best, settled: int):
+def _moves(problem, best, settled: int, most: int):
     """Neighbouring sets of steps: one more where the fit misses one, an impact one or two steps off, split into two in
-    a row, or left out. The first ``settled`` impacts stay."""
+    a row, or left out. The first ``settled`` impacts stay; none is added beyond ``most``."""
     ks, last = [impact.k for impact in best.impacts], len(problem.q) - 3
     missed = _missed_step(problem, best)
-    if missed is not None and missed not in ks and 1 <= missed <= last:
+    if missed is not None and len(ks) < most and missed not in ks and 1 <= missed <= last:
         yield sorted([*ks, missed])
     for j, k in list(enumerate(ks))[settled:]:
         first, final = ks[j - 1] + 1 if j else 1, ks[j + 1] - 1 if j + 1 < len(ks) else last
         yield from ([*ks[:j], k + shift, *ks[j + 1:]] for shift in (-1, 1, -2, 2) if first <= k + shift <= final)
-        if problem.shape.n_contacts > 1:
+        if problem.shape.n_contacts > 1 and len(ks) < most:
             yield from ([*ks[:j], *pair, *ks[j + 1:]] for pair in ((k, k + 1), (k - 1, k))
                         if first <= pair[0] and pair[1] <= final)
         if len(ks) > 1:

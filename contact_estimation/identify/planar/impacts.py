@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from contact_estimation.exceptions import IdentificationError, RecordingError
+from contact_estimation.identify.planar.recordings import read_arrays
 
 _FEWEST = 8  # impacts for a fit
 _KEYS = ("pre", "post", "n", "d")
@@ -98,30 +99,19 @@ def load_impacts(path: Path | str) -> tuple[Impacts, int]:
     Raises:
         RecordingError: no such file, a key is missing or has the wrong shape, or no row is usable.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise RecordingError(f"no such recording: {path}")
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            missing = [key for key in _KEYS if key not in file]
-            if missing:
-                raise RecordingError(f"{path} lacks {', '.join(missing)}; impacts need {', '.join(_KEYS)} (found "
-                                     f"{', '.join(file.files) or 'nothing'})")
-            pre, post, normal, tangent = (np.asarray(file[key], float) for key in _KEYS)
-            flags = np.asarray(file["flags"]) if "flags" in file else np.zeros((len(pre), 1))
-    except (ValueError, OSError) as error:
-        if isinstance(error, RecordingError):
-            raise
-        raise RecordingError(f"{path} is not a readable npz of plain arrays: {error}") from error
+    found = read_arrays(path, _KEYS, ("flags",))
+    pre, post, normal, tangent = (found[key] for key in _KEYS)
+    count = len(pre) if pre.ndim else 0
     for name, array, width in (("pre", pre, 6), ("post", post, 6), ("n", normal, 3), ("d", tangent, 3)):
-        if array.shape != (len(pre), width):
-            raise RecordingError(f"{path}: {name} has shape {array.shape}, expected ({len(pre)}, {width})")
-    if len(flags) != len(pre):
-        raise RecordingError(f"{path}: flags has {len(flags)} rows, pre has {len(pre)}")
-    if len(pre) == 0:
+        if array.shape != (count, width):
+            raise RecordingError(f"{path}: {name} has shape {array.shape}, expected ({count}, {width})")
+    if count == 0:
         raise RecordingError(f"{path} holds no impacts")
+    flags = found.get("flags", np.zeros(count))
+    if flags.ndim == 0 or len(flags) != count:
+        raise RecordingError(f"{path}: flags has shape {flags.shape}, expected {count} rows as pre has")
     rows = np.hstack([pre, post, normal, tangent])
-    good = np.isfinite(rows).all(axis=1) & (flags.reshape(len(pre), -1) == 0).all(axis=1)
+    good = np.isfinite(rows).all(axis=1) & (flags.reshape(count, -1) == 0).all(axis=1)
     if not good.any():
         raise RecordingError(f"{path}: none of the {len(pre)} impacts is free of flags and finite")
     return Impacts(pre, post, normal, tangent).take(good), int((~good).sum())

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from contact_estimation.exceptions import ConfigError, RecordingError
+from contact_estimation.identify.planar.recordings import read_arrays
 from contact_estimation.identify.planar.stepping import GRAVITY
 
 _QUIET_V, _QUIET_W = 0.12, 1.2  # m/s, rad/s: change per sample that free flight and tracking noise stay below
@@ -67,21 +68,10 @@ def load_tosses(path: Path | str) -> list[np.ndarray]:
         RecordingError: no such file, a key is missing, shapes or rows disagree, no sample is finite, or the quaternions
             are not unit ones.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise RecordingError(f"no such recording: {path}")
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            missing = [key for key in ("data", "start", "length") if key not in file]
-            if missing:
-                raise RecordingError(f"{path} lacks {', '.join(missing)}; tosses need data, start, length (found "
-                                     f"{', '.join(file.files) or 'nothing'})")
-            data, start, length = np.asarray(file["data"], float), file["start"].ravel(), file["length"].ravel()
-    except (ValueError, OSError) as error:
-        raise RecordingError(f"{path} is not a readable npz of plain arrays: {error}") from error
-    if data.ndim != 2 or data.shape[1] < 7 or len(start) != len(length):
+    data, start, length = read_arrays(path, ("data", "start", "length")).values()
+    if data.ndim != 2 or data.shape[1] < 7 or start.ndim != 1 or start.shape != length.shape:
         raise RecordingError(f"{path}: data has shape {data.shape}, expected (rows, 7 or more) = quaternion w, x, y, z, "
-                             f"position, ...; {len(start)} starts, {len(length)} lengths")
+                             f"position, ...; start {start.shape}, length {length.shape}, expected as many")
     if not (np.isfinite(start).all() and np.isfinite(length).all() and np.equal(start, np.floor(start)).all()
             and np.equal(length, np.floor(length)).all()):
         raise RecordingError(f"{path}: start and length must be whole numbers of rows")

@@ -76,7 +76,7 @@ def test_files_that_cannot_be_used(tmp_path):
     for name, change, message in (("lacks", {"d": None}, "lacks d"),
                                   ("shape", {"post": impacts.post[:5]}, "post has shape"),
                                   ("flags", {"flags": np.ones((20, 6))}, "free of flags"),
-                                  ("rows", {"flags": np.zeros((3, 6))}, "flags has 3 rows")):
+                                  ("rows", {"flags": np.zeros((3, 6))}, "flags has shape")):
         path = tmp_path / f"{name}.npz"
         np.savez(path, **{k: v for k, v in {**good, **change}.items() if v is not None})
         with pytest.raises(RecordingError, match=message):
