@@ -31,7 +31,7 @@ def configure(parser) -> None:
     parser.add_argument("--noise", type=float,
                         help="wheel, arm-disk: white noise of the velocities [m/s, rad/s], a hundredth of it on the "
                              "configurations (default 1e-3, 1e-4)")
-    parser.add_argument("--figure", metavar="FILE.png", help="also draw what was found (not for --tosses)")
+    parser.add_argument("--figure", metavar="FILE.png", help="also draw what was found (not for --drop)")
     add_json_flag(parser)
 
 
@@ -174,13 +174,17 @@ def figures():
 
 def _tosses(args) -> int:
     from contact_estimation.identify.planar.cube import identify_cube
-    from contact_estimation.identify.planar.tosses import load_tosses
+    from contact_estimation.identify.planar.tosses import corner_impacts, load_tosses
 
-    report = identify_cube(load_tosses(args.tosses), args.side, args.rate, args.seed)
+    tosses = load_tosses(args.tosses)
+    report = identify_cube(tosses, args.side, args.rate, args.seed)
     text = (f"m/I {report.m_over_i:.1f} 1/m^2, 95 % interval {report.interval[0]:.1f} to {report.interval[1]:.1f}\n"
             f"friction {report.friction:.3f} ({report.friction_interval[0]:.3f} to {report.friction_interval[1]:.3f}) "
             f"from {report.sliding} sliding impacts, restitution of a corner {report.restitution:.2f}\n"
-            f"{report.impacts} single-corner impacts in {report.tosses} tosses; {100 * report.unexplained:.0f} % of "
-            f"the change of rotation unexplained")
+            f"{report.impacts} single-corner impacts in {report.tosses} tosses; {100 * report.unexplained:.1f} % of "
+            f"the change of rotation unexplained (with every impulse at the corner itself m/I would be "
+            f"{report.m_over_i_corner:.1f})\n"
+            f"free fall makes a recorded metre {report.scale:.4f} m; the ground is at {1e3 * report.ground:+.2f} mm")
+    _draw(args, lambda: figures().tosses_figure(corner_impacts(tosses, args.side, args.rate), report))
     emit(args, vars(report), text)
     return 0

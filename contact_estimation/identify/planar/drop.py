@@ -60,7 +60,7 @@ class DropEstimate:
 
 
 def identify_drop(shape: Shape, q, v, h: float, friction: float, slope: float = 0.0,
-                  max_impacts: int = 5) -> DropEstimate:
+                  max_impacts: int = 4) -> DropEstimate:
     """Identify m/I, states and impulses from noisy states of a body that falls on flat ground; y = 0 is the ground.
 
     Args:
@@ -114,7 +114,8 @@ def _identify_window(problem, ks, known: DropFit | None = None) -> tuple[DropEst
         best = _search(problem, [impact.k for impact in best.impacts if impact.k < missed])
     problem = replace(problem, sigma=_refit_noise(problem, best))
     compressed = Compressed(problem, [impact.k for impact in best.impacts])
-    best = fit_modes(problem, best.impacts, best.u, compressed)
+    settled = 0 if known is None else len(known.impacts) - 1
+    best = fit_modes(problem, best.impacts, best.u, compressed, first=min(settled, len(best.impacts) - 1))
     best = fit(problem, best.impacts, best.u, compressed, tolerance=1e-6, iterations=60)
     return _estimate(problem, best), best
 

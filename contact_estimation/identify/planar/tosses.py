@@ -72,12 +72,11 @@ def load_tosses(path: Path | str) -> list[np.ndarray]:
     if data.ndim != 2 or data.shape[1] < 7 or start.ndim != 1 or start.shape != length.shape:
         raise RecordingError(f"{path}: data has shape {data.shape}, expected (rows, 7 or more) = quaternion w, x, y, z, "
                              f"position, ...; start {start.shape}, length {length.shape}, expected as many")
-    if not (np.isfinite(start).all() and np.isfinite(length).all() and np.equal(start, np.floor(start)).all()
-            and np.equal(length, np.floor(length)).all()):
+    if not (np.equal(start, np.floor(start)).all() and np.equal(length, np.floor(length)).all()):
         raise RecordingError(f"{path}: start and length must be whole numbers of rows")
-    start, length = start.astype(int), length.astype(int)
     if len(start) == 0 or start.min() < 0 or length.min() < 1 or (start + length).max() > len(data):
         raise RecordingError(f"{path}: start and length do not describe stretches of the {len(data)} rows")
+    start, length = start.astype(int), length.astype(int)
     poses = data[:, [4, 5, 6, 0, 1, 2, 3]]
     tosses = [part for s, n in zip(start, length) for part in _finite_parts(poses[s:s + n])]
     if not tosses:
