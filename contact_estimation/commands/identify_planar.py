@@ -24,6 +24,8 @@ def configure(parser) -> None:
                            "--friction")
     parser.add_argument("--shape", help="drop: square:SIDE, ellipse:A,B (semi-axes) or wheel:SPOKES,LENGTH [m]")
     parser.add_argument("--friction", type=float, help="drop: Coulomb friction of the contact")
+    parser.add_argument("--clockwise", action="store_true",
+                        help="drop: the recorded angle grows clockwise (default: from x to y, counter-clockwise)")
     parser.add_argument("--seed", type=int, default=0, help="seed of drops, noise and resampling (default 0)")
     parser.add_argument("--drops", type=int, default=100, help="table1: drops per row (default 100)")
     parser.add_argument("--side", type=float, default=0.1048, help="tosses: side of the cube [m] (default 0.1048)")
@@ -107,7 +109,7 @@ def _drop(args) -> int:
     if args.shape is None or args.friction is None or args.friction < 0.0:
         raise ConfigError("--drop needs --shape and --friction (0 or greater), got "
                           f"{args.shape!r} and {args.friction!r}")
-    t, q, v, h = load_drop(args.drop)
+    t, q, v, h = load_drop(args.drop, args.clockwise)
     found = identify_drop(parse_shape(args.shape), q, v, h, args.friction)
     impacts = [{"t": float(t[impact.k]), "impulse_per_mass": jump[:2]}
                for impact, jump in zip(found.impacts, found.jumps)]

@@ -18,9 +18,9 @@ import numpy as np
 from contact_estimation.exceptions import ConfigError, IdentificationError, shape_error
 from contact_estimation.identify.planar.drop_fit import (DropFit, fit, fit_modes, profile, ratio_bounds,
                                                          start_from_segments)
-from contact_estimation.identify.planar.drop_model import (STICK, Compressed, DropProblem, Impact, drop_jumps,
-                                                           replay)
-from contact_estimation.identify.planar.segmentation import noise_levels, segment
+from contact_estimation.identify.planar.drop_model import (DOUBLE, STICK, Compressed, DropProblem, Impact,
+                                                           drop_jumps, replay)
+from contact_estimation.identify.planar.segmentation import noise_levels, position_noise, segment
 from contact_estimation.identify.planar.shapes import Shape
 
 #: A move whose merit is this much worse with the modes it inherits is not worth enumerating modes for.
@@ -44,7 +44,7 @@ class DropEstimate:
     ``m_over_i`` [1/m^2] with its 95 % ``interval``; ``q``, ``v`` (n, 3) the estimated states of the samples used;
     ``impacts`` and their ``jumps`` (J, 3), the change of velocity: (dvx, dvy) is the contact impulse per unit mass
     (tangential, normal) [m/s]. ``sigma`` (6,) is the noise found per channel of (q, v). ``status`` is "local"
-    (converged, every mode consistent) or "failed", with ``reason``.
+    (converged, every mode consistent), "undetermined" (no impact says anything) or "failed", with ``reason``.
     """
 
     m_over_i: float
@@ -64,7 +64,8 @@ def identify_drop(shape: Shape, q, v, h: float, friction: float, slope: float = 
     """Identify m/I, states and impulses from noisy states of a body that falls on flat ground; y = 0 is the ground.
 
     Args:
-        shape: outline. q, v: (N, 3) states as in :mod:`shapes` [m, rad; m/s, rad/s]. h: sample interval [s].
+        shape: outline. q, v: (N, 3) states as in :mod:`shapes` [m, rad; m/s, rad/s]; ``v`` None where only q was
+            measured. h: sample interval [s].
         friction: Coulomb coefficient of the contact. slope: [rad], see :class:`stepping.FallingBody`.
         max_impacts: the window ends before the third impact; while that leaves m/I uncertain, it grows up to this many.
 
@@ -72,7 +73,8 @@ def identify_drop(shape: Shape, q, v, h: float, friction: float, slope: float = 
         ConfigError: shapes disagree, or h, friction or max_impacts is out of range.
         IdentificationError: fewer than 8 samples, samples that are not finite, or no impact in the window.
     """
-    q, v = np.asarray(q, float), np.asarray(v, float)
+    q, seen = np.asarray(q, float), v is not None
+    v = np.asarray(v, float) if seen else np.zeros_like(q)
     if q.shape != v.shape or q.ndim != 2 or q.shape[1] != 3:
         raise shape_error("identify_drop", "v", v.shape, q.shape if q.ndim == 2 and q.shape[1] == 3 else ("N", 3))
     if not (np.isfinite(h) and h > 0.0 and np.isfinite(friction) and friction >= 0.0 and max_impacts >= 1):
@@ -82,7 +84,8 @@ def identify_drop(shape: Shape, q, v, h: float, friction: float, slope: float = 
     if len(q) < 8 or bad:
         raise IdentificationError(f"a drop needs at least 8 samples, all finite; got {len(q)} with {bad} that "
                                   "are not")
-    problem = DropProblem(shape, float(friction), float(h), q, v, noise_levels(q, v, h), float(slope))
+    sigma = noise_levels(q, v, h) if seen else np.concatenate([position_noise(q), np.full(3, np.inf)])
+    problem = DropProblem(shape, float(friction), float(h), q, v, sigma, float(slope))
     ks = segment(problem, 8)
     if not ks:
         raise IdentificationError("no impact found in the window: free flight says nothing about m/I; record a bounce")
@@ -232,9 +235,13 @@ def _estimate(problem, best) -> DropEstimate:
         ratio, interval = _median(radii, costs)
     state = drop_jumps(best.u, problem, best.impacts)
     q, v = replay(best.u, problem, best.impacts, state.jumps)
-    reason = "" if best.consistent else "no consistent contact mode explains the window"
-    return DropEstimate(ratio, interval, q, v, best.impacts, state.jumps, problem.sigma, best.cost,
-                        "local" if best.consistent else "failed", reason)
+    status, reason = "local", ""
+    if not best.consistent:
+        status, reason = "failed", "no consistent contact mode explains the window"
+    elif all(impact.mode == DOUBLE for impact in best.impacts):
+        status, reason = "undetermined", ("every landing is on two contacts at once and says nothing about m/I; if the "
+                                          "body landed on one, check which way the angle turns")
+    return DropEstimate(ratio, interval, q, v, best.impacts, state.jumps, problem.sigma, best.cost, status, reason)
 
 
 def _median(radii, costs) -> tuple[float, tuple[float, float]]:

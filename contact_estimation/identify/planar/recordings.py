@@ -57,12 +57,11 @@ def read_arrays(path: Path | str, keys: tuple[str, ...], optional: tuple[str, ..
     return found
 
 
-def load_drop(path: Path | str) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+def load_drop(path: Path | str, clockwise: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, float]:
     """t (N,), q, v (N, 3) and the interval h [s] of an npz with ``t`` (N,) [s], ``q`` (N, 3) = x, y, theta [m, rad]
-    and optionally ``v``.
+    and optionally ``v`` (None where it is absent); y = 0 is the ground.
 
-    Without ``v`` it is the backward difference, which is what time stepping calls a velocity (eq. 8), and the
-    first sample is left out. y = 0 is the ground.
+    ``clockwise`` says that the recorded angle grows clockwise (from y to x); what is returned never does.
 
     Raises:
         RecordingError: no such file, a key is missing, shapes disagree, or the samples are not evenly spaced.
@@ -80,5 +79,5 @@ def load_drop(path: Path | str) -> tuple[np.ndarray, np.ndarray, np.ndarray, flo
     if not h > 0.0 or np.abs(steps - h).max() > 0.2 * h:
         raise RecordingError(
             f"{path}: samples are {steps.min():.4g} to {steps.max():.4g} s apart; resample them evenly (section 7.2)")
-    q = np.column_stack([q[:, :2], np.unwrap(q[:, 2])])
-    return (t, q, found["v"], h) if "v" in found else (t[1:], q[1:], np.diff(q, axis=0) / h, h)
+    turn = np.array([1.0, 1.0, -1.0 if clockwise else 1.0])
+    return t, turn * np.column_stack([q[:, :2], np.unwrap(q[:, 2])]), turn * found["v"] if "v" in found else None, h

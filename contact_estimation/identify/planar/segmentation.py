@@ -21,6 +21,12 @@ def noise_levels(q, v, h: float) -> np.ndarray:
     return np.maximum(np.concatenate([sigma_q, sigma_v]), floor)
 
 
+def position_noise(q) -> np.ndarray:
+    """Noise (3,) of q [m, m, rad] alone, by third differences: flight and rest vanish in them, impacts are outliers."""
+    sigma = 1.4826 * np.median(np.abs(np.diff(q, n=3, axis=0)), axis=0) / np.sqrt(20.0)
+    return np.maximum(sigma, 1e-5 * np.ptp(q, axis=0) + 1e-9)
+
+
 def segment(problem: DropProblem, most: int) -> list[int]:
     """Steps of up to ``most`` impacts, in order: greedy change points of free flight, each worth its description
     length."""
