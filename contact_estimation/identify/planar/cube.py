@@ -131,7 +131,9 @@ def _grid_minimum(grid, cost):
     best = int(np.clip(np.argmin(cost), 1, len(grid) - 2))
     x, y = np.log(grid[best - 1:best + 2]), cost[best - 1:best + 2]
     bend = y[0] - 2.0 * y[1] + y[2]
-    return grid[best] if bend <= 0.0 else float(np.exp(x[1] + np.clip(0.5 * (y[0] - y[2]) / bend, -1, 1) * (x[1] - x[0])))
+    if bend <= 0.0:
+        return float(grid[best])
+    return float(np.exp(x[1] + np.clip(0.5 * (y[0] - y[2]) / bend, -1.0, 1.0) * (x[1] - x[0])))
 
 
 def _friction(impacts):

@@ -62,8 +62,8 @@ class Handedness:
 
 @dataclass(frozen=True)
 class ImpactModel:
-    """What a set of impacts determines: ``m_over_i`` [1/m^2], median restitution of the contact point, Coulomb friction,
-    signs.
+    """What a set of impacts determines: ``m_over_i`` [1/m^2], median restitution of the contact point, Coulomb
+    friction, signs.
 
     Real restitution falls with the speed of the contact point: ``rebound`` (3,) holds its value at rest and its slopes
     [s/m] over the speeds along and against the ground.

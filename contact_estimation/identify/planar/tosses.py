@@ -52,8 +52,11 @@ class CornerImpacts:
 
 @dataclass(frozen=True)
 class Gauge:
-    """What the recording says about its own frame: ``scale``, true metres per recorded metre (from free fall; 1 without
-    a long flight), and the height ``ground`` [m, true] of the ground (from the cube at rest; 0 where it never rests)."""
+    """What the recording says about its own frame.
+
+    ``scale``: true metres per recorded metre, from free fall (1 without a long flight). ``ground``: height [m, true] of
+    the ground, from the cube at rest (0 where it never rests).
+    """
 
     scale: float
     ground: float
@@ -70,8 +73,8 @@ def load_tosses(path: Path | str) -> list[np.ndarray]:
     """
     data, start, length = read_arrays(path, ("data", "start", "length")).values()
     if data.ndim != 2 or data.shape[1] < 7 or start.ndim != 1 or start.shape != length.shape:
-        raise RecordingError(f"{path}: data has shape {data.shape}, expected (rows, 7 or more) = quaternion w, x, y, z, "
-                             f"position, ...; start {start.shape}, length {length.shape}, expected as many")
+        raise RecordingError(f"{path}: data has shape {data.shape}, expected (rows, 7 or more) = quaternion w, x, y, "
+                             f"z, position, ...; start {start.shape}, length {length.shape}, expected as many")
     if not (np.equal(start, np.floor(start)).all() and np.equal(length, np.floor(length)).all()):
         raise RecordingError(f"{path}: start and length must be whole numbers of rows")
     if len(start) == 0 or start.min() < 0 or length.min() < 1 or (start + length).max() > len(data):
