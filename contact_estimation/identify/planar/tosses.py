@@ -129,7 +129,8 @@ def cube_corners(side: float) -> np.ndarray:
 
 
 def gauge(tosses: list[np.ndarray], side: float, rate: float) -> Gauge:
-    """Length scale and ground of a recording, see :class:`Gauge`.
+    """Length scale and ground of a recording, see :class:`Gauge`. z points up, and the ground is near z = 0: flights
+    that come near it are not trusted to be flights.
 
     Raises:
         ConfigError: ``side`` [m] or ``rate`` [1/s] is not greater than 0.
