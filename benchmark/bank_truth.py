@@ -38,8 +38,6 @@ from contact_estimation.simulation.sensors.settings import load_imperfections
 from contact_estimation.simulation.session import Simulation
 
 TIMESTEP = 2.5e-4
-#: [Hz] At 20 Hz, its default, the position servo excites the elastic gears at this step: the arm rings, touched or not.
-SERVO = 8.0
 SENSORS = {"ur16e": "ur16e_current", "fr3": "joint_torque"}
 STARTS = {"ur16e": [-0.9949, -1.0251, 2.2963, -2.8673, -1.5511, 0.5630],
           "fr3": [0.0, -0.7853981, 0.0, -2.3561944, 0.0, 1.5707963, 0.7853981]}
@@ -70,14 +68,12 @@ def scene(name: str, robot: str) -> ScenarioSettings:
     """Settings of a scenario; the rotation is the shipped one of paper 1, section 5.4."""
     if name == "rotation":
         shipped = load_scenario("single_point_rotation")
-        servo = dataclasses.replace(shipped.admittance.servo, bandwidth=SERVO)
-        return dataclasses.replace(shipped, timestep=TIMESTEP, admittance=dataclasses.replace(shipped.admittance, servo=servo))
+        return dataclasses.replace(shipped, timestep=TIMESTEP)
     surfaces, motion = SCENES[name]
     if robot == "fr3":  # a spring of 2 kN/m between the reference and the arm: as deep, but with the force it allows
         motion = [m | {"move": [8.0 * v if v and abs(v) < 0.01 else v for v in m["move"]]} for m in motion]
     mapping = {"title": name, "robot": robot, "start": {robot: STARTS[robot]}, "controller": {robot: CONTROL[robot]},
                "surfaces": surfaces, "motion": motion, "timestep": TIMESTEP,
-               "admittance": {"servo": {"bandwidth": SERVO}},
                "impedance": {"stiffness": [2000.0] * 3, "rotational_stiffness": [200.0] * 3, "max_force": 80.0}}
     return from_mapping(ScenarioSettings, mapping, name)
 

@@ -22,7 +22,9 @@ class ServoSettings:
     """Joint position servo: computed torque with proportional, derivative and integral action on inertia-normalised
     gains."""
 
-    bandwidth: float = key(20.0, doc="natural frequency of the position loop", unit="Hz", check=positive)
+    bandwidth: float = key(
+        12.0, doc="natural frequency of the position loop; at 20 Hz elastic gears make the arm ring", unit="Hz", check=positive
+    )
     damping_ratio: float = key(0.9, doc="damping ratio of the position loop", unit="", check=positive)
     integral: float = key(8.0, doc="rate of the integral action; 0 turns it off", unit="1/s", check=non_negative)
     deadband: float = key(
