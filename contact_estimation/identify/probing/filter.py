@@ -16,7 +16,7 @@ from contact_estimation.identify.probing.estimate import Ingredients, ProbingEst
 from contact_estimation.identify.probing.events import SlideEvents
 from contact_estimation.identify.probing.motion import transition
 from contact_estimation.identify.probing.settings import ProbingSettings
-from contact_estimation.identify.probing.update import cholesky, correct, differentiate, regress
+from contact_estimation.identify.probing.update import cholesky, correct, differentiate, regress, separate
 
 #: A sign mode less probable than this is not computed.
 _MODE_MIN = 1e-6
@@ -236,7 +236,11 @@ class ProbingFilter:
     def _linearise(self, function, mean_c, covariance_c):
         if self._use.cubature:
             degree = self.settings.degree if self.model.contacts == 1 else self.settings.degree_several
-            return regress(function, mean_c, covariance_c, degree)
+            lines = regress(function, mean_c, covariance_c, degree)
+            if self._use.coloured:
+                n_s = len(self.model.parameters)
+                lines = separate(lines, function, mean_c, covariance_c, n_s, degree)
+            return lines
         return differentiate(function, mean_c, covariance_c)
 
     def _wrench_function(self, twist, s, prepared, kept):
