@@ -28,26 +28,27 @@ class WrenchSensing:
         """What is averaged and tared: the wrench (6,) itself."""
         return sample.wrench_tcp
 
-    def wrench(self, q, value):
+    def wrench(self, q, ddq, value):
         """Wrench (6,) in TCP axes, and nothing else: noise as the settings have it."""
         return (value,)
 
 
 class TorqueSensing:
-    """Wrench from joint torque; ``torque_std`` (n,) [Nm] weighs the joints."""
+    """Wrench from joint torque measured behind the gears; ``torque_std`` (n,) [Nm] weighs the joints."""
 
     def __init__(self, arm, torque_std):
         self._arm, self._variance = arm, np.square(torque_std)
 
     def value(self, sample) -> np.ndarray:
-        """External joint torque (n,); slow motion, inertial torque left out."""
-        arm, q, dq = self._arm, sample.q, sample.dq
-        return arm.gravity(q) + arm.coriolis(q, dq) + arm.motor.viscous * dq - sample.tau
+        """External joint torque (n,), the inertial torque not yet in it."""
+        return self._arm.gravity(sample.q) + self._arm.coriolis(sample.q, sample.dq) - sample.tau
 
-    def wrench(self, q, value):
-        """Wrench (6,), its covariance (6, 6) and the map (6, n) of the torque's slow error."""
+    def wrench(self, q, ddq, value):
+        """Wrench (6,), its covariance (6, 6) and the map (6, n) of the torque's slow error. Leaning the probe
+        accelerates the arm: M ddq is newtons at the tip, so it is taken off."""
         to_wrench, covariance = torque_to_wrench(tool_jacobian(self._arm, q), self._variance)
-        return to_wrench @ value, covariance, to_wrench
+        links = self._arm.mass(q) - np.diag(self._arm.motor.armature)  # the rotors turn before the sensor
+        return to_wrench @ (value + links @ ddq), covariance, to_wrench
 
 
 class ImpedanceProbe:
@@ -70,18 +71,19 @@ class ImpedanceProbe:
         samples = [simulation.step() for _ in range(round(tare / simulation.period))]
         self._tare = np.mean([sensing.value(sample) for sample in samples], axis=0)
         self._smooth = np.zeros_like(self._tare)
+        self.sample = samples[-1]
         self._clear()
-        self._take(samples[-1])
+        self._take(self.sample)
         self.max_force = 0.0
 
     def _clear(self):
-        self._count, self._sums = 0, None
+        self._count, self._sums, self._first_dq = 0, 0.0, self.sample.dq
 
     def _take(self, sample):
         value = self._sensing.value(sample) - self._tare
         self._smooth += self._sim.period / _SMOOTHING * (value - self._smooth)
         row = np.concatenate([sample.q, sample.dq, value])
-        self._sums = row if self._sums is None else self._sums + row
+        self._sums = self._sums + row
         self._count += 1
         self.sample = sample
 
@@ -111,12 +113,13 @@ class ImpedanceProbe:
 
     def sense(self, pose, twist, dt) -> np.ndarray:
         """Wrench (6,) for the force control: lightly smoothed."""
-        return self._sensing.wrench(self.sample.q, self._smooth)[0]
+        return self._sensing.wrench(self.sample.q, np.zeros(self._sim.arm.n), self._smooth)[0]
 
     def measure(self, pose, twist, wrench) -> tuple:
         """Pose, twist and wrench as means since the last call, and what the sensing adds: arguments of the filter."""
         n, mean = self._sim.arm.n, self._sums / self._count
+        ddq = (self.sample.dq - self._first_dq) / (self._count * self._sim.period)
         self._clear()
         q, dq, value = mean[:n], mean[n:2 * n], mean[2 * n:]
         position, rotation = self._sim.arm.tcp_pose(q)
-        return homogeneous(rotation, position), self._sim.arm.tcp_jacobian(q) @ dq, *self._sensing.wrench(q, value)
+        return homogeneous(rotation, position), self._sim.arm.tcp_jacobian(q) @ dq, *self._sensing.wrench(q, ddq, value)

@@ -49,7 +49,7 @@ def score(traces, at: float) -> dict:
     full updates only, from the median of their time, and ``used_pct`` is the share of samples with one.
     """
     k = int(np.searchsorted(traces[0].t, at - 1e-9))
-    runs, dof = len(traces), len(traces[0].planted)
+    runs, dof = len(traces), traces[0].planted.shape[1]
     nees = np.array([trace.nees[k] for trace in traces])
     full = np.concatenate([trace.seconds[trace.used] for trace in traces])
     settled = np.array([settling_time(trace) for trace in traces])
