@@ -22,6 +22,7 @@ from contact_estimation.identify.probing.explore import Exploration, Explorer, E
 from contact_estimation.identify.probing.handover import compliant_contact, contact_settings, surface_estimate
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.world_planar import PRESLIDING_STIFFNESS
+from contact_estimation.identify.probing.world_spatial import surface_angles
 from contact_estimation.robot import load_arm
 from contact_estimation.settings import find_config, from_yaml, key, non_negative, positive, replace, to_mapping
 from contact_estimation.simulation.scenarios import load_scenario
@@ -97,11 +98,11 @@ class PressRecord:
 
 @dataclass(frozen=True)
 class Explored:
-    """Exploration with its truth: ``errors`` are tip [m], normal [rad], stiffness [N/m], friction; ``max_force`` is the
-    true contact force's largest norm [N]."""
+    """Exploration with its truth: ``planted`` (8,) as the filter has its parameters (the offset not, NaN), ``errors``
+    are tip [m], normal [rad], stiffness [N/m], friction; ``max_force`` is the true contact force's largest norm [N]."""
 
-    truth: Surface
     exploration: Exploration
+    planted: np.ndarray
     errors: np.ndarray
     max_force: float
 
@@ -152,7 +153,7 @@ class ProbePress:
         if probed:
             exploration = explorer.probe()
             known = exploration.estimate
-            explored = Explored(self.truth, exploration, self._errors(known, explorer.model), probe.max_force)
+            explored = Explored(exploration, self._planted(), self._errors(known, explorer.model), probe.max_force)
         return explored, self._press(simulation, probe, known, explorer.model)
 
     def _simulation(self) -> Simulation:
@@ -182,6 +183,11 @@ class ProbePress:
         if self.settings.sensing == "torque":
             return TorqueSensing(self.arm, self.settings.torque_std)
         return WrenchSensing(self.arm)
+
+    def _planted(self) -> np.ndarray:
+        truth = self.truth
+        angles = surface_angles(_LEVEL[None], truth.normal[None])[0]
+        return np.concatenate([truth.tip, angles, [np.nan, truth.stiffness, truth.friction]])
 
     def _errors(self, known: ProbingEstimate, model) -> np.ndarray:
         normal = model.normal(known.free)

@@ -48,7 +48,7 @@ class ExploreSettings:
 @dataclass(frozen=True)
 class Exploration:
     """Result: the estimate, the same as a compliant contact at the last pose (for the controller), whether all
-    targets were met, time since touch [s], strokes made, largest force [N]."""
+    targets were met, time since touch [s], strokes made, largest force [N], and the estimate after every sample."""
 
     estimate: ProbingEstimate
     contact: ContactState
@@ -56,6 +56,7 @@ class Exploration:
     seconds: float
     strokes: tuple[Stroke, ...]
     max_force: float
+    history: tuple[ProbingEstimate, ...]
 
 
 class Explorer:
@@ -104,8 +105,8 @@ class Explorer:
         touch = self._tool.pose
         self._upright = touch[:3, :3]
         self._filter.start(0.0, touch, *self._model.start(self._cfg, touch, [self._tip]))
-        self._count = 0
-        return self._filter.estimate()
+        self._count, self._history = 0, [self._filter.estimate()]
+        return self._history[0]
 
     def probe(self) -> Exploration:
         """After :meth:`touch`: probe until every interval is below its target or the strokes are used up.
@@ -142,6 +143,7 @@ class Explorer:
             self._count * self._dt,
             tuple(strokes),
             self._max_force,
+            tuple(self._history),
         )
 
     @property
@@ -195,6 +197,7 @@ class Explorer:
             done = self._advance(self._twist(stroke, cfg.speed * ramp**2 * (3.0 - 2.0 * ramp), turn))
             if self._count % self._every == 0:
                 self._filter.step(self._every * self._dt, *self._measure(self._tool.pose, done, self._wrench))
+                self._history.append(self._filter.estimate())
         self._lean = last
 
     def _twist(self, stroke, speed, turn):
