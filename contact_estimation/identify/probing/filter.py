@@ -85,7 +85,7 @@ class ProbingFilter:
         cfg = self.settings
         self._events = [SlideEvents(cfg.slide_step, cfg.slide_speed_min, cfg.slide_distance_min)
                         for _ in range(self.model.contacts)]
-        self._t, self._used, self._nis = float(t), False, float("nan")
+        self._t, self._used, self._nis, self._evidence = float(t), False, float("nan"), 0.0
         self._slip = np.zeros(self.model.contacts)
         self._modes = np.full(len(self.model.modes), 1.0 / len(self.model.modes))
         self._started = True
@@ -122,7 +122,7 @@ class ProbingFilter:
         self._predict(dt)
         self._correct_motion(pose, twist)
         slides = self._note_sliding(dt)
-        self._used, self._nis = False, float("nan")
+        self._used, self._nis, self._evidence = False, float("nan"), 0.0
         touching = np.linalg.norm(wrench[:self.model.force_size]) > self.settings.contact_force_min
         if touching and (slides or not self._use.event_triggered):
             noise = self.wrench_noise if wrench_noise is None else wrench_noise
@@ -223,6 +223,9 @@ class ProbingFilter:
         posterior = gpb1.posterior(
             self._modes[kept] if self._use.merge else np.ones(1), np.array([c.log_likelihood for c in corrections])
         )
+        scores = np.array([c.log_likelihood for c in corrections])
+        best = np.max(scores)
+        self._evidence = float(best + np.log((self._modes[kept] if self._use.merge else np.ones(1)) @ np.exp(scores - best)))
         increment, self._P = gpb1.merge(
             posterior, np.array([c.increment for c in corrections]), np.array([c.covariance for c in corrections])
         )
@@ -267,6 +270,16 @@ class ProbingFilter:
     def origin(self) -> np.ndarray:
         """Point in the world [m] to which :meth:`local` refers."""
         return self._origin.copy()
+
+    @property
+    def used(self) -> bool:
+        """Whether the last sample's wrench was used."""
+        return self._used
+
+    @property
+    def log_evidence(self) -> float:
+        """Log-likelihood of the last sample's wrench, 0 where it was not used."""
+        return self._evidence
 
     @property
     def torque_bias(self) -> np.ndarray:

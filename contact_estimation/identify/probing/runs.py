@@ -10,6 +10,7 @@ import numpy as np
 from contact_estimation.identify.probing.bounded import Bounds, Unbounded
 from contact_estimation.identify.probing.estimate import Ingredients
 from contact_estimation.identify.probing.filter import ProbingFilter
+from contact_estimation.identify.probing.hypotheses import HypothesisFilter
 from contact_estimation.identify.probing.planar import PlanarModel
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.spatial import SpatialModel
@@ -74,7 +75,8 @@ def filter_spatial(
     """
     tips = guess.tips[run]
     model = SpatialModel(*bounds(settings, ingredients.bounded), [guess.surface[run]], (0,) * len(tips))
-    estimator = ProbingFilter(model, settings, ingredients, np.random.default_rng(run))
+    kind = ProbingFilter if model.contacts == 1 else HypothesisFilter
+    estimator = kind(model, settings, ingredients, np.random.default_rng(run))
     estimator.start(0.0, guess.pose(run), *model.start(settings, guess.pose(run), tips))
     poses = [homogeneous(r, p) for r, p in zip(recording.rotation[:, run], recording.position[:, run])]
     extra = None if sensor is None else [sensor(run, k, poses[k], recording.wrench[k, run]) for k in range(len(poses))]
