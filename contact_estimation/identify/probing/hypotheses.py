@@ -19,10 +19,11 @@ from contact_estimation.identify.probing.filter import ProbingFilter
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.spatial import SpatialModel
 
-#: Weights, means and standard deviation of five Gaussians whose sum is nearly the standard normal density.
+#: Weights, means and standard deviation of five Gaussians whose sum is nearly the standard normal density; the
+#: deviation makes the sum's variance exactly one.
 _WEIGHTS = np.array([0.0763, 0.2475, 0.3524, 0.2475, 0.0763])
-_MEANS = np.array([-1.690, -0.801, 0.0, 0.801, 1.690])
-_DEVIATION = 0.4423
+_MEANS = np.array([-1.746, -0.828, 0.0, 0.828, 1.746])
+_DEVIATION = float(np.sqrt(1.0 - _WEIGHTS @ _MEANS**2))
 #: Evidence is forgotten by this factor per wrench: what the first samples say rests on rough linearisations.
 _MEMORY = 0.98
 #: A hypothesis whose log-evidence is this far behind the best one's is dropped.
