@@ -1,4 +1,4 @@
-"""``contact-estimation mpc probe``: an arm explores a surface in simulation, then the MPC presses with what it found."""
+"""``contact-estimation mpc probe``: an arm explores a simulated surface, then the MPC presses with what it found."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ def run(args) -> int:
     result = summarise(settings, args.seed, explored, probed, guessed)
     lines = [
         f"probe on {settings.robot}, sensor: {settings.sensing}, seeds {args.seed} to {args.seed + args.runs - 1}",
-        f"explored                {result['reached_pct']:.0f} % reached every target, median {result['seconds']:.1f} s, "
-        f"largest force {result['max_force']:.0f} N",
+        f"explored                {result['reached_pct']:.0f} % reached every target, "
+        f"median {result['seconds']:.1f} s, largest force {result['max_force']:.0f} N",
         f"median errors           tip {result['tip_error_mm']:.2f} mm, orientation "
         f"{result['orientation_error_rad']:.4f} rad, stiffness {result['stiffness_error']:.0f} N/m, friction "
         f"{result['friction_error']:.4f}",
-        f"force RMSE after 1 s    {result['force_rmse_probed']:.2f} N probed (worst {result['force_rmse_probed_max']:.2f}"
-        f" N), {result['force_rmse_guessed']:.1f} N with the guess; wanted {settings.force:g} N",
+        f"force RMSE after 1 s    {result['force_rmse_probed']:.2f} N probed "
+        f"(worst {result['force_rmse_probed_max']:.2f} N), {result['force_rmse_guessed']:.1f} N with the guess; "
+        f"wanted {settings.force:g} N",
         f"ticks without a plan    {result['ticks_without_plan']}",
     ]
     if args.report:

@@ -21,9 +21,6 @@ _SMOOTHING = 0.02
 class WrenchSensing:
     """Wrench of the flange's sensor; its offset is tared."""
 
-    def __init__(self, arm):
-        self._arm = arm
-
     def value(self, sample) -> np.ndarray:
         """What is averaged and tared: the wrench (6,) itself."""
         return sample.wrench_tcp

@@ -50,7 +50,9 @@ class ProbePressSettings:
     tip: list[float] = key(doc="guess of the probe's tip", unit="m, TCP frame", length=3)
     clearance: float = key(0.01, doc="height of the true tip over the surface at the start", unit="m", check=positive)
     damping: float = key(10.0, doc="damping of the simulated surface", unit="Ns/m", check=non_negative)
-    tare: float = key(0.5, doc="time in free space over which the sensor's offset is averaged", unit="s", check=positive)
+    tare: float = key(
+        0.5, doc="time in free space over which the sensor's offset is averaged", unit="s", check=positive
+    )
     force: float = key(30.0, doc="wanted normal force under MPC", unit="N", check=positive)
     path: float = key(0.04, doc="way along the surface under MPC, there and back", unit="m", check=non_negative)
     duration: float = key(8.0, doc="time under MPC", unit="s", check=positive)
@@ -99,7 +101,7 @@ class PressRecord:
 @dataclass(frozen=True)
 class Explored:
     """Exploration with its truth: ``planted`` (8,) as the filter has its parameters (the offset not, NaN), ``errors``
-    are tip [m], normal [rad], stiffness [N/m], friction; ``max_force`` is the true contact force's largest norm [N]."""
+    are tip [m], normal [rad], stiffness [N/m], friction; ``max_force`` [N] is the true force's largest norm."""
 
     exploration: Exploration
     planted: np.ndarray
@@ -182,7 +184,7 @@ class ProbePress:
     def _sensing(self):
         if self.settings.sensing == "torque":
             return TorqueSensing(self.arm, self.settings.torque_std)
-        return WrenchSensing(self.arm)
+        return WrenchSensing()
 
     def _planted(self) -> np.ndarray:
         truth = self.truth

@@ -59,7 +59,7 @@ def probe_in_the_air(robot: str, sensing):
 
 @pytest.mark.parametrize(
     "robot, sensing",
-    [("ur16e", lambda e: WrenchSensing(e.arm)), ("fr3", lambda e: TorqueSensing(e.arm, e.settings.torque_std))],
+    [("ur16e", lambda e: WrenchSensing()), ("fr3", lambda e: TorqueSensing(e.arm, e.settings.torque_std))],
 )
 def test_in_the_air_the_probe_follows_and_feels_little(robot, sensing):
     """Speeding up and braking included: what is felt then is noise, not the arm's inertia."""

@@ -9,6 +9,7 @@ measured twist.
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import logsumexp
 
 from contact_estimation.exceptions import IdentificationError, shape_error
 from contact_estimation.identify.probing import gpb1
@@ -220,12 +221,10 @@ class ProbingFilter:
                     self.settings.residual_colour if self._use.coloured else 1.0,
                 )
             )
-        posterior = gpb1.posterior(
-            self._modes[kept] if self._use.merge else np.ones(1), np.array([c.log_likelihood for c in corrections])
-        )
+        prior = self._modes[kept] if self._use.merge else np.ones(1)
         scores = np.array([c.log_likelihood for c in corrections])
-        best = np.max(scores)
-        self._evidence = float(best + np.log((self._modes[kept] if self._use.merge else np.ones(1)) @ np.exp(scores - best)))
+        posterior = gpb1.posterior(prior, scores)
+        self._evidence = float(logsumexp(scores, b=prior))
         increment, self._P = gpb1.merge(
             posterior, np.array([c.increment for c in corrections]), np.array([c.covariance for c in corrections])
         )

@@ -31,9 +31,9 @@ _DROP = 300.0
 
 
 class HypothesisFilter:
-    """The interface of :class:`ProbingFilter` for a tool with two tips on one surface.
+    """``start``, ``step`` and ``estimate`` of :class:`ProbingFilter` for a tool with two tips on one surface.
 
-    Args: as those of :class:`ProbingFilter`.
+    Arguments are those of :class:`ProbingFilter`.
     """
 
     def __init__(self, model: SpatialModel, settings: ProbingSettings, ingredients: Ingredients = Ingredients(),
@@ -67,9 +67,8 @@ class HypothesisFilter:
         """Take one sample; arguments of :meth:`ProbingFilter.step`."""
         for one in self._filters:
             one.step(*sample)
-        evidence = [one.log_evidence for one in self._filters]
         if all(one.used for one in self._filters):  # likelihoods of different data cannot be compared
-            self._score = _MEMORY * self._score + evidence
+            self._score = _MEMORY * self._score + [one.log_evidence for one in self._filters]
         keep = self._score > self._score.max() - _DROP
         self._filters = [one for one, kept in zip(self._filters, keep) if kept]
         self._score = self._score[keep]

@@ -42,7 +42,8 @@ def test_each_hypothesis_is_narrower_only_in_the_tips_difference_in_height():
     height = np.zeros(len(model.parameters))
     height[[2, 5]] = 1.0, -1.0  # the tool points down: the further tip is the lower one
     height[6 + 1] = 0.02  # the surface's tilt about y lifts one side
-    assert height @ narrow @ height == pytest.approx(hypotheses._DEVIATION**2 * (height @ covariance @ height), rel=0.02)
+    share = (height @ narrow @ height) / (height @ covariance @ height)
+    assert share == pytest.approx(hypotheses._DEVIATION**2, rel=0.02)
     assert narrow[-1, -1] == pytest.approx(covariance[-1, -1])
 
 
