@@ -9,7 +9,6 @@ measured twist.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import logsumexp
 
 from contact_estimation.exceptions import IdentificationError, shape_error
 from contact_estimation.identify.probing import gpb1
@@ -224,7 +223,8 @@ class ProbingFilter:
         prior = self._modes[kept] if self._use.merge else np.ones(1)
         scores = np.array([c.log_likelihood for c in corrections])
         posterior = gpb1.posterior(prior, scores)
-        self._evidence = float(logsumexp(scores, b=prior))
+        best = scores.max()
+        self._evidence = float(best + np.log(prior @ np.exp(scores - best)))
         increment, self._P = gpb1.merge(
             posterior, np.array([c.increment for c in corrections]), np.array([c.covariance for c in corrections])
         )

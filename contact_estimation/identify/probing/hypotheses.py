@@ -28,6 +28,8 @@ _DEVIATION = float(np.sqrt(1.0 - _WEIGHTS @ _MEANS**2))
 _MEMORY = 0.98
 #: A hypothesis whose log-evidence is this far behind the best one's is dropped.
 _DROP = 300.0
+#: Hypotheses whose squared distance, in standard deviations and per parameter, is less than this are one.
+_SAME = 0.1
 
 
 class HypothesisFilter:
@@ -70,8 +72,20 @@ class HypothesisFilter:
         if all(one.used for one in self._filters):  # likelihoods of different data cannot be compared
             self._score = _MEMORY * self._score + [one.log_evidence for one in self._filters]
         keep = self._score > self._score.max() - _DROP
+        if len(keep) > 1 and self._filters[0].used:
+            keep &= ~self._agree_with_the_best()
         self._filters = [one for one, kept in zip(self._filters, keep) if kept]
         self._score = self._score[keep]
+
+    def _agree_with_the_best(self) -> np.ndarray:
+        """True for every hypothesis that has come to the same parameters as the most probable one."""
+        best = int(np.argmax(self._score))
+        mean, covariance = self._filters[best].local()
+        apart = np.array([one.local()[0] - mean for one in self._filters])
+        distance = np.sum(apart.T * np.linalg.solve(covariance, apart.T), axis=0)
+        same = distance < _SAME * len(mean)
+        same[best] = False
+        return same
 
     @property
     def probabilities(self) -> np.ndarray:
