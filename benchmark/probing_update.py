@@ -4,7 +4,7 @@
     python benchmark/probing_update.py [--runs N] [--rounds N] [--save]
 
 Simulated experiments are filtered sample by sample; only full updates count (motion, sign modes, wrench, merge), not
-the samples in which the probe sticks. Cases take turns, so that a machine that does other work as well slows all of
+the samples in which the probe sticks. Times are processor time. Cases take turns, so that a machine that does other work as well slows all of
 them alike. `--save` writes probing_update.md beside this file.
 """
 

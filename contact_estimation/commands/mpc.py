@@ -1,5 +1,5 @@
 """``contact-estimation mpc TASK``: one closed loop of estimator, MPC and simulated arm, with and without online
-estimation."""
+estimation; for ``probe`` see :mod:`~contact_estimation.commands.mpc_probe`."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ import shlex
 
 import numpy as np
 
+from contact_estimation.commands import mpc_probe
 from contact_estimation.commands.output import Progress, add_json_flag, emit
 from contact_estimation.control.mpc.settings import SOLVERS
+from contact_estimation.exceptions import ConfigError
 from contact_estimation.experiments.closed_loop import ClosedLoop, load_loop_settings
 from contact_estimation.experiments.mpc_report import mpc_report
 
 #: Task -> robot it is for.
-TASKS = {"plane": "fr3", "pivot": "fr3", "press": "ur16e"}
+TASKS = {"plane": "fr3", "pivot": "fr3", "press": "ur16e", "probe": "ur16e"}
 
 
 def configure(parser) -> None:
     """Arguments of the verb."""
-    parser.add_argument("task", choices=TASKS, help="plane, pivot: paper 2, section 6.3; press: a stiff surface")
+    parser.add_argument("task", choices=TASKS, help="plane, pivot: paper 2, section 6.3; press: a stiff surface; "
+                        "probe: explore an unknown surface first (paper 4)")
     parser.add_argument("--robot", help="robot (default: the task's own)")
     parser.add_argument(
         "--solver", choices=SOLVERS, default="rti", help="rti: one iteration per tick (default); ipopt: converged"
@@ -31,12 +34,17 @@ def configure(parser) -> None:
         "--force", type=float, metavar="N", help="[N] wanted force, instead of the task's own, in its direction"
     )
     parser.add_argument("--duration", type=float, metavar="S", help="[s] time under MPC")
+    parser.add_argument("--runs", type=int, default=1, help="probe: number of random surfaces (default 1)")
     parser.add_argument("--report", metavar="DIR", help="write report.html with the figures of the paper redrawn")
     add_json_flag(parser)
 
 
 def run(args) -> int:
     """Run the loop twice and print what was measured."""
+    if args.task == "probe":
+        if args.runs < 1 or args.height_error is not None or args.solver != "rti":
+            raise ConfigError("mpc probe takes --runs of at least 1, and neither --height-error nor --solver")
+        return mpc_probe.run(args)
     settings = load_loop_settings(args.task, args.robot or TASKS[args.task])
     records, progress = {}, Progress(2, f"mpc {args.task}")
     for i, adapt in enumerate((True, False)):

@@ -83,6 +83,8 @@ class Observer(Protocol):
 
     #: Name under which the observer is chosen (``--observer``) and plotted.
     name: str
+    #: What computes it: ``c`` (generated and compiled), ``vm`` (CasADi's virtual machine), ``python``.
+    backend: str
 
     def reset(self, t: float, q: np.ndarray) -> None:
         """Forget everything; the arm is at rest at ``q`` (n,) [rad] at time ``t`` [s]."""

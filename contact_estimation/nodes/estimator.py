@@ -49,7 +49,7 @@ class Estimator(Node):
         self.create_service(Trigger, "~/zero", self._on_zero)
         self.create_timer(1.0 / settings.diagnostics_rate, self._report)
         parameters.accept_changes(self, cls, {"people_rate", "arrow_scale", "arrow_hide_below"}, self._apply)
-        self.get_logger().info(f"{observer.name} on {arm.name}, backend {getattr(observer, 'backend', 'python')}")
+        self.get_logger().info(f"{observer.name} on {arm.name}, backend {observer.backend}")
 
     def on_joint_states(self, message: JointState) -> None:
         """Take one message; whatever is wrong with it, the node lives on and says so."""
@@ -94,7 +94,7 @@ class Estimator(Node):
                 self.get_logger().warning(f"estimate not valid: {estimate.reason}", throttle_duration_sec=5.0)
 
     def _report(self) -> None:
-        facts = {"zero": self.stream.zero.status, "backend": str(getattr(self.stream.observer, "backend", "python"))}
+        facts = {"zero": self.stream.zero.status, "backend": self.stream.observer.backend}
         with self._lock:
             facts |= getattr(self.stream.observer, "facts", dict)()
         now = self.get_clock().now().nanoseconds

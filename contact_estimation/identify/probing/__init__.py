@@ -1,16 +1,26 @@
 """Probing (paper 4): contact geometry and dynamics identified together, online, in the plane and in space.
 
-The estimator is :class:`ProbingFilter` over a :class:`PlanarModel` or :class:`SpatialModel`; :class:`ProbingObserver`
-runs it in the estimator node, :class:`Explorer` moves the arm until it knows enough, and :func:`compliant_contact`
-hands the result on.
+The estimator is :class:`ProbingFilter` over a :class:`PlanarModel` or :class:`SpatialModel` (with two tips
+:class:`HypothesisFilter`); :class:`ProbingObserver` runs it in the estimator node, :class:`Explorer` moves the arm until
+it knows enough, and :func:`compliant_contact` hands the result on.
 """
 
 from contact_estimation.identify.probing.estimate import Ingredients, ProbingEstimate
 from contact_estimation.identify.probing.filter import ProbingFilter
 from contact_estimation.identify.probing.handover import compliant_contact, contact_settings
+from contact_estimation.identify.probing.hypotheses import HypothesisFilter
 from contact_estimation.identify.probing.planar import PlanarModel
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.spatial import SpatialModel
 
-__all__ = ["Ingredients", "PlanarModel", "ProbingEstimate", "ProbingFilter", "ProbingSettings", "SpatialModel",
-           "compliant_contact", "contact_settings"]
+__all__ = [
+    "HypothesisFilter",
+    "Ingredients",
+    "PlanarModel",
+    "ProbingEstimate",
+    "ProbingFilter",
+    "ProbingSettings",
+    "SpatialModel",
+    "compliant_contact",
+    "contact_settings",
+]

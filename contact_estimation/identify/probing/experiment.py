@@ -45,7 +45,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Data:
-    """Simulated recording of all runs with its truth and rough starts."""
+    """Simulated recording of all runs with rough starts; ``truth`` is that at contact, the recording has its way."""
 
     truth: object
     guess: object
@@ -73,7 +73,7 @@ def run(
     :func:`filter_spatial`."""
     traces = []
     for r in range(experiment.runs):
-        arguments = (data.recording, data.guess, data.truth, r, experiment.settings, ingredients)
+        arguments = (data.recording, data.guess, r, experiment.settings, ingredients)
         traces.append(
             filter_planar(*arguments) if experiment.example == "planar" else filter_spatial(*arguments, sensor)
         )

@@ -40,6 +40,7 @@ class ExploreSettings:
     force_limit: float = key(50.0, unit="N", check=positive, doc="force beyond which the tool retreats")
     approach_speed: float = key(0.01, unit="m/s", check=positive, doc="speed of the approach")
     approach_distance: float = key(0.04, unit="m", check=positive, doc="longest approach before giving up")
+    force_gain: float = key(3e-3, unit="m/(s N)", check=positive, doc="speed along the normal per force that lacks")
     rate: float = key(25.0, unit="Hz", check=positive, doc="rate of the estimator")
     control_rate: float = key(250.0, unit="Hz", check=positive, doc="rate of the motion control")
 
@@ -47,7 +48,7 @@ class ExploreSettings:
 @dataclass(frozen=True)
 class Exploration:
     """Result: the estimate, the same as a compliant contact at the last pose (for the controller), whether all
-    targets were met, time since touch [s], strokes made, largest force [N]."""
+    targets were met, time since touch [s], strokes made, largest force [N], and the estimate after every sample."""
 
     estimate: ProbingEstimate
     contact: ContactState
@@ -55,6 +56,7 @@ class Exploration:
     seconds: float
     strokes: tuple[Stroke, ...]
     max_force: float
+    history: tuple[ProbingEstimate, ...]
 
 
 class Explorer:
@@ -64,7 +66,8 @@ class Explorer:
         tool: moves the probe: ``pose`` and ``move(twist, dt)``, as :class:`ArmTool`.
         sense: function of (pose, twist carried out, dt) that returns the measured wrench (6,); called at the control
             rate.
-        measure: function of (pose, twist, wrench) that returns the measured pose (4, 4), twist and wrench.
+        measure: function of (pose, twist, wrench) that returns the arguments of :meth:`ProbingFilter.step` after
+            ``dt``: measured pose (4, 4), twist and wrench, for a wrench from joint torque its covariance and bias map.
         tip, surface: guess of the tip (3,) in tool axes, and of the surface as a rotation (3, 3) whose third column
             is the normal.
     """
@@ -89,11 +92,29 @@ class Explorer:
         Raises:
             IdentificationError: no contact within the approach distance, or the arm cannot go on.
         """
+        self.touch()
+        return self.probe()
+
+    def touch(self) -> ProbingEstimate:
+        """Approach until the surface is felt; returns what is known then, the rough start.
+
+        Raises:
+            IdentificationError: no contact within the approach distance.
+        """
         self._approach()
         touch = self._tool.pose
         self._upright = touch[:3, :3]
         self._filter.start(0.0, touch, *self._model.start(self._cfg, touch, [self._tip]))
-        self._count, strokes = 0, []
+        self._count, self._history = 0, [self._filter.estimate()]
+        return self._history[0]
+
+    def probe(self) -> Exploration:
+        """After :meth:`touch`: probe until every interval is below its target or the strokes are used up.
+
+        Raises:
+            IdentificationError: the arm cannot go on.
+        """
+        strokes = []
         samples = int(self._excitation.stroke_time * self._goal.rate)
         while not self._reached() and len(strokes) < self._goal.max_strokes:
             options = candidates(
@@ -122,7 +143,13 @@ class Explorer:
             self._count * self._dt,
             tuple(strokes),
             self._max_force,
+            tuple(self._history),
         )
+
+    @property
+    def model(self) -> SpatialModel:
+        """Model that the estimates refer to."""
+        return self._model
 
     def _reached(self):
         _, covariance = self._filter.local()
@@ -170,6 +197,7 @@ class Explorer:
             done = self._advance(self._twist(stroke, cfg.speed * ramp**2 * (3.0 - 2.0 * ramp), turn))
             if self._count % self._every == 0:
                 self._filter.step(self._every * self._dt, *self._measure(self._tool.pose, done, self._wrench))
+                self._history.append(self._filter.estimate())
         self._lean = last
 
     def _twist(self, stroke, speed, turn):
@@ -184,6 +212,6 @@ class Explorer:
         push = onset * (cfg.force + cfg.force_swing * np.sin(phase)) - force @ normal
         if np.linalg.norm(force) > self._goal.force_limit:
             push = min(push, -0.5 * self._goal.force_limit)
-        descent = np.clip(60.0 * push / self._cfg.stiffness_max, -0.05, 0.05)
+        descent = np.clip(self._goal.force_gain * push, -0.05, 0.05)
         arm = pose[:3, :3] @ self._model.tip(s)
         return np.concatenate([speed * slide - descent * normal - np.cross(turn, arm), turn])

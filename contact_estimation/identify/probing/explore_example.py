@@ -90,8 +90,7 @@ def explore_one(
 def _errors(result, truth, guess, run):
     """Tip [m], orientation [rad], stiffness [N/m] and friction errors of an exploration."""
     mean = result.estimate.mean
-    local = guess.surface[run].T @ truth.normal[run]
-    angles = np.array([np.arctan2(-local[1], local[2]), np.arcsin(local[0])])
+    angles = world_spatial.surface_angles(guess.surface[[run]], truth.normal[[run]])[0]
     return [
         np.linalg.norm(mean[:3] - truth.tips[run, 0]),
         np.linalg.norm(mean[3:5] - angles),

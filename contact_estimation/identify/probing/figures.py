@@ -28,9 +28,9 @@ def paper_figures(trace: Trace, true_slip: np.ndarray, excitation: ExcitationSet
         fig, axes = figure(len(panels), 1, width=7.0, height=1.9, sharex=True)
         for (i, label, factor), axis in zip(panels, axes[:, 0]):
             band(axis, trace.t, factor * trace.mean[:, i], factor * trace.std[:, i], COLOURS[1], "estimate, 2 std")
-            axis.axhline(factor * trace.planted[i], color=TRUTH, linestyle="--", linewidth=0.9, label="truth")
+            axis.plot(trace.t, factor * trace.planted[:, i], color=TRUTH, linestyle="--", linewidth=0.9, label="truth")
             _shade(axis, trace, start)
-            _limits(axis, factor * trace.mean[:, i], factor * trace.planted[i])
+            _limits(axis, factor * trace.mean[:, i], factor * trace.planted[:, i])
             axis.set_ylabel(label)
         axes[0, 0].set_title(title)
         _legend(fig, axes)
@@ -64,7 +64,7 @@ def _shade(axis, trace, start):
 
 def _limits(axis, values, truth):
     """Room for the transient, but not for the first sample's uncertainty."""
-    low, high = min(values.min(), truth), max(values.max(), truth)
+    low, high = min(values.min(), truth.min()), max(values.max(), truth.max())
     margin = 0.15 * (high - low)
     axis.set_ylim(low - margin, high + margin)
 

@@ -16,7 +16,7 @@ from contact_estimation.identify.probing.estimate import Ingredients, ProbingEst
 from contact_estimation.identify.probing.events import SlideEvents
 from contact_estimation.identify.probing.motion import transition
 from contact_estimation.identify.probing.settings import ProbingSettings
-from contact_estimation.identify.probing.update import cholesky, correct, differentiate, regress
+from contact_estimation.identify.probing.update import cholesky, correct, differentiate, regress, separate
 
 #: A sign mode less probable than this is not computed.
 _MODE_MIN = 1e-6
@@ -85,7 +85,7 @@ class ProbingFilter:
         cfg = self.settings
         self._events = [SlideEvents(cfg.slide_step, cfg.slide_speed_min, cfg.slide_distance_min)
                         for _ in range(self.model.contacts)]
-        self._t, self._used, self._nis = float(t), False, float("nan")
+        self._t, self._used, self._nis, self._evidence = float(t), False, float("nan"), 0.0
         self._slip = np.zeros(self.model.contacts)
         self._modes = np.full(len(self.model.modes), 1.0 / len(self.model.modes))
         self._started = True
@@ -122,7 +122,7 @@ class ProbingFilter:
         self._predict(dt)
         self._correct_motion(pose, twist)
         slides = self._note_sliding(dt)
-        self._used, self._nis = False, float("nan")
+        self._used, self._nis, self._evidence = False, float("nan"), 0.0
         touching = np.linalg.norm(wrench[:self.model.force_size]) > self.settings.contact_force_min
         if touching and (slides or not self._use.event_triggered):
             noise = self.wrench_noise if wrench_noise is None else wrench_noise
@@ -220,9 +220,11 @@ class ProbingFilter:
                     self.settings.residual_colour if self._use.coloured else 1.0,
                 )
             )
-        posterior = gpb1.posterior(
-            self._modes[kept] if self._use.merge else np.ones(1), np.array([c.log_likelihood for c in corrections])
-        )
+        prior = self._modes[kept] if self._use.merge else np.ones(1)
+        scores = np.array([c.log_likelihood for c in corrections])
+        posterior = gpb1.posterior(prior, scores)
+        best = scores.max()
+        self._evidence = float(best + np.log(prior @ np.exp(scores - best)))
         increment, self._P = gpb1.merge(
             posterior, np.array([c.increment for c in corrections]), np.array([c.covariance for c in corrections])
         )
@@ -236,7 +238,11 @@ class ProbingFilter:
     def _linearise(self, function, mean_c, covariance_c):
         if self._use.cubature:
             degree = self.settings.degree if self.model.contacts == 1 else self.settings.degree_several
-            return regress(function, mean_c, covariance_c, degree)
+            lines = regress(function, mean_c, covariance_c, degree)
+            if self._use.coloured:
+                n_s = len(self.model.parameters)
+                lines = separate(lines, function, mean_c, covariance_c, n_s, degree)
+            return lines
         return differentiate(function, mean_c, covariance_c)
 
     def _wrench_function(self, twist, s, prepared, kept):
@@ -263,6 +269,16 @@ class ProbingFilter:
     def origin(self) -> np.ndarray:
         """Point in the world [m] to which :meth:`local` refers."""
         return self._origin.copy()
+
+    @property
+    def used(self) -> bool:
+        """Whether the last sample's wrench was used."""
+        return self._used
+
+    @property
+    def log_evidence(self) -> float:
+        """Log-likelihood of the last sample's wrench, 0 where it was not used."""
+        return self._evidence
 
     @property
     def torque_bias(self) -> np.ndarray:

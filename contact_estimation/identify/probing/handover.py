@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from contact_estimation.contact.settings import ContactSettings
-from contact_estimation.filters.observer import ContactState
+from contact_estimation.filters.observer import ContactState, Estimate
 from contact_estimation.identify.probing.estimate import ProbingEstimate
 from contact_estimation.identify.probing.spatial import SpatialModel
 
@@ -45,6 +45,31 @@ def contact_settings(state: ContactState) -> ContactSettings:
     observer."""
     return ContactSettings(name=state.name, stiffness=state.stiffness.tolist(), rest=state.rest.tolist(),
                            point=state.point_tcp.tolist())
+
+
+def surface_estimate(
+    contact: ContactState, t: float, q: np.ndarray, dq: np.ndarray, rotation: np.ndarray, wrench: np.ndarray
+) -> Estimate:
+    """What an observer would say now, of an arm that knows its surface from an earlier probing.
+
+    Args:
+        contact: of :func:`compliant_contact` at the present pose. t: stamp [s]. q, dq: (n,) measured.
+        rotation: (3, 3) of the TCP. wrench: (6,) of the environment ON the robot, TCP axes [N, Nm].
+    """
+    unknown = np.full(3, np.nan)
+    return Estimate(
+        t=t,
+        q=q,
+        dq=dq,
+        tau_ext=np.full(len(q), np.nan),
+        force_base=rotation @ wrench[:3],
+        force_tcp=wrench[:3],
+        torque_tcp=wrench[3:],
+        force_covariance=np.diag(unknown),
+        contacts=(contact,),
+        mode="contact",
+        modes={"contact": contact.probability},
+    )
 
 
 def _terms(model, s, pose, contact):

@@ -58,6 +58,8 @@ class ProbingObserver:
         ConfigError: a list has not one entry per joint, or the normal is zero.
     """
 
+    backend = "python"
+
     def __init__(self, arm: Arm, settings: ProbingObserverSettings, name: str = "probing"):
         for what, values in (
             ("torque_std", settings.torque_std),

@@ -33,6 +33,9 @@ def summary(result: dict) -> str:
         f"  settled after   {result['settling_time_s']:.2f} s (median)\n"
         f"  NEES            {result['nees_mean']:.2f} for {result['nees_dof']} degrees of freedom "
         f"(honest: {low:.2f} to {high:.2f}), {result['nees_covered_pct']:.0f} % of runs below the 95 % bound\n"
+        f"  NEES over time  "
+        + ", ".join(f"{second} s {nees:.1f}" for second, nees in result["nees_over_time"].items())
+        + "\n"
         f"  speed           {result['updates_per_second']:.0f} full updates per second"
     )
 

@@ -45,11 +45,14 @@ def score(traces, at: float) -> dict:
 
     ``converged_pct`` counts runs within the paper's tolerance at that time; the medians are of the errors then.
     ``nees_mean`` should be near ``nees_dof`` (its 95 % interval for this many honest runs is ``nees_interval``; it
-    mixes in model error, since the truth has presliding), ``nees_covered_pct`` near 95. ``updates_per_second`` counts
+    mixes in model error, since the truth has presliding), ``nees_covered_pct`` near 95; ``nees_over_time`` is the same
+    mean after every second. ``updates_per_second`` counts
     full updates only, from the median of their time, and ``used_pct`` is the share of samples with one.
     """
     k = int(np.searchsorted(traces[0].t, at - 1e-9))
-    runs, dof = len(traces), len(traces[0].planted)
+    seconds = range(1, int(traces[0].t[-1] + 1e-9) + 1)
+    every = [int(np.searchsorted(traces[0].t, second - 1e-9)) for second in seconds]
+    runs, dof = len(traces), traces[0].planted.shape[1]
     nees = np.array([trace.nees[k] for trace in traces])
     full = np.concatenate([trace.seconds[trace.used] for trace in traces])
     settled = np.array([settling_time(trace) for trace in traces])
@@ -65,6 +68,8 @@ def score(traces, at: float) -> dict:
         "settling_time_s": float(np.median(settled)),
         "nees_mean": float(np.mean(nees)), "nees_dof": dof,
         "nees_interval": [float(chi2.ppf(p, runs * dof) / runs) for p in (0.025, 0.975)],
+        "nees_over_time": {str(second): float(np.mean([trace.nees[i] for trace in traces]))
+                           for second, i in zip(seconds, every)},
         "nees_covered_pct": 100.0 * float(np.mean(nees < chi2.ppf(0.95, dof))),
         "used_pct": 100.0 * float(np.mean(np.concatenate([trace.used for trace in traces]))),
         "updates_per_second": 1.0 / float(np.median(full)) if len(full) else float("nan"),

@@ -87,8 +87,8 @@ class ProbingSettings:
     residual_colour: float = key(
         8.0,
         check=positive,
-        doc="factor on the variance that linearisation leaves unexplained, since it repeats from "
-        "sample to sample while an independent noise would average out; 1 is the paper's",
+        doc="factor on the variance that linearisation in the parameters leaves unexplained, since it repeats "
+        "from sample to sample while an independent noise would average out; 1 is the paper's",
     )
     mode_probability: str = key(
         "closed",

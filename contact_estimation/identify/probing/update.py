@@ -3,9 +3,10 @@
 
 The cubature update is written as a statistical linear regression, with which it is identical: slope = P_zc P_cc^-1
 and residual covariance P_zz - slope P_cc slope^T. Written so, it shows that what the line leaves unexplained acts as
-a measurement noise. It is not white: the next sample of the same stroke has nearly the same residual. Treated as
-white it makes the filter overconfident within half a second of a rough start, so its variance can be multiplied
-(``residual_colour``).
+a measurement noise. The part that the parameters' uncertainty makes is not white: the next sample of the same stroke
+has nearly the same residual. Treated as white it makes the filter overconfident within half a second of a rough start,
+so its variance can be multiplied (``residual_colour``). The part that the noise of pose and twist makes is as white as
+that noise and is not multiplied; it is what the rule finds with the parameters held at their mean.
 
 The wrench depends on a few linear combinations c = C x of the state: the parameters, and the directions in which
 noise of pose and twist reaches it. The expectations are integrals over c alone, and x follows c by regression, which
@@ -14,7 +15,7 @@ for a Gaussian x is no approximation; that is why a degree-7 rule is affordable 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -26,13 +27,21 @@ from contact_estimation.identify.probing.cubature import rule
 class Linearisation:
     """Wrench around a density of c: z = mean + slope (c - centre) + e, with e ~ (0, residual).
 
-    ``centre`` (k,), ``mean`` (w,), ``slope`` (w, k), ``residual`` (w, w): what the best line leaves unexplained.
+    ``centre`` (k,), ``mean`` (w,), ``slope`` (w, k), ``residual`` (w, w): what the best line leaves unexplained, of
+    which ``white`` (w, w) is the share of the noise of pose and twist.
     """
 
     centre: np.ndarray
     mean: np.ndarray
     slope: np.ndarray
     residual: np.ndarray
+    white: np.ndarray | float = 0.0
+
+    def noise(self, colour: float) -> np.ndarray:
+        """Covariance (w, w) of the residual as a measurement noise, its repeating share multiplied by ``colour``."""
+        if colour == 1.0 or np.isscalar(self.white):
+            return colour * self.residual
+        return self.white + colour * _positive(self.residual - self.white)
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,23 @@ def regress(function, mean_c, covariance_c, degree):
     return out
 
 
+def separate(lines, function, mean_c, covariance_c, parameters, degree):
+    """``lines`` with the white share of their residuals.
+
+    Args:
+        lines, function, mean_c, covariance_c, degree: as returned by and given to :func:`regress`.
+        parameters: number of leading entries of c that are parameters; the rest is noise of pose and twist.
+    """
+    held = mean_c[:parameters, None]
+
+    def at_mean(noise):
+        return function(np.vstack([np.repeat(held, noise.shape[1], axis=1), noise]))
+
+    noisy = slice(parameters, None)
+    white = regress(at_mean, mean_c[noisy], covariance_c[noisy, noisy], degree)
+    return [replace(line, white=part.residual) for line, part in zip(lines, white)]
+
+
 def differentiate(function, mean_c, covariance_c):
     """Linearisation of every mode by the Jacobian at the mean (central differences), as an extended Kalman filter has
     it."""
@@ -87,11 +113,11 @@ def correct(line, z, noise, mean_c, jacobian, covariance, colour=1.0):
         mean_c: predicted c (k,); the linearisation may lie elsewhere.
         jacobian: H (w, n), ``line.slope`` times C and whatever else is linear in the state.
         covariance: P (n, n) predicted.
-        colour: factor on the residual's covariance.
+        colour: factor on the covariance of the residual that repeats.
     """
     innovation = z - line.mean - line.slope @ (mean_c - line.centre)
     cross = covariance @ jacobian.T
-    root = cholesky(jacobian @ cross + noise + colour * line.residual)
+    root = cholesky(jacobian @ cross + noise + line.noise(colour))
     whitened = solve_triangular(root, np.column_stack([innovation, cross.T]), lower=True, check_finite=False)
     nis = float(whitened[:, 0] @ whitened[:, 0])
     log_det = np.sum(np.log(np.diag(root)))

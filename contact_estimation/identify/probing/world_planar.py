@@ -2,7 +2,8 @@
 
 The ground truth is richer than the filter's model where reality is: friction builds up elastically before it slides
 (presliding), contact opens, and the arm follows a plan made from the rough first estimate, corrected in the direction
-believed to be normal by the measured force, so that contact lasts and stays below the force limit.
+believed to be normal by the measured force, so that contact lasts and stays below the force limit. Parameters wander
+while the probe slides, as far as the settings tell the filter that they may.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from contact_estimation.identify.probing.bounded import Bounds
 from contact_estimation.identify.probing.excitation import ExcitationSettings, command, planar_tilt
 from contact_estimation.identify.probing.planar import contact_wrench, deformation, slip_velocity
 from contact_estimation.identify.probing.settings import ProbingSettings
@@ -47,13 +49,14 @@ class Guess:
 @dataclass(frozen=True)
 class PlanarRecording:
     """Samples of R runs: ``t`` (T,), ``pose``, ``twist``, ``wrench`` (T, 3, R) as measured, ``slip`` (T, R) true
-    [m/s]."""
+    [m/s], ``planted`` (T, 6, R) the true parameters."""
 
     t: np.ndarray
     pose: np.ndarray
     twist: np.ndarray
     wrench: np.ndarray
     slip: np.ndarray
+    planted: np.ndarray
 
 
 def draw(settings: ProbingSettings, runs: int, rng: np.random.Generator) -> tuple[PlanarTruth, Guess]:
@@ -102,8 +105,9 @@ def simulate(
     )
     alpha0 = guess.pose[2]
     out = {name: np.empty((count, 3, runs)) for name in ("pose", "twist", "wrench")}
-    slips, noise = np.empty((count, runs)), _deviations(settings)
-    wrench = np.zeros((3, runs))
+    slips, planted, noise = np.empty((count, runs)), np.empty((count, 6, runs)), _deviations(settings)
+    wrench, travelled = np.zeros((3, runs)), np.zeros(runs)
+    pivot, chance = touch_point(guess), rng.spawn(1)[0]
     for step in range(count * every):
         order = command(excitation, step * dt)
         tilt, tilt_rate = planar_tilt(excitation, order)
@@ -111,12 +115,45 @@ def simulate(
         pose = pose + dt * twist
         pose[2] = alpha0 - tilt
         wrench, bristle, slip = _contact(truth, pose, twist, bristle, dt, presliding)
+        travelled += dt * np.abs(slip)
+        due = travelled > settings.slide_step
+        if np.any(due):
+            truth, travelled = wander(truth, due, pivot, settings, chance), np.where(due, 0.0, travelled)
         if (step + 1) % every == 0:
             k = step // every
             for name, value in (("pose", pose), ("twist", twist), ("wrench", wrench)):
                 out[name][k] = value + noise[name][:, None] * rng.standard_normal((3, runs))
-            slips[k] = slip
-    return PlanarRecording(np.arange(1, count + 1) / rate, slip=slips, **out)
+            slips[k], planted[k] = slip, truth.parameters()
+    return PlanarRecording(np.arange(1, count + 1) / rate, slip=slips, planted=planted, **out)
+
+
+def touch_point(guess: Guess) -> np.ndarray:
+    """Guessed place (2, R) of the tip at contact, where the filter has its origin."""
+    c, s = np.cos(guess.pose[2]), np.sin(guess.pose[2])
+    return guess.pose[:2] + np.vstack([c * guess.tip[0] - s * guess.tip[1], s * guess.tip[0] + c * guess.tip[1]])
+
+
+def wander(truth: PlanarTruth, due, pivot, settings: ProbingSettings, rng: np.random.Generator) -> PlanarTruth:
+    """Truth after one slide step of the runs that are ``due`` (R,): the filter's process model, planted. Angles turn
+    the surface about ``pivot`` (2, R)."""
+    def kick(deviation, *shape):
+        return deviation * due * rng.standard_normal((*shape, len(due)))
+
+    phi = truth.phi + kick(settings.angle_walk)
+    lift = (np.cos(phi) - np.cos(truth.phi)) * pivot[1] - (np.sin(phi) - np.sin(truth.phi)) * pivot[0]
+    return PlanarTruth(
+        truth.tip + kick(settings.tip_walk, 2),
+        phi,
+        truth.d + lift + kick(settings.offset_walk),
+        wander_bounded(truth.stiffness, settings.stiffness_max, kick(settings.stiffness_walk)),
+        wander_bounded(truth.friction, settings.friction_max, kick(settings.friction_walk)),
+    )
+
+
+def wander_bounded(value, upper: float, kick):
+    """A parameter between 0 and ``upper`` after ``kick`` in its free coordinate."""
+    bounds = Bounds(0.0, upper)
+    return bounds.to_bounded(bounds.to_free(value) + kick)
 
 
 def _deviations(cfg):

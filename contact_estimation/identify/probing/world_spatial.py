@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from contact_estimation.identify.probing.excitation import ExcitationSettings, azimuth, command, spatial_tilt
 from contact_estimation.identify.probing.settings import ProbingSettings
-from contact_estimation.identify.probing.world_planar import PRESLIDING_STIFFNESS
+from contact_estimation.identify.probing.world_planar import PRESLIDING_STIFFNESS, wander_bounded
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,12 @@ class SpatialTruth:
     d: np.ndarray
     stiffness: np.ndarray
     friction: np.ndarray
+
+    def parameters(self, surface: np.ndarray) -> np.ndarray:
+        """(R, n_s) in the order of :class:`SpatialModel` with the references ``surface`` (R, 3, 3)."""
+        angles = surface_angles(surface, self.normal)
+        columns = [self.tips.reshape(len(self.d), -1), angles, self.d, self.stiffness, self.friction]
+        return np.column_stack(columns)
 
 
 @dataclass(frozen=True)
@@ -44,13 +50,28 @@ class SpatialGuess:
 @dataclass(frozen=True)
 class SpatialRecording:
     """Measured samples of R runs: ``t`` (T,), ``position`` (T, R, 3), ``rotation`` (T, R, 3, 3), ``twist`` and
-    ``wrench`` (T, R, 6)."""
+    ``wrench`` (T, R, 6); ``planted`` (T, R, n_s) the true parameters."""
 
     t: np.ndarray
     position: np.ndarray
     rotation: np.ndarray
     twist: np.ndarray
     wrench: np.ndarray
+    planted: np.ndarray
+
+
+def surface_angles(surface: np.ndarray, normal: np.ndarray) -> np.ndarray:
+    """Angles (a, b) (R, 2) of ``normal`` (R, 3) about the axes of ``surface`` (R, 3, 3): normal = R_x(a) R_y(b) e_z
+    there."""
+    local = np.einsum("rji,rj->ri", surface, normal)
+    return np.column_stack([np.arctan2(-local[:, 1], local[:, 2]), np.arcsin(local[:, 0])])
+
+
+def normal_of_angles(surface: np.ndarray, angles: np.ndarray) -> np.ndarray:
+    """Inverse of :func:`surface_angles`: (R, 3)."""
+    a, b = angles.T
+    local = np.column_stack([np.sin(b), -np.sin(a) * np.cos(b), np.cos(a) * np.cos(b)])
+    return np.einsum("rij,rj->ri", surface, local)
 
 
 def homogeneous(rotation, position) -> np.ndarray:
@@ -133,15 +154,46 @@ def simulate(
     count, runs = int(round(seconds * rate)), len(truth.d)
     plan = GuardedPlan(guess, settings, excitation)
     bristles, wrench = np.zeros_like(truth.tips), np.zeros((runs, 6))
+    travelled, chance = np.zeros(runs), rng.spawn(1)[0]
+    pivot = guess.position + np.einsum("rij,rj->ri", guess.rotation, guess.tips[:, 0])
+    planted = np.empty((count, *truth.parameters(guess.surface).shape))
     shapes = {"position": (3,), "rotation": (3, 3), "twist": (6,), "wrench": (6,)}
     out = {name: np.empty((count, runs, *shape)) for name, shape in shapes.items()}
     for step in range(count * every):
         twist = plan.advance(step * dt, dt, wrench)
         wrench, bristles = contact_wrench(truth, plan.position, plan.rotation, twist, bristles, dt, presliding)
+        arm = np.einsum("rij,rj->ri", plan.rotation, truth.tips[:, 0])
+        velocity = twist[:, :3] + np.cross(twist[:, 3:], arm)
+        across = velocity - truth.normal * np.sum(truth.normal * velocity, axis=1, keepdims=True)
+        travelled += dt * np.linalg.norm(across, axis=1)
+        due = travelled > settings.slide_step
+        if np.any(due):
+            truth = wander(truth, due, pivot, guess.surface, settings, chance)
+            travelled = np.where(due, 0.0, travelled)
         if (step + 1) % every == 0:
             for name, value in measure(settings, plan.position, plan.rotation, twist, wrench, rng).items():
                 out[name][step // every] = value
-    return SpatialRecording(np.arange(1, count + 1) / rate, **out)
+            planted[step // every] = truth.parameters(guess.surface)
+    return SpatialRecording(np.arange(1, count + 1) / rate, planted=planted, **out)
+
+
+def wander(truth: SpatialTruth, due, pivot, surface, settings: ProbingSettings, rng: np.random.Generator):
+    """Truth after one slide step of the runs that are ``due`` (R,), as in the plane; the surface turns about ``pivot``
+    (R, 3)."""
+    def kick(deviation, *shape):
+        moved = due.reshape((-1,) + (1,) * len(shape))
+        return deviation * moved * rng.standard_normal((len(due), *shape))
+
+    angles = surface_angles(surface, truth.normal) + kick(settings.angle_walk, 2)
+    normal = normal_of_angles(surface, angles)
+    lift = np.sum((normal - truth.normal) * pivot, axis=1)
+    return SpatialTruth(
+        truth.tips + kick(settings.tip_walk, *truth.tips.shape[1:]),
+        normal,
+        truth.d + lift + kick(settings.offset_walk),
+        wander_bounded(truth.stiffness, settings.stiffness_max, kick(settings.stiffness_walk)),
+        wander_bounded(truth.friction, settings.friction_max, kick(settings.friction_walk)),
+    )
 
 
 def measure(cfg, position, rotation, twist, wrench, rng) -> dict:

@@ -1,7 +1,10 @@
 """The experiments and their scores, small."""
 
+import dataclasses
+
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 from contact_estimation.identify.probing.ablation import SCENARIOS, VARIANTS, scenario
 from contact_estimation.identify.probing.excitation import (
@@ -13,6 +16,9 @@ from contact_estimation.identify.probing.excitation import (
 )
 from contact_estimation.identify.probing.experiment import Experiment, run, simulate
 from contact_estimation.identify.probing.score import score, settling_time
+from contact_estimation.settings import replace
+
+WALKS = ("tip_walk", "angle_walk", "offset_walk", "stiffness_walk", "friction_walk")
 
 
 @pytest.mark.parametrize("example, runs", [("planar", 12), ("spatial", 6)])
@@ -87,3 +93,27 @@ def test_settling_time_is_the_last_entry():
     experiment = Experiment("planar", 1, seed=2, seconds=4.0)
     trace = run(experiment, simulate(experiment))[0]
     assert 0.5 < settling_time(trace) < 4.0
+
+
+@pytest.mark.parametrize("example, runs", [("planar", 30), ("spatial", 20)])
+def test_nees_is_honest_where_the_simulated_contact_is_the_models(example, runs):
+    """Coulomb friction without presliding, wandering parameters planted: the mean NEES within its 99.9 % interval."""
+    experiment = Experiment(example, runs, seed=11, seconds=5.0, presliding=1e6)
+    traces = run(experiment, simulate(experiment))
+    dof = traces[0].planted.shape[1]
+    low, high = chi2.ppf([0.0005, 0.9995], runs * dof) / runs
+    assert low < score(traces, experiment.evaluated_at)["nees_mean"] < high
+
+
+@pytest.mark.parametrize("example", ["planar", "spatial"])
+def test_simulated_parameters_wander_with_the_settings_walk(example):
+    experiment = Experiment(example, 200, seed=2, seconds=2.4)
+    planted = simulate(experiment).recording.planted
+    drift = planted[-1] - planted[0]
+    drift = drift.T if example == "planar" else drift
+    steps = 0.03 * 2.4 * 0.8 / experiment.settings.slide_step  # the share of a stroke at full speed, roughly
+    expected = experiment.settings.tip_walk * np.sqrt(steps)
+    assert 0.7 * expected < drift[:, 0].std() < 1.3 * expected
+    still = dataclasses.replace(experiment, settings=replace(experiment.settings, **dict.fromkeys(WALKS, 0.0)))
+    constant = simulate(still).recording.planted
+    assert np.allclose(constant, constant[0], atol=1e-9)

@@ -76,7 +76,7 @@ def probed(arm):
 
 def test_it_is_an_observer_and_quiet_in_the_air(probed):
     _, observer, before, _, _ = probed
-    assert isinstance(observer, Observer)
+    assert isinstance(observer, Observer) and observer.backend == "python"
     assert before.t == pytest.approx(11.0) and before.contacts == () and before.mode == "free"
     assert np.linalg.norm(before.force_base) < 3.0  # 0.3 Nm of offset were learnt
 

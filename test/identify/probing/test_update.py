@@ -6,7 +6,7 @@ import pytest
 from contact_estimation.identify.probing.bounded import Bounds
 from contact_estimation.identify.probing.planar import PlanarModel, contact_wrench, deformation
 from contact_estimation.identify.probing.settings import ProbingSettings
-from contact_estimation.identify.probing.update import cholesky, correct, differentiate, regress
+from contact_estimation.identify.probing.update import cholesky, correct, differentiate, regress, separate
 
 
 @pytest.mark.parametrize("linearise", [lambda f, m, p: regress(f, m, p, 7), differentiate])
@@ -76,3 +76,16 @@ def test_reduced_coordinates_lose_nothing_against_the_full_state():
 def test_cholesky_lifts_what_rounding_made_indefinite():
     root = cholesky(np.array([[1.0, 1.0], [1.0, 1.0 - 1e-12]]))
     assert np.allclose(root @ root.T, np.ones((2, 2)), atol=1e-9)
+
+
+def test_noise_of_pose_and_twist_is_white_and_only_the_parameters_residual_repeats():
+    """f = s + s^2 + n^2: the residual of s is 2 var(s)^2 (repeats), that of n 2 var(n)^2 (white)."""
+    def function(c):
+        return [(c[0] + c[0] ** 2 + c[1] ** 2)[None]]
+
+    mean, covariance = np.zeros(2), np.diag([0.3**2, 0.2**2])
+    lines = regress(function, mean, covariance, 7)
+    line = separate(lines, function, mean, covariance, 1, 7)[0]
+    assert line.white[0, 0] == pytest.approx(2.0 * 0.2**4, rel=1e-9)
+    assert line.noise(8.0)[0, 0] == pytest.approx(8.0 * 2.0 * 0.3**4 + 2.0 * 0.2**4, rel=1e-9)
+    assert line.noise(1.0)[0, 0] == pytest.approx(2.0 * 0.3**4 + 2.0 * 0.2**4, rel=1e-9)

@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""What the honesty of the probing estimator's intervals depends on: one condition changed at a time.
+
+    python benchmark/probing_consistency.py [--example planar|spatial] [--runs N] [--seeds N ...]
+
+Prints the mean NEES at the time of scoring per condition, averaged over the seeds, and its honest interval for one seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+
+import numpy as np
+
+from contact_estimation.identify.probing.experiment import EXAMPLES, Experiment, run, simulate
+from contact_estimation.identify.probing.score import score
+from contact_estimation.settings import replace
+
+WALKS = ("tip_walk", "angle_walk", "offset_walk", "stiffness_walk", "friction_walk")
+#: condition -> (changed keys of the settings of world and filter, further changes of the experiment).
+CONDITIONS = {
+    "as shipped": ({}, {}),
+    "Coulomb friction, the filter's own model": ({}, {"presliding": 1e6}),
+    "parameters do not wander, and the filter knows": (dict.fromkeys(WALKS, 0.0), {}),
+    "a third of the jerk": ({"jerk": 1.0, "angular_jerk": 10.0}, {}),
+    "sampled mode probability": ({"mode_probability": "sampled"}, {}),
+    "residual taken as white": ({"residual_colour": 1.0}, {}),
+}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--example", choices=EXAMPLES, default="planar")
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    args = parser.parse_args()
+    for name, (keys, changes) in CONDITIONS.items():
+        results = []
+        for seed in args.seeds:
+            job = Experiment(args.example, args.runs, seed, seconds=5.0, **changes)
+            job = dataclasses.replace(job, settings=replace(job.settings, **keys))
+            results.append(score(run(job, simulate(job)), job.evaluated_at))
+        low, high = results[0]["nees_interval"]
+        nees = [result["nees_mean"] for result in results]
+        print(f"{name:<50} {np.mean(nees):8.2f}  ({min(nees):.2f} to {max(nees):.2f}; honest {low:.2f} to {high:.2f})",
+              flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Several tips: filters that begin with different answers to which tip stands lower.
+
+Two tips pressed alike, and one tip pressed alone with the tool mounted half their distance to the side, make the same
+wrench until the tool leans. The density has several peaks then, and one Gaussian that follows the wrong one stays
+there: the deformation of a tip that it takes for pressed says nothing any more. So the start is split along the tips'
+difference in height into a Gaussian sum, every part has a filter of its own, and their likelihoods decide. They are
+not merged, as the signs of sliding are (GPB1), since the question is not asked anew at every sample.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from contact_estimation.identify.probing import gpb1
+from contact_estimation.identify.probing.estimate import Ingredients, ProbingEstimate
+from contact_estimation.identify.probing.filter import ProbingFilter
+from contact_estimation.identify.probing.settings import ProbingSettings
+from contact_estimation.identify.probing.spatial import SpatialModel
+
+#: Weights, means and standard deviation of five Gaussians whose sum is nearly the standard normal density; the
+#: deviation makes the sum's variance exactly one.
+_WEIGHTS = np.array([0.0763, 0.2475, 0.3524, 0.2475, 0.0763])
+_MEANS = np.array([-1.746, -0.828, 0.0, 0.828, 1.746])
+_DEVIATION = float(np.sqrt(1.0 - _WEIGHTS @ _MEANS**2))
+#: Evidence is forgotten by this factor per wrench: what the first samples say rests on rough linearisations.
+_MEMORY = 0.98
+#: A hypothesis whose log-evidence is this far behind the best one's is dropped.
+_DROP = 300.0
+#: Hypotheses whose squared distance, in standard deviations and per parameter, is less than this are one.
+_SAME = 0.1
+
+
+class HypothesisFilter:
+    """``start``, ``step`` and ``estimate`` of :class:`ProbingFilter` for a tool with two tips on one surface.
+
+    Arguments are those of :class:`ProbingFilter`.
+    """
+
+    def __init__(self, model: SpatialModel, settings: ProbingSettings, ingredients: Ingredients = Ingredients(),
+                 rng: np.random.Generator | None = None):
+        self.model = model
+        self._make = lambda: ProbingFilter(model, settings, ingredients, rng)
+        self._filters: list[ProbingFilter] = []
+        self._score = np.zeros(0)
+
+    def start(self, t: float, pose, s, covariance, origin) -> None:
+        """Begin at contact, as :meth:`ProbingFilter.start` does."""
+        gradient = self._height_gradient(pose, s)
+        reach = covariance @ gradient
+        variance = float(gradient @ reach)
+        shrunk = covariance - np.outer(reach, reach) * (1.0 - _DEVIATION**2) / variance
+        self._filters, self._score = [], np.log(_WEIGHTS / _WEIGHTS.sum())
+        for mean in _MEANS:
+            one = self._make()
+            one.start(t, pose, s + reach * mean / np.sqrt(variance), shrunk, origin)
+            self._filters.append(one)
+
+    def _height_gradient(self, pose, s):
+        """Gradient (n_s,) of the difference in height of the first two tips over the surface."""
+        def height(s):
+            return self.model.normal(s) @ pose[:3, :3] @ (self.model.tip(s, 1) - self.model.tip(s, 0))
+
+        step = 1e-6
+        return np.array([(height(s + step * e) - height(s - step * e)) / (2.0 * step) for e in np.eye(len(s))])
+
+    def step(self, *sample) -> None:
+        """Take one sample; arguments of :meth:`ProbingFilter.step`."""
+        for one in self._filters:
+            one.step(*sample)
+        if all(one.used for one in self._filters):  # likelihoods of different data cannot be compared
+            self._score = _MEMORY * self._score + [one.log_evidence for one in self._filters]
+        keep = self._score > self._score.max() - _DROP
+        if len(keep) > 1 and self._filters[0].used:
+            keep &= ~self._agree_with_the_best()
+        self._filters = [one for one, kept in zip(self._filters, keep) if kept]
+        self._score = self._score[keep]
+
+    def _agree_with_the_best(self) -> np.ndarray:
+        """True for every hypothesis that has come to the same parameters as the most probable one."""
+        best = int(np.argmax(self._score))
+        mean, covariance = self._filters[best].local()
+        apart = np.array([one.local()[0] - mean for one in self._filters])
+        distance = np.sum(apart.T * np.linalg.solve(covariance, apart.T), axis=0)
+        same = distance < _SAME * len(mean)
+        same[best] = False
+        return same
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        """Of the hypotheses that are left."""
+        weights = np.exp(self._score - self._score.max())
+        return weights / weights.sum()
+
+    def estimate(self) -> ProbingEstimate:
+        """Mean and covariance of the sum of hypotheses; slip, modes and NIS are the most probable one's."""
+        estimates, weights = [one.estimate() for one in self._filters], self.probabilities
+        best = estimates[int(np.argmax(weights))]
+        if len(estimates) == 1:
+            return best
+        free, covariance = gpb1.merge(
+            weights, np.array([e.free for e in estimates]), np.array([e.free_covariance for e in estimates])
+        )
+        means, variances = np.array([e.mean for e in estimates]), np.array([e.std**2 for e in estimates])
+        mean = weights @ means
+        std = np.sqrt(weights @ (variances + (means - mean) ** 2))
+        return dataclasses.replace(best, mean=mean, std=std, free=free, free_covariance=covariance)
