@@ -9,7 +9,7 @@ from scipy.signal import butter, sosfiltfilt
 from contact_estimation.exceptions import IdentificationError
 from contact_estimation.filters.registry import load_observer_settings
 from contact_estimation.filters.settings import SensorSettings
-from contact_estimation.fit.blocks import evaluate, unilateral_torque
+from contact_estimation.fit.spring import evaluate, spring_torque
 from contact_estimation.fit.unbiased import UnbiasedSettings, fit_unbiased
 from contact_estimation.io.recording import Recording
 from contact_estimation.robot import load_arm
