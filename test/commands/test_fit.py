@@ -75,7 +75,7 @@ def test_the_estimator_runs_with_it(fitted, archive, tmp_path, capsys):
 
 @pytest.mark.parametrize("words, message", [
     (["--passes", "0"], "--passes must be at least 1, found 0"),
-    (["--config", "momentum"], "starts from an EKF with one contact, found an observer of kind 'momentum'"),
+    (["--config", "momentum"], "starts from an EKF with at least one contact, found an observer of kind 'momentum'"),
     (["--robot", "ur16"], "there is no robot 'ur16' .nearest: 'ur16e'"),
     (["--start-stiffness", "0"], "'stiffness' is zero"),
 ])
