@@ -87,8 +87,8 @@ def rotation_line(robot, seed, simulation, found, seconds, estimate) -> tuple[st
     rest = 1e3 * (result.rests[0] - simulation.rest)[2]
     total = float(np.linalg.norm(error))
     std = 1e3 * result.std[6:]
-    return (f"| {robot} | {seed} | {'yes' if 'tangential' in estimate else 'no'} | {error[0]:+.1f} {error[1]:+.1f} {error[2]:+.1f} | "
-            f"{total:.1f} | {std[0]:.1f} {std[1]:.1f} {std[2]:.1f} | {rest:+.2f} | {along / 1e3:.1f} | {seconds:.1f} |"), total
+    return (f"| {robot} | {seed} | {'yes' if 'tangential' in estimate else 'no'} | {error[0]:+.2f} {error[1]:+.2f} {error[2]:+.2f} | "
+            f"{total:.2f} | {std[0]:.2f} {std[1]:.2f} {std[2]:.2f} | {rest:+.2f} | {along / 1e3:.1f} | {seconds:.1f} |"), total
 
 
 def contacts_line(robot, seed, simulation, found, seconds, estimate) -> tuple[str, float]:
@@ -132,7 +132,7 @@ def main() -> None:
                     text.append(row)
                     print(row, flush=True)
                     errors.setdefault(f"{robot}, --estimate {' '.join(estimate)}", []).append(error)
-        text += ["", *(f"- {key}: median {np.median(e):.1f} mm, worst {max(e):.1f} mm" for key, e in errors.items()), ""]
+        text += ["", *(f"- {key}: median {np.median(e):.2f} mm, worst {max(e):.2f} mm" for key, e in errors.items()), ""]
     print("\n".join(text))
     if args.save:
         (Path(__file__).parent / "fit_truth.md").write_text("\n".join(text))

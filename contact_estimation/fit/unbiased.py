@@ -110,7 +110,7 @@ def fit_unbiased(arm: Arm, settings: EkfSettings, sensors, recordings, options: 
     if not settings.contacts:
         raise IdentificationError("a fit needs at least one contact to start from, the configuration has none")
     contacts = [dataclasses.replace(contact, estimate=[]) for contact in settings.contacts]
-    unknowns = Unknowns(len(contacts), len(recordings), options.estimate, options.priors)
+    unknowns = Unknowns(np.array([c.stiffness for c in contacts]), len(recordings), options.estimate, options.priors)
     torque = spring_torque(arm)
     history, theta, found = [], None, None
     for turn in range(options.passes):
@@ -137,8 +137,8 @@ def _maximise(arm: Arm, run, blocks: list[Blocks], theta: np.ndarray, unknowns: 
     """Robust Levenberg-Marquardt over contacts and friction of all recordings; returns theta and the fit."""
     n, count = arm.n, len(blocks)
     k = blocks[0].nuisance.shape[2]
-    scale, free, prior = unknowns.scale, unknowns.free, unknowns.prior
-    z, mean = theta / scale, theta / scale
+    scale, free, z = unknowns.scale, unknowns.free, theta / unknowns.scale
+    mean, prior = unknowns.prior(theta)
     nuisance = np.zeros((count, n, k))
     damping, last, sigma, time = 1e-3, np.inf, None, np.full(n, _MAX_TIME * blocks[0].rate)
     for _ in range(_ITERATIONS):
@@ -148,15 +148,16 @@ def _maximise(arm: Arm, run, blocks: list[Blocks], theta: np.ndarray, unknowns: 
             residual[r] = residual[r] - np.sum(b.nuisance * nuisance[r], axis=2)
         if sigma is None:
             sigma, time = _noise(residual, blocks)
-        cost = sum(_huber(r / sigma, options.outlier) @ (1 / time) for r in residual) + 0.5 * prior @ (z - mean) ** 2
+        cost = sum(_huber(r / sigma, options.outlier) @ (1 / time) for r in residual)
+        cost += 0.5 * (z - mean) @ prior @ (z - mean)
         if cost < last:
             improvement, last, best, damping = last - cost, cost, z.copy(), max(damping / 5, 1e-9)
             weight = [huber_weights(r, sigma, options.outlier) / (sigma**2 * time) for r in residual]
             # Friction's columns are projected out, so that a step accounts for their adjustment.
             projected = [project(b.nuisance, jac, w) for b, jac, w in zip(blocks, jacobians, weight)]
             scores = [np.matmul((w * r)[:, None, :], p)[:, 0] for p, w, r in zip(projected, weight, residual)]
-            hessian = np.diag(prior) + sum(_gram(p, w) for p, w in zip(projected, weight))
-            gradient = prior * (mean - z) + sum(rows.sum(axis=0) for rows in scores)
+            hessian = prior + sum(_gram(p, w) for p, w in zip(projected, weight))
+            gradient = prior @ (mean - z) + sum(rows.sum(axis=0) for rows in scores)
             kept = residual, nuisance.copy()
             if improvement < 1e-6 * (1 + last):
                 sharper, slower = _noise(residual, blocks)
@@ -175,7 +176,7 @@ def _maximise(arm: Arm, run, blocks: list[Blocks], theta: np.ndarray, unknowns: 
         z[unknowns.shares] = np.maximum(z[unknowns.shares], 0.0)
     residual, nuisance = kept
     lags = int(np.ceil(5 * time.max()))
-    middle = long_run_covariance([s[:, free] for s in scores], lags) + np.diag(prior[free])
+    middle = long_run_covariance([s[:, free] for s in scores], lags) + prior[np.ix_(free, free)]
     bread = np.linalg.inv(hessian[np.ix_(free, free)])
     covariance = np.zeros((unknowns.size, unknowns.size))
     covariance[np.ix_(free, free)] = bread @ middle @ bread
