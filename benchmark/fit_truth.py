@@ -12,8 +12,9 @@ was first:
   30 N. Fitted are stiffness, rest and point, without and with the knowledge that the point does not slide (``tangential``);
 - two contacts: the TCP presses on a table and then also against a wall, and slides. Fitted are stiffness and rest of both.
 
-Seed 0 has the tool point of the shipped scenario, and the table 2 and the wall 4 mm from the start; the other seeds draw the point from
-a box of 10 x 10 x 5 cm and the surfaces' places within +-1 mm. ``--save`` writes fit_truth.md beside this file.
+Seed 0 has the tool point of the shipped scenario and a spot that is equally stiff sideways, the table is 2 and the wall 4 mm from the
+start; the other seeds draw the point from a box of 10 x 10 x 5 cm, the spot's sideways stiffness from half to all of 25 kN/m, and the
+surfaces' places within +-1 mm. ``--save`` writes fit_truth.md beside this file.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ def varied(name: str, robot: str, seed: int) -> ScenarioSettings:
         return made
     rng = np.random.default_rng([seed, 2])
     if name == "rotation":
-        return dataclasses.replace(made, tool_points=[rng.uniform([-0.05, -0.15, 0.0], [0.05, -0.05, 0.05]).tolist()])
+        point, share = rng.uniform([-0.05, -0.15, 0.0], [0.05, -0.05, 0.05]), rng.uniform(0.5, 1.0)
+        spot = dataclasses.replace(made.surfaces[0], stiffness_axes=[share, share, 1.0])
+        return dataclasses.replace(made, tool_points=[point.tolist()], surfaces=[spot])
     moved = [dataclasses.replace(s, offset=(np.array(s.offset) + rng.uniform(-1e-3, 1e-3) * np.array(s.normal)).tolist())
              for s in made.surfaces]
     return dataclasses.replace(made, surfaces=moved)
