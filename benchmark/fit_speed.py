@@ -11,7 +11,7 @@ All from the same filtered states and the same start (10 kN/m, vertical, at the 
 - Gauss-Newton: the shipped default, robust least squares of torques over blocks with the joints' friction beside the contact
   (27 unknowns for six joints), the contact and its derivatives in generated C; with features and search of the start.
 
-``--save`` writes fit_speed.md beside this file.
+Seconds are CPU seconds, everything runs on one core. ``--save`` writes fit_speed.md beside this file.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SMOOTH = 1e-12
 
 def full_dynamics(arm, states, contact, weights) -> tuple[float, float, np.ndarray, int]:
     """Seconds to build and to solve, phi (9,) in SI and the iterations."""
-    began = time.perf_counter()
+    began = time.process_time()
     free = dataclasses.replace(contact, estimate=[])
     contacts = ParallelContacts(arm, [free])
     step = CoupledStep(arm, contacts)
@@ -70,10 +70,10 @@ def full_dynamics(arm, states, contact, weights) -> tuple[float, float, np.ndarr
     small += weights.point * ca.sqrt(ca.sumsqr(z[6:] * paper._SCALE[8]) + _SMOOTH)
     solver = ca.nlpsol("full", "ipopt", {"x": z, "f": total + small},
                        {"ipopt.print_level": 0, "ipopt.sb": "yes", "print_time": False, "ipopt.max_iter": 300})
-    built = time.perf_counter()
+    built = time.process_time()
     start = (np.concatenate([contact.stiffness, centre, contact.point]) - offset) / paper._SCALE
     found = solver(x0=start)
-    seconds = time.perf_counter() - built
+    seconds = time.process_time() - built
     return built - began, seconds, np.array(found["x"]).ravel() * paper._SCALE + offset, solver.stats()["iter_count"]
 
 
@@ -81,9 +81,9 @@ def timed(call, repeats: int = 5):
     """(median seconds, result)."""
     times = []
     for _ in range(repeats):
-        began = time.perf_counter()
+        began = time.process_time()
         result = call()
-        times.append(time.perf_counter() - began)
+        times.append(time.process_time() - began)
     return statistics.median(times), result
 
 
@@ -121,8 +121,8 @@ def main() -> None:
             ("Gauss-Newton", features + searching, solving, norm)]
     text = "\n".join([
         "# Speed of the offline fit", "",
-        f"`python benchmark/fit_speed.py {args.recording.name} --robot {args.robot} --save`, {os.cpu_count()} cores, one of them used; see "
-        "the script.", "",
+        f"`python benchmark/fit_speed.py {args.recording.name} --robot {args.robot} --save`, {os.cpu_count()} cores, one of them used, CPU seconds; "
+        "see the script.", "",
         "| | before [s] | maximisation [s] | together over Gauss-Newton | maximisation over Gauss-Newton | stiffness found [kN/m] |",
         "|---|---|---|---|---|---|",
         *(f"| {name} | {before:.2f} | {seconds:.2f} | {(before + seconds) / own:.0f} | {seconds / solving:.0f} | {k / 1e3:.1f} |"

@@ -118,6 +118,7 @@ def solve(problem: Problem, q: np.ndarray, p: np.ndarray, options: Options = Opt
         if free_q:
             q_new, p_new, corrections = correct(problem, here, (q, p), (q_new, p_new), damping, options)
         q, p = q_new, p_new
+        here = None  # its derivatives make room for the next ones
         here = problem.linearise(q, p, free_q, free_p)
         trace.append(Iteration(here.cost, promised, step.length, damping, parameters.values(p),
                                time.perf_counter() - began, corrections))
