@@ -5,11 +5,14 @@
 
 All from the same filtered states and the same start (10 kN/m, vertical, at the TCP):
 
-- IPOPT, full dynamics: the papers' objective as one writes it down, norms of mu_t+1 - f(mu_t, tau_t, phi) over 2000 pairs with the
-  coupled step f in the graph (mass matrix and its solve, Coriolis, gravity), exact derivatives, CasADi's virtual machine;
-- IPOPT, features: the same objective and solver as shipped (``--objective paper``), everything that does not depend on phi computed once;
-- Gauss-Newton: the shipped default, robust least squares of torques over blocks with the joints' friction beside the contact
-  (27 unknowns for six joints), the contact and its derivatives in generated C; with features and search of the start.
+- IPOPT, full dynamics: the papers' objective as one writes it down, norms of mu_t+1 - f(mu_t, tau_t, phi) over 2000
+  pairs with the coupled step f in the graph (mass matrix and its solve, Coriolis, gravity), exact derivatives, CasADi's
+  virtual machine;
+- IPOPT, features: the same objective and solver as shipped (``--objective paper``), everything that does not depend on
+  phi computed once;
+- Gauss-Newton: the shipped default, robust least squares of torques over blocks with the joints' friction beside the
+  contact (27 unknowns for six joints), the contact and its derivatives in generated C; with features and search of the
+  start.
 
 Seconds are CPU seconds, everything runs on one core. ``--save`` writes fit_speed.md beside this file.
 """
@@ -108,7 +111,8 @@ def main() -> None:
     contact = dataclasses.replace(settings.contacts[0], stiffness=[0.0, 0.0, 1e4], estimate=[])
     recording = open_for(arm, argparse.Namespace(recording=args.recording, joint_states=None, wrench=None, rate=None))
     observer = Ekf(arm, dataclasses.replace(settings, contacts=[contact]))
-    states = filtered_states(SampleStream(observer, arm, load_sensor_settings(settings.sensors or arm.settings.sensors)), recording)
+    sensors = load_sensor_settings(settings.sensors or arm.settings.sensors)
+    states = filtered_states(SampleStream(observer, arm, sensors), recording)
     weights = paper.PaperWeights()
 
     features, searching, solving, norm = gauss_newton(arm, states, contact)
@@ -121,14 +125,14 @@ def main() -> None:
             ("Gauss-Newton", features + searching, solving, norm)]
     text = "\n".join([
         "# Speed of the offline fit", "",
-        f"`python benchmark/fit_speed.py {args.recording.name} --robot {args.robot} --save`, {os.cpu_count()} cores, one of them used, CPU seconds; "
-        "see the script.", "",
-        "| | before [s] | maximisation [s] | together over Gauss-Newton | maximisation over Gauss-Newton | stiffness found [kN/m] |",
-        "|---|---|---|---|---|---|",
-        *(f"| {name} | {before:.2f} | {seconds:.2f} | {(before + seconds) / own:.0f} | {seconds / solving:.0f} | {k / 1e3:.1f} |"
-          for name, before, seconds, k in rows), "",
-        f"Before: building the graph, computing features ({features:.2f} s), searching the start ({searching:.2f} s). IPOPT with full "
-        f"dynamics took {iterations} iterations.", ""])
+        f"`python benchmark/fit_speed.py {args.recording.name} --robot {args.robot} --save`, {os.cpu_count()} cores, "
+        "one of them used, CPU seconds; see the script.", "",
+        "| | before [s] | maximisation [s] | together over Gauss-Newton | maximisation over Gauss-Newton | stiffness "
+        "found [kN/m] |", "|---|---|---|---|---|---|",
+        *(f"| {name} | {before:.2f} | {seconds:.2f} | {(before + seconds) / own:.0f} | {seconds / solving:.0f} | "
+          f"{k / 1e3:.1f} |" for name, before, seconds, k in rows), "",
+        f"Before: building the graph, computing features ({features:.2f} s), searching the start ({searching:.2f} s). "
+        f"IPOPT with full dynamics took {iterations} iterations.", ""])
     print(text)
     if args.save:
         (Path(__file__).parent / "fit_speed.md").write_text(text)

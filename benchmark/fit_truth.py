@@ -3,18 +3,20 @@
 
     python benchmark/fit_truth.py [--robot ur16e] [--robot fr3] [--seeds N] [--save]
 
-The arms run on the physics engine at 4 kHz with elastic gears (ur16e), LuGre friction, coloured and quantised torque, encoder and
-velocity noise and an unknown gravity torque per seed, as ``config/sensors/simulated_arms`` has them. The fit gets 500 Hz samples and
-makes the call that ``contact-estimation fit --estimate ...`` makes, from a contact of 10 kN/m at the TCP whose rest is where the tool
-was first:
+The arms run on the physics engine at 4 kHz with elastic gears (ur16e), LuGre friction, coloured and quantised torque,
+encoder and velocity noise and an unknown gravity torque per seed, as ``config/sensors/simulated_arms`` has them. The
+fit gets 500 Hz samples and makes the call that ``contact-estimation fit --estimate ...`` makes, from a contact of
+10 kN/m at the TCP whose rest is where the tool was first:
 
-- rotation (paper 1, section 5.4): a tool point some 13 cm off the TCP stays on a spot of 25 kN/m while the tool turns by 0.15 rad under
-  30 N. Fitted are stiffness, rest and point, without and with the knowledge that the point does not slide (``tangential``);
-- two contacts: the TCP presses on a table and then also against a wall, and slides. Fitted are stiffness and rest of both.
+- rotation (paper 1, section 5.4): a tool point some 13 cm off the TCP stays on a spot of 25 kN/m while the tool turns
+  by 0.15 rad under 30 N. Fitted are stiffness, rest and point, without and with the knowledge that the point does not
+  slide (``tangential``);
+- two contacts: the TCP presses on a table and then also against a wall, and slides. Fitted are stiffness and rest of
+  both.
 
-Seed 0 has the tool point of the shipped scenario and a spot that is equally stiff sideways, the table is 2 and the wall 4 mm from the
-start; the other seeds draw the point from a box of 10 x 10 x 5 cm, the spot's sideways stiffness from half to all of 25 kN/m, and the
-surfaces' places within +-1 mm. ``--save`` writes fit_truth.md beside this file.
+Seed 0 has the tool point of the shipped scenario and a spot that is equally stiff sideways, the table is 2 and the wall
+4 mm from the start; the other seeds draw the point from a box of 10 x 10 x 5 cm, the spot's sideways stiffness from
+half to all of 25 kN/m, and the surfaces' places within +-1 mm. ``--save`` writes fit_truth.md beside this file.
 """
 
 from __future__ import annotations
@@ -55,8 +57,8 @@ def varied(name: str, robot: str, seed: int) -> ScenarioSettings:
         point, share = rng.uniform([-0.05, -0.15, 0.0], [0.05, -0.05, 0.05]), rng.uniform(0.5, 1.0)
         spot = dataclasses.replace(made.surfaces[0], stiffness_axes=[share, share, 1.0])
         return dataclasses.replace(made, tool_points=[point.tolist()], surfaces=[spot])
-    moved = [dataclasses.replace(s, offset=(np.array(s.offset) + rng.uniform(-1e-3, 1e-3) * np.array(s.normal)).tolist())
-             for s in made.surfaces]
+    places = [np.array(s.offset) + rng.uniform(-1e-3, 1e-3) * np.array(s.normal) for s in made.surfaces]
+    moved = [dataclasses.replace(s, offset=place.tolist()) for s, place in zip(made.surfaces, places)]
     return dataclasses.replace(made, surfaces=moved)
 
 
@@ -64,7 +66,8 @@ def record(simulation: Simulation) -> Recording:
     """What the arm measured while the scenario ran."""
     samples = list(simulation.run())
     columns = {key: np.array([getattr(s, key) for s in samples]) for key in ("q", "dq", "tau")}
-    return Recording(np.array([s.stamp_ns for s in samples]), simulation.arm.joint_names, **columns, source="simulation")
+    stamps = np.array([s.stamp_ns for s in samples])
+    return Recording(stamps, simulation.arm.joint_names, **columns, source="simulation")
 
 
 def fit(name: str, robot: str, recording: Recording, estimate: tuple[str, ...]) -> tuple[UnbiasedFit, float]:
@@ -73,7 +76,8 @@ def fit(name: str, robot: str, recording: Recording, estimate: tuple[str, ...]) 
     sensors = load_sensor_settings(SENSORS[robot])
     if sensors.torque_scale is not None:  # the simulated arm's torque needs no correction of recorded constants
         sensors = replace(sensors, "simulated", torque_scale=None)
-    contacts = [dataclasses.replace(settings.contacts[0], name=key, stiffness=(START * np.array(normal)).tolist(), estimate=[])
+    one = dataclasses.replace(settings.contacts[0], estimate=[])
+    contacts = [dataclasses.replace(one, name=key, stiffness=(START * np.array(normal)).tolist())
                 for key, normal in NORMALS[name].items()]
     began = time.perf_counter()
     found = fit_unbiased(arm, dataclasses.replace(settings, contacts=contacts), sensors, [recording],
@@ -90,8 +94,9 @@ def rotation_line(robot, seed, simulation, found, seconds, estimate) -> tuple[st
     rest = 1e3 * (result.rests[0] - simulation.rest)[2]
     total = float(np.linalg.norm(error))
     std = 1e3 * result.std[6:]
-    return (f"| {robot} | {seed} | {'yes' if 'tangential' in estimate else 'no'} | {error[0]:+.2f} {error[1]:+.2f} {error[2]:+.2f} | "
-            f"{total:.2f} | {std[0]:.2f} {std[1]:.2f} {std[2]:.2f} | {rest:+.2f} | {along / 1e3:.1f} | {seconds:.1f} |"), total
+    stays = "yes" if "tangential" in estimate else "no"
+    return (f"| {robot} | {seed} | {stays} | {error[0]:+.2f} {error[1]:+.2f} {error[2]:+.2f} | {total:.2f} | "
+            f"{std[0]:.2f} {std[1]:.2f} {std[2]:.2f} | {rest:+.2f} | {along / 1e3:.1f} | {seconds:.1f} |"), total
 
 
 def contacts_line(robot, seed, simulation, found, seconds, estimate) -> tuple[str, float]:
@@ -104,8 +109,9 @@ def contacts_line(robot, seed, simulation, found, seconds, estimate) -> tuple[st
             f"{seconds:.1f} |"), float(np.abs(rests).max())
 
 
-HEADS = {"rotation": ["arm", "seed", "point known to stay", "point error x y z [mm]", "total [mm]", "its standard deviation [mm]",
-                      "rest error along the load [mm]", "stiffness along the load [kN/m] (25)", "s"],
+HEADS = {"rotation": ["arm", "seed", "point known to stay", "point error x y z [mm]", "total [mm]",
+                      "its standard deviation [mm]", "rest error along the load [mm]",
+                      "stiffness along the load [kN/m] (25)", "s"],
          "two contacts": ["arm", "seed", "table's rest error [mm]", "wall's rest error [mm]", "table [kN/m] (25)",
                           "wall [kN/m] (25)", "s"]}
 LINES = {"rotation": rotation_line, "two contacts": contacts_line}
@@ -120,8 +126,8 @@ def main() -> None:
     parser.add_argument("--save", action="store_true")
     args = parser.parse_args()
     text = ["# The offline fit against simulated truth", "",
-            f"`python benchmark/fit_truth.py --seeds {args.seeds} --save`, {os.cpu_count()} cores; 4 kHz simulation, see the script for what "
-            "is in it and what the fit is told.", ""]
+            f"`python benchmark/fit_truth.py --seeds {args.seeds} --save`, {os.cpu_count()} cores; 4 kHz simulation, see "
+            "the script for what is in it and what the fit is told.", ""]
     for name in args.scenario or FITS:
         head = HEADS[name]
         text += [f"## {name.capitalize()}", "", "| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
@@ -131,11 +137,13 @@ def main() -> None:
                 simulation = Simulation(varied(name, robot, seed), load_arm(robot), load_imperfections(robot), seed)
                 recording = record(simulation)
                 for estimate in FITS[name]:
-                    row, error = LINES[name](robot, seed, simulation, *fit(name, robot, recording, estimate), estimate)
+                    found, seconds = fit(name, robot, recording, estimate)
+                    row, error = LINES[name](robot, seed, simulation, found, seconds, estimate)
                     text.append(row)
                     print(row, flush=True)
                     errors.setdefault(f"{robot}, --estimate {' '.join(estimate)}", []).append(error)
-        text += ["", *(f"- {key}: median {np.median(e):.2f} mm, worst {max(e):.2f} mm" for key, e in errors.items()), ""]
+        text += ["", *(f"- {key}: median {np.median(e):.2f} mm, worst {max(e):.2f} mm" for key, e in errors.items())]
+        text.append("")
     print("\n".join(text))
     if args.save:
         (Path(__file__).parent / "fit_truth.md").write_text("\n".join(text))

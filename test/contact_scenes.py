@@ -20,11 +20,12 @@ def record(surfaces, motion, point=(0.0, 0.0, 0.0), seed=0) -> tuple[Recording, 
     settings = {"title": "test", "robot": "fr3", "start": {"fr3": START}, "controller": {"fr3": "impedance"},
                 "surfaces": surfaces, "motion": motion, "tool_points": [list(point)],
                 "impedance": {"stiffness": [2000.0] * 3, "rotational_stiffness": [300.0] * 3, "max_force": 80.0}}
-    simulation = Simulation(from_mapping(ScenarioSettings, settings, "test"), load_arm("fr3"), load_imperfections("fr3"),
-                            seed)
+    scenario = from_mapping(ScenarioSettings, settings, "test")
+    simulation = Simulation(scenario, load_arm("fr3"), load_imperfections("fr3"), seed)
     samples = list(simulation.run())
     columns = {name: np.array([getattr(s, name) for s in samples]) for name in ("q", "dq", "tau")}
-    recording = Recording(np.array([s.stamp_ns for s in samples]), simulation.arm.joint_names, **columns, source="scene")
+    stamps = np.array([s.stamp_ns for s in samples])
+    recording = Recording(stamps, simulation.arm.joint_names, **columns, source="scene")
     return recording, [surface.point for surface in simulation.plant.surfaces]
 
 

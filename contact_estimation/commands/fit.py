@@ -90,7 +90,8 @@ def run(args) -> int:
     if not isinstance(settings, EkfSettings) or count < 1 or (paper and count > 1):
         wanted = "one contact" if paper else "at least one contact"
         raise ConfigError(f"--config {config}: a fit starts from an EKF with {wanted}, found an observer of kind "
-                          f"'{settings.observer}' with {count} contacts; try --config {'paper_online' if paper else 'ekf'}")
+                          f"'{settings.observer}' with {count} contacts; try --config "
+                          f"{'paper_online' if paper else 'ekf'}")
     arm = robot_for(load_arm(args.robot), settings)
     sensors = load_sensor_settings(settings.sensors or arm.settings.sensors)
     recordings = [
@@ -176,9 +177,10 @@ def _unbiased(arm, start, sensors, recordings, passes, args, bar):
         name = f"{c.name}: " if len(found.contacts) > 1 else ""
         lines.append(
             f"{name}stiffness {fit.stiffness:.0f} N/m (95 %: {interval[0]:.0f} .. {interval[1]:.0f}), vector "
-            f"{_round(c.stiffness, 0)} +- {_round(fit.std[:3], 0)} N/m in base axes{held}\n  {without[k]:.0f} N/m where "
-            f"the joints' friction is taken for contact\nrest position {_round(c.rest, 5)} +- "
-            f"{_round(fit.std[3:6], 5)} m, contact point {_round(c.point, 4)} +- {_round(fit.std[6:], 4)} m from the TCP"
+            f"{_round(c.stiffness, 0)} +- {_round(fit.std[:3], 0)} N/m in base axes{held}\n  {without[k]:.0f} N/m "
+            f"where the joints' friction is taken for contact\nrest position {_round(c.rest, 5)} +- "
+            f"{_round(fit.std[3:6], 5)} m, contact point {_round(c.point, 4)} +- {_round(fit.std[6:], 4)} m from the "
+            "TCP"
         )
     lines.append(f"torque left unexplained {_round(found.residual, 2)} Nm")
     friction = {name: found.friction[:, :, k] for k, name in enumerate(("bias", "viscous", "coulomb"))}

@@ -106,8 +106,8 @@ def test_two_contacts_are_fitted_by_name_and_load(tmp_path, verb):
     one = mapping["contacts"][0]
     mapping["contacts"] = [one | {"name": "table"}, one | {"name": "wall", "stiffness": [-1e4, 0.0, 0.0]}]
     (tmp_path / "start.yaml").write_text(yaml.safe_dump(mapping))
-    code, out, _ = verb(archive, "--robot", "fr3", "--config", tmp_path / "start.yaml", "--estimate", "stiffness", "rest",
-                        "--out", tmp_path / "corner.yaml", "--json")
+    code, out, _ = verb(archive, "--robot", "fr3", "--config", tmp_path / "start.yaml", "--estimate", "stiffness",
+                        "rest", "--out", tmp_path / "corner.yaml", "--json")
     result = json.loads(out)
     assert code == 0 and list(result["contacts"]) == ["table", "wall"] and "stiffness" not in result
     contacts = load_observer_settings(str(tmp_path / "corner.yaml")).contacts

@@ -26,7 +26,8 @@ def test_what_is_not_estimated_is_neither_free_nor_pulled():
     mean, prior = unknowns.prior(theta)
     assert not unknowns.free[K].any() and not prior[np.ix_(K, K)].any() and not prior[np.ix_(point, point)].any()
     np.testing.assert_allclose(mean * unknowns.scale, theta)
-    assert unknowns.free[rest].all() and unknowns.free[share].all() and (unknowns.shares == (np.arange(10) == share)).all()
+    assert unknowns.free[rest].all() and unknowns.free[share].all()
+    assert (unknowns.shares == (np.arange(10) == share)).all()
     np.testing.assert_allclose(prior[np.ix_(rest, rest)], np.diag([(1e-3 / 2e-3) ** 2] * 3))
 
 

@@ -27,7 +27,7 @@ class Stage:
 
     remote_distance: float = 0.0
     softening: float = 1.0
-    tolerance: float = 2e-4
+    tolerance: float = 1e-3
     max_iterations: int = 25
 
 

@@ -18,6 +18,9 @@ from contact_estimation.identify.batch.corners import correct, direction
 from contact_estimation.identify.batch.problem import Problem
 
 _SHORT, _STALLED = 0.06, 2
+#: A minimum may lie on a corner of the contact forces, where the model on either side promises a decrease that is not
+#: there. Where steps give nothing and promise less than this share of the cost, the run is at such a minimum.
+_CORNER = 0.01
 MODES = ("both", "trajectory", "parameters")
 
 
@@ -107,13 +110,15 @@ def solve(problem: Problem, q: np.ndarray, p: np.ndarray, options: Options = Opt
 
     for _ in range(options.max_iterations):
         began = time.perf_counter()
-        found = _iterate(problem, q, p, here, damping, options, free_q, free_p)
-        if found is None:
-            return ended(False, "no step decreases the cost, whatever the damping: a corner of the contact forces", True)
-        step, q_new, p_new, promised, damping = found
-        if step is None:
+        step, q_new, p_new, promised, damping = _iterate(problem, q, p, here, damping, options, free_q, free_p)
+        if step is None and promised < options.tolerance * here.cost:
             return ended(True, f"the next step promises {promised / max(here.cost, 1e-300):.1e} of the cost, less than "
                                f"the tolerance {options.tolerance:.0e}")
+        if step is None and promised < _CORNER * here.cost:
+            return ended(True, _at_corner(promised, here.cost))
+        if step is None:
+            return ended(False, "no step decreases the cost, whatever the damping: a corner of the contact forces",
+                         True)
         corrections = 0
         if free_q:
             q_new, p_new, corrections = correct(problem, here, (q, p), (q_new, p_new), damping, options)
@@ -125,6 +130,8 @@ def solve(problem: Problem, q: np.ndarray, p: np.ndarray, options: Options = Opt
         if progress is not None:
             progress(trace[-1])
         short = short + 1 if step.length < _SHORT else 0
+        if short and not corrections and promised < _CORNER * here.cost:
+            return ended(True, _at_corner(promised, here.cost))
         if short == _STALLED:
             return ended(False, f"stalled: {_STALLED} steps in a row shorter than {_SHORT}, a corner of the contact "
                                 "forces", True)
@@ -136,15 +143,15 @@ def _iterate(problem, q, p, here, damping, options, free_q, free_p):
     """One damped Newton step and line search; raises the damping until a step is accepted.
 
     Returns:
-        (step, q, p, promised decrease, damping) with step None where the first direction promises less than the
-        tolerance; None when no damping gives an acceptable step.
+        (step, q, p, decrease that the first direction promised, damping) with step None where that is less than the
+        tolerance, and where no damping gives an acceptable step.
     """
-    n, nv, arrow = len(q), problem.coordinates.nv, here.arrow
+    n, nv, arrow, promised = len(q), problem.coordinates.nv, here.arrow, np.inf
     parameters = problem.scene.parameters
     for attempt in range(12):
         dq, dp = direction(arrow, damping, p, parameters, options, free_q, free_p)
         slope = float(arrow.gradient_q @ dq) + float(arrow.gradient_p @ dp)
-        promised = -0.5 * slope
+        promised = -0.5 * slope if attempt == 0 else promised
         full_p = dp if free_p else np.zeros(len(p))
         moved = dq.reshape(n, nv)
 
@@ -158,4 +165,9 @@ def _iterate(problem, q, p, here, damping, options, free_q, free_p):
         if step is not None:
             return step, *point(step.length), promised, damping
         damping = max(damping, 1e-9) * 10.0
-    return None
+    return None, q, p, promised, damping
+
+
+def _at_corner(promised, cost):
+    return (f"a minimum on a corner of the contact forces: steps promise {promised / max(cost, 1e-300):.1e} of the cost "
+            "and give nothing")
