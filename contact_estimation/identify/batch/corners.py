@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from contact_estimation.identify.batch import line_search
-from contact_estimation.identify.batch.arrow import Factorisation, bounded_newton
+from contact_estimation.identify.batch.step import NewtonStep
 
 #: Share of the times that may be differentiated anew, and the share of the mismatch they have to explain.
 _FEW, _MOST = 0.1, 0.95
@@ -27,9 +26,7 @@ def correct(problem, here, before, after, damping, options):
     Returns:
         (q, p, number of corrections).
     """
-    parameters, (q, p), count = problem.scene.parameters, after, 0
-    free_p = here.free_p
-    last_q, last_p = before
+    (last_q, last_p), (q, p), count = before, after, 0
     while count < _CORRECTIONS:
         residuals = problem.residuals(q, p)
         cost = problem.cost_of(residuals, p)
@@ -42,32 +39,12 @@ def correct(problem, here, before, after, damping, options):
         if len(times) > _FEW * len(q):
             break
         problem.renew(here, q, p, times, residuals)
-        dq, dp = direction(here.arrow, damping, p, parameters, options, True, free_p)
-        slope = float(here.arrow.gradient_q @ dq) + float(here.arrow.gradient_p @ dp)
-        if -0.5 * slope < options.tolerance * cost:
+        step = NewtonStep(problem, q, p, here, damping, options)
+        if -0.5 * step.slope < options.tolerance * cost:
             break
-        moved, full_p = dq.reshape(len(q), -1), dp if free_p else np.zeros(len(p))
-
-        def point(length, q=q, p=p, moved=moved, full_p=full_p):
-            inside = np.clip(p + length * full_p, parameters.lower, parameters.upper)
-            return problem.coordinates.add(q, length * moved), inside
-
-        step = line_search.search(lambda length: problem.cost(*point(length)), cost, slope)
-        if step is None:
+        found = step.search(cost)
+        if found is None:
             break
         last_q, last_p = q, p
-        (q, p), count = point(step.length), count + 1
+        (q, p), count = step.point(found.length), count + 1
     return q, p, count
-
-
-def direction(arrow, damping, p, parameters, options, free_q, free_p):
-    """Damped Newton step (dq (n nv,), dp (c,)) inside the parameters' bounds and largest steps."""
-    if free_p:
-        lower = np.minimum(np.maximum(parameters.lower - p, -options.parameter_step), -1e-12)
-        upper = np.maximum(np.minimum(parameters.upper - p, options.parameter_step), 1e-12)
-    else:
-        lower = upper = np.zeros(0)
-    if not free_q:
-        hessian = arrow.corner + damping * np.eye(len(arrow.corner))
-        return np.zeros(len(arrow.gradient_q)), bounded_newton(hessian, arrow.gradient_p, lower, upper)
-    return Factorisation(arrow, damping, damping).step(lower, upper)

@@ -11,11 +11,12 @@ class Linearisation:
     """Residuals (n, m) with derivatives by q_i-1, q_i, q_i+1 (n, m, 3 nv) and by the parameters (n, m, c).
 
     Attributes:
-        cost: at the point. arrow: gradient and Gauss-Newton Hessian there. free_p: whether parameters have columns.
+        cost: at the point. arrow: gradient and Gauss-Newton Hessian there. free_q, free_p: what has columns.
     """
 
-    def __init__(self, problem, p: np.ndarray, residuals: np.ndarray, by_q: np.ndarray, by_p: np.ndarray, free_p: bool):
-        self._problem, self.free_p = problem, free_p
+    def __init__(self, problem, p: np.ndarray, residuals: np.ndarray, by_q: np.ndarray, by_p: np.ndarray, free_q: bool,
+                 free_p: bool):
+        self._problem, self.free_q, self.free_p = problem, free_q, free_p
         self.residuals, self._by_q, self._by_p = residuals, by_q, by_p
         self._assemble(p)
 

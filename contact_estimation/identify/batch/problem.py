@@ -165,7 +165,7 @@ class Problem:
         """Residuals with their derivatives at (q, p); what is not free gets no columns."""
         everywhere = slice(None)
         residuals, by_q, by_p = self._differentiate(q, p, free_q, free_p, everywhere)
-        return Linearisation(self, p, residuals, by_q, by_p, free_p)
+        return Linearisation(self, p, residuals, by_q, by_p, free_q, free_p)
 
     def renew(self, linearisation: Linearisation, q: np.ndarray, p: np.ndarray, times: np.ndarray, residuals) -> None:
         """Move a linearisation with a free trajectory to (q, p), whose ``residuals`` are given, and differentiate anew

@@ -12,10 +12,10 @@ import time
 import numpy as np
 
 from contact_estimation.exceptions import IdentificationError
-from contact_estimation.identify.batch import line_search
 from contact_estimation.identify.batch.arrow import Arrow
-from contact_estimation.identify.batch.corners import correct, direction
+from contact_estimation.identify.batch.corners import correct
 from contact_estimation.identify.batch.problem import Problem
+from contact_estimation.identify.batch.step import NewtonStep
 
 _SHORT, _STALLED = 0.06, 2
 #: A minimum may lie on a corner of the contact forces, where the model on either side promises a decrease that is not
@@ -110,7 +110,7 @@ def solve(problem: Problem, q: np.ndarray, p: np.ndarray, options: Options = Opt
 
     for _ in range(options.max_iterations):
         began = time.perf_counter()
-        step, q_new, p_new, promised, damping = _iterate(problem, q, p, here, damping, options, free_q, free_p)
+        step, q_new, p_new, promised, damping = _iterate(problem, q, p, here, damping, options)
         if step is None and promised < options.tolerance * here.cost:
             return ended(True, f"the next step promises {promised / max(here.cost, 1e-300):.1e} of the cost, less than "
                                f"the tolerance {options.tolerance:.0e}")
@@ -139,31 +139,23 @@ def solve(problem: Problem, q: np.ndarray, p: np.ndarray, options: Options = Opt
     return ended(False, f"the limit of {options.max_iterations} iterations was reached")
 
 
-def _iterate(problem, q, p, here, damping, options, free_q, free_p):
+def _iterate(problem, q, p, here, damping, options):
     """One damped Newton step and line search; raises the damping until a step is accepted.
 
     Returns:
         (step, q, p, decrease that the first direction promised, damping) with step None where that is less than the
         tolerance, and where no damping gives an acceptable step.
     """
-    n, nv, arrow, promised = len(q), problem.coordinates.nv, here.arrow, np.inf
-    parameters = problem.scene.parameters
-    for attempt in range(12):
-        dq, dp = direction(arrow, damping, p, parameters, options, free_q, free_p)
-        slope = float(arrow.gradient_q @ dq) + float(arrow.gradient_p @ dp)
-        promised = -0.5 * slope if attempt == 0 else promised
-        full_p = dp if free_p else np.zeros(len(p))
-        moved = dq.reshape(n, nv)
-
-        def point(length):
-            inside = np.clip(p + length * full_p, parameters.lower, parameters.upper)
-            return (problem.coordinates.add(q, length * moved) if free_q else q), inside
-
-        if attempt == 0 and promised < options.tolerance * here.cost:
-            return None, q, p, promised, damping
-        step = line_search.search(lambda length: problem.cost(*point(length)), here.cost, slope)
-        if step is not None:
-            return step, *point(step.length), promised, damping
+    promised = None
+    for _ in range(12):
+        step = NewtonStep(problem, q, p, here, damping, options)
+        if promised is None:
+            promised = -0.5 * step.slope
+            if promised < options.tolerance * here.cost:
+                break
+        found = step.search(here.cost)
+        if found is not None:
+            return found, *step.point(found.length), promised, damping
         damping = max(damping, 1e-9) * 10.0
     return None, q, p, promised, damping
 

@@ -6,6 +6,7 @@ import pytest
 from contact_estimation.identify.batch import solver
 from contact_estimation.identify.batch.estimate import estimate
 from contact_estimation.identify.batch.examples import finger
+from contact_estimation.identify.batch.step import NewtonStep
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +61,15 @@ def test_corrections_save_iterations_and_change_no_result(finger_recording, monk
     assert corrected.iterations < plain.iterations
     assert corrected.solution.cost == pytest.approx(plain.solution.cost, rel=2e-3)
     np.testing.assert_allclose(corrected.solution.p, plain.solution.p, atol=0.02)
+
+
+def test_steps_that_give_nothing_end_at_a_corner_or_in_a_detour(finger_recording, monkeypatch):
+    task = finger.problem(finger_recording, grid=np.arange(0.02, 0.22, 0.005))
+    p = task.scene.parameters.nominal
+    near = solver.solve(task, finger.start(task, p), p, solver.Options(tolerance=1e-3))
+    monkeypatch.setattr(NewtonStep, "search", lambda step, cost: None)
+    corner = solver.solve(task, near.q, near.p, solver.Options(tolerance=0.0))
+    assert corner.converged and not corner.stalled and "a minimum on a corner" in corner.reason
+    assert corner.cost == near.cost and not corner.trace
+    far = solver.solve(task, finger.start(task, p), p, solver.Options())
+    assert not far.converged and far.stalled and "whatever the damping" in far.reason
