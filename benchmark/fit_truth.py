@@ -126,15 +126,16 @@ def main() -> None:
     parser.add_argument("--save", action="store_true")
     args = parser.parse_args()
     text = ["# The offline fit against simulated truth", "",
-            f"`python benchmark/fit_truth.py --seeds {args.seeds} --save`, {os.cpu_count()} cores; 4 kHz simulation, see "
-            "the script for what is in it and what the fit is told.", ""]
+            f"`python benchmark/fit_truth.py --seeds {args.seeds} --save`, {os.cpu_count()} cores; 4 kHz simulation, "
+            "see the script for what is in it and what the fit is told.", ""]
     for name in args.scenario or FITS:
         head = HEADS[name]
         text += [f"## {name.capitalize()}", "", "| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
         errors: dict[str, list[float]] = {}
         for robot in args.robot or SENSORS:
             for seed in range(args.seeds):
-                simulation = Simulation(varied(name, robot, seed), load_arm(robot), load_imperfections(robot), seed)
+                settings = varied(name, robot, seed)
+                simulation = Simulation(settings, load_arm(robot), load_imperfections(robot), seed)
                 recording = record(simulation)
                 for estimate in FITS[name]:
                     found, seconds = fit(name, robot, recording, estimate)
@@ -142,8 +143,8 @@ def main() -> None:
                     text.append(row)
                     print(row, flush=True)
                     errors.setdefault(f"{robot}, --estimate {' '.join(estimate)}", []).append(error)
-        text += ["", *(f"- {key}: median {np.median(e):.2f} mm, worst {max(e):.2f} mm" for key, e in errors.items())]
-        text.append("")
+        lines = [f"- {key}: median {np.median(e):.2f} mm, worst {max(e):.2f} mm" for key, e in errors.items()]
+        text += ["", *lines, ""]
     print("\n".join(text))
     if args.save:
         (Path(__file__).parent / "fit_truth.md").write_text("\n".join(text))

@@ -20,7 +20,7 @@ from contact_estimation.identify.batch.step import NewtonStep
 _SHORT, _STALLED = 0.06, 2
 #: A minimum may lie on a corner of the contact forces, where the model on either side promises a decrease that is not
 #: there. Where steps give nothing and promise less than this share of the cost, the run is at such a minimum.
-_CORNER = 0.01
+_CORNER = 0.005
 MODES = ("both", "trajectory", "parameters")
 
 
@@ -161,5 +161,5 @@ def _iterate(problem, q, p, here, damping, options):
 
 
 def _at_corner(promised, cost):
-    return (f"a minimum on a corner of the contact forces: steps promise {promised / max(cost, 1e-300):.1e} of the cost "
-            "and give nothing")
+    return (f"a minimum on a corner of the contact forces: steps promise {promised / max(cost, 1e-300):.1e} of the "
+            "cost and give nothing")
