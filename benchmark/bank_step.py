@@ -61,9 +61,10 @@ def measure(bank: ContactBank, blocks: int) -> dict[str, list[float]]:
         times["estimate"].append(timed(bank.estimate))
         times["clock"].append(timed(int))
         if k % 5 == 4:
-            state = bank._x.copy(), bank._p.copy()
-            times["filter"].append(timed(bank._updates[-1]))
-            bank._x[:], bank._p[:] = state
+            cycle = bank._cycle
+            state = cycle.x.copy(), cycle.p.copy()
+            times["filter"].append(timed(cycle.updates[-1]))
+            cycle.x[:], cycle.p[:] = state
     return times
 
 

@@ -87,8 +87,8 @@ def bank_for(name: str):
     settings = load_observer_settings("contact_bank")
     contact = settings.contacts[0]
     if name == "rotation":
-        contact = replace(contact, "rotation", point_std=[0.1, 0.1, 0.05], tangential_std=10.0)
-        return dataclasses.replace(settings, contacts=[contact], hypotheses=3)  # the load comes slowly, anywhere on the tool
+        contact = replace(contact, "rotation", point_std=[0.1, 0.1, 0.05], sticks=True)
+        return dataclasses.replace(settings, contacts=[contact])  # the load comes slowly, anywhere on the tool
     if name == "two contacts":
         table = replace(contact, "table", name="table", point_std=[0.0, 0.0, 0.0])
         wall = replace(table, "wall", name="wall", normal=[-1.0, 0.0, 0.0])

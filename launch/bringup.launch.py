@@ -1,9 +1,14 @@
-"""Driver, estimator and baseline for one arm, with RViz if wanted.
+"""Driver, estimator and baseline for one arm, with the MPC and RViz if wanted.
 
     ros2 launch contact_estimation bringup.launch.py robot:=ur16e driver:=simulated rviz:=true
+    ros2 launch contact_estimation bringup.launch.py robot:=fr3 driver:=sim scenario:=plane mpc:=true
+
+Nothing is commanded by the launch alone: the driver and the MPC are lifecycle nodes, and commands pass once a person
+has activated both (docs/ros.md).
 """
 
 from pathlib import Path
+from typing import List
 
 import yaml
 from ament_index_python.packages import get_package_share_directory
@@ -35,6 +40,10 @@ def generate_launch_description():
     frames = {name: yaml.safe_load((SHARE / "config" / "robots" / f"{name}.yaml").read_text())["base_frame"]
               for name in shipped("robots")}
     together = LaunchConfiguration("one_process")
+    # An arm has to follow the equilibrium with the stiffness the MPC plans with.
+    planned = {path.stem: yaml.safe_load(path.read_text())["impedance"]["stiffness"]
+               for path in (SHARE / "config" / "tasks").glob("mpc_*.yaml")}
+    usual = "[1000.0, 1000.0, 1000.0]"
 
     def when(*conditions):
         """Condition that all of these Python expressions, made of strings and substitutions, hold."""
@@ -63,8 +72,15 @@ def generate_launch_description():
                 "robot": robot,
                 "driver": driver,
                 "scenario": LaunchConfiguration("scenario"),
+                "duration": ParameterValue(LaunchConfiguration("duration"), value_type=float),
+                "imperfections": ParameterValue(LaunchConfiguration("imperfections"), value_type=str),
                 "host": ParameterValue(LaunchConfiguration("host"), value_type=str),
                 "control": LaunchConfiguration("control"),
+                "safety": ParameterValue(LaunchConfiguration("limits"), value_type=str),
+                "impedance_stiffness": ParameterValue(
+                    LaunchConfiguration("impedance_stiffness"), value_type=List[float]
+                ),
+                "admittance_damping": ParameterValue(LaunchConfiguration("admittance_damping"), value_type=float),
                 "torque_meaning": LaunchConfiguration("torque_meaning"),
                 "joint_states_in": LaunchConfiguration("joint_states_in"),
             }
@@ -100,6 +116,11 @@ def generate_launch_description():
             ),
             DeclareLaunchArgument("scenario", default_value="linear_contact", description="scenario for driver:=sim"),
             DeclareLaunchArgument(
+                "imperfections",
+                default_value="",
+                description="sensors and joints for driver:=sim, by name or path; empty: the robot's own",
+            ),
+            DeclareLaunchArgument(
                 "host", default_value="127.0.0.1", description="address of the controller for driver:=rtde and franka"
             ),
             DeclareLaunchArgument(
@@ -120,15 +141,47 @@ def generate_launch_description():
                 description="topic of the joint-torque arm's own driver",
             ),
             DeclareLaunchArgument(
+                "mpc",
+                default_value="false",
+                choices=["true", "false"],
+                description="start the MPC; it commands once it and the driver are activated",
+            ),
+            DeclareLaunchArgument(
+                "task",
+                default_value=PythonExpression(["'mpc_plane_", robot, "'"]),
+                description="MPC task of config/tasks, or path of a YAML",
+            ),
+            DeclareLaunchArgument(
+                "limits",
+                default_value="",
+                description="limits of the commands, of config/limits or a path; empty: the defaults",
+            ),
+            DeclareLaunchArgument(
+                "impedance_stiffness",
+                default_value=PythonExpression(
+                    [f"{planned}.get('", LaunchConfiguration("task"), "', ", usual, ") if '",
+                     LaunchConfiguration("mpc"), "' == 'true' else ", usual]
+                ),
+                description="stiffness the equilibrium is followed with [N/m]; with the MPC that of its task",
+            ),
+            DeclareLaunchArgument(
+                "admittance_damping",
+                default_value="4000.0",
+                description="force per speed of a position-controlled arm that realises it [Ns/m]",
+            ),
+            DeclareLaunchArgument(
                 "observer",
                 default_value="contact_bank",
                 choices=shipped("observers"),
-                description="the estimator's observer",
+                description="the estimator's observer; with the MPC one whose contacts have the task's names",
             ),
             DeclareLaunchArgument(
                 "sensors",
                 description="sensor set of config/sensors; empty: the observer's or robot's own",
-                default_value=PythonExpression(["'joint_torque' if '", driver, "' == 'simulated' else ''"]),
+                default_value=PythonExpression(
+                    ["'joint_torque' if '", driver, "' == 'simulated' else 'ur16e_driver' if '", driver,
+                     "' in ('sim', 'rtde') and '", robot, "' == 'ur16e' else ''"]
+                ),
                 choices=["", *shipped("sensors")],
             ),
             DeclareLaunchArgument(
@@ -147,7 +200,7 @@ def generate_launch_description():
             DeclareLaunchArgument(
                 "loop", default_value="false", choices=["true", "false"], description="replay over and over"
             ),
-            DeclareLaunchArgument("duration", default_value="60.0", description="length of the simulated press [s]"),
+            DeclareLaunchArgument("duration", default_value="60.0", description="length of the simulation [s]"),
             DeclareLaunchArgument("arrow_scale", default_value="0.003", description="length of the force arrow [m/N]"),
             DeclareLaunchArgument("rviz", default_value="false", choices=["true", "false"], description="start RViz"),
             replay_driver,
@@ -174,6 +227,14 @@ def generate_launch_description():
                 output="screen",
                 parameters=[{"robot": robot, "sensors": sensors}],
                 condition=when(["'", LaunchConfiguration("baseline"), "' == 'true'"]),
+            ),
+            Node(
+                package="contact_estimation",
+                executable="mpc",
+                output="screen",
+                parameters=[{"robot": robot, "task": ParameterValue(LaunchConfiguration("task"), value_type=str)}],
+                remappings=[("mpc/equilibrium_pose", "equilibrium_pose")],
+                condition=IfCondition(LaunchConfiguration("mpc")),
             ),
             Node(
                 package="robot_state_publisher",

@@ -64,6 +64,32 @@ def test_defaults_are_shipped():
     assert (ROOT / "config" / "sensors" / "joint_torque.yaml").is_file()
 
 
+def expression(name: str, argument: str, **words: str):
+    """What a PythonExpression default is worth for the given variables and LaunchConfigurations of the launch file."""
+    def text(part: ast.expr) -> str:
+        if isinstance(part, ast.Constant):
+            return part.value
+        return words[part.id if isinstance(part, ast.Name) else part.args[0].value]
+
+    return eval("".join(map(text, declared(name)[argument]["default_value"].args[0].elts)))  # as launch does
+
+
+@pytest.mark.parametrize("driver, robot, expected", [
+    ("simulated", "ur16e", "joint_torque"), ("sim", "ur16e", "ur16e_driver"), ("rtde", "ur16e", "ur16e_driver"),
+    ("sim", "fr3", ""), ("replay", "ur16e", ""), ("none", "ur16e", ""),
+])
+def test_sensors_fit_what_the_driver_publishes(driver, robot, expected):
+    """The wrist of the papers' recordings is scaled; what this package's drivers publish must not be."""
+    assert expression("bringup", "sensors", driver=driver, robot=robot) == expected
+
+
+@pytest.mark.parametrize("robot", ["ur16e", "fr3"])
+def test_the_mpc_has_a_task_for_the_robot_and_commands_the_driver(robot):
+    assert (ROOT / "config" / "tasks" / f"{expression('bringup', 'task', robot=robot)}.yaml").is_file()
+    node, = (keywords(call) for call in calls("bringup", "Node") if keywords(call)["executable"].value == "mpc")
+    assert ("mpc/equilibrium_pose", "equilibrium_pose") in ast.literal_eval(node["remappings"])
+
+
 def test_choices_of_the_driver_are_the_backends():
     assert set(ast.literal_eval(declared("bringup")["driver"]["choices"])) == {*KINDS, "none"}
 

@@ -21,7 +21,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--robot", required=True, help="robot: a name in config/robots, or a YAML file")
     parser.add_argument(
-        "--sensors", metavar="NAME", help="sensor set whose torque unit and scale apply (default the robot's)"
+        "--sensors", metavar="NAME",
+        help="sensor set whose torque unit and scale apply (default the one a recording names, else the robot's)"
     )
     parser.add_argument(
         "--identify",
@@ -62,7 +63,6 @@ def run(args) -> int:
     from contact_estimation.settings import replace, to_mapping
 
     arm = load_arm(args.robot)
-    sensors = load_sensor_settings(args.sensors or arm.settings.sensors)
     changes = {
         name: value for name, value in (("identify", args.identify), ("cutoff", args.cutoff)) if value is not None
     }
@@ -78,7 +78,8 @@ def run(args) -> int:
         )
         for path in args.recordings
     ]
-    found = identify(arm, [with_total_torque(arm, sensors, recording) for recording in recordings], settings)
+    sensors = [load_sensor_settings(args.sensors or r.sensors or arm.settings.sensors) for r in recordings]
+    found = identify(arm, [with_total_torque(arm, *pair) for pair in zip(sensors, recordings)], settings)
     result = calibration(arm, found, settings)
     predictions = []
     if not args.no_validation:

@@ -93,10 +93,10 @@ def run(args) -> int:
                           f"'{settings.observer}' with {count} contacts; try --config "
                           f"{'paper_online' if paper else 'ekf'}")
     arm = robot_for(load_arm(args.robot), settings)
-    sensors = load_sensor_settings(settings.sensors or arm.settings.sensors)
     recordings = [
         open_for(arm, argparse.Namespace(**{**vars(args), "recording": path})) for path in (args.recording, *args.also)
     ]
+    sensors = load_sensor_settings(recordings[0].sensors or settings.sensors or arm.settings.sensors)
     mapping = to_mapping(settings)
     for contact in mapping["contacts"]:
         normal = np.array([0.0, 0.0, 1.0] if paper else contact["stiffness"])

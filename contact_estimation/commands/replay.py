@@ -51,7 +51,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", action="append", default=[], type=Path, metavar="FILE",
                         help="observer settings of your own, e.g. written by 'fit'; repeatable")
     parser.add_argument("--sensors", metavar="NAME", help="sensor set: a name in config/sensors, or a YAML file "
-                        "(default the observer's, else the robot's)")
+                        "(default the one the recording names, as simulated ones do, else the observer's, "
+                        "else the robot's)")
     parser.add_argument("--export", type=Path, metavar="FILE", help="write the estimates as .npz; with several "
                         "observers one file each, FILE's name extended by the observer's")
     parser.add_argument("--report", type=Path, metavar="DIR", help="write DIR/report.html with pictures and figures")
@@ -68,16 +69,17 @@ def run(args) -> int:
 
     start = time.perf_counter()
     arm = load_arm(args.robot)
-    streams = {}
-    for name in [*args.observer, *map(str, args.config)] or [DEFAULT_OBSERVER]:
-        stream = open_stream(arm, name, args.sensors)
-        if stream.observer.name in streams:
-            raise RecordingError(f"two observers are named '{stream.observer.name}'; rename one of the files")
-        streams[stream.observer.name] = stream
     seconds = {"open": time.perf_counter() - start}
     start = time.perf_counter()
     recording = open_for(arm, args)
     seconds["read"] = time.perf_counter() - start
+    start, streams = time.perf_counter(), {}
+    for name in [*args.observer, *map(str, args.config)] or [DEFAULT_OBSERVER]:
+        stream = open_stream(arm, name, args.sensors or recording.sensors or None)
+        if stream.observer.name in streams:
+            raise RecordingError(f"two observers are named '{stream.observer.name}'; rename one of the files")
+        streams[stream.observer.name] = stream
+    seconds["open"] += time.perf_counter() - start
     problems = recording.problems(min(stream.sensors.max_gap for stream in streams.values()))
     if problems and not args.keep_going:
         raise RecordingError(f"{recording.source}: {'; '.join(problems)}. Mend the recording, or replay it all the "

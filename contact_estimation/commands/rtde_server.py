@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import sys
@@ -28,6 +29,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--protocol", type=int, default=2, choices=(1, 2), help="newest RTDE protocol version spoken (default 2)"
+    )
+    parser.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        metavar="VARIABLE",
+        help="an output variable it does not know, as an older controller (repeatable)",
     )
     parser.add_argument(
         "--imperfections", default="", help="sensors and joints: ideal, ur16e or a YAML; default: the robot's"
@@ -59,7 +67,7 @@ def run(args) -> int:
     if not 1024 <= args.port <= 65000:
         raise ConfigError(f"--port must lie between 1024 and 65000, found {args.port}")
     simulation = open_simulation(args.scenario, args.robot, args.imperfections or None, args.seed)
-    server = RtdeServer(UrController(simulation), args.host, args.port, args.protocol)
+    server = RtdeServer(UrController(simulation), args.host, args.port, args.protocol, args.without)
     if args.realtime_priority > 0:
         try:
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(args.realtime_priority))
@@ -73,6 +81,8 @@ def run(args) -> int:
         file=sys.stderr if args.json else sys.stdout,
         flush=True,
     )
+    gc.collect()
+    gc.freeze()  # a collection of all that was imported would hold up the stream for tens of milliseconds
     try:
         server.run(args.seconds, sys.stdin.buffer.raw if args.console else None)
     except KeyboardInterrupt:
@@ -80,5 +90,7 @@ def run(args) -> int:
     finally:
         server.close()
     if args.json:
-        print(json.dumps({"sent": server.sent, "late": server.late, "simulated_s": simulation.time}))
+        clock = server.metronome
+        numbers = {"sent": server.sent, "late": clock.late, "skipped": clock.skipped, "simulated_s": simulation.time}
+        print(json.dumps(numbers))
     return 0

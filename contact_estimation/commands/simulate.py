@@ -70,7 +70,7 @@ def run(args) -> int:
         progress.update(len(samples))
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     progress.close()
-    recording = as_recording(samples, arm, f"simulation of {args.scenario}", imperfections.wrench.enabled)
+    recording = as_recording(samples, arm, f"simulation of {args.scenario}", imperfections)
     if args.out is not None:
         _write(args.out, recording, arm)
     force = np.linalg.norm(recording.truth["wrench_tcp"][:, :3], axis=1)
@@ -95,8 +95,8 @@ def run(args) -> int:
     return 0
 
 
-def as_recording(samples, arm, source: str, with_wrench: bool):
-    """Samples of a simulation as a :class:`~contact_estimation.io.recording.Recording`, truth included."""
+def as_recording(samples, arm, source: str, imperfections):
+    """Samples of a simulation as a :class:`~contact_estimation.io.recording.Recording`, with truth and sensor set."""
     from contact_estimation.io.recording import Recording
 
     def column(name):
@@ -111,8 +111,9 @@ def as_recording(samples, arm, source: str, with_wrench: bool):
         column("dq"),
         column("tau"),
         source,
-        wrench_tcp=column("wrench_tcp") if with_wrench else None,
+        wrench_tcp=column("wrench_tcp") if imperfections.wrench.enabled else None,
         truth=truth,
+        sensors=imperfections.sensors,
     )
 
 

@@ -44,11 +44,11 @@ def run(args) -> int:
     if args.evaluations < 1:
         raise ConfigError(f"--evaluations must be at least 1, found {args.evaluations}")
     arm = robot_for(load_arm(args.robot), settings)
-    sensors = load_sensor_settings(settings.sensors or arm.settings.sensors)
     recordings = [
         open_recording(path, arm.joint_names, joint_states=args.joint_states, rate=args.rate)
         for path in args.recordings
     ]
+    sensors = load_sensor_settings(recordings[0].sensors or settings.sensors or arm.settings.sensors)
     bar = Progress(args.evaluations, "tuning")
     found = tune(arm, settings, sensors, recordings, args.noise, args.evaluations, bar.update)
     bar.close()

@@ -92,6 +92,13 @@ class AdmittanceController:
         self._eye = 1e-8 * np.eye(6)
         self.q_ref = np.zeros(arm.n)
         self.dq_ref = np.zeros(arm.n)
+        self._stiffness, self._max_force = np.full(3, settings.stiffness), settings.max_force
+        self._damping = settings.damping
+
+    def comply(self, stiffness: np.ndarray, damping: float, max_force: float = np.inf) -> None:
+        """Follow poses with ``stiffness`` (3,) [N/m, base axes] under measured force from now on, whatever the settings
+        say; ``damping`` [Ns/m] is the force per commanded speed, ``max_force`` [N] limits the stiffness' force."""
+        self._stiffness, self._damping, self._max_force = np.array(stiffness, float), float(damping), float(max_force)
 
     def reset(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Start at rest at ``q`` (n,) [rad]; returns the TCP pose there, the reference that commands no motion."""
@@ -107,8 +114,8 @@ class AdmittanceController:
 
         Args:
             x_ref, rotation_ref: reference pose, (3,) [m] and (3, 3), base frame. twist_ref: its velocity (6,).
-            force_wanted: (3,) [N] the robot shall exert, base axes; zero components are position controlled. None: all
-                are.
+            force_wanted: (3,) [N] the robot shall exert, base axes; zero components are position controlled. None, or all
+                zero: every component is.
             force_measured: (6,) wrench of the environment ON the robot about the TCP, base axes.
                 Without it a pose is followed stiffly.
             free_rotation: measured torque may turn the tool (an arm that arcs about a contact point).
@@ -116,19 +123,20 @@ class AdmittanceController:
         x, rotation = self.arm.tcp_pose(self.q_ref)
         twist = np.array(twist_ref, float)
         settings = self.settings
-        if settings.stiffness > 0 and force_wanted is None and force_measured is not None:
-            spring = clip_norm(settings.stiffness * (x_ref - x), settings.max_force)
-            pull = (spring + force_measured[:3]) / settings.damping
+        if self._stiffness.any() and force_wanted is None and force_measured is not None:
+            spring = clip_norm(self._stiffness * (x_ref - x), self._max_force)
+            pull = (spring + force_measured[:3]) / self._damping
         else:
             pull = self.PULL * (x_ref - x)
-        if force_wanted is not None:
-            direction = force_wanted / np.linalg.norm(force_wanted)
+        size = 0.0 if force_wanted is None else np.linalg.norm(force_wanted)
+        if size > 0:
+            direction = force_wanted / size
             pull -= (pull @ direction) * direction
             balance = float(direction @ (force_wanted + force_measured[:3]))
-            pull += direction * balance / self.settings.damping
-        twist[:3] = clip_norm(twist[:3] + pull, self.settings.max_speed)
+            pull += direction * balance / self._damping
+        twist[:3] = clip_norm(twist[:3] + pull, settings.max_speed)
         if free_rotation:
-            twist[3:] += force_measured[3:] / self.settings.rotational_damping
+            twist[3:] += force_measured[3:] / settings.rotational_damping
         else:
             twist[3:] += self.PULL * (rotation @ pin.log3(rotation.T @ rotation_ref))
         jacobian = self.arm.tcp_jacobian(self.q_ref)

@@ -90,6 +90,12 @@ class CartesianImpedance:
         self._posture = np.array(q, float)
         return self.arm.tcp_pose(q)
 
+    def comply(self, stiffness: np.ndarray) -> None:
+        """Use the translational ``stiffness`` (3,) [N/m, base axes] from now on, with the damping that belongs to
+        it."""
+        self.stiffness = np.array(stiffness, float)
+        self.damping = self.settings.damping_factor * np.sqrt(self.stiffness)
+
     def spring_force(self, x: np.ndarray, x0: np.ndarray) -> np.ndarray:
         """K_imp (x_0 - x) (3,) [N], limited to ``max_force``."""
         return clip_norm(self.stiffness * (x0 - x), self.settings.max_force)

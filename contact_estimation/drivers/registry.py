@@ -21,6 +21,7 @@ def make_backend(
     duration: float = 10.0,
     seed: int = 0,
     scenario: str = "linear_contact",
+    imperfections: str = "",
     engine: str = "coupled",
     host: str = "127.0.0.1",
     options: dict | None = None,
@@ -28,9 +29,11 @@ def make_backend(
     """The backend ``kind`` for ``arm``; each takes the arguments it knows.
 
     Args:
-        recording, loop: of ``replay``. duration [s], seed, scenario: of ``sim`` (0: as long as the motion). engine: of
-            ``simulated``. host: of ``rtde`` and ``franka``.
-        options: further settings of ``rtde`` (:class:`~contact_estimation.drivers.rtde.RtdeSettings`) or
+        recording, loop: of ``replay``. duration [s], seed, scenario, imperfections: of ``sim`` (0: as long as the
+            motion; empty: the robot's own). engine: of ``simulated``. host: of ``rtde`` and ``franka``.
+        options: of ``sim``: stiffness and admittance_damping with which commands are followed
+            (:class:`~contact_estimation.drivers.sim.SimulationBackend`); further settings of ``rtde``
+            (:class:`~contact_estimation.drivers.rtde.RtdeSettings`) or
             ``joint_torque`` (:class:`~contact_estimation.drivers.joint_torque.JointTorqueSettings`).
 
     Raises:
@@ -47,7 +50,7 @@ def make_backend(
     if kind == "sim":
         from contact_estimation.drivers.sim import SimulationBackend
 
-        return SimulationBackend(arm, scenario, duration, seed)
+        return SimulationBackend(arm, scenario, duration, seed, imperfections, **(options or {}))
     if kind == "rtde":
         from contact_estimation.drivers.rtde import RtdeBackend, RtdeSettings
 

@@ -12,6 +12,7 @@ import json
 import math
 import os
 import select
+import signal
 import struct
 import sys
 import time
@@ -48,6 +49,9 @@ SAMPLE_TAG, TEXT_TAG = b"S", b"T"
 #: Robot and safety modes in which an arm moves: running; normal or reduced.
 RUNNING, NORMAL, REDUCED = 7, 1, 2
 
+#: Exit code after a stream that broke.
+BROKEN = 5
+
 
 def main() -> int:
     """Run until the stream breaks, the parent goes away, or it asks for the end."""
@@ -76,14 +80,20 @@ def main() -> int:
                 4,
             )
     _say(out, "connected")
+    code = BROKEN
     try:
-        return _stream(receive, control, out, commands, config)
+        code = _stream(receive, control, out, commands, config)
     except BrokenPipeError:
-        return 0
+        code = 0
     finally:
         if control is not None:
+            # The library waits for an answer for ever, where nobody is left to give one, and lets no other thread run
+            # meanwhile: a signal ends the process all the same, so that the parent can start the next one.
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.setitimer(signal.ITIMER_REAL, 0.2 if code == BROKEN else 1.5)
             _quietly(control.speedStop)
             _quietly(control.stopScript)
+    return code
 
 
 def _stream(receive, control, out, commands, config) -> int:
@@ -103,9 +113,8 @@ def _stream(receive, control, out, commands, config) -> int:
         else:
             wait = 0.08 * period
             if now - last_new > patience or not receive.isConnected():
-                return _end(
-                    out, f"no new sample for {now - last_new:.2f} s" if receive.isConnected() else "connection lost", 5
-                )
+                silent = f"no new sample for {now - last_new:.2f} s"
+                return _end(out, silent if receive.isConnected() else "connection lost", BROKEN)
         if poll.poll(0):
             data = os.read(commands, COMMAND.size * 64)
             if not data:

@@ -34,6 +34,9 @@ class RtdeLink:
     #: Pause between attempts to start [s], and how long a process may take until its first record [s].
     PAUSE, START_TIMEOUT = 0.1, 4.0
 
+    #: How much longer than stall_timeout a process may be silent [s].
+    GRACE = 0.5
+
     def __init__(
         self, host: str, rate: float, control: bool, stall_timeout: float, hold_after: float, realtime_priority: int
     ):
@@ -102,10 +105,13 @@ class RtdeLink:
         now = time.monotonic()
         if self._process is not None:
             dead = self._process.poll() is not None
-            if dead and select.select([self._samples], [], [], 0)[0]:
-                return  # its last words are still in the pipe
-            if dead or (not self._started and now > self._deadline):
-                if not dead:
+            finished = dead or now > self._deadline
+            if finished and select.select([self._samples], [], [], 0)[0]:
+                return  # its last words are still in the pipe, or nobody has read for a while
+            if finished:
+                if not dead and self._started:
+                    self.status = "the client process hung in a call of the library and was ended"
+                elif not dead:
                     self.status = f"no answer from {self._config['host']} within {self.START_TIMEOUT:g} s"
                 self._process.kill()
                 self.close()
@@ -150,6 +156,8 @@ class RtdeLink:
             self._next_start = time.monotonic() + self.PAUSE
             return []
         self._started = True
+        # It ends itself after stall_timeout, unless the library does not let go of it.
+        self._deadline = time.monotonic() + self._config["stall_timeout"] + self.GRACE
         self._buffer += data
         samples = []
         while self._buffer:

@@ -11,8 +11,8 @@ from rosbags.typesys import Stores, get_typestore
 
 from contact_estimation.exceptions import ContactEstimationError, RecordingError
 from contact_estimation.io.recording import Recording
-from contact_estimation.io.topics import (JOINT_STATE, JOINT_STATES_TOPIC, TRUTH_TOPICS, WRENCH, WRENCH_TOPIC,
-                                          WRENCH_ZERO_TOPIC)
+from contact_estimation.io.topics import (JOINT_STATE, JOINT_STATES_TOPIC, SENSORS_TOPIC, TEXT, TRUTH_TOPICS, WRENCH,
+                                          WRENCH_TOPIC, WRENCH_ZERO_TOPIC)
 from contact_estimation.io.track import Track
 
 
@@ -46,11 +46,14 @@ def read_bag(path: Path | str, joint_names=None, joint_states: str | None = None
             adders = {connection.topic: tracks[connection.topic].add for connection in wanted}
             for connection, _, raw in reader.messages(wanted) if reader.message_count else ():
                 adders[connection.topic](raw)
+            told = [c for c in reader.connections if c.topic == SENSORS_TOPIC and c.msgtype == TEXT]
+            texts = reader.messages(told) if told else ()
+            sensors = ["", *(typestore.deserialize_cdr(raw, TEXT).data for _, _, raw in texts)]
     except ContactEstimationError:
         raise
     except Exception as error:  # a damaged file makes rosbags raise nearly anything: its own, struct's, apsw's, zstd's
         raise RecordingError(_unreadable(path, error)) from error
-    return _assemble(path, tracks, joint_states, wrench, base_frame, rotation)
+    return _assemble(path, tracks, joint_states, wrench, base_frame, rotation, sensors[-1])
 
 
 def _joint_states_topic(path, types, asked: str | None) -> str:
@@ -104,7 +107,7 @@ def _unreadable(path, error) -> str:
             "'mcap recover' saves what a cut-off .mcap holds, 'sqlite3 FILE .recover' a .db3.")
 
 
-def _assemble(path, tracks, joint_states, wrench, base_frame, rotation) -> Recording:
+def _assemble(path, tracks, joint_states, wrench, base_frame, rotation, sensors) -> Recording:
     states = tracks[joint_states]
     stamps, values = states.finish()
     q, dq, tau = np.split(values, 3, axis=1)
@@ -124,7 +127,7 @@ def _assemble(path, tracks, joint_states, wrench, base_frame, rotation) -> Recor
     zero = tracks[WRENCH_ZERO_TOPIC].finish()[1][0] if WRENCH_ZERO_TOPIC in tracks else np.zeros(6)
     truth = {name: _at_stamps(stamps, *tracks[topic].finish())
              for name, (topic, _) in TRUTH_TOPICS.items() if topic in tracks}
-    return Recording(stamps, states.joint_names, q, dq, tau, str(path), measured, zero, truth)
+    return Recording(stamps, states.joint_names, q, dq, tau, str(path), measured, zero, truth, sensors)
 
 
 def _at_stamps(stamps: np.ndarray, stamps_there: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -10,8 +10,8 @@ from rosbags.typesys import Stores, get_typestore
 
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.io.recording import Recording
-from contact_estimation.io.topics import (JOINT_STATE, JOINT_STATES_TOPIC, POINT, TRUTH_TOPICS, VECTOR, WRENCH,
-                                          WRENCH_TOPIC, WRENCH_ZERO_TOPIC)
+from contact_estimation.io.topics import (JOINT_STATE, JOINT_STATES_TOPIC, POINT, SENSORS_TOPIC, TEXT, TRUTH_TOPICS,
+                                          VECTOR, WRENCH, WRENCH_TOPIC, WRENCH_ZERO_TOPIC)
 
 STORAGE = {"mcap": StoragePlugin.MCAP, "sqlite3": StoragePlugin.SQLITE3}
 
@@ -43,6 +43,8 @@ def write_bag(path: Path | str, recording: Recording, storage: str = "mcap", bas
         stamps, names = recording.stamps_ns.tolist(), recording.joint_names
         states, write_states = zip(recording.q, recording.dq, recording.tau), topic(JOINT_STATES_TOPIC, JOINT_STATE)
         tracks = []
+        if recording.sensors:
+            topic(SENSORS_TOPIC, TEXT)(stamps[0], make.typestore.types[TEXT](data=recording.sensors))
         if recording.wrench_tcp is not None:
             tracks.append((topic(WRENCH_TOPIC, WRENCH), WRENCH, recording.wrench_tcp, tcp_frame))
             if recording.wrench_zero.any():

@@ -2,8 +2,8 @@
 
 Keys: ``t`` [s] or ``stamps_ns`` [ns]; ``q``, ``dq``, ``tau`` (N, n) [rad, rad/s, Nm]; optional ``joint_names``;
 ``f_tcp`` (N, 3) [N] and ``torque_tcp`` (N, 3) [Nm] of the environment on the robot in TCP axes, or ``f_base`` (N, 3) in
-base axes; ``f_tcp_zero_offset`` and ``torque_tcp_zero_offset`` (3,); ``truth_*`` as in
-:data:`~contact_estimation.io.recording.TRUTH_COLUMNS`. Other keys are let be.
+base axes; ``f_tcp_zero_offset`` and ``torque_tcp_zero_offset`` (3,); ``sensors``, the name of a sensor set; ``truth_*``
+as in :data:`~contact_estimation.io.recording.TRUTH_COLUMNS`. Other keys are let be.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def read_npz(path: Path | str, joint_names=None, rate: float | None = None, rota
                              "Choose the --robot the recording was made with.")
     recording = Recording(_stamps(path, data, rate), names, data["q"], data["dq"], data["tau"], str(path),
                           *_wrench(path, data, rotation),
-                          {name: data[f"truth_{name}"] for name in TRUTH_COLUMNS if f"truth_{name}" in data})
+                          {name: data[f"truth_{name}"] for name in TRUTH_COLUMNS if f"truth_{name}" in data},
+                          str(data.get("sensors", "")))
     return recording if joint_names is None else recording.reordered(joint_names)
 
 
@@ -102,6 +103,8 @@ def write_npz(path: Path | str, recording: Recording, **extra: np.ndarray) -> Pa
         if not np.isnan(recording.wrench_tcp[:, 3:]).all():
             data |= {"torque_tcp": recording.wrench_tcp[:, 3:], "torque_tcp_zero_offset": recording.wrench_zero[3:]}
     data |= {f"truth_{name}": value for name, value in recording.truth.items()}
+    if recording.sensors:
+        data["sensors"] = np.array(recording.sensors)
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:  # a file object, so that numpy does not append .npz to the name
         np.savez(file, **data, **extra)

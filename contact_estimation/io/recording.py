@@ -28,6 +28,7 @@ class Recording:
             where a part was not measured. None without a sensor.
         wrench_zero: (6,) [N, Nm] the sensor's reading in known free space, zeros where none is known.
         truth: ground truth by name (``TRUTH_COLUMNS``), each (N, columns); empty for real recordings.
+        sensors: sensor set (name in config/sensors) that says what ``tau`` is, where the recording tells; else "".
 
     Raises:
         RecordingError: shapes do not fit each other, a name is doubled, a truth is unknown, or there is no sample.
@@ -43,6 +44,7 @@ class Recording:
     wrench_tcp: np.ndarray | None = None
     wrench_zero: np.ndarray = field(default_factory=lambda: np.zeros(6))
     truth: dict[str, np.ndarray] = field(default_factory=dict)
+    sensors: str = ""
 
     def __post_init__(self):
         def keep(name, value, shape, dtype=float):

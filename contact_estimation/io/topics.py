@@ -16,6 +16,10 @@ WRENCH_TOPIC = "/force_torque_sensor_broadcaster/wrench"
 #: One message: the sensor's reading in known free space.
 WRENCH_ZERO_TOPIC = WRENCH_TOPIC + "_zero"
 
+#: One message: the sensor set of config/sensors that says what the efforts in the joint states are.
+TEXT = "std_msgs/msg/String"
+SENSORS_TOPIC = "/sensor_set"
+
 #: Truth of a simulation: name in ``Recording.truth`` -> (topic, message type).
 TRUTH_TOPICS = {
     "wrench_tcp": ("/truth/external_wrench", WRENCH),

@@ -8,6 +8,7 @@ limited by the safety filter and watched by its deadman, which the estimator's `
 from __future__ import annotations
 
 import threading
+from collections import Counter
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
@@ -25,7 +26,7 @@ from contact_estimation.ros.command_gate import CommandGate
 from contact_estimation.ros.driver import SamplePublisher, start_pacer
 from contact_estimation.ros.executor import run
 from contact_estimation.ros.node_settings import RobotDriverParameters
-from contact_estimation.settings import from_mapping, from_yaml
+from contact_estimation.settings import find_config, from_yaml
 
 #: Drivers whose samples come when they come, not when this node wants them.
 LIVE = ("rtde", "joint_torque", "franka")
@@ -38,10 +39,6 @@ class Driver(LifecycleNode):
         super().__init__("driver", automatically_declare_parameters_from_overrides=True)
         s = self._settings = parameters.declare(self, RobotDriverParameters)
         self.arm = load_arm(s.robot)
-        options = {
-            "rtde": {"torque_source": s.torque_source, "control": s.control},
-            "joint_torque": {"torque_meaning": s.torque_meaning},
-        }
         self.backend = make_backend(
             s.driver,
             self.arm,
@@ -50,10 +47,11 @@ class Driver(LifecycleNode):
             duration=s.duration,
             seed=s.seed,
             scenario=s.scenario,
+            imperfections=s.imperfections,
             host=s.host,
-            options=options.get(s.driver),
+            options=s.backend_options(),
         )
-        limits = from_yaml(SafetySettings, s.safety) if s.safety else from_mapping(SafetySettings, {}, "defaults")
+        limits = from_yaml(SafetySettings, find_config("limits", s.safety)) if s.safety else SafetySettings()
         self.gate = CommandGate(self.arm, self.backend, limits, np.array(s.impedance_stiffness))
         self._publisher = SamplePublisher(self, self.arm)
         self._stop, self._thread, self._pacer = threading.Event(), None, None
@@ -126,7 +124,7 @@ class Driver(LifecycleNode):
 
     def _report(self) -> None:
         problem = getattr(self.backend, "problem", "")
-        counters = getattr(self.backend, "counters", {})
+        counters = getattr(self.backend, "counters", Counter()) + self.gate.counters
         values = {
             "driver": self._settings.driver,
             "problem": problem,

@@ -4,6 +4,7 @@ active."""
 from __future__ import annotations
 
 import time
+from collections import Counter
 
 import numpy as np
 import pinocchio as pin
@@ -21,7 +22,8 @@ class CommandGate:
         arm, backend: the robot. settings: limits. stiffness: of the impedance that follows the equilibrium (3,) [N/m].
 
     Attributes:
-        state: what the gate does. reason: why nothing passes, "" when all is well.
+        state: what the gate does. reason: why nothing passes, "" when all is well. counters: commands passed (and
+            of those limited, by limit), held, and stops, since the gate was made.
     """
 
     def __init__(
@@ -32,6 +34,7 @@ class CommandGate:
         self._sample: Sample | None = None
         self._sampled = 0.0
         self.state, self.reason = SafetyState.INACTIVE, "not active"
+        self.counters: Counter[str] = Counter()
 
     def sample(self, sample: Sample) -> None:
         """The newest measurement."""
@@ -93,6 +96,8 @@ class CommandGate:
         self.reason = (
             "no fresh, valid estimate: held" if command.state is SafetyState.HOLD else ", ".join(command.limited)
         )
+        self.counters["commands held" if command.state is SafetyState.HOLD else "commands passed"] += 1
+        self.counters.update(f"commands limited in {name}" for name in command.limited)
         try:
             self._backend.command(EquilibriumPose(command.position, command.rotation))
         except DriverError as error:
@@ -114,4 +119,5 @@ class CommandGate:
             self._fail(SafetyState.STOP, "no fresh, valid estimate: stopped; activate again")
 
     def _fail(self, state: SafetyState, reason: str) -> None:
+        self.counters["commands stopped" if state is SafetyState.STOP else "commands held"] += 1
         self.state, self.reason = state, reason

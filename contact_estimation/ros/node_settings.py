@@ -80,6 +80,11 @@ class RobotDriverParameters(ReplayParameters, SimulatedParameters):
     )
     duration: float = key(0.0, unit="s", check=non_negative, doc="sim: how long; 0: as long as the scenario's motion")
     scenario: str = key("linear_contact", doc="sim: shipped scenario of config/tasks, or path of a YAML")
+    imperfections: str = key(
+        "",
+        doc="sim: sensors and joints, shipped name of config/sensors/simulated_arms or path of a YAML; empty: the "
+        "robot's own",
+    )
     host: str = key("127.0.0.1", doc="rtde, franka: address of the controller")
     control: bool = key(False, doc="rtde: also open the control interface, so that commands can be sent")
     torque_source: str = key("current", doc="rtde: where torque comes from", choices=("current", "target_moment"))
@@ -90,14 +95,39 @@ class RobotDriverParameters(ReplayParameters, SimulatedParameters):
     )
     joint_states_in: str = key("franka/joint_states", doc="joint_torque: topic of the arm's own driver")
     estimate_topic: str = key("estimator/contact_estimate", doc="estimates that keep the deadman of the commands happy")
-    safety: str = key("", doc="path of a YAML with limits of the commands; empty: the defaults")
+    safety: str = key(
+        "", doc="limits of the commands: shipped name of config/limits, or path of a YAML; empty: the defaults"
+    )
     impedance_stiffness: list[float] = key(
         [1000.0, 1000.0, 1000.0],
-        doc="stiffness the equilibrium is followed with, for the force limit",
+        doc="stiffness the equilibrium is followed with; sim and rtde realise it, another arm's controller must have "
+        "it",
         unit="N/m",
         check=positive,
         length=3,
     )
+    admittance_damping: float = key(
+        4000.0,
+        doc="force per commanded speed where a position-controlled arm realises that stiffness (rtde, sim)",
+        unit="Ns/m",
+        check=positive,
+    )
+
+    def backend_options(self) -> dict:
+        """``options`` of the chosen driver for :func:`~contact_estimation.drivers.registry.make_backend`.
+
+        The stiffness the force limit is reckoned with is the one with which the equilibrium is followed.
+        """
+        if self.driver == "sim":
+            return {"stiffness": self.impedance_stiffness, "admittance_damping": self.admittance_damping}
+        if self.driver == "rtde":
+            return {
+                "torque_source": self.torque_source,
+                "control": self.control,
+                "impedance_stiffness": self.impedance_stiffness,
+                "admittance_damping": self.admittance_damping,
+            }
+        return {"torque_meaning": self.torque_meaning} if self.driver == "joint_torque" else {}
 
 
 @dataclass(frozen=True, kw_only=True)

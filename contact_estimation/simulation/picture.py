@@ -14,14 +14,14 @@ _SURFACE = ((0.35, 0.60, 0.80, 0.75), (0.85, 0.55, 0.20, 0.75), (0.40, 0.65, 0.4
 _TOOL, _FORCE = (0.15, 0.15, 0.15, 1.0), (0.84, 0.15, 0.15, 1.0)
 
 
-def render(simulation: Simulation, width: int = 480, height: int = 360, force_scale: float = 0.004) -> np.ndarray:
-    """Picture (height, width, 3) uint8 of the simulation now; the force arrow is ``force_scale`` [m/N] long.
+def render(simulation: Simulation, width: int = 480, height: int = 360, arrow: float = 0.2) -> np.ndarray:
+    """Picture (height, width, 3) uint8 of the simulation now; the force is an arrow of the length ``arrow`` [m].
 
     Needs OpenGL without a display: set MUJOCO_GL=egl (or osmesa) before the first import of mujoco.
     """
     plant = simulation.plant
     spec = build_spec(simulation.arm, plant.timestep, visuals=True)
-    spec.visual.headlight.ambient = (0.45, 0.45, 0.45)
+    spec.visual.headlight.ambient = (0.6, 0.6, 0.6)
     getattr(spec.visual, "global").offwidth, getattr(spec.visual, "global").offheight = width, height
     spec.add_texture(
         name="sky",
@@ -48,17 +48,20 @@ def render(simulation: Simulation, width: int = 480, height: int = 360, force_sc
         spec.worldbody.add_geom(
             type=mujoco.mjtGeom.mjGEOM_SPHERE, size=(0.011, 0, 0), pos=point, rgba=_TOOL, contype=0, conaffinity=0
         )
+    azimuth, elevation = (215.0 if points[0][1] < -0.1 else 130.0), -18.0
+    a, e = np.radians([azimuth, elevation])
+    view = np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
     force = plant.rotation @ plant.wrench_tcp[:3]
-    if np.linalg.norm(force) > 0.5:
-        touched = plant.truth()["contact_point"]
-        _bar(spec, touched, touched + force_scale * force, 0.006, _FORCE)
+    if np.linalg.norm(force) > 0.5:  # drawn nearer to the eye by what the arm is thick, or it would be hidden in it
+        start = plant.truth()["contact_point"] - 0.15 * view
+        _arrow(spec, start, arrow * force / np.linalg.norm(force), _FORCE)
     model = spec.compile()
     data = mujoco.MjData(model)
     data.qpos[:] = plant.q
     mujoco.mj_forward(model, data)
     camera = mujoco.MjvCamera()
-    camera.lookat[:] = 0.7 * np.array(points[0]) + [0.0, 0.0, 0.10]
-    camera.distance, camera.azimuth, camera.elevation = 1.35, 215 if points[0][1] < -0.1 else 130, -20
+    camera.lookat[:] = 0.85 * np.array(points[0]) + [0.0, 0.0, 0.10]
+    camera.distance, camera.azimuth, camera.elevation = 1.1, azimuth, elevation
     with mujoco.Renderer(model, height, width) as renderer:
         renderer.update_scene(data, camera)
         return renderer.render()
@@ -70,6 +73,24 @@ def _bar(spec, start, end, radius, colour) -> None:
             type=mujoco.mjtGeom.mjGEOM_CAPSULE,
             fromto=(*start, *end),
             size=(radius, 0, 0),
+            rgba=colour,
+            contype=0,
+            conaffinity=0,
+        )
+
+
+def _arrow(spec, start, along, colour) -> None:
+    quat = np.zeros(4)
+    mujoco.mju_quatZ2Vec(quat, along / np.linalg.norm(along))
+    length, head = np.linalg.norm(along), 0.05
+    shaft_end = np.array(start) + along * (1.0 - head / length)
+    _bar(spec, start, shaft_end, 0.007, colour)
+    for k in range(10):  # a cone of discs: the engine has no cone to put into a model
+        spec.worldbody.add_geom(
+            type=mujoco.mjtGeom.mjGEOM_CYLINDER,
+            size=(0.018 * (1.0 - k / 10), head / 20, 0),
+            pos=shaft_end + along / length * head * (k + 0.5) / 10,
+            quat=quat,
             rgba=colour,
             contype=0,
             conaffinity=0,

@@ -94,6 +94,23 @@ class Simulation:
         self.equilibrium, self._commanded = (position, rotation), True
         self._twist = np.zeros(6) if twist is None else np.array(twist, float)
 
+    def comply(self, stiffness: np.ndarray, admittance_damping: float) -> None:
+        """Let the arm follow commands as an impedance of ``stiffness`` (3,) [N/m, base axes], whatever the scenario's
+        own motion is followed with; ``admittance_damping`` [Ns/m] is that of a position-controlled arm."""
+        if self.uses_impedance:
+            self.controller.comply(stiffness)
+        else:
+            self.controller.comply(stiffness, admittance_damping)
+
+    def pressing(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """TCP position (3,) [m] and rotation the controller holds now, and the force (3,) [N] it presses with, base
+        axes."""
+        if self.uses_impedance:
+            x, _ = self.arm.tcp_pose(self._controlled_position())
+            return x, self.equilibrium[1].copy(), self.controller.spring_force(x, self.equilibrium[0])
+        x, rotation = self.arm.tcp_pose(self.controller.q_ref)
+        return x, rotation, -self.plant.rotation @ self.plant.wrench_tcp[:3]
+
     def step(self) -> Sample:
         """Advance to the next sample and return it; with a delay, the sample that arrives then."""
         while True:

@@ -135,9 +135,14 @@ class Anchor:
         stiffness = np.array(stiffness, float)
         self.matrix = axes @ np.diag(stiffness) @ axes.T
         self._damper = axes @ np.diag(np.where(stiffness > 0, float(damping), 0.0)) @ axes.T
-        self._diagonal = axes @ stiffness
+        axis = axes @ stiffness
+        self._at_rest = stiffness.max() * axis / max(np.linalg.norm(axis), 1e-12)
 
     def touch(self, point, velocity, bristle, step):
         offset = point - self.point
-        force = -self.matrix @ offset - self._damper @ velocity
-        return Touch(force, self._diagonal, self.point.copy(), float(np.linalg.norm(offset)), True)
+        spring = -self.matrix @ offset
+        # The vector K of the one contact that pulls like this: along the force, its stiffness over the displacement there.
+        along, size = abs(float(spring @ offset)), float(np.linalg.norm(spring))
+        stiffness = spring * (size / along) if along > 1e-15 else self._at_rest
+        force = spring - self._damper @ velocity
+        return Touch(force, stiffness, self.point.copy(), float(np.linalg.norm(offset)), True)

@@ -18,7 +18,23 @@ def test_bag_holds_samples_and_truth(tmp_path, capsys):
     assert result["samples"] == len(recording) == 1500 and result["peak_force"] > 1.0
     assert set(recording.truth) == {"wrench_tcp", "stiffness", "rest", "contact_point", "tau_ext"}
     assert recording.truth["stiffness"][-1] == pytest.approx([0.0, 0.0, 1000.0])
+    assert recording.sensors == "joint_torque"
     assert recording.wrench_tcp is None  # this arm has no sensor at its flange
+
+
+def test_a_replay_reads_the_torque_as_it_was_simulated(tmp_path, capsys):
+    """The wrist of the papers' recordings is scaled by 1.87; a simulated arm's torque needs no such scale."""
+    bag = str(tmp_path / "bag")
+    assert main(["simulate", "linear_contact", "--seconds", "3", "--out", bag]) == 0
+    torques = {}
+    for name in ("told", "ur16e_driver", "ur16e_current"):
+        more = [] if name == "told" else ["--sensors", name]
+        path = tmp_path / f"{name}.npz"
+        assert main(["replay", bag, "--robot", "ur16e", "--observer", "momentum", "--export", str(path), *more]) == 0
+        torques[name] = np.load(path)["tau_ext"]
+    capsys.readouterr()
+    assert np.array_equal(torques["told"], torques["ur16e_driver"])
+    assert not np.allclose(torques["told"], torques["ur16e_current"], atol=1.0)
 
 
 def test_seed_height_and_scale_act(tmp_path, capsys):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from recordings import small_recording
 
+from contact_estimation.drivers.backend import EquilibriumPose
 from contact_estimation.drivers.registry import make_backend
 from contact_estimation.exceptions import ConfigError, RecordingError
 from contact_estimation.io.bag_writer import write_bag
@@ -67,3 +68,26 @@ def test_what_cannot_be_read_is_named(arm, tmp_path):
         make_backend("replay", arm, recording=str(tmp_path / "none")).connect()
     with pytest.raises(ConfigError, match="press_"):
         make_backend("simulated", load_arm("fr3")).connect()
+
+
+@pytest.mark.parametrize("robot", ["ur16e", "fr3"])
+def test_a_commanded_simulated_arm_is_the_impedance_it_is_told_to_be(robot):
+    """Whether it is position or torque controlled, and however the scenario's own motion is followed."""
+    surface, stiffness = 26000.0, np.array([1500.0, 1500.0, 2000.0])
+    backend = make_backend("sim", load_arm(robot), scenario="linear_contact", duration=60.0, imperfections="ideal",
+                           options={"stiffness": stiffness})
+    backend.connect()
+
+    def press(seconds):
+        return np.array([-backend.read().truth["wrench_tcp"][2] for _ in range(round(500 * seconds))])
+
+    before = press(4.0)[-1]
+    assert before > 20.0
+    start = backend.equilibrium()
+    backend.command(start)
+    held = press(1.0)
+    assert held == pytest.approx(before, abs=1.0)  # taken over without a jump
+    backend.command(EquilibriumPose(start.position - [0.0, 0.0, 0.005], start.rotation))
+    expected = 0.005 / (1 / stiffness[2] + 1 / surface)
+    assert press(4.0)[-1] - held[-1] == pytest.approx(expected, rel=0.02)
+    assert make_backend("sim", load_arm(robot)).equilibrium() is None  # not connected

@@ -1,5 +1,7 @@
 """One word selects a backend, and all of them answer to the same protocol."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from contact_estimation.drivers.backend import Backend, EquilibriumPose
 from contact_estimation.drivers.registry import KINDS, make_backend
 from contact_estimation.exceptions import ConfigError, DriverError
 from contact_estimation.robot import load_arm
+from contact_estimation.ros.node_settings import RobotDriverParameters
 
 ROBOT = {"franka": "fr3", "joint_torque": "fr3"}
 OPTIONS = {"joint_torque": {"torque_meaning": "total"}}
@@ -69,3 +72,13 @@ def test_wrong_arm_is_refused():
         make_backend("rtde", load_arm("fr3"))
     with pytest.raises(ConfigError, match="7 joints"):
         make_backend("franka", load_arm("ur16e"))
+
+
+def test_the_drivers_parameters_reach_the_backend():
+    """Above all the stiffness: limited by one and followed with another, the force would not be the limited one."""
+    s = RobotDriverParameters(driver="rtde", impedance_stiffness=[700.0, 700.0, 900.0], admittance_damping=2000.0, control=True)
+    rtde = make_backend("rtde", load_arm("ur16e"), options=s.backend_options()).settings
+    assert rtde.impedance_stiffness == [700.0, 700.0, 900.0] and rtde.admittance_damping == 2000.0 and rtde.control
+    for driver in ("sim", "replay", "joint_torque", "franka"):
+        options = dataclasses.replace(s, driver=driver).backend_options()
+        assert make_backend(driver, load_arm("fr3"), scenario="plane", options=options).joint_names

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
+import threading
 import time
 
 import numpy as np
@@ -128,17 +131,19 @@ def test_stall_is_told_and_survived(arm, controller):
         driver.close()
 
 
-def test_restart_of_the_controller_reconnects_within_a_second(arm):
+@pytest.mark.parametrize("control", [False, True], ids=["reading", "with control"])
+def test_restart_of_the_controller_reconnects_within_a_second(arm, control):
     first = Controller()
-    driver = backend(arm)
+    driver = backend(arm, control=control)
     try:
         read_for(driver, 0.2)
         first.kill()
         second = Controller()
         up = time.monotonic()
         try:
-            driver._queue.clear()
-            while not driver._queue:
+            while not (driver.counters["reconnects"] and driver._queue):
+                if not driver.counters["reconnects"]:
+                    driver._queue.clear()  # the first controller's last samples were still in the pipe
                 driver._pump(0.05)
                 assert time.monotonic() - up < 5.0
             taken = time.monotonic() - up
@@ -148,6 +153,41 @@ def test_restart_of_the_controller_reconnects_within_a_second(arm):
     finally:
         driver.close()
     assert taken < 1.0 and driver.counters["reconnects"] >= 1
+
+
+def test_a_reader_that_pauses_finds_every_sample(arm, controller):
+    driver = backend(arm)
+    try:
+        read_for(driver, 0.2)
+        time.sleep(2.0)
+        samples = read_for(driver, 0.5)
+    finally:
+        driver.close()
+    assert len(samples) > 1000 and driver.counters["reconnects"] == 0
+
+
+def test_a_client_that_hangs_in_the_library_is_ended(arm, controller):
+    """The library waits without end for the answer of a controller that fell silent while the arm moved."""
+    driver = backend(arm, control=True)
+    try:
+        sample = read_for(driver, 0.3)[-1]
+        position, rotation = arm.tcp_pose(sample.q)
+        goal = EquilibriumPose(position + [0.0, 0.0, 0.05], rotation)
+        end = time.monotonic() + 0.5
+        while time.monotonic() < end:
+            driver.read()
+            driver.command(goal)
+        controller.process.send_signal(signal.SIGSTOP)
+        start = time.monotonic()
+        while driver._link.status == "connected" or driver._link.pid is not None:
+            driver._pump(0.05)
+            assert time.monotonic() - start < 3.0
+        controller.process.send_signal(signal.SIGCONT)
+        driver._queue.clear()
+        assert len(read_for(driver, 1.0)) > 100 and driver.counters["reconnects"] >= 1
+    finally:
+        controller.process.send_signal(signal.SIGCONT)
+        driver.close()
 
 
 def test_the_graph_survives_the_death_of_the_client(arm, controller):
@@ -177,6 +217,56 @@ def test_older_protocol_is_refused_with_a_reason_or_served(arm):
             assert np.isfinite(read_for(driver, 0.5)[-1].q).all()
         finally:
             driver.close()
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", None], ids=["another service", "hangs up"])
+def test_a_handshake_that_fails_is_an_error_that_says_so(arm, answer):
+    """Whatever answers on the port, the client process alone suffers from it."""
+    with socket.create_server((HOST, 30004)) as listener:
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    kept.append(connection)
+                    connection.sendall(answer) if answer else connection.close()
+
+        kept = []
+        threading.Thread(target=serve, daemon=True).start()
+        with pytest.raises(DriverError, match=f"no sample from the controller at {HOST}"):
+            backend(arm, connect_timeout=1.0)
+        listener.shutdown(socket.SHUT_RDWR)
+    assert kept
+
+
+def test_a_recipe_the_controller_does_not_know_is_named(arm):
+    with Controller("--without", "target_moment"):
+        with pytest.raises(DriverError, match="target_moment"):
+            backend(arm, connect_timeout=2.0)
+
+
+def test_nothing_is_commanded_before_the_state_is_known_and_after_it_is_lost(arm):
+    driver = RtdeBackend(arm, from_mapping(RtdeSettings, {"host": HOST, "control": True}, "test"))
+    goal = EquilibriumPose(np.zeros(3), np.eye(3))
+    with pytest.raises(DriverError, match="the robot's state is unknown"):
+        driver.command(goal)
+    with Controller() as controller:
+        driver.connect()
+        try:
+            read_for(driver, 0.2)
+            assert driver.state_problem() == "" and "10" not in controller.say("commands").split()
+            controller.kill()
+            end = time.monotonic() + 5.0
+            while not driver.counters["reconnects"] and time.monotonic() < end:
+                driver._pump(0.02)
+                if driver.state_problem():  # from 50 ms after the last sample on, and until the next one
+                    with pytest.raises(DriverError, match="nothing is commanded"):
+                        driver.command(goal)
+            with pytest.raises(DriverError, match="the robot's state is unknown"):
+                driver.command(goal)
+        finally:
+            driver.close()
+    with pytest.raises(DriverError, match="unknown"):
+        driver.command(goal)
 
 
 def test_nobody_there_is_told(arm):

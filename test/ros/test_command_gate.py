@@ -56,6 +56,7 @@ def test_inactive_lets_nothing_pass_and_activation_does_not_jump():
     bench.gate.want(here + [0.3, 0.0, 0.0], UPRIGHT)
     assert np.linalg.norm(bench.backend.simulation.equilibrium[0] - here) < 1e-3
     assert "rate" in bench.gate.reason
+    assert bench.gate.counters["commands passed"] == bench.gate.counters["commands limited in rate"] == 1
 
 
 def test_a_dead_estimator_holds_then_stops_for_good():
@@ -68,6 +69,7 @@ def test_a_dead_estimator_holds_then_stops_for_good():
     assert bench.gate.state is SafetyState.HOLD
     bench.tick(0.2, estimate=False)
     assert bench.gate.state is SafetyState.STOP
+    assert bench.gate.counters["commands held"] == bench.gate.counters["commands stopped"] == 1
     frozen = bench.backend.simulation.equilibrium[0].copy()
     bench.tick(0.05)
     bench.gate.want(here + [0.05, 0, 0], UPRIGHT)

@@ -46,6 +46,18 @@ def test_known_errors_come_out(recording):
     assert figures["step_us"]["p99"] == pytest.approx(99.0, rel=1e-2)
 
 
+def test_a_gentle_simulated_contact_is_scored_too(recording):
+    """5 N are contact where the truth says so; a sensor's 5 N are not."""
+    scale = 5.0 / np.abs(recording.truth["wrench_tcp"][:, 2]).max()
+    gentle = {name: scale * value if name in ("wrench_tcp", "tau_ext") else value
+              for name, value in recording.truth.items()}
+    reference = reference_of(dataclasses.replace(recording, truth=gentle))
+    assert np.count_nonzero(reference.contact) > 500 and np.count_nonzero(reference.free) > 100
+    assert not (reference.contact & reference.free).any() and reference.stiffness == 20_000
+    measured = reference_of(dataclasses.replace(recording, truth={}, wrench_tcp=gentle["wrench_tcp"]))
+    assert not measured.contact.any()
+
+
 def test_invalid_rows_do_not_count(recording):
     reference = reference_of(recording)
     columns = columns_with(reference.force.copy(), np.full(len(recording), np.nan))

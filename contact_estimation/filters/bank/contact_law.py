@@ -1,9 +1,11 @@
 """The closed contact of the bank, and its force at a configuration.
 
-    F_n = K (d - n^T x),   K = e^(ln K),   n = n0 + a1 t1 + a2 t2 (normalised),   x = p(q) + R(q) p_tcp,   F = n F_n + t1 f1 + t2 f2
+    F_n = K (d - n^T x),   K = e^(ln K),   n = n0 + a1 t1 + a2 t2 (normalised),   x = p(q) + R(q) p_tcp
+    F = n F_n + (t1 f1 + t2 f2) F_n                       of a point that slides: f are coefficients of friction
+    F = n F_n + t1 K (f1 - t1^T x) + t2 K (f2 - t2^T x)   of a point that sticks: f is where it is held
 
-It is eq. 4 of paper 2 with K > 0 by construction (neither the sign of K nor K = 0 can be reached), with d = n^T x_rest, the only
-component of the rest position that a single normal can feel, and with the friction force in the contact plane.
+It is eq. 4 of paper 2 with K > 0 by construction (neither the sign of K nor K = 0 can be reached). A single normal feels d = n^T x_rest
+only; the spring of paper 1 in all three directions is the point that sticks.
 """
 
 from __future__ import annotations
@@ -13,10 +15,6 @@ import casadi as ca
 from contact_estimation.filters.bank.layout import CONTACT_SIZE, BankLayout
 from contact_estimation.robot import Arm
 from contact_estimation.robot.rigid_body import Kinematics
-
-
-#: Largest tangential over normal force of a published contact: dry friction of metal and rubber rarely has more.
-_FRICTION = 1.0
 
 
 class ContactForces:
@@ -29,14 +27,14 @@ class ContactForces:
 
     Attributes:
         parameters: per contact the (9,) expression with estimates in place. normals, points, forces: per contact (3,) in the base
-        frame [-, m, N], the forces those of closed contacts. normal_force: per contact [N].
+        frame [-, m, N], the forces those of closed contacts. normal_force: per contact [N]. depth: per contact d - n^T x [m].
     """
 
     def __init__(self, arm: Arm, layout: BankLayout, kinematics: Kinematics, x: ca.SX, theta: ca.SX, basis: ca.SX,
                  unilateral: bool = False):
         rotation, position = arm.tcp(kinematics)
         self._arm, self._kinematics = arm, kinematics
-        self.parameters, self.normals, self.points, self.forces, self.normal_force = [], [], [], [], []
+        self.parameters, self.normals, self.points, self.forces, self.normal_force, self.depth = [], [], [], [], [], []
         for i, (slots, where) in enumerate(zip(layout.estimated, layout.contact)):
             p = ca.SX(theta[CONTACT_SIZE * i:CONTACT_SIZE * (i + 1)])
             for k, slot in enumerate(slots):
@@ -47,18 +45,22 @@ class ContactForces:
                 normal = normal + axes[:, 1] * p[2] + axes[:, 2] * p[3]
                 normal = normal / ca.norm_2(normal)
             point = position + rotation @ p[4:7]
-            pressed = ca.exp(p[0]) * (p[1] - ca.dot(normal, point))
+            depth = p[1] - ca.dot(normal, point)
+            self.depth.append(depth)
+            pressed = ca.exp(p[0]) * depth
             if unilateral:
                 pressed = ca.fmax(pressed, 0)
             self.parameters.append(p)
             self.normals.append(normal)
             self.points.append(point)
             self.normal_force.append(pressed)
-            tangential = axes[:, 1] * p[7] + axes[:, 2] * p[8]
-            if unilateral:  # nor more friction than what presses allows
-                limit = _FRICTION * pressed / ca.sqrt(p[7] ** 2 + p[8] ** 2 + 1e-6)
-                tangential = tangential * ca.fmin(limit, 1)
-            self.forces.append(normal * pressed + tangential)
+            if layout.sticks[i]:
+                held = ca.exp(p[0]) * (p[7:9] - axes[:, 1:].T @ point)
+                if unilateral:  # nothing holds a point that is not pressed
+                    held = held * (pressed > 0)
+                self.forces.append(normal * pressed + axes[:, 1:] @ held)
+            else:
+                self.forces.append(pressed * (normal + axes[:, 1:] @ p[7:9]))
 
     def joint_torque(self, closed: ca.SX) -> ca.SX:
         """tau_e (n,) [Nm] of the closed contacts; ``closed`` (I,) is one or zero."""

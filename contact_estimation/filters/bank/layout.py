@@ -2,8 +2,8 @@
 
     x = [per contact: ln K, d, a1, a2, p (3), f (2), as far as estimated;  b (n); c (n); v (n);  o (m); ln k (m)]
 
-ln K: stiffness; d: rest height along the normal [m]; a: tilt of the normal; p: contact point in the TCP frame [m]; f: tangential force
-[N]; b: torque bias, c: Coulomb amplitude, v: slow deviation [Nm]; o: offset [rad] and k: stiffness [Nm/rad] of m elastic joints.
+ln K: stiffness; d: rest height along the normal [m]; a: tilt of the normal; p: contact point in the TCP frame [m]; f: friction
+coefficients along the tangents or, of a point that sticks, its rest position along them [m]; b: torque bias, c: Coulomb amplitude, v: slow deviation [Nm]; o: offset [rad] and k: stiffness [Nm/rad] of m elastic joints.
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ CONTACT_SIZE = 9
 #: [rad] The deflection at the start is unknown: only its changes tell of forces.
 OFFSET_STD = 3e-3
 #: Their names in messages: tangents are columns 2 and 3 of the contact's basis.
-SLOT_NAMES = ("stiffness", "rest", "tilt_1", "tilt_2", "point_x", "point_y", "point_z", "tangential_1", "tangential_2")
+SLOT_NAMES = ("stiffness", "rest", "tilt_1", "tilt_2", "point_x", "point_y", "point_z", "friction_1", "friction_2")
+_STICKING_NAMES = (*SLOT_NAMES[:7], "rest_1", "rest_2")
+#: Standard deviations that a friction coefficient and a joint's stiffness can be away from what they were said to be: what needs more is
+#: another contact.
+BOUND = 3.0
 _SLOTS = {"stiffness": [0], "rest": [1], "normal": [2, 3], "point": [4, 5, 6], "tangential": [7, 8]}
 
 
@@ -36,6 +40,7 @@ class BankLayout:
     def __init__(self, settings: BankSettings, drives: DriveSettings, n: int):
         self.n, self.m, self.elastic_joints = n, len(drives.elastic.joints), list(drives.elastic.joints)
         self.theta = np.array([_theta(c) for c in settings.contacts])
+        self.sticks = [c.sticks for c in settings.contacts]
         self.basis = np.array([_basis(np.asarray(c.normal, float)) for c in settings.contacts])
         mean, variance, first, wander, time = [], [], [], [], []
 
@@ -56,7 +61,8 @@ class BankLayout:
             slots = [slot for kind in _SLOTS if kind in c.estimate for slot in _SLOTS[kind] if std[slot] > 0]
             self.estimated.append(slots)
             self.contact.append(add(theta[slots], std[slots], per_second[slots], lasting[slots], first_std[slots]))
-        self.names = [tuple(SLOT_NAMES[slot] for slot in slots) for slots in self.estimated]
+        self.names = [tuple((_STICKING_NAMES if sticks else SLOT_NAMES)[slot] for slot in slots)
+                      for slots, sticks in zip(self.estimated, self.sticks)]
         friction = drives.friction
         self.bias = add(friction.bias, np.array(friction.bias_std), np.array(drives.bias_drift))
         self.coulomb = add(friction.coulomb, np.array(friction.coulomb_std))
@@ -66,6 +72,9 @@ class BankLayout:
         self.mean, self.variance, self.first_variance = np.array(mean), np.array(variance), np.array(first)
         self.wander, self.time = np.array(wander), np.array(time)
         self.size = len(mean)
+        bounded = [where.start + k for i, (slots, where) in enumerate(zip(self.estimated, self.contact)) for k, slot in enumerate(slots)
+                   if slot in (7, 8) and not self.sticks[i]] + list(range(self.elastic.start, self.elastic.stop))
+        self.bounded = [(k, float(mean[k]), BOUND * float(self.variance[k]) ** 0.5) for k in bounded]
 
     def decay_and_noise(self, dt: float) -> tuple[np.ndarray, np.ndarray]:
         """Diagonals (N,) of the transition and of the process noise over ``dt`` [s]: random walks, and exponentially forgetting
@@ -81,12 +90,14 @@ def _theta(c: BankContact) -> np.ndarray:
 
 
 def _contact_statistics(c: BankContact):
-    std = np.array([np.log(c.stiffness_factor), c.rest_std, c.normal_std, c.normal_std, *c.point_std, c.tangential_std,
-                    c.tangential_std])
+    std = np.array([np.log(c.stiffness_factor), c.rest_std, c.normal_std, c.normal_std, *c.point_std, c.friction_std,
+                    c.friction_std])
     wander = np.array([c.stiffness_wander, c.rest_wander, 0, 0, *[c.point_wander] * 3, 0, 0], float)
-    lasting = np.array([np.inf] * 7 + [c.tangential_time] * 2)
+    lasting = np.array([np.inf] * 7 + [c.friction_time] * 2)
     first = std.copy()
     first[1] = c.rest_std_first
+    if c.sticks:
+        std[7:], first[7:], wander[7:], lasting[7:] = std[1], first[1], wander[1], np.inf
     return std, wander, lasting, first
 
 

@@ -71,11 +71,12 @@ class Modes:
         same = self.owner[:, None] == self.owner
         return np.where(same, 0.0, matrix) + np.diag(np.diag(chain)[self.owner])
 
-    def rotate(self, beliefs: np.ndarray) -> None:
+    def rotate(self, beliefs: np.ndarray) -> bool:
         """Make the least believed filter of every combination its entrance; its belief goes to the combination's most believed one.
 
-        Changes ``beliefs`` (M,) in place; :meth:`transition` must be asked again afterwards.
+        Changes ``beliefs`` (M,) in place. True where an entrance has changed: :meth:`transition` must then be asked again.
         """
+        before = self._entrance.copy()
         for c in range(len(self.names)):
             members = np.flatnonzero(self.owner == c)
             if len(members) > 1:
@@ -84,29 +85,48 @@ class Modes:
                 if worst != best:
                     beliefs[best] += beliefs[worst] - FLOOR
                     beliefs[worst] = FLOOR
+        return bool((self._entrance != before).any())
 
     def of_combinations(self, beliefs: np.ndarray) -> np.ndarray:
         """(C,) beliefs of the combinations from those of the filters."""
         return np.bincount(self.owner, beliefs, len(self.names))
 
 
-def build_mix(size: int, count: int) -> ca.Function:
-    """Mixing of ``count`` filters of ``size`` states.
+def build_predict(count: int, contacts: int) -> ca.Function:
+    """Beliefs before the measurement, and who each filter starts from.
 
-    Inputs: X (N M), P (packed M), weights (M, M): weights[i, j] the share of filter i in the start of filter j. Outputs: X_mixed, P_mixed.
+    Inputs: beliefs (M,), transition (M, M) from row to column, pressed (I, M) per filter the probability that its contacts press.
+    Outputs: predicted (M,), weights (M, M): column j the shares of the filters in the start of filter j, pressed_before (I, M).
+    """
+    beliefs, transition = ca.SX.sym("beliefs", count), ca.SX.sym("transition", count, count)
+    pressed = ca.SX.sym("pressed", contacts, count)
+    joint = ca.repmat(beliefs, 1, count) * transition
+    predicted = ca.sum1(joint)
+    weights = joint / ca.repmat(predicted, count, 1)
+    return ca.Function("bank_predict", [beliefs, transition, pressed], [predicted.T, weights, pressed @ weights],
+                       ["beliefs", "transition", "pressed"], ["predicted", "weights", "pressed_before"])
+
+
+def build_believe(count: int) -> ca.Function:
+    """Bayes' rule with likelihoods that stay finite. Inputs: predicted, log_likelihood (M,). Output: beliefs (M,)."""
+    predicted, log_likelihood = ca.SX.sym("predicted", count), ca.SX.sym("log_likelihood", count)
+    weighted = predicted * ca.exp(ca.fmax(log_likelihood - ca.mmax(log_likelihood), -60.0))
+    beliefs = ca.fmax(weighted / ca.sum1(weighted), FLOOR)
+    return ca.Function("bank_believe", [predicted, log_likelihood], [beliefs / ca.sum1(beliefs)], ["predicted", "log_likelihood"],
+                       ["beliefs"])
+
+
+def build_mix(size: int, count: int) -> ca.Function:
+    """The start of one filter, moment-matched from ``count`` filters of ``size`` states.
+
+    Inputs: X (N M), P (packed M), weights (M,). Outputs: X_mixed (N,), P_mixed (packed).
     """
     half = packed_size(size)
-    means, packed, weights = ca.SX.sym("X", size * count), ca.SX.sym("P", half * count), ca.SX.sym("weights", count, count)
+    means, packed, weights = ca.SX.sym("X", size * count), ca.SX.sym("P", half * count), ca.SX.sym("weights", count)
     xs = [means[size * i:size * (i + 1)] for i in range(count)]
-    ps = [packed[half * i:half * (i + 1)] for i in range(count)]
-    mixed_means, mixed_packed = [], []
-    for j in range(count):
-        mean = sum(weights[i, j] * xs[i] for i in range(count))
-        total = sum(weights[i, j] * ps[i] for i in range(count))
-        for i in range(count):
-            d = xs[i] - mean
-            total = total + weights[i, j] * ca.vertcat(*[d[a] * d[b] for b in range(size) for a in range(b + 1)])
-        mixed_means.append(mean)
-        mixed_packed.append(total)
-    return ca.Function("bank_mix", [means, packed, weights], [ca.vertcat(*mixed_means), ca.vertcat(*mixed_packed)],
-                       ["X", "P", "weights"], ["X_mixed", "P_mixed"])
+    mean = sum(weights[i] * xs[i] for i in range(count))
+    total = sum(weights[i] * packed[half * i:half * (i + 1)] for i in range(count))
+    for i in range(count):
+        d = xs[i] - mean
+        total += weights[i] * ca.vertcat(*[d[a] * d[b] for b in range(size) for a in range(b + 1)])
+    return ca.Function("bank_mix", [means, packed, weights], [mean, total], ["X", "P", "weights"], ["X_mixed", "P_mixed"])

@@ -7,14 +7,13 @@ import dataclasses
 import numpy as np
 
 from contact_estimation.codegen import compile_function
+from contact_estimation.filters.bank.cycle import Cycle
 from contact_estimation.filters.bank.layout import BankLayout
-from contact_estimation.filters.bank.mix import FLOOR, Modes, build_mix
+from contact_estimation.filters.bank.mix import Modes
 from contact_estimation.filters.bank.output import NEGLIGIBLE, OutputLayout, build_output
 from contact_estimation.filters.bank.settings import BankSettings, ElasticSettings, load_drive_settings
-from contact_estimation.filters.bank.track import (BEFORE, BEHIND, DEFLECTED, DRIFT, LAST, NOISE, PLAY_STD, SLIDING, SMOOTH, STATES,
+from contact_estimation.filters.bank.track import (BEFORE, BEHIND, LAST, PLAY_STD, SLIDING, SMOOTH, START, STATES, build_block,
                                                   build_track)
-from contact_estimation.filters.bank.update import build_update
-from contact_estimation.filters.kalman import pack_array, packed_size
 from contact_estimation.filters.observer import ContactState, Estimate
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.robot import Arm
@@ -45,88 +44,60 @@ class ContactBank:
         hypotheses = settings.hypotheses or (1 if drives.elastic.joints else 3)
         self.drives, self.layout = drives, BankLayout(settings, drives, arm.n)
         self.modes = Modes(settings, hypotheses)
-        layout, count = self.layout, len(self.modes.owner)
-        size, half, n = layout.size, packed_size(layout.size), arm.n
-        self._track = compile_function(build_track(arm))
-        self._update = compile_function(build_update(arm, layout))
-        self._mix = compile_function(build_mix(size, count))
-        output = compile_function(build_output(arm, layout))
-        self.backend = self._update.backend
+        layout, count, n = self.layout, len(self.modes.owner), arm.n
+        self._cycle = cycle = Cycle(arm, settings, layout, self.modes)
+        self.beliefs, self.backend = cycle.beliefs, cycle.backend
         # Samples: two bindings take turns, so that a sample's result is the next one's state without a copy.
-        track = self._track
+        self._track = track = compile_function(build_track(arm))
         shared = list(track.inputs.values())[1:]
         self._w = [track.inputs["w"], track.outputs["w_next"]]
-        self._momentum = track.outputs["momentum"]
-        self._samples = [track.bind([self._w[k], *shared], [self._w[1 - k], self._momentum]) for k in (0, 1)]
+        momentum = track.outputs["momentum"]
+        self._samples = [track.bind([self._w[k], *shared], [self._w[1 - k], momentum]) for k in (0, 1)]
         self._turn = 0
-        # Updates: the mixed states of all modes are one buffer; each mode's update reads its part and writes back its part.
-        inputs = self._update.inputs
-        self._x, self._p = self._mix.inputs["X"], self._mix.inputs["P"]
-        self._ratios = np.zeros((count, layout.m + n))
-        self._likelihood = np.zeros((count, 1))
-        constants = [inputs[k] for k in ("decay", "noise", "y", "R", "q", "s")]
-        tail = [inputs[k] for k in ("theta", "basis", "prior", "spread", "touch", "gate")]
-        mixed_x, mixed_p = self._mix.outputs["X_mixed"], self._mix.outputs["P_mixed"]
-        self._updates = []
-        for j in range(count):
-            a, b = slice(size * j, size * (j + 1)), slice(half * j, half * (j + 1))
-            self._updates.append(self._update.bind(
-                [mixed_x[a], mixed_p[b], *constants, self.modes.closed[j].copy(), *tail],
-                [self._x[a], self._p[b], self._likelihood[j], self._ratios[j]]))
-        theta, basis = layout.theta.ravel(), np.concatenate([b.ravel(order="F") for b in layout.basis])
-        for function in (self._update, output):
-            function.inputs["theta"][:], function.inputs["basis"][:] = theta, basis
-        inputs["touch"][:] = [float(isinstance(c.rest, str)) for c in settings.contacts]
-        inputs["gate"][:] = settings.gate
-        inputs["prior"][:], inputs["spread"][:] = layout.mean, layout.variance
-        self._elastic = np.array(layout.elastic_joints, dtype=int)
         track.inputs["play"][:] = drives.play
-        # The configured noise of the elastic channel has the usual encoder noise in it, for which the play was chosen.
-        self._usual_noise = (drives.play / PLAY_STD) ** 2
         track.inputs["length"][:] = np.maximum(drives.friction.presliding, 1e-6)
+        # Blocks take the same turns.
+        block = compile_function(build_block(arm, layout))
+        self._block = block.inputs
+        self._block["nominal"][:], self._block["velocity_noise"][:] = settings.block, drives.velocity_noise
+        self._block["torque_variance"][:], self._block["elastic_variance"][:] = np.square(drives.torque_noise), drives.elastic.noise**2
+        # The configured noise of the elastic channel has the usual encoder noise in it, for which the play was chosen.
+        self._block["usual_noise"][:] = (drives.play / PLAY_STD) ** 2
+        shared = list(block.inputs.values())[2:]
+        self._blocks = [block.bind([self._w[k], momentum, *shared], [*cycle.block.values(), self._w[1 - k]]) for k in (0, 1)]
         # Outputs: each filter's row of one table.
+        output = compile_function(build_output(arm, layout))
+        output.inputs["theta"][:], output.inputs["basis"][:] = layout.theta.ravel(), np.concatenate([b.ravel(order="F") for b in layout.basis])
         self._rows = OutputLayout(layout)
         self._table, self._output_q = np.zeros((count, self._rows.size)), output.inputs["q"]
-        self._outputs = [output.bind([self._x[size * j:size * (j + 1)], self._p[half * j:half * (j + 1)], output.inputs["q"],
-                                      self.modes.closed[j].copy(), output.inputs["theta"], output.inputs["basis"]], [self._table[j]])
-                         for j in range(count)]
+        self._outputs = [output.bind([cycle.x[j], cycle.p[j], output.inputs["q"], self.modes.closed[j].copy(), output.inputs["theta"],
+                                      output.inputs["basis"]], [self._table[j]]) for j in range(count)]
+        self._elastic = np.array(layout.elastic_joints, dtype=int)
         elastic = [f"elastic deflection of {arm.joint_names[j]}" for j in layout.elastic_joints]
         self.channels = elastic + [f"torque of {name}" for name in arm.joint_names]
         self.outliers = np.zeros(len(self.channels), dtype=int)
         self._ratio_sum = np.zeros(len(self.channels))
-        self.beliefs = np.full(count, 1.0 / count)
         self._t, self._q = 0.0, np.zeros(n)
 
     # -- samples ----------------------------------------------------------------------------------------------------------
 
     def reset(self, t: float, q: np.ndarray) -> None:
         """Start at rest at ``q``; whether a contact is closed is not known."""
-        layout, count = self.layout, len(self.modes.owner)
-        n = self.arm.n
         self._turn = 0
-        w = self._w[0]
-        w[:] = 0.0
-        rows = w.reshape(STATES, n)
-        rows[[SMOOTH, BEHIND, LAST, BEFORE]] = q
+        self._w[0][:] = 0.0
+        self._w[0].reshape(STATES, self.arm.n)[[SMOOTH, BEHIND, LAST, BEFORE]] = q
         self._t = t
         self._q[:] = q
-        mean = layout.mean.copy()
-        position, rotation = self.arm.tcp_pose(q)
-        for i, (slots, where) in enumerate(zip(layout.estimated, layout.contact)):
-            if 1 in slots and isinstance(self.settings.contacts[i].rest, str):
-                mean[where.start + slots.index(1)] = layout.basis[i][:, 0] @ (position + rotation @ layout.theta[i, 4:7])
         # The elastic offset starts where the deflection under gravity alone puts it.
-        mean[layout.offset] = self.arm.gravity(q)[self._elastic] / np.exp(mean[layout.elastic]) + q[self._elastic]
-        self._x[:] = np.tile(mean, count)
-        self._p[:] = np.tile(pack_array(np.diag(layout.first_variance)), count)
-        self.beliefs = self.modes.start(self.settings.closed_at_start)
+        layout = self.layout
+        deflection = self.arm.gravity(q)[self._elastic] / np.exp(layout.mean[layout.elastic]) + q[self._elastic]
+        self._cycle.start(q, deflection, self.modes.start(self.settings.closed_at_start))
         self._rotated = t
         self.outliers[:] = 0
         self._ratio_sum[:] = 0.0
-        self._blocks, self._nis = 0, float("nan")
+        self._seen, self._nis = 0, float("nan")
         self._moving = None
-        self._duration = -1.0
-        self._start_block(np.zeros(n))
+        self._duration, self._elapsed, self._count = -1.0, 0.0, 0
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
         """Take a sample; every ``block`` seconds the bank is updated."""
@@ -140,7 +111,6 @@ class ContactBank:
         self._turn = 1 - self._turn
         self._t += dt
         self._elapsed += dt
-        self._q_sum += q
         self._count += 1
         self._q[:] = q
         if self._elapsed > self._block_end:
@@ -153,7 +123,7 @@ class ContactBank:
             w = self._w[self._turn].reshape(STATES, self.arm.n)
             length = self._track.inputs["length"]
             w[SLIDING] = np.sign(dq) * -np.expm1(-np.abs(dq) * _MOVING_BEFORE / length)
-            self._start_momentum = self.arm.mass(self._q) @ dq
+            w[START] = self.arm.mass(self._q) @ dq
 
     def _set_interval(self, dt: float) -> None:
         self._dt = dt
@@ -163,70 +133,26 @@ class ContactBank:
 
     _dt = -1.0
 
-    def _start_block(self, momentum: np.ndarray) -> None:
-        n = self.arm.n
-        self._start_momentum = momentum.copy()
-        w = self._w[self._turn]
-        w[DRIFT * n:(DRIFT + 1) * n] = 0.0
-        w[DEFLECTED * n:(DEFLECTED + 1) * n] = 0.0
-        self._elapsed, self._count, self._q_sum = 0.0, 0, np.zeros(n)
-
     def _end_block(self) -> None:
-        n = self.arm.n
-        w, duration = self._w[self._turn].reshape(STATES, n), self._elapsed
-        inputs = self._update.inputs
-        m = self.layout.m
-        if m:
-            inputs["y"][:m] = w[DEFLECTED, self._elastic] / duration
-        inputs["y"][m:] = (self._momentum - self._start_momentum - w[DRIFT]) / duration
-        inputs["q"][:] = self._q_sum / self._count
-        inputs["s"][:] = w[SLIDING]
-        self._set_noise(duration)
-        if m:
-            inputs["R"][:m] = self._elastic_noise + np.maximum(w[NOISE, self._elastic] - self._usual_noise, 0.0) / self._count
-        beliefs = self._mix_modes()
-        for update in self._updates:
-            update()
-        likelihood = self._likelihood[:, 0]
-        if len(likelihood) > 1:
-            weighted = beliefs * np.exp(np.maximum(likelihood - likelihood.max(), -60.0))
-            self.beliefs = np.maximum(weighted / weighted.sum(), FLOOR)
-            self.beliefs /= self.beliefs.sum()
-        ratios = self._ratios[int(self.beliefs.argmax())]
-        if self._t - self._rotated > self.settings.hypothesis_interval:
-            self._rotated = self._t
-            self.modes.rotate(self.beliefs)
-            self._transition = self.modes.transition(self._duration)
+        duration = self._elapsed
+        self._block["duration"][0], self._block["count"][0] = duration, self._count
+        self._blocks[self._turn]()
+        self._turn = 1 - self._turn
+        self._elapsed, self._count = 0.0, 0
+        if abs(duration - self._duration) > 0.02 * duration:  # the jitter of stamps is no reason to predict anew
+            self._duration = duration
+            self._cycle.set_interval(duration)
+        self._cycle.run()
+        ratios = self._cycle.ratios[self.beliefs.argmax()]
         limit = self.settings.gate**2
         self.outliers += ratios > limit
         self._ratio_sum += np.minimum(ratios, limit)
-        self._blocks += 1
+        self._seen += 1
         self._nis = float(ratios.sum())
-        self._start_block(self._momentum)
-
-    def _set_noise(self, duration: float) -> None:
-        """Noise of the block's measurements and of its prediction; what depends on the block's length alone is kept while the
-        stamps' jitter leaves it within 2 %."""
-        drives = self.drives
-        if abs(duration - self._duration) > 0.02 * duration:
-            self._duration = duration
-            self._update.inputs["decay"][:], self._update.inputs["noise"][:] = self.layout.decay_and_noise(duration)
-            self._transition = self.modes.transition(duration)
-        momentum = 2 * (np.diag(self.arm.mass(self._q)) * drives.velocity_noise / duration) ** 2
-        scale = max(self.settings.block / duration, 1e-3)  # a shorter block averages fewer samples
-        self._elastic_noise = drives.elastic.noise**2 * scale
-        self._update.inputs["R"][self.layout.m:] = np.square(drives.torque_noise) * scale + momentum
-
-    def _mix_modes(self) -> np.ndarray:
-        """Mix the filters' states; returns the predicted beliefs."""
-        if len(self.beliefs) == 1:
-            self._mix.outputs["X_mixed"][:], self._mix.outputs["P_mixed"][:] = self._x, self._p
-            return self.beliefs
-        joint = self.beliefs[:, None] * self._transition
-        predicted = joint.sum(axis=0)
-        self._mix.inputs["weights"][:] = (joint / predicted).ravel(order="F")
-        self._mix()
-        return predicted
+        if self._t - self._rotated > self.settings.hypothesis_interval:
+            self._rotated = self._t
+            if self.modes.rotate(self.beliefs):
+                self._cycle.set_interval(self._duration)
 
     # -- estimates --------------------------------------------------------------------------------------------------------
 
@@ -258,10 +184,10 @@ class ContactBank:
 
     def facts(self) -> dict[str, str]:
         """Lines for diagnostics: per channel how many blocks were outliers and how well the noise settings fit, and what that means."""
-        blocks = max(self._blocks, 1)
+        blocks = max(self._seen, 1)
         lines = {}
         for name, count, mean in zip(self.channels, self.outliers.tolist(), (self._ratio_sum / blocks).tolist()):
-            text = f"{count} of {self._blocks} blocks beyond {self.settings.gate:g} standard deviations, mean square {mean:.2f}"
+            text = f"{count} of {self._seen} blocks beyond {self.settings.gate:g} standard deviations, mean square {mean:.2f}"
             lines[name] = text + _judge(count / blocks, mean)
         return lines
 

@@ -75,8 +75,11 @@ def build_output(arm: Arm, layout: BankLayout) -> ca.Function:
     gradient = ca.jacobian(rotation.T @ force, x)
     parts = [rotation.T @ force, rotation.T @ torque, force, contacts.joint_torque(closed),
              ca.vec(gradient @ covariance @ gradient.T)]
-    for p, normal, point, where in zip(contacts.parameters, contacts.normals, contacts.points, layout.contact):
+    for i, (p, normal, point, where) in enumerate(zip(contacts.parameters, contacts.normals, contacts.points, layout.contact)):
+        axes, sticks = ca.reshape(basis[9 * i:9 * i + 9], 3, 3), layout.sticks[i]
         rest = point + normal * (p[1] - ca.dot(normal, point))
+        if sticks:
+            rest += axes[:, 1:] @ (p[7:9] - axes[:, 1:].T @ point)
         values = ca.vertcat(normal * ca.exp(p[0]), rest, p[4:7])
         slope = ca.jacobian(values, x)
         left = [ca.sqrt(covariance[k, k] / layout.variance[k]) for k in range(where.start, where.stop)]

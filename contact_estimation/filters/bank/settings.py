@@ -74,22 +74,28 @@ class BankContact:
     stiffness_wander: float = key(0.05, doc="relative change of the stiffness in one second", unit="1/s^0.5", check=non_negative)
     rest: float | str = key("touch", doc="height of the rest position along the normal, or 'touch': where the contact closes",
                             unit="m, base frame", choices=("touch",))
-    rest_std: float = key(2e-4, doc="uncertainty of the rest position when the contact closes", unit="m", check=positive)
+    rest_std: float = key(4e-4, doc="uncertainty of the rest position when the contact closes", unit="m", check=positive)
     rest_std_first: float = key(2e-3, doc="the same for the first sample, where the contact may have been closed for long", unit="m",
                                 check=positive)
     rest_wander: float = key(5e-5, doc="change of the rest position in one second", unit="m/s^0.5", check=non_negative)
     point: list[float] = key([0.0, 0.0, 0.0], doc="contact point on the robot", unit="m, TCP frame", length=3)
-    point_std: list[float] = key([0.02, 0.02, 0.0], doc="uncertainty of the contact point; a zero keeps that coordinate", unit="m",
+    point_std: list[float] = key([0.01, 0.01, 0.0], doc="uncertainty of the contact point; a zero keeps that coordinate", unit="m",
                                  check=non_negative, length=3)
     point_wander: float = key(0.0, doc="change of the contact point in one second", unit="m/s^0.5", check=non_negative)
-    tangential_std: float = key(4.0, doc="usual size of the friction force in the contact, per direction", unit="N", check=non_negative)
-    tangential_time: float = key(2.0, doc="how long a friction force lasts", unit="s", check=positive)
+    sticks: bool = key(False, doc="the point cannot slide: it is held sideways as stiffly as along the normal, as by a hinge, a hole or "
+                                  "a rough edge; otherwise friction with an unknown coefficient acts sideways")
+    friction_std: float = key(0.1, doc="usual size of the friction coefficient in the contact, per direction; never more than three times "
+                              "that", check=non_negative)
+    friction_time: float = key(0.4, doc="how long a friction force keeps its direction", unit="s", check=positive)
     estimate: list[str] = key(["stiffness", "rest", "point", "tangential"], doc="what is estimated; the rest stays as given",
                               choices=KINDS)
 
     def __post_init__(self):
         if not np.linalg.norm(self.normal) > 0:
             raise ConfigError(f"contact '{self.name}': key 'normal' is zero; give the direction in which the environment pushes")
+        if self.sticks and "tangential" not in self.estimate:
+            raise ConfigError(f"contact '{self.name}': key 'sticks' is true, so 'estimate' must have 'tangential': where the point is held "
+                              "is not known before it touches")
         if not self.stiffness_factor > 1:
             raise ConfigError(f"contact '{self.name}': key 'stiffness_factor' must be greater than 1, found {self.stiffness_factor}")
 
@@ -104,9 +110,9 @@ class BankSettings:
     drives: str = key("robot", doc="drives: a name in config/drives, a YAML file, or 'robot' for the robot's own name")
     contacts: list[BankContact] = key(doc="contacts that may open and close, at most four")
     modes: list[list[str]] | None = key(None, doc="combinations of closed contacts that can happen, [] being free space; default all")
-    close_rate: float = key(0.3, doc="how often a contact closes", unit="1/s", check=positive)
-    open_rate: float = key(0.3, doc="how often a closed contact opens", unit="1/s", check=positive)
-    closed_at_start: float = key(0.05, doc="belief that anything is touched at the first sample", check=probability)
+    close_rate: float = key(1.0, doc="how often a contact closes", unit="1/s", check=positive)
+    open_rate: float = key(3.0, doc="how often a closed contact opens", unit="1/s", check=positive)
+    closed_at_start: float = key(0.3, doc="belief that anything is touched at the first sample", check=probability)
     hypotheses: int | None = key(None, check=positive, doc="filters per combination of closed contacts, closed at different times; null: "
                                  "one where the elastic deflection is measured, three where slow presses must be told from "
                                  "friction by torque alone")

@@ -13,12 +13,13 @@ from __future__ import annotations
 import casadi as ca
 
 from contact_estimation.dynamics.momentum import momentum_terms
+from contact_estimation.filters.bank.layout import BankLayout
 from contact_estimation.robot import Arm
 from contact_estimation.robot.friction import presliding_step
 
 #: Vectors of the track's state, in its order.
-SMOOTH, BEHIND, SLIDING, DRIFT, TRAVELLED, DEFLECTED, LAST, BEFORE, NOISE = range(9)
-STATES = 9
+SMOOTH, BEHIND, SLIDING, DRIFT, TRAVELLED, DEFLECTED, VISITED, LAST, BEFORE, NOISE, START = range(11)
+STATES = 11
 #: [s] The encoder noise is averaged over about this.
 _NOISE_TIME = 0.5
 #: The play is at least this many standard deviations of the encoder noise.
@@ -28,15 +29,16 @@ PLAY_STD = 1.2
 def build_track(arm: Arm) -> ca.Function:
     """One sample.
 
-    State w (9 n): low-passed positions, positions behind the play, presliding states, integral of tau + C^T dq - G - B dq,
-    integral of dq, sum of (q - integral of dq) dt, the last two positions, variance of the encoder noise.
+    State w (11 n): low-passed positions, positions behind the play, presliding states, integral of tau + C^T dq - G - B dq over the
+    block, integral of dq, integrals of q - integral of dq and of q over the block, the last two positions, variance of the encoder
+    noise, momentum at the start of the block.
     Further inputs: q, dq, tau (n,), dt, gain (of the low-pass), play, length (n,).
     Outputs: w_next, momentum (n,).
     """
     n = arm.n
     w, q, dq, tau = ca.SX.sym("w", STATES * n), ca.SX.sym("q", n), ca.SX.sym("dq", n), ca.SX.sym("tau", n)
     dt, gain, play, length = ca.SX.sym("dt"), ca.SX.sym("gain"), ca.SX.sym("play", n), ca.SX.sym("length", n)
-    smooth, behind, sliding, drift, travelled, deflected, last, before, noise = ca.vertsplit(w, n)
+    smooth, behind, sliding, drift, travelled, deflected, visited, last, before, noise, start = ca.vertsplit(w, n)
     kin = arm.kinematics(q)
     momentum, momentum_drift, _ = momentum_terms(arm, kin, dq)
     smooth = smooth + gain * (q - smooth)
@@ -47,6 +49,36 @@ def build_track(arm: Arm) -> ca.Function:
     drift = drift + dt * (tau + momentum_drift)
     travelled = travelled + dt * dq
     deflected = deflected + dt * (q - travelled)
-    following = ca.vertcat(smooth, moved, sliding, drift, travelled, deflected, q, last, noise)
+    visited = visited + dt * q
+    following = ca.vertcat(smooth, moved, sliding, drift, travelled, deflected, visited, q, last, noise, start)
     return ca.Function("bank_track", [w, q, dq, tau, dt, gain, play, length], [following, momentum],
                        ["w", "q", "dq", "tau", "dt", "gain", "play", "length"], ["w_next", "momentum"])
+
+
+def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
+    """What a block has measured, and the start of the next one.
+
+    Inputs: w (11 n), momentum (n,) at the end; duration T [s] and count of its samples, nominal [s] its usual length; torque_variance (n,),
+    elastic_variance of a block of usual length, usual_noise (variance of the encoder noise that the latter includes), velocity_noise
+    [rad/s]. Outputs: y, R (m + n,) measurements and variances, q, s (n,) mean positions and presliding states, w_next (11 n).
+    """
+    n, sym = arm.n, ca.SX.sym
+    w, momentum = sym("w", STATES * n), sym("momentum", n)
+    duration, count, nominal = sym("duration"), sym("count"), sym("nominal")
+    torque_variance, elastic_variance = sym("torque_variance", n), sym("elastic_variance")
+    usual_noise, velocity_noise = sym("usual_noise"), sym("velocity_noise")
+    rows = ca.vertsplit(w, n)
+    joints = layout.elastic_joints
+    q = rows[VISITED] / duration
+    y = ca.vertcat(rows[DEFLECTED][joints] / duration, (momentum - rows[START] - rows[DRIFT]) / duration)
+    scale = ca.fmax(nominal / duration, 1e-3)  # a shorter block averages fewer samples
+    inertia = ca.diag(arm.mass_matrix(arm.kinematics(q)))
+    elastic = elastic_variance * scale + ca.fmax(rows[NOISE][joints] - usual_noise, 0) / count
+    torque = torque_variance * scale + 2 * (inertia * velocity_noise / duration) ** 2
+    following = list(rows)
+    following[DRIFT] = following[DEFLECTED] = following[VISITED] = ca.SX.zeros(n)
+    following[START] = momentum
+    inputs = [w, momentum, duration, count, nominal, torque_variance, elastic_variance, usual_noise, velocity_noise]
+    names = ["w", "momentum", "duration", "count", "nominal", "torque_variance", "elastic_variance", "usual_noise", "velocity_noise"]
+    outputs = [y, ca.vertcat(elastic, torque), q, rows[SLIDING], ca.vertcat(*following)]
+    return ca.Function("bank_block", inputs, [ca.densify(o) for o in outputs], names, ["y", "R", "q", "s", "w_next"])

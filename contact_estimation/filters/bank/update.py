@@ -18,6 +18,10 @@ from contact_estimation.robot import Arm
 
 #: Largest change of ln K by one scalar: at first touch the linearisation must not fling it.
 _STEP = 0.7
+#: Probability that a contact that closes where the arm is presses already.
+UNDECIDED = 0.5
+#: A contact this many standard deviations from the surface is as good as open; the logarithm stays finite.
+_FAR = -4.0
 
 
 def build_update(arm: Arm, layout: BankLayout) -> ca.Function:
@@ -25,8 +29,8 @@ def build_update(arm: Arm, layout: BankLayout) -> ca.Function:
 
     Inputs: x (N,), P (packed), decay, noise (N,) of the prediction; y, R (m + n,) measurements and variances; q, s (n,) positions and
     presliding states of the block; closed (I,); theta, basis (9 I,); prior, spread (N,) mean and variance of open contacts; touch (I,)
-    one where the rest is where the contact closes; gate. Outputs: x_next, P_next, log_likelihood, ratios (m + n,): innovation squared over
-    its variance, before gating.
+    one where the rest is where the contact closes; gate; pressed_before (I,). Outputs: x_next, P_next, log_likelihood, ratios (m + n,):
+    innovation squared over its variance, before gating; pressed (I,): probability that a closed contact presses.
     """
     n, m, size, count = arm.n, layout.m, layout.size, len(layout.contact)
     sym = ca.SX.sym
@@ -35,10 +39,12 @@ def build_update(arm: Arm, layout: BankLayout) -> ca.Function:
     q, s, closed = sym("q", n), sym("s", n), sym("closed", count)
     theta, basis = sym("theta", CONTACT_SIZE * count), sym("basis", 9 * count)
     prior, spread, touch, gate = sym("prior", size), sym("spread", size), sym("touch", count), sym("gate")
+    pressed_before = sym("pressed_before", count)
     kin = arm.kinematics(q)
     gravity = arm.body.gravity_torque(kin)
     at = sym("at", size)
-    torque = ContactForces(arm, layout, kin, at, theta, basis).joint_torque(closed)
+    contacts = ContactForces(arm, layout, kin, at, theta, basis)
+    torque = contacts.joint_torque(closed)
     channels = [at[layout.offset.start + k] + (torque[j] - gravity[j]) * ca.exp(-at[layout.elastic.start + k])
                 for k, j in enumerate(layout.elastic_joints)]
     channels += [torque[j] - at[layout.bias.start + j] - at[layout.coulomb.start + j] * s[j] - at[layout.deviation.start + j]
@@ -53,32 +59,75 @@ def build_update(arm: Arm, layout: BankLayout) -> ca.Function:
         cross = covariance @ row
         plain = ca.dot(row, cross) + variance[k]
         ratio = innovation**2 / plain
-        total = plain + variance[k] * (ca.fmax(ratio / gate**2, 1) - 1)
+        total = ca.fmax(plain, innovation**2 / gate**2)  # the noise that puts it on the gate
         step = cross * (innovation / total)
         for index in limited:
             step[index] = ca.fmin(ca.fmax(step[index], -_STEP), _STEP)
         x = x + step
+        for index, middle, reach in layout.bounded:
+            x[index] = ca.fmin(ca.fmax(x[index], middle - reach), middle + reach)
         covariance = symmetric(covariance - cross @ cross.T / total)
         log_likelihood -= 0.5 * (ca.log(total) + innovation**2 / total)
         ratios.append(ratio)
+    # A closed contact presses. How probable that is, after against before, is evidence; its product over all blocks is the probability
+    # now, so that standing still says nothing and drawing back opens the contact at once.
+    pressed = []
+    for i, depth in enumerate(contacts.depth):
+        mean, row = ca.substitute([depth, ca.jacobian(depth, at).T], [at], [x])
+        phi = 0.5 * (1 + ca.erf(ca.fmax(mean / ca.sqrt(ca.bilin(covariance, row, row)), _FAR) / 2**0.5))
+        log_likelihood += closed[i] * ca.log(phi / pressed_before[i])
+        pressed.append(closed[i] * phi + (1 - closed[i]) * UNDECIDED)
     x, covariance = _reopen(arm, layout, kin, x, covariance, closed, theta, basis, prior, spread, touch)
-    names = ["x", "P", "decay", "noise", "y", "R", "q", "s", "closed", "theta", "basis", "prior", "spread", "touch", "gate"]
-    inputs = [x_in, packed, decay, noise, y, variance, q, s, closed, theta, basis, prior, spread, touch, gate]
-    return ca.Function("bank_update", inputs, [ca.densify(x), pack(covariance), log_likelihood, ca.vertcat(*ratios)], names,
-                       ["x_next", "P_next", "log_likelihood", "ratios"])
+    names = ["x", "P", "decay", "noise", "y", "R", "q", "s", "closed", "theta", "basis", "prior", "spread", "touch", "gate", "pressed_before"]
+    inputs = [x_in, packed, decay, noise, y, variance, q, s, closed, theta, basis, prior, spread, touch, gate, pressed_before]
+    return ca.Function("bank_update", inputs, [ca.densify(x), pack(covariance), log_likelihood, ca.vertcat(*ratios), ca.vertcat(*pressed)], names,
+                       ["x_next", "P_next", "log_likelihood", "ratios", "pressed"])
 
+
+
+def build_prior(arm: Arm, layout: BankLayout) -> ca.Function:
+    """The state before anything was measured, at a configuration.
+
+    Inputs: q (n,), theta, basis (9 I,), prior, spread (N,) mean and variance, touch (I,). Outputs: x (N,), P (packed).
+    """
+    sym, count = ca.SX.sym, len(layout.contact)
+    q, theta, basis = sym("q", arm.n), sym("theta", CONTACT_SIZE * count), sym("basis", 9 * count)
+    prior, spread, touch = sym("prior", layout.size), sym("spread", layout.size), sym("touch", count)
+    mean, covariance = _prior(arm, layout, arm.kinematics(q), theta, basis, prior, spread, touch)
+    return ca.Function("bank_prior", [q, theta, basis, prior, spread, touch], [ca.densify(mean), pack(covariance)],
+                       ["q", "theta", "basis", "prior", "spread", "touch"], ["x", "P"])
+
+
+def _prior(arm, layout, kin, theta, basis, prior, spread, touch):
+    """Mean and covariance of contacts that would close now, everything else as given.
+
+    What is known at touch is the gap, not the rest position: rest = n^T x(p) + gap. The rest position of a point of unknown place
+    is therefore as unknown as the place, and correlated with it.
+    """
+    at = ca.SX.sym("at", layout.size)
+    contacts = ContactForces(arm, layout, kin, at, theta, basis)
+    mean, correlate = ca.SX(prior), ca.SX.eye(layout.size)
+    for i, (slots, where) in enumerate(zip(layout.estimated, layout.contact)):
+        axes = ca.reshape(basis[9 * i:9 * i + 9], 3, 3)
+        for slot, direction in ((1, contacts.normals[i]), (7, axes[:, 1]), (8, axes[:, 2])):
+            if slot in slots and (slot == 1 or layout.sticks[i]):
+                index = where.start + slots.index(slot)
+                here = ca.dot(direction, contacts.points[i])
+                here, slope = ca.substitute([here, ca.jacobian(here, at)], [at], [prior])
+                known = touch[i] if slot == 1 else 1  # sideways a point is held where it touches, always
+                mean[index] = known * here + (1 - known) * prior[index]
+                correlate[index, :] += known * slope
+    return mean, symmetric(correlate @ ca.diag(spread) @ correlate.T)
 
 
 def _reopen(arm, layout, kin, x, covariance, closed, theta, basis, prior, spread, touch):
-    """Contact entries of open contacts at their prior, uncorrelated with everything; the rest where the point is now."""
-    size = layout.size
-    keep, mean = ca.SX.ones(size), ca.SX(prior)
-    at_prior = ContactForces(arm, layout, kin, prior, theta, basis)
-    for i, (slots, where) in enumerate(zip(layout.estimated, layout.contact)):
+    """Contact entries of open contacts at their prior, uncorrelated with everything else."""
+    mean, own = _prior(arm, layout, kin, theta, basis, prior, spread, touch)
+    keep = ca.SX.ones(layout.size)
+    for i, where in enumerate(layout.contact):
         keep[where] = closed[i]
-        if 1 in slots:
-            index = where.start + slots.index(1)
-            here = ca.dot(at_prior.normals[i], at_prior.points[i])
-            mean[index] = touch[i] * here + (1 - touch[i]) * prior[index]
     x = keep * x + (1 - keep) * mean
-    return x, symmetric(covariance * (keep @ keep.T) + ca.diag((1 - keep) * spread))
+    opened = ca.SX.zeros(layout.size, layout.size)
+    for i, where in enumerate(layout.contact):
+        opened[where, where] = (1 - closed[i]) * own[where, where]
+    return x, symmetric(covariance * (keep @ keep.T) + opened)

@@ -42,12 +42,12 @@ def ratio_bounds(problem: DropProblem) -> tuple[float, float]:
 
 
 def fit_modes(problem: DropProblem, impacts, start, compressed: Compressed,
-              fixed_ratio: float | None = None) -> DropFit:
-    """Best fit over the modes of ``impacts``: every mode of every impact in turn, twice over."""
+              fixed_ratio: float | None = None, first: int = 0) -> DropFit:
+    """Best fit over the modes of ``impacts``, from the ``first`` on: every mode of every impact in turn, twice over."""
     best = fit(problem, impacts, start, compressed, fixed_ratio)
     for _ in range(2):
         changed = False
-        for j in range(len(impacts)):
+        for j in range(first, len(impacts)):
             for mode in MODES:
                 if best.impacts[j].mode in (mode, DOUBLE):
                     continue
@@ -56,7 +56,7 @@ def fit_modes(problem: DropProblem, impacts, start, compressed: Compressed,
                 other = fit(problem, trial, best.u, compressed, fixed_ratio, give_up=best.merit + _HOPELESS_COST)
                 if other.merit < best.merit - 1e-6:
                     best, changed = other, True
-        if not changed or len(impacts) == 1:
+        if not changed or len(impacts) - first == 1:
             break
     return best
 

@@ -1,12 +1,15 @@
-"""Pictures of what was identified: table 1, recorded impacts, wheel (figure 11), arm and disk (figure 16)."""
+"""Pictures of what was identified: table 1, recorded impacts and tosses, wheel (figure 11), arm and disk (figure
+16)."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from contact_estimation.identify.planar.arm_disk import PushResult
+from contact_estimation.identify.planar.cube import CubeReport, unexplained_rotation
 from contact_estimation.identify.planar.impacts import ImpactReport, Impacts
 from contact_estimation.identify.planar.table1 import PAPER, Row
+from contact_estimation.identify.planar.tosses import CornerImpacts
 from contact_estimation.identify.planar.wheel import WheelResult
 from contact_estimation.viz.style import COLOURS, TRUTH, figure
 
@@ -48,6 +51,39 @@ def impacts_figure(impacts: Impacts, report: ImpactReport):
                    title=f"Unseen impacts, median error {report.impulse_error_pct:.1f} %")
     axes[0, 1].legend()
     return fig
+
+
+def tosses_figure(impacts: CornerImpacts, report: CubeReport):
+    """Rotation left unexplained against m/I, for impulses at the corner and for impulses in the section of cube and
+    ground; and where the impulses must have acted for a point contact's m/I and for the one found."""
+    fig, axes = figure(1, 2, width=9.0, height=3.8)
+    ratios, size = np.linspace(0.6, 1.6, 81) * report.m_over_i, np.median(np.linalg.norm(impacts.dw, axis=1))
+    moment = np.cross(impacts.r, impacts.dv)
+    for label, colour, left in (
+            ("impulse at the corner", COLOURS[2], lambda k: np.linalg.norm(impacts.dw - k * moment, axis=1)),
+            ("impulse where the ground cuts the cube", COLOURS[1], lambda k: unexplained_rotation(impacts, k))):
+        axes[0, 0].plot(ratios, [100.0 * np.median(left(k)) / size for k in ratios], color=colour, label=label)
+    axes[0, 0].axvspan(*report.interval, color=COLOURS[1], alpha=0.2, lw=0.0)
+    axes[0, 0].set(xlabel="m/I [1/m$^2$]", ylabel="median rotation unexplained [%]", ylim=(0.0, None),
+                   title=f"{report.impacts} impacts on one corner")
+    axes[0, 0].legend()
+    towards = -impacts.r[:, :2] / np.linalg.norm(impacts.r[:, :2], axis=1, keepdims=True)
+    for ratio, colour in ((report.m_over_i_corner, COLOURS[2]), (report.m_over_i, COLOURS[1])):
+        shift = 1e3 * (_points_of_action(impacts, ratio) - impacts.r)[:, :2]
+        axes[0, 1].plot((shift * towards).sum(axis=1), shift @ [1, 0] * towards[:, 1] - shift @ [0, 1] * towards[:, 0],
+                        ".", ms=3, alpha=0.6, color=colour, label=f"m/I {ratio:.0f} 1/m$^2$")
+    axes[0, 1].plot(0.0, 0.0, "+", ms=12, color=TRUTH, label="corner")
+    axes[0, 1].set(xlabel="towards the middle of the cube [mm]", ylabel="sideways [mm]", xlim=(-25, 25), ylim=(-20, 20),
+                   title="Where the impulses act")
+    axes[0, 1].legend()
+    return fig
+
+
+def _points_of_action(impacts, ratio):
+    """The point (n, 3) at the height of the ground on every impulse's line of action, from the centre."""
+    foot = np.cross(impacts.dv, impacts.dw) / (ratio * (impacts.dv**2).sum(axis=1, keepdims=True))
+    along = (impacts.section[:, 0, 2] - foot[:, 2]) / impacts.dv[:, 2]
+    return foot + along[:, None] * impacts.dv
 
 
 def wheel_figure(result: WheelResult):

@@ -15,8 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from contact_estimation.exceptions import IdentificationError, RecordingError
+from contact_estimation.identify.planar.recordings import read_arrays
 
 _FEWEST = 8  # impacts for a fit
+_FEWEST_FOR_SLOPES = 40  # impacts for a restitution that depends on speed
 _KEYS = ("pre", "post", "n", "d")
 
 
@@ -60,17 +62,23 @@ class Handedness:
 
 @dataclass(frozen=True)
 class ImpactModel:
-    """What a set of impacts determines: ``m_over_i`` [1/m^2], restitution of the contact point, Coulomb friction,
-    signs."""
+    """What a set of impacts determines: ``m_over_i`` [1/m^2], median restitution of the contact point, Coulomb
+    friction, signs.
+
+    Real restitution falls with the speed of the contact point: ``rebound`` (3,) holds its value at rest and its slopes
+    [s/m] over the speeds along and against the ground.
+    """
 
     m_over_i: float
     restitution: float
     friction: float
     handedness: Handedness
+    rebound: np.ndarray
 
     def predict(self, impacts: Impacts) -> np.ndarray:
         """Impulses per unit mass (n, 2) [N s/kg], (tangential, normal), from the states before the impacts alone."""
-        return predict_impulses(impacts, self.m_over_i, self.restitution, self.friction, self.handedness)
+        restitution = np.clip(_contact_speeds(impacts, self.handedness) @ self.rebound, 0.0, 1.0)
+        return predict_impulses(impacts, self.m_over_i, restitution, self.friction, self.handedness)
 
 
 @dataclass(frozen=True)
@@ -98,30 +106,19 @@ def load_impacts(path: Path | str) -> tuple[Impacts, int]:
     Raises:
         RecordingError: no such file, a key is missing or has the wrong shape, or no row is usable.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise RecordingError(f"no such recording: {path}")
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            missing = [key for key in _KEYS if key not in file]
-            if missing:
-                raise RecordingError(f"{path} lacks {', '.join(missing)}; impacts need {', '.join(_KEYS)} (found "
-                                     f"{', '.join(file.files) or 'nothing'})")
-            pre, post, normal, tangent = (np.asarray(file[key], float) for key in _KEYS)
-            flags = np.asarray(file["flags"]) if "flags" in file else np.zeros((len(pre), 1))
-    except (ValueError, OSError) as error:
-        if isinstance(error, RecordingError):
-            raise
-        raise RecordingError(f"{path} is not a readable npz of plain arrays: {error}") from error
+    found = read_arrays(path, _KEYS, ("flags",))
+    pre, post, normal, tangent = (found[key] for key in _KEYS)
+    count = len(pre) if pre.ndim else 0
     for name, array, width in (("pre", pre, 6), ("post", post, 6), ("n", normal, 3), ("d", tangent, 3)):
-        if array.shape != (len(pre), width):
-            raise RecordingError(f"{path}: {name} has shape {array.shape}, expected ({len(pre)}, {width})")
-    if len(flags) != len(pre):
-        raise RecordingError(f"{path}: flags has {len(flags)} rows, pre has {len(pre)}")
-    if len(pre) == 0:
+        if array.shape != (count, width):
+            raise RecordingError(f"{path}: {name} has shape {array.shape}, expected ({count}, {width})")
+    if count == 0:
         raise RecordingError(f"{path} holds no impacts")
+    flags = found.get("flags", np.zeros(count))
+    if flags.ndim == 0 or len(flags) != count:
+        raise RecordingError(f"{path}: flags has shape {flags.shape}, expected {count} rows as pre has")
     rows = np.hstack([pre, post, normal, tangent])
-    good = np.isfinite(rows).all(axis=1) & (flags.reshape(len(pre), -1) == 0).all(axis=1)
+    good = np.isfinite(rows).all(axis=1) & (flags.reshape(count, -1) == 0).all(axis=1)
     if not good.any():
         raise RecordingError(f"{path}: none of the {len(pre)} impacts is free of flags and finite")
     return Impacts(pre, post, normal, tangent).take(good), int((~good).sum())
@@ -152,7 +149,7 @@ def find_handedness(impacts: Impacts) -> Handedness:
     return Handedness(trials[0][1], trials[0][2], float(trials[1][0] / max(trials[0][0], 1e-300)))
 
 
-def predict_impulses(impacts: Impacts, m_over_i: float, restitution: float,
+def predict_impulses(impacts: Impacts, m_over_i: float, restitution: float | np.ndarray,
                      friction: float, signs: Handedness) -> np.ndarray:
     """Impulses per unit mass (n, 2), (tangential, normal): the LCP of eq. 8 for one contact, solved in closed form
     (eq. 20, 24).
@@ -173,8 +170,7 @@ def predict_impulses(impacts: Impacts, m_over_i: float, restitution: float,
 
 
 def fit_model(impacts: Impacts, signs: Handedness | None = None) -> ImpactModel:
-    """m/I by least absolute deviation, restitution as the median of the contact points' rebounds, friction by the
-    impulses.
+    """m/I by least absolute deviation, restitution from the contact points' rebounds, friction by the impulses.
 
     Raises:
         IdentificationError: too few impacts, or levers without any moment.
@@ -187,22 +183,19 @@ def fit_model(impacts: Impacts, signs: Handedness | None = None) -> ImpactModel:
     if m_over_i <= 0.0:
         raise IdentificationError(
             f"m/I came out as {m_over_i:.3g} 1/m^2 with every handedness: rotations and levers contradict")
-    lever = signs.normal * impacts.normal[:, 2]
-    before = impacts.pre[:, 4] + lever * impacts.pre[:, 5]
-    after = impacts.post[:, 4] + lever * impacts.post[:, 5]
-    falling = before < 0.0
-    restitution = float(np.clip(np.median(-after[falling] / before[falling]), 0.0, 1.0)) if falling.any() else 0.0
+    restitution, rebound = _restitution(impacts, signs)
+    varying = np.clip(_contact_speeds(impacts, signs) @ rebound, 0.0, 1.0)
     measured = impacts.jump[:, :2]
 
     def deviation(friction):
-        return np.abs(predict_impulses(impacts, m_over_i, restitution, friction, signs) - measured).sum()
+        return np.abs(predict_impulses(impacts, m_over_i, varying, friction, signs) - measured).sum()
 
     grid = np.linspace(0.0, 1.5, 61)
     for _ in range(3):
         best = grid[int(np.argmin([deviation(f) for f in grid]))]
         width = grid[1] - grid[0]
         grid = np.linspace(max(best - width, 0.0), best + width, 11)
-    return ImpactModel(m_over_i, restitution, float(best), signs)
+    return ImpactModel(m_over_i, restitution, float(best), signs, rebound)
 
 
 def identify_impacts(impacts: Impacts, left_out: int = 0, folds: int = 5,
@@ -230,6 +223,33 @@ def identify_impacts(impacts: Impacts, left_out: int = 0, folds: int = 5,
     errors = np.linalg.norm(predicted - measured, axis=1) / np.maximum(np.linalg.norm(measured, axis=1), 1e-12)
     low, high = np.quantile(ratios, [0.025, 0.975])
     return ImpactReport(model, (float(low), float(high)), predicted, errors, len(impacts), left_out)
+
+
+def _contact_speeds(impacts: Impacts, signs: Handedness) -> np.ndarray:
+    """1, speed along the ground and speed towards it (n, 3) [m/s] of the contact points before the impacts."""
+    v = impacts.pre[:, 3:]
+    along = v[:, 0] + signs.tangent * impacts.tangent[:, 2] * v[:, 2]
+    towards = -v[:, 1] - signs.normal * impacts.normal[:, 2] * v[:, 2]
+    return np.column_stack([np.ones(len(v)), np.abs(along), np.maximum(towards, 0.0)])
+
+
+def _restitution(impacts: Impacts, signs: Handedness) -> tuple[float, np.ndarray]:
+    """Median restitution, and its least absolute deviation line (3,) over :func:`_contact_speeds`; few impacts get a
+    constant."""
+    speeds = _contact_speeds(impacts, signs)
+    after = impacts.post[:, 4] + signs.normal * impacts.normal[:, 2] * impacts.post[:, 5]
+    falling = speeds[:, 2] > 0.0
+    if not falling.any():
+        return 0.0, np.zeros(3)
+    rows, values = speeds[falling], after[falling] / speeds[falling, 2]
+    middle = float(np.clip(np.median(values), 0.0, 1.0))
+    if len(values) < _FEWEST_FOR_SLOPES:
+        return middle, np.array([middle, 0.0, 0.0])
+    weights = np.ones(len(values))
+    for _ in range(30):
+        line = np.linalg.lstsq(rows * weights[:, None], values * weights, rcond=None)[0]
+        weights = 1.0 / np.sqrt(np.maximum(np.abs(values - rows @ line), 1e-2))
+    return middle, line
 
 
 def _moment(impacts: Impacts, normal: int, tangent: int) -> np.ndarray:

@@ -9,15 +9,22 @@ from contact_estimation.identify.planar.drop_model import DropProblem
 from contact_estimation.identify.planar.stepping import gravity
 
 
-def noise_levels(q, v, h: float, slope: float = 0.0) -> np.ndarray:
-    """Noise (6,) of q [m, m, rad] and v by robust differences that free flight predicts; impacts are outliers to
-    them."""
-    dv = np.diff(v, axis=0) - h * gravity(slope)
-    sigma_v = 1.4826 * np.median(np.abs(dv), axis=0) / np.sqrt(2.0)
+def noise_levels(q, v, h: float) -> np.ndarray:
+    """Noise (6,) of q [m, m, rad] and v by robust differences; impacts are outliers to them.
+
+    Second differences of v vanish in free flight and where the body has come to rest, with or without gravity.
+    """
+    sigma_v = 1.4826 * np.median(np.abs(np.diff(v, n=2, axis=0)), axis=0) / np.sqrt(6.0)
     dq = np.diff(q, axis=0) - h * v[1:]
     sigma_q = np.sqrt(np.maximum((1.4826 * np.median(np.abs(dq), axis=0))**2 - (h * sigma_v)**2, 0.0) / 2.0)
     floor = 1e-5 * np.concatenate([np.ptp(q, axis=0), np.ptp(v, axis=0)]) + 1e-9
     return np.maximum(np.concatenate([sigma_q, sigma_v]), floor)
+
+
+def position_noise(q) -> np.ndarray:
+    """Noise (3,) of q [m, m, rad] alone, by third differences: flight and rest vanish in them, impacts are outliers."""
+    sigma = 1.4826 * np.median(np.abs(np.diff(q, n=3, axis=0)), axis=0) / np.sqrt(20.0)
+    return np.maximum(sigma, 1e-5 * np.ptp(q, axis=0) + 1e-9)
 
 
 def segment(problem: DropProblem, most: int) -> list[int]:

@@ -6,15 +6,18 @@ Loopback only. Faults can be switched on by a line of text, for tests and for tr
 
 from __future__ import annotations
 
+import difflib
 import ipaddress
 import selectors
 import socket
 import struct
 import sys
 import time
+from collections.abc import Sequence
 
 from contact_estimation.exceptions import ConfigError, DriverError
 from contact_estimation.simulation.rtde.controller import UrController
+from contact_estimation.simulation.rtde.metronome import Metronome
 from contact_estimation.simulation.rtde.protocol import INPUTS, OUTPUTS, Packet, Recipe, pack, split, text_message
 
 RTDE_PORT, DASHBOARD_PORT, SCRIPT_PORT = 30004, 29999, 30003
@@ -49,13 +52,25 @@ class RtdeServer:
     Args:
         controller: the arm. host: loopback address. port: of RTDE; the other two ports are as on a robot, shifted like
             this one.
-        newest: highest protocol version spoken.
+        newest: highest protocol version spoken. without: output variables it does not know, as an older controller.
 
     Raises:
-        ConfigError: the host is not loopback, or a port is taken.
+        ConfigError: the host is not loopback, a port is taken, or there is no such variable.
     """
 
-    def __init__(self, controller: UrController, host: str = "127.0.0.1", port: int = RTDE_PORT, newest: int = 2):
+    def __init__(
+        self,
+        controller: UrController,
+        host: str = "127.0.0.1",
+        port: int = RTDE_PORT,
+        newest: int = 2,
+        without: Sequence[str] = (),
+    ):
+        unknown = [name for name in without if name not in OUTPUTS]
+        if unknown:
+            near = difflib.get_close_matches(unknown[0], OUTPUTS, n=1, cutoff=0.0)[0]
+            raise ConfigError(f"there is no output variable '{unknown[0]}' to leave out (nearest: '{near}')")
+        self._outputs = {name: kind for name, kind in OUTPUTS.items() if name not in without}
         try:
             loopback = ipaddress.ip_address(host).is_loopback
         except ValueError:
@@ -86,8 +101,8 @@ class RtdeServer:
             listener.setblocking(False)
             self._listeners.append(listener)
             self._selector.register(listener, selectors.EVENT_READ, handler)
-        #: Packets sent, ticks that came more than a period late (the simulated clock waits then).
-        self.sent, self.late = 0, 0
+        self.sent = 0  # packets
+        self.metronome = Metronome(controller.simulation.period)
         self._stalled_until, self._next_packet_fault = 0.0, ""
 
     def fault(self, line: str) -> str:
@@ -114,9 +129,10 @@ class RtdeServer:
             return " ".join(str(command) for command in self.controller.received)
         elif word != "state":
             return f"unknown: {word}"
+        clock = self.metronome
         return (
-            f"clients {len(self._clients)} sent {self.sent} late {self.late} safety_mode "
-            f"{self.controller.values['safety_mode']} "
+            f"clients {len(self._clients)} sent {self.sent} late {clock.late} skipped {clock.skipped} "
+            f"safety_mode {self.controller.values['safety_mode']} "
             f"time {self.controller.values['timestamp']:.3f}"
         )
 
@@ -124,18 +140,13 @@ class RtdeServer:
         """Serve; ``console`` is a binary stream whose lines are given to :meth:`fault` and answered on stdout."""
         if console is not None:
             self._selector.register(console, selectors.EVENT_READ, self._read_console)
-        period = self.controller.simulation.period
-        due, end = time.monotonic() + period, time.monotonic() + seconds
-        while (now := time.monotonic()) < end:
-            time.sleep(max(due - now, 0.0))  # not in select: its time-out counts in whole milliseconds
-            self.controller.tick()
-            now = time.monotonic()
-            self._send(now)
+        self.metronome = Metronome(self.controller.simulation.period)
+        end = time.monotonic() + seconds
+        while (now := self.metronome.wait()) < end:
+            self._send(now)  # what the last tick left: packets leave on the beat, however long a step takes
             for key, _ in self._selector.select(0):
                 key.data(key.fileobj)
-            due += period
-            if due < now + 0.5 * period:  # a controller never catches up with a burst: its clock waits for this process
-                due, self.late = now + period, self.late + 1
+            self.controller.tick()
 
     def close(self) -> None:
         """Close every socket."""
@@ -206,7 +217,7 @@ class RtdeServer:
         rate = 125.0
         if client.version == 2:
             rate, payload = struct.unpack(">d", payload[:8])[0], payload[8:]
-        recipe = Recipe(_names(payload), OUTPUTS)
+        recipe = Recipe(_names(payload), self._outputs)
         own = self.controller.simulation.scenario.rate
         client.every = max(round(own / rate), 1) if 0 < rate <= own else 1
         client.outputs = recipe if recipe.valid else None

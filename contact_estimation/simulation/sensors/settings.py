@@ -156,6 +156,7 @@ class TimingSettings:
 class ImperfectionSettings:
     """All of a simulated arm's imperfections."""
 
+    sensors: str = key("joint_torque", doc="sensor set of config/sensors that says what the simulated torque is")
     encoder: EncoderSettings = key(EncoderSettings(), doc="joint position measurement")
     velocity: VelocitySettings = key(VelocitySettings(), doc="joint velocity measurement")
     torque: TorqueSettings = key(TorqueSettings(), doc="joint torque measurement")
@@ -181,7 +182,7 @@ def scaled(settings: ImperfectionSettings, **scales: float) -> ImperfectionSetti
     Raises:
         ConfigError: unknown group, or a negative scale.
     """
-    groups = {field.name for field in dataclasses.fields(settings)}
+    groups = {field.name for field in dataclasses.fields(settings) if dataclasses.is_dataclass(field.default)}
     changes = {}
     for name, scale in scales.items():
         if name not in groups:

@@ -21,10 +21,10 @@ def drives():
 
 @pytest.fixture(scope="session")
 def two_contacts():
-    """One contact with everything estimated, and a second one sideways with stiffness and rest only."""
+    """One contact that slides with everything estimated, and a second one sideways that sticks, its rest height given."""
     return BankSettings(contacts=[
-        BankContact(name="table", normal=[0.0, 0.1, 1.0], estimate=ALL, point_std=[0.02, 0.02, 0.01], tangential_std=4.0),
-        BankContact(name="wall", normal=[1.0, 0.0, 0.0], estimate=["stiffness", "rest"], rest=0.4)])
+        BankContact(name="table", normal=[0.0, 0.1, 1.0], estimate=ALL, point_std=[0.02, 0.02, 0.01], friction_std=0.1),
+        BankContact(name="wall", normal=[1.0, 0.0, 0.0], estimate=["stiffness", "rest", "tangential"], rest=0.4, sticks=True)])
 
 
 @pytest.fixture(scope="session")

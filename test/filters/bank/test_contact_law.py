@@ -41,7 +41,11 @@ def by_hand(arm, layout, x, q):
         n = n0 + p[2] * t1 + p[3] * t2
         n /= np.linalg.norm(n)
         point = position + rotation @ p[4:7]
-        forces.append(n * np.exp(p[0]) * (p[1] - n @ point) + t1 * p[7] + t2 * p[8])
+        pressed = np.exp(p[0]) * (p[1] - n @ point)
+        if layout.sticks[i]:
+            forces.append(n * pressed + np.exp(p[0]) * (t1 * (p[7] - t1 @ point) + t2 * (p[8] - t2 @ point)))
+        else:
+            forces.append(pressed * (n + t1 * p[7] + t2 * p[8]))
         points.append(point)
     return forces, points
 

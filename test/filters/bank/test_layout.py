@@ -11,8 +11,8 @@ def test_slices_cover_the_state_once(layout):
     slices = [*layout.contact, layout.bias, layout.coulomb, layout.deviation, layout.offset, layout.elastic]
     covered = np.concatenate([np.arange(layout.size)[s] for s in slices])
     np.testing.assert_array_equal(covered, np.arange(layout.size))
-    assert layout.estimated == [[0, 1, 2, 3, 4, 5, 6, 7, 8], [0, 1]]
-    assert layout.size == 9 + 2 + 3 * 6 + 2 * layout.m
+    assert layout.estimated == [[0, 1, 2, 3, 4, 5, 6, 7, 8], [0, 1, 7, 8]]
+    assert layout.size == 9 + 4 + 3 * 6 + 2 * layout.m
 
 
 def test_priors_are_the_settings(layout, drives, two_contacts):

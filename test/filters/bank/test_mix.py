@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from contact_estimation.filters.bank.mix import FLOOR, Modes, build_mix
+from contact_estimation.filters.bank.mix import FLOOR, Modes, build_believe, build_mix, build_predict
 from contact_estimation.filters.bank.settings import BankContact, BankSettings
-from contact_estimation.filters.kalman import pack_array, packed_size, unpack_array
+from contact_estimation.filters.kalman import pack_array, unpack_array
 
 
 def settings(count=2, **changes):
@@ -20,14 +20,29 @@ def test_mix_is_the_moment_matched_mixture():
     covariances = roots @ roots.transpose(0, 2, 1)
     weights = rng.uniform(size=(count, count))
     weights /= weights.sum(axis=0)
-    x, p = build_mix(size, count)(means.ravel(), np.concatenate([pack_array(c) for c in covariances]), weights)
-    x, p = np.array(x).reshape(count, size), np.array(p).ravel()
+    mix, packed = build_mix(size, count), np.concatenate([pack_array(c) for c in covariances])
     for j in range(count):
+        x, p = mix(means.ravel(), packed, weights[:, j])
         mean = weights[:, j] @ means
         spread = sum(w * (c + np.outer(m - mean, m - mean)) for w, m, c in zip(weights[:, j], means, covariances))
-        half = packed_size(size)
-        np.testing.assert_allclose(x[j], mean, rtol=1e-12)
-        np.testing.assert_allclose(unpack_array(p[half * j:half * (j + 1)], size), spread, rtol=1e-12)
+        np.testing.assert_allclose(np.array(x).ravel(), mean, rtol=1e-12)
+        np.testing.assert_allclose(unpack_array(np.array(p).ravel(), size), spread, rtol=1e-12)
+
+
+def test_prediction_and_bayes_rule_are_those_of_the_textbook():
+    rng = np.random.default_rng(1)
+    modes = Modes(settings(2), 2)
+    count = len(modes.owner)
+    beliefs, transition, pressed = rng.dirichlet(np.ones(count)), modes.transition(0.05), rng.uniform(size=(2, count))
+    predicted, weights, before = (np.array(v) for v in build_predict(count, 2)(beliefs, transition, pressed))
+    np.testing.assert_allclose(predicted.ravel(), beliefs @ transition)
+    np.testing.assert_allclose(weights, beliefs[:, None] * transition / (beliefs @ transition))
+    np.testing.assert_allclose(before, pressed @ weights)
+    likelihood = rng.normal(size=count)
+    found = np.array(build_believe(count)(predicted, likelihood)).ravel()
+    np.testing.assert_allclose(found, predicted.ravel() * np.exp(likelihood) / (predicted.ravel() @ np.exp(likelihood)))
+    extreme = np.array(build_believe(count)(predicted, -1e6 * np.arange(count))).ravel()
+    assert np.isfinite(extreme).all() and extreme[0] > 0.99 and extreme[1:].min() > 0.5 * FLOOR
 
 
 @pytest.mark.parametrize("count, hypotheses", [(1, 1), (1, 3), (2, 1), (2, 3), (3, 2)])

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from contact_estimation.filters.bank.track import NOISE
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.robot import load_arm
 from contact_estimation.settings import find_config, from_yaml
@@ -111,7 +112,7 @@ def test_unseen_directions_stay_where_they_were():
 
     arm = load_arm("fr3")
     settings = load_observer_settings("contact_bank")
-    contact = dataclasses.replace(settings.contacts[0], tangential_std=0.0, point_std=[0.0, 0.0, 0.0], rest_std=1e-6, rest_std_first=1e-6,
+    contact = dataclasses.replace(settings.contacts[0], friction_std=0.0, point_std=[0.0, 0.0, 0.0], rest_std=1e-6, rest_std_first=1e-6,
                                   rest_wander=0.0)
     bank = ContactBank(arm, dataclasses.replace(settings, contacts=[contact], modes=[["contact_1"]]))
     q = np.array(STARTS["fr3"])
@@ -141,5 +142,5 @@ def test_noisy_encoders_widen_the_play(samples):
     for k in range(1500):
         stream.push_fast(1 + 2_000_000 * k, q + 1e-4 * rng.standard_normal(arm.n), np.zeros(arm.n), arm.gravity(q))
     track = stream.observer._w[stream.observer._turn].reshape(-1, arm.n)
-    np.testing.assert_allclose(np.sqrt(track[8]), 1e-4, rtol=0.2)  # the noise is found
+    np.testing.assert_allclose(np.sqrt(track[NOISE]), 1e-4, rtol=0.2)  # the noise is found
     assert stream.observer.estimate().mode == "free"

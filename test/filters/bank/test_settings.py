@@ -23,7 +23,7 @@ OTHER = {"name": "wall", "normal": [1, 0, 0]}
     ({"contacts": [CONTACT | {"stiffness": 0.0}]}, "contacts[0].stiffness"),
     ({"contacts": [CONTACT | {"stiffness": -2e4}]}, "contacts[0].stiffness"),
     ({"contacts": [CONTACT | {"stiffness_factor": 1.0}]}, "'stiffness_factor' must be greater than 1"),
-    ({"contacts": [CONTACT | {"tangential_std": -1.0}]}, "contacts[0].tangential_std"),
+    ({"contacts": [CONTACT | {"friction_std": -1.0}]}, "contacts[0].friction_std"),
     ({"contacts": [CONTACT | {"rest_wander": -1e-5}]}, "contacts[0].rest_wander"),
     ({"contacts": [CONTACT | {"estimate": ["stifness"]}]}, "contacts[0].estimate"),
     ({"contacts": [CONTACT | {"rest": "tuoch"}]}, "contacts[0].rest"),

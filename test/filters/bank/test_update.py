@@ -3,6 +3,7 @@
 import casadi as ca
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from contact_estimation.codegen import compile_function
 from contact_estimation.filters.bank.contact_law import ContactForces
@@ -19,14 +20,15 @@ def update(arm, layout):
 
 @pytest.fixture(scope="module")
 def channels(arm, layout):
-    """(x, s, closed) -> predicted measurements and their Jacobian at Q, written once more."""
+    """(x, s, closed) -> predicted measurements, depths of the contacts, and their Jacobians at Q, written once more."""
     x, s, closed = ca.SX.sym("x", layout.size), ca.SX.sym("s", 6), ca.SX.sym("closed", 2)
     theta, basis = layout.theta.ravel(), np.concatenate([b.ravel(order="F") for b in layout.basis])
-    torque = ContactForces(arm, layout, arm.kinematics(ca.SX(Q)), x, ca.SX(theta), ca.SX(basis)).joint_torque(closed)
+    contacts = ContactForces(arm, layout, arm.kinematics(ca.SX(Q)), x, ca.SX(theta), ca.SX(basis))
+    torque, depth = contacts.joint_torque(closed), ca.vertcat(*contacts.depth)
     deflection = (torque - arm.gravity(Q))[layout.elastic_joints] / ca.exp(x[layout.elastic]) + x[layout.offset]
     friction = x[layout.bias] + x[layout.coulomb] * s + x[layout.deviation]
     predicted = ca.vertcat(deflection, torque - friction)
-    return ca.Function("channels", [x, s, closed], [predicted, ca.jacobian(predicted, x)])
+    return ca.Function("channels", [x, s, closed], [predicted, ca.jacobian(predicted, x), depth, ca.jacobian(depth, x)])
 
 
 def problem(arm, layout, rng):
@@ -45,8 +47,8 @@ def problem(arm, layout, rng):
 
 def run(update, layout, x, covariance, decay, noise, y, variance, s, closed, gate):
     theta, basis = layout.theta.ravel(), np.concatenate([b.ravel(order="F") for b in layout.basis])
-    x, packed, likelihood, ratios = update.evaluate(x, pack_array(covariance), decay, noise, y, variance, Q, s, closed, theta, basis,
-                                                    layout.mean, layout.variance, (1, 0), gate)
+    x, packed, likelihood, ratios, _ = update.evaluate(x, pack_array(covariance), decay, noise, y, variance, Q, s, closed, theta, basis,
+                                                       layout.mean, layout.variance, (1, 0), gate, (0.5, 0.5))
     return x.ravel(), unpack_array(packed.ravel(), layout.size), float(likelihood.item()), ratios.ravel()
 
 
@@ -56,20 +58,25 @@ def dense(channels, layout, x, covariance, decay, noise, y, variance, s, closed,
     covariance = np.diag(decay) @ covariance @ np.diag(decay) + np.diag(noise)
     likelihood, ratios = 0.0, []
     for k in range(len(y)):
-        predicted, jacobian = (np.array(v) for v in channels(x, s, closed))
+        predicted, jacobian = (np.array(v) for v in channels(x, s, closed)[:2])
         h, innovation = jacobian[k], y[k] - predicted[k, 0]
         plain = h @ covariance @ h + variance[k]
         ratios.append(innovation**2 / plain)
-        noise_k = variance[k] * max(ratios[-1] / gate**2, 1.0)
-        total = h @ covariance @ h + noise_k
+        total = max(plain, innovation**2 / gate**2)
+        noise_k = total - h @ covariance @ h
         gain = covariance @ h / total
         step = gain * innovation
         for where in layout.contact:
             step[where.start] = np.clip(step[where.start], -0.7, 0.7)
         x = x + step
+        for k_bounded, middle, reach in layout.bounded:
+            x[k_bounded] = np.clip(x[k_bounded], middle - reach, middle + reach)
         keep = np.eye(layout.size) - np.outer(gain, h)
         covariance = keep @ covariance @ keep.T + noise_k * np.outer(gain, gain)
         likelihood -= 0.5 * (np.log(total) + innovation**2 / total)
+    depth, slope = (np.array(v) for v in channels(x, s, closed)[2:])
+    z = depth.ravel() / np.sqrt(np.diag(slope @ covariance @ slope.T))
+    likelihood += np.array(closed) @ np.log(norm.cdf(np.maximum(z, -4)) / 0.5)  # they press, after against before
     return x, covariance, likelihood, np.array(ratios)
 
 
@@ -99,7 +106,7 @@ def test_with_open_contacts_it_is_the_joint_kalman_filter(arm, layout, update, c
     y = np.array(channels(x, s, closed)[0]).ravel() + rng.standard_normal(len(variance)) * np.sqrt(variance)
     found = run(update, layout, x, covariance, decay, noise, y, variance, s, closed, 1e6)
     x, covariance = decay * x, np.diag(decay) @ covariance @ np.diag(decay) + np.diag(noise)
-    predicted, jacobian = (np.array(v) for v in channels(x, s, closed))
+    predicted, jacobian = (np.array(v) for v in channels(x, s, closed)[:2])
     innovation, spread = y - predicted.ravel(), jacobian @ covariance @ jacobian.T + np.diag(variance)
     gain = np.linalg.solve(spread, jacobian @ covariance).T
     rest = slice(layout.bias.start, layout.size)
@@ -116,24 +123,53 @@ def test_open_contacts_return_to_their_prior_where_the_arm_is(arm, layout, updat
     x, covariance, decay, noise, variance, s = problem(arm, layout, rng)
     found, spread, _, _ = run(update, layout, x, covariance, decay, noise, np.zeros(len(variance)), variance, s, (0.0, 0.0), 3.0)
     position, rotation = arm.tcp_pose(Q)
-    expected = layout.mean.copy()
-    expected[1] = layout.basis[0][:, 0] @ position  # the table's rest is 'touch', the wall's is given
+    expected, table, wall = layout.mean.copy(), layout.contact[0].start, layout.contact[1].start
+    # The table's rest is 'touch', the wall's height is given; sideways a point that sticks is held where it is.
+    expected[table + 1] = layout.basis[0][:, 0] @ position
+    expected[wall + 2:wall + 4] = layout.basis[1][:, 1:].T @ position
     for where in layout.contact:
         np.testing.assert_allclose(found[where], expected[where], atol=1e-12)
-        np.testing.assert_allclose(np.diag(spread)[where], layout.variance[where])
         assert np.abs(np.delete(spread[where], np.arange(where.start, where.stop), axis=1)).max() == 0
+    # The gap is known at touch, not the rest position: it is as uncertain as tilt and point, and correlated with them.
+    own, std = spread[layout.contact[0], layout.contact[0]], np.sqrt(layout.variance[layout.contact[0]])
+    height = np.concatenate([layout.basis[0][:, 1:].T @ position, layout.basis[0][:, 0] @ rotation])  # of tilt (2) and point (3)
+    np.testing.assert_allclose(own[1, 2:7], height * std[2:7] ** 2, atol=1e-15)
+    assert own[1, 1] == pytest.approx(std[1] ** 2 + height**2 @ std[2:7] ** 2)
+    np.testing.assert_allclose(np.diag(own)[[0, 2, 3, 4, 5, 6, 7, 8]], std[[0, 2, 3, 4, 5, 6, 7, 8]] ** 2)
+
+
+def test_a_contact_that_draws_back_loses_belief_at_once(arm, layout, update, channels):
+    """Measurements that fit both ways: depth alone decides, and standing still says nothing."""
+    x, covariance, decay, noise, variance, s = problem(arm, layout, np.random.default_rng(9))
+    wall = layout.contact[1].start
+
+    def likelihood(gap, before):
+        moved = x.copy()
+        moved[wall + 1] = arm.tcp_pose(Q)[0][0] - gap
+        y = np.array(channels(moved, s, (0.0, 1.0))[0]).ravel()
+        theta, basis = layout.theta.ravel(), np.concatenate([b.ravel(order="F") for b in layout.basis])
+        narrow = covariance * 1e-8
+        found = update.evaluate(moved, pack_array(narrow), np.ones_like(decay), 1e-8 * noise, y, variance, Q, s, (0.0, 1.0), theta, basis,
+                                layout.mean, layout.variance, (1, 0), 3.0, (0.5, before))
+        return float(found[2].item()), float(found[4][1].item())
+
+    pressing, pressed = likelihood(-5e-4, 1.0)
+    apart, off = likelihood(5e-4, 1.0)
+    assert pressed == pytest.approx(1.0) and off < 1e-4
+    assert pressing - apart == pytest.approx(-np.log(off), rel=1e-3)
+    assert likelihood(5e-4, off)[0] == pytest.approx(pressing, rel=1e-6)  # it had been apart before: nothing new
 
 
 def test_an_outlier_moves_little_and_the_likelihood_stays_finite(arm, layout, update, channels):
     rng = np.random.default_rng(8)
     x, covariance, decay, noise, variance, s = problem(arm, layout, rng)
     y = np.array(channels(x, s, (1.0, 1.0))[0]).ravel()
-    clean = run(update, layout, x, covariance, decay, noise, y, variance, s, (1.0, 1.0), 3.0)
     for size in (600.0, 1e6):
         spiked = y.copy()
         spiked[layout.m + 1] += size
         found = run(update, layout, x, covariance, decay, noise, spiked, variance, s, (1.0, 1.0), 3.0)
         assert np.isfinite(found[2]) and found[3][layout.m + 1] > 9.0
     spiked = run(update, layout, x, covariance, decay, noise, y + np.eye(len(y))[layout.m + 1] * 1e6, variance, s, (1.0, 1.0), 3.0)
-    std = np.sqrt(np.diag(clean[1]))
-    assert (np.abs(spiked[0] - clean[0]) < 1e-1 * std).all()  # 1e6 Nm moves nothing: its weight falls with its square
+    variance[layout.m + 1] = 1e12
+    without = run(update, layout, x, covariance, decay, noise, y, variance, s, (1.0, 1.0), 3.0)
+    assert (np.abs(spiked[0] - without[0]) < 1e-3 * np.sqrt(np.diag(without[1]))).all()  # 1e6 Nm count for nothing

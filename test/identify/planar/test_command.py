@@ -18,8 +18,10 @@ def run(capsys, *argv):
 def test_table1(capsys):
     code, out = run(capsys, "--example", "table1", "--seed", "2", "--drops", "1", "--json")
     table = json.loads(out.out)
-    assert code == 0 and set(table) == {"square", "ellipse"}
+    single = table.pop("mean_absolute_error_of_one_drop")
+    assert code == 0 and set(table) == {"square", "ellipse"} and set(single) == set(table)
     assert all(set(rows) == {"40", "30", "20", "10"} and all(v >= 0 for v in rows.values()) for rows in table.values())
+    assert all(single[name] == pytest.approx(rows) for name, rows in table.items())  # one drop: both are the same
 
 
 def test_impacts(capsys, tmp_path):

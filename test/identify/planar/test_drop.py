@@ -68,6 +68,37 @@ def test_noise_is_measured_before_anything_is_fitted():
     np.testing.assert_allclose(noise_levels(q, v, run.h), [0.02] * 3 + [0.05] * 3, rtol=0.35)
 
 
+def test_positions_of_another_source_at_another_rate_are_enough():
+    """Stepped at 0.5 ms, recorded at 250 Hz: impacts fall between samples, and nothing but noisy positions is known."""
+    body, rng, errors = BODIES["square"], np.random.default_rng(3), []
+    for _ in range(4):
+        fine = random_drop(body, rng, 2400, 0.0005)
+        q = fine.q[::8] + 0.003 * rng.standard_normal(fine.q[::8].shape)
+        found = identify_drop(body.shape, q, None, 0.004, body.friction)
+        errors.append(found.m_over_i / body.mass_over_inertia - 1.0)
+        assert found.status == "local" and np.isinf(found.sigma[3:]).all()
+    assert np.median(np.abs(errors)) < 0.06
+
+
+def test_an_impact_the_segmentation_lumps_together_is_found():
+    """A square that lands on one corner and a step later on the next."""
+    body, rng = BODIES["square"], np.random.default_rng([2, 0, 40])
+    for _ in range(20):
+        run = random_drop(body, rng)
+        q, v = add_noise(run, 40.0, rng)
+    assert np.flatnonzero(run.normal.any(axis=1))[:3].tolist() == [18, 47, 48]
+    found = identify_drop(body.shape, q, v, run.h, body.friction)
+    assert [impact.k for impact in found.impacts][:3] == [18, 47, 48]
+    assert found.m_over_i == pytest.approx(body.mass_over_inertia, rel=0.01)
+
+
+def test_noise_is_found_where_most_of_the_recording_is_rest():
+    rng = np.random.default_rng(6)
+    q, v = 0.01 * rng.standard_normal((200, 3)), 0.02 * rng.standard_normal((200, 3))
+    v[:60, 1] -= 9.81 * 0.01 * np.arange(60)
+    np.testing.assert_allclose(noise_levels(q, v, 0.01)[3:], 0.02, rtol=0.25)
+
+
 def test_bad_input():
     shape, q = square(1.0), np.zeros((20, 3))
     with pytest.raises(ConfigError, match="shape"):

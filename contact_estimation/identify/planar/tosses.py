@@ -1,0 +1,258 @@
+"""Recorded tosses of a cube and the impacts on one corner that they hold: free flights, and where two of them cross.
+
+Before and after an impact the cube flies: its centre on a parabola, its attitude at constant angular velocity (I is I
+times identity). Both are fitted over several samples that exclude the contact; where the two parabolas cross is the
+centroid of the impulse in time, and the attitude there places the cube. Free fall also gauges the recording: it must
+fall at g, so the length unit of the positions is corrected by g over the fall that was measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from contact_estimation.exceptions import ConfigError, RecordingError
+from contact_estimation.identify.planar.recordings import read_arrays
+from contact_estimation.identify.planar.stepping import GRAVITY
+
+_QUIET_V, _QUIET_W = 0.12, 1.2  # m/s, rad/s: change per sample that free flight and tracking noise stay below
+_FLIGHT, _FEWEST_SAMPLES = 6, 4  # most and fewest samples of a flight used on either side of an impact
+_LONGEST = 3                     # samples in a row that an impact may disturb
+_CLEAR = 0.05  # share of the side by which the second-lowest corner must be above the ground
+_SOFTEST = 0.4                   # m/s: smallest change of velocity used
+_LONG_FLIGHT = 8                 # samples of flight that gauge gravity
+_STILL_V, _STILL_W = 0.02, 0.2   # m/s, rad/s: at rest
+_UPRIGHT = 0.995                 # cosine: a face is down
+
+
+@dataclass(frozen=True)
+class CornerImpacts:
+    """Impacts of a cube (n) of which one corner is below the ground; world axes, z up, levers from the centre.
+
+    ``toss`` and sample ``k`` [indices], lever ``r`` (n, 3) of the corner [m], ``section`` (n, 3, 3): the corners (one a
+    row) of the triangle in which the ground cuts the cube [m], jumps ``dv`` [m/s] and ``dw`` [rad/s] (n, 3), velocity
+    of the corner ``slip_before``, ``slip_after`` (n, 3) [m/s].
+    """
+
+    toss: np.ndarray
+    k: np.ndarray
+    r: np.ndarray
+    section: np.ndarray
+    dv: np.ndarray
+    dw: np.ndarray
+    slip_before: np.ndarray
+    slip_after: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.toss)
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """What the recording says about its own frame.
+
+    ``scale``: true metres per recorded metre, from free fall (1 without a long flight). ``ground``: height [m, true] of
+    the ground, from the cube at rest (0 where it never rests).
+    """
+
+    scale: float
+    ground: float
+
+
+def load_tosses(path: Path | str) -> list[np.ndarray]:
+    """Tosses (N_i, 7) = position [m], quaternion (w, x, y, z), from an npz with ``data`` (rows, 13 or 7) = quaternion,
+    position and anything after it, ``start``, ``length``. Samples that are not finite end a toss; what follows them
+    becomes a toss of its own.
+
+    Raises:
+        RecordingError: no such file, a key is missing, shapes or rows disagree, no sample is finite, or the quaternions
+            are not unit ones.
+    """
+    data, start, length = read_arrays(path, ("data", "start", "length")).values()
+    if data.ndim != 2 or data.shape[1] < 7 or start.ndim != 1 or start.shape != length.shape:
+        raise RecordingError(f"{path}: data has shape {data.shape}, expected (rows, 7 or more) = quaternion w, x, y, "
+                             f"z, position, ...; start {start.shape}, length {length.shape}, expected as many")
+    if not (np.equal(start, np.floor(start)).all() and np.equal(length, np.floor(length)).all()):
+        raise RecordingError(f"{path}: start and length must be whole numbers of rows")
+    if len(start) == 0 or start.min() < 0 or length.min() < 1 or (start + length).max() > len(data):
+        raise RecordingError(f"{path}: start and length do not describe stretches of the {len(data)} rows")
+    start, length = start.astype(int), length.astype(int)
+    poses = data[:, [4, 5, 6, 0, 1, 2, 3]]
+    tosses = [part for s, n in zip(start, length) for part in _finite_parts(poses[s:s + n])]
+    if not tosses:
+        raise RecordingError(f"{path}: no pose is finite")
+    lengths = np.linalg.norm(np.vstack(tosses)[:, 3:], axis=1)
+    if np.abs(lengths - 1.0).max() > 0.05:
+        raise RecordingError(f"{path}: quaternions have lengths from {lengths.min():.3g} to {lengths.max():.3g}, "
+                             "expected 1; columns must be quaternion w, x, y, z, then position")
+    return tosses
+
+
+def _finite_parts(poses):
+    good = np.isfinite(poses).all(axis=1)
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], good, [0]])))
+    return [poses[a:b] for a, b in edges.reshape(-1, 2)]
+
+
+@dataclass(frozen=True)
+class _Toss:
+    """One toss ready for use: positions (N, 3), attitudes, heights (N, 8) and offsets (N, 8, 3) of the corners, and
+    which inner samples (N,) are disturbed by contact (the first and last count as disturbed)."""
+
+    p: np.ndarray
+    attitude: Rotation
+    offsets: np.ndarray
+    disturbed: np.ndarray
+
+    def flights(self):
+        """First and last sample of every undisturbed stretch."""
+        edges = np.flatnonzero(np.diff(np.concatenate([[1], self.disturbed, [1]])))
+        return [(a, b - 1) for a, b in edges.reshape(-1, 2)]
+
+
+def _prepare(poses, corners, rate, scale):
+    p, attitude = scale * poses[:, :3], Rotation.from_quat(poses[:, [4, 5, 6, 3]])
+    disturbed = np.ones(len(p), bool)
+    if len(p) > 2:
+        dv = np.diff(p, n=2, axis=0) * rate + [0.0, 0.0, GRAVITY / rate]
+        dw = np.diff((attitude[1:] * attitude[:-1].inv()).as_rotvec(), axis=0) * rate
+        disturbed[1:-1] = (np.linalg.norm(dv, axis=1) > _QUIET_V) | (np.linalg.norm(dw, axis=1) > _QUIET_W)
+    return _Toss(p, attitude, np.einsum("nij,cj->nci", attitude.as_matrix(), corners), disturbed)
+
+
+def cube_corners(side: float) -> np.ndarray:
+    """The corners (8, 3) [m] of a cube about its centre."""
+    return 0.5 * side * np.array([[i, j, k] for i in (1, -1) for j in (1, -1) for k in (1, -1)], float)
+
+
+def gauge(tosses: list[np.ndarray], side: float, rate: float) -> Gauge:
+    """Length scale and ground of a recording, see :class:`Gauge`. z points up, and the ground is near z = 0: flights
+    that come near it are not trusted to be flights.
+
+    Raises:
+        ConfigError: ``side`` [m] or ``rate`` [1/s] is not greater than 0.
+        RecordingError: free fall is off by more than a fifth: side, rate or units are not what was said.
+    """
+    if not (np.isfinite(side) and side > 0 and np.isfinite(rate) and rate > 0):
+        raise ConfigError(f"side is {side!r} and rate {rate!r}, expected a length [m] and a rate [1/s] greater than 0")
+    corners = cube_corners(side)
+    moment, weight = 0.0, 0.0
+    for poses in tosses:
+        toss = _prepare(poses, corners, rate, 1.0)
+        for a, b in toss.flights():
+            low = (toss.p[a:b + 1, 2] + toss.offsets[a:b + 1, :, 2].min(axis=1)).min()
+            if b - a + 1 < _LONG_FLIGHT or low < 0.02 * side:
+                continue
+            t = (np.arange(a, b + 1) - 0.5 * (a + b)) / rate
+            curve = t**2 - np.mean(t**2)
+            moment, weight = moment + 0.5 * curve @ toss.p[a:b + 1, 2], weight + 0.25 * curve @ curve
+    scale = 1.0
+    if weight > 0.0:
+        fall = -moment / weight
+        if not 0.8 * GRAVITY < fall < 1.2 * GRAVITY:
+            raise RecordingError(f"in free flight the cube falls at {fall:.3g} m/s^2; check that z points up, "
+                                 f"positions are in metres and the rate is {rate:g} 1/s")
+        scale = GRAVITY / fall
+    heights = [height for poses in tosses for height in _resting_heights(_prepare(poses, corners, rate, scale), rate)]
+    return Gauge(float(scale), float(np.median(heights)) if heights else 0.0)
+
+
+def _resting_heights(toss, rate):
+    """Height [m] of the face below at every sample at which the cube rests on one."""
+    if len(toss.p) < 2:
+        return []
+    v = np.linalg.norm(np.diff(toss.p, axis=0), axis=1) * rate
+    w = np.linalg.norm((toss.attitude[1:] * toss.attitude[:-1].inv()).as_rotvec(), axis=1) * rate
+    flat = np.abs(toss.attitude.as_matrix()[:-1, 2]).max(axis=1) > _UPRIGHT
+    low = np.sort(toss.p[:-1, None, 2] + toss.offsets[:-1, :, 2], axis=1)[:, :4].mean(axis=1)
+    return low[(v < _STILL_V) & (w < _STILL_W) & flat]
+
+
+def corner_impacts(tosses: list[np.ndarray], side: float, rate: float, frame: Gauge | None = None) -> CornerImpacts:
+    """Every impact on a single corner in ``tosses`` (poses of a cube of ``side`` [m] at ``rate`` [1/s]).
+
+    Raises:
+        ConfigError, RecordingError: see :func:`gauge`.
+    """
+    frame = frame or gauge(tosses, side, rate)
+    corners = cube_corners(side)
+    found = [row for index, poses in enumerate(tosses)
+             for row in _toss_impacts(index, _prepare(poses, corners, rate, frame.scale), corners, rate, frame.ground)]
+    columns = list(zip(*found)) or [[]] * 8
+    shapes = (-1,), (-1,), (-1, 3), (-1, 3, 3), *[(-1, 3)] * 4
+    return CornerImpacts(*(np.array(column, int if i < 2 else float).reshape(shape)
+                           for i, (column, shape) in enumerate(zip(columns, shapes))))
+
+
+def _toss_impacts(index, toss, corners, rate, ground):
+    flights = toss.flights()
+    for (a0, a1), (b0, b1) in zip(flights, flights[1:]):
+        a0, b1 = max(a0, a1 - _FLIGHT + 1), min(b1, b0 + _FLIGHT - 1)
+        if b0 - a1 - 1 > _LONGEST or min(a1 - a0, b1 - b0) + 1 < _FEWEST_SAMPLES:
+            continue
+        origin = 0.5 * (a1 + b0)
+        before, after = _flight(toss, a0, a1, origin, rate), _flight(toss, b0, b1, origin, rate)
+        dv, dw = after.v - before.v, after.w - before.w
+        kinks = np.diff(toss.p[a1:b0 + 1], n=2, axis=0) * rate + [0.0, 0.0, GRAVITY / rate]
+        share = np.maximum(kinks @ dv, 0.0)
+        if np.linalg.norm(dv) < _SOFTEST or share.sum() <= 0.0:
+            continue
+        t = float(np.clip((before.p - after.p) @ dv / (dv @ dv), (a1 - origin) / rate, (b0 - origin) / rate))
+        lag = _spread(share / share.sum(), origin + t * rate) / rate / np.sqrt(np.pi)
+        fall = np.array([0.0, 0.0, -GRAVITY * t])
+        centre = before.p + (before.v + 0.5 * fall) * t + lag * dv
+        crossing = Rotation.concatenate([before.attitude(t), after.attitude(t)]).mean()
+        attitude = (Rotation.from_rotvec(lag * dw) * crossing).as_matrix()
+        offsets = corners @ attitude.T
+        heights = centre[2] + offsets[:, 2] - ground
+        lowest, second = np.argsort(heights)[:2]
+        if heights[second] < _CLEAR * np.ptp(corners[:, 0]):
+            continue
+        r = offsets[lowest]
+        edges = -attitude * np.sign(corners[lowest])
+        section = r + np.maximum(-heights[lowest], 0.0) * (edges / np.maximum(edges[2], 1e-9)).T
+        yield (index, int(round(origin)), r, section, dv, dw, before.v + fall + np.cross(before.w, r),
+               after.v + fall + np.cross(after.w, r))
+
+
+def _spread(share, centroid) -> float:
+    """Standard deviation in time [samples] of a force whose impulse the samples share like this.
+
+    An impulse between two samples is split among both, which by itself has the variance f (1 - f) of the fraction f; a
+    force of some duration adds its own. The fraction's part, averaged over a Gaussian force, is a Fourier series.
+    """
+    index = np.arange(len(share))
+    variance = share @ (index - share @ index)**2
+    sigma, n = np.linspace(0.0, 1.5, 151)[:, None], np.arange(1, 8)
+    split = 1.0 / 6.0 - (np.cos(2 * np.pi * n * centroid) * np.exp(-2.0 * (np.pi * n * sigma)**2)
+                         / (np.pi * n)**2).sum(axis=1)
+    return float(sigma[np.argmin(np.abs(sigma[:, 0]**2 + split - variance)), 0])
+
+
+@dataclass(frozen=True)
+class _Flight:
+    """A flight at a reference time: position, velocity, angular velocity, and attitude ``turn`` @ ``reference``."""
+
+    p: np.ndarray
+    v: np.ndarray
+    w: np.ndarray
+    turn: np.ndarray
+    reference: Rotation
+
+    def attitude(self, t: float) -> Rotation:
+        """Attitude ``t`` [s] after the reference time."""
+        return Rotation.from_rotvec(self.turn + t * self.w) * self.reference
+
+
+def _flight(toss, first, last, origin, rate) -> _Flight:
+    """Least-squares flight through samples ``first`` to ``last``, its state at sample ``origin``."""
+    index = np.arange(first, last + 1)
+    t = (index - origin) / rate
+    rows = np.stack([np.ones_like(t), t], axis=1)
+    line = np.linalg.lstsq(rows, toss.p[index] + np.outer(0.5 * GRAVITY * t**2, [0.0, 0.0, 1.0]), rcond=None)[0]
+    reference = toss.attitude[int(index[len(index) // 2])]
+    turning = np.linalg.lstsq(rows, (toss.attitude[index] * reference.inv()).as_rotvec(), rcond=None)[0]
+    return _Flight(line[0], line[1], turning[1], turning[0], reference)
