@@ -7,6 +7,7 @@ import dataclasses
 import sys
 from pathlib import Path
 
+import numpy as np
 import yaml
 
 from contact_estimation.commands.output import Progress, add_json_flag, emit
@@ -38,14 +39,15 @@ def configure(parser) -> None:
     parser.add_argument(
         "--estimate",
         nargs="+",
-        choices=KINDS,
+        choices=(*KINDS, "tangential"),
         default=list(KINDS),
         metavar="WHAT",
-        help=f"what the unbiased objective fits, of: {', '.join(KINDS)} (default all)",
+        help=f"what the unbiased objective fits, of: {', '.join(KINDS)} (default all of these), tangential (the point "
+        "does not slide, the contact holds it)",
     )
     parser.add_argument(
         "--config",
-        help="EKF configuration whose contact is the start of the fit and whose noise "
+        help="EKF configuration whose contacts are the start of the fit and whose noise "
         "estimates the states "
         "(default ekf, for the paper's objective paper_online)",
     )
@@ -54,7 +56,8 @@ def configure(parser) -> None:
         type=float,
         default=1e4,
         metavar="N/M",
-        help="vertical stiffness the fit starts from (default 1e4)",
+        help="stiffness the fit starts from, along each contact's configured normal (vertical for the paper's "
+        "objective; default 1e4)",
     )
     parser.add_argument(
         "--rest-weight",
@@ -83,28 +86,34 @@ def run(args) -> int:
         raise ConfigError("--also needs --objective unbiased: the papers' objective is for one recording")
     config = args.config or ("paper_online" if paper else "ekf")
     settings = load_observer_settings(config)
-    if not isinstance(settings, EkfSettings) or len(settings.contacts) != 1:
-        raise ConfigError(f"--config {config}: a fit starts from an EKF with one contact, found an observer of kind "
-                          f"'{settings.observer}' with {len(getattr(settings, 'contacts', []))} contacts; try --config paper_online")
+    count = len(getattr(settings, "contacts", []))
+    if not isinstance(settings, EkfSettings) or count < 1 or (paper and count > 1):
+        wanted = "one contact" if paper else "at least one contact"
+        raise ConfigError(f"--config {config}: a fit starts from an EKF with {wanted}, found an observer of kind "
+                          f"'{settings.observer}' with {count} contacts; try --config "
+                          f"{'paper_online' if paper else 'ekf'}")
     arm = robot_for(load_arm(args.robot), settings)
     recordings = [
         open_for(arm, argparse.Namespace(**{**vars(args), "recording": path})) for path in (args.recording, *args.also)
     ]
     sensors = load_sensor_settings(recordings[0].sensors or settings.sensors or arm.settings.sensors)
     mapping = to_mapping(settings)
-    mapping["contacts"][0].update(stiffness=[0.0, 0.0, args.start_stiffness], estimate=[])
+    for contact in mapping["contacts"]:
+        normal = np.array([0.0, 0.0, 1.0] if paper else contact["stiffness"])
+        contact.update(stiffness=(args.start_stiffness * normal / np.linalg.norm(normal)).tolist(), estimate=[])
     start = from_mapping(type(settings), mapping, "start of the fit")
     bar = Progress(passes, "fitting")
-    contact, result, text, options = (_paper if paper else _unbiased)(
+    contacts, result, text, options = (_paper if paper else _unbiased)(
         arm, start, sensors, recordings, passes, args, bar
     )
     bar.close()
-    mapping["contacts"][0].update(contact)
+    for written, fitted in zip(mapping["contacts"], contacts):
+        written.update(fitted)
     from_mapping(type(settings), mapping, str(args.out))  # what is written must load
     names = " ".join([args.recording.name, *(f"--also {path.name}" for path in args.also)])
     header = (
         f"# Written by: contact-estimation fit {names} --robot {args.robot} --objective {args.objective} {options}\n"
-        "# Fitted: stiffness [N/m, base axes], rest [m, base frame] and point [m, TCP frame] of the contact.\n"
+        "# Fitted: stiffness [N/m, base axes], rest [m, base frame] and point [m, TCP frame] of every contact.\n"
     )
     try:
         args.out.parent.mkdir(parents=True, exist_ok=True)
@@ -134,7 +143,7 @@ def _paper(arm, start, sensors, recordings, passes, args, bar):
     text = (f"stiffness {found.passes[-1]:.0f} N/m, vector {_round(found.stiffness, 0)} N/m in base axes\n"
             f"rest position {_round(found.rest, 5)} m, contact point {_round(found.point, 4)} m from the TCP")
     print("the papers' objective is a baseline: its stiffness depends on the model's inertia", file=sys.stderr)
-    return contact, result, text, f"--rest-weight {args.rest_weight:g} --passes {passes}"
+    return [contact], result, text, f"--rest-weight {args.rest_weight:g} --passes {passes}"
 
 
 def _unbiased(arm, start, sensors, recordings, passes, args, bar):
@@ -146,28 +155,38 @@ def _unbiased(arm, start, sensors, recordings, passes, args, bar):
     try:  # what the stiffness would be if the joints' friction were taken for contact
         without = fit_unbiased(arm, start, sensors, recordings, dataclasses.replace(options, friction=False)).passes[-1]
     except IdentificationError:
-        without = float("nan")
-    c, norm = found.contact, found.passes[-1]
-    contact = {"stiffness": _round(c.stiffness, 1), "rest": _round(c.rest, 6), "point": _round(c.point, 6),
-               "stiffness_std": round(found.stiffness_std, 1)}
-    result = {
-        "stiffness": c.stiffness,
-        "stiffness_norm": norm,
-        "stiffness_interval": [norm - 1.96 * found.stiffness_std, norm + 1.96 * found.stiffness_std],
-        "rests": found.rests,
-        "point": c.point,
-        "std": found.std,
-        "residual": found.residual,
-        "stiffness_per_pass": found.passes,
-        "stiffness_without_friction": without,
-        "friction": {name: found.friction[:, :, k] for k, name in enumerate(("bias", "viscous", "coulomb"))},
-    }
-    text = (f"stiffness {norm:.0f} N/m (95 %: {result['stiffness_interval'][0]:.0f} .. "
-            f"{result['stiffness_interval'][1]:.0f}), vector {_round(c.stiffness, 0)} +- {_round(found.std[:3], 0)} "
-            f"N/m in base axes\n  {without:.0f} N/m where the joints' friction is taken for contact\nrest position "
-            f"{_round(c.rest, 5)} +- {_round(found.std[3:6], 5)} m, contact point {_round(c.point, 4)} +- "
-            f"{_round(found.std[6:], 4)} m from the TCP\ntorque left unexplained {_round(found.residual, 2)} Nm")
-    return contact, result, text, f"--estimate {' '.join(args.estimate)} --passes {passes}"
+        without = [float("nan")] * len(found.contacts)
+    written, results, lines = [], {}, []
+    for k, fit in enumerate(found.contacts):
+        c, interval = fit.contact, [fit.stiffness + sign * 1.96 * fit.stiffness_std for sign in (-1, 1)]
+        written.append({"stiffness": _round(c.stiffness, 1), "rest": _round(c.rest, 6), "point": _round(c.point, 6),
+                        "stiffness_std": round(fit.stiffness_std, 1)})
+        results[c.name] = {
+            "stiffness": c.stiffness,
+            "stiffness_norm": fit.stiffness,
+            "stiffness_interval": interval,
+            "rests": fit.rests,
+            "point": c.point,
+            "std": fit.std,
+            "stiffness_per_pass": [turn[k] for turn in found.passes],
+            "stiffness_without_friction": without[k],
+        }
+        if "tangential" in args.estimate:
+            results[c.name]["tangential_over_normal"] = fit.tangential
+        held = f", tangential over normal {fit.tangential:.2f}" if "tangential" in args.estimate else ""
+        name = f"{c.name}: " if len(found.contacts) > 1 else ""
+        lines.append(
+            f"{name}stiffness {fit.stiffness:.0f} N/m (95 %: {interval[0]:.0f} .. {interval[1]:.0f}), vector "
+            f"{_round(c.stiffness, 0)} +- {_round(fit.std[:3], 0)} N/m in base axes{held}\n  {without[k]:.0f} N/m "
+            f"where the joints' friction is taken for contact\nrest position {_round(c.rest, 5)} +- "
+            f"{_round(fit.std[3:6], 5)} m, contact point {_round(c.point, 4)} +- {_round(fit.std[6:], 4)} m from the "
+            "TCP"
+        )
+    lines.append(f"torque left unexplained {_round(found.residual, 2)} Nm")
+    friction = {name: found.friction[:, :, k] for k, name in enumerate(("bias", "viscous", "coulomb"))}
+    result = results.popitem()[1] if len(results) == 1 else {"contacts": results}
+    result = {**result, "residual": found.residual, "friction": friction}
+    return written, result, "\n".join(lines), f"--estimate {' '.join(args.estimate)} --passes {passes}"
 
 
 def _round(values, digits: int) -> list[float]:

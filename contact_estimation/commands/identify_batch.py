@@ -77,7 +77,8 @@ def _starts(args):
         f"{result['friction_error_pct']:.2f} %, contact stiffness {result['stiffness_error_pct']:.2f} %, tip spring "
         f"{result['spring_error_pct']:.2f} %; cost {result['cost_mean']:.1f}, spread "
         f"{result['cost_spread_pct']:.2f} %; "
-        f"{result['iterations_median']:.0f} iterations of {result['seconds_per_iteration']:.2f} s\n"
+        f"{result['iterations_median']:.0f} iterations of {result['seconds_per_iteration']:.2f} s, with "
+        f"{result['corrections_median']:.0f} corrections at corners (medians)\n"
         f"  parameter                    mean        std\n{rows}",
     )
     return 0

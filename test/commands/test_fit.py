@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 import yaml
+from contact_scenes import table_and_wall
 from recordings import press_recording
 
 from contact_estimation.cli import main
@@ -75,7 +76,7 @@ def test_the_estimator_runs_with_it(fitted, archive, tmp_path, capsys):
 
 @pytest.mark.parametrize("words, message", [
     (["--passes", "0"], "--passes must be at least 1, found 0"),
-    (["--config", "momentum"], "starts from an EKF with one contact, found an observer of kind 'momentum'"),
+    (["--config", "momentum"], "starts from an EKF with at least one contact, found an observer of kind 'momentum'"),
     (["--robot", "ur16"], "there is no robot 'ur16' .nearest: 'ur16e'"),
     (["--start-stiffness", "0"], "'stiffness' is zero"),
 ])
@@ -95,3 +96,24 @@ def test_an_output_that_cannot_be_written(verb, archive, tmp_path):
 def test_a_recording_of_another_arm(verb, archive, tmp_path):
     code, _, err = verb(archive, "--robot", "fr3", "--out", tmp_path / "x.yaml")
     assert code == 2 and "fr3_joint1" in err
+
+
+def test_two_contacts_are_fitted_by_name_and_load(tmp_path, verb):
+    """A table and a wall: the configuration names them with their normals, the verb finds both."""
+    recording, places = table_and_wall()
+    archive = write_npz(tmp_path / "corner.npz", recording)
+    mapping = to_mapping(load_observer_settings("ekf"))
+    one = mapping["contacts"][0]
+    mapping["contacts"] = [one | {"name": "table"}, one | {"name": "wall", "stiffness": [-1e4, 0.0, 0.0]}]
+    (tmp_path / "start.yaml").write_text(yaml.safe_dump(mapping))
+    code, out, _ = verb(archive, "--robot", "fr3", "--config", tmp_path / "start.yaml", "--estimate", "stiffness",
+                        "rest", "--out", tmp_path / "corner.yaml", "--json")
+    result = json.loads(out)
+    assert code == 0 and list(result["contacts"]) == ["table", "wall"] and "stiffness" not in result
+    contacts = load_observer_settings(str(tmp_path / "corner.yaml")).contacts
+    for contact, place, axis in zip(contacts, places, (2, 0)):
+        assert contact.rest[axis] == pytest.approx(place[axis], abs=5e-4)
+        assert result["contacts"][contact.name]["rests"][0][axis] == pytest.approx(contact.rest[axis], abs=1e-6)
+    code, out, _ = verb(archive, "--robot", "fr3", "--config", tmp_path / "start.yaml", "--estimate", "rest",
+                        "--passes", "1", "--out", tmp_path / "corner.yaml")
+    assert code == 0 and "table: stiffness 10000 N/m" in out and "wall: stiffness 10000 N/m" in out

@@ -14,9 +14,10 @@ import mujoco
 import numpy as np
 
 from contact_estimation.exceptions import IdentificationError
-from contact_estimation.identify.batch import arrow, norms, rotations
+from contact_estimation.identify.batch import norms, rotations
 from contact_estimation.identify.batch.channels import TORQUE, Channel, Measurement, columns, resample
 from contact_estimation.identify.batch.engine import Engine
+from contact_estimation.identify.batch.linearisation import Linearisation
 from contact_estimation.identify.batch.scene import Scene
 from contact_estimation.identify.batch.trajectory import Coordinates, Stencil, chain, motion
 
@@ -31,6 +32,19 @@ class _SensorBlock:
     columns: np.ndarray
     values: np.ndarray
     part: slice
+
+
+@dataclasses.dataclass(frozen=True)
+class _Rows:
+    """Some times of a trajectory: their indices, motion, motor torques, and differences to the neighbours."""
+
+    times: np.ndarray | slice
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    tau: np.ndarray
+    before: np.ndarray
+    after: np.ndarray
 
 
 class Problem:
@@ -140,68 +154,74 @@ class Problem:
 
     def cost_of(self, residuals: np.ndarray, p: np.ndarray) -> float:
         """Cost of residuals that are already there, plus the prior."""
-        return float(np.sum(self.weights * norms.evaluate(residuals, self.scales)[0]) + np.sum(self._prior(p)**2))
+        return float(np.sum(self.weights * norms.evaluate(residuals, self.scales)[0]) + np.sum(self.prior(p)[0]**2))
 
     def costs(self, residuals: np.ndarray) -> dict[str, float]:
         """Cost of each part by name."""
         values = self.weights * norms.evaluate(residuals, self.scales)[0]
         return {name: float(values[:, part].sum()) for name, part in self.parts().items()}
 
-    def linearise(self, q: np.ndarray, p: np.ndarray, free_q: bool = True, free_p: bool = True):
-        """Cost and :class:`~contact_estimation.identify.batch.arrow.Arrow`; what is not free gets no columns."""
-        n, nv = len(self.grid), self.coordinates.nv
+    def linearise(self, q: np.ndarray, p: np.ndarray, free_q: bool = True, free_p: bool = True) -> Linearisation:
+        """Residuals with their derivatives at (q, p); what is not free gets no columns."""
+        everywhere = slice(None)
+        residuals, by_q, by_p = self._differentiate(q, p, free_q, free_p, everywhere)
+        return Linearisation(self, p, residuals, by_q, by_p, free_q, free_p)
+
+    def renew(self, linearisation: Linearisation, q: np.ndarray, p: np.ndarray, times: np.ndarray, residuals) -> None:
+        """Move a linearisation with a free trajectory to (q, p), whose ``residuals`` are given, and differentiate anew
+        at some ``times`` (indices) only."""
+        _, by_q, by_p = self._differentiate(q, p, True, linearisation.free_p, times)
+        linearisation.move(p, residuals, times, by_q, by_p)
+
+    def _differentiate(self, q, p, free_q, free_p, times):
+        """Residuals and derivatives by trajectory and parameters, at ``times`` (an index or slice)."""
         model = self.scene.build(p, self.remote_distance)
         differences, v, a = motion(self.coordinates, self.stencil, q)
-        dynamics, sensors = self.engine.evaluate(model, q, v, a, self.tau)
-        residuals = np.concatenate([dynamics] + [self._sensed(block, sensors) for block in self._blocks], axis=1)
-        f, slope, curvature = norms.evaluate(residuals, self.scales)
-        prior = self._prior(p)
-        by_p = self._by_parameters(q, v, a, p, residuals, free_p)
-        by_q = (
-            self._by_trajectory(model, q, v, a, differences, sensors)
-            if free_q
-            else np.zeros((n, len(self.scales), 3 * nv))
-        )
-        result = arrow.assemble(by_q, by_p, self.weights * slope, self.weights * curvature)
-        inverse = self._prior_inverse()
-        if free_p:
-            result.corner[np.diag_indices(len(p))] += 2.0 * inverse**2
-            result.gradient_p += 2.0 * inverse * prior
-        return float(np.sum(self.weights * f) + np.sum(prior**2)), result
+        here = _Rows(times, q[times], v[times], a[times], self.tau[times], differences[:-1][times],
+                     differences[1:][times])
+        residuals, sensors = self._at(model, here)
+        shape = (*residuals.shape, 3 * self.coordinates.nv)
+        by_q = self._by_trajectory(model, here, sensors) if free_q else np.zeros(shape)
+        return residuals, by_q, self._by_parameters(here, p, residuals, free_p)
 
-    def _prior_inverse(self):
-        return 1.0 / self.scene.parameters.prior_std
+    def _at(self, model, here):
+        dynamics, sensors = self.engine.evaluate(model, here.q, here.v, here.a, here.tau)
+        sensed = [self._sensed(block, sensors, here.times) for block in self._blocks]
+        return np.concatenate([dynamics] + sensed, axis=1), sensors
 
-    def _prior(self, p):
-        return (p - self.scene.parameters.nominal) * self._prior_inverse()
+    def prior(self, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The parameters' residuals against their prior, and the derivative's diagonal, each (c,)."""
+        inverse = 1.0 / self.scene.parameters.prior_std
+        return (p - self.scene.parameters.nominal) * inverse, inverse
 
-    def _sensed(self, block, sensors):
+    def _sensed(self, block, sensors, times=slice(None)):
         predicted = sensors[:, block.columns]
         if block.channel.model == "orientation":
-            return rotations.log(rotations.multiply(rotations.conjugate(block.values), predicted))
-        return predicted - block.values
+            return rotations.log(rotations.multiply(rotations.conjugate(block.values[times]), predicted))
+        return predicted - block.values[times]
 
-    def _by_trajectory(self, model, q, v, a, differences, sensors):
-        d = self.engine.differentiate(model, q, v, a, self.tau)
+    def _by_trajectory(self, model, here, sensors):
+        d = self.engine.differentiate(model, here.q, here.v, here.a, here.tau)
         by = [[d.dynamics_q], [d.dynamics_v], [d.dynamics_a]]
         for block in self._blocks:
             for rows, full in zip(by, (d.sensors_q, d.sensors_v, d.sensors_a)):
                 part = full[:, block.columns]
                 if block.channel.model == "orientation":
-                    part = self._orientation_jacobian(block, sensors) @ part
+                    part = self._orientation_jacobian(block, sensors, here.times) @ part
                 rows.append(part)
-        return chain(self.coordinates, self.stencil, differences, *(np.concatenate(rows, axis=1) for rows in by))
+        return chain(self.coordinates, self.stencil.at(here.times), here.before, here.after,
+                     *(np.concatenate(rows, axis=1) for rows in by))
 
     @staticmethod
-    def _orientation_jacobian(block, sensors):
-        inverse = rotations.conjugate(block.values)
+    def _orientation_jacobian(block, sensors, times):
+        inverse = rotations.conjugate(block.values[times])
         error = rotations.multiply(inverse, sensors[:, block.columns])
         product = np.stack(
             [rotations.multiply(inverse, np.broadcast_to(unit, inverse.shape)) for unit in np.eye(4)], axis=-1
         )
         return rotations.log_jacobian(error) @ product
 
-    def _by_parameters(self, q, v, a, p, residuals, free):
+    def _by_parameters(self, here, p, residuals, free):
         n, m = residuals.shape
         if not free:
             return np.zeros((n, m, 0))
@@ -212,9 +232,7 @@ class Problem:
             moved = p.copy()
             moved[k] = np.clip(p[k] + step, lower[k], upper[k])
             model = self.scene.build(moved, self.remote_distance)
-            dynamics, sensors = self.engine.evaluate(model, q, v, a, self.tau)
-            shifted = np.concatenate([dynamics] + [self._sensed(b, sensors) for b in self._blocks], axis=1)
-            out[:, :, k] = (shifted - residuals) / (moved[k] - p[k])
+            out[:, :, k] = (self._at(model, here)[0] - residuals) / (moved[k] - p[k])
         return out
 
 

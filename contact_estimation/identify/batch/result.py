@@ -129,9 +129,9 @@ def parameter_covariance(problem: Problem, estimate: Estimate) -> np.ndarray:
         return np.full((count, count), np.nan)
     solution = estimate.solution
     if estimate.mode == "parameters":
-        information = problem.linearise(solution.q, solution.p, free_q=False)[1].corner
+        information = problem.linearise(solution.q, solution.p, free_q=False).arrow.corner
     else:
-        information = Factorisation(problem.linearise(solution.q, solution.p)[1], 1e-9, 0.0).schur
+        information = Factorisation(problem.linearise(solution.q, solution.p).arrow, 1e-9, 0.0).schur
     values, vectors = np.linalg.eigh(information)
     return 2.0 * (vectors / np.maximum(values, 1e-12 * max(values[-1], 1e-300))) @ vectors.T
 

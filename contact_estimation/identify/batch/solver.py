@@ -12,11 +12,15 @@ import time
 import numpy as np
 
 from contact_estimation.exceptions import IdentificationError
-from contact_estimation.identify.batch import line_search
-from contact_estimation.identify.batch.arrow import Arrow, Factorisation, bounded_newton
+from contact_estimation.identify.batch.arrow import Arrow
+from contact_estimation.identify.batch.corners import correct
 from contact_estimation.identify.batch.problem import Problem
+from contact_estimation.identify.batch.step import NewtonStep
 
 _SHORT, _STALLED = 0.06, 2
+#: A minimum may lie on a corner of the contact forces, where the model on either side promises a decrease that is not
+#: there. Where steps give nothing and promise less than this share of the cost, the run is at such a minimum.
+_CORNER = 0.005
 MODES = ("both", "trajectory", "parameters")
 
 
@@ -46,7 +50,8 @@ class Options:
 
 @dataclasses.dataclass(frozen=True)
 class Iteration:
-    """One line of the trace: cost after the iteration, promised decrease, step length, damping, parameters, seconds."""
+    """One line of the trace: cost after the iteration, promised decrease, step length, damping, parameters, seconds,
+    and the corner corrections that followed the step."""
 
     cost: float
     promised: float
@@ -54,6 +59,7 @@ class Iteration:
     damping: float
     parameters: np.ndarray
     seconds: float
+    corrections: int = 0
 
 
 @dataclasses.dataclass
@@ -94,81 +100,66 @@ def solve(problem: Problem, q: np.ndarray, p: np.ndarray, options: Options = Opt
     p = np.array(p, float)
     if p.shape != (len(parameters),) or np.any(p < parameters.lower - 1e-9) or np.any(p > parameters.upper + 1e-9):
         raise IdentificationError(f"start parameters {p} must be {len(parameters)} numbers inside their bounds")
-    cost, arrow = problem.linearise(q, p, free_q, free_p)
-    if not np.isfinite(cost):
+    here = problem.linearise(q, p, free_q, free_p)
+    start_cost, damping, trace, short = here.cost, options.damping, [], 0
+    if not np.isfinite(start_cost):
         raise IdentificationError("the cost at the start is not finite: measurements or the start trajectory hold NaN")
-    start_cost, damping, trace, short = cost, options.damping, [], 0
+
+    def ended(converged, reason, stalled=False):
+        return Solution(q, p, here.cost, start_cost, trace, here.arrow, converged, reason, stalled)
+
     for _ in range(options.max_iterations):
         began = time.perf_counter()
-        found = _iterate(problem, q, p, cost, arrow, damping, options, free_q, free_p)
-        if found is None:
-            return Solution(q, p, cost, start_cost, trace, arrow, False,
-                            "no step decreases the cost, whatever the damping: a corner of the contact forces", True)
-        step, q_new, p_new, promised, damping = found
+        step, q_new, p_new, promised, damping = _iterate(problem, q, p, here, damping, options)
+        if step is None and promised < options.tolerance * here.cost:
+            return ended(True, f"the next step promises {promised / max(here.cost, 1e-300):.1e} of the cost, less than "
+                               f"the tolerance {options.tolerance:.0e}")
+        if step is None and promised < _CORNER * here.cost:
+            return ended(True, _at_corner(promised, here.cost))
         if step is None:
-            return Solution(q, p, cost, start_cost, trace, arrow, True,
-                            f"the next step promises {promised / max(cost, 1e-300):.1e} of the cost, less than the "
-                            f"tolerance {options.tolerance:.0e}")
-        q, p, cost = q_new, p_new, step.cost
-        _, arrow = problem.linearise(q, p, free_q, free_p)
-        trace.append(Iteration(cost, promised, step.length, damping, parameters.values(p),
-                               time.perf_counter() - began))
+            return ended(False, "no step decreases the cost, whatever the damping: a corner of the contact forces",
+                         True)
+        corrections = 0
+        if free_q:
+            q_new, p_new, corrections = correct(problem, here, (q, p), (q_new, p_new), damping, options)
+        q, p = q_new, p_new
+        here = None  # its derivatives make room for the next ones
+        here = problem.linearise(q, p, free_q, free_p)
+        trace.append(Iteration(here.cost, promised, step.length, damping, parameters.values(p),
+                               time.perf_counter() - began, corrections))
         if progress is not None:
             progress(trace[-1])
         short = short + 1 if step.length < _SHORT else 0
+        if short and not corrections and promised < _CORNER * here.cost:
+            return ended(True, _at_corner(promised, here.cost))
         if short == _STALLED:
-            return Solution(
-                q,
-                p,
-                cost,
-                start_cost,
-                trace,
-                arrow,
-                False,
-                f"stalled: {_STALLED} steps in a row shorter than {_SHORT}, a corner of the contact forces",
-                True,
-            )
+            return ended(False, f"stalled: {_STALLED} steps in a row shorter than {_SHORT}, a corner of the contact "
+                                "forces", True)
         damping = max(damping / 10.0, 1e-12)
-    return Solution(q, p, cost, start_cost, trace, arrow, False,
-                    f"the limit of {options.max_iterations} iterations was reached")
+    return ended(False, f"the limit of {options.max_iterations} iterations was reached")
 
 
-def _iterate(problem, q, p, cost, arrow, damping, options, free_q, free_p):
+def _iterate(problem, q, p, here, damping, options):
     """One damped Newton step and line search; raises the damping until a step is accepted.
 
     Returns:
-        (step, q, p, promised decrease, damping) with step None where the first direction promises less than the
-        tolerance; None when no damping gives an acceptable step.
+        (step, q, p, decrease that the first direction promised, damping) with step None where that is less than the
+        tolerance, and where no damping gives an acceptable step.
     """
-    n, nv = len(q), problem.coordinates.nv
-    parameters = problem.scene.parameters
-    for attempt in range(12):
-        dq, dp = _direction(arrow, damping, p, parameters, options, free_q, free_p)
-        slope = float(arrow.gradient_q @ dq) + float(arrow.gradient_p @ dp)
-        promised = -0.5 * slope
-        full_p = dp if free_p else np.zeros(len(p))
-        moved = dq.reshape(n, nv)
-
-        def point(length):
-            inside = np.clip(p + length * full_p, parameters.lower, parameters.upper)
-            return (problem.coordinates.add(q, length * moved) if free_q else q), inside
-
-        if attempt == 0 and promised < options.tolerance * cost:
-            return None, q, p, promised, damping
-        step = line_search.search(lambda length: problem.cost(*point(length)), cost, slope)
-        if step is not None:
-            return step, *point(step.length), promised, damping
+    promised = None
+    for _ in range(12):
+        step = NewtonStep(problem, q, p, here, damping, options)
+        if promised is None:
+            promised = -0.5 * step.slope
+            if promised < options.tolerance * here.cost:
+                break
+        found = step.search(here.cost)
+        if found is not None:
+            return found, *step.point(found.length), promised, damping
         damping = max(damping, 1e-9) * 10.0
-    return None
+    return None, q, p, promised, damping
 
 
-def _direction(arrow, damping, p, parameters, options, free_q, free_p):
-    if free_p:
-        lower = np.minimum(np.maximum(parameters.lower - p, -options.parameter_step), -1e-12)
-        upper = np.maximum(np.minimum(parameters.upper - p, options.parameter_step), 1e-12)
-    else:
-        lower = upper = np.zeros(0)
-    if not free_q:
-        hessian = arrow.corner + damping * np.eye(len(arrow.corner))
-        return np.zeros(len(arrow.gradient_q)), bounded_newton(hessian, arrow.gradient_p, lower, upper)
-    return Factorisation(arrow, damping, damping).step(lower, upper)
+def _at_corner(promised, cost):
+    return (f"a minimum on a corner of the contact forces: steps promise {promised / max(cost, 1e-300):.1e} of the "
+            "cost and give nothing")

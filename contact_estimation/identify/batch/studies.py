@@ -26,7 +26,8 @@ class Run:
         start, values: (c,) parameters in SI units, in the scene's order.
         cost: final; costs: after every iteration of every stage.
         iterations: of every stage together; close: until within 5 % of the final cost (figure 5).
-        seconds_per_iteration: median.
+        corrections: at corners of the contact forces, in all iterations together.
+        seconds_per_iteration: median; seconds: all iterations together.
         converged: whether the last stage met its tolerance.
     """
 
@@ -38,6 +39,8 @@ class Run:
     converged: bool
     costs: np.ndarray
     close: int
+    corrections: int
+    seconds: float
 
 
 def random_starts(
@@ -81,7 +84,7 @@ def _run_from(vector):
     parameters = task.scene.parameters
     p = parameters.lower + vector * (parameters.upper - parameters.lower)
     found = estimate(task, finger.start(task, p), p)
-    seconds = float(np.median([iteration.seconds for _, iteration in found.trace]))
+    seconds = [iteration.seconds for _, iteration in found.trace]
     last = found.trace[-1][0]
     near = [k for k, (stage, iteration) in enumerate(found.trace, 1)
             if stage == last and iteration.cost <= CLOSE * found.solution.cost]
@@ -91,10 +94,12 @@ def _run_from(vector):
         parameters.values(found.solution.p),
         found.solution.cost,
         found.iterations,
-        seconds,
+        float(np.median(seconds)),
         found.converged,
         np.array([iteration.cost for _, iteration in found.trace]),
         close,
+        sum(iteration.corrections for _, iteration in found.trace),
+        sum(seconds),
     )
 
 
@@ -124,6 +129,8 @@ def summary(runs: list[Run]) -> dict:
         "cost_range_pct": 100.0 * (costs.max() - costs.min()) / costs.min(), "cost_mean": costs.mean(),
         "iterations_close_median": float(np.median([run.close for run in runs])),
         "iterations_max": max(run.iterations for run in runs),
+        "corrections_median": float(np.median([run.corrections for run in runs])),
+        "seconds_median": float(np.median([run.seconds for run in runs])),
         "values_mean": dict(zip(names, values.mean(axis=0))), "values_std": dict(zip(names, values.std(axis=0))),
     }
 

@@ -97,6 +97,10 @@ class Stencil:
         interior[[0, -1]] = False
         return cls(vm, vp, am, ap, interior)
 
+    def at(self, times) -> Stencil:
+        """The weights of some times (an index or slice)."""
+        return Stencil(self.vm[times], self.vp[times], self.am[times], self.ap[times], self.interior[times])
+
 
 def motion(coordinates: Coordinates, stencil: Stencil, q: np.ndarray):
     """Differences D (n+1, nv; D_0 = D_n = 0), velocities and accelerations (n, nv) of positions q (n, nq)."""
@@ -111,11 +115,11 @@ def motion(coordinates: Coordinates, stencil: Stencil, q: np.ndarray):
     return differences, velocity, acceleration
 
 
-def chain(coordinates: Coordinates, stencil: Stencil, differences: np.ndarray, by_q, by_v, by_a) -> np.ndarray:
+def chain(coordinates: Coordinates, stencil: Stencil, before, after, by_q, by_v, by_a) -> np.ndarray:
     """Derivatives (n, m, 3 nv) of per-time functions by the steps of q_i-1, q_i, q_i+1.
 
     Args:
-        differences: (n+1, nv) from :func:`motion`.
+        before, after: (n, nv) differences D_i and D_i+1 of :func:`motion`.
         by_q, by_v, by_a: (n, m, nv) derivatives at each time by position step, velocity and acceleration.
     """
     column = (slice(None), None, None)
@@ -128,8 +132,8 @@ def chain(coordinates: Coordinates, stencil: Stencil, differences: np.ndarray, b
     out[:, :, 2] = by_after
     for _, v in coordinates.quaternions:
         part = slice(v, v + 3)
-        right_before = rotations.right_jacobian_inverse(differences[:-1, part])
-        right_after = rotations.right_jacobian_inverse(differences[1:, part])
+        right_before = rotations.right_jacobian_inverse(before[:, part])
+        right_after = rotations.right_jacobian_inverse(after[:, part])
         left_before, left_after = right_before.swapaxes(-1, -2), right_after.swapaxes(-1, -2)
         out[:, :, 0, part] = -by_before[..., part] @ left_before
         out[:, :, 1, part] = (by_q[..., part] + by_before[..., part] @ right_before - by_after[..., part] @ left_after)

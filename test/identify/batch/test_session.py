@@ -71,7 +71,8 @@ def test_report_of_the_starts_has_a_row_per_parameter(tmp_path):
     parameters = finger.scene().parameters
     truth = parameters.values(parameters.vector(finger.TRUTH))
     runs = [
-        Run(truth, truth * (1.0 + 0.01 * k), 100.0 + k, 8 + k, 0.1, True, np.array([500.0, 100.0]), 7) for k in range(3)
+        Run(truth, truth * (1.0 + 0.01 * k), 100.0 + k, 8 + k, 0.1, True, np.array([500.0, 100.0]), 7, 2, 0.9)
+        for k in range(3)
     ]
     figures = summary(runs)
     assert figures["friction_error_pct"] == pytest.approx(2.0) and figures["iterations_median"] == 9.0

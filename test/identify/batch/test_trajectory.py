@@ -45,7 +45,8 @@ def test_chain_rule_against_finite_differences(ball_scene, rolling, scheme):
     nv = coordinates.nv
     by_v, by_a = rng.standard_normal((2, len(t), 4, nv))
     differences, _, _ = motion(coordinates, stencil, q)
-    blocks = chain(coordinates, stencil, differences, np.zeros_like(by_v), by_v, by_a).reshape(len(t), 4, 3, nv)
+    blocks = chain(coordinates, stencil, differences[:-1], differences[1:], np.zeros_like(by_v), by_v, by_a)
+    blocks = blocks.reshape(len(t), 4, 3, nv)
 
     def value(i, positions):
         _, v, a = motion(coordinates, stencil, positions)
