@@ -3,9 +3,10 @@
 
     python benchmark/bank_step.py [--robot NAME] [--blocks N] [--save]
 
-Per bank (how many filters): `sample`: `ContactBank.step` between two updates; `update`: the step that ends a block, with mixing and every
-filter's update; `per sample`: both, averaged over a block of five samples; `filter`: one filter's compiled update alone; `estimate`: the
-estimate after a sample. Medians and 99th percentiles in microseconds, the clock's own cost taken off. ``--save`` writes bank_step.md.
+Per bank (how many filters): `sample`: `ContactBank.step` between two updates; `update`: the step that ends a block,
+with mixing and every filter's update; `per sample`: both, averaged over a block of five samples; `filter`: one filter's
+compiled update alone; `estimate`: the estimate after a sample. Medians and 99th percentiles in microseconds, the
+clock's own cost taken off. ``--save`` writes bank_step.md.
 """
 
 from __future__ import annotations
@@ -33,9 +34,13 @@ def banks(robot: str) -> dict[str, BankSettings]:
     """One filter, the shipped bank, and three filters: two contacts of which one is closed at a time."""
     shipped = load_observer_settings("contact_bank")
     wall = BankContact(name="wall", normal=[-1.0, 0.0, 0.0])
-    return {"contact closed for good": dataclasses.replace(shipped, modes=[["contact_1"]]), "shipped": shipped,
-            "free, one of two contacts": dataclasses.replace(shipped, contacts=[*shipped.contacts, wall], hypotheses=1,
-                                                             modes=[[], ["contact_1"], ["wall"]])}
+    return {
+        "contact closed for good": dataclasses.replace(shipped, modes=[["contact_1"]]),
+        "shipped": shipped,
+        "free, one of two contacts": dataclasses.replace(
+            shipped, contacts=[*shipped.contacts, wall], hypotheses=1, modes=[[], ["contact_1"], ["wall"]]
+        ),
+    }
 
 
 def timed(call, *arguments) -> float:
@@ -89,14 +94,25 @@ def main() -> None:
         target = TARGET_US.get(filters)
         verdict = "-" if target is None else f"{'met' if p50['update'] <= target else 'MISSED'} ({target:g})"
         cells = [f"{p50[part]:.1f} / {p99[part]:.1f}" for part in ("sample", "update", "filter", "estimate")]
-        lines.append(f"| {name} | {filters} | {bank.layout.size} | " + " | ".join(cells) + f" | {average:.1f} | {verdict} |")
+        lines.append(
+            f"| {name} | {filters} | {bank.layout.size} | " + " | ".join(cells) + f" | {average:.1f} | {verdict} |"
+        )
         print(lines[-1], flush=True)
-    table = "\n".join([
-        f"# A step of the contact bank, {arm.name}", "",
-        f"`python benchmark/bank_step.py --robot {args.robot} --blocks {args.blocks} --save` on {platform.machine()}, Python "
-        f"{platform.python_version()}, {os.cpu_count()} cores with a load of {os.getloadavg()[0]:.1f} while it ran; microseconds, p50 / p99.",
-        "", "| bank | filters | states | sample | update | one filter, C | estimate | per sample | budget of the update |",
-        "|" + "---|" * 9, *lines, ""])
+    table = "\n".join(
+        [
+            f"# A step of the contact bank, {arm.name}",
+            "",
+            f"`python benchmark/bank_step.py --robot {args.robot} --blocks {args.blocks} --save` on "
+            f"{platform.machine()}, Python {platform.python_version()}, {os.cpu_count()} cores with a load of "
+            f"{os.getloadavg()[0]:.1f} while it ran; microseconds, p50 / p99.",
+            "",
+            "| bank | filters | states | sample | update | one filter, C | estimate | per sample "
+            "| budget of the update |",
+            "|" + "---|" * 9,
+            *lines,
+            "",
+        ]
+    )
     print(table)
     if args.save:
         (Path(__file__).parent / "bank_step.md").write_text(table)

@@ -3,7 +3,8 @@
 
     python benchmark/probing_consistency.py [--example planar|spatial] [--runs N] [--seeds N ...]
 
-Prints the mean NEES at the time of scoring per condition, averaged over the seeds, and its honest interval for one seed.
+Prints the mean NEES at the time of scoring per condition, averaged over the seeds, and its honest interval for one
+seed.
 """
 
 from __future__ import annotations
@@ -44,8 +45,10 @@ def main() -> None:
             results.append(score(run(job, simulate(job)), job.evaluated_at))
         low, high = results[0]["nees_interval"]
         nees = [result["nees_mean"] for result in results]
-        print(f"{name:<50} {np.mean(nees):8.2f}  ({min(nees):.2f} to {max(nees):.2f}; honest {low:.2f} to {high:.2f})",
-              flush=True)
+        print(
+            f"{name:<50} {np.mean(nees):8.2f}  ({min(nees):.2f} to {max(nees):.2f}; honest {low:.2f} to {high:.2f})",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
