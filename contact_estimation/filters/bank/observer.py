@@ -12,6 +12,7 @@ from contact_estimation.filters.bank.layout import BankLayout
 from contact_estimation.filters.bank.mix import Modes
 from contact_estimation.filters.bank.output import NEGLIGIBLE, OutputLayout, build_output
 from contact_estimation.filters.bank.settings import BankSettings, ElasticSettings, load_drive_settings
+from contact_estimation.filters.bank.statistics import InnovationStatistics
 from contact_estimation.filters.bank.track import (
     BEFORE,
     BEHIND,
@@ -40,7 +41,7 @@ class ContactBank:
 
     Attributes:
         modes: the combinations of closed contacts and their filters. beliefs: (M,) probabilities of the filters.
-        outliers: counts of gated innovations per channel, elastic joints first. channels: names of these channels.
+        channels: names of the measurement channels, elastic joints first.
     """
 
     #: The registry passes the sensor settings: they say whether the elastic deflection can be seen.
@@ -108,8 +109,8 @@ class ContactBank:
         self._elastic = np.array(layout.elastic_joints, dtype=int)
         elastic = [f"elastic deflection of {arm.joint_names[j]}" for j in layout.elastic_joints]
         self.channels = elastic + [f"torque of {name}" for name in arm.joint_names]
-        self.outliers = np.zeros(len(self.channels), dtype=int)
-        self._ratio_sum = np.zeros(len(self.channels))
+        self._statistics = InnovationStatistics(self.channels, settings.gate)
+        self._ratios = None
         self._t, self._q = 0.0, np.zeros(n)
 
     # -- samples
@@ -127,9 +128,8 @@ class ContactBank:
         deflection = self.arm.gravity(q)[self._elastic] / np.exp(layout.mean[layout.elastic]) + q[self._elastic]
         self._cycle.start(q, deflection, self.modes.start(self.settings.closed_at_start))
         self._rotated = t
-        self.outliers[:] = 0
-        self._ratio_sum[:] = 0.0
-        self._seen, self._nis = 0, float("nan")
+        self._statistics.clear()
+        self._ratios = None
         self._moving = None
         self._duration, self._elapsed, self._count = -1.0, 0.0, 0
 
@@ -178,12 +178,8 @@ class ContactBank:
             self._duration = duration
             self._cycle.set_interval(duration)
         self._cycle.run()
-        ratios = self._cycle.ratios[self.beliefs.argmax()]
-        limit = self.settings.gate**2
-        self.outliers += ratios > limit
-        self._ratio_sum += np.minimum(ratios, limit)
-        self._seen += 1
-        self._nis = float(ratios.sum())
+        self._ratios = self._cycle.ratios[self.beliefs.argmax()]
+        self._statistics.add(self._ratios)
         if self._t - self._rotated > self.settings.hypothesis_interval:
             self._rotated = self._t
             if self.modes.rotate(self.beliefs):
@@ -235,32 +231,18 @@ class ContactBank:
             torque_tcp=tcp[3:],
             force_covariance=row[where.covariance].reshape(3, 3),
             contacts=tuple(contacts),
-            nis=self._nis,
+            nis=float("nan") if self._ratios is None else float(self._ratios.sum()),
             nis_dof=len(self.channels),
             mode=names[combinations.index(max(combinations))],
             modes=dict(zip(names, combinations)),
         )
 
+    @property
+    def outliers(self) -> np.ndarray:
+        """Counts of gated innovations per channel, elastic joints first."""
+        return self._statistics.outliers
+
     def facts(self) -> dict[str, str]:
         """Lines for diagnostics: per channel how many blocks were outliers and how well the noise settings fit, and
         what that means."""
-        blocks = max(self._seen, 1)
-        lines = {}
-        for name, count, mean in zip(self.channels, self.outliers.tolist(), (self._ratio_sum / blocks).tolist()):
-            text = (
-                f"{count} of {self._seen} blocks beyond {self.settings.gate:g} standard deviations, "
-                f"mean square {mean:.2f}"
-            )
-            lines[name] = text + _judge(count / blocks, mean)
-        return lines
-
-
-def _judge(share: float, mean: float) -> str:
-    """What a channel's share of outliers and its mean square innovation (1 where the noise settings are right) say."""
-    if share > 0.05:
-        return ": too many for stops and shocks; friction or load is not as configured, or the noise is set too small"
-    if mean > 2.0:
-        return ": the noise is set too small, or its colour is not allowed for"
-    if share > 0:
-        return ": rejected, as at stops and shocks"
-    return ""
+        return self._statistics.facts()
