@@ -120,8 +120,7 @@ class AdmittanceController:
         Args:
             x_ref, rotation_ref: reference pose, (3,) [m] and (3, 3), base frame. twist_ref: its velocity (6,).
             force_wanted: (3,) [N] the robot shall exert, base axes; zero components are position controlled. None, or
-            all
-                zero: every component is.
+                all zero: every component is.
             force_measured: (6,) wrench of the environment ON the robot about the TCP, base axes.
                 Without it a pose is followed stiffly.
             free_rotation: measured torque may turn the tool (an arm that arcs about a contact point).
