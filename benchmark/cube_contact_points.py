@@ -2,9 +2,9 @@
 
     python benchmark/cube_contact_points.py FILE.npz [--side 0.1048] [--rate 148]
 
-Every corner gets the same K contact points (along its own three edges, inwards); an impact acts at the one that
-explains its rotation and its height best. Points and m/I are fitted to half of the tosses, the rotations of the other
-half are predicted. Prints the centre of mass from free flight first: it is not what moves the levers.
+Every corner gets the same K contact points (offsets along its own three edges, negative inwards); an impact acts at
+the one that explains its rotation and its height best. Points and m/I are fitted to half of the tosses; of the other
+half's rotations it is shown what the best of these points leaves (which point acts is chosen per impact). Prints the centre of mass from free flight first: it is not what moves the levers.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ def main() -> None:
           f"from {centre.flights} flights")
     impacts = Impacts(corner_impacts(tosses, args.side, args.rate))
     size = np.median(np.linalg.norm(impacts.dw, axis=1))
-    print("| points | m/I, two halves [1/m^2] | unseen rotation unexplained | points, all tosses [mm] |\n|---|---|---|---|")
+    print("| points | m/I, two halves [1/m^2] | unseen rotation unexplained | points, all tosses [mm] |")
+    print("|---|---|---|---|")
     for count in (1, 2, 3, 4):
         for fixed in (None, 456.8):
             left, ratios = [], []
@@ -94,7 +95,8 @@ def main() -> None:
                 left.append(impacts.misfit(points, ratio)[0].min(axis=1)[impacts.toss % 2 != half])
                 ratios.append(ratio)
             _, _, points = impacts.fit(np.arange(len(impacts.r)), count, fixed)
-            print(f"| {count} | {ratios[0]:.0f}, {ratios[1]:.0f} | {100 * np.median(np.concatenate(left)) / size:.1f} % "
+            share = 100 * np.median(np.concatenate(left)) / size
+            print(f"| {count} | {ratios[0]:.0f}, {ratios[1]:.0f} | {share:.1f} % "
                   f"| {np.round(1e3 * points, 1).tolist()} |")
 
 

@@ -47,14 +47,16 @@ def centre_of_mass(tosses: list[np.ndarray], side: float, rate: float, seed: int
             turned = -np.einsum("ts,sij->tij", free, toss.attitude.as_matrix()[span])
             fallen = np.einsum("t,ij->tij", free @ (0.5 * t**2), np.eye(3))
             rows = np.concatenate([turned, fallen], axis=2).reshape(-1, 6)
-            matrix, vector, flights = matrix + rows.T @ rows, vector + rows.T @ (free @ toss.p[span]).ravel(), flights + 1
+            matrix, vector = matrix + rows.T @ rows, vector + rows.T @ (free @ toss.p[span]).ravel()
+            flights += 1
         if matrix.any():
             normals.append((matrix, vector))
     if not normals:
         raise IdentificationError(f"none of {len(tosses)} tosses flies freely for {_LONG_FLIGHT} samples or more")
 
     def solve(chosen):
-        return np.linalg.lstsq(sum(normals[i][0] for i in chosen), sum(normals[i][1] for i in chosen), rcond=None)[0][:3]
+        total = [sum(normals[i][part] for i in chosen) for part in (0, 1)]
+        return np.linalg.lstsq(*total, rcond=None)[0][:3]
 
     rng, count = np.random.default_rng(seed), len(normals)
     drawn = np.array([solve(rng.integers(count, size=count)) for _ in range(resamples)])
