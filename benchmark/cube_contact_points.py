@@ -4,7 +4,8 @@
 
 Every corner gets the same K contact points (offsets along its own three edges, negative inwards); an impact acts at
 the one that explains its rotation and its height best. Points and m/I are fitted to half of the tosses; of the other
-half's rotations it is shown what the best of these points leaves (which point acts is chosen per impact). Prints the centre of mass from free flight first: it is not what moves the levers.
+half's rotations it is shown what the best of these points leaves (which point acts is chosen per impact). The centre
+of mass from free flight is printed first: it is not what moves the levers.
 """
 
 from __future__ import annotations
