@@ -113,8 +113,7 @@ class ContactBank:
         self._ratios = None
         self._t, self._q = 0.0, np.zeros(n)
 
-    # -- samples
-    # ----------------------------------------------------------------------------------------------------------
+    # -- samples ----------------------------------------------------------------------------------------------
 
     def reset(self, t: float, q: np.ndarray) -> None:
         """Start at rest at ``q``; whether a contact is closed is not known."""
@@ -185,8 +184,7 @@ class ContactBank:
             if self.modes.rotate(self.beliefs):
                 self._cycle.set_interval(self._duration)
 
-    # -- estimates
-    # --------------------------------------------------------------------------------------------------------
+    # -- estimates --------------------------------------------------------------------------------------------
 
     def estimate(self) -> Estimate:
         """The estimate after the last sample: the force follows the position at the full rate between updates of the
