@@ -69,8 +69,7 @@ class Driver(LifecycleNode):
         else:
             self._pacer = start_pacer(self, self.backend, self._deliver, s.wait_for_subscribers, s.rate, s.keep_stamps)
 
-    # -- lifecycle
-    # --------------------------------------------------------------------------------------------------------
+    # -- lifecycle -------------------------------------------------------------------------------------------
 
     def on_activate(self, state) -> TransitionCallbackReturn:
         """Let commands pass, if the arm and its driver allow it."""
@@ -86,8 +85,7 @@ class Driver(LifecycleNode):
         self.gate.deactivate()
         return super().on_deactivate(state)
 
-    # -- samples
-    # ----------------------------------------------------------------------------------------------------------
+    # -- samples ---------------------------------------------------------------------------------------------
 
     def _deliver(self, sample, stamp_ns: int) -> None:
         self.gate.sample(sample)
@@ -109,8 +107,7 @@ class Driver(LifecycleNode):
         stamp = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
         self.backend.feed(stamp, message.name, message.position, message.velocity, message.effort)
 
-    # -- commands and health
-    # ----------------------------------------------------------------------------------------------
+    # -- commands and health ---------------------------------------------------------------------------------
 
     def _on_pose(self, message: PoseStamped) -> None:
         if message.header.frame_id != self.arm.base_frame:

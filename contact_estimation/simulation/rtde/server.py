@@ -158,8 +158,7 @@ class RtdeServer:
             listener.close()
         self._selector.close()
 
-    # -- RTDE
-    # -------------------------------------------------------------------------------------------------------------
+    # -- RTDE ------------------------------------------------------------------------------------------------
 
     def _accept_rtde(self, listener) -> None:
         connection, _ = listener.accept()
@@ -266,8 +265,7 @@ class RtdeServer:
             self._selector.unregister(client.connection)
             client.connection.close()
 
-    # -- dashboard, script port, console
-    # ----------------------------------------------------------------------------------
+    # -- dashboard, script port, console ---------------------------------------------------------------------
 
     def _accept_dashboard(self, listener) -> None:
         connection, _ = listener.accept()
