@@ -15,6 +15,7 @@ from contact_estimation.identify.probing import gpb1
 from contact_estimation.identify.probing.estimate import Ingredients, ProbingEstimate
 from contact_estimation.identify.probing.events import SlideEvents
 from contact_estimation.identify.probing.motion import transition
+from contact_estimation.identify.probing.presliding import Bristles
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.update import cholesky, correct, differentiate, regress, separate
 
@@ -42,7 +43,9 @@ class ProbingFilter:
         self._n_bias = len(settings.torque_bias_std)
         self._bias_variance = np.square(np.array(settings.torque_bias_std))
         self._bias = slice(3 * m + n_s, 3 * m + n_s + self._n_bias)
-        self._size = 3 * m + n_s + self._n_bias
+        self._length = self._bias.stop  # logarithm of the presliding length over the expected one
+        self._turn = slice(self._length + 1, self._length + 1 + len(model.trailing))
+        self._size = self._turn.stop if model.trailing else self._length
         axis = np.empty(m)
         axis[linear], axis[angular] = settings.jerk, settings.angular_jerk
         self._jerk = tuple(axis)
@@ -83,6 +86,10 @@ class ProbingFilter:
         self._P[self._param, self._param] = covariance
         self._P[self._bias, self._bias] = np.diag(self._bias_variance)
         cfg = self.settings
+        if self.model.trailing:
+            self._bristles, self._memory = Bristles(self.model.contacts), None
+            self._P[self._length, self._length] = cfg.presliding_std**2
+            self._P[self._turn, self._turn] = np.eye(len(self.model.trailing))
         self._events = [SlideEvents(cfg.slide_step, cfg.slide_speed_min, cfg.slide_distance_min)
                         for _ in range(self.model.contacts)]
         self._t, self._used, self._nis, self._evidence = float(t), False, float("nan"), 0.0
@@ -119,11 +126,13 @@ class ProbingFilter:
             raise IdentificationError("torque_bias_std is set but no bias_map was given; pass the map from joint "
                                       "torque to wrench, or leave torque_bias_std empty for a measured wrench")
         self._t += dt
+        self._forget_direction(dt)
         self._predict(dt)
         self._correct_motion(pose, twist)
-        slides = self._note_sliding(dt)
+        force = float(np.linalg.norm(wrench[:self.model.force_size]))
+        slides = self._note_sliding(dt, force)
         self._used, self._nis, self._evidence = False, float("nan"), 0.0
-        touching = np.linalg.norm(wrench[:self.model.force_size]) > self.settings.contact_force_min
+        touching = force > self.settings.contact_force_min
         if touching and (slides or not self._use.event_triggered):
             noise = self.wrench_noise if wrench_noise is None else wrench_noise
             self._correct_wrench(wrench, noise, bias_map)
@@ -170,7 +179,7 @@ class ProbingFilter:
         self._pose = self.model.advance(self._pose, increment[:m])
         self._x[m:] += increment[m:]
 
-    def _note_sliding(self, dt):
+    def _note_sliding(self, dt, force):
         """Slip estimate and predicted mode probabilities; True when every contact slides."""
         m = self.model.axes
         s, twist = self._x[self._param], self._x[m:2 * m]
@@ -189,24 +198,68 @@ class ProbingFilter:
         else:
             root = cholesky(gradient @ covariance @ gradient.T)
             self._modes = gpb1.sampled_probabilities(self._slip[:, None] + root @ self._draws, self.model.modes)
+        if self.model.trailing:
+            self._follow_direction(velocities, dt, force)
         return all([event.record(velocity, dt) for event, velocity in zip(self._events, velocities)])
+
+    def _forget_direction(self, dt):
+        """Before a sample: the error of friction's direction is what is kept of it, and a share of the last twist's."""
+        if self.model.trailing and self._memory is not None:
+            length, rows = self._memory
+            kept, begin, self._end = self._bristles.memory(self._speed, dt, length)
+            self._mix_direction(kept, begin, rows)
+
+    def _follow_direction(self, velocities, dt, force):
+        """After the twist is known: the bristles move, and the error of their direction takes its share of the twist's."""
+        s, twist = self._x[self._param], self._x[self._kinematic][self.model.axes:]
+        length = self.model.grips(self._pose, s, force) / self.settings.presliding_stiffness
+        length = length * np.exp(self._x[self._length])
+        first = list(self.model.trailing)
+        self._bristles.slide(velocities, dt, length)
+        self._turn_bristles()
+        self._speed = np.maximum(np.linalg.norm(velocities[first], axis=1), self.settings.slide_speed_min)
+        rows = self.model.prepare(self._pose, twist, s)[0][1::2]
+        if self._memory is not None:
+            self._mix_direction(np.ones(len(first)), self._end, rows)
+        self._memory = length[first], rows
+
+    def _mix_direction(self, kept, share, rows):
+        """Covariance after turn = kept turn + share rows [pose; twist] / speed, per surface."""
+        mix = np.eye(self._size)
+        mix[self._turn, self._turn] = np.diag(kept)
+        mix[self._turn, self._kinematic] = (share / self._speed)[:, None] * rows
+        self._P = mix @ self._P @ mix.T
+
+    def _turn_bristles(self):
+        """Hand the estimated turn of friction's direction over to the bristles."""
+        surfaces = [self.model.surface_of(i) for i in range(self.model.contacts)]
+        normals = [self.model.normal(self._x[self._param], j) for j in surfaces]
+        self._bristles.turn(self._x[self._turn][surfaces], normals)
+        self._x[self._turn] = 0.0
 
     def _correct_wrench(self, wrench, noise, bias_map):
         """One measurement update per mode and their merge, eq. 16-24."""
         m = self.model.axes
         s, twist = self._x[self._param], self._x[m : 2 * m]
-        functionals, prepared = self.model.prepare(self._pose, twist, s)
+        deflection = self._bristles.deflection if self.model.trailing else None
+        functionals, prepared = self.model.prepare(self._pose, twist, s, deflection)
         n_s, n_f = len(s), len(functionals)
         selector = np.zeros((n_s + n_f, self._size))
         selector[:n_s, self._param] = np.eye(n_s)
         selector[n_s:, self._kinematic] = functionals
+        if self.model.trailing:  # what noise of the twist does to friction reaches it through the bristles
+            selector[n_s + 1::2] = 0.0
+            selector[n_s + 1::2, self._turn] = np.diag(self._speed)
         mean_c = np.concatenate([s, np.zeros(n_f)])
         kept = np.flatnonzero(self._modes > _MODE_MIN) if self._use.merge else np.zeros(1, dtype=int)
         function = self._wrench_function(twist, s, prepared, kept)
+        by_length = self._wrench_by_length(twist, s, mean_c, kept) if self.model.trailing else None
         known = bias_map @ self._x[self._bias] if self._n_bias else 0.0
         corrections = []
-        for line in self._linearise(function, mean_c, selector @ self._P @ selector.T):
+        for mode, line in enumerate(self._linearise(function, mean_c, selector @ self._P @ selector.T)):
             jacobian = line.slope @ selector
+            if by_length is not None:
+                jacobian[:, self._length] = by_length[mode]
             if self._n_bias:
                 jacobian[:, self._bias] = bias_map
             corrections.append(
@@ -230,10 +283,20 @@ class ProbingFilter:
         )
         self._P = 0.5 * (self._P + self._P.T)
         self._move(increment)
+        if self.model.trailing:
+            self._turn_bristles()
         if self._use.merge:
             self._modes = np.zeros(len(self._modes))
             self._modes[kept] = posterior
         self._used, self._nis = True, float(posterior @ np.array([c.nis for c in corrections]))
+
+    def _wrench_by_length(self, twist, s, mean_c, kept):
+        """Derivative (modes, w) of the wrench at the mean by the logarithm of the presliding length."""
+        def wrench(deflection):
+            prepared = self.model.prepare(self._pose, twist, s, deflection)[1]
+            return np.array(self._wrench_function(twist, s, prepared, kept)(mean_c[:, None]))[:, :, 0]
+
+        return self._bristles.derivative(wrench)
 
     def _linearise(self, function, mean_c, covariance_c):
         if self._use.cubature:
