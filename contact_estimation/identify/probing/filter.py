@@ -15,7 +15,7 @@ from contact_estimation.identify.probing import gpb1
 from contact_estimation.identify.probing.estimate import Ingredients, ProbingEstimate
 from contact_estimation.identify.probing.events import SlideEvents
 from contact_estimation.identify.probing.motion import transition
-from contact_estimation.identify.probing.presliding import Bristles
+from contact_estimation.identify.probing.presliding import Bristles, memory
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.update import cholesky, correct, differentiate, regress, separate
 
@@ -43,9 +43,8 @@ class ProbingFilter:
         self._n_bias = len(settings.torque_bias_std)
         self._bias_variance = np.square(np.array(settings.torque_bias_std))
         self._bias = slice(3 * m + n_s, 3 * m + n_s + self._n_bias)
-        self._length = self._bias.stop  # logarithm of the presliding length over the expected one
-        self._turn = slice(self._length + 1, self._length + 1 + len(model.trailing))
-        self._size = self._turn.stop if model.trailing else self._length
+        self._turn = slice(self._bias.stop, self._bias.stop + len(model.trailing))  # of friction's direction
+        self._size = self._turn.stop
         axis = np.empty(m)
         axis[linear], axis[angular] = settings.jerk, settings.angular_jerk
         self._jerk = tuple(axis)
@@ -87,8 +86,7 @@ class ProbingFilter:
         self._P[self._bias, self._bias] = np.diag(self._bias_variance)
         cfg = self.settings
         if self.model.trailing:
-            self._bristles, self._memory = Bristles(self.model.contacts), None
-            self._P[self._length, self._length] = cfg.presliding_std**2
+            self._bristles, self._last = Bristles(self.model.contacts), None
             self._P[self._turn, self._turn] = np.eye(len(self.model.trailing))
         self._events = [SlideEvents(cfg.slide_step, cfg.slide_speed_min, cfg.slide_distance_min)
                         for _ in range(self.model.contacts)]
@@ -204,24 +202,23 @@ class ProbingFilter:
 
     def _forget_direction(self, dt):
         """Before a sample: the error of friction's direction is what is kept of it, and a share of the last twist's."""
-        if self.model.trailing and self._memory is not None:
-            length, rows = self._memory
-            kept, begin, self._end = self._bristles.memory(self._speed, dt, length)
+        if self.model.trailing and self._last is not None:
+            length, rows = self._last
+            kept, begin, self._end = memory(self._speed, dt, length)
             self._mix_direction(kept, begin, rows)
 
     def _follow_direction(self, velocities, dt, force):
         """After the twist is known: the bristles move, and the error of their direction takes its share of the twist's."""
         s, twist = self._x[self._param], self._x[self._kinematic][self.model.axes:]
         length = self.model.grips(self._pose, s, force) / self.settings.presliding_stiffness
-        length = length * np.exp(self._x[self._length])
         first = list(self.model.trailing)
         self._bristles.slide(velocities, dt, length)
         self._turn_bristles()
         self._speed = np.maximum(np.linalg.norm(velocities[first], axis=1), self.settings.slide_speed_min)
         rows = self.model.prepare(self._pose, twist, s)[0][1::2]
-        if self._memory is not None:
+        if self._last is not None:
             self._mix_direction(np.ones(len(first)), self._end, rows)
-        self._memory = length[first], rows
+        self._last = length[first], rows
 
     def _mix_direction(self, kept, share, rows):
         """Covariance after turn = kept turn + share rows [pose; twist] / speed, per surface."""
@@ -253,13 +250,10 @@ class ProbingFilter:
         mean_c = np.concatenate([s, np.zeros(n_f)])
         kept = np.flatnonzero(self._modes > _MODE_MIN) if self._use.merge else np.zeros(1, dtype=int)
         function = self._wrench_function(twist, s, prepared, kept)
-        by_length = self._wrench_by_length(twist, s, mean_c, kept) if self.model.trailing else None
         known = bias_map @ self._x[self._bias] if self._n_bias else 0.0
         corrections = []
-        for mode, line in enumerate(self._linearise(function, mean_c, selector @ self._P @ selector.T)):
+        for line in self._linearise(function, mean_c, selector @ self._P @ selector.T):
             jacobian = line.slope @ selector
-            if by_length is not None:
-                jacobian[:, self._length] = by_length[mode]
             if self._n_bias:
                 jacobian[:, self._bias] = bias_map
             corrections.append(
@@ -289,14 +283,6 @@ class ProbingFilter:
             self._modes = np.zeros(len(self._modes))
             self._modes[kept] = posterior
         self._used, self._nis = True, float(posterior @ np.array([c.nis for c in corrections]))
-
-    def _wrench_by_length(self, twist, s, mean_c, kept):
-        """Derivative (modes, w) of the wrench at the mean by the logarithm of the presliding length."""
-        def wrench(deflection):
-            prepared = self.model.prepare(self._pose, twist, s, deflection)[1]
-            return np.array(self._wrench_function(twist, s, prepared, kept)(mean_c[:, None]))[:, :, 0]
-
-        return self._bristles.derivative(wrench)
 
     def _linearise(self, function, mean_c, covariance_c):
         if self._use.cubature:

@@ -78,11 +78,8 @@ class ProbingSettings:
         2e4,
         unit="N/m",
         check=positive,
-        doc="expected tangential stiffness of the contact before it slides; in space friction follows the direction of "
-        "sliding over the length friction/presliding_stiffness",
-    )
-    presliding_std: float = key(
-        0.5, check=positive, doc="uncertainty of its logarithm; it is estimated with the parameters"
+        doc="tangential stiffness of the contact before it slides; in space friction follows the direction of sliding "
+        "over the length friction force / presliding_stiffness",
     )
     contact_force_min: float = key(
         2.0, unit="N", check=non_negative, doc="force norm below which the probe is in the air"
