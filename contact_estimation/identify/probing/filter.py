@@ -15,7 +15,7 @@ from contact_estimation.identify.probing import gpb1
 from contact_estimation.identify.probing.estimate import Ingredients, ProbingEstimate
 from contact_estimation.identify.probing.events import SlideEvents
 from contact_estimation.identify.probing.motion import transition
-from contact_estimation.identify.probing.presliding import Bristles, memory
+from contact_estimation.identify.probing.presliding import drag
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.update import cholesky, correct, differentiate, regress, separate
 
@@ -43,8 +43,8 @@ class ProbingFilter:
         self._n_bias = len(settings.torque_bias_std)
         self._bias_variance = np.square(np.array(settings.torque_bias_std))
         self._bias = slice(3 * m + n_s, 3 * m + n_s + self._n_bias)
-        self._turn = slice(self._bias.stop, self._bias.stop + len(model.trailing))  # of friction's direction
-        self._size = self._turn.stop
+        self._aside = slice(self._bias.stop, self._bias.stop + len(model.trailing))  # error across the bristles
+        self._size = self._aside.stop
         axis = np.empty(m)
         axis[linear], axis[angular] = settings.jerk, settings.angular_jerk
         self._jerk = tuple(axis)
@@ -86,8 +86,9 @@ class ProbingFilter:
         self._P[self._bias, self._bias] = np.diag(self._bias_variance)
         cfg = self.settings
         if self.model.trailing:
-            self._bristles, self._last = Bristles(self.model.contacts), None
-            self._P[self._turn, self._turn] = np.eye(len(self.model.trailing))
+            self._deflection, self._velocities = np.zeros((2, self.model.contacts, 3))
+            self._length = np.zeros(self.model.contacts)
+            self._across = np.zeros((len(self.model.trailing), 2 * m))
         self._events = [SlideEvents(cfg.slide_step, cfg.slide_speed_min, cfg.slide_distance_min)
                         for _ in range(self.model.contacts)]
         self._t, self._used, self._nis, self._evidence = float(t), False, float("nan"), 0.0
@@ -124,7 +125,8 @@ class ProbingFilter:
             raise IdentificationError("torque_bias_std is set but no bias_map was given; pass the map from joint "
                                       "torque to wrench, or leave torque_bias_std empty for a measured wrench")
         self._t += dt
-        self._forget_direction(dt)
+        if self.model.trailing:
+            self._forget_direction(dt, pose, twist)
         self._predict(dt)
         self._correct_motion(pose, twist)
         force = float(np.linalg.norm(wrench[:self.model.force_size]))
@@ -200,45 +202,49 @@ class ProbingFilter:
             self._follow_direction(velocities, dt, force)
         return all([event.record(velocity, dt) for event, velocity in zip(self._events, velocities)])
 
-    def _forget_direction(self, dt):
-        """Before a sample: the error of friction's direction is what is kept of it, and a share of the last twist's."""
-        if self.model.trailing and self._last is not None:
-            length, rows = self._last
-            kept, begin, self._end = memory(self._speed, dt, length)
-            self._mix_direction(kept, begin, rows)
+    def _forget_direction(self, dt, pose, twist):
+        """Before a sample: of the bristles' error across remains what they keep, and the last twist's share."""
+        trial = self.model.slip(self.model.shift(pose, self._origin), twist, self._x[self._param])[2]
+        last = drag(self._deflection, (self._velocities, trial), dt, self._length)
+        self._mix_aside(last.kept, last.begin)
 
     def _follow_direction(self, velocities, dt, force):
-        """After the twist is known: the bristles move, and the error of their direction takes its share of the twist's."""
+        """After the twist is known: the bristles are drawn along, and their error takes its share of the twist's."""
         s, twist = self._x[self._param], self._x[self._kinematic][self.model.axes:]
-        length = self.model.grips(self._pose, s, force) / self.settings.presliding_stiffness
-        first = list(self.model.trailing)
-        self._bristles.slide(velocities, dt, length)
-        self._turn_bristles()
-        self._speed = np.maximum(np.linalg.norm(velocities[first], axis=1), self.settings.slide_speed_min)
-        rows = self.model.prepare(self._pose, twist, s)[0][1::2]
-        if self._last is not None:
-            self._mix_direction(np.ones(len(first)), self._end, rows)
-        self._last = length[first], rows
+        self._length = self.model.grips(self._pose, s, force) / self.settings.presliding_stiffness
+        moved = drag(self._deflection, (self._velocities, velocities), dt, self._length)
+        self._deflection, self._velocities = moved.deflection, velocities
+        self._shift_bristles()
+        self._across = self.model.prepare(self._pose, twist, s)[0][1::2]
+        self._mix_aside(np.ones(self.model.contacts), moved.end)
 
-    def _mix_direction(self, kept, share, rows):
-        """Covariance after turn = kept turn + share rows [pose; twist] / speed, per surface."""
-        mix = np.eye(self._size)
-        mix[self._turn, self._turn] = np.diag(kept)
-        mix[self._turn, self._kinematic] = (share / self._speed)[:, None] * rows
+    def _mix_aside(self, kept, share):
+        """Covariance after aside = kept aside + share (velocity across), per surface [m]."""
+        first, mix = list(self.model.trailing), np.eye(self._size)
+        mix[self._aside, self._aside] = np.diag(kept[first])
+        mix[self._aside, self._kinematic] = share[first, None] * self._across
         self._P = mix @ self._P @ mix.T
 
-    def _turn_bristles(self):
-        """Hand the estimated turn of friction's direction over to the bristles."""
-        surfaces = [self.model.surface_of(i) for i in range(self.model.contacts)]
-        normals = [self.model.normal(self._x[self._param], j) for j in surfaces]
-        self._bristles.turn(self._x[self._turn][surfaces], normals)
-        self._x[self._turn] = 0.0
+    def _speed_per_deflection(self, twist, s):
+        """Per surface [1/s]: velocity across that turns the sliding as an error across the bristles turns friction."""
+        first = list(self.model.trailing)
+        speed = np.linalg.norm(self.model.slip(self._pose, twist, s)[2][first], axis=1)
+        return speed / np.maximum(np.linalg.norm(self._deflection[first], axis=1), 1e-9)
+
+    def _shift_bristles(self):
+        """Hand the estimated error across over to the bristles."""
+        s = self._x[self._param]
+        for i in range(self.model.contacts):
+            surface = self.model.surface_of(i)
+            across = np.cross(self.model.normal(s, surface), self._deflection[i])
+            self._deflection[i] += self._x[self._aside][surface] * across / max(np.linalg.norm(across), 1e-12)
+        self._x[self._aside] = 0.0
 
     def _correct_wrench(self, wrench, noise, bias_map):
         """One measurement update per mode and their merge, eq. 16-24."""
         m = self.model.axes
         s, twist = self._x[self._param], self._x[m : 2 * m]
-        deflection = self._bristles.deflection if self.model.trailing else None
+        deflection = self._deflection if self.model.trailing else None
         functionals, prepared = self.model.prepare(self._pose, twist, s, deflection)
         n_s, n_f = len(s), len(functionals)
         selector = np.zeros((n_s + n_f, self._size))
@@ -246,7 +252,7 @@ class ProbingFilter:
         selector[n_s:, self._kinematic] = functionals
         if self.model.trailing:  # what noise of the twist does to friction reaches it through the bristles
             selector[n_s + 1::2] = 0.0
-            selector[n_s + 1::2, self._turn] = np.diag(self._speed)
+            selector[n_s + 1::2, self._aside] = np.diag(self._speed_per_deflection(twist, s))
         mean_c = np.concatenate([s, np.zeros(n_f)])
         kept = np.flatnonzero(self._modes > _MODE_MIN) if self._use.merge else np.zeros(1, dtype=int)
         function = self._wrench_function(twist, s, prepared, kept)
@@ -278,7 +284,7 @@ class ProbingFilter:
         self._P = 0.5 * (self._P + self._P.T)
         self._move(increment)
         if self.model.trailing:
-            self._turn_bristles()
+            self._shift_bristles()
         if self._use.merge:
             self._modes = np.zeros(len(self._modes))
             self._modes[kept] = posterior

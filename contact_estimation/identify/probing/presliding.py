@@ -9,58 +9,45 @@ still points 2 degrees aside when 3 mm were slid, and it trails while the probe 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 #: Parts of one sample over which the deflection is integrated, so that the result does not depend on the rate.
 _PARTS = 8
+_SHARES = (np.arange(_PARTS) + 0.5) / _PARTS
 #: Least length [m], of a contact that carries nothing.
 _SHORTEST = 1e-9
 
 
-class Bristles:
-    """Deflection of every contact [m], world axes; friction acts against it.
+@dataclass(frozen=True)
+class Drag:
+    """Deflections after a sample, and what an error across them is made of.
 
-    Attributes:
-        deflection: (contacts, 3).
+    ``deflection`` (contacts, 3) [m]. Across it, an error is ``kept`` (contacts,) times the one before, plus ``begin``
+    and ``end`` (contacts,) [s] times those of the tangential velocity at either end of the sample.
     """
 
-    def __init__(self, contacts: int):
-        self.deflection = np.zeros((contacts, 3))
-        self._velocity = np.zeros((contacts, 3))
-        self._shares = ((np.arange(_PARTS) + 0.5) / _PARTS)[:, None, None]
-
-    def slide(self, velocity, dt: float, length) -> None:
-        """Move the tips; between samples their velocity changes linearly.
-
-        Args:
-            velocity: tangential velocity (contacts, 3) [m/s] at the end of the sample, world axes.
-            dt: [s] since the last sample.
-            length: (contacts,) [m] of deflection at which each contact slides.
-        """
-        limit = np.maximum(length, _SHORTEST)
-        z = self.deflection
-        for step in dt / _PARTS * (self._velocity + self._shares * (velocity - self._velocity)):
-            z = z + step
-            stretch = np.sqrt(np.einsum("ci,ci->c", z, z)) / limit
-            z = z / np.maximum(stretch, 1.0)[:, None]
-        self.deflection, self._velocity = z, velocity
-
-    def turn(self, angles, normals) -> None:
-        """Turn every deflection about its surface's normal (contacts, 3) by a small angle (contacts,) [rad]."""
-        self.deflection = self.deflection + np.asarray(angles)[:, None] * np.cross(normals, self.deflection)
+    deflection: np.ndarray
+    kept: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
 
 
-def memory(speed, dt: float, length) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What the direction of friction after a sample is made of, to first order in the angles.
+def drag(deflection, velocities, dt: float, length) -> Drag:
+    """Draw the bristles behind their tips for one sample, during which the velocity changes linearly.
 
     Args:
-        speed: tangential speed [m/s], positive. dt: [s]. length: deflection at which the contact slides [m].
-
-    Returns:
-        factor on the direction before the sample, weights of the direction of sliding at its begin and at its end;
-        they sum to 1.
+        deflection: (contacts, 3) [m], world axes; friction acts against it.
+        velocities: tangential velocities (contacts, 3) [m/s] at the begin and at the end.
+        dt: [s]. length: (contacts,) [m] of deflection at which each contact slides.
     """
-    ratio = np.asarray(speed) * dt / np.maximum(length, _SHORTEST)
-    kept = np.exp(-ratio)
-    mean = -np.expm1(-ratio) / ratio
-    return kept, mean - kept, 1.0 - mean
+    limit, first, last = np.maximum(length, _SHORTEST), *velocities
+    kept, begin, end = np.ones(len(limit)), np.zeros(len(limit)), np.zeros(len(limit))
+    part, z = dt / _PARTS, deflection
+    for share in _SHARES:
+        z = z + part * (first + share * (last - first))
+        scale = 1.0 / np.maximum(np.sqrt(np.einsum("ci,ci->c", z, z)) / limit, 1.0)
+        z = scale[:, None] * z
+        kept, begin, end = scale * kept, scale * (begin + part * (1.0 - share)), scale * (end + part * share)
+    return Drag(z, kept, begin, end)
