@@ -88,7 +88,8 @@ class ProbingFilter:
         if self.model.trailing:
             self._deflection, self._velocities = np.zeros((2, self.model.contacts, 3))
             self._length = np.zeros(self.model.contacts)
-            self._across = np.zeros((len(self.model.trailing), 2 * m))
+            self._across = np.zeros((self.model.contacts, 3))
+            self._rows = np.zeros((len(self.model.trailing), 2 * m))
         self._events = [SlideEvents(cfg.slide_step, cfg.slide_speed_min, cfg.slide_distance_min)
                         for _ in range(self.model.contacts)]
         self._t, self._used, self._nis, self._evidence = float(t), False, float("nan"), 0.0
@@ -214,15 +215,19 @@ class ProbingFilter:
         self._length = self.model.grips(self._pose, s, force) / self.settings.presliding_stiffness
         moved = drag(self._deflection, (self._velocities, velocities), dt, self._length)
         self._deflection, self._velocities = moved.deflection, velocities
+        rows, axes = self.model.prepare(self._pose, twist, s)
+        across = np.array([axis[1][:, 0] for axis in axes])
+        turned = np.einsum("ci,ci->c", across, self._across)  # at a reversal the side that counts as positive changes
+        self._x[self._aside] *= turned[list(self.model.trailing)]
+        self._rows, self._across = rows[1::2], across
+        self._mix_aside(turned, moved.end)
         self._shift_bristles()
-        self._across = self.model.prepare(self._pose, twist, s)[0][1::2]
-        self._mix_aside(np.ones(self.model.contacts), moved.end)
 
     def _mix_aside(self, kept, share):
         """Covariance after aside = kept aside + share (velocity across), per surface [m]."""
         first, mix = list(self.model.trailing), np.eye(self._size)
         mix[self._aside, self._aside] = np.diag(kept[first])
-        mix[self._aside, self._kinematic] = share[first, None] * self._across
+        mix[self._aside, self._kinematic] = share[first, None] * self._rows
         self._P = mix @ self._P @ mix.T
 
     def _speed_per_deflection(self, twist, s):
@@ -233,11 +238,8 @@ class ProbingFilter:
 
     def _shift_bristles(self):
         """Hand the estimated error across over to the bristles."""
-        s = self._x[self._param]
-        for i in range(self.model.contacts):
-            surface = self.model.surface_of(i)
-            across = np.cross(self.model.normal(s, surface), self._deflection[i])
-            self._deflection[i] += self._x[self._aside][surface] * across / max(np.linalg.norm(across), 1e-12)
+        surfaces = [self.model.surface_of(i) for i in range(self.model.contacts)]
+        self._deflection = self._deflection + self._x[self._aside][surfaces][:, None] * self._across
         self._x[self._aside] = 0.0
 
     def _correct_wrench(self, wrench, noise, bias_map):
