@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 #: Parts of one sample over which the deflection is integrated, so that the result does not depend on the rate.
-_PARTS = 8
+_PARTS = 16
 _SHARES = (np.arange(_PARTS) + 0.5) / _PARTS
 #: Least length [m], of a contact that carries nothing.
 _SHORTEST = 1e-9
