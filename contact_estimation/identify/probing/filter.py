@@ -15,8 +15,8 @@ from contact_estimation.identify.probing import gpb1
 from contact_estimation.identify.probing.estimate import Ingredients, ProbingEstimate
 from contact_estimation.identify.probing.events import SlideEvents
 from contact_estimation.identify.probing.motion import transition
-from contact_estimation.identify.probing.presliding import drag
 from contact_estimation.identify.probing.settings import ProbingSettings
+from contact_estimation.identify.probing.trailing import Trail
 from contact_estimation.identify.probing.update import cholesky, correct, differentiate, regress, separate
 
 #: A sign mode less probable than this is not computed.
@@ -86,10 +86,7 @@ class ProbingFilter:
         self._P[self._bias, self._bias] = np.diag(self._bias_variance)
         cfg = self.settings
         if self.model.trailing:
-            self._deflection, self._velocities = np.zeros((2, self.model.contacts, 3))
-            self._length = np.zeros(self.model.contacts)
-            self._across = np.zeros((self.model.contacts, 3))
-            self._rows = np.zeros((len(self.model.trailing), 2 * m))
+            self._trail = Trail(self.model, cfg.presliding_stiffness, self._aside, self._kinematic)
         self._events = [SlideEvents(cfg.slide_step, cfg.slide_speed_min, cfg.slide_distance_min)
                         for _ in range(self.model.contacts)]
         self._t, self._used, self._nis, self._evidence = float(t), False, float("nan"), 0.0
@@ -127,7 +124,8 @@ class ProbingFilter:
                                       "torque to wrench, or leave torque_bias_std empty for a measured wrench")
         self._t += dt
         if self.model.trailing:
-            self._forget_direction(dt, pose, twist)
+            shifted = self.model.shift(pose, self._origin)
+            self._P = self._trail.forget(self._P, dt, shifted, twist, self._x[self._param])
         self._predict(dt)
         self._correct_motion(pose, twist)
         force = float(np.linalg.norm(wrench[:self.model.force_size]))
@@ -200,53 +198,14 @@ class ProbingFilter:
             root = cholesky(gradient @ covariance @ gradient.T)
             self._modes = gpb1.sampled_probabilities(self._slip[:, None] + root @ self._draws, self.model.modes)
         if self.model.trailing:
-            self._follow_direction(velocities, dt, force)
+            self._P = self._trail.follow(self._x, self._P, dt, self._pose, twist, s, force)
         return all([event.record(velocity, dt) for event, velocity in zip(self._events, velocities)])
-
-    def _forget_direction(self, dt, pose, twist):
-        """Before a sample: of the bristles' error across remains what they keep, and the last twist's share."""
-        trial = self.model.slip(self.model.shift(pose, self._origin), twist, self._x[self._param])[2]
-        last = drag(self._deflection, (self._velocities, trial), dt, self._length)
-        self._mix_aside(last.kept, last.begin)
-
-    def _follow_direction(self, velocities, dt, force):
-        """After the twist is known: the bristles are drawn along, and their error takes its share of the twist's."""
-        s, twist = self._x[self._param], self._x[self._kinematic][self.model.axes:]
-        self._length = self.model.grips(self._pose, s, force) / self.settings.presliding_stiffness
-        moved = drag(self._deflection, (self._velocities, velocities), dt, self._length)
-        self._deflection, self._velocities = moved.deflection, velocities
-        rows, axes = self.model.prepare(self._pose, twist, s)
-        across = np.array([axis[1][:, 0] for axis in axes])
-        turned = np.einsum("ci,ci->c", across, self._across)  # at a reversal the side that counts as positive changes
-        self._x[self._aside] *= turned[list(self.model.trailing)]
-        self._rows, self._across = rows[1::2], across
-        self._mix_aside(turned, moved.end)
-        self._shift_bristles()
-
-    def _mix_aside(self, kept, share):
-        """Covariance after aside = kept aside + share (velocity across), per surface [m]."""
-        first, mix = list(self.model.trailing), np.eye(self._size)
-        mix[self._aside, self._aside] = np.diag(kept[first])
-        mix[self._aside, self._kinematic] = share[first, None] * self._rows
-        self._P = mix @ self._P @ mix.T
-
-    def _speed_per_deflection(self, twist, s):
-        """Per surface [1/s]: velocity across that turns the sliding as an error across the bristles turns friction."""
-        first = list(self.model.trailing)
-        speed = np.linalg.norm(self.model.slip(self._pose, twist, s)[2][first], axis=1)
-        return speed / np.maximum(np.linalg.norm(self._deflection[first], axis=1), 1e-9)
-
-    def _shift_bristles(self):
-        """Hand the estimated error across over to the bristles."""
-        surfaces = [self.model.surface_of(i) for i in range(self.model.contacts)]
-        self._deflection = self._deflection + self._x[self._aside][surfaces][:, None] * self._across
-        self._x[self._aside] = 0.0
 
     def _correct_wrench(self, wrench, noise, bias_map):
         """One measurement update per mode and their merge, eq. 16-24."""
         m = self.model.axes
         s, twist = self._x[self._param], self._x[m : 2 * m]
-        deflection = self._deflection if self.model.trailing else None
+        deflection = self._trail.deflection if self.model.trailing else None
         functionals, prepared = self.model.prepare(self._pose, twist, s, deflection)
         n_s, n_f = len(s), len(functionals)
         selector = np.zeros((n_s + n_f, self._size))
@@ -254,7 +213,7 @@ class ProbingFilter:
         selector[n_s:, self._kinematic] = functionals
         if self.model.trailing:  # what noise of the twist does to friction reaches it through the bristles
             selector[n_s + 1::2] = 0.0
-            selector[n_s + 1::2, self._aside] = np.diag(self._speed_per_deflection(twist, s))
+            selector[n_s + 1::2, self._aside] = np.diag(self._trail.turn_by_error())
         mean_c = np.concatenate([s, np.zeros(n_f)])
         kept = np.flatnonzero(self._modes > _MODE_MIN) if self._use.merge else np.zeros(1, dtype=int)
         function = self._wrench_function(twist, s, prepared, kept)
@@ -286,7 +245,7 @@ class ProbingFilter:
         self._P = 0.5 * (self._P + self._P.T)
         self._move(increment)
         if self.model.trailing:
-            self._shift_bristles()
+            self._trail.hand_over(self._x)
         if self._use.merge:
             self._modes = np.zeros(len(self._modes))
             self._modes[kept] = posterior

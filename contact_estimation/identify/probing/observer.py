@@ -1,8 +1,8 @@
 """The probing estimator as an observer: joint positions and torque in, contact geometry and dynamics out.
 
 It runs beside the other observers in the estimator node. In free space it learns the torque's offset (tare); at the
-first touch it starts the filter from the configured guess; then it feeds it block means at a low rate. The paper assumes
-slow motion without inertial forces; those of the arm are taken off the torque.
+first touch it starts the filter from the configured guess; then it feeds it block means at a low rate. The paper
+assumes slow motion without inertial forces; those of the arm are taken off the torque.
 """
 
 from __future__ import annotations

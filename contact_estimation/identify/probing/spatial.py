@@ -153,7 +153,8 @@ class SpatialModel:
             rows[2 * surface, :6] += share * np.concatenate([-normal, -_cross(arm, normal)])
             rows[2 * surface + 1, 6:] += share * np.concatenate([across, _cross(arm, across)])
             angle = 0.0 if deflection is None else np.arctan2(across @ deflection[i], along @ deflection[i])
-            trail, aside = np.cos(angle) * along + np.sin(angle) * across, np.cos(angle) * across - np.sin(angle) * along
+            cos, sin = np.cos(angle), np.sin(angle)
+            trail, aside = cos * along + sin * across, cos * across - sin * along
             axes.append(tuple(axis[:, None] for axis in (along, across, trail, aside)))
         return rows, axes
 
