@@ -3,8 +3,8 @@
 
     python benchmark/probing_consistency.py [--example planar|spatial] [--runs N] [--seeds N ...]
 
-Prints the mean NEES at the time of scoring and at the end (8 s) per condition, averaged over the seeds (least and largest
-seed), and the honest interval for one seed.
+Prints the mean NEES at the time of scoring and at the end (8 s) per condition, averaged over the seeds (least and
+largest seed), and the honest interval for one seed.
 """
 
 from __future__ import annotations
