@@ -198,7 +198,7 @@ class ProbingFilter:
             root = cholesky(gradient @ covariance @ gradient.T)
             self._modes = gpb1.sampled_probabilities(self._slip[:, None] + root @ self._draws, self.model.modes)
         if self.model.trailing:
-            self._P = self._trail.follow(self._x, self._P, dt, self._pose, twist, s, force)
+            self._P = self._trail.follow(self._x, self._P, dt, self._pose, twist, s, velocities, force)
         return all([event.record(velocity, dt) for event, velocity in zip(self._events, velocities)])
 
     def _correct_wrench(self, wrench, noise, bias_map):

@@ -41,7 +41,7 @@ class TorqueBlock:
         self.elapsed, self._sums = 0.0, np.zeros((3, self._n))
 
     def add(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
-        """Take one sample: ``dt`` [s] since the last, positions [rad], velocities [rad/s] and torque [Nm], (n,) each."""
+        """Take one sample: ``dt`` [s] since the last; positions [rad], velocities [rad/s], torque [Nm], (n,) each."""
         self._terms.inputs["q"][:], self._terms.inputs["dq"][:] = q, dq
         self._terms()
         out = self._terms.outputs

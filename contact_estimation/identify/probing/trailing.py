@@ -37,13 +37,13 @@ class Trail:
         moved = drag(self.deflection, (self._velocities, velocities), dt, self._length)
         return self._mix(covariance, moved.kept, moved.begin)
 
-    def follow(self, x, covariance, dt: float, pose, twist, s, force: float):
-        """Once ``pose`` and ``twist`` are estimated: draw the bristles along under a ``force`` [N].
+    def follow(self, x, covariance, dt: float, pose, twist, s, velocities, force: float):
+        """Once ``pose`` and ``twist`` are estimated: draw the bristles along with the tangential ``velocities``
+        (contacts, 3) of the tips, under a ``force`` [N].
 
         Returns:
             covariance in which their error has taken this twist's share; ``x`` is changed in place.
         """
-        velocities = self._model.slip(pose, twist, s)[2]
         self._length = self._model.grips(pose, s, force) / self._stiffness
         moved = drag(self.deflection, (self._velocities, velocities), dt, self._length)
         rows, axes = self._model.prepare(pose, twist, s)

@@ -28,7 +28,7 @@ def followed(model, s, pose, velocities):
         kept = covariance[12, 12]
         covariance = np.zeros((13, 13))
         covariance[:12, :12], covariance[12, 12] = white, kept
-        covariance = trail.follow(x, covariance, DT, pose, twist, s, 25.0)
+        covariance = trail.follow(x, covariance, DT, pose, twist, s, velocity[None], 25.0)
         trails.append(trail.deflection[0])
         claimed.append(np.sqrt(covariance[12, 12]))
     return np.array(trails), np.array(claimed)
@@ -55,7 +55,7 @@ def test_an_estimated_error_moves_the_bristles_once():
     trail, x = Trail(model, STIFFNESS, ASIDE, KINEMATIC), np.zeros(13)
     s = np.zeros(len(model.parameters))
     for _ in range(3):
-        trail.follow(x, np.zeros((13, 13)), DT, np.eye(4), np.array([0.03, 0.0, 0.0, 0.0, 0.0, 0.0]), s, 25.0)
+        trail.follow(x, np.zeros((13, 13)), DT, np.eye(4), 0.03 * np.eye(6)[0], s, 0.03 * np.eye(3)[:1], 25.0)
     before = trail.deflection[0]
     x[12] = 1e-4
     trail.hand_over(x)
