@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """What a step of the contact bank costs from Python.
 
-    python benchmark/bank_step.py [--robot NAME] [--blocks N] [--save]
+    python benchmark/bank_step.py [--robot NAME] [--blocks N] [--contacts N ...] [--save]
 
-Per bank (how many filters): `sample`: `ContactBank.step` between two updates; `update`: the step that ends a block, with mixing and every
-filter's update; `per sample`: both, averaged over a block of five samples; `filter`: one filter's compiled update alone; `estimate`: the
-estimate after a sample. Medians and 99th percentiles in microseconds, the clock's own cost taken off. ``--save`` writes bank_step.md.
+Per bank (how many filters): `sample`: `ContactBank.step` between two updates; `update`: the step that ends a block,
+with mixing and every filter's update; `per sample`: both, averaged over a block of five samples; `filter`: one filter's
+compiled update alone; `estimate`: the estimate after a sample. Medians and 99th percentiles in microseconds, the
+clock's own cost taken off. ``--save`` writes bank_step.md.
 """
 
 from __future__ import annotations
@@ -29,13 +30,29 @@ from contact_estimation.robot import load_arm
 DT, TARGET_US = 0.002, {1: 10.0, 3: 30.0}
 
 
-def banks(robot: str) -> dict[str, BankSettings]:
-    """One filter, the shipped bank, and three filters: two contacts of which one is closed at a time."""
+#: Directions from which up to four contacts push.
+SIDES = ([0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0])
+
+
+def banks(contacts: list[int]) -> dict[str, BankSettings]:
+    """One filter, the shipped bank, and three filters: two contacts of which one is closed at a time. Beside them, for
+    every number in ``contacts``, so many contacts in all their combinations."""
     shipped = load_observer_settings("contact_bank")
     wall = BankContact(name="wall", normal=[-1.0, 0.0, 0.0])
-    return {"contact closed for good": dataclasses.replace(shipped, modes=[["contact_1"]]), "shipped": shipped,
-            "free, one of two contacts": dataclasses.replace(shipped, contacts=[*shipped.contacts, wall], hypotheses=1,
-                                                             modes=[[], ["contact_1"], ["wall"]])}
+    found = {
+        "contact closed for good": dataclasses.replace(shipped, modes=[["contact_1"]]),
+        "shipped": shipped,
+        "free, one of two contacts": dataclasses.replace(
+            shipped, contacts=[*shipped.contacts, wall], hypotheses=1, modes=[[], ["contact_1"], ["wall"]]
+        ),
+    }
+    for count in contacts:
+        sides = [BankContact(name=f"side_{k + 1}", normal=SIDES[k]) for k in range(count)]
+        found[f"{count} contacts, all combinations"] = dataclasses.replace(shipped, contacts=sides)
+        found[f"{count} contacts, one at a time"] = dataclasses.replace(
+            shipped, contacts=sides, modes=[[], *([c.name] for c in sides)]
+        )
+    return found
 
 
 def timed(call, *arguments) -> float:
@@ -72,13 +89,14 @@ def main() -> None:
     """Measure all banks and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--robot", default="ur16e")
+    parser.add_argument("--contacts", type=int, action="append", default=[], choices=range(2, 5))
     parser.add_argument("--blocks", type=int, default=4000)
     parser.add_argument("--save", action="store_true")
     args = parser.parse_args()
     arm = load_arm(args.robot)
     sensors = load_sensor_settings(arm.settings.sensors)
     lines = []
-    for name, settings in banks(args.robot).items():
+    for name, settings in banks(args.contacts).items():
         bank = ContactBank(arm, settings, sensors=sensors)
         times = measure(bank, args.blocks)
         clock = statistics.median(times["clock"])
@@ -89,14 +107,25 @@ def main() -> None:
         target = TARGET_US.get(filters)
         verdict = "-" if target is None else f"{'met' if p50['update'] <= target else 'MISSED'} ({target:g})"
         cells = [f"{p50[part]:.1f} / {p99[part]:.1f}" for part in ("sample", "update", "filter", "estimate")]
-        lines.append(f"| {name} | {filters} | {bank.layout.size} | " + " | ".join(cells) + f" | {average:.1f} | {verdict} |")
+        lines.append(
+            f"| {name} | {filters} | {bank.layout.size} | " + " | ".join(cells) + f" | {average:.1f} | {verdict} |"
+        )
         print(lines[-1], flush=True)
-    table = "\n".join([
-        f"# A step of the contact bank, {arm.name}", "",
-        f"`python benchmark/bank_step.py --robot {args.robot} --blocks {args.blocks} --save` on {platform.machine()}, Python "
-        f"{platform.python_version()}, {os.cpu_count()} cores with a load of {os.getloadavg()[0]:.1f} while it ran; microseconds, p50 / p99.",
-        "", "| bank | filters | states | sample | update | one filter, C | estimate | per sample | budget of the update |",
-        "|" + "---|" * 9, *lines, ""])
+    table = "\n".join(
+        [
+            f"# A step of the contact bank, {arm.name}",
+            "",
+            f"`python benchmark/bank_step.py --robot {args.robot} --blocks {args.blocks} --save` on "
+            f"{platform.machine()}, Python {platform.python_version()}, {os.cpu_count()} cores with a load of "
+            f"{os.getloadavg()[0]:.1f} while it ran; microseconds, p50 / p99.",
+            "",
+            "| bank | filters | states | sample | update | one filter, C | estimate | per sample "
+            "| budget of the update |",
+            "|" + "---|" * 9,
+            *lines,
+            "",
+        ]
+    )
     print(table)
     if args.save:
         (Path(__file__).parent / "bank_step.md").write_text(table)

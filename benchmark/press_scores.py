@@ -3,11 +3,12 @@
 
     python benchmark/press_scores.py [--shared DIR] [--save]
 
-Observers with their shipped configuration, scored by the shared ``tools/score_press.py``: the contact bank; the momentum observer with the
-same friction calibration; the textbook momentum observer as the papers configure it. Then the contact bank on changed recordings (turned
-about the base, cropped so that they begin in the middle of a contact, with noise added to the encoders), and with drives that never saw
-the recording they are scored on (leave one out): Coulomb friction and joint stiffness fitted on the other recording by
-:func:`drives_from`. ``--save`` writes press_scores.md beside this file.
+Observers with their shipped configuration, scored by the shared ``tools/score_press.py``: the contact bank; the
+momentum observer with the same friction calibration; the textbook momentum observer as the papers configure it. Then
+the contact bank on changed recordings (turned about the base, cropped so that they begin in the middle of a contact,
+with noise added to the encoders), and with drives that never saw the recording they are scored on (leave one out):
+Coulomb friction and joint stiffness fitted on the other recording by :func:`drives_from`. ``--save`` writes
+press_scores.md beside this file.
 """
 
 from __future__ import annotations
@@ -60,8 +61,13 @@ def estimates(arm: Arm, data: dict[str, np.ndarray], config: str) -> dict[str, n
 def figures(score, arm: Arm, data, config: str) -> dict[str, float | None]:
     """The figures of :data:`HEADINGS`; a part the recording does not have (free motion, cropped away) is None."""
     found = score(estimates(arm, data, config), data)
-    values = (found["contact"]["rmse_z"], found["contact"]["rmse_xy"], found.get("free", {}).get("rmse_z"),
-              found["stiff"]["median_err_pct"], found["stiff"]["t20_s"])
+    values = (
+        found["contact"]["rmse_z"],
+        found["contact"]["rmse_xy"],
+        found.get("free", {}).get("rmse_z"),
+        found["stiff"]["median_err_pct"],
+        found["stiff"]["t20_s"],
+    )
     return dict(zip(HEADINGS, values))
 
 
@@ -69,8 +75,11 @@ def turned(data, angle: float):
     """The same press with the arm turned about its vertical base axis [rad]."""
     c, s = np.cos(angle), np.sin(angle)
     rotation = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
-    return data | {"q": data["q"] + np.eye(data["q"].shape[1])[0] * angle, "x_tcp": data["x_tcp"] @ rotation.T,
-                   "R_tcp": rotation @ data["R_tcp"]}
+    return data | {
+        "q": data["q"] + np.eye(data["q"].shape[1])[0] * angle,
+        "x_tcp": data["x_tcp"] @ rotation.T,
+        "R_tcp": rotation @ data["R_tcp"],
+    }
 
 
 def cropped(data):
@@ -88,9 +97,10 @@ def noisy(data, std: float, seed: int = 0):
 def drives_from(arm: Arm, data, shipped: dict, scale) -> dict:
     """Drives whose Coulomb friction and joint stiffness come from ``data`` alone, with its measured force.
 
-    Coulomb: least squares of tau - C dq - G + J^T f on a bias and the presliding state of every joint and on the contact's lever in
-    the tool, which the force sensor does not tell, weighted by the torque noise. Stiffness: least squares of q - integral(dq) on
-    (1, t, J^T f - G) of the elastic joints. Everything else (noise, spreads, breakaway lengths) is the shipped file's.
+    Coulomb: least squares of tau - C dq - G + J^T f on a bias and the presliding state of every joint and on the
+    contact's lever in the tool, which the force sensor does not tell, weighted by the torque noise. Stiffness: least
+    squares of q - integral(dq) on (1, t, J^T f - G) of the elastic joints. Everything else (noise, spreads, breakaway
+    lengths) is the shipped file's.
     """
     drives = copy.deepcopy(shipped)
     friction, elastic = drives["friction"], drives["elastic"]
@@ -117,7 +127,7 @@ def drives_from(arm: Arm, data, shipped: dict, scale) -> dict:
         own[:, j], own[:, n + j] = 1.0, states[:, j]
         rows.append(np.hstack([own, -lever[:, j]])[::every] / noise[j])
     found = np.linalg.lstsq(np.vstack(rows), (torque / noise)[::every].T.ravel(), rcond=None)[0]
-    friction["coulomb"] = np.maximum(found[n:2 * n], 0.1).tolist()
+    friction["coulomb"] = np.maximum(found[n : 2 * n], 0.1).tolist()
     deflection = q - np.cumsum(dq, axis=0) / RATE
     for i, j in enumerate(elastic["joints"]):
         columns = np.column_stack([np.ones(len(t)), t, external[:, j] - rigid[:, j]])
@@ -134,19 +144,32 @@ def row(name: str, found: dict) -> str:
 def main() -> None:
     """Score everything and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shared", type=Path, default=Path(os.environ.get("CONTACT_ESTIMATION_SHARED")
-                                                           or Path(__file__).resolve().parents[2] / "shared"))
+    parser.add_argument(
+        "--shared",
+        type=Path,
+        default=Path(os.environ.get("CONTACT_ESTIMATION_SHARED") or Path(__file__).resolve().parents[2] / "shared"),
+    )
     parser.add_argument("--save", action="store_true")
     args = parser.parse_args()
     arm, score = load_arm("ur16e"), scorer(args.shared)
     data = {name: load(args.shared, name) for name in FILES}
-    lines = ["# Recorded presses of a UR16e", "", "`python benchmark/press_scores.py --save`; one shipped configuration per observer, "
-             "figures by the shared scoring tool. Stiffness error is the median in contact against the least-squares slope of the contact "
-             "samples; settled is the time until it stays within 20 %; - is never, or not part of the recording.", ""]
+    lines = [
+        "# Recorded presses of a UR16e",
+        "",
+        "`python benchmark/press_scores.py --save`; one shipped configuration per observer, "
+        "figures by the shared scoring tool. Stiffness error is the median in contact against the least-squares slope "
+        "of the contact samples; settled is the time until it stays within 20 %; "
+        "- is never, or not part of the recording.",
+        "",
+    ]
     head = ["|  | " + " | ".join(HEADINGS) + " |", "|---" * (len(HEADINGS) + 1) + "|"]
-    changes = {"as recorded": lambda d: d, "turned by 0.9 rad": lambda d: turned(d, 0.9), "turned by -2 rad": lambda d: turned(d, -2.0),
-               "begins pressed": cropped, **{f"encoder noise +{std} urad": lambda d, std=std: noisy(d, std * 1e-6)
-                                             for std in (30, 60, 100)}}
+    changes = {
+        "as recorded": lambda d: d,
+        "turned by 0.9 rad": lambda d: turned(d, 0.9),
+        "turned by -2 rad": lambda d: turned(d, -2.0),
+        "begins pressed": cropped,
+        **{f"encoder noise +{std} urad": lambda d, std=std: noisy(d, std * 1e-6) for std in (30, 60, 100)},
+    }
     shipped = load_yaml(find_config("drives", "ur16e"))
     scale = np.array(load_yaml(find_config("sensors", "ur16e_current"))["torque_scale"])
     with tempfile.TemporaryDirectory() as folder:
@@ -154,13 +177,20 @@ def main() -> None:
             lines += [f"## {name}", "", *head]
             lines += [row(observer, figures(score, arm, data[name], observer)) for observer in OBSERVERS]
             lines += ["", "The contact bank on changed recordings:", "", *head]
-            lines += [row(text, figures(score, arm, change(data[name]), "contact_bank")) for text, change in changes.items()]
+            lines += [
+                row(text, figures(score, arm, change(data[name]), "contact_bank")) for text, change in changes.items()
+            ]
             other = next(n for n in FILES if n != name)
             drives = drives_from(arm, data[other], shipped, scale)
             Path(folder, "drives.yaml").write_text(yaml.safe_dump(drives))
             coulomb = ", ".join(f"{c:.1f}" for c in drives["friction"]["coulomb"])
             elastic = ", ".join(f"{k / 1e3:.1f}" for k in drives["elastic"]["stiffness"])
-            lines += ["", f"Leave one out: drives fitted on {other} (Coulomb {coulomb} Nm, joint stiffness {elastic} kNm/rad):", "", *head]
+            lines += [
+                "",
+                f"Leave one out: drives fitted on {other} (Coulomb {coulomb} Nm, joint stiffness {elastic} kNm/rad):",
+                "",
+                *head,
+            ]
             for observer in OBSERVERS[:2]:
                 config = load_yaml(find_config("observers", observer)) | {"drives": str(Path(folder, "drives.yaml"))}
                 path = Path(folder, f"{observer}.yaml")

@@ -4,8 +4,8 @@
     python benchmark/probing_update.py [--runs N] [--rounds N] [--save]
 
 Simulated experiments are filtered sample by sample; only full updates count (motion, sign modes, wrench, merge), not
-the samples in which the probe sticks. Times are processor time. Cases take turns, so that a machine that does other work as well slows all of
-them alike. `--save` writes probing_update.md beside this file.
+the samples in which the probe sticks. Times are processor time. Cases take turns, so that a machine that does other
+work as well slows all of them alike. `--save` writes probing_update.md beside this file.
 """
 
 from __future__ import annotations
@@ -26,13 +26,19 @@ from contact_estimation.settings import replace
 CASES = {
     "planar, degree 7": (Experiment("planar"), 7, 1000.0),
     "planar, degree 7, sampled mode probability": (
-        Experiment("planar", settings=replace(ProbingSettings(), mode_probability="sampled")), 7, None),
+        Experiment("planar", settings=replace(ProbingSettings(), mode_probability="sampled")),
+        7,
+        None,
+    ),
     "planar, degree 3": (Experiment("planar", settings=replace(ProbingSettings(), degree=3)), 7, None),
     "spatial, degree 7": (Experiment("spatial"), 10, 200.0),
     "spatial, degree 5": (Experiment("spatial", settings=replace(ProbingSettings(), degree=5)), 10, None),
     "spatial, two tips, degree 5": (Experiment("spatial", tips=(-0.01, 0.01)), 13, 200.0),
     "spatial, two tips, degree 7": (
-        Experiment("spatial", tips=(-0.01, 0.01), settings=replace(ProbingSettings(), degree_several=7)), 13, None),
+        Experiment("spatial", tips=(-0.01, 0.01), settings=replace(ProbingSettings(), degree_several=7)),
+        13,
+        None,
+    ),
 }
 
 

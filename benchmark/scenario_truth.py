@@ -69,11 +69,12 @@ def main() -> None:
         "",
         f"`python benchmark/scenario_truth.py`: {args.seconds:g} s each, seed 0, the",
         "shipped observer and sensors, no setting for the scenario. Root mean square errors in TCP axes; contact means",
-        f"more than {TOUCH:g} N; stiffness and point are medians over the second half in contact. The observer is not told",
-        "of the tool (the finger of 100 to 150 mm that most scenarios use), nor of friction along a surface.",
+        f"more than {TOUCH:g} N; stiffness and point are medians over the second half in contact. The observer",
+        "is not told of the tool (the finger of 100 to 150 mm that most scenarios use), nor of friction along",
+        "a surface.",
         "",
-        "| scenario | robot | observer | largest force [N] | z in contact [N] | xy in contact [N] | free [N] | stiffness [kN/m] "
-        "| estimated | point off [mm] |",
+        "| scenario | robot | observer | largest force [N] | z in contact [N] | xy in contact [N] | free [N] "
+        "| stiffness [kN/m] | estimated | point off [mm] |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for scenario in scenario_names():

@@ -84,8 +84,11 @@ def main(argv: list[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("contact_estimation"):
             raise
-        print(f"contact-estimation {words[0]}: the Python package of the module '{error.name}' is not installed here. "
-              "'pip install -r requirements/core.txt' installs all; 'contact-estimation doctor' says what is missing.", file=sys.stderr)
+        print(
+            f"contact-estimation {words[0]}: the Python package of the module '{error.name}' is not installed here. "
+            "'pip install -r requirements/core.txt' installs all; 'contact-estimation doctor' says what is missing.",
+            file=sys.stderr,
+        )
         return 2
     args = parser.parse_args(argv)
     try:

@@ -22,12 +22,16 @@ from contact_estimation.viz.report import replay_report, summary_table
 from contact_estimation.viz.summary import reference_of, summarise
 
 ROBOT, SENSORS, SEED = "ur16e", "ur16e_driver", 1
-#: Both use the arm's own model: what the papers' momentum observer reads into the wrist is true of their recordings only.
+#: Both use the arm's own model: what the papers' momentum observer reads into the wrist is true of their recordings
+#: only.
 ESTIMATORS = {"estimator": "contact_bank", "momentum_observer": "momentum_manufacturer"}
-TOPICS = ["/joint_states:sensor_msgs/msg/JointState", "/diagnostics:diagnostic_msgs/msg/DiagnosticArray",
-          *(f"/{node}/contact_estimate:contact_estimation/msg/ContactEstimate" for node in ESTIMATORS),
-          *(f"/{node}/external_wrench:geometry_msgs/msg/WrenchStamped" for node in ESTIMATORS),
-          *(f"{topic}:{kind}" for name, (topic, kind) in TRUTH_TOPICS.items() if name != "tau_ext")]
+TOPICS = [
+    "/joint_states:sensor_msgs/msg/JointState",
+    "/diagnostics:diagnostic_msgs/msg/DiagnosticArray",
+    *(f"/{node}/contact_estimate:contact_estimation/msg/ContactEstimate" for node in ESTIMATORS),
+    *(f"/{node}/external_wrench:geometry_msgs/msg/WrenchStamped" for node in ESTIMATORS),
+    *(f"{topic}:{kind}" for name, (topic, kind) in TRUTH_TOPICS.items() if name != "tau_ext"),
+]
 
 
 def say(text: str) -> None:
@@ -44,13 +48,25 @@ def run_graph(out: Path, duration: float) -> Path:
     bag, domain = out / "bag", free_domain()
     common = {"robot": ROBOT, "sensors": SENSORS}
     with ExitStack() as stack:
+
         def start(node: str, parameters: dict) -> NodeProcess:
             return stack.enter_context(NodeProcess(node, domain, parameters, log=out / f"{node}.log"))
 
         say("demo: starting recorder, contact bank, momentum observer and simulated UR16e, each a process of its own")
-        nodes = [start("recorder", {"bag": str(bag), "topics": TOPICS}), *(start(node, common | {"observer": observer}) for node, observer in ESTIMATORS.items())]
-        driver = start("simulated_driver", {"robot": ROBOT, "duration": duration, "seed": SEED, "engine": "physics",
-                                            "wait_for_subscribers": len(nodes)})
+        nodes = [
+            start("recorder", {"bag": str(bag), "topics": TOPICS}),
+            *(start(node, common | {"observer": observer}) for node, observer in ESTIMATORS.items()),
+        ]
+        driver = start(
+            "simulated_driver",
+            {
+                "robot": ROBOT,
+                "duration": duration,
+                "seed": SEED,
+                "engine": "physics",
+                "wait_for_subscribers": len(nodes),
+            },
+        )
         wait_for_start(driver, nodes)
         progress, begun = Progress(1000, "demo: pressing"), time.monotonic()
         while driver.running:

@@ -26,11 +26,21 @@ def score(data, observer, changes=None, tare=False):
     spec.loader.exec_module(tool)
     given = data | (changes or {})
     stream = open_stream("ur16e", observer)
-    found = [stream.push(1 + 2_000_000 * k, *sample) for k, sample in enumerate(zip(given["q"], given["dq"], given["tau"]))]
-    figures = tool.score({"force": np.array([e.force_tcp for e in found]), "stiffness": np.array([e.stiffness for e in found])}, data,
-                         tare=tare)
-    return (figures["contact"]["rmse_z"], figures["contact"]["rmse_xy"], figures["free"]["rmse_z"],
-            abs(figures["stiff"]["median_err_pct"]), figures["stiff"]["t20_s"])
+    found = [
+        stream.push(1 + 2_000_000 * k, *sample) for k, sample in enumerate(zip(given["q"], given["dq"], given["tau"]))
+    ]
+    figures = tool.score(
+        {"force": np.array([e.force_tcp for e in found]), "stiffness": np.array([e.stiffness for e in found])},
+        data,
+        tare=tare,
+    )
+    return (
+        figures["contact"]["rmse_z"],
+        figures["contact"]["rmse_xy"],
+        figures["free"]["rmse_z"],
+        abs(figures["stiff"]["median_err_pct"]),
+        figures["stiff"]["t20_s"],
+    )
 
 
 def test_contact_bank_is_the_default():

@@ -80,7 +80,9 @@ def compile_shared(compiler: Compiler, source: str, target: Path, flags: tuple[s
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
         except subprocess.TimeoutExpired as error:
-            raise CodegenError(f"{compiler.version} did not finish within {_SECONDS} s: {shlex.join(command)}") from error
+            raise CodegenError(
+                f"{compiler.version} did not finish within {_SECONDS} s: {shlex.join(command)}"
+            ) from error
         if done.returncode != 0:
             head = "\n".join(done.stderr.splitlines()[:8])
             raise CodegenError(f"{compiler.version} failed ({done.returncode}) on generated code:\n{head}")

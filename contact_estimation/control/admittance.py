@@ -23,7 +23,10 @@ class ServoSettings:
     gains."""
 
     bandwidth: float = key(
-        12.0, doc="natural frequency of the position loop; at 20 Hz elastic gears make the arm ring", unit="Hz", check=positive
+        12.0,
+        doc="natural frequency of the position loop; at 20 Hz elastic gears make the arm ring",
+        unit="Hz",
+        check=positive,
     )
     damping_ratio: float = key(0.9, doc="damping ratio of the position loop", unit="", check=positive)
     integral: float = key(8.0, doc="rate of the integral action; 0 turns it off", unit="1/s", check=non_negative)
@@ -116,8 +119,8 @@ class AdmittanceController:
 
         Args:
             x_ref, rotation_ref: reference pose, (3,) [m] and (3, 3), base frame. twist_ref: its velocity (6,).
-            force_wanted: (3,) [N] the robot shall exert, base axes; zero components are position controlled. None, or all
-                zero: every component is.
+            force_wanted: (3,) [N] the robot shall exert, base axes; zero components are position controlled. None, or
+                all zero: every component is.
             force_measured: (6,) wrench of the environment ON the robot about the TCP, base axes.
                 Without it a pose is followed stiffly.
             free_rotation: measured torque may turn the tool (an arm that arcs about a contact point).

@@ -32,13 +32,20 @@ def build_step(arm: Arm) -> ca.Function:
     kin = arm.kinematics(q)
     momentum, drift, bias = momentum_terms(arm, kin, dq)
     rotation, position = arm.tcp(kin)
-    outputs = {"p": momentum, "drift": drift, "bias": bias, "position": position, "rotation": rotation,
-               "jacobian": kin.jacobian(arm.tcp_frame)}
+    outputs = {
+        "p": momentum,
+        "drift": drift,
+        "bias": bias,
+        "position": position,
+        "rotation": rotation,
+        "jacobian": kin.jacobian(arm.tcp_frame),
+    }
     return ca.Function("momentum_terms", [q, dq], [ca.densify(o) for o in outputs.values()], ["q", "dq"], list(outputs))
 
 
 class FrictionTrack:
-    """Calibrated friction along a motion: presliding states on positions that were low-passed and went through a play."""
+    """Calibrated friction along a motion: presliding states on positions that were low-passed and went through a
+    play."""
 
     def __init__(self, drives: DriveSettings):
         self._drives = drives
@@ -131,7 +138,7 @@ class MomentumObserver:
         rows = 3 if self.settings.wrench == "force" else 6
         jacobian = self._terms.outputs["jacobian"].reshape(6, self.arm.n, order="F")[:rows]
         square = jacobian @ jacobian.T
-        square.flat[::rows + 1] += 1e-9 * square.trace()  # keeps a singular posture finite
+        square.flat[:: rows + 1] += 1e-9 * square.trace()  # keeps a singular posture finite
         self._wrench[:rows] = np.linalg.solve(square, jacobian @ self._residual)
 
     def estimate(self) -> Estimate:
@@ -141,11 +148,19 @@ class MomentumObserver:
         rotation = self._terms.outputs["rotation"].reshape(3, 3, order="F").copy()
         position = self._terms.outputs["position"].copy()
         stiffness = np.abs(self._change) / np.maximum(np.abs(self._displacement), self.settings.min_displacement)
-        contact = ContactState("tcp", float("nan"), stiffness, np.full(3, np.nan), np.zeros(3), position,
-                               np.zeros((9, 9)))
+        contact = ContactState(
+            "tcp", float("nan"), stiffness, np.full(3, np.nan), np.zeros(3), position, np.zeros((9, 9))
+        )
         force_tcp = rotation.T @ wrench[:3]
         return Estimate(
-            t=self._t, q=self._terms.inputs["q"].copy(), dq=self._terms.inputs["dq"].copy(),
+            t=self._t,
+            q=self._terms.inputs["q"].copy(),
+            dq=self._terms.inputs["dq"].copy(),
             tau_ext=self._residual.copy(),
-            force_base=wrench[:3].copy(), force_tcp=force_tcp, torque_tcp=rotation.T @ wrench[3:],
-            force_covariance=np.full((3, 3), np.nan), contacts=(contact,), mode="unknown")
+            force_base=wrench[:3].copy(),
+            force_tcp=force_tcp,
+            torque_tcp=rotation.T @ wrench[3:],
+            force_covariance=np.full((3, 3), np.nan),
+            contacts=(contact,),
+            mode="unknown",
+        )

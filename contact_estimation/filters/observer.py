@@ -19,9 +19,9 @@ class ContactState:
     closed.
 
     ``parameters`` names what the observer estimates of the contact and ``remaining`` says of each how much of its prior
-    standard deviation is left since the contact closed (1: nothing was learnt). ``unseen`` names those whose variance is
-    still above half its prior: their values are the settings', not the motion's. All three are empty where an observer
-    cannot tell.
+    standard deviation is left since the contact closed (1: nothing was learnt). ``unseen`` names those whose variance
+    is still above half its prior: their values are the settings', not the motion's. All three are empty where an
+    observer cannot tell.
     """
 
     name: str

@@ -16,28 +16,49 @@ TORQUE_MEANINGS = ("total", "gravity_compensated", "external")
 class SensorSettings:
     """What a robot's driver or a recording measures, and how its samples are checked."""
 
-    rate: float = key(500.0, doc="nominal sample rate; a longer interval is integrated in several steps", unit="Hz",
-                      check=positive)
-    torque_unit: str = key("Nm", doc="unit of the effort signal: Nm, or A for motor current (needs the robot's torque "
-                                     "constants)",
-                           choices=("Nm", "A"))
-    torque_meaning: str = key("total", doc="total: drive or joint torque with gravity inside; gravity_compensated: "
-                                           "gravity already removed; external: the environment's torque on the "
-                                           "joints", choices=TORQUE_MEANINGS)
-    torque_scale: list[float] | None = key(None, doc="factor on the torque per joint, for a driver or recording whose "
-                                                     "constants are known to be off; null means 1", check=positive)
-    motor_side_velocity: bool = key(False, doc="the velocity is the motor's over the gear ratio while the position is "
-                                               "the joint's: their difference shows the joints' elastic deflection, a "
-                                               "second force channel")
-    max_gap: float = key(0.1, doc="a gap up to this is integrated; a longer one restarts the observer", unit="s",
-                         check=positive)
-    max_torque: float = key(3.0, doc="samples with a torque beyond this multiple of the joint's effort limit are "
-                                     "refused",
-                            check=positive)
-    max_velocity: float = key(3.0, doc="samples whose position jumped faster than this multiple of the joint's "
-                                       "velocity limit are refused", check=positive)
-    check_torque_unit: bool = key(True, doc="compare the torque with gravity at the start and refuse a current where "
-                                            "torque is configured, and the other way round")
+    rate: float = key(
+        500.0, doc="nominal sample rate; a longer interval is integrated in several steps", unit="Hz", check=positive
+    )
+    torque_unit: str = key(
+        "Nm",
+        doc="unit of the effort signal: Nm, or A for motor current (needs the robot's torque constants)",
+        choices=("Nm", "A"),
+    )
+    torque_meaning: str = key(
+        "total",
+        doc="total: drive or joint torque with gravity inside; gravity_compensated: "
+        "gravity already removed; external: the environment's torque on the "
+        "joints",
+        choices=TORQUE_MEANINGS,
+    )
+    torque_scale: list[float] | None = key(
+        None,
+        doc="factor on the torque per joint, for a driver or recording whose "
+        "constants are known to be off; null means 1",
+        check=positive,
+    )
+    motor_side_velocity: bool = key(
+        False,
+        doc="the velocity is the motor's over the gear ratio while the position is "
+        "the joint's: their difference shows the joints' elastic deflection, a "
+        "second force channel",
+    )
+    max_gap: float = key(
+        0.1, doc="a gap up to this is integrated; a longer one restarts the observer", unit="s", check=positive
+    )
+    max_torque: float = key(
+        3.0, doc="samples with a torque beyond this multiple of the joint's effort limit are refused", check=positive
+    )
+    max_velocity: float = key(
+        3.0,
+        doc="samples whose position jumped faster than this multiple of the joint's velocity limit are refused",
+        check=positive,
+    )
+    check_torque_unit: bool = key(
+        True,
+        doc="compare the torque with gravity at the start and refuse a current where "
+        "torque is configured, and the other way round",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,13 +66,24 @@ class ProcessNoise:
     """Intensities of white process noise: the variance that grows per second."""
 
     position: float = key(doc="joint positions", unit="rad^2/s", check=non_negative)
-    velocity: float = key(doc="joint velocities: torque the model does not know, squared over inertia squared",
-                          unit="(rad/s)^2/s", check=non_negative)
-    unknown_torque: float = key(0.0, doc="standard deviation of joint torque the model does not know, friction above "
-                                         "all: the part "
-                                "that is the same for every joint", unit="Nm", check=non_negative)
-    unknown_torque_share: float = key(0.0, doc="standard deviation of that torque: the part that grows with the joint, "
-                                               "as a share of its effort limit", check=non_negative)
+    velocity: float = key(
+        doc="joint velocities: torque the model does not know, squared over inertia squared",
+        unit="(rad/s)^2/s",
+        check=non_negative,
+    )
+    unknown_torque: float = key(
+        0.0,
+        doc="standard deviation of joint torque the model does not know, friction above "
+        "all: the part "
+        "that is the same for every joint",
+        unit="Nm",
+        check=non_negative,
+    )
+    unknown_torque_share: float = key(
+        0.0,
+        doc="standard deviation of that torque: the part that grows with the joint, as a share of its effort limit",
+        check=non_negative,
+    )
     unknown_torque_time: float = key(0.1, doc="time within which that torque changes", unit="s", check=positive)
     stiffness: float = key(0.0, doc="stiffness vector, per component", unit="(N/m)^2/s", check=non_negative)
     rest: float = key(0.0, doc="rest position, per component", unit="m^2/s", check=non_negative)
@@ -73,16 +105,20 @@ class EkfSettings:
     observer: str = key("ekf", doc="kind of observer", choices=("ekf",))
     sensors: str | None = key(None, doc="sensor set used instead of the robot's own")
     models: dict[str, str] = key({}, doc="robot descriptions used instead of a robot's own, robot name to robot name")
-    measure: str = key("position", doc="position: torque is an input; position_torque: the external torque is measured "
-                                       "as well",
-                       choices=("position", "position_torque"))
+    measure: str = key(
+        "position",
+        doc="position: torque is an input; position_torque: the external torque is measured as well",
+        choices=("position", "position_torque"),
+    )
     contacts: list[ContactSettings] = key(doc="compliant contacts in parallel")
     process_noise: ProcessNoise = key(doc="process noise Q")
     measurement_noise: MeasurementNoise = key(doc="measurement noise R")
-    initial_position_std: float = key(1e-3, doc="uncertainty of the joint positions at the start", unit="rad",
-                                      check=positive)
-    initial_velocity_std: float = key(1e-1, doc="uncertainty of the joint velocities at the start", unit="rad/s",
-                                      check=positive)
+    initial_position_std: float = key(
+        1e-3, doc="uncertainty of the joint positions at the start", unit="rad", check=positive
+    )
+    initial_velocity_std: float = key(
+        1e-1, doc="uncertainty of the joint velocities at the start", unit="rad/s", check=positive
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,11 +126,16 @@ class UkfSettings(EkfSettings):
     """The unscented Kalman filter: everything the EKF has, and where its sigma points are."""
 
     observer: str = key("ukf", doc="kind of observer", choices=("ukf",))
-    alpha: float = key(0.1, doc="spread of the sigma points: they are alpha sqrt(N + kappa) standard deviations from "
-                                "the mean; small where "
-                       "the stiffness is uncertain, because the force is even in K", check=positive)
-    beta: float = key(2.0, doc="knowledge of the distribution in the central weight; 2 is right for a Gaussian",
-                      check=non_negative)
+    alpha: float = key(
+        0.1,
+        doc="spread of the sigma points: they are alpha sqrt(N + kappa) standard deviations from "
+        "the mean; small where "
+        "the stiffness is uncertain, because the force is even in K",
+        check=positive,
+    )
+    beta: float = key(
+        2.0, doc="knowledge of the distribution in the central weight; 2 is right for a Gaussian", check=non_negative
+    )
     kappa: float = key(0.0, doc="second scaling of the spread", check=non_negative)
 
 
@@ -106,17 +147,30 @@ class MomentumSettings:
     sensors: str | None = key(None, doc="sensor set used instead of the robot's own")
     models: dict[str, str] = key({}, doc="robot descriptions used instead of a robot's own, robot name to robot name")
     gain: float = key(20.0, doc="K_O, the bandwidth of the residual", unit="1/s", check=positive)
-    form: str = key("textbook", doc="textbook: residual of the momentum's increment; printed: eq. 26 as printed, which "
-                                    "adds M dq itself every step", choices=("textbook", "printed"))
-    wrench: str = key("force", doc="force: the pure force at the TCP that fits the joint torques best; full: force and "
-                                   "torque, which lets the wrist decide", choices=("force", "full"))
-    drives: str | None = key(None, doc="drives whose calibrated friction is taken off the torque: a name in "
-                                       "config/drives, a YAML file, or 'robot' for the robot's own name; null takes off "
-                                       "viscous friction only")
-    window: float = key(0.1, doc="interval W over which force and position are differenced for the stiffness", unit="s",
-                        check=positive)
-    min_displacement: float = key(5e-4, doc="displacements below this are taken as this (eq. 28)", unit="m",
-                                  check=positive)
+    form: str = key(
+        "textbook",
+        doc="textbook: residual of the momentum's increment; printed: eq. 26 as printed, which "
+        "adds M dq itself every step",
+        choices=("textbook", "printed"),
+    )
+    wrench: str = key(
+        "force",
+        doc="force: the pure force at the TCP that fits the joint torques best; full: force and "
+        "torque, which lets the wrist decide",
+        choices=("force", "full"),
+    )
+    drives: str | None = key(
+        None,
+        doc="drives whose calibrated friction is taken off the torque: a name in "
+        "config/drives, a YAML file, or 'robot' for the robot's own name; null takes off "
+        "viscous friction only",
+    )
+    window: float = key(
+        0.1, doc="interval W over which force and position are differenced for the stiffness", unit="s", check=positive
+    )
+    min_displacement: float = key(
+        5e-4, doc="displacements below this are taken as this (eq. 28)", unit="m", check=positive
+    )
 
 
 def load_sensor_settings(name: str) -> SensorSettings:

@@ -11,10 +11,24 @@ from contact_estimation.exceptions import RecordingError
 
 #: Columns every log has -> shape of one row (``n``: joints, ``c``: contacts, ``m``: modes). Docs: :class:`EstimateLog`.
 COLUMNS = {
-    "stamps_ns": (), "t": (), "valid": (), "step_time": (), "nis": (), "nis_dof": (), "force": (3,), "torque_tcp": (3,),
-    "force_base": (3,), "force_covariance": (3, 3), "tau_ext": ("n",), "mode_probability": ("m",),
-    "contact_probability": ("c",), "contact_stiffness": ("c", 3), "contact_rest": ("c", 3),
-    "contact_point_tcp": ("c", 3), "contact_point_base": ("c", 3), "contact_covariance": ("c", 9, 9),
+    "stamps_ns": (),
+    "t": (),
+    "valid": (),
+    "step_time": (),
+    "nis": (),
+    "nis_dof": (),
+    "force": (3,),
+    "torque_tcp": (3,),
+    "force_base": (3,),
+    "force_covariance": (3, 3),
+    "tau_ext": ("n",),
+    "mode_probability": ("m",),
+    "contact_probability": ("c",),
+    "contact_stiffness": ("c", 3),
+    "contact_rest": ("c", 3),
+    "contact_point_tcp": ("c", 3),
+    "contact_point_base": ("c", 3),
+    "contact_covariance": ("c", 9, 9),
 }
 _TYPES = {"stamps_ns": np.int64, "valid": bool, "nis_dof": np.int64}
 _WORDS = ("mode", "reason")
@@ -92,8 +106,10 @@ class EstimateLog:
 
     def _widen(self, estimate) -> None:
         """Make room for contacts and modes when the first estimate that has them comes."""
-        for letter, names, given in (("c", "contact_names", tuple(c.name for c in estimate.contacts)),
-                                     ("m", "mode_names", tuple(estimate.modes))):
+        for letter, names, given in (
+            ("c", "contact_names", tuple(c.name for c in estimate.contacts)),
+            ("m", "mode_names", tuple(estimate.modes)),
+        ):
             known = getattr(self, names)
             if known == given or not given:
                 continue
@@ -109,7 +125,7 @@ class EstimateLog:
         """All columns by name, cut to the rows there are."""
         if not self._columns:
             return {}
-        found = {name: column[:self._count] for name, column in self._columns.items()}
+        found = {name: column[: self._count] for name, column in self._columns.items()}
         found["t"] = found["stamps_ns"] / 1e9
         found |= {name: np.array(words, dtype=str) for name, words in self._words.items()}
         if self.contact_names:
@@ -118,11 +134,15 @@ class EstimateLog:
         return found
 
     def save(self, path: Path | str, truth: dict[str, np.ndarray] | None = None) -> Path:
-        """Write all columns, and ``truth`` as :func:`truth_columns` has it, to an ``.npz`` archive; returns the path."""
+        """Write all columns, and ``truth`` as :func:`truth_columns` has it, to an ``.npz`` archive; returns the
+        path."""
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        names = {"observer": np.array(self.observer), "contact_names": np.array(self.contact_names, dtype=str),
-                 "mode_names": np.array(self.mode_names, dtype=str)}
+        names = {
+            "observer": np.array(self.observer),
+            "contact_names": np.array(self.contact_names, dtype=str),
+            "mode_names": np.array(self.mode_names, dtype=str),
+        }
         with path.open("wb") as file:
             np.savez(file, **names, **self.columns(), **truth_columns(truth or {}))
         return path
@@ -144,8 +164,10 @@ class EstimateLog:
             log._columns = {name: data[name] for name in COLUMNS}
             log._words = {name: data[name].tolist() for name in _WORDS}
         except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
-            raise RecordingError(f"{path} holds no exported estimates ({error}); make them with "
-                                 "'contact-estimation replay RECORDING --export FILE'.") from error
+            raise RecordingError(
+                f"{path} holds no exported estimates ({error}); make them with "
+                "'contact-estimation replay RECORDING --export FILE'."
+            ) from error
         return log
 
 

@@ -57,8 +57,12 @@ class SimulatedParameters(DriverParameters):
 
     duration: float = key(10.0, unit="s", check=positive, doc="length of the simulated press")
     seed: int = key(0, check=non_negative, doc="seed of the sensor noise")
-    engine: str = key("coupled", choices=("coupled", "physics"), doc="what computes the simulated press: coupled is the package's "
-                      "own dynamics, physics the physics engine with friction, elastic gears and real sensors")
+    engine: str = key(
+        "coupled",
+        choices=("coupled", "physics"),
+        doc="what computes the simulated press: coupled is the package's "
+        "own dynamics, physics the physics engine with friction, elastic gears and real sensors",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,5 +151,7 @@ class MpcParameters:
     solver: str = key("", doc="rti or ipopt; empty: the task's own", choices=("", "rti", "ipopt"))
     estimates: str = key("estimator/contact_estimate", doc="topic of the contact estimates")
     people_rate: float = key(25.0, unit="Hz", check=positive, doc="rate of predictions and markers for people")
-    diagnostics_rate: float = key(1.0, unit="Hz", check=positive, doc="rate of the diagnostics; a change of state is told at once")
+    diagnostics_rate: float = key(
+        1.0, unit="Hz", check=positive, doc="rate of the diagnostics; a change of state is told at once"
+    )
     arrow_scale: float = key(0.003, unit="m/N", check=positive, doc="length of the force arrows per newton")

@@ -11,7 +11,8 @@ from contact_estimation.drivers.backend import Backend, Sample
 #: Pause [s] where the source's time jumps back (a recording that loops), so that consumers see a gap and start anew.
 _LAP_PAUSE = 0.5
 
-#: Pause [s] between being ready and the first sample: discovery is mutual, but not simultaneous, and slow on a busy machine.
+#: Pause [s] between being ready and the first sample: discovery is mutual, but not simultaneous, and slow on a busy
+#: machine.
 _SETTLE = 2.0
 
 
@@ -24,8 +25,15 @@ class Pacer:
     wrong or None.
     """
 
-    def __init__(self, backend: Backend, deliver: Callable[[Sample, int], None], ready: Callable[[], bool],
-                 done: Callable[[Exception | None], None], rate: float = 1.0, keep_stamps: bool = False):
+    def __init__(
+        self,
+        backend: Backend,
+        deliver: Callable[[Sample, int], None],
+        ready: Callable[[], bool],
+        done: Callable[[Exception | None], None],
+        rate: float = 1.0,
+        keep_stamps: bool = False,
+    ):
         self._backend, self._deliver, self._ready, self._done = backend, deliver, ready, done
         self._rate, self._keep = rate, keep_stamps
         self._stop = threading.Event()

@@ -141,7 +141,8 @@ class Anchor:
     def touch(self, point, velocity, bristle, step):
         offset = point - self.point
         spring = -self.matrix @ offset
-        # The vector K of the one contact that pulls like this: along the force, its stiffness over the displacement there.
+        # The vector K of the one contact that pulls like this: along the force, its stiffness over the displacement
+        # there.
         along, size = abs(float(spring @ offset)), float(np.linalg.norm(spring))
         stiffness = spring * (size / along) if along > 1e-15 else self._at_rest
         force = spring - self._damper @ velocity

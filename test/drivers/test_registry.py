@@ -76,7 +76,9 @@ def test_wrong_arm_is_refused():
 
 def test_the_drivers_parameters_reach_the_backend():
     """Above all the stiffness: limited by one and followed with another, the force would not be the limited one."""
-    s = RobotDriverParameters(driver="rtde", impedance_stiffness=[700.0, 700.0, 900.0], admittance_damping=2000.0, control=True)
+    s = RobotDriverParameters(
+        driver="rtde", impedance_stiffness=[700.0, 700.0, 900.0], admittance_damping=2000.0, control=True
+    )
     rtde = make_backend("rtde", load_arm("ur16e"), options=s.backend_options()).settings
     assert rtde.impedance_stiffness == [700.0, 700.0, 900.0] and rtde.admittance_damping == 2000.0 and rtde.control
     for driver in ("sim", "replay", "joint_torque", "franka"):

@@ -22,8 +22,9 @@ def test_every_shipped_observer_runs(name):
     stream = open_stream("ur16e", name)
     assert isinstance(stream.observer, Observer) and stream.observer.name == name and stream.observer.backend == "c"
     q = np.array([0.2, -1.6, 1.9, -1.8, -1.5, 0.3])
-    effort = stream.arm.gravity(q) / (1 if stream.sensors.torque_scale is None
-                                      else np.array(stream.sensors.torque_scale))
+    effort = stream.arm.gravity(q) / (
+        1 if stream.sensors.torque_scale is None else np.array(stream.sensors.torque_scale)
+    )
     for k in range(20):
         estimate = stream.push(2_000_000 * k, q, np.zeros(6), effort)
         assert estimate.valid and np.isfinite(estimate.force_tcp).all(), estimate.reason
@@ -39,18 +40,22 @@ def test_the_generic_filters_fit_an_arm_of_seven_joints():
 
 
 def test_unknown_name_lists_what_is_shipped():
-    with pytest.raises(ConfigError,
-                       match="no observer 'paper_onlin' .nearest: 'paper_online'.*momentum, .*paper_offline, paper_online"):
+    with pytest.raises(
+        ConfigError, match="no observer 'paper_onlin' .nearest: 'paper_online'.*momentum, .*paper_offline, paper_online"
+    ):
         load_observer_settings("paper_onlin")
 
 
-@pytest.mark.parametrize("text, message", [
-    ("observer: ekff\n", "key 'observer' is 'ekff'.*nearest: 'ekf'"),
-    ("gain: 2.0\n", "key 'observer' is None"),
-    ("observer: momentum\ngian: 2.0\n", "unknown key 'gian'; the nearest known key is 'gain'"),
-    ("observer: momentum\ngain: -1\n", "'gain' must be greater than 0"),
-    ("observer: [\n", "not valid YAML"),
-])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("observer: ekff\n", "key 'observer' is 'ekff'.*nearest: 'ekf'"),
+        ("gain: 2.0\n", "key 'observer' is None"),
+        ("observer: momentum\ngian: 2.0\n", "unknown key 'gian'; the nearest known key is 'gain'"),
+        ("observer: momentum\ngain: -1\n", "'gain' must be greater than 0"),
+        ("observer: [\n", "not valid YAML"),
+    ],
+)
 def test_errors_in_a_file(tmp_path, text, message):
     path = tmp_path / "mine.yaml"
     path.write_text(text)

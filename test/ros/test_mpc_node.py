@@ -31,9 +31,21 @@ def estimate(arm, valid: bool = True) -> Estimate:
     local = np.array([0.0, 0.0, 0.10])
     tip = position + rotation @ local
     contact = ContactState("contact_1", 1.0, np.array([0.0, 0.0, 1000.0]), tip, local, tip, np.zeros((9, 9)))
-    return Estimate(t=0.0, q=START, dq=np.zeros(7), tau_ext=np.zeros(7), force_base=np.zeros(3), force_tcp=np.zeros(3),
-                    torque_tcp=np.zeros(3), force_covariance=np.eye(3), contacts=(contact,), mode="contact", modes={"contact": 1.0},
-                    valid=valid, reason="" if valid else "a test says so")
+    return Estimate(
+        t=0.0,
+        q=START,
+        dq=np.zeros(7),
+        tau_ext=np.zeros(7),
+        force_base=np.zeros(3),
+        force_tcp=np.zeros(3),
+        torque_tcp=np.zeros(3),
+        force_covariance=np.eye(3),
+        contacts=(contact,),
+        mode="contact",
+        modes={"contact": 1.0},
+        valid=valid,
+        reason="" if valid else "a test says so",
+    )
 
 
 def test_lifecycle_poses_and_fallback(graph, arm):
@@ -55,7 +67,9 @@ def test_lifecycle_poses_and_fallback(graph, arm):
     feeder = threading.Thread(target=feed, daemon=True)
 
     def change(transition: int) -> bool:
-        return graph.call(ChangeState, "/mpc/change_state", ChangeState.Request(transition=Transition(id=transition)), 120.0).success
+        return graph.call(
+            ChangeState, "/mpc/change_state", ChangeState.Request(transition=Transition(id=transition)), 120.0
+        ).success
 
     with graph.start("mpc", {"robot": "fr3", "task": "mpc_plane_fr3", "diagnostics_rate": 5.0}) as process:
         graph.wait_for_subscriber("/estimator/contact_estimate")

@@ -68,8 +68,12 @@ def test_anchor_pulls_along_its_axes_only():
     along = touch.force / np.linalg.norm(touch.force)
     assert np.allclose(touch.stiffness, along * np.linalg.norm(touch.force) / -(along @ [0.01, 0.5, -0.02]))
     even = Anchor("b", [0, 0, 0], [1000, 1000, 1000])
-    assert np.linalg.norm(even.touch(np.array([0.01, 0.0, -0.02]), *np.zeros((2, 3)), 1e-3).stiffness) == pytest.approx(1000)
-    assert np.linalg.norm(even.touch(*np.zeros((3, 3)), 1e-3).stiffness) == pytest.approx(1000)  # also where it is at rest
+    assert np.linalg.norm(even.touch(np.array([0.01, 0.0, -0.02]), *np.zeros((2, 3)), 1e-3).stiffness) == pytest.approx(
+        1000
+    )
+    assert np.linalg.norm(even.touch(*np.zeros((3, 3)), 1e-3).stiffness) == pytest.approx(
+        1000
+    )  # also where it is at rest
 
 
 def test_truth_obeys_the_papers_law_in_the_scenario():

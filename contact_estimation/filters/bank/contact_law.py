@@ -4,8 +4,8 @@
     F = n F_n + (t1 f1 + t2 f2) F_n                       of a point that slides: f are coefficients of friction
     F = n F_n + t1 K (f1 - t1^T x) + t2 K (f2 - t2^T x)   of a point that sticks: f is where it is held
 
-It is eq. 4 of paper 2 with K > 0 by construction (neither the sign of K nor K = 0 can be reached). A single normal feels d = n^T x_rest
-only; the spring of paper 1 in all three directions is the point that sticks.
+It is eq. 4 of paper 2 with K > 0 by construction (neither the sign of K nor K = 0 can be reached). A single normal
+feels d = n^T x_rest only; the spring of paper 1 in all three directions is the point that sticks.
 """
 
 from __future__ import annotations
@@ -21,25 +21,35 @@ class ContactForces:
     """Expressions for the contacts of a bank at a configuration.
 
     Args:
-        x: (N,) state. theta: (9 I,) parameters that are not estimated. basis: (9 I,) normals and tangents, column by column.
+        x: (N,) state. theta: (9 I,) parameters that are not estimated. basis: (9 I,) normals and tangents, column by
+        column.
         unilateral: never let a contact pull, nor rub without pressing; for what is published. The filters keep the
             linear law, whose pull makes a closed contact that has opened lose against the free mode at once.
 
     Attributes:
-        parameters: per contact the (9,) expression with estimates in place. normals, points, forces: per contact (3,) in the base
-        frame [-, m, N], the forces those of closed contacts. normal_force: per contact [N]. depth: per contact d - n^T x [m].
+        parameters: per contact the (9,) expression with estimates in place. normals, points, forces: per contact (3,)
+        in the base frame [-, m, N], the forces those of closed contacts. normal_force: per contact [N]. depth: per
+        contact d - n^T x [m].
     """
 
-    def __init__(self, arm: Arm, layout: BankLayout, kinematics: Kinematics, x: ca.SX, theta: ca.SX, basis: ca.SX,
-                 unilateral: bool = False):
+    def __init__(
+        self,
+        arm: Arm,
+        layout: BankLayout,
+        kinematics: Kinematics,
+        x: ca.SX,
+        theta: ca.SX,
+        basis: ca.SX,
+        unilateral: bool = False,
+    ):
         rotation, position = arm.tcp(kinematics)
         self._arm, self._kinematics = arm, kinematics
         self.parameters, self.normals, self.points, self.forces, self.normal_force, self.depth = [], [], [], [], [], []
         for i, (slots, where) in enumerate(zip(layout.estimated, layout.contact)):
-            p = ca.SX(theta[CONTACT_SIZE * i:CONTACT_SIZE * (i + 1)])
+            p = ca.SX(theta[CONTACT_SIZE * i : CONTACT_SIZE * (i + 1)])
             for k, slot in enumerate(slots):
                 p[slot] = x[where.start + k]
-            axes = ca.reshape(basis[9 * i:9 * i + 9], 3, 3)
+            axes = ca.reshape(basis[9 * i : 9 * i + 9], 3, 3)
             normal = axes[:, 0]
             if {2, 3} & set(slots):
                 normal = normal + axes[:, 1] * p[2] + axes[:, 2] * p[3]

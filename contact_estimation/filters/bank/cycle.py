@@ -20,9 +20,9 @@ class Cycle:
     """States of M filters of N states, and what a block of samples makes of them.
 
     Attributes:
-        x: (M, N) means. p: (M, N (N + 1) / 2) packed covariances. beliefs: (M,). ratios: (M, m + n) squared innovations over their
-        variances, before gating. block: buffers ``y``, ``R`` (m + n,), ``q``, ``s`` (n,) of the measurement to come. backend: ``c`` or
-        ``vm``.
+        x: (M, N) means. p: (M, N (N + 1) / 2) packed covariances. beliefs: (M,). ratios: (M, m + n) squared innovations
+        over their variances, before gating. block: buffers ``y``, ``R`` (m + n,), ``q``, ``s`` (n,) of the measurement
+        to come. backend: ``c`` or ``vm``.
     """
 
     def __init__(self, arm: Arm, settings: BankSettings, layout: BankLayout, modes: Modes):
@@ -39,7 +39,9 @@ class Cycle:
         self._pressed = predict.inputs["pressed"].reshape(count, contacts)
         before = predict.outputs["pressed_before"].reshape(count, contacts)
         weights = predict.outputs["weights"].reshape(count, count)
-        self._posterior = self._believe.bind([predict.outputs["predicted"], self._believe.inputs["log_likelihood"]], [self.beliefs])
+        self._posterior = self._believe.bind(
+            [predict.outputs["predicted"], self._believe.inputs["log_likelihood"]], [self.beliefs]
+        )
         likelihood = self._believe.inputs["log_likelihood"].reshape(count, 1)
         self._inputs = inputs = update.inputs
         self.block = {k: inputs[k] for k in ("y", "R", "q", "s")}
@@ -47,9 +49,16 @@ class Cycle:
         constants = [inputs[k] for k in ("theta", "basis", "prior", "spread", "touch", "gate")]
         # No filter is updated before all are mixed: the mixed states have buffers of their own.
         mixed_x, mixed_p = np.zeros((count, size)), np.zeros((count, half))
-        self._mixes = [mix.bind([mix.inputs["X"], mix.inputs["P"], weights[j]], [mixed_x[j], mixed_p[j]]) for j in range(count)]
-        self.updates = [update.bind([mixed_x[j], mixed_p[j], *shared, modes.closed[j].copy(), *constants, before[j]],
-                                    [self.x[j], self.p[j], likelihood[j], self.ratios[j], self._pressed[j]]) for j in range(count)]
+        self._mixes = [
+            mix.bind([mix.inputs["X"], mix.inputs["P"], weights[j]], [mixed_x[j], mixed_p[j]]) for j in range(count)
+        ]
+        self.updates = [
+            update.bind(
+                [mixed_x[j], mixed_p[j], *shared, modes.closed[j].copy(), *constants, before[j]],
+                [self.x[j], self.p[j], likelihood[j], self.ratios[j], self._pressed[j]],
+            )
+            for j in range(count)
+        ]
         for function in (inputs, self._prior.inputs):
             function["theta"][:] = layout.theta.ravel()
             function["basis"][:] = np.concatenate([b.ravel(order="F") for b in layout.basis])
@@ -58,8 +67,8 @@ class Cycle:
         inputs["prior"][:], inputs["spread"][:] = layout.mean, layout.variance
 
     def start(self, q: np.ndarray, deflection: np.ndarray, beliefs: np.ndarray) -> None:
-        """Everything at its prior at ``q`` (n,); ``deflection`` (m,) [rad] what the elastic channels' offsets are taken to be; ``beliefs``
-        (M,)."""
+        """Everything at its prior at ``q`` (n,); ``deflection`` (m,) [rad] what the elastic channels' offsets are taken
+        to be; ``beliefs`` (M,)."""
         prior = self._prior.inputs
         prior["q"][:], prior["prior"][:], prior["spread"][:] = q, self._layout.mean, self._layout.first_variance
         self._prior()

@@ -12,13 +12,25 @@ from contact_estimation.filters.bank.layout import BankLayout
 from contact_estimation.filters.bank.mix import Modes
 from contact_estimation.filters.bank.output import NEGLIGIBLE, OutputLayout, build_output
 from contact_estimation.filters.bank.settings import BankSettings, ElasticSettings, load_drive_settings
-from contact_estimation.filters.bank.track import (BEFORE, BEHIND, LAST, PLAY_STD, SLIDING, SMOOTH, START, STATES, build_block,
-                                                  build_track)
+from contact_estimation.filters.bank.statistics import InnovationStatistics
+from contact_estimation.filters.bank.track import (
+    BEFORE,
+    BEHIND,
+    LAST,
+    PLAY_STD,
+    SLIDING,
+    SMOOTH,
+    START,
+    STATES,
+    build_block,
+    build_track,
+)
 from contact_estimation.filters.observer import ContactState, Estimate
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.robot import Arm
 
-#: [s] An arm that moves at its first sample is taken to have moved like that for this long: its presliding states are turned that way.
+#: [s] An arm that moves at its first sample is taken to have moved like that for this long: its presliding states are
+#: turned that way.
 _MOVING_BEFORE = 0.1
 #: A parameter with more than this share of its prior standard deviation left has not been seen: half of the variance.
 _UNSEEN = np.sqrt(0.5)
@@ -28,14 +40,16 @@ class ContactBank:
     """Bank of filters over contact modes, with joint friction, torque bias and joint elasticity in the state.
 
     Attributes:
-        modes: the combinations of closed contacts and their filters. beliefs: (M,) probabilities of the filters. outliers: counts of gated
-        innovations per channel, elastic joints first. channels: names of these channels.
+        modes: the combinations of closed contacts and their filters. beliefs: (M,) probabilities of the filters.
+        channels: names of the measurement channels, elastic joints first.
     """
 
     #: The registry passes the sensor settings: they say whether the elastic deflection can be seen.
     uses_sensors = True
 
-    def __init__(self, arm: Arm, settings: BankSettings, name: str = "contact_bank", sensors: SensorSettings = SensorSettings()):
+    def __init__(
+        self, arm: Arm, settings: BankSettings, name: str = "contact_bank", sensors: SensorSettings = SensorSettings()
+    ):
         self.name, self.arm, self.settings = name, arm, settings
         drives = load_drive_settings(arm.name if settings.drives == "robot" else settings.drives)
         drives.check_joints(arm.n, arm.name)
@@ -60,26 +74,46 @@ class ContactBank:
         block = compile_function(build_block(arm, layout))
         self._block = block.inputs
         self._block["nominal"][:], self._block["velocity_noise"][:] = settings.block, drives.velocity_noise
-        self._block["torque_variance"][:], self._block["elastic_variance"][:] = np.square(drives.torque_noise), drives.elastic.noise**2
+        self._block["torque_variance"][:], self._block["elastic_variance"][:] = (
+            np.square(drives.torque_noise),
+            drives.elastic.noise**2,
+        )
         # The configured noise of the elastic channel has the usual encoder noise in it, for which the play was chosen.
         self._block["usual_noise"][:] = (drives.play / PLAY_STD) ** 2
         shared = list(block.inputs.values())[2:]
-        self._blocks = [block.bind([self._w[k], momentum, *shared], [*cycle.block.values(), self._w[1 - k]]) for k in (0, 1)]
+        self._blocks = [
+            block.bind([self._w[k], momentum, *shared], [*cycle.block.values(), self._w[1 - k]]) for k in (0, 1)
+        ]
         # Outputs: each filter's row of one table.
         output = compile_function(build_output(arm, layout))
-        output.inputs["theta"][:], output.inputs["basis"][:] = layout.theta.ravel(), np.concatenate([b.ravel(order="F") for b in layout.basis])
+        output.inputs["theta"][:], output.inputs["basis"][:] = (
+            layout.theta.ravel(),
+            np.concatenate([b.ravel(order="F") for b in layout.basis]),
+        )
         self._rows = OutputLayout(layout)
         self._table, self._output_q = np.zeros((count, self._rows.size)), output.inputs["q"]
-        self._outputs = [output.bind([cycle.x[j], cycle.p[j], output.inputs["q"], self.modes.closed[j].copy(), output.inputs["theta"],
-                                      output.inputs["basis"]], [self._table[j]]) for j in range(count)]
+        self._outputs = [
+            output.bind(
+                [
+                    cycle.x[j],
+                    cycle.p[j],
+                    output.inputs["q"],
+                    self.modes.closed[j].copy(),
+                    output.inputs["theta"],
+                    output.inputs["basis"],
+                ],
+                [self._table[j]],
+            )
+            for j in range(count)
+        ]
         self._elastic = np.array(layout.elastic_joints, dtype=int)
         elastic = [f"elastic deflection of {arm.joint_names[j]}" for j in layout.elastic_joints]
         self.channels = elastic + [f"torque of {name}" for name in arm.joint_names]
-        self.outliers = np.zeros(len(self.channels), dtype=int)
-        self._ratio_sum = np.zeros(len(self.channels))
+        self._statistics = InnovationStatistics(self.channels, settings.gate)
+        self._ratios = None
         self._t, self._q = 0.0, np.zeros(n)
 
-    # -- samples ----------------------------------------------------------------------------------------------------------
+    # -- samples ----------------------------------------------------------------------------------------------
 
     def reset(self, t: float, q: np.ndarray) -> None:
         """Start at rest at ``q``; whether a contact is closed is not known."""
@@ -93,9 +127,8 @@ class ContactBank:
         deflection = self.arm.gravity(q)[self._elastic] / np.exp(layout.mean[layout.elastic]) + q[self._elastic]
         self._cycle.start(q, deflection, self.modes.start(self.settings.closed_at_start))
         self._rotated = t
-        self.outliers[:] = 0
-        self._ratio_sum[:] = 0.0
-        self._seen, self._nis = 0, float("nan")
+        self._statistics.clear()
+        self._ratios = None
         self._moving = None
         self._duration, self._elapsed, self._count = -1.0, 0.0, 0
 
@@ -117,7 +150,8 @@ class ContactBank:
             self._end_block()
 
     def _start_moving(self, dq: np.ndarray) -> None:
-        """Take over the motion at the first sample: its momentum was there before, and so was the friction it has turned over."""
+        """Take over the motion at the first sample: its momentum was there before, and so was the friction it has
+        turned over."""
         self._moving = bool(np.any(dq))
         if self._moving:
             w = self._w[self._turn].reshape(STATES, self.arm.n)
@@ -143,21 +177,18 @@ class ContactBank:
             self._duration = duration
             self._cycle.set_interval(duration)
         self._cycle.run()
-        ratios = self._cycle.ratios[self.beliefs.argmax()]
-        limit = self.settings.gate**2
-        self.outliers += ratios > limit
-        self._ratio_sum += np.minimum(ratios, limit)
-        self._seen += 1
-        self._nis = float(ratios.sum())
+        self._ratios = self._cycle.ratios[self.beliefs.argmax()]
+        self._statistics.add(self._ratios)
         if self._t - self._rotated > self.settings.hypothesis_interval:
             self._rotated = self._t
             if self.modes.rotate(self.beliefs):
                 self._cycle.set_interval(self._duration)
 
-    # -- estimates --------------------------------------------------------------------------------------------------------
+    # -- estimates --------------------------------------------------------------------------------------------
 
     def estimate(self) -> Estimate:
-        """The estimate after the last sample: the force follows the position at the full rate between updates of the parameters."""
+        """The estimate after the last sample: the force follows the position at the full rate between updates of the
+        parameters."""
         layout, where = self.layout, self._rows
         self._output_q[:] = self._q
         asked = [j for j, belief in enumerate(self.beliefs.tolist()) if belief >= NEGLIGIBLE]
@@ -172,32 +203,44 @@ class ContactBank:
         for c, at, names, probability in zip(self.settings.contacts, where.contacts, layout.names, probabilities):
             values, left = row[at.values], row[at.remaining]
             unseen = tuple([name for name, share in zip(names, left.tolist()) if share > _UNSEEN])
-            contacts.append(ContactState(c.name, probability, values[:3], values[3:6], values[6:], row[at.point],
-                                         row[at.spread].reshape(9, 9), names, left, unseen))
+            contacts.append(
+                ContactState(
+                    c.name,
+                    probability,
+                    values[:3],
+                    values[3:6],
+                    values[6:],
+                    row[at.point],
+                    row[at.spread].reshape(9, 9),
+                    names,
+                    left,
+                    unseen,
+                )
+            )
         combinations = self.modes.of_combinations(self.beliefs).tolist()
         tcp, names = row[where.tcp], self.modes.names
         return Estimate(
-            t=self._t, q=self._q.copy(), dq=self._track.inputs["dq"].copy(), tau_ext=row[where.torque], force_base=row[where.base],
-            force_tcp=tcp[:3], torque_tcp=tcp[3:], force_covariance=row[where.covariance].reshape(3, 3), contacts=tuple(contacts),
-            nis=self._nis, nis_dof=len(self.channels), mode=names[combinations.index(max(combinations))],
-            modes=dict(zip(names, combinations)))
+            t=self._t,
+            q=self._q.copy(),
+            dq=self._track.inputs["dq"].copy(),
+            tau_ext=row[where.torque],
+            force_base=row[where.base],
+            force_tcp=tcp[:3],
+            torque_tcp=tcp[3:],
+            force_covariance=row[where.covariance].reshape(3, 3),
+            contacts=tuple(contacts),
+            nis=float("nan") if self._ratios is None else float(self._ratios.sum()),
+            nis_dof=len(self.channels),
+            mode=names[combinations.index(max(combinations))],
+            modes=dict(zip(names, combinations)),
+        )
+
+    @property
+    def outliers(self) -> np.ndarray:
+        """Counts of gated innovations per channel, elastic joints first."""
+        return self._statistics.outliers
 
     def facts(self) -> dict[str, str]:
-        """Lines for diagnostics: per channel how many blocks were outliers and how well the noise settings fit, and what that means."""
-        blocks = max(self._seen, 1)
-        lines = {}
-        for name, count, mean in zip(self.channels, self.outliers.tolist(), (self._ratio_sum / blocks).tolist()):
-            text = f"{count} of {self._seen} blocks beyond {self.settings.gate:g} standard deviations, mean square {mean:.2f}"
-            lines[name] = text + _judge(count / blocks, mean)
-        return lines
-
-
-def _judge(share: float, mean: float) -> str:
-    """What a channel's share of outliers and its mean square innovation (1 where the noise settings are right) say."""
-    if share > 0.05:
-        return ": too many for stops and shocks; friction or load is not as configured, or the noise is set too small"
-    if mean > 2.0:
-        return ": the noise is set too small, or its colour is not allowed for"
-    if share > 0:
-        return ": rejected, as at stops and shocks"
-    return ""
+        """Lines for diagnostics: per channel how many blocks were outliers and how well the noise settings fit, and
+        what that means."""
+        return self._statistics.facts()

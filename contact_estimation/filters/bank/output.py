@@ -18,8 +18,8 @@ NEGLIGIBLE = 1e-4
 
 @dataclass(frozen=True)
 class ContactRows:
-    """Where one contact is in the output vector: parameters [K n (3); x_rest (3); p_tcp (3)], their covariance (9, 9), the point in the
-    base frame (3,), and per estimated entry the share of its prior standard deviation that is left."""
+    """Where one contact is in the output vector: parameters [K n (3); x_rest (3); p_tcp (3)], their covariance (9, 9),
+    the point in the base frame (3,), and per estimated entry the share of its prior standard deviation that is left."""
 
     values: slice
     spread: slice
@@ -28,8 +28,9 @@ class ContactRows:
 
 
 class OutputLayout:
-    """Where everything is in the output vector of ``n`` joints: ``tcp`` force and torque about the TCP in TCP axes (6,), ``base`` force
-    (3,), ``torque`` of the joints (n,), ``covariance`` of the force (3, 3), ``contacts``; ``size`` entries in all."""
+    """Where everything is in the output vector of ``n`` joints: ``tcp`` force and torque about the TCP in TCP axes
+    (6,), ``base`` force (3,), ``torque`` of the joints (n,), ``covariance`` of the force (3, 3), ``contacts``; ``size``
+    entries in all."""
 
     def __init__(self, layout: BankLayout):
         self.size = 0
@@ -41,15 +42,15 @@ class OutputLayout:
         return slice(self.size - count, self.size)
 
     def mix(self, table: np.ndarray, beliefs: np.ndarray, closed: np.ndarray) -> np.ndarray:
-        """Moment-matched mixture (size,) of the rows ``table`` (R, size) with ``beliefs`` (R,). A contact's parameters are averaged over
-        the filters that have it closed (``closed`` (R, I)); where none has, over all."""
+        """Moment-matched mixture (size,) of the rows ``table`` (R, size) with ``beliefs`` (R,). A contact's parameters
+        are averaged over the filters that have it closed (``closed`` (R, I)); where none has, over all."""
         beliefs = beliefs / beliefs.sum()
         row = beliefs @ table
         self._add_spread(row, table, beliefs, slice(0, 3), self.covariance)
         for i, where in enumerate(self.contacts):
             share = beliefs * (closed[:, i] + 1e-9)
             share /= share.sum()
-            row[where.values.start:where.remaining.stop] = share @ table[:, where.values.start:where.remaining.stop]
+            row[where.values.start : where.remaining.stop] = share @ table[:, where.values.start : where.remaining.stop]
             self._add_spread(row, table, share, where.values, where.spread)
         return row
 
@@ -66,17 +67,28 @@ def build_output(arm: Arm, layout: BankLayout) -> ca.Function:
     """
     size, count = layout.size, len(layout.contact)
     x, packed, q = ca.SX.sym("x", size), ca.SX.sym("P", packed_size(size)), ca.SX.sym("q", arm.n)
-    closed, theta, basis = ca.SX.sym("closed", count), ca.SX.sym("theta", CONTACT_SIZE * count), ca.SX.sym("basis", 9 * count)
+    closed, theta, basis = (
+        ca.SX.sym("closed", count),
+        ca.SX.sym("theta", CONTACT_SIZE * count),
+        ca.SX.sym("basis", 9 * count),
+    )
     covariance = unpack(packed, size)
     kin = arm.kinematics(q)
     contacts = ContactForces(arm, layout, kin, x, theta, basis, unilateral=True)
     rotation, _ = arm.tcp(kin)
     force, torque = contacts.wrench_base(closed)
     gradient = ca.jacobian(rotation.T @ force, x)
-    parts = [rotation.T @ force, rotation.T @ torque, force, contacts.joint_torque(closed),
-             ca.vec(gradient @ covariance @ gradient.T)]
-    for i, (p, normal, point, where) in enumerate(zip(contacts.parameters, contacts.normals, contacts.points, layout.contact)):
-        axes, sticks = ca.reshape(basis[9 * i:9 * i + 9], 3, 3), layout.sticks[i]
+    parts = [
+        rotation.T @ force,
+        rotation.T @ torque,
+        force,
+        contacts.joint_torque(closed),
+        ca.vec(gradient @ covariance @ gradient.T),
+    ]
+    for i, (p, normal, point, where) in enumerate(
+        zip(contacts.parameters, contacts.normals, contacts.points, layout.contact)
+    ):
+        axes, sticks = ca.reshape(basis[9 * i : 9 * i + 9], 3, 3), layout.sticks[i]
         rest = point + normal * (p[1] - ca.dot(normal, point))
         if sticks:
             rest += axes[:, 1:] @ (p[7:9] - axes[:, 1:].T @ point)
@@ -84,5 +96,10 @@ def build_output(arm: Arm, layout: BankLayout) -> ca.Function:
         slope = ca.jacobian(values, x)
         left = [ca.sqrt(covariance[k, k] / layout.variance[k]) for k in range(where.start, where.stop)]
         parts += [values, ca.vec(slope @ covariance @ slope.T), point, *left]
-    return ca.Function("bank_output", [x, packed, q, closed, theta, basis], [ca.densify(ca.vertcat(*parts))],
-                       ["x", "P", "q", "closed", "theta", "basis"], ["row"])
+    return ca.Function(
+        "bank_output",
+        [x, packed, q, closed, theta, basis],
+        [ca.densify(ca.vertcat(*parts))],
+        ["x", "P", "q", "closed", "theta", "basis"],
+        ["row"],
+    )

@@ -1,11 +1,13 @@
-"""What is followed at the full sample rate between two updates of the bank: friction states, momentum, elastic deflection.
+"""What is followed at the full sample rate between two updates of the bank: friction states, momentum, elastic
+deflection.
 
 Over a block of length T the equation of motion integrates exactly to
     (p_end - p_start) / T - mean(tau + C^T dq - G - B dq) = mean(tau_e) - mean(friction beyond B dq),    p = M dq,
 so the block's torque measurement needs no acceleration and no differentiated noise inside the block.
 
-The encoder noise is followed from second differences of the position, (q - 2 q' + q'')^2 / 6, whose share of motion is ddq dt^2: a few
-microradians at 1 rad/s^2 and 500 Hz. With it the play grows, so that noisy encoders do not pump the presliding states.
+The encoder noise is followed from second differences of the position, (q - 2 q' + q'')^2 / 6, whose share of motion is
+ddq dt^2: a few microradians at 1 rad/s^2 and 500 Hz. With it the play grows, so that noisy encoders do not pump the
+presliding states.
 """
 
 from __future__ import annotations
@@ -29,9 +31,9 @@ PLAY_STD = 1.2
 def build_track(arm: Arm) -> ca.Function:
     """One sample.
 
-    State w (11 n): low-passed positions, positions behind the play, presliding states, integral of tau + C^T dq - G - B dq over the
-    block, integral of dq, integrals of q - integral of dq and of q over the block, the last two positions, variance of the encoder
-    noise, momentum at the start of the block.
+    State w (11 n): low-passed positions, positions behind the play, presliding states, integral of tau + C^T dq - G - B
+    dq over the block, integral of dq, integrals of q - integral of dq and of q over the block, the last two positions,
+    variance of the encoder noise, momentum at the start of the block.
     Further inputs: q, dq, tau (n,), dt, gain (of the low-pass), play, length (n,).
     Outputs: w_next, momentum (n,).
     """
@@ -51,16 +53,22 @@ def build_track(arm: Arm) -> ca.Function:
     deflected = deflected + dt * (q - travelled)
     visited = visited + dt * q
     following = ca.vertcat(smooth, moved, sliding, drift, travelled, deflected, visited, q, last, noise, start)
-    return ca.Function("bank_track", [w, q, dq, tau, dt, gain, play, length], [following, momentum],
-                       ["w", "q", "dq", "tau", "dt", "gain", "play", "length"], ["w_next", "momentum"])
+    return ca.Function(
+        "bank_track",
+        [w, q, dq, tau, dt, gain, play, length],
+        [following, momentum],
+        ["w", "q", "dq", "tau", "dt", "gain", "play", "length"],
+        ["w_next", "momentum"],
+    )
 
 
 def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
     """What a block has measured, and the start of the next one.
 
-    Inputs: w (11 n), momentum (n,) at the end; duration T [s] and count of its samples, nominal [s] its usual length; torque_variance (n,),
-    elastic_variance of a block of usual length, usual_noise (variance of the encoder noise that the latter includes), velocity_noise
-    [rad/s]. Outputs: y, R (m + n,) measurements and variances, q, s (n,) mean positions and presliding states, w_next (11 n).
+    Inputs: w (11 n), momentum (n,) at the end; duration T [s] and count of its samples, nominal [s] its usual length;
+    torque_variance (n,), elastic_variance of a block of usual length, usual_noise (variance of the encoder noise that
+    the latter includes), velocity_noise [rad/s]. Outputs: y, R (m + n,) measurements and variances, q, s (n,) mean
+    positions and presliding states, w_next (11 n).
     """
     n, sym = arm.n, ca.SX.sym
     w, momentum = sym("w", STATES * n), sym("momentum", n)
@@ -79,6 +87,16 @@ def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
     following[DRIFT] = following[DEFLECTED] = following[VISITED] = ca.SX.zeros(n)
     following[START] = momentum
     inputs = [w, momentum, duration, count, nominal, torque_variance, elastic_variance, usual_noise, velocity_noise]
-    names = ["w", "momentum", "duration", "count", "nominal", "torque_variance", "elastic_variance", "usual_noise", "velocity_noise"]
+    names = [
+        "w",
+        "momentum",
+        "duration",
+        "count",
+        "nominal",
+        "torque_variance",
+        "elastic_variance",
+        "usual_noise",
+        "velocity_noise",
+    ]
     outputs = [y, ca.vertcat(elastic, torque), q, rows[SLIDING], ca.vertcat(*following)]
     return ca.Function("bank_block", inputs, [ca.densify(o) for o in outputs], names, ["y", "R", "q", "s", "w_next"])

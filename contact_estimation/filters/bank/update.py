@@ -1,9 +1,10 @@
-"""Prediction and update of one filter of the bank with a block of samples: sequential, re-linearised at every scalar, gated.
+"""Prediction and update of one filter of the bank with a block of samples: sequential, re-linearised at every scalar,
+gated.
 
-Measurements: m elastic channels y = o + (tau_e - G) / k, then n torque channels y = tau_e - (b + c s + v). An innovation beyond the gate has
-its noise raised until it lies on the gate: an outlier (the torque spikes of every stop) moves the state a little, never far, and the
-likelihood stays finite. The contact parameters of open contacts return to their prior, anchored where the arm is: when the contact
-closes, it closes there.
+Measurements: m elastic channels y = o + (tau_e - G) / k, then n torque channels y = tau_e - (b + c s + v). An
+innovation beyond the gate has its noise raised until it lies on the gate: an outlier (the torque spikes of every stop)
+moves the state a little, never far, and the likelihood stays finite. The contact parameters of open contacts return to
+their prior, anchored where the arm is: when the contact closes, it closes there.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ _FAR = -4.0
 def build_update(arm: Arm, layout: BankLayout) -> ca.Function:
     """Update of one mode's filter.
 
-    Inputs: x (N,), P (packed), decay, noise (N,) of the prediction; y, R (m + n,) measurements and variances; q, s (n,) positions and
-    presliding states of the block; closed (I,); theta, basis (9 I,); prior, spread (N,) mean and variance of open contacts; touch (I,)
-    one where the rest is where the contact closes; gate; pressed_before (I,). Outputs: x_next, P_next, log_likelihood, ratios (m + n,):
-    innovation squared over its variance, before gating; pressed (I,): probability that a closed contact presses.
+    Inputs: x (N,), P (packed), decay, noise (N,) of the prediction; y, R (m + n,) measurements and variances; q, s (n,)
+    positions and presliding states of the block; closed (I,); theta, basis (9 I,); prior, spread (N,) mean and variance
+    of open contacts; touch (I,) one where the rest is where the contact closes; gate; pressed_before (I,). Outputs:
+    x_next, P_next, log_likelihood, ratios (m + n,): innovation squared over its variance, before gating; pressed (I,):
+    probability that a closed contact presses.
     """
     n, m, size, count = arm.n, layout.m, layout.size, len(layout.contact)
     sym = ca.SX.sym
@@ -45,10 +47,14 @@ def build_update(arm: Arm, layout: BankLayout) -> ca.Function:
     at = sym("at", size)
     contacts = ContactForces(arm, layout, kin, at, theta, basis)
     torque = contacts.joint_torque(closed)
-    channels = [at[layout.offset.start + k] + (torque[j] - gravity[j]) * ca.exp(-at[layout.elastic.start + k])
-                for k, j in enumerate(layout.elastic_joints)]
-    channels += [torque[j] - at[layout.bias.start + j] - at[layout.coulomb.start + j] * s[j] - at[layout.deviation.start + j]
-                 for j in range(n)]
+    channels = [
+        at[layout.offset.start + k] + (torque[j] - gravity[j]) * ca.exp(-at[layout.elastic.start + k])
+        for k, j in enumerate(layout.elastic_joints)
+    ]
+    channels += [
+        torque[j] - at[layout.bias.start + j] - at[layout.coulomb.start + j] * s[j] - at[layout.deviation.start + j]
+        for j in range(n)
+    ]
     x = decay * x_in
     covariance = symmetric(unpack(packed, size) * (decay @ decay.T) + ca.diag(noise))
     log_likelihood, ratios = 0, []
@@ -69,8 +75,8 @@ def build_update(arm: Arm, layout: BankLayout) -> ca.Function:
         covariance = symmetric(covariance - cross @ cross.T / total)
         log_likelihood -= 0.5 * (ca.log(total) + innovation**2 / total)
         ratios.append(ratio)
-    # A closed contact presses. How probable that is, after against before, is evidence; its product over all blocks is the probability
-    # now, so that standing still says nothing and drawing back opens the contact at once.
+    # A closed contact presses. How probable that is, after against before, is evidence; its product over all blocks is
+    # the probability now, so that standing still says nothing and drawing back opens the contact at once.
     pressed = []
     for i, depth in enumerate(contacts.depth):
         mean, row = ca.substitute([depth, ca.jacobian(depth, at).T], [at], [x])
@@ -78,11 +84,49 @@ def build_update(arm: Arm, layout: BankLayout) -> ca.Function:
         log_likelihood += closed[i] * ca.log(phi / pressed_before[i])
         pressed.append(closed[i] * phi + (1 - closed[i]) * UNDECIDED)
     x, covariance = _reopen(arm, layout, kin, x, covariance, closed, theta, basis, prior, spread, touch)
-    names = ["x", "P", "decay", "noise", "y", "R", "q", "s", "closed", "theta", "basis", "prior", "spread", "touch", "gate", "pressed_before"]
-    inputs = [x_in, packed, decay, noise, y, variance, q, s, closed, theta, basis, prior, spread, touch, gate, pressed_before]
-    return ca.Function("bank_update", inputs, [ca.densify(x), pack(covariance), log_likelihood, ca.vertcat(*ratios), ca.vertcat(*pressed)], names,
-                       ["x_next", "P_next", "log_likelihood", "ratios", "pressed"])
-
+    names = [
+        "x",
+        "P",
+        "decay",
+        "noise",
+        "y",
+        "R",
+        "q",
+        "s",
+        "closed",
+        "theta",
+        "basis",
+        "prior",
+        "spread",
+        "touch",
+        "gate",
+        "pressed_before",
+    ]
+    inputs = [
+        x_in,
+        packed,
+        decay,
+        noise,
+        y,
+        variance,
+        q,
+        s,
+        closed,
+        theta,
+        basis,
+        prior,
+        spread,
+        touch,
+        gate,
+        pressed_before,
+    ]
+    return ca.Function(
+        "bank_update",
+        inputs,
+        [ca.densify(x), pack(covariance), log_likelihood, ca.vertcat(*ratios), ca.vertcat(*pressed)],
+        names,
+        ["x_next", "P_next", "log_likelihood", "ratios", "pressed"],
+    )
 
 
 def build_prior(arm: Arm, layout: BankLayout) -> ca.Function:
@@ -94,21 +138,26 @@ def build_prior(arm: Arm, layout: BankLayout) -> ca.Function:
     q, theta, basis = sym("q", arm.n), sym("theta", CONTACT_SIZE * count), sym("basis", 9 * count)
     prior, spread, touch = sym("prior", layout.size), sym("spread", layout.size), sym("touch", count)
     mean, covariance = _prior(arm, layout, arm.kinematics(q), theta, basis, prior, spread, touch)
-    return ca.Function("bank_prior", [q, theta, basis, prior, spread, touch], [ca.densify(mean), pack(covariance)],
-                       ["q", "theta", "basis", "prior", "spread", "touch"], ["x", "P"])
+    return ca.Function(
+        "bank_prior",
+        [q, theta, basis, prior, spread, touch],
+        [ca.densify(mean), pack(covariance)],
+        ["q", "theta", "basis", "prior", "spread", "touch"],
+        ["x", "P"],
+    )
 
 
 def _prior(arm, layout, kin, theta, basis, prior, spread, touch):
     """Mean and covariance of contacts that would close now, everything else as given.
 
-    What is known at touch is the gap, not the rest position: rest = n^T x(p) + gap. The rest position of a point of unknown place
-    is therefore as unknown as the place, and correlated with it.
+    What is known at touch is the gap, not the rest position: rest = n^T x(p) + gap. The rest position of a point of
+    unknown place is therefore as unknown as the place, and correlated with it.
     """
     at = ca.SX.sym("at", layout.size)
     contacts = ContactForces(arm, layout, kin, at, theta, basis)
     mean, correlate = ca.SX(prior), ca.SX.eye(layout.size)
     for i, (slots, where) in enumerate(zip(layout.estimated, layout.contact)):
-        axes = ca.reshape(basis[9 * i:9 * i + 9], 3, 3)
+        axes = ca.reshape(basis[9 * i : 9 * i + 9], 3, 3)
         for slot, direction in ((1, contacts.normals[i]), (7, axes[:, 1]), (8, axes[:, 2])):
             if slot in slots and (slot == 1 or layout.sticks[i]):
                 index = where.start + slots.index(slot)

@@ -113,7 +113,8 @@ class _Toss:
         return [(a, b - 1) for a, b in edges.reshape(-1, 2)]
 
 
-def _prepare(poses, corners, rate, scale):
+def prepare(poses, corners, rate, scale):
+    """A toss (N, 7) made ready: true metres by ``scale``, corners (8, 3) [m] placed, contact found by its kinks."""
     p, attitude = scale * poses[:, :3], Rotation.from_quat(poses[:, [4, 5, 6, 3]])
     disturbed = np.ones(len(p), bool)
     if len(p) > 2:
@@ -141,7 +142,7 @@ def gauge(tosses: list[np.ndarray], side: float, rate: float) -> Gauge:
     corners = cube_corners(side)
     moment, weight = 0.0, 0.0
     for poses in tosses:
-        toss = _prepare(poses, corners, rate, 1.0)
+        toss = prepare(poses, corners, rate, 1.0)
         for a, b in toss.flights():
             low = (toss.p[a:b + 1, 2] + toss.offsets[a:b + 1, :, 2].min(axis=1)).min()
             if b - a + 1 < _LONG_FLIGHT or low < 0.02 * side:
@@ -156,7 +157,7 @@ def gauge(tosses: list[np.ndarray], side: float, rate: float) -> Gauge:
             raise RecordingError(f"in free flight the cube falls at {fall:.3g} m/s^2; check that z points up, "
                                  f"positions are in metres and the rate is {rate:g} 1/s")
         scale = GRAVITY / fall
-    heights = [height for poses in tosses for height in _resting_heights(_prepare(poses, corners, rate, scale), rate)]
+    heights = [height for poses in tosses for height in _resting_heights(prepare(poses, corners, rate, scale), rate)]
     return Gauge(float(scale), float(np.median(heights)) if heights else 0.0)
 
 
@@ -180,7 +181,7 @@ def corner_impacts(tosses: list[np.ndarray], side: float, rate: float, frame: Ga
     frame = frame or gauge(tosses, side, rate)
     corners = cube_corners(side)
     found = [row for index, poses in enumerate(tosses)
-             for row in _toss_impacts(index, _prepare(poses, corners, rate, frame.scale), corners, rate, frame.ground)]
+             for row in _toss_impacts(index, prepare(poses, corners, rate, frame.scale), corners, rate, frame.ground)]
     columns = list(zip(*found)) or [[]] * 8
     shapes = (-1,), (-1,), (-1, 3), (-1, 3, 3), *[(-1, 3)] * 4
     return CornerImpacts(*(np.array(column, int if i < 2 else float).reshape(shape)

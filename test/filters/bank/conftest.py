@@ -21,10 +21,18 @@ def drives():
 
 @pytest.fixture(scope="session")
 def two_contacts():
-    """One contact that slides with everything estimated, and a second one sideways that sticks, its rest height given."""
-    return BankSettings(contacts=[
-        BankContact(name="table", normal=[0.0, 0.1, 1.0], estimate=ALL, point_std=[0.02, 0.02, 0.01], friction_std=0.1),
-        BankContact(name="wall", normal=[1.0, 0.0, 0.0], estimate=["stiffness", "rest", "tangential"], rest=0.4, sticks=True)])
+    """One contact that slides with everything estimated, and a second one sideways that sticks, its rest height
+    given."""
+    return BankSettings(
+        contacts=[
+            BankContact(
+                name="table", normal=[0.0, 0.1, 1.0], estimate=ALL, point_std=[0.02, 0.02, 0.01], friction_std=0.1
+            ),
+            BankContact(
+                name="wall", normal=[1.0, 0.0, 0.0], estimate=["stiffness", "rest", "tangential"], rest=0.4, sticks=True
+            ),
+        ]
+    )
 
 
 @pytest.fixture(scope="session")

@@ -39,7 +39,7 @@ def press(samples):
 
 def test_free_motion_has_no_force(press):
     _, rows, _, estimates = press
-    before = [e for e, s in zip(estimates, rows[:next(k for k, s in enumerate(rows) if s.in_contact)]) if s]
+    before = [e for e, s in zip(estimates, rows[: next(k for k, s in enumerate(rows) if s.in_contact)]) if s]
     assert len(before) > 400
     assert {e.mode for e in before} == {"free"}
     assert max(np.linalg.norm(e.force_tcp) for e in before) < 0.5
@@ -74,7 +74,7 @@ def test_turned_about_the_base_it_finds_the_same(press):
 def test_started_in_the_middle_of_a_contact(samples):
     arm, rows = samples
     pressed = [k for k, s in enumerate(rows) if np.linalg.norm(s.force_tcp) > 20.0]
-    _, estimates = run(arm, rows[pressed[0]:pressed[-1]])
+    _, estimates = run(arm, rows[pressed[0] : pressed[-1]])
     assert estimates[-1].mode == "contact_1"
     assert np.linalg.norm(estimates[-1].force_tcp - rows[pressed[-1] - 1].force_tcp) < 8.0
 
@@ -106,14 +106,21 @@ def test_what_the_motion_does_not_show_is_named_and_not_moved(press):
 
 
 def test_unseen_directions_stay_where_they_were():
-    """Without any force (contact held closed, arm at rest on the rest position) nothing informs the stiffness: it does not move."""
+    """Without any force (contact held closed, arm at rest on the rest position) nothing informs the stiffness: it does
+    not move."""
     from contact_estimation.filters.bank.observer import ContactBank
     from contact_estimation.filters.registry import load_observer_settings
 
     arm = load_arm("fr3")
     settings = load_observer_settings("contact_bank")
-    contact = dataclasses.replace(settings.contacts[0], friction_std=0.0, point_std=[0.0, 0.0, 0.0], rest_std=1e-6, rest_std_first=1e-6,
-                                  rest_wander=0.0)
+    contact = dataclasses.replace(
+        settings.contacts[0],
+        friction_std=0.0,
+        point_std=[0.0, 0.0, 0.0],
+        rest_std=1e-6,
+        rest_std_first=1e-6,
+        rest_wander=0.0,
+    )
     bank = ContactBank(arm, dataclasses.replace(settings, contacts=[contact], modes=[["contact_1"]]))
     q = np.array(STARTS["fr3"])
     gravity, rng = arm.gravity(q), np.random.default_rng(0)

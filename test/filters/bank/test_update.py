@@ -47,8 +47,24 @@ def problem(arm, layout, rng):
 
 def run(update, layout, x, covariance, decay, noise, y, variance, s, closed, gate):
     theta, basis = layout.theta.ravel(), np.concatenate([b.ravel(order="F") for b in layout.basis])
-    x, packed, likelihood, ratios, _ = update.evaluate(x, pack_array(covariance), decay, noise, y, variance, Q, s, closed, theta, basis,
-                                                       layout.mean, layout.variance, (1, 0), gate, (0.5, 0.5))
+    x, packed, likelihood, ratios, _ = update.evaluate(
+        x,
+        pack_array(covariance),
+        decay,
+        noise,
+        y,
+        variance,
+        Q,
+        s,
+        closed,
+        theta,
+        basis,
+        layout.mean,
+        layout.variance,
+        (1, 0),
+        gate,
+        (0.5, 0.5),
+    )
     return x.ravel(), unpack_array(packed.ravel(), layout.size), float(likelihood.item()), ratios.ravel()
 
 
@@ -97,7 +113,8 @@ def test_update_is_the_dense_one(arm, layout, update, channels, outlier):
 
 
 def test_with_open_contacts_it_is_the_joint_kalman_filter(arm, layout, update, channels):
-    """Friction enters linearly: a sequence of scalars equals one update with all of them, and the likelihood their joint one."""
+    """Friction enters linearly: a sequence of scalars equals one update with all of them, and the likelihood their
+    joint one."""
     rng = np.random.default_rng(6)
     x, covariance, decay, noise, variance, s = problem(arm, layout, rng)
     covariance[layout.elastic] = covariance[:, layout.elastic] = 0.0  # k is what is not linear
@@ -113,7 +130,9 @@ def test_with_open_contacts_it_is_the_joint_kalman_filter(arm, layout, update, c
     np.testing.assert_allclose(found[0][rest], (x + gain @ innovation)[rest], rtol=1e-9, atol=1e-12)
     joint = (np.eye(layout.size) - gain @ jacobian) @ covariance
     std = np.sqrt(np.diag(layout.variance))[rest, rest].diagonal()
-    np.testing.assert_allclose(found[1][rest, rest] / np.outer(std, std), joint[rest, rest] / np.outer(std, std), atol=1e-9)
+    np.testing.assert_allclose(
+        found[1][rest, rest] / np.outer(std, std), joint[rest, rest] / np.outer(std, std), atol=1e-9
+    )
     expected = -0.5 * (np.linalg.slogdet(spread)[1] + innovation @ np.linalg.solve(spread, innovation))
     assert found[2] == pytest.approx(expected, rel=1e-9)
 
@@ -121,18 +140,22 @@ def test_with_open_contacts_it_is_the_joint_kalman_filter(arm, layout, update, c
 def test_open_contacts_return_to_their_prior_where_the_arm_is(arm, layout, update):
     rng = np.random.default_rng(7)
     x, covariance, decay, noise, variance, s = problem(arm, layout, rng)
-    found, spread, _, _ = run(update, layout, x, covariance, decay, noise, np.zeros(len(variance)), variance, s, (0.0, 0.0), 3.0)
+    found, spread, _, _ = run(
+        update, layout, x, covariance, decay, noise, np.zeros(len(variance)), variance, s, (0.0, 0.0), 3.0
+    )
     position, rotation = arm.tcp_pose(Q)
     expected, table, wall = layout.mean.copy(), layout.contact[0].start, layout.contact[1].start
     # The table's rest is 'touch', the wall's height is given; sideways a point that sticks is held where it is.
     expected[table + 1] = layout.basis[0][:, 0] @ position
-    expected[wall + 2:wall + 4] = layout.basis[1][:, 1:].T @ position
+    expected[wall + 2 : wall + 4] = layout.basis[1][:, 1:].T @ position
     for where in layout.contact:
         np.testing.assert_allclose(found[where], expected[where], atol=1e-12)
         assert np.abs(np.delete(spread[where], np.arange(where.start, where.stop), axis=1)).max() == 0
     # The gap is known at touch, not the rest position: it is as uncertain as tilt and point, and correlated with them.
     own, std = spread[layout.contact[0], layout.contact[0]], np.sqrt(layout.variance[layout.contact[0]])
-    height = np.concatenate([layout.basis[0][:, 1:].T @ position, layout.basis[0][:, 0] @ rotation])  # of tilt (2) and point (3)
+    height = np.concatenate(
+        [layout.basis[0][:, 1:].T @ position, layout.basis[0][:, 0] @ rotation]
+    )  # of tilt (2) and point (3)
     np.testing.assert_allclose(own[1, 2:7], height * std[2:7] ** 2, atol=1e-15)
     assert own[1, 1] == pytest.approx(std[1] ** 2 + height**2 @ std[2:7] ** 2)
     np.testing.assert_allclose(np.diag(own)[[0, 2, 3, 4, 5, 6, 7, 8]], std[[0, 2, 3, 4, 5, 6, 7, 8]] ** 2)
@@ -149,8 +172,24 @@ def test_a_contact_that_draws_back_loses_belief_at_once(arm, layout, update, cha
         y = np.array(channels(moved, s, (0.0, 1.0))[0]).ravel()
         theta, basis = layout.theta.ravel(), np.concatenate([b.ravel(order="F") for b in layout.basis])
         narrow = covariance * 1e-8
-        found = update.evaluate(moved, pack_array(narrow), np.ones_like(decay), 1e-8 * noise, y, variance, Q, s, (0.0, 1.0), theta, basis,
-                                layout.mean, layout.variance, (1, 0), 3.0, (0.5, before))
+        found = update.evaluate(
+            moved,
+            pack_array(narrow),
+            np.ones_like(decay),
+            1e-8 * noise,
+            y,
+            variance,
+            Q,
+            s,
+            (0.0, 1.0),
+            theta,
+            basis,
+            layout.mean,
+            layout.variance,
+            (1, 0),
+            3.0,
+            (0.5, before),
+        )
         return float(found[2].item()), float(found[4][1].item())
 
     pressing, pressed = likelihood(-5e-4, 1.0)
@@ -169,7 +208,19 @@ def test_an_outlier_moves_little_and_the_likelihood_stays_finite(arm, layout, up
         spiked[layout.m + 1] += size
         found = run(update, layout, x, covariance, decay, noise, spiked, variance, s, (1.0, 1.0), 3.0)
         assert np.isfinite(found[2]) and found[3][layout.m + 1] > 9.0
-    spiked = run(update, layout, x, covariance, decay, noise, y + np.eye(len(y))[layout.m + 1] * 1e6, variance, s, (1.0, 1.0), 3.0)
+    spiked = run(
+        update,
+        layout,
+        x,
+        covariance,
+        decay,
+        noise,
+        y + np.eye(len(y))[layout.m + 1] * 1e6,
+        variance,
+        s,
+        (1.0, 1.0),
+        3.0,
+    )
     variance[layout.m + 1] = 1e12
     without = run(update, layout, x, covariance, decay, noise, y, variance, s, (1.0, 1.0), 3.0)
     assert (np.abs(spiked[0] - without[0]) < 1e-3 * np.sqrt(np.diag(without[1]))).all()  # 1e6 Nm count for nothing

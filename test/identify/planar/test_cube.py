@@ -3,10 +3,12 @@
 import mujoco
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 from shared import shared_file
 
 from contact_estimation.exceptions import ConfigError, IdentificationError, RecordingError
 from contact_estimation.identify.planar.cube import identify_cube, unexplained_rotation
+from contact_estimation.identify.planar.flight_checks import centre_of_mass
 from contact_estimation.identify.planar.tosses import CornerImpacts, corner_impacts, gauge, load_tosses
 
 SIDE, RATE = 0.1048, 148.0
@@ -50,6 +52,17 @@ def test_the_length_unit_is_corrected_by_free_fall(simulated):
     assert gauge(shrunk, SIDE, RATE).scale == pytest.approx(1.05, rel=0.005)
     exact = identify_cube(simulated, SIDE, RATE, resamples=2)
     assert identify_cube(shrunk, SIDE, RATE, resamples=2).m_over_i == pytest.approx(exact.m_over_i, rel=0.02)
+
+
+def test_flight_tells_a_planted_centre_of_mass(simulated):
+    planted = np.array([0.006, -0.004, 0.008])
+    moved = [np.hstack([toss[:, :3] - Rotation.from_quat(toss[:, [4, 5, 6, 3]]).apply(planted), toss[:, 3:]])
+             for toss in simulated]
+    found = centre_of_mass(moved, SIDE, RATE)
+    assert (found.error < 1e-3).all() and found.flights > 20
+    np.testing.assert_allclose(found.centre, planted, atol=1e-3)
+    with pytest.raises(IdentificationError, match="flies freely"):
+        centre_of_mass([toss[:5] for toss in simulated], SIDE, RATE)
 
 
 def test_corner_impacts_obey_the_moment_equation(simulated):
