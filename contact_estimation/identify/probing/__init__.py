@@ -1,8 +1,8 @@
 """Probing (paper 4): contact geometry and dynamics identified together, online, in the plane and in space.
 
 The estimator is :class:`ProbingFilter` over a :class:`PlanarModel` or :class:`SpatialModel` (with two tips
-:class:`HypothesisFilter`); :class:`ProbingObserver` runs it in the estimator node, :class:`Explorer` moves the arm until
-it knows enough, and :func:`compliant_contact` hands the result on.
+:class:`HypothesisFilter`); :class:`ProbingObserver` runs it in the estimator node, :class:`Explorer` moves the arm
+until it knows enough, and :func:`compliant_contact` hands the result on.
 """
 
 from contact_estimation.identify.probing.estimate import Ingredients, ProbingEstimate

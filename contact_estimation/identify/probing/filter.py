@@ -16,6 +16,7 @@ from contact_estimation.identify.probing.estimate import Ingredients, ProbingEst
 from contact_estimation.identify.probing.events import SlideEvents
 from contact_estimation.identify.probing.motion import transition
 from contact_estimation.identify.probing.settings import ProbingSettings
+from contact_estimation.identify.probing.trailing import Trail
 from contact_estimation.identify.probing.update import cholesky, correct, differentiate, regress, separate
 
 #: A sign mode less probable than this is not computed.
@@ -42,7 +43,8 @@ class ProbingFilter:
         self._n_bias = len(settings.torque_bias_std)
         self._bias_variance = np.square(np.array(settings.torque_bias_std))
         self._bias = slice(3 * m + n_s, 3 * m + n_s + self._n_bias)
-        self._size = 3 * m + n_s + self._n_bias
+        self._aside = slice(self._bias.stop, self._bias.stop + len(model.trailing))  # error across the bristles
+        self._size = self._aside.stop
         axis = np.empty(m)
         axis[linear], axis[angular] = settings.jerk, settings.angular_jerk
         self._jerk = tuple(axis)
@@ -83,6 +85,8 @@ class ProbingFilter:
         self._P[self._param, self._param] = covariance
         self._P[self._bias, self._bias] = np.diag(self._bias_variance)
         cfg = self.settings
+        if self.model.trailing:
+            self._trail = Trail(self.model, cfg.presliding_stiffness, self._aside, self._kinematic)
         self._events = [SlideEvents(cfg.slide_step, cfg.slide_speed_min, cfg.slide_distance_min)
                         for _ in range(self.model.contacts)]
         self._t, self._used, self._nis, self._evidence = float(t), False, float("nan"), 0.0
@@ -119,11 +123,15 @@ class ProbingFilter:
             raise IdentificationError("torque_bias_std is set but no bias_map was given; pass the map from joint "
                                       "torque to wrench, or leave torque_bias_std empty for a measured wrench")
         self._t += dt
+        if self.model.trailing:
+            shifted = self.model.shift(pose, self._origin)
+            self._P = self._trail.forget(self._P, dt, shifted, twist, self._x[self._param])
         self._predict(dt)
         self._correct_motion(pose, twist)
-        slides = self._note_sliding(dt)
+        force = float(np.linalg.norm(wrench[:self.model.force_size]))
+        slides = self._note_sliding(dt, force)
         self._used, self._nis, self._evidence = False, float("nan"), 0.0
-        touching = np.linalg.norm(wrench[:self.model.force_size]) > self.settings.contact_force_min
+        touching = force > self.settings.contact_force_min
         if touching and (slides or not self._use.event_triggered):
             noise = self.wrench_noise if wrench_noise is None else wrench_noise
             self._correct_wrench(wrench, noise, bias_map)
@@ -170,7 +178,7 @@ class ProbingFilter:
         self._pose = self.model.advance(self._pose, increment[:m])
         self._x[m:] += increment[m:]
 
-    def _note_sliding(self, dt):
+    def _note_sliding(self, dt, force):
         """Slip estimate and predicted mode probabilities; True when every contact slides."""
         m = self.model.axes
         s, twist = self._x[self._param], self._x[m:2 * m]
@@ -189,17 +197,23 @@ class ProbingFilter:
         else:
             root = cholesky(gradient @ covariance @ gradient.T)
             self._modes = gpb1.sampled_probabilities(self._slip[:, None] + root @ self._draws, self.model.modes)
+        if self.model.trailing:
+            self._P = self._trail.follow(self._x, self._P, dt, self._pose, twist, s, velocities, force)
         return all([event.record(velocity, dt) for event, velocity in zip(self._events, velocities)])
 
     def _correct_wrench(self, wrench, noise, bias_map):
         """One measurement update per mode and their merge, eq. 16-24."""
         m = self.model.axes
         s, twist = self._x[self._param], self._x[m : 2 * m]
-        functionals, prepared = self.model.prepare(self._pose, twist, s)
+        deflection = self._trail.deflection if self.model.trailing else None
+        functionals, prepared = self.model.prepare(self._pose, twist, s, deflection)
         n_s, n_f = len(s), len(functionals)
         selector = np.zeros((n_s + n_f, self._size))
         selector[:n_s, self._param] = np.eye(n_s)
         selector[n_s:, self._kinematic] = functionals
+        if self.model.trailing:  # what noise of the twist does to friction reaches it through the bristles
+            selector[n_s + 1::2] = 0.0
+            selector[n_s + 1::2, self._aside] = np.diag(self._trail.turn_by_error())
         mean_c = np.concatenate([s, np.zeros(n_f)])
         kept = np.flatnonzero(self._modes > _MODE_MIN) if self._use.merge else np.zeros(1, dtype=int)
         function = self._wrench_function(twist, s, prepared, kept)
@@ -230,6 +244,8 @@ class ProbingFilter:
         )
         self._P = 0.5 * (self._P + self._P.T)
         self._move(increment)
+        if self.model.trailing:
+            self._trail.hand_over(self._x)
         if self._use.merge:
             self._modes = np.zeros(len(self._modes))
             self._modes[kept] = posterior

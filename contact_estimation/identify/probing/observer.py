@@ -1,8 +1,8 @@
 """The probing estimator as an observer: joint positions and torque in, contact geometry and dynamics out.
 
 It runs beside the other observers in the estimator node. In free space it learns the torque's offset (tare); at the
-first touch it starts the filter from the configured guess; then it feeds it block means at a low rate, since the
-paper's assumption is slow motion without inertial forces.
+first touch it starts the filter from the configured guess; then it feeds it block means at a low rate. The paper
+assumes slow motion without inertial forces; those of the arm are taken off the torque.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from contact_estimation.identify.probing.runs import bounds
 from contact_estimation.identify.probing.sensorless import tool_jacobian, torque_to_wrench
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.spatial import SpatialModel
+from contact_estimation.identify.probing.torque_block import TORQUE_SIDES, TorqueBlock
 from contact_estimation.identify.probing.world_spatial import homogeneous
 from contact_estimation.robot import Arm
 from contact_estimation.settings import key, positive
@@ -38,6 +39,12 @@ class ProbingObserverSettings:
     touch_force: float = key(5.0, doc="force above the tare that counts as the first touch", unit="N", check=positive)
     tare_time: float = key(
         0.5, doc="time constant with which the torque's offset is learnt before the touch", unit="s", check=positive
+    )
+    torque_side: str = key(
+        "motor",
+        choices=TORQUE_SIDES,
+        doc="motor: torque from motor current, the rotors' inertia and viscous friction inside; link: torque sensors "
+        "behind the gears",
     )
     torque_std: list[float] = key(
         doc="white error of the external torque of each joint, per averaged sample",
@@ -71,6 +78,7 @@ class ProbingObserver:
             raise ConfigError("normal is zero; give the rough direction out of the surface, for example [0, 0, 1]")
         self.name, self.arm, self.settings = name, arm, settings
         self._variance = np.square(settings.torque_std)
+        self._samples = TorqueBlock(arm, settings.torque_side)
         self._model = SpatialModel(*bounds(settings.probing), [frame_from_normal(settings.normal)], (0,))
         self._filter = ProbingFilter(self._model, settings.probing)
 
@@ -81,27 +89,18 @@ class ProbingObserver:
         self._q, self._dq, self._torque = np.array(q, dtype=float), np.zeros(n), np.zeros(n)
         self._tare, self._tared, self._wrench = np.zeros(n), 0.0, np.zeros(6)
         self._covariance = np.full((6, 6), np.nan)
-        self._clear()
-
-    def _clear(self):
-        self._elapsed, self._weight = 0.0, 0
-        self._sums = np.zeros((3, self.arm.n))
+        self._samples.reset()
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
         """Take one sample; every 1/rate the mean of the samples since goes to the estimator."""
         self._t += dt
-        self._elapsed += dt
-        self._weight += 1
-        # M ddq is left out: the paper's assumption of slow motion.
-        external = self.arm.gravity(q) + self.arm.coriolis(q, dq) + self.arm.motor.viscous * dq - tau
-        self._sums += (q, dq, external)
-        if self._elapsed >= 1.0 / self.settings.rate - 1e-9:
-            self._block()
-            self._clear()
+        self._samples.add(dt, q, dq, tau)
+        if self._samples.elapsed >= 1.0 / self.settings.rate - 1e-9:
+            self._block(self._samples.elapsed)
 
-    def _block(self):
-        """One update with the block's means."""
-        self._q, self._dq, self._torque = self._sums / self._weight
+    def _block(self, elapsed):
+        """One update with the means of a block of ``elapsed`` [s]."""
+        self._q, self._dq, self._torque = self._samples.take()
         jacobian = tool_jacobian(self.arm, self._q)
         to_wrench, self._covariance = torque_to_wrench(jacobian, self._variance)
         external = self._torque - self._tare
@@ -113,19 +112,19 @@ class ProbingObserver:
                 self._filter.start(self._t, pose, *start)
                 self._touched = True
             else:
-                self._learn_tare()
+                self._learn_tare(elapsed)
             return
         rotation = pose[:3, :3]
         twist = np.concatenate([rotation @ part for part in (jacobian @ self._dq).reshape(2, 3)])
         bias_map = to_wrench if self.settings.probing.torque_bias_std else None
-        self._filter.step(self._elapsed, pose, twist, self._wrench, self._covariance, bias_map)
+        self._filter.step(elapsed, pose, twist, self._wrench, self._covariance, bias_map)
         if bias_map is not None:  # what is reported is without the torque error that the filter has learnt
             self._wrench = self._wrench - bias_map @ self._filter.torque_bias
 
-    def _learn_tare(self):
+    def _learn_tare(self, elapsed):
         """Running mean of the external torque: a plain mean at first, then exponential."""
-        self._tared += self._elapsed
-        share = self._elapsed / min(self._tared, self.settings.tare_time)
+        self._tared += elapsed
+        share = elapsed / min(self._tared, self.settings.tare_time)
         self._tare = self._tare + min(share, 1.0) * (self._torque - self._tare)
 
     def _pose(self):

@@ -49,6 +49,7 @@ class PlanarModel:
     wrench_size = 3
     force_size = 2
     contacts = 1
+    trailing = ()  # in the plane friction has a sign alone, right once the presliding distance is over
     parameters = PARAMETERS
     units = UNITS
     #: sign of sliding in every mode, one tuple over the contacts per mode
@@ -74,7 +75,7 @@ class PlanarModel:
         """Pose with its position relative to ``origin`` (2,)."""
         return np.array([pose[0] - origin[0], pose[1] - origin[1], pose[2]])
 
-    def prepare(self, pose, twist, s):
+    def prepare(self, pose, twist, s, deflection=None):
         """Rows (1, 6) over [pose; twist] errors through which kinematic noise enters the wrench: the deformation's.
         (Turning the force by the angle's noise of half a milliradian is far below the force noise.) Nothing else is
         prepared."""

@@ -74,6 +74,13 @@ class ProbingSettings:
         check=non_negative,
         doc="distance to slide after a stop before forces are used (presliding is over)",
     )
+    presliding_stiffness: float = key(
+        2e4,
+        unit="N/m",
+        check=positive,
+        doc="tangential stiffness of the contact before it slides; in space friction follows the direction of sliding "
+        "over the length friction force / presliding_stiffness",
+    )
     contact_force_min: float = key(
         2.0, unit="N", check=non_negative, doc="force norm below which the probe is in the air"
     )

@@ -8,7 +8,8 @@ n.p_i and, as in eq. 3-5, f_i = kappa delta_i (n - mu u_i), with u_i the directi
 over contacts, ON the probe, in tool axes about the tool's origin.
 
 The sign of sliding of eq. 3-5 becomes a direction. Per contact two modes remain: along the predicted direction or
-against it; within a mode the direction turns with the transverse velocity of each point.
+against it; within a mode the direction turns with the transverse velocity of each point. Friction follows the direction
+of sliding over a presliding distance (:mod:`presliding`), so it is turned by the angle that it trails.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ class SpatialModel:
         self.bounds = {}
         for j in range(len(self._references)):
             self.bounds[self._first(j) + 3], self.bounds[self._first(j) + 4] = stiffness, friction
+        #: contacts by surface: where friction has a direction, it trails that of sliding
+        self.trailing = tuple(self._surface_of.index(j) for j in range(len(self._references)))
         self.modes = tuple(itertools.product((1.0, -1.0), repeat=self.contacts))
 
     def _first(self, surface):
@@ -117,13 +120,31 @@ class SpatialModel:
         along = tangential / speed if speed > 1e-9 else self._references[self._surface_of[contact]][:, 0]
         return arm, normal, tangential, along, _cross(normal, along)
 
-    def prepare(self, pose, twist, s):
+    def grips(self, pose, s, force):
+        """Friction (contacts,) [N] of tips that slide under a measured ``force`` [N] (its norm), shared among them as
+        their loads are."""
+        loads, frictions = np.empty(self.contacts), np.empty(self.contacts)
+        for i, surface in enumerate(self._surface_of):
+            offset, stiffness = self.surface_terms(s, surface)
+            point = pose[:3, 3] + pose[:3, :3] @ self.tip(s, i)
+            loads[i] = stiffness * max(offset - self.normal(s, surface) @ point, 1e-9)
+            friction = self._first(surface) + 4
+            frictions[i] = self.bounds[friction].to_bounded(s[friction])
+        return force * loads / loads.sum() * frictions / np.hypot(1.0, frictions)
+
+    def prepare(self, pose, twist, s, deflection=None):
         """What stays fixed during one wrench update.
+
+        Args:
+            pose, twist, s: the mean.
+            deflection: of the bristles (contacts, 3), world axes, of which the direction counts; without it friction
+                does not trail.
 
         Returns:
             rows (2 surfaces, 12) over [pose; twist] errors through which kinematic noise enters the wrench:
             deformation and transverse velocity, at the middle of the tips on each surface (between tips 2 cm apart it
-            differs by 1e-5 m). Then the unit vectors along and across the sliding of every contact.
+            differs by 1e-5 m). Then, per contact, the unit vectors along and across the sliding, and the same two
+            turned by the angle that friction trails.
         """
         rows, axes = np.zeros((2 * len(self._references), 12)), []
         for i, surface in enumerate(self._surface_of):
@@ -131,7 +152,10 @@ class SpatialModel:
             share = 1.0 / self._surface_of.count(surface)
             rows[2 * surface, :6] += share * np.concatenate([-normal, -_cross(arm, normal)])
             rows[2 * surface + 1, 6:] += share * np.concatenate([across, _cross(arm, across)])
-            axes.append((along[:, None], across[:, None]))
+            angle = 0.0 if deflection is None else np.arctan2(across @ deflection[i], along @ deflection[i])
+            cos, sin = np.cos(angle), np.sin(angle)
+            trail, aside = cos * along + sin * across, cos * across - sin * along
+            axes.append(tuple(axis[:, None] for axis in (along, across, trail, aside)))
         return rows, axes
 
     def wrenches(self, pose, twist, c, axes, modes):
@@ -144,7 +168,7 @@ class SpatialModel:
             rubbed.append(rubs)
         return [pressed + sum(rubbed[i][sign] for i, sign in enumerate(mode)) for mode in modes]
 
-    def _contact(self, pose, twist, c, i, along, across, signs):
+    def _contact(self, pose, twist, c, i, along, across, trail, aside, signs):
         """Wrench of the normal force of contact ``i``, and of its friction for each of ``signs``."""
         surface = self._surface_of[i]
         rotation, first, tip = pose[:3, :3], self._first(surface), c[3 * i : 3 * i + 3]
@@ -161,7 +185,7 @@ class SpatialModel:
         velocity_across = across.T @ velocity + transverse_noise
         rubs = {}
         for sign in signs:
-            slide = (sign * velocity_along) * along + velocity_across * across
+            slide = (sign * velocity_along) * trail + velocity_across * aside
             slide -= normal * np.einsum("ij,ij->j", normal, slide)
             force = rotation.T @ (slide * (-grip / np.sqrt(np.einsum("ij,ij->j", slide, slide) + 1e-18)))
             rubs[sign] = np.vstack([force, _cross(tip, force)])

@@ -36,6 +36,34 @@ def in_the_base(truth, guess, position, rotation):
     )
 
 
+def joint_torque(arm, side, q, dq, ddq):
+    """What a sensor on ``side`` of the gears measures in free space."""
+    if side == "link":
+        links = arm.mass(q) - np.diag(arm.motor.armature)
+        return links @ (ddq * np.ones(arm.n)) + arm.coriolis(q, dq) + arm.gravity(q)
+    return arm.mass(q) @ (ddq * np.ones(arm.n)) + arm.coriolis(q, dq) + arm.gravity(q) + arm.motor.viscous * dq
+
+
+@pytest.mark.parametrize("side", ["motor", "link"])
+def test_acceleration_in_the_air_is_no_contact(arm, side):
+    """Each joint swings by 0.1 rad at 1 Hz: newtons of inertia, none of which may be taken for a force."""
+    settings = ProbingObserverSettings(
+        tip=[0.0, 0.0, 0.15], normal=[0.0, 0.0, 1.0], torque_std=[0.05] * 7, torque_side=side
+    )
+    observer, rate, swing = ProbingObserver(arm, settings), 2.0 * np.pi, 0.1
+    observer.reset(0.0, POSTURE)
+    forces, inertial = [], []
+    for k in range(1, 501):
+        q = POSTURE + swing * (1.0 - np.cos(rate * k * DT))
+        dq = np.full(7, swing * rate * np.sin(rate * k * DT))
+        ddq = np.full(7, swing * rate**2 * np.cos(rate * k * DT))
+        observer.step(DT, q, dq, joint_torque(arm, side, q, dq, ddq))
+        forces.append(np.abs(observer.estimate().tau_ext).max())
+        inertial.append(np.abs(arm.mass(q) @ ddq).max())
+    assert max(inertial) > 5.0 and max(forces) < 0.02 * max(inertial)
+    assert observer.estimate().contacts == ()
+
+
 @pytest.fixture(scope="module")
 def probed(arm):
     """Estimates of an observer whose arm first waits in the air, then probes for 6 s; torque with a constant offset
@@ -47,13 +75,14 @@ def probed(arm):
         tip=guess.tips[0, 0].tolist(),
         normal=guess.surface[0][:, 2].tolist(),
         torque_std=[0.05] * 7,
+        torque_side="link",
         probing=replace(ProbingSettings(), torque_bias_std=[0.05] * 7),
     )
     observer = ProbingObserver(arm, settings)
     offset = 0.3 * rng.standard_normal(7)
 
-    def feed(q, dq, wrench):
-        tau = arm.gravity(q) + arm.coriolis(q, dq) + arm.motor.viscous * dq - tool_jacobian(arm, q).T @ wrench + offset
+    def feed(q, dq, wrench, ddq=0.0):
+        tau = joint_torque(arm, settings.torque_side, q, dq, ddq) - tool_jacobian(arm, q).T @ wrench + offset
         observer.step(DT, q, dq, tau + 0.1 * rng.standard_normal(7))
 
     start = arm.solve_pose(position + 0.01 * guess.surface[0][:, 2], rotation, POSTURE)
@@ -65,12 +94,14 @@ def probed(arm):
         ArmTool(arm, POSTURE, guess.pose(0)),
         world_spatial.GuardedPlan(guess, ProbingSettings(), ExcitationSettings()),
     )
-    bristles, wrench = np.zeros((1, 1, 3)), np.zeros((1, 6))
+    bristles, wrench, before_dq = np.zeros((1, 1, 3)), np.zeros((1, 6)), np.zeros(7)
     for k in range(int(6.0 / DT)):
         last, twist = tool.q, tool.move(plan.advance(k * DT, DT, wrench)[0], DT)
         plan.position, plan.rotation = tool.pose[None, :3, 3], tool.pose[None, :3, :3]
         wrench, bristles = world_spatial.contact_wrench(truth, plan.position, plan.rotation, twist[None], bristles, DT)
-        feed(tool.q, (tool.q - last) / DT, wrench[0])
+        dq = (tool.q - last) / DT
+        feed(tool.q, dq, wrench[0], (dq - before_dq) / DT)
+        before_dq = dq
     return truth, observer, before, observer.estimate(), wrench[0]
 
 
