@@ -12,7 +12,8 @@ import time
 import numpy as np
 import pytest
 
-pytest.importorskip("rtde_receive", reason="the UR driver's client library ur_rtde is not installed")
+if os.environ.get("CI") != "true":  # there it must be installed, and these tests must run
+    pytest.importorskip("rtde_receive", reason="the UR driver's client library ur_rtde is not installed")
 
 from contact_estimation.drivers.backend import EquilibriumPose  # noqa: E402
 from contact_estimation.drivers.rtde import RtdeBackend, RtdeSettings  # noqa: E402

@@ -28,8 +28,9 @@ class ContactForces:
 
     Attributes:
         parameters: per contact the (9,) expression with estimates in place. normals, points, forces: per contact (3,)
-        in the base frame [-, m, N], the forces those of closed contacts. normal_force: per contact [N]. depth: per
-        contact d - n^T x [m].
+        in the base frame [-, m, N], the forces those of closed contacts. axes: per contact (3, 3), columns normal and
+        tangents before any tilt. rests: per contact x_rest (3,) [m]. normal_force: per contact [N]. depth: per contact
+        d - n^T x [m].
     """
 
     def __init__(
@@ -44,7 +45,8 @@ class ContactForces:
     ):
         rotation, position = arm.tcp(kinematics)
         self._arm, self._kinematics = arm, kinematics
-        self.parameters, self.normals, self.points, self.forces, self.normal_force, self.depth = [], [], [], [], [], []
+        self.parameters, self.axes, self.normals, self.points, self.rests = [], [], [], [], []
+        self.forces, self.normal_force, self.depth = [], [], []
         for i, (slots, where) in enumerate(zip(layout.estimated, layout.contact)):
             p = ca.SX(theta[CONTACT_SIZE * i : CONTACT_SIZE * (i + 1)])
             for k, slot in enumerate(slots):
@@ -61,16 +63,21 @@ class ContactForces:
             if unilateral:
                 pressed = ca.fmax(pressed, 0)
             self.parameters.append(p)
+            self.axes.append(axes)
             self.normals.append(normal)
             self.points.append(point)
             self.normal_force.append(pressed)
+            rest = point + normal * depth
             if layout.sticks[i]:
-                held = ca.exp(p[0]) * (p[7:9] - axes[:, 1:].T @ point)
+                sideways = p[7:9] - axes[:, 1:].T @ point
+                held = ca.exp(p[0]) * sideways
                 if unilateral:  # nothing holds a point that is not pressed
                     held = held * (pressed > 0)
                 self.forces.append(normal * pressed + axes[:, 1:] @ held)
+                rest += axes[:, 1:] @ sideways
             else:
                 self.forces.append(pressed * (normal + axes[:, 1:] @ p[7:9]))
+            self.rests.append(rest)
 
     def joint_torque(self, closed: ca.SX) -> ca.SX:
         """tau_e (n,) [Nm] of the closed contacts; ``closed`` (I,) is one or zero."""

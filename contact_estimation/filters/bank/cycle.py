@@ -31,7 +31,7 @@ class Cycle:
         update = compile_function(build_update(arm, layout))
         self._prior = compile_function(build_prior(arm, layout))
         mix, predict = compile_function(build_mix(size, count)), compile_function(build_predict(count, contacts))
-        self._predict, self._believe = predict, compile_function(build_believe(count))
+        self._predict, believe = predict, compile_function(build_believe(count))
         self.backend = update.backend
         self.x, self.p = (mix.inputs[k].reshape(count, -1) for k in ("X", "P"))
         self.beliefs, self._transition = predict.inputs["beliefs"], predict.inputs["transition"]
@@ -39,13 +39,11 @@ class Cycle:
         self._pressed = predict.inputs["pressed"].reshape(count, contacts)
         before = predict.outputs["pressed_before"].reshape(count, contacts)
         weights = predict.outputs["weights"].reshape(count, count)
-        self._posterior = self._believe.bind(
-            [predict.outputs["predicted"], self._believe.inputs["log_likelihood"]], [self.beliefs]
-        )
-        likelihood = self._believe.inputs["log_likelihood"].reshape(count, 1)
+        likelihood = believe.inputs["log_likelihood"]
+        self._posterior = believe.bind([predict.outputs["predicted"], likelihood], [self.beliefs])
         self._inputs = inputs = update.inputs
         self.block = {k: inputs[k] for k in ("y", "R", "q", "s")}
-        shared = {k: inputs[k] for k in ("decay", "noise", "y", "R", "q", "s")}.values()
+        shared = [inputs[k] for k in ("decay", "noise", "y", "R", "q", "s")]
         constants = [inputs[k] for k in ("theta", "basis", "prior", "spread", "touch", "gate")]
         # No filter is updated before all are mixed: the mixed states have buffers of their own.
         mixed_x, mixed_p = np.zeros((count, size)), np.zeros((count, half))
@@ -55,13 +53,12 @@ class Cycle:
         self.updates = [
             update.bind(
                 [mixed_x[j], mixed_p[j], *shared, modes.closed[j].copy(), *constants, before[j]],
-                [self.x[j], self.p[j], likelihood[j], self.ratios[j], self._pressed[j]],
+                [self.x[j], self.p[j], likelihood[j : j + 1], self.ratios[j], self._pressed[j]],
             )
             for j in range(count)
         ]
         for function in (inputs, self._prior.inputs):
-            function["theta"][:] = layout.theta.ravel()
-            function["basis"][:] = np.concatenate([b.ravel(order="F") for b in layout.basis])
+            function["theta"][:], function["basis"][:] = layout.constants
             function["touch"][:] = [float(isinstance(c.rest, str)) for c in settings.contacts]
         inputs["gate"][:] = settings.gate
         inputs["prior"][:], inputs["spread"][:] = layout.mean, layout.variance

@@ -84,6 +84,11 @@ class BankLayout:
         ] + list(range(self.elastic.start, self.elastic.stop))
         self.bounded = [(k, float(mean[k]), BOUND * float(self.variance[k]) ** 0.5) for k in bounded]
 
+    @property
+    def constants(self) -> tuple[np.ndarray, np.ndarray]:
+        """The inputs ``theta`` and ``basis`` (9 I,) of generated code: what is not estimated, axes column by column."""
+        return self.theta.ravel(), np.concatenate([b.ravel(order="F") for b in self.basis])
+
     def decay_and_noise(self, dt: float) -> tuple[np.ndarray, np.ndarray]:
         """Diagonals (N,) of the transition and of the process noise over ``dt`` [s]: random walks, and exponentially
         forgetting entries whose variance stays what it is."""

@@ -86,23 +86,13 @@ class ContactBank:
         ]
         # Outputs: each filter's row of one table.
         output = compile_function(build_output(arm, layout))
-        output.inputs["theta"][:], output.inputs["basis"][:] = (
-            layout.theta.ravel(),
-            np.concatenate([b.ravel(order="F") for b in layout.basis]),
-        )
+        output.inputs["theta"][:], output.inputs["basis"][:] = layout.constants
         self._rows = OutputLayout(layout)
         self._table, self._output_q = np.zeros((count, self._rows.size)), output.inputs["q"]
+        shared = [output.inputs[k] for k in ("theta", "basis")]
         self._outputs = [
             output.bind(
-                [
-                    cycle.x[j],
-                    cycle.p[j],
-                    output.inputs["q"],
-                    self.modes.closed[j].copy(),
-                    output.inputs["theta"],
-                    output.inputs["basis"],
-                ],
-                [self._table[j]],
+                [cycle.x[j], cycle.p[j], self._output_q, self.modes.closed[j].copy(), *shared], [self._table[j]]
             )
             for j in range(count)
         ]
@@ -129,7 +119,7 @@ class ContactBank:
         self._rotated = t
         self._statistics.clear()
         self._ratios = None
-        self._moving = None
+        self._first = True
         self._duration, self._elapsed, self._count = -1.0, 0.0, 0
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
@@ -138,7 +128,8 @@ class ContactBank:
         inputs["q"][:], inputs["dq"][:], inputs["tau"][:] = q, dq, tau
         if dt != self._dt:
             self._set_interval(dt)
-        if self._moving is None:
+        if self._first:
+            self._first = False
             self._start_moving(dq)
         self._samples[self._turn]()
         self._turn = 1 - self._turn
@@ -152,8 +143,7 @@ class ContactBank:
     def _start_moving(self, dq: np.ndarray) -> None:
         """Take over the motion at the first sample: its momentum was there before, and so was the friction it has
         turned over."""
-        self._moving = bool(np.any(dq))
-        if self._moving:
+        if np.any(dq):
             w = self._w[self._turn].reshape(STATES, self.arm.n)
             length = self._track.inputs["length"]
             w[SLIDING] = np.sign(dq) * -np.expm1(-np.abs(dq) * _MOVING_BEFORE / length)

@@ -85,13 +85,9 @@ def build_output(arm: Arm, layout: BankLayout) -> ca.Function:
         contacts.joint_torque(closed),
         ca.vec(gradient @ covariance @ gradient.T),
     ]
-    for i, (p, normal, point, where) in enumerate(
-        zip(contacts.parameters, contacts.normals, contacts.points, layout.contact)
+    for p, normal, point, rest, where in zip(
+        contacts.parameters, contacts.normals, contacts.points, contacts.rests, layout.contact
     ):
-        axes, sticks = ca.reshape(basis[9 * i : 9 * i + 9], 3, 3), layout.sticks[i]
-        rest = point + normal * (p[1] - ca.dot(normal, point))
-        if sticks:
-            rest += axes[:, 1:] @ (p[7:9] - axes[:, 1:].T @ point)
         values = ca.vertcat(normal * ca.exp(p[0]), rest, p[4:7])
         slope = ca.jacobian(values, x)
         left = [ca.sqrt(covariance[k, k] / layout.variance[k]) for k in range(where.start, where.stop)]

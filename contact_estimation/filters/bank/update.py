@@ -83,48 +83,27 @@ def build_update(arm: Arm, layout: BankLayout) -> ca.Function:
         phi = 0.5 * (1 + ca.erf(ca.fmax(mean / ca.sqrt(ca.bilin(covariance, row, row)), _FAR) / 2**0.5))
         log_likelihood += closed[i] * ca.log(phi / pressed_before[i])
         pressed.append(closed[i] * phi + (1 - closed[i]) * UNDECIDED)
-    x, covariance = _reopen(arm, layout, kin, x, covariance, closed, theta, basis, prior, spread, touch)
-    names = [
-        "x",
-        "P",
-        "decay",
-        "noise",
-        "y",
-        "R",
-        "q",
-        "s",
-        "closed",
-        "theta",
-        "basis",
-        "prior",
-        "spread",
-        "touch",
-        "gate",
-        "pressed_before",
-    ]
-    inputs = [
-        x_in,
-        packed,
-        decay,
-        noise,
-        y,
-        variance,
-        q,
-        s,
-        closed,
-        theta,
-        basis,
-        prior,
-        spread,
-        touch,
-        gate,
-        pressed_before,
-    ]
+    x, covariance = _reopen(layout, contacts, at, x, covariance, closed, prior, spread, touch)
+    inputs = {
+        **{
+            "x": x_in,
+            "P": packed,
+            "decay": decay,
+            "noise": noise,
+            "y": y,
+            "R": variance,
+            "q": q,
+            "s": s,
+            "closed": closed,
+        },
+        **{"theta": theta, "basis": basis, "prior": prior, "spread": spread, "touch": touch, "gate": gate},
+        "pressed_before": pressed_before,
+    }
     return ca.Function(
         "bank_update",
-        inputs,
+        list(inputs.values()),
         [ca.densify(x), pack(covariance), log_likelihood, ca.vertcat(*ratios), ca.vertcat(*pressed)],
-        names,
+        list(inputs),
         ["x_next", "P_next", "log_likelihood", "ratios", "pressed"],
     )
 
@@ -137,7 +116,9 @@ def build_prior(arm: Arm, layout: BankLayout) -> ca.Function:
     sym, count = ca.SX.sym, len(layout.contact)
     q, theta, basis = sym("q", arm.n), sym("theta", CONTACT_SIZE * count), sym("basis", 9 * count)
     prior, spread, touch = sym("prior", layout.size), sym("spread", layout.size), sym("touch", count)
-    mean, covariance = _prior(arm, layout, arm.kinematics(q), theta, basis, prior, spread, touch)
+    at = sym("at", layout.size)
+    contacts = ContactForces(arm, layout, arm.kinematics(q), at, theta, basis)
+    mean, covariance = _prior(layout, contacts, at, prior, spread, touch)
     return ca.Function(
         "bank_prior",
         [q, theta, basis, prior, spread, touch],
@@ -147,18 +128,17 @@ def build_prior(arm: Arm, layout: BankLayout) -> ca.Function:
     )
 
 
-def _prior(arm, layout, kin, theta, basis, prior, spread, touch):
-    """Mean and covariance of contacts that would close now, everything else as given.
+def _prior(layout, contacts, at, prior, spread, touch):
+    """Mean and covariance of contacts that would close now, everything else as given; ``contacts`` are
+    those of the state ``at``.
 
     What is known at touch is the gap, not the rest position: rest = n^T x(p) + gap. The rest position of a point of
     unknown place is therefore as unknown as the place, and correlated with it.
     """
-    at = ca.SX.sym("at", layout.size)
-    contacts = ContactForces(arm, layout, kin, at, theta, basis)
     mean, correlate = ca.SX(prior), ca.SX.eye(layout.size)
     for i, (slots, where) in enumerate(zip(layout.estimated, layout.contact)):
-        axes = ca.reshape(basis[9 * i : 9 * i + 9], 3, 3)
-        for slot, direction in ((1, contacts.normals[i]), (7, axes[:, 1]), (8, axes[:, 2])):
+        _, *tangents = ca.horzsplit(contacts.axes[i])
+        for slot, direction in zip((1, 7, 8), (contacts.normals[i], *tangents)):
             if slot in slots and (slot == 1 or layout.sticks[i]):
                 index = where.start + slots.index(slot)
                 here = ca.dot(direction, contacts.points[i])
@@ -169,9 +149,9 @@ def _prior(arm, layout, kin, theta, basis, prior, spread, touch):
     return mean, symmetric(correlate @ ca.diag(spread) @ correlate.T)
 
 
-def _reopen(arm, layout, kin, x, covariance, closed, theta, basis, prior, spread, touch):
+def _reopen(layout, contacts, at, x, covariance, closed, prior, spread, touch):
     """Contact entries of open contacts at their prior, uncorrelated with everything else."""
-    mean, own = _prior(arm, layout, kin, theta, basis, prior, spread, touch)
+    mean, own = _prior(layout, contacts, at, prior, spread, touch)
     keep = ca.SX.ones(layout.size)
     for i, where in enumerate(layout.contact):
         keep[where] = closed[i]

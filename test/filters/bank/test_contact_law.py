@@ -13,7 +13,7 @@ Q = np.array([0.3, -1.2, 1.9, -2.0, -1.4, 0.2])
 def law(arm, layout):
     """(x, q, closed) -> joint torque, its Jacobian in x, forces, base wrench."""
     x, q, closed = ca.SX.sym("x", layout.size), ca.SX.sym("q", 6), ca.SX.sym("closed", 2)
-    theta, basis = layout.theta.ravel(), np.concatenate([b.ravel(order="F") for b in layout.basis])
+    theta, basis = layout.constants
     contacts = ContactForces(arm, layout, arm.kinematics(q), x, ca.SX(theta), ca.SX(basis))
     torque = contacts.joint_torque(closed)
     return ca.Function("law", [x, q, closed], [torque, ca.jacobian(torque, x), ca.horzcat(*contacts.forces),
@@ -78,7 +78,7 @@ def test_jacobian_is_the_finite_difference(layout, law, state):
 
 def test_published_contacts_never_pull(arm, layout, state):
     x, q = ca.SX.sym("x", layout.size), ca.SX.sym("q", 6)
-    theta, basis = layout.theta.ravel(), np.concatenate([b.ravel(order="F") for b in layout.basis])
+    theta, basis = layout.constants
     forces = [ContactForces(arm, layout, arm.kinematics(q), x, ca.SX(theta), ca.SX(basis), unilateral).normal_force[0]
               for unilateral in (False, True)]
     force = ca.Function("normal_force", [x, q], forces)

@@ -22,7 +22,7 @@ def update(arm, layout):
 def channels(arm, layout):
     """(x, s, closed) -> predicted measurements, depths of the contacts, and their Jacobians at Q, written once more."""
     x, s, closed = ca.SX.sym("x", layout.size), ca.SX.sym("s", 6), ca.SX.sym("closed", 2)
-    theta, basis = layout.theta.ravel(), np.concatenate([b.ravel(order="F") for b in layout.basis])
+    theta, basis = layout.constants
     contacts = ContactForces(arm, layout, arm.kinematics(ca.SX(Q)), x, ca.SX(theta), ca.SX(basis))
     torque, depth = contacts.joint_torque(closed), ca.vertcat(*contacts.depth)
     deflection = (torque - arm.gravity(Q))[layout.elastic_joints] / ca.exp(x[layout.elastic]) + x[layout.offset]
@@ -46,7 +46,7 @@ def problem(arm, layout, rng):
 
 
 def run(update, layout, x, covariance, decay, noise, y, variance, s, closed, gate):
-    theta, basis = layout.theta.ravel(), np.concatenate([b.ravel(order="F") for b in layout.basis])
+    theta, basis = layout.constants
     x, packed, likelihood, ratios, _ = update.evaluate(
         x,
         pack_array(covariance),
@@ -170,7 +170,7 @@ def test_a_contact_that_draws_back_loses_belief_at_once(arm, layout, update, cha
         moved = x.copy()
         moved[wall + 1] = arm.tcp_pose(Q)[0][0] - gap
         y = np.array(channels(moved, s, (0.0, 1.0))[0]).ravel()
-        theta, basis = layout.theta.ravel(), np.concatenate([b.ravel(order="F") for b in layout.basis])
+        theta, basis = layout.constants
         narrow = covariance * 1e-8
         found = update.evaluate(
             moved,
