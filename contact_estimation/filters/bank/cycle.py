@@ -27,7 +27,7 @@ class Cycle:
 
     def __init__(self, arm: Arm, settings: BankSettings, layout: BankLayout, modes: Modes):
         count, size, half, contacts = len(modes.owner), layout.size, packed_size(layout.size), len(settings.contacts)
-        self._layout, self._modes = layout, modes
+        self._layout, self._modes, self._shape = layout, modes, (count, count)
         update = compile_function(build_update(arm, layout))
         self._prior = compile_function(build_prior(arm, layout))
         mix, predict = compile_function(build_mix(size, count)), compile_function(build_predict(count, contacts))
@@ -79,9 +79,16 @@ class Cycle:
         self._inputs["decay"][:], self._inputs["noise"][:] = self._layout.decay_and_noise(duration)
         self._transition[:] = self._modes.transition(duration).ravel(order="F")
 
-    def run(self) -> None:
-        """Take the measurement in :attr:`block`."""
-        self._predict()
+    def run(self, change: tuple[int, int, float] | None = None) -> None:
+        """Take the measurement in :attr:`block`. ``change``: combinations (from, to) and how probable it is that the
+        mode has just changed so."""
+        if change is None:
+            self._predict()
+        else:
+            usual = self._transition.copy()
+            self._transition[:] = self._modes.changed(usual.reshape(self._shape, order="F"), *change).ravel(order="F")
+            self._predict()
+            self._transition[:] = usual
         for mix in self._mixes:
             mix()
         for update in self.updates:

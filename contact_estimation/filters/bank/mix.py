@@ -78,6 +78,20 @@ class Modes:
         same = self.owner[:, None] == self.owner
         return np.where(same, 0.0, matrix) + np.diag(np.diag(chain)[self.owner])
 
+    def toggled(self, combination: int, contact: int) -> int | None:
+        """The combination that differs in one contact only; None where the modes have none."""
+        wanted = self.closed[self._first[combination]].copy()
+        wanted[contact] = 1.0 - wanted[contact]
+        found = np.flatnonzero((self.closed[self._first] == wanted).all(axis=1))
+        return int(found[0]) if len(found) else None
+
+    def changed(self, matrix: np.ndarray, start: int, end: int, probability: float) -> np.ndarray:
+        """The transition ``matrix`` (M, M) where combination ``start`` has with ``probability`` just become ``end``."""
+        result, rows = matrix.copy(), self.owner == start
+        result[rows] *= 1.0 - probability
+        result[rows, self._entrance[end]] += probability
+        return result
+
     def rotate(self, beliefs: np.ndarray) -> bool:
         """Make the least believed filter of every combination its entrance; its belief goes to the combination's most
         believed one.

@@ -8,6 +8,7 @@ import numpy as np
 
 from contact_estimation.codegen import compile_function
 from contact_estimation.filters.bank.cycle import Cycle
+from contact_estimation.filters.bank.kinks import Kinks
 from contact_estimation.filters.bank.layout import BankLayout
 from contact_estimation.filters.bank.mix import Modes
 from contact_estimation.filters.bank.output import NEGLIGIBLE, OutputLayout, build_output
@@ -66,7 +67,8 @@ class ContactBank:
         shared = list(track.inputs.values())[1:]
         self._w = [track.inputs["w"], track.outputs["w_next"]]
         momentum = track.outputs["momentum"]
-        self._samples = [track.bind([self._w[k], *shared], [self._w[1 - k], momentum]) for k in (0, 1)]
+        known = track.outputs["known"]
+        self._samples = [track.bind([self._w[k], *shared], [self._w[1 - k], momentum, known]) for k in (0, 1)]
         self._turn = 0
         track.inputs["play"][:] = drives.play
         track.inputs["length"][:] = np.maximum(drives.friction.presliding, 1e-6)
@@ -84,6 +86,9 @@ class ContactBank:
         self._blocks = [
             block.bind([self._w[k], momentum, *shared], [*cycle.block.values(), self._w[1 - k]]) for k in (0, 1)
         ]
+        self._kinks = None
+        if settings.decide < 1.0 and len(self.modes.names) > 1:
+            self._kinks = Kinks(arm, settings, drives, layout, cycle, self.modes, track, self._w, sensors.rate)
         # Outputs: each filter's row of one table.
         output = compile_function(build_output(arm, layout))
         output.inputs["theta"][:], output.inputs["basis"][:] = layout.constants
@@ -117,6 +122,8 @@ class ContactBank:
         deflection = self.arm.gravity(q)[self._elastic] / np.exp(layout.mean[layout.elastic]) + q[self._elastic]
         self._cycle.start(q, deflection, self.modes.start(self.settings.closed_at_start))
         self._rotated = t
+        if self._kinks is not None:
+            self._kinks.start(q)
         self._statistics.clear()
         self._ratios = None
         self._first = True
@@ -137,8 +144,9 @@ class ContactBank:
         self._elapsed += dt
         self._count += 1
         self._q[:] = q
-        if self._elapsed > self._block_end:
-            self._end_block()
+        change = None if self._kinks is None else self._kinks.changed(self._turn)
+        if self._elapsed > self._block_end or change is not None:
+            self._end_block(change)
 
     def _start_moving(self, dq: np.ndarray) -> None:
         """Take over the motion at the first sample: its momentum was there before, and so was the friction it has
@@ -157,7 +165,7 @@ class ContactBank:
 
     _dt = -1.0
 
-    def _end_block(self) -> None:
+    def _end_block(self, change: tuple[int, int, float] | None) -> None:
         duration = self._elapsed
         self._block["duration"][0], self._block["count"][0] = duration, self._count
         self._blocks[self._turn]()
@@ -166,8 +174,11 @@ class ContactBank:
         if abs(duration - self._duration) > 0.02 * duration:  # the jitter of stamps is no reason to predict anew
             self._duration = duration
             self._cycle.set_interval(duration)
-        self._cycle.run()
-        self._ratios = self._cycle.ratios[self.beliefs.argmax()]
+        self._cycle.run(change)
+        believed = int(self.beliefs.argmax())
+        if self._kinks is not None:
+            self._kinks.follow(believed, self._q)
+        self._ratios = self._cycle.ratios[believed]
         self._statistics.add(self._ratios)
         if self._t - self._rotated > self.settings.hypothesis_interval:
             self._rotated = self._t

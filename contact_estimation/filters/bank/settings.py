@@ -180,6 +180,11 @@ class BankSettings:
     close_rate: float = key(1.0, doc="how often a contact closes", unit="1/s", check=positive)
     open_rate: float = key(3.0, doc="how often a closed contact opens", unit="1/s", check=positive)
     closed_at_start: float = key(0.3, doc="belief that anything is touched at the first sample", check=probability)
+    decide: float = key(
+        0.98,
+        doc="probability from which a kink in the force decides a touch or release at once; 1 leaves all to the filters",
+        check=probability,
+    )
     hypotheses: int | None = key(
         None,
         check=positive,

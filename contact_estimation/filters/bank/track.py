@@ -35,7 +35,7 @@ def build_track(arm: Arm) -> ca.Function:
     dq over the block, integral of dq, integrals of q - integral of dq and of q over the block, the last two positions,
     variance of the encoder noise, momentum at the start of the block.
     Further inputs: q, dq, tau (n,), dt, gain (of the low-pass), play, length (n,).
-    Outputs: w_next, momentum (n,).
+    Outputs: w_next, momentum (n,), known (n,): tau + C^T dq - G - B dq.
     """
     n = arm.n
     w, q, dq, tau = ca.SX.sym("w", STATES * n), ca.SX.sym("q", n), ca.SX.sym("dq", n), ca.SX.sym("tau", n)
@@ -48,7 +48,8 @@ def build_track(arm: Arm) -> ca.Function:
     width = ca.fmax(play, PLAY_STD * ca.sqrt(noise))
     moved = ca.fmin(ca.fmax(behind, smooth - width), smooth + width)
     sliding = presliding_step(sliding, moved - behind, length)
-    drift = drift + dt * (tau + momentum_drift)
+    known = tau + momentum_drift
+    drift = drift + dt * known
     travelled = travelled + dt * dq
     deflected = deflected + dt * (q - travelled)
     visited = visited + dt * q
@@ -56,9 +57,9 @@ def build_track(arm: Arm) -> ca.Function:
     return ca.Function(
         "bank_track",
         [w, q, dq, tau, dt, gain, play, length],
-        [following, momentum],
+        [following, momentum, known],
         ["w", "q", "dq", "tau", "dt", "gain", "play", "length"],
-        ["w_next", "momentum"],
+        ["w_next", "momentum", "known"],
     )
 
 

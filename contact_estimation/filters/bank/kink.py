@@ -1,0 +1,287 @@
+"""Touch and release within milliseconds, as kinks in the force.
+
+The filters take what a block of samples leaves unexplained for noise, with what friction and hysteresis add to it
+slowly: newtons that no one block can tell from a contact. Over the last hundredth of a second these slow errors are a
+straight line, and all that is left on top of it is the sensors' white noise, a few tenths of a newton. A contact that
+closed at t0 bends that line, by K g g^T (q(t0) - q) in joint torque with g = J_p^T n; one that opened bends it too,
+because the force does not follow the linear law on into pull. Every candidate t0 has
+
+    prior      the rate of closing times its share of time, or the probability that the estimated depth crossed zero then
+    likelihood that of what the samples since are above the line through those before, the stiffness averaged out
+
+(a change point with a known shape, Basseville and Nikiforov 1993, sections 2.4 and 4.4), and the sum over the candidates
+is the odds that the mode has just changed. Only what is certain is acted upon; anything slower is left to the filters.
+
+Samples are gathered in cells of 8 ms. Candidates begin where a cell begins, so that all that is before them changes once
+in a cell (:func:`build_cell`), and a sample costs a few hundred operations (:func:`build_kink`).
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+
+from contact_estimation.filters.bank.contact_law import ContactForces
+from contact_estimation.filters.bank.layout import CONTACT_SIZE, BankLayout
+from contact_estimation.filters.bank.settings import BankSettings, DriveSettings
+from contact_estimation.filters.bank.track import NOISE, SLIDING, STATES, TRAVELLED
+from contact_estimation.filters.kalman import packed_size, unpack
+from contact_estimation.robot import Arm
+
+_CELL = 0.008  # s
+#: Cells since the candidate, the present one among them, and cells of the line before it.
+_WINDOWS = ((1, 10), (2, 10), (4, 15), (8, 20))
+#: Share of the change of the rigid-body torque, of the joints' friction and of the force of a closed contact that their
+#: models may be wrong by.
+_MODEL_ERROR, _FRICTION_ERROR, _LAW_ERROR = 0.1, 0.5, 0.2
+#: Share of a sliding contact's friction that varies although the direction stays; slower [m/s] is not surely sliding.
+_UNSTEADY, _CREEPING = 0.1, 1e-3
+#: Stiffnesses a touch is tried with: standard deviations of ln K from its prior mean, and their weights.
+_POINTS, _WEIGHTS = (-1.5, 0.0, 1.5), (0.25, 0.5, 0.25)
+#: [s] Over which the actual scatter of a channel about its line is averaged, where it starts, and what counts at most,
+#: in expected variances: a kink must stand out from what is usual at present.
+_SCATTER_TIME, SCATTER_START, _SCATTER_MOST = 0.1, 9.0, 9.0
+#: Scatter is never taken to be less than this (elastic deflection, torque); where it is more than the last, slow errors
+#: are no straight lines, and the channel is not heard.
+_ELASTIC_LEAST, _TORQUE_LEAST, _SCATTER_TRUSTED = 0.5, 0.05, 3.0
+#: No channel speaks louder than this many standard deviations: one alone, a torque spike at a stop, decides nothing.
+_LOUDEST = 4.0
+#: Encoders are taken to be at least as noisy as the play over this.
+_QUIET = 5.0
+#: Exponents and probabilities are kept within what a double holds.
+_LARGEST, _SMALLEST = 60.0, 1e-9
+
+
+class KinkLayout:
+    """What is kept of the samples.
+
+    Attributes:
+        elastic: joints whose deflection is a channel; the others channels are the torques of all n joints.
+        channels: how many there are. columns: of a cell: the channels, rigid-body torques (n), presliding states (n),
+        positions (n). cells: kept. per_cell: samples. windows: see _WINDOWS.
+    """
+
+    def __init__(self, layout: BankLayout, rate: float):
+        self.elastic, self.windows = list(layout.elastic_joints), _WINDOWS
+        self.channels = len(self.elastic) + layout.n
+        self.columns = self.channels + 3 * layout.n
+        self.per_cell = max(1, round(_CELL * rate))
+        self.cells = max(since - 1 + before for since, before in self.windows)
+        self.oldest = max(since for since, _ in self.windows)
+
+
+def build_context(arm: Arm, layout: BankLayout, settings: BankSettings) -> ca.Function:
+    """What the believed filter knows, for the samples of the next block.
+
+    Inputs: x (N,), P (packed), q (n,), closed (I,), theta, basis (9 I,). Outputs: g (n, I) joint torque per newton of
+    every contact; sideways (n, 2 I): the same along its tangents; depth, depth_std (I,) [m]; stiffness (I,) [N/m];
+    friction (I,) [N]: its usual size in a contact that is closed; law (n, n) [Nm/rad]: closed contacts push with -law dq
+    more; law_error: what share of that is uncertain; inertia (n,): the diagonal of the mass matrix; coulomb (n,) [Nm]; q_then (n,).
+    """
+    sym, count, n = ca.SX.sym, len(layout.contact), arm.n
+    x, packed, q, closed = sym("x", layout.size), sym("P", packed_size(layout.size)), sym("q", n), sym("closed", count)
+    theta, basis = sym("theta", CONTACT_SIZE * count), sym("basis", 9 * count)
+    kinematics = arm.kinematics(q)
+    contacts = ContactForces(arm, layout, kinematics, x, theta, basis)
+    covariance = unpack(packed, layout.size)
+    along, sideways, friction, law, error = [], [], [], ca.SX.zeros(n, n), _LAW_ERROR**2
+    for i, (slots, where) in enumerate(zip(layout.estimated, layout.contact)):
+        jacobian = kinematics.point_jacobian(arm.tcp_frame, contacts.points[i]).T
+        along.append(jacobian @ contacts.normals[i])
+        sideways.append(jacobian @ contacts.axes[i][:, 1:])
+        springs = along[i] @ along[i].T + (sideways[i] @ sideways[i].T if layout.sticks[i] else 0)
+        law += closed[i] * ca.exp(contacts.parameters[i][0]) * springs
+        if 0 in slots:
+            error = ca.fmax(error, closed[i] * (_LAW_ERROR**2 + covariance[where.start, where.start]))
+        usual = 0 if layout.sticks[i] else settings.contacts[i].friction_std
+        friction.append(closed[i] * usual * ca.fmax(contacts.normal_force[i], 0))
+    slopes = [ca.jacobian(depth, x).T for depth in contacts.depth]
+    results = {
+        "g": ca.horzcat(*along),
+        "sideways": ca.horzcat(*sideways),
+        "depth": ca.vertcat(*contacts.depth),
+        "depth_std": ca.vertcat(*[ca.sqrt(ca.bilin(covariance, s, s) + _SMALLEST**2) for s in slopes]),
+        "stiffness": ca.vertcat(*[ca.exp(p[0]) for p in contacts.parameters]),
+        "friction": ca.vertcat(*friction),
+        "law": law,
+        "law_error": ca.sqrt(error),
+        "coulomb": x[layout.coulomb],
+        "inertia": ca.diag(arm.mass_matrix(kinematics)),
+        "q_then": q,
+    }
+    inputs = {"x": x, "P": packed, "q": q, "closed": closed, "theta": theta, "basis": basis}
+    return ca.Function(
+        "bank_kink_context", list(inputs.values()), [ca.densify(r) for r in results.values()], list(inputs), list(results)
+    )
+
+
+def build_cell(layout: BankLayout, kinks: KinkLayout) -> ca.Function:
+    """The end of a cell.
+
+    Inputs: ring (columns cells,) means of the last cells, newest first; starts (n oldest,) positions where cells began;
+    sums (columns,) and number of this cell's samples; q (n,) the last position; ratios (channels W,) of the last sample;
+    scatter (2 channels W,); age: cells since the mode last changed, because a line through a change is none; duration
+    [s] of the cell. Outputs: ring_next, starts_next, scatter_next; per window since (columns W,) sum of the cells from
+    the candidate on, level and slope (columns W,) of the line at the candidate [per sample].
+    """
+    n, count, columns = layout.n, len(kinks.windows), kinks.columns
+    sym = ca.SX.sym
+    ring, starts = sym("ring", columns * kinks.cells), sym("starts", n * kinks.oldest)
+    sums, number, q = sym("sums", columns), sym("number"), sym("q", n)
+    ratios, scatter = sym("ratios", kinks.channels * count), sym("scatter", 2 * kinks.channels * count)
+    age, duration = sym("age"), sym("duration")
+    following = ca.vertcat(sums / number, ring[: columns * (kinks.cells - 1)])
+    table = ca.reshape(following, columns, kinks.cells)
+    since, level, slope, scatters = [], [], [], []
+    for k, (last, before) in enumerate(kinks.windows):
+        part = table[:, last - 1 : last - 1 + before]
+        index = -(np.arange(before) + 0.5) * kinks.per_cell  # samples from the candidate
+        inclined = (index - index.mean()) / np.sum((index - index.mean()) ** 2)
+        rising = part @ ca.DM(inclined)
+        since.append(ca.sum2(table[:, : last - 1]) if last > 1 else ca.SX.zeros(columns))
+        slope.append(rising)
+        level.append(ca.sum2(part) / before - rising * index.mean())
+        seen = ca.if_else(age < last + before, 0, ca.fmin(duration / _SCATTER_TIME, 1))
+        for j in range(kinks.channels):
+            at = k * kinks.channels + j
+            quick, settled = scatter[2 * at], scatter[2 * at + 1]
+            # Twice averaged: a kink that is just beginning hardly counts for what is usual.
+            scatters += [quick + seen * (ratios[at] - quick), settled + seen * (quick - settled)]
+    inputs = {
+        **{"ring": ring, "starts": starts, "sums": sums, "number": number, "q": q, "ratios": ratios},
+        **{"scatter": scatter, "age": age, "duration": duration},
+    }
+    results = {
+        "ring_next": following,
+        "starts_next": ca.vertcat(q, starts[: n * (kinks.oldest - 1)]),
+        "scatter_next": ca.vertcat(*scatters),
+        "since": ca.vertcat(*since),
+        "level": ca.vertcat(*level),
+        "slope": ca.vertcat(*slope),
+    }
+    return ca.Function(
+        "bank_kink_cell", list(inputs.values()), [ca.densify(r) for r in results.values()], list(inputs), list(results)
+    )
+
+
+def build_kink(
+    arm: Arm, layout: BankLayout, settings: BankSettings, drives: DriveSettings, kinks: KinkLayout, period: float
+) -> ca.Function:
+    """One sample.
+
+    Inputs: w (11 n,), momentum, known (n,) of the track at this sample and momentum_before (n,) at the last one; q, dq,
+    tau (n,), dt; sums (columns,) of the cell so far and number of its samples with this one; starts, scatter, since,
+    level, slope, age as in :func:`build_cell`; the outputs of :func:`build_context`. ``period`` [s]: the usual interval
+    of samples. Outputs: sums_next; momentum_now (n,); ratios (channels W,) squared deviations from the lines over their
+    expected variances; odds (I,) that the contact is no longer what the believed mode has it for; most (1,) of them.
+    """
+    n, count, windows, m = arm.n, len(layout.contact), len(kinks.windows), layout.m
+    sym, joints, columns, channels = ca.SX.sym, [*kinks.elastic, *range(n)], kinks.columns, kinks.channels
+    w, momentum, momentum_before = sym("w", STATES * n), sym("momentum", n), sym("momentum_before", n)
+    known, q, dq, tau, dt = sym("known", n), sym("q", n), sym("dq", n), sym("tau", n), sym("dt")
+    sums, number, age = sym("sums", columns), sym("number"), sym("age")
+    starts, scatter = sym("starts", n, kinks.oldest), sym("scatter", 2, channels * windows)
+    since, level, slope = sym("since", columns, windows), sym("level", columns, windows), sym("slope", columns, windows)
+    g, sideways = sym("g", n, count), sym("sideways", n, 2 * count)
+    depth, std, stiffness = sym("depth", count), sym("depth_std", count), sym("stiffness", count)
+    friction, law, law_error = sym("friction", count), sym("law", n, n), sym("law_error")
+    closed, coulomb, inertia, q_then = sym("closed", count), sym("coulomb", n), sym("inertia", n), sym("q_then", n)
+    rows = ca.vertsplit(w, n)
+    change = (momentum - momentum_before) * (1 / dt)
+    load = change - (known - tau) - ca.SX(arm.motor.viscous) * dq  # M ddq + C dq + G
+    softness = ca.SX(np.exp(-layout.mean[layout.elastic]))
+    deflection = (q - rows[TRAVELLED])[kinks.elastic] + load[kinks.elastic] * softness
+    total = sums + ca.vertcat(deflection, change - known, load, rows[SLIDING], q)
+    gain_of = ca.vertcat(softness, ca.SX.ones(n))  # from joint torque to channel
+    torque = gain_of * g[joints, :]
+    encoder = ca.fmax(rows[NOISE][kinks.elastic], (drives.play / _QUIET) ** 2)
+    white = np.square(drives.torque_noise) * (settings.block / period)
+    ratios, evidence = [], []
+    for k, (last, before) in enumerate(kinks.windows):
+        samples = (last - 1) * kinks.per_cell + number
+        line = before * kinks.per_cell
+        share, half = 1 / samples, 0.5 * samples
+        mean = (since[:, k] * kinks.per_cell + total) * share
+        part = mean - level[:, k] - slope[:, k] * half
+        deviation, loads, turned, shift = ca.vertsplit(part, [0, channels, channels + n, channels + 2 * n, columns])
+        gain = share + 1 / line + (samples + line) ** 2 * (3 / line**3)
+        velocity = (inertia * (share * (2**0.5 * drives.velocity_noise / period))) ** 2
+        variance = ca.vertcat(encoder * gain, white * gain) + gain_of**2 * velocity[joints]
+        # The rigid body, the joints' friction, closed contacts and their friction: what is known of their changes.
+        rubbed = coulomb * turned
+        pushed = -law @ shift
+        deviation += ca.vertcat(ca.SX.zeros(m), rubbed) - gain_of * pushed[joints]
+        variance += (_MODEL_ERROR * gain_of * loads[joints]) ** 2 + (law_error * gain_of * pushed[joints]) ** 2
+        variance += ca.vertcat(ca.SX.zeros(m), (_FRICTION_ERROR * rubbed) ** 2)
+        begun = starts[:, last - 1]
+        newly = (q - begun) * (share / period)
+        variance += gain_of**2 * _rubbing(sideways, friction, slope[columns - n :, k] * (1 / period), newly)[joints]
+        settled = scatter[1, k * channels : (k + 1) * channels].T
+        least = ca.vertcat(ca.SX(_ELASTIC_LEAST * np.ones(m)), ca.SX(_TORQUE_LEAST * np.ones(n)))
+        precision = 1 / ca.sqrt(variance * ca.fmax(settled, least))
+        heard = (settled < _SCATTER_TRUSTED) * (age >= last + before)
+        clear = heard * ca.fmax(ca.fmin(deviation * precision, _LOUDEST), -_LOUDEST) * precision
+        ratios.append(ca.fmin(deviation**2 / variance, _SCATTER_MOST))
+        moved = g.T @ (mean[columns - n :] - begun)
+        away = g.T @ (q - begun)
+        evidence.append((samples, torque.T @ clear, (torque**2).T @ (heard * precision**2), moved, away))
+    odds = []
+    for i, contact in enumerate(settings.contacts):
+        now = depth[i] - ca.dot(g[:, i], q - q_then)
+        certainty = 1 / std[i]
+        phi, before = _normal(now * certainty), 0
+        still, opened, touched = phi, 0, 0
+        for samples, score, weight, moved, away in evidence:
+            touched += settings.close_rate * (samples - before) * period * sum(
+                chance
+                * _likelihood(score[i], weight[i], contact.stiffness * contact.stiffness_factor**point * -moved[i])
+                for point, chance in zip(_POINTS, _WEIGHTS)
+            )
+            earlier = _normal((now + away[i]) * certainty)
+            opened += ca.fmax(earlier - phi, 0) * _likelihood(score[i], weight[i], stiffness[i] * moved[i])
+            phi, before = earlier, samples
+        opened = (opened + 1 - phi) / ca.fmax(still, _SMALLEST)  # before the oldest candidate only the depth tells
+        odds.append(closed[i] * opened + (1 - closed[i]) * touched)
+    odds = ca.vertcat(*odds)
+    inputs = {
+        **{"w": w, "momentum": momentum, "known": known, "momentum_before": momentum_before},
+        **{"q": q, "dq": dq, "tau": tau, "dt": dt, "sums": sums, "number": number, "starts": starts},
+        **{"scatter": scatter, "since": since, "level": level, "slope": slope, "age": age},
+        **{"g": g, "sideways": sideways, "depth": depth, "depth_std": std, "stiffness": stiffness},
+        **{"friction": friction, "law": law, "law_error": law_error, "coulomb": coulomb, "inertia": inertia},
+        **{"q_then": q_then, "closed": closed},
+    }
+    results = {
+        "sums_next": total,
+        "momentum_now": momentum,
+        "ratios": ca.vertcat(*ratios),
+        "odds": odds,
+        "most": ca.mmax(odds),
+    }
+    return ca.Function(
+        "bank_kink", list(inputs.values()), [ca.densify(r) for r in results.values()], list(inputs), list(results)
+    )
+
+
+def _rubbing(sideways, friction, then, newly):
+    """Variances (n,) [Nm^2] of what closed contacts' friction has changed by: it turns with the direction of sliding.
+
+    Args: sideways (n, 2 I), friction (I,) [N]; then, newly (n,) [rad/s]: joint velocities of the line and the candidate.
+    """
+    total = 0
+    for i in range(friction.numel()):
+        tangents = sideways[:, 2 * i : 2 * i + 2]
+        before, after = tangents.T @ then, tangents.T @ newly
+        turned = after * (1 / (ca.norm_2(after) + _CREEPING)) - before * (1 / (ca.norm_2(before) + _CREEPING))
+        total += friction[i] ** 2 * (_UNSTEADY**2 + ca.sumsqr(turned)) * ca.sum2(tangents**2)
+    return total
+
+
+def _likelihood(score, weight, force):
+    """Likelihood of a mean force [N] since the candidate over that of none; one where it would pull."""
+    force = ca.fmax(force, 0)
+    return ca.exp(ca.fmin(score * force - 0.5 * weight * force**2, _LARGEST))
+
+
+def _normal(x):
+    return 0.5 * (1 + ca.erf(ca.fmax(ca.fmin(x, 6.0), -6.0) / 2**0.5))
