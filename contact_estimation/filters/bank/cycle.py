@@ -21,13 +21,13 @@ class Cycle:
 
     Attributes:
         x: (M, N) means. p: (M, N (N + 1) / 2) packed covariances. beliefs: (M,). ratios: (M, m + n) squared innovations
-        over their variances, before gating. block: buffers ``y``, ``R`` (m + n,), ``q``, ``s`` (n,) of the measurement
+        over their variances, before gating. block: buffers ``y``, ``R`` (m + n,), ``q``, ``s``, ``load`` (n,) of the measurement
         to come. backend: ``c`` or ``vm``.
     """
 
     def __init__(self, arm: Arm, settings: BankSettings, layout: BankLayout, modes: Modes):
         count, size, half, contacts = len(modes.owner), layout.size, packed_size(layout.size), len(settings.contacts)
-        self._layout, self._modes, self._shape = layout, modes, (count, count)
+        self._layout, self._modes = layout, modes
         update = compile_function(build_update(arm, layout))
         self._prior = compile_function(build_prior(arm, layout))
         mix, predict = compile_function(build_mix(size, count)), compile_function(build_predict(count, contacts))
@@ -42,8 +42,8 @@ class Cycle:
         likelihood = believe.inputs["log_likelihood"]
         self._posterior = believe.bind([predict.outputs["predicted"], likelihood], [self.beliefs])
         self._inputs = inputs = update.inputs
-        self.block = {k: inputs[k] for k in ("y", "R", "q", "s")}
-        shared = [inputs[k] for k in ("decay", "noise", "y", "R", "q", "s")]
+        self.block = {k: inputs[k] for k in ("y", "R", "q", "s", "load")}
+        shared = [inputs[k] for k in ("decay", "noise", "y", "R", "q", "s", "load")]
         constants = [inputs[k] for k in ("theta", "basis", "prior", "spread", "touch", "gate")]
         # No filter is updated before all are mixed: the mixed states have buffers of their own.
         mixed_x, mixed_p = np.zeros((count, size)), np.zeros((count, half))
@@ -79,16 +79,9 @@ class Cycle:
         self._inputs["decay"][:], self._inputs["noise"][:] = self._layout.decay_and_noise(duration)
         self._transition[:] = self._modes.transition(duration).ravel(order="F")
 
-    def run(self, change: tuple[int, int, float] | None = None) -> None:
-        """Take the measurement in :attr:`block`. ``change``: combinations (from, to) and how probable it is that the
-        mode has just changed so."""
-        if change is None:
-            self._predict()
-        else:
-            usual = self._transition.copy()
-            self._transition[:] = self._modes.changed(usual.reshape(self._shape, order="F"), *change).ravel(order="F")
-            self._predict()
-            self._transition[:] = usual
+    def run(self) -> None:
+        """Take the measurement in :attr:`block`."""
+        self._predict()
         for mix in self._mixes:
             mix()
         for update in self.updates:

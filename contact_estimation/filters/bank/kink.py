@@ -13,7 +13,7 @@ because the force does not follow the linear law on into pull. Every candidate t
 is the odds that the mode has just changed. Only what is certain is acted upon; anything slower is left to the filters.
 
 Samples are gathered in cells of 8 ms. Candidates begin where a cell begins, so that all that is before them changes once
-in a cell (:func:`build_cell`), and a sample costs a few hundred operations (:func:`build_kink`).
+in a cell (:func:`build_cell`) and not with every sample (:func:`build_gather`, :func:`build_kink`).
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
+from contact_estimation.dynamics import symmetric
 from contact_estimation.filters.bank.contact_law import ContactForces
 from contact_estimation.filters.bank.layout import CONTACT_SIZE, BankLayout
 from contact_estimation.filters.bank.settings import BankSettings, DriveSettings
 from contact_estimation.filters.bank.track import NOISE, SLIDING, STATES, TRAVELLED
-from contact_estimation.filters.kalman import packed_size, unpack
+from contact_estimation.filters.kalman import pack, packed_size, unpack
 from contact_estimation.robot import Arm
 
 _CELL = 0.008  # s
@@ -43,7 +44,7 @@ _POINTS, _WEIGHTS = (-1.5, 0.0, 1.5), (0.25, 0.5, 0.25)
 _SCATTER_TIME, SCATTER_START, _SCATTER_MOST = 0.1, 9.0, 9.0
 #: Scatter is never taken to be less than this (elastic deflection, torque); where it is more than the last, slow errors
 #: are no straight lines, and the channel is not heard.
-_ELASTIC_LEAST, _TORQUE_LEAST, _SCATTER_TRUSTED = 0.5, 0.05, 3.0
+_ELASTIC_LEAST, _TORQUE_LEAST, _SCATTER_TRUSTED = 0.5, 0.1, 3.0
 #: No channel speaks louder than this many standard deviations: one alone, a torque spike at a stop, decides nothing.
 _LOUDEST = 4.0
 #: Encoders are taken to be at least as noisy as the play over this.
@@ -115,6 +116,53 @@ def build_context(arm: Arm, layout: BankLayout, settings: BankSettings) -> ca.Fu
     )
 
 
+def build_anchor(arm: Arm, layout: BankLayout) -> ca.Function:
+    """A contact that closed at a known position: its depth there is zero.
+
+    Inputs: x (N,), P (packed), q (n,) where it closed, chosen (I,) one for that contact, variance [m^2] of the depth,
+    theta, basis (9 I,). Outputs: x_next, P_next.
+    """
+    sym, count = ca.SX.sym, len(layout.contact)
+    x, packed, q, chosen = sym("x", layout.size), sym("P", packed_size(layout.size)), sym("q", arm.n), sym("chosen", count)
+    variance, theta, basis = sym("variance"), sym("theta", CONTACT_SIZE * count), sym("basis", 9 * count)
+    contacts = ContactForces(arm, layout, arm.kinematics(q), x, theta, basis)
+    depth = ca.dot(chosen, ca.vertcat(*contacts.depth))
+    row, covariance = ca.jacobian(depth, x).T, unpack(packed, layout.size)
+    cross = covariance @ row
+    total = ca.dot(row, cross) + variance
+    inputs = {"x": x, "P": packed, "q": q, "chosen": chosen, "variance": variance, "theta": theta, "basis": basis}
+    return ca.Function(
+        "bank_kink_anchor",
+        list(inputs.values()),
+        [x - cross * (depth / total), pack(symmetric(covariance - cross @ cross.T / total))],
+        list(inputs),
+        ["x_next", "P_next"],
+    )
+
+
+def build_gather(arm: Arm, layout: BankLayout, kinks: KinkLayout) -> ca.Function:
+    """A sample added to its cell.
+
+    Inputs: w (12 n,), momentum, known (n,) of the track at this sample and momentum_before (n,) at the last one; q, dq,
+    tau (n,), dt; sums (columns,). Outputs: sums_next; momentum_now (n,).
+    """
+    n, sym = arm.n, ca.SX.sym
+    w, momentum, momentum_before = sym("w", STATES * n), sym("momentum", n), sym("momentum_before", n)
+    known, q, dq, tau, dt = sym("known", n), sym("q", n), sym("dq", n), sym("tau", n), sym("dt")
+    sums = sym("sums", kinks.columns)
+    rows = ca.vertsplit(w, n)
+    change = (momentum - momentum_before) / dt
+    load = change - (known - tau) - ca.SX(arm.motor.viscous) * dq  # M ddq + C dq + G
+    softness = ca.SX(np.exp(-layout.mean[layout.elastic]))
+    deflection = (q - rows[TRAVELLED])[kinks.elastic] + load[kinks.elastic] * softness
+    inputs = {
+        **{"w": w, "momentum": momentum, "known": known, "momentum_before": momentum_before},
+        **{"q": q, "dq": dq, "tau": tau, "dt": dt, "sums": sums},
+    }
+    results = [sums + ca.vertcat(deflection, change - known, load, rows[SLIDING], q), momentum]
+    return ca.Function("bank_kink_gather", list(inputs.values()), results, list(inputs), ["sums_next", "momentum_now"])
+
+
 def build_cell(layout: BankLayout, kinks: KinkLayout) -> ca.Function:
     """The end of a cell.
 
@@ -167,18 +215,17 @@ def build_cell(layout: BankLayout, kinks: KinkLayout) -> ca.Function:
 def build_kink(
     arm: Arm, layout: BankLayout, settings: BankSettings, drives: DriveSettings, kinks: KinkLayout, period: float
 ) -> ca.Function:
-    """One sample.
+    """The odds after a sample.
 
-    Inputs: w (11 n,), momentum, known (n,) of the track at this sample and momentum_before (n,) at the last one; q, dq,
-    tau (n,), dt; sums (columns,) of the cell so far and number of its samples with this one; starts, scatter, since,
-    level, slope, age as in :func:`build_cell`; the outputs of :func:`build_context`. ``period`` [s]: the usual interval
-    of samples. Outputs: sums_next; momentum_now (n,); ratios (channels W,) squared deviations from the lines over their
-    expected variances; odds (I,) that the contact is no longer what the believed mode has it for; most (1,) of them.
+    Inputs: w (12 n,), q (n,) of the track; sums (columns,) of the cell so far and number of its samples; starts,
+    scatter, since, level, slope, age as in :func:`build_cell`; the outputs of :func:`build_context`; closed (I,).
+    ``period`` [s]: the usual interval of samples. Outputs: ratios (channels W,) squared deviations from the lines over
+    their expected variances; odds (I,) that the contact is no longer what the believed mode has it for; most (1,); origin
+    (n, I): positions at which the likeliest candidate for a touch began.
     """
     n, count, windows, m = arm.n, len(layout.contact), len(kinks.windows), layout.m
     sym, joints, columns, channels = ca.SX.sym, [*kinks.elastic, *range(n)], kinks.columns, kinks.channels
-    w, momentum, momentum_before = sym("w", STATES * n), sym("momentum", n), sym("momentum_before", n)
-    known, q, dq, tau, dt = sym("known", n), sym("q", n), sym("dq", n), sym("tau", n), sym("dt")
+    w, q = sym("w", STATES * n), sym("q", n)
     sums, number, age = sym("sums", columns), sym("number"), sym("age")
     starts, scatter = sym("starts", n, kinks.oldest), sym("scatter", 2, channels * windows)
     since, level, slope = sym("since", columns, windows), sym("level", columns, windows), sym("slope", columns, windows)
@@ -187,11 +234,7 @@ def build_kink(
     friction, law, law_error = sym("friction", count), sym("law", n, n), sym("law_error")
     closed, coulomb, inertia, q_then = sym("closed", count), sym("coulomb", n), sym("inertia", n), sym("q_then", n)
     rows = ca.vertsplit(w, n)
-    change = (momentum - momentum_before) * (1 / dt)
-    load = change - (known - tau) - ca.SX(arm.motor.viscous) * dq  # M ddq + C dq + G
     softness = ca.SX(np.exp(-layout.mean[layout.elastic]))
-    deflection = (q - rows[TRAVELLED])[kinks.elastic] + load[kinks.elastic] * softness
-    total = sums + ca.vertcat(deflection, change - known, load, rows[SLIDING], q)
     gain_of = ca.vertcat(softness, ca.SX.ones(n))  # from joint torque to channel
     torque = gain_of * g[joints, :]
     encoder = ca.fmax(rows[NOISE][kinks.elastic], (drives.play / _QUIET) ** 2)
@@ -201,63 +244,60 @@ def build_kink(
         samples = (last - 1) * kinks.per_cell + number
         line = before * kinks.per_cell
         share, half = 1 / samples, 0.5 * samples
-        mean = (since[:, k] * kinks.per_cell + total) * share
+        mean = (since[:, k] * kinks.per_cell + sums) * share
         part = mean - level[:, k] - slope[:, k] * half
         deviation, loads, turned, shift = ca.vertsplit(part, [0, channels, channels + n, channels + 2 * n, columns])
         gain = share + 1 / line + (samples + line) ** 2 * (3 / line**3)
         velocity = (inertia * (share * (2**0.5 * drives.velocity_noise / period))) ** 2
-        variance = ca.vertcat(encoder * gain, white * gain) + gain_of**2 * velocity[joints]
+        noise = ca.vertcat(encoder * gain, white * gain) + gain_of**2 * velocity[joints]
         # The rigid body, the joints' friction, closed contacts and their friction: what is known of their changes.
         rubbed = coulomb * turned
         pushed = -law @ shift
         deviation += ca.vertcat(ca.SX.zeros(m), rubbed) - gain_of * pushed[joints]
-        variance += (_MODEL_ERROR * gain_of * loads[joints]) ** 2 + (law_error * gain_of * pushed[joints]) ** 2
-        variance += ca.vertcat(ca.SX.zeros(m), (_FRICTION_ERROR * rubbed) ** 2)
+        errors = (_MODEL_ERROR * gain_of * loads[joints]) ** 2 + (law_error * gain_of * pushed[joints]) ** 2
+        errors += ca.vertcat(ca.SX.zeros(m), (_FRICTION_ERROR * rubbed) ** 2)
         begun = starts[:, last - 1]
         newly = (q - begun) * (share / period)
-        variance += gain_of**2 * _rubbing(sideways, friction, slope[columns - n :, k] * (1 / period), newly)[joints]
+        errors += gain_of**2 * _rubbing(sideways, friction, slope[columns - n :, k] * (1 / period), newly)[joints]
         settled = scatter[1, k * channels : (k + 1) * channels].T
         least = ca.vertcat(ca.SX(_ELASTIC_LEAST * np.ones(m)), ca.SX(_TORQUE_LEAST * np.ones(n)))
-        precision = 1 / ca.sqrt(variance * ca.fmax(settled, least))
+        precision = 1 / ca.sqrt(noise * ca.fmax(settled, least) + errors)
         heard = (settled < _SCATTER_TRUSTED) * (age >= last + before)
         clear = heard * ca.fmax(ca.fmin(deviation * precision, _LOUDEST), -_LOUDEST) * precision
-        ratios.append(ca.fmin(deviation**2 / variance, _SCATTER_MOST))
+        ratios.append(ca.fmin(deviation**2 / (noise + errors), _SCATTER_MOST))
         moved = g.T @ (mean[columns - n :] - begun)
         away = g.T @ (q - begun)
         evidence.append((samples, torque.T @ clear, (torque**2).T @ (heard * precision**2), moved, away))
-    odds = []
+    odds, origins = [], []
     for i, contact in enumerate(settings.contacts):
         now = depth[i] - ca.dot(g[:, i], q - q_then)
         certainty = 1 / std[i]
         phi, before = _normal(now * certainty), 0
-        still, opened, touched = phi, 0, 0
-        for samples, score, weight, moved, away in evidence:
-            touched += settings.close_rate * (samples - before) * period * sum(
+        still, opened, touched, likeliest, origin = phi, 0, 0, 0, q
+        for k, (samples, score, weight, moved, away) in enumerate(evidence):
+            since_then = settings.close_rate * (samples - before) * period * sum(
                 chance
                 * _likelihood(score[i], weight[i], contact.stiffness * contact.stiffness_factor**point * -moved[i])
                 for point, chance in zip(_POINTS, _WEIGHTS)
             )
+            touched += since_then
+            origin = ca.if_else(since_then > likeliest, starts[:, kinks.windows[k][0] - 1], origin)
+            likeliest = ca.fmax(likeliest, since_then)
             earlier = _normal((now + away[i]) * certainty)
             opened += ca.fmax(earlier - phi, 0) * _likelihood(score[i], weight[i], stiffness[i] * moved[i])
             phi, before = earlier, samples
         opened = (opened + 1 - phi) / ca.fmax(still, _SMALLEST)  # before the oldest candidate only the depth tells
+        origins.append(origin)
         odds.append(closed[i] * opened + (1 - closed[i]) * touched)
     odds = ca.vertcat(*odds)
     inputs = {
-        **{"w": w, "momentum": momentum, "known": known, "momentum_before": momentum_before},
-        **{"q": q, "dq": dq, "tau": tau, "dt": dt, "sums": sums, "number": number, "starts": starts},
+        **{"w": w, "q": q, "sums": sums, "number": number, "starts": starts},
         **{"scatter": scatter, "since": since, "level": level, "slope": slope, "age": age},
         **{"g": g, "sideways": sideways, "depth": depth, "depth_std": std, "stiffness": stiffness},
         **{"friction": friction, "law": law, "law_error": law_error, "coulomb": coulomb, "inertia": inertia},
         **{"q_then": q_then, "closed": closed},
     }
-    results = {
-        "sums_next": total,
-        "momentum_now": momentum,
-        "ratios": ca.vertcat(*ratios),
-        "odds": odds,
-        "most": ca.mmax(odds),
-    }
+    results = {"ratios": ca.vertcat(*ratios), "odds": odds, "most": ca.mmax(odds), "origin": ca.horzcat(*origins)}
     return ca.Function(
         "bank_kink", list(inputs.values()), [ca.densify(r) for r in results.values()], list(inputs), list(results)
     )

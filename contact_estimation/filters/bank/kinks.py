@@ -6,11 +6,14 @@ import numpy as np
 
 from contact_estimation.codegen import CompiledFunction, compile_function
 from contact_estimation.filters.bank.cycle import Cycle
-from contact_estimation.filters.bank.kink import SCATTER_START, KinkLayout, build_cell, build_context, build_kink
+from contact_estimation.filters.bank.kink import SCATTER_START, KinkLayout, build_anchor, build_cell, build_context, build_gather, build_kink
 from contact_estimation.filters.bank.layout import BankLayout
 from contact_estimation.filters.bank.mix import Modes
 from contact_estimation.filters.bank.settings import BankSettings, DriveSettings
 from contact_estimation.robot import Arm
+
+#: [m] How well the place of a touch is known at best.
+_PLACE_STD = 5e-5
 
 
 class Kinks:
@@ -41,42 +44,48 @@ class Kinks:
         shared = [context.inputs[k] for k in ("q", "closed", "theta", "basis")]
         told = {**context.outputs, "closed": self._closed}
         self._contexts = [context.bind([x, p, *shared], list(context.outputs.values())) for x, p in zip(cycle.x, cycle.p)]
-        # Cells: two bindings take turns, as for samples.
-        cell = compile_function(build_cell(layout, kinks))
-        sample = compile_function(build_kink(arm, layout, settings, drives, kinks, 1.0 / rate))
+        # Samples and cells: bindings take turns, so that results are the next ones' arguments without a copy.
+        gather, cell = compile_function(build_gather(arm, layout, kinks)), compile_function(build_cell(layout, kinks))
+        odds = compile_function(build_kink(arm, layout, settings, drives, kinks, 1.0 / rate))
+        self._sums = [gather.inputs["sums"], gather.outputs["sums_next"]]
+        self._momentum = [gather.inputs["momentum_before"], gather.outputs["momentum_now"]]
         kept = ("ring", "starts", "scatter")
         self._kept = [[cell.inputs[k] for k in kept], [cell.outputs[k + "_next"] for k in kept]]
-        lines = {k: cell.outputs[k] for k in ("since", "level", "slope")}
-        self._sums = [sample.inputs["sums"], sample.outputs["sums_next"]]
-        self._momentum = [sample.inputs["momentum_before"], sample.outputs["momentum_now"]]
-        self._number, self._age, self._duration = cell.inputs["number"], cell.inputs["age"], cell.inputs["duration"]
-        self._duration[:] = kinks.per_cell / rate
-        self._odds, self._most, ratios = (sample.outputs[k] for k in ("odds", "most", "ratios"))
-        self._cells = [
+        self._number, self._age = cell.inputs["number"], cell.inputs["age"]
+        cell.inputs["duration"][:] = kinks.per_cell / rate
+        self._odds, self._most = odds.outputs["odds"], odds.outputs["most"]
+        told = {**track.inputs, **track.outputs, **context.outputs, "closed": self._closed, **cell.inputs, **cell.outputs}
+        told |= {"ratios": odds.outputs["ratios"], "q": track.inputs["q"]}
+
+        def bound(function, outputs, **own):
+            return function.bind([own.get(k, told.get(k)) for k in function.inputs], outputs)
+
+        self._gathers = [
             [
-                cell.bind(
-                    [*self._kept[k][:2], sums, self._number, track.inputs["q"], ratios, self._kept[k][2], self._age]
-                    + [self._duration],
-                    [*self._kept[1 - k], *lines.values()],
-                )
-                for sums in self._sums
+                bound(gather, [self._sums[1 - k], self._momentum[1 - k]], w=state, sums=self._sums[k],
+                      momentum_before=self._momentum[k])
+                for k in (0, 1)
             ]
+            for state in w
+        ]
+        lines = [cell.outputs[k] for k in ("since", "level", "slope")]
+        self._cells = [
+            [bound(cell, [*self._kept[1 - k], *lines], sums=sums, **dict(zip(kept, self._kept[k]))) for sums in self._sums]
             for k in (0, 1)
         ]
-        given = {**{k: track.inputs[k] for k in ("q", "dq", "tau", "dt")}, **lines, **told}
-        given |= {"momentum": track.outputs["momentum"], "known": track.outputs["known"]}
-        given |= {"number": self._number, "age": self._age}
-        results = list(sample.outputs)
-
-        def bound(state, k, turn):
-            own = {"w": state, "sums": self._sums[turn], "momentum_before": self._momentum[turn]}
-            own |= {"starts": self._kept[k][1], "scatter": self._kept[k][2]}
-            out = {"sums_next": self._sums[1 - turn], "momentum_now": self._momentum[1 - turn]}
-            return sample.bind([(given | own)[name] for name in sample.inputs],
-                               [out.get(name, sample.outputs[name]) for name in results])
-
-        # By the state of the track, the kept cells, and the turn of the sums.
-        self._samples = [[[bound(state, k, turn) for turn in (0, 1)] for k in (0, 1)] for state in w]
+        self._samples = [
+            [
+                [
+                    bound(odds, list(odds.outputs.values()), w=state, sums=sums, **dict(zip(kept, self._kept[k])))
+                    for sums in self._sums
+                ]
+                for k in (0, 1)
+            ]
+            for state in w
+        ]
+        self._cycle, self._layout, self._track_q = cycle, layout, track.inputs["q"]
+        self._anchor, self._g, self._origin = compile_function(build_anchor(arm, layout)), context.outputs["g"], odds.outputs["origin"]
+        self._anchor.inputs["theta"][:], self._anchor.inputs["basis"][:] = layout.constants
         self._cell_turn, self._turn, self._believed = 0, 0, 0
 
     def start(self, q: np.ndarray) -> None:
@@ -97,23 +106,43 @@ class Kinks:
         self._q[:] = q
         self._contexts[believed]()
 
-    def changed(self, turn: int) -> tuple[int, int, float] | None:
-        """Take the sample whose track is ``w[turn]``: combinations (from, to) and the probability of the change, if it
-        is certain enough to act upon."""
-        self._number[0] += 1.0
-        self._samples[turn][self._cell_turn][self._turn]()
-        self._turn = 1 - self._turn
+    def gather(self, turn: int) -> None:
+        """Take the sample whose track is ``w[turn]``."""
         if self._number[0] >= self._per_cell:
             self._end_cell()
+        self._gathers[turn][self._turn]()
+        self._turn = 1 - self._turn
+        self._number[0] += 1.0
+
+    def decide(self, turn: int, q: np.ndarray) -> bool:
+        """After :meth:`gather` at ``q`` (n,): move the beliefs where a change of the mode is certain enough; whether
+        one was."""
+        self._samples[turn][self._cell_turn][self._turn]()
         if not self._most[0] > self._limit:
-            return None
+            return False
         contact = int(self._odds.argmax())
         start = int(self._modes.owner[self._believed])
         end = self._modes.toggled(start, contact)
         if end is None:
-            return None
+            return False
         odds = float(self._odds[contact])
-        return start, end, odds / (1.0 + odds)
+        target = self._modes.move(self._cycle.beliefs, start, end, odds / (1.0 + odds))
+        if self._modes.closed[target, contact]:
+            self._close(target, contact, q)
+        self.follow(int(self._cycle.beliefs.argmax()), q)
+        return True
+
+    def _close(self, target: int, contact: int, q: np.ndarray) -> None:
+        """Filter ``target`` has closed ``contact`` where the likeliest candidate began, to within half of the path
+        since."""
+        n, anchor = len(q), self._anchor
+        origin = self._origin[n * contact : n * (contact + 1)]
+        path = float(self._g[n * contact : n * (contact + 1)] @ (q - origin))
+        anchor.inputs["x"][:], anchor.inputs["P"][:] = self._cycle.x[target], self._cycle.p[target]
+        anchor.inputs["q"][:], anchor.inputs["variance"][:] = origin, (0.5 * path) ** 2 + _PLACE_STD**2
+        anchor.inputs["chosen"][:] = np.arange(len(anchor.inputs["chosen"])) == contact
+        anchor()
+        self._cycle.x[target], self._cycle.p[target] = anchor.outputs["x_next"], anchor.outputs["P_next"]
 
     def _end_cell(self) -> None:
         self._cells[self._cell_turn][self._turn]()

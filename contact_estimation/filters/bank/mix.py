@@ -85,12 +85,17 @@ class Modes:
         found = np.flatnonzero((self.closed[self._first] == wanted).all(axis=1))
         return int(found[0]) if len(found) else None
 
-    def changed(self, matrix: np.ndarray, start: int, end: int, probability: float) -> np.ndarray:
-        """The transition ``matrix`` (M, M) where combination ``start`` has with ``probability`` just become ``end``."""
-        result, rows = matrix.copy(), self.owner == start
-        result[rows] *= 1.0 - probability
-        result[rows, self._entrance[end]] += probability
-        return result
+    def move(self, beliefs: np.ndarray, start: int, end: int, share: float) -> int:
+        """Combination ``start`` has just become ``end``: the ``share`` of its ``beliefs`` (M,), in place, goes to the
+        entrance, whose filter has started from ``start`` with the last block as long as ``start`` was believed. Returns
+        that filter."""
+        rows = self.owner == start
+        moved = share * beliefs[rows].sum()
+        beliefs[rows] *= 1.0 - share
+        beliefs[self._entrance[end]] += moved
+        np.maximum(beliefs, FLOOR, out=beliefs)
+        beliefs /= beliefs.sum()
+        return int(self._entrance[end])
 
     def rotate(self, beliefs: np.ndarray) -> bool:
         """Make the least believed filter of every combination its entrance; its belief goes to the combination's most

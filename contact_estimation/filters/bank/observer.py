@@ -107,6 +107,7 @@ class ContactBank:
         self._statistics = InnovationStatistics(self.channels, settings.gate)
         self._ratios = None
         self._t, self._q = 0.0, np.zeros(n)
+        self._name(0)
 
     # -- samples ----------------------------------------------------------------------------------------------
 
@@ -122,6 +123,7 @@ class ContactBank:
         deflection = self.arm.gravity(q)[self._elastic] / np.exp(layout.mean[layout.elastic]) + q[self._elastic]
         self._cycle.start(q, deflection, self.modes.start(self.settings.closed_at_start))
         self._rotated = t
+        self._name(int(self.modes.of_combinations(self.beliefs).argmax()))
         if self._kinks is not None:
             self._kinks.start(q)
         self._statistics.clear()
@@ -144,9 +146,13 @@ class ContactBank:
         self._elapsed += dt
         self._count += 1
         self._q[:] = q
-        change = None if self._kinks is None else self._kinks.changed(self._turn)
-        if self._elapsed > self._block_end or change is not None:
-            self._end_block(change)
+        if self._kinks is not None:
+            self._kinks.gather(self._turn)
+        if self._elapsed > self._block_end:
+            self._end_block()
+        elif self._kinks is not None:
+            if self._kinks.decide(self._turn, self._q):
+                self._settle(int(self.beliefs.argmax()))
 
     def _start_moving(self, dq: np.ndarray) -> None:
         """Take over the motion at the first sample: its momentum was there before, and so was the friction it has
@@ -165,7 +171,7 @@ class ContactBank:
 
     _dt = -1.0
 
-    def _end_block(self, change: tuple[int, int, float] | None) -> None:
+    def _end_block(self) -> None:
         duration = self._elapsed
         self._block["duration"][0], self._block["count"][0] = duration, self._count
         self._blocks[self._turn]()
@@ -174,8 +180,9 @@ class ContactBank:
         if abs(duration - self._duration) > 0.02 * duration:  # the jitter of stamps is no reason to predict anew
             self._duration = duration
             self._cycle.set_interval(duration)
-        self._cycle.run(change)
+        self._cycle.run()
         believed = int(self.beliefs.argmax())
+        self._settle(believed)
         if self._kinks is not None:
             self._kinks.follow(believed, self._q)
         self._ratios = self._cycle.ratios[believed]
@@ -184,6 +191,19 @@ class ContactBank:
             self._rotated = self._t
             if self.modes.rotate(self.beliefs):
                 self._cycle.set_interval(self._duration)
+
+    def _settle(self, believed: int) -> None:
+        """Name the mode of filter ``believed``, if it is surely another one than the one that is named."""
+        mode = int(self.modes.owner[believed])
+        if mode != self._mode:
+            beliefs = self.modes.of_combinations(self.beliefs)
+            opens = (self.modes.closed[believed] <= self._named).all()
+            sure = self.settings.decide  # a belief that wavers about a half is no touch
+            if opens or beliefs[mode] >= sure or beliefs[self._mode] <= 1.0 - sure:
+                self._name(mode)
+
+    def _name(self, mode: int) -> None:
+        self._mode, self._named = mode, self.modes.closed[self.modes.owner == mode][0]
 
     # -- estimates --------------------------------------------------------------------------------------------
 
@@ -232,7 +252,7 @@ class ContactBank:
             contacts=tuple(contacts),
             nis=float("nan") if self._ratios is None else float(self._ratios.sum()),
             nis_dof=len(self.channels),
-            mode=names[combinations.index(max(combinations))],
+            mode=names[self._mode],
             modes=dict(zip(names, combinations)),
         )
 

@@ -182,7 +182,8 @@ class BankSettings:
     closed_at_start: float = key(0.3, doc="belief that anything is touched at the first sample", check=probability)
     decide: float = key(
         0.98,
-        doc="probability from which a kink in the force decides a touch or release at once; 1 leaves all to the filters",
+        doc="probability from which a contact is named closed, and from which a kink in the force decides a touch or "
+        "release at once; 1 leaves that to the filters",
         check=probability,
     )
     hypotheses: int | None = key(

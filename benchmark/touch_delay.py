@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""How soon the contact bank decides a touch and a release, by the speed of the approach.
+
+    python benchmark/touch_delay.py [--robot ur16e] [--robot fr3] [--seed N] [--taps N] [--save]
+
+The arm taps a table of 25 kN/m, which it meets and leaves at the middle of its stroke, where it is fastest; simulated as
+in ``bank_truth.py``, at 4 kHz with what the bank does not model. Per speed: medians and maxima of the time from the true
+change to the decision over all taps [ms], the force at that time (for a release the force so long before it), and how
+often the mode changed beyond the true changes. ``--save`` writes touch_delay.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+import numpy as np
+from bank_truth import CONTROL, SENSORS, STARTS, TABLE, TIMESTEP, mode_delays, move  # a neighbour of this script
+
+from contact_estimation.filters.bank.observer import ContactBank
+from contact_estimation.filters.registry import load_observer_settings
+from contact_estimation.filters.settings import load_sensor_settings
+from contact_estimation.filters.stream import SampleStream
+from contact_estimation.robot import load_arm
+from contact_estimation.settings import from_mapping, replace
+from contact_estimation.simulation.scenarios.settings import ScenarioSettings
+from contact_estimation.simulation.sensors.settings import load_imperfections
+from contact_estimation.simulation.session import Simulation
+
+SPEEDS = (2e-3, 5e-3, 1e-2, 2e-2, 4e-2)
+#: [m] The FR3 gives way (impedance): its reference goes deeper.
+STROKE = {"ur16e": 5e-3, "fr3": 1.6e-2}
+#: Largest speed of a segment over its mean speed.
+PEAK = 1.875
+
+
+def taps(robot: str, speed: float, count: int) -> ScenarioSettings:
+    """``count`` taps at ``speed`` [m/s]."""
+    stroke = STROKE[robot]
+    duration = PEAK * stroke / speed
+    motion = [move(1.0)]
+    for _ in range(count):
+        motion += [move(duration, z=-stroke), move(0.5, z=-stroke), move(duration), move(0.5)]
+    mapping = {
+        "title": "taps",
+        "robot": robot,
+        "start": {robot: STARTS[robot]},
+        "controller": {robot: CONTROL[robot]},
+        "surfaces": [TABLE | {"offset": [0.0, 0.0, -0.5 * stroke]}],
+        "motion": motion,
+        "timestep": TIMESTEP,
+        "impedance": {"stiffness": [2000.0] * 3, "rotational_stiffness": [200.0] * 3, "max_force": 80.0},
+    }
+    return from_mapping(ScenarioSettings, mapping, "taps")
+
+
+def run(robot: str, speed: float, count: int, seed: int) -> dict[str, np.ndarray]:
+    """True force of the table [N] and whether the bank has the contact closed, of every sample."""
+    arm = load_arm(robot)
+    simulation = Simulation(taps(robot, speed, count), arm, load_imperfections(robot), seed)
+    sensors = load_sensor_settings(SENSORS[robot])
+    if sensors.torque_scale is not None:  # the simulated arm's torque needs no correction of recorded constants
+        sensors = replace(sensors, "simulated", torque_scale=None)
+    stream = SampleStream(ContactBank(arm, load_observer_settings("contact_bank"), sensors=sensors), arm, sensors)
+    touched, closed = [], []
+    for sample in simulation.run():
+        estimate = stream.push(sample.stamp_ns, sample.q, sample.dq, sample.tau)
+        touched.append([sum(np.linalg.norm(row[0].force) for row in simulation.plant.touches if row[0].closed)])
+        closed.append([estimate.mode != "free"])
+    return {"touched": np.array(touched), "closed": np.array(closed)}
+
+
+def line(robot: str, speed: float, log: dict[str, np.ndarray]) -> str:
+    """A table row."""
+    touches, releases, surplus = mode_delays(log)
+    force = log["touched"][:, 0]
+    changes = np.flatnonzero(np.diff((force > 0).astype(int))) + 1
+    rates = [force[min(k + 10, len(force) - 1)] / 0.02 for k in changes if force[k] > 0]
+
+    def tell(pairs, forces):
+        delays = [delay for delay, _ in pairs]
+        if not delays:
+            return "- | -"
+        return f"{np.median(delays):.0f} ({max(delays):.0f}) | {np.median(forces):.1f}"
+
+    lost = [force[max(k - round(d / 2.0), 0)] for k, (d, _) in zip([k for k in changes if force[k] == 0], releases)
+            if np.isfinite(d)]
+    return (
+        f"| {robot} | {1e3 * speed:.0f} | {np.median(rates):.0f} | {tell(touches, [f for _, f in touches])} | "
+        f"{tell(releases, lost or [np.nan])} | {surplus} |"
+    )
+
+
+def main() -> None:
+    """Run all speeds and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--robot", action="append", default=[], choices=list(SENSORS))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--taps", type=int, default=5)
+    parser.add_argument("--save", action="store_true")
+    args = parser.parse_args()
+    lines = []
+    for robot in args.robot or SENSORS:
+        for speed in SPEEDS:
+            lines.append(line(robot, speed, run(robot, speed, args.taps, args.seed)))
+            print(lines[-1], flush=True)
+    table = "\n".join(
+        [
+            "# When a touch is decided",
+            "",
+            f"`python benchmark/touch_delay.py --taps {args.taps} --seed {args.seed} --save`, {os.cpu_count()} cores; "
+            "taps on 25 kN/m, median (largest).",
+            "",
+            "| arm | speed [mm/s] | force after touch rises by [N/s] | touch to mode [ms] | force then [N] | "
+            "release to mode [ms] | force as long before [N] | surplus changes |",
+            "|" + "---|" * 8,
+            *lines,
+            "",
+        ]
+    )
+    print(table)
+    if args.save:
+        (Path(__file__).parent / "touch_delay.md").write_text(table)
+
+
+if __name__ == "__main__":
+    main()
