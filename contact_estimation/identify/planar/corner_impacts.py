@@ -1,0 +1,141 @@
+"""Impacts of a tossed cube on one corner: where two free flights cross.
+
+Before and after an impact the cube flies: its centre of mass on a parabola, its attitude at constant angular velocity
+(I is nearly I times identity). Both are fitted over several samples that exclude the contact; where the two parabolas
+cross is the centroid of the impulse in time, and the attitude there places the cube.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from contact_estimation.identify.planar.stepping import GRAVITY
+from contact_estimation.identify.planar.tosses import Gauge, cube_corners, gauge, prepare
+
+_FLIGHT, _FEWEST_SAMPLES = 6, 4  # most and fewest samples of a flight used on either side of an impact
+_LONGEST = 3                     # samples in a row that an impact may disturb
+_CLEAR = 0.05  # share of the side by which the second-lowest corner must be above the ground
+_SOFTEST = 0.4                   # m/s: smallest change of velocity used
+
+
+@dataclass(frozen=True)
+class CornerImpacts:
+    """Impacts of a cube (n) of which one corner is below the ground; world axes, z up.
+
+    ``toss`` and sample ``k`` [indices]; ``attitude`` (n, 3, 3) turns body into world axes; ``height`` (n,) of the
+    cube's middle over the ground [m], both at the centroid of the impulse; ``corner`` (n, 3) from the middle [m].
+    Of the centre of mass: its place ``centre`` (n, 3) [m, body axes from the middle] and its jump ``dv`` (n, 3) [m/s].
+    Jump ``dw`` (n, 3) of the angular velocity [rad/s]; velocity of the corner ``slip_before``, ``slip_after`` (n, 3).
+    """
+
+    toss: np.ndarray
+    k: np.ndarray
+    attitude: np.ndarray
+    height: np.ndarray
+    corner: np.ndarray
+    centre: np.ndarray
+    dv: np.ndarray
+    dw: np.ndarray
+    slip_before: np.ndarray
+    slip_after: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.toss)
+
+    def __getitem__(self, rows) -> CornerImpacts:
+        """The impacts ``rows`` (indices or mask)."""
+        return CornerImpacts(*(value[rows] for value in vars(self).values()))
+
+
+def corner_impacts(tosses: list[np.ndarray], side: float, rate: float, frame: Gauge | None = None,
+                   centres: np.ndarray | None = None) -> CornerImpacts:
+    """Every impact on a single corner in ``tosses`` (poses of a cube of ``side`` [m] at ``rate`` [1/s]).
+
+    Args:
+        centres: centre of mass of every toss (tosses, 3) [m, its body axes, from the cube's middle]; None: the middle.
+
+    Raises:
+        ConfigError, RecordingError: see :func:`tosses.gauge`.
+    """
+    frame = frame or gauge(tosses, side, rate)
+    centres = np.zeros((len(tosses), 3)) if centres is None else centres
+    corners = cube_corners(side)
+    found = [row for index, (poses, centre) in enumerate(zip(tosses, centres))
+             for row in _toss_impacts(index, poses, centre, corners, rate, frame)]
+    columns = list(zip(*found)) or [[]] * 10
+    shapes = (-1,), (-1,), (-1, 3, 3), (-1,), *[(-1, 3)] * 6
+    return CornerImpacts(*(np.array(column, int if i < 2 else float).reshape(shape)
+                           for i, (column, shape) in enumerate(zip(columns, shapes))))
+
+
+def _toss_impacts(index, poses, mass_centre, corners, rate, frame):
+    toss = prepare(poses, corners, rate, frame.scale, mass_centre)
+    flights = toss.flights()
+    for (a0, a1), (b0, b1) in zip(flights, flights[1:]):
+        a0, b1 = max(a0, a1 - _FLIGHT + 1), min(b1, b0 + _FLIGHT - 1)
+        if b0 - a1 - 1 > _LONGEST or min(a1 - a0, b1 - b0) + 1 < _FEWEST_SAMPLES:
+            continue
+        origin = 0.5 * (a1 + b0)
+        before, after = _flight(toss, a0, a1, origin, rate), _flight(toss, b0, b1, origin, rate)
+        dv, dw = after.v - before.v, after.w - before.w
+        kinks = np.diff(toss.p[a1:b0 + 1], n=2, axis=0) * rate + [0.0, 0.0, GRAVITY / rate]
+        share = np.maximum(kinks @ dv, 0.0)
+        if np.linalg.norm(dv) < _SOFTEST or share.sum() <= 0.0:
+            continue
+        t = float(np.clip((before.p - after.p) @ dv / (dv @ dv), (a1 - origin) / rate, (b0 - origin) / rate))
+        lag = _spread(share / share.sum(), origin + t * rate) / rate / np.sqrt(np.pi)
+        fall = np.array([0.0, 0.0, -GRAVITY * t])
+        crossing = Rotation.concatenate([before.attitude(t), after.attitude(t)]).mean()
+        attitude = (Rotation.from_rotvec(lag * dw) * crossing).as_matrix()
+        middle = before.p + (before.v + 0.5 * fall) * t + lag * dv - attitude @ mass_centre
+        offsets = corners @ attitude.T
+        heights = middle[2] + offsets[:, 2] - frame.ground
+        lowest, second = np.argsort(heights)[:2]
+        if heights[second] < _CLEAR * np.ptp(corners[:, 0]):
+            continue
+        lever = offsets[lowest] - attitude @ mass_centre
+        yield (index, int(round(origin)), attitude, middle[2] - frame.ground, offsets[lowest], mass_centre, dv, dw,
+               before.v + fall + np.cross(before.w, lever), after.v + fall + np.cross(after.w, lever))
+
+
+def _spread(share, centroid) -> float:
+    """Standard deviation in time [samples] of a force whose impulse the samples share like this.
+
+    An impulse between two samples is split among both, which by itself has the variance f (1 - f) of the fraction f; a
+    force of some duration adds its own. The fraction's part, averaged over a Gaussian force, is a Fourier series.
+    """
+    index = np.arange(len(share))
+    variance = share @ (index - share @ index)**2
+    sigma, n = np.linspace(0.0, 1.5, 151)[:, None], np.arange(1, 8)
+    split = 1.0 / 6.0 - (np.cos(2 * np.pi * n * centroid) * np.exp(-2.0 * (np.pi * n * sigma)**2)
+                         / (np.pi * n)**2).sum(axis=1)
+    return float(sigma[np.argmin(np.abs(sigma[:, 0]**2 + split - variance)), 0])
+
+
+@dataclass(frozen=True)
+class _Flight:
+    """A flight at a reference time: position, velocity, angular velocity, and attitude ``turn`` @ ``reference``."""
+
+    p: np.ndarray
+    v: np.ndarray
+    w: np.ndarray
+    turn: np.ndarray
+    reference: Rotation
+
+    def attitude(self, t: float) -> Rotation:
+        """Attitude ``t`` [s] after the reference time."""
+        return Rotation.from_rotvec(self.turn + t * self.w) * self.reference
+
+
+def _flight(toss, first, last, origin, rate) -> _Flight:
+    """Least-squares flight through samples ``first`` to ``last``, its state at sample ``origin``."""
+    index = np.arange(first, last + 1)
+    t = (index - origin) / rate
+    rows = np.stack([np.ones_like(t), t], axis=1)
+    line = np.linalg.lstsq(rows, toss.p[index] + np.outer(0.5 * GRAVITY * t**2, [0.0, 0.0, 1.0]), rcond=None)[0]
+    reference = toss.attitude[int(index[len(index) // 2])]
+    turning = np.linalg.lstsq(rows, (toss.attitude[index] * reference.inv()).as_rotvec(), rcond=None)[0]
+    return _Flight(line[0], line[1], turning[1], turning[0], reference)
