@@ -63,16 +63,32 @@ def corner_impacts(tosses: list[np.ndarray], side: float, rate: float, frame: Ga
     frame = frame or gauge(tosses, side, rate)
     centres = np.zeros((len(tosses), 3)) if centres is None else centres
     corners = cube_corners(side)
-    found = [row for index, (poses, centre) in enumerate(zip(tosses, centres))
-             for row in _toss_impacts(index, poses, centre, corners, rate, frame)]
+    crossings = [crossing for index, (poses, centre) in enumerate(zip(tosses, centres))
+                 for crossing in _crossings(index, prepare(poses, corners, rate, frame.scale, centre), rate)]
+    lag = _spread(crossings) / rate / np.sqrt(np.pi)
+    found = [row for crossing in crossings
+             for row in _corner_impact(crossing, centres[crossing.toss], corners, rate, frame.ground, lag)]
     columns = list(zip(*found)) or [[]] * 10
     shapes = (-1,), (-1,), (-1, 3, 3), (-1,), *[(-1, 3)] * 6
     return CornerImpacts(*(np.array(column, int if i < 2 else float).reshape(shape)
                            for i, (column, shape) in enumerate(zip(columns, shapes))))
 
 
-def _toss_impacts(index, poses, mass_centre, corners, rate, frame):
-    toss = prepare(poses, corners, rate, frame.scale, mass_centre)
+@dataclass(frozen=True)
+class _Crossing:
+    """Two flights of toss ``toss`` around sample ``origin`` that cross ``t`` [s] after it, and how the samples from the
+    crossing on, counted in ``index``, share the impulse."""
+
+    toss: int
+    origin: float
+    t: float
+    before: _Flight
+    after: _Flight
+    index: np.ndarray
+    share: np.ndarray
+
+
+def _crossings(index, toss, rate):
     flights = toss.flights()
     for (a0, a1), (b0, b1) in zip(flights, flights[1:]):
         a0, b1 = max(a0, a1 - _FLIGHT + 1), min(b1, b0 + _FLIGHT - 1)
@@ -80,39 +96,48 @@ def _toss_impacts(index, poses, mass_centre, corners, rate, frame):
             continue
         origin = 0.5 * (a1 + b0)
         before, after = _flight(toss, a0, a1, origin, rate), _flight(toss, b0, b1, origin, rate)
-        dv, dw = after.v - before.v, after.w - before.w
+        dv = after.v - before.v
         kinks = np.diff(toss.p[a1:b0 + 1], n=2, axis=0) * rate + [0.0, 0.0, GRAVITY / rate]
-        share = np.maximum(kinks @ dv, 0.0)
+        share = kinks @ dv
         if np.linalg.norm(dv) < _SOFTEST or share.sum() <= 0.0:
             continue
         t = float(np.clip((before.p - after.p) @ dv / (dv @ dv), (a1 - origin) / rate, (b0 - origin) / rate))
-        lag = _spread(share / share.sum(), origin + t * rate) / rate / np.sqrt(np.pi)
-        fall = np.array([0.0, 0.0, -GRAVITY * t])
-        crossing = Rotation.concatenate([before.attitude(t), after.attitude(t)]).mean()
-        attitude = (Rotation.from_rotvec(lag * dw) * crossing).as_matrix()
-        middle = before.p + (before.v + 0.5 * fall) * t + lag * dv - attitude @ mass_centre
-        offsets = corners @ attitude.T
-        heights = middle[2] + offsets[:, 2] - frame.ground
-        lowest, second = np.argsort(heights)[:2]
-        if heights[second] < _CLEAR * np.ptp(corners[:, 0]):
-            continue
-        lever = offsets[lowest] - attitude @ mass_centre
-        yield (index, int(round(origin)), attitude, middle[2] - frame.ground, offsets[lowest], mass_centre, dv, dw,
-               before.v + fall + np.cross(before.w, lever), after.v + fall + np.cross(after.w, lever))
+        yield _Crossing(index, origin, t, before, after, np.arange(a1 + 1, b0) - origin - t * rate, share / share.sum())
 
 
-def _spread(share, centroid) -> float:
-    """Standard deviation in time [samples] of a force whose impulse the samples share like this.
+def _corner_impact(crossing, mass_centre, corners, rate, ground, lag):
+    before, after, t = crossing.before, crossing.after, crossing.t
+    dv, dw = after.v - before.v, after.w - before.w
+    fall = np.array([0.0, 0.0, -GRAVITY * t])
+    halfway = Rotation.concatenate([before.attitude(t), after.attitude(t)]).mean()
+    attitude = (Rotation.from_rotvec(lag * dw) * halfway).as_matrix()
+    middle = before.p + (before.v + 0.5 * fall) * t + lag * dv - attitude @ mass_centre
+    offsets = corners @ attitude.T
+    heights = middle[2] + offsets[:, 2] - ground
+    lowest, second = np.argsort(heights)[:2]
+    if heights[second] < _CLEAR * np.ptp(corners[:, 0]):
+        return
+    lever = offsets[lowest] - attitude @ mass_centre
+    yield (crossing.toss, int(round(crossing.origin)), attitude, middle[2] - ground, offsets[lowest], mass_centre, dv,
+           dw, before.v + fall + np.cross(before.w, lever), after.v + fall + np.cross(after.w, lever))
+
+
+def _spread(crossings) -> float:
+    """Standard deviation in time [samples] of the force of an impact, one for all: each alone is mostly noise.
 
     An impulse between two samples is split among both, which by itself has the variance f (1 - f) of the fraction f; a
     force of some duration adds its own. The fraction's part, averaged over a Gaussian force, is a Fourier series.
     """
-    index = np.arange(len(share))
-    variance = share @ (index - share @ index)**2
-    sigma, n = np.linspace(0.0, 1.5, 151)[:, None], np.arange(1, 8)
-    split = 1.0 / 6.0 - (np.cos(2 * np.pi * n * centroid) * np.exp(-2.0 * (np.pi * n * sigma)**2)
-                         / (np.pi * n)**2).sum(axis=1)
-    return float(sigma[np.argmin(np.abs(sigma[:, 0]**2 + split - variance)), 0])
+    if not crossings:
+        return 0.0
+    centroids = np.array([crossing.share @ crossing.index for crossing in crossings])
+    variances = np.array([crossing.share @ crossing.index**2 for crossing in crossings]) - centroids**2
+    phase = centroids - [crossing.index[0] for crossing in crossings]  # of the centroid after a sample
+    sigma, n = np.linspace(0.0, 1.5, 151)[:, None, None], np.arange(1, 8)
+    waves = np.cos(2 * np.pi * n * phase[:, None]) / (np.pi * n)**2
+    split = 1.0 / 6.0 - (waves * np.exp(-2.0 * (np.pi * n * sigma)**2)).sum(axis=2)
+    excess = np.median(variances - sigma[:, 0]**2 - split, axis=1)
+    return float(sigma[np.argmin(np.abs(excess)), 0, 0])
 
 
 @dataclass(frozen=True)
