@@ -1,8 +1,8 @@
 """Bias of m/I on simulated cubes of known m/I, by shape of the corners, contact and place of the centre of mass.
 
-    python benchmark/cube_bias.py [--tosses 250] [--contacts mid,stiff,soft,bouncy]
+    python benchmark/cube_bias.py [--tosses 200] [--contacts mid,stiff,soft,bouncy]
 
-The simulation (MuJoCo, ``simulated_tosses``) shares nothing with the estimator's model of contact. About 5 s a row.
+The simulation (MuJoCo, ``simulated_tosses``) shares nothing with the estimator's model of contact. About 10 s a row.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ SHAPES = (("sharp", 0.0), ("round", 0.005), ("round", 0.009), ("cut", 0.004), ("
 CONTACTS = {"mid": (0.006, 0.6), "stiff": (0.003, 0.6), "soft": (0.012, 0.6), "bouncy": (0.006, 0.2)}
 RATIOS = (380.0, 456.8, 540.0)
 OFFSET = 0.006  # m
-RATE = 148.0
+RATE, SAMPLES = 148.0, 105  # 1/s; per toss, until it rests
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tosses", type=int, default=250)
+    parser.add_argument("--tosses", type=int, default=200)
     parser.add_argument("--contacts", default=",".join(CONTACTS))
     args = parser.parse_args()
     print("| corners | contact | centre of mass off the middle | m/I planted | bias | sharp-corner bias | centre found "
@@ -38,7 +38,7 @@ def main() -> None:
                 seed += 1
                 ratio = RATIOS[seed % 3]
                 cube = Cube(shape, size, ratio, (0.0, 0.0, offset), duration, damping)
-                fitted = fit_cube(toss_cube(cube, args.tosses, seed, RATE, session=5), cube.side, RATE)
+                fitted = fit_cube(toss_cube(cube, args.tosses, seed, RATE, SAMPLES, session=5), cube.side, RATE)
                 bias.append(100 * (fitted.model.ratio[0] / ratio - 1))
                 print(f"| {shape} {1e3 * size:.0f} mm | {contact} | {1e3 * offset:.0f} mm | {ratio:.0f} "
                       f"| {bias[-1]:+.1f} % | {100 * (fitted.m_over_i_corner / ratio - 1):+.1f} % "
