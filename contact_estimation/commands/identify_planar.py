@@ -175,18 +175,23 @@ def figures():
 
 
 def _tosses(args) -> int:
-    from contact_estimation.identify.planar.cube import identify_cube
-    from contact_estimation.identify.planar.tosses import corner_impacts, load_tosses
+    from contact_estimation.identify.planar.cube import fit_cube, identify_cube
+    from contact_estimation.identify.planar.tosses import load_tosses
 
     tosses = load_tosses(args.tosses)
-    report = identify_cube(tosses, args.side, args.rate, args.seed)
-    text = (f"m/I {report.m_over_i:.1f} 1/m^2, 95 % interval {report.interval[0]:.1f} to {report.interval[1]:.1f}\n"
+    fitted = fit_cube(tosses, args.side, args.rate)
+    report = identify_cube(tosses, args.side, args.rate, args.seed, fitted=fitted)
+    axes, centre = ", ".join(f"{value:.0f}" for value in report.m_over_i_axes), [1e3 * c for c in report.centre]
+    text = (f"m/I {report.m_over_i:.1f} 1/m^2, 95 % interval {report.interval[0]:.1f} to {report.interval[1]:.1f}; "
+            f"along three axes {axes}\n"
+            f"centre of mass {centre[0]:.1f}, {centre[1]:.1f}, {centre[2]:.1f} mm from the middle; "
+            f"body axes named anew {report.renamings} times; corners blunt by {1e3 * report.corner_depth:.1f} mm\n"
             f"friction {report.friction:.3f} ({report.friction_interval[0]:.3f} to {report.friction_interval[1]:.3f}) "
             f"from {report.sliding} sliding impacts, restitution of a corner {report.restitution:.2f}\n"
             f"{report.impacts} single-corner impacts in {report.tosses} tosses; {100 * report.unexplained:.1f} % of "
-            f"the change of rotation unexplained (with every impulse at the corner itself m/I would be "
+            f"the change of rotation unexplained (sharp corners and a centre of mass in the middle would give m/I "
             f"{report.m_over_i_corner:.1f})\n"
             f"free fall makes a recorded metre {report.scale:.4f} m; the ground is at {1e3 * report.ground:+.2f} mm")
-    _draw(args, lambda: figures().tosses_figure(corner_impacts(tosses, args.side, args.rate), report))
+    _draw(args, lambda: figures().tosses_figure(fitted, report))
     emit(args, vars(report), text)
     return 0

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from contact_estimation.identify.planar.arm_disk import PushResult
-from contact_estimation.identify.planar.cube import CubeReport, unexplained_rotation
+from contact_estimation.identify.planar.cube import CubeReport, FittedCube
+from contact_estimation.identify.planar.cube_model import fit
 from contact_estimation.identify.planar.impacts import ImpactReport, Impacts
 from contact_estimation.identify.planar.table1 import PAPER, Row
-from contact_estimation.identify.planar.tosses import CornerImpacts
 from contact_estimation.identify.planar.wheel import WheelResult
 from contact_estimation.viz.style import COLOURS, TRUTH, figure
 
@@ -53,37 +55,38 @@ def impacts_figure(impacts: Impacts, report: ImpactReport):
     return fig
 
 
-def tosses_figure(impacts: CornerImpacts, report: CubeReport):
-    """Rotation left unexplained against m/I, for impulses at the corner and for impulses in the section of cube and
-    ground; and where the impulses must have acted for a point contact's m/I and for the one found."""
+def tosses_figure(fitted: FittedCube, report: CubeReport):
+    """Rotation left unexplained against m/I; and by how much the lever of every impulse misses the shape's contact
+    point, with the centre of mass in the middle and where it was found."""
     fig, axes = figure(1, 2, width=9.0, height=3.8)
-    ratios, size = np.linspace(0.6, 1.6, 81) * report.m_over_i, np.median(np.linalg.norm(impacts.dw, axis=1))
-    moment = np.cross(impacts.r, impacts.dv)
-    for label, colour, left in (
-            ("impulse at the corner", COLOURS[2], lambda k: np.linalg.norm(impacts.dw - k * moment, axis=1)),
-            ("impulse where the ground cuts the cube", COLOURS[1], lambda k: unexplained_rotation(impacts, k))):
-        axes[0, 0].plot(ratios, [100.0 * np.median(left(k)) / size for k in ratios], color=colour, label=label)
+    found, centred = fitted.model, replace(fitted.model, centre=np.zeros(3))
+    ratios = np.linspace(0.8, 1.3, 26) * report.m_over_i
+    held = [fit(fitted.residuals(), replace(found, ratio=np.array([k])), hold_ratio=True) for k in ratios]
+    axes[0, 0].plot(ratios, [100.0 * fitted.unexplained(model) for model in held], color=COLOURS[1])
     axes[0, 0].axvspan(*report.interval, color=COLOURS[1], alpha=0.2, lw=0.0)
     axes[0, 0].set(xlabel="m/I [1/m$^2$]", ylabel="median rotation unexplained [%]", ylim=(0.0, None),
-                   title=f"{report.impacts} impacts on one corner")
-    axes[0, 0].legend()
-    towards = -impacts.r[:, :2] / np.linalg.norm(impacts.r[:, :2], axis=1, keepdims=True)
-    for ratio, colour in ((report.m_over_i_corner, COLOURS[2]), (report.m_over_i, COLOURS[1])):
-        shift = 1e3 * (_points_of_action(impacts, ratio) - impacts.r)[:, :2]
-        axes[0, 1].plot((shift * towards).sum(axis=1), shift @ [1, 0] * towards[:, 1] - shift @ [0, 1] * towards[:, 0],
-                        ".", ms=3, alpha=0.6, color=colour, label=f"m/I {ratio:.0f} 1/m$^2$")
-    axes[0, 1].plot(0.0, 0.0, "+", ms=12, color=TRUTH, label="corner")
-    axes[0, 1].set(xlabel="towards the middle of the cube [mm]", ylabel="sideways [mm]", xlim=(-25, 25), ylim=(-20, 20),
-                   title="Where the impulses act")
+                   title=f"{report.impacts} impacts, all else fitted anew for each m/I")
+    for model, colour, label in ((centred, COLOURS[2], "centre of mass in the middle"),
+                                 (found, COLOURS[1], "where it was found")):
+        miss = 1e3 * _lever_misfit(fitted, model)
+        axes[0, 1].plot(*miss.T, ".", ms=3, alpha=0.6, color=colour, label=label)
+    axes[0, 1].set(xlabel="along the lever [mm]", ylabel="sideways [mm]", xlim=(-15, 15), ylim=(-12, 12),
+                   title="How far the impulses miss the contact point")
     axes[0, 1].legend()
     return fig
 
 
-def _points_of_action(impacts, ratio):
-    """The point (n, 3) at the height of the ground on every impulse's line of action, from the centre."""
-    foot = np.cross(impacts.dv, impacts.dw) / (ratio * (impacts.dv**2).sum(axis=1, keepdims=True))
-    along = (impacts.section[:, 0, 2] - foot[:, 2]) / impacts.dv[:, 2]
-    return foot + along[:, None] * impacts.dv
+def _lever_misfit(fitted, model):
+    """Implied minus modelled lever (n, 2) [m] in the plane across every impulse: along the lever and sideways."""
+    residuals = fitted.residuals()
+    lever, dv = residuals.turning(model)
+    along = dv / np.linalg.norm(dv, axis=1, keepdims=True)
+    # dw = m/I r x dv: the part of r across dv is dv x dw / (m/I dv^2).
+    implied = np.cross(dv, fitted.impacts.dw) / (np.mean(model.ratio) * (dv**2).sum(axis=1, keepdims=True))
+    across = lever - (lever * along).sum(axis=1, keepdims=True) * along
+    outwards = across / np.linalg.norm(across, axis=1, keepdims=True)
+    miss = implied - across
+    return np.stack([(miss * outwards).sum(axis=1), (miss * np.cross(along, outwards)).sum(axis=1)], axis=1)
 
 
 def wheel_figure(result: WheelResult):

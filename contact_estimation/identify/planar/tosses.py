@@ -1,9 +1,7 @@
-"""Recorded tosses of a cube and the impacts on one corner that they hold: free flights, and where two of them cross.
+"""Recorded tosses of a cube: their file, their flights, and what they say about their own frame.
 
-Before and after an impact the cube flies: its centre on a parabola, its attitude at constant angular velocity (I is I
-times identity). Both are fitted over several samples that exclude the contact; where the two parabolas cross is the
-centroid of the impulse in time, and the attitude there places the cube. Free fall also gauges the recording: it must
-fall at g, so the length unit of the positions is corrected by g over the fall that was measured.
+Free fall gauges the recording: it must fall at g, so the length unit of the positions is corrected by g over the fall
+that was measured. The ground is where the cube comes to rest.
 """
 
 from __future__ import annotations
@@ -19,35 +17,9 @@ from contact_estimation.identify.planar.recordings import read_arrays
 from contact_estimation.identify.planar.stepping import GRAVITY
 
 _QUIET_V, _QUIET_W = 0.12, 1.2  # m/s, rad/s: change per sample that free flight and tracking noise stay below
-_FLIGHT, _FEWEST_SAMPLES = 6, 4  # most and fewest samples of a flight used on either side of an impact
-_LONGEST = 3                     # samples in a row that an impact may disturb
-_CLEAR = 0.05  # share of the side by which the second-lowest corner must be above the ground
-_SOFTEST = 0.4                   # m/s: smallest change of velocity used
 _LONG_FLIGHT = 8                 # samples of flight that gauge gravity
 _STILL_V, _STILL_W = 0.02, 0.2   # m/s, rad/s: at rest
 _UPRIGHT = 0.995                 # cosine: a face is down
-
-
-@dataclass(frozen=True)
-class CornerImpacts:
-    """Impacts of a cube (n) of which one corner is below the ground; world axes, z up, levers from the centre.
-
-    ``toss`` and sample ``k`` [indices], lever ``r`` (n, 3) of the corner [m], ``section`` (n, 3, 3): the corners (one a
-    row) of the triangle in which the ground cuts the cube [m], jumps ``dv`` [m/s] and ``dw`` [rad/s] (n, 3), velocity
-    of the corner ``slip_before``, ``slip_after`` (n, 3) [m/s].
-    """
-
-    toss: np.ndarray
-    k: np.ndarray
-    r: np.ndarray
-    section: np.ndarray
-    dv: np.ndarray
-    dw: np.ndarray
-    slip_before: np.ndarray
-    slip_after: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.toss)
 
 
 @dataclass(frozen=True)
@@ -99,8 +71,8 @@ def _finite_parts(poses):
 
 @dataclass(frozen=True)
 class _Toss:
-    """One toss ready for use: positions (N, 3), attitudes, heights (N, 8) and offsets (N, 8, 3) of the corners, and
-    which inner samples (N,) are disturbed by contact (the first and last count as disturbed)."""
+    """One toss ready for use: positions (N, 3), attitudes, offsets (N, 8, 3) of the corners, and which samples (N,) are
+    disturbed by contact (the first and last count as disturbed)."""
 
     p: np.ndarray
     attitude: Rotation
@@ -113,9 +85,13 @@ class _Toss:
         return [(a, b - 1) for a, b in edges.reshape(-1, 2)]
 
 
-def prepare(poses, corners, rate, scale):
-    """A toss (N, 7) made ready: true metres by ``scale``, corners (8, 3) [m] placed, contact found by its kinks."""
-    p, attitude = scale * poses[:, :3], Rotation.from_quat(poses[:, [4, 5, 6, 3]])
+def prepare(poses, corners, rate, scale, centre=(0.0, 0.0, 0.0)):
+    """A toss (N, 7) made ready: true metres by ``scale``, corners (8, 3) [m] placed, contact found by its kinks.
+
+    ``p`` and ``offsets`` of the answer are those of the point ``centre`` (3,) [m, body axes from the cube's middle].
+    """
+    attitude = Rotation.from_quat(poses[:, [4, 5, 6, 3]])
+    p, corners = scale * poses[:, :3] + attitude.apply(centre), corners - np.asarray(centre)
     disturbed = np.ones(len(p), bool)
     if len(p) > 2:
         dv = np.diff(p, n=2, axis=0) * rate + [0.0, 0.0, GRAVITY / rate]
@@ -170,90 +146,3 @@ def _resting_heights(toss, rate):
     flat = np.abs(toss.attitude.as_matrix()[:-1, 2]).max(axis=1) > _UPRIGHT
     low = np.sort(toss.p[:-1, None, 2] + toss.offsets[:-1, :, 2], axis=1)[:, :4].mean(axis=1)
     return low[(v < _STILL_V) & (w < _STILL_W) & flat]
-
-
-def corner_impacts(tosses: list[np.ndarray], side: float, rate: float, frame: Gauge | None = None) -> CornerImpacts:
-    """Every impact on a single corner in ``tosses`` (poses of a cube of ``side`` [m] at ``rate`` [1/s]).
-
-    Raises:
-        ConfigError, RecordingError: see :func:`gauge`.
-    """
-    frame = frame or gauge(tosses, side, rate)
-    corners = cube_corners(side)
-    found = [row for index, poses in enumerate(tosses)
-             for row in _toss_impacts(index, prepare(poses, corners, rate, frame.scale), corners, rate, frame.ground)]
-    columns = list(zip(*found)) or [[]] * 8
-    shapes = (-1,), (-1,), (-1, 3), (-1, 3, 3), *[(-1, 3)] * 4
-    return CornerImpacts(*(np.array(column, int if i < 2 else float).reshape(shape)
-                           for i, (column, shape) in enumerate(zip(columns, shapes))))
-
-
-def _toss_impacts(index, toss, corners, rate, ground):
-    flights = toss.flights()
-    for (a0, a1), (b0, b1) in zip(flights, flights[1:]):
-        a0, b1 = max(a0, a1 - _FLIGHT + 1), min(b1, b0 + _FLIGHT - 1)
-        if b0 - a1 - 1 > _LONGEST or min(a1 - a0, b1 - b0) + 1 < _FEWEST_SAMPLES:
-            continue
-        origin = 0.5 * (a1 + b0)
-        before, after = _flight(toss, a0, a1, origin, rate), _flight(toss, b0, b1, origin, rate)
-        dv, dw = after.v - before.v, after.w - before.w
-        kinks = np.diff(toss.p[a1:b0 + 1], n=2, axis=0) * rate + [0.0, 0.0, GRAVITY / rate]
-        share = np.maximum(kinks @ dv, 0.0)
-        if np.linalg.norm(dv) < _SOFTEST or share.sum() <= 0.0:
-            continue
-        t = float(np.clip((before.p - after.p) @ dv / (dv @ dv), (a1 - origin) / rate, (b0 - origin) / rate))
-        lag = _spread(share / share.sum(), origin + t * rate) / rate / np.sqrt(np.pi)
-        fall = np.array([0.0, 0.0, -GRAVITY * t])
-        centre = before.p + (before.v + 0.5 * fall) * t + lag * dv
-        crossing = Rotation.concatenate([before.attitude(t), after.attitude(t)]).mean()
-        attitude = (Rotation.from_rotvec(lag * dw) * crossing).as_matrix()
-        offsets = corners @ attitude.T
-        heights = centre[2] + offsets[:, 2] - ground
-        lowest, second = np.argsort(heights)[:2]
-        if heights[second] < _CLEAR * np.ptp(corners[:, 0]):
-            continue
-        r = offsets[lowest]
-        edges = -attitude * np.sign(corners[lowest])
-        section = r + np.maximum(-heights[lowest], 0.0) * (edges / np.maximum(edges[2], 1e-9)).T
-        yield (index, int(round(origin)), r, section, dv, dw, before.v + fall + np.cross(before.w, r),
-               after.v + fall + np.cross(after.w, r))
-
-
-def _spread(share, centroid) -> float:
-    """Standard deviation in time [samples] of a force whose impulse the samples share like this.
-
-    An impulse between two samples is split among both, which by itself has the variance f (1 - f) of the fraction f; a
-    force of some duration adds its own. The fraction's part, averaged over a Gaussian force, is a Fourier series.
-    """
-    index = np.arange(len(share))
-    variance = share @ (index - share @ index)**2
-    sigma, n = np.linspace(0.0, 1.5, 151)[:, None], np.arange(1, 8)
-    split = 1.0 / 6.0 - (np.cos(2 * np.pi * n * centroid) * np.exp(-2.0 * (np.pi * n * sigma)**2)
-                         / (np.pi * n)**2).sum(axis=1)
-    return float(sigma[np.argmin(np.abs(sigma[:, 0]**2 + split - variance)), 0])
-
-
-@dataclass(frozen=True)
-class _Flight:
-    """A flight at a reference time: position, velocity, angular velocity, and attitude ``turn`` @ ``reference``."""
-
-    p: np.ndarray
-    v: np.ndarray
-    w: np.ndarray
-    turn: np.ndarray
-    reference: Rotation
-
-    def attitude(self, t: float) -> Rotation:
-        """Attitude ``t`` [s] after the reference time."""
-        return Rotation.from_rotvec(self.turn + t * self.w) * self.reference
-
-
-def _flight(toss, first, last, origin, rate) -> _Flight:
-    """Least-squares flight through samples ``first`` to ``last``, its state at sample ``origin``."""
-    index = np.arange(first, last + 1)
-    t = (index - origin) / rate
-    rows = np.stack([np.ones_like(t), t], axis=1)
-    line = np.linalg.lstsq(rows, toss.p[index] + np.outer(0.5 * GRAVITY * t**2, [0.0, 0.0, 1.0]), rcond=None)[0]
-    reference = toss.attitude[int(index[len(index) // 2])]
-    turning = np.linalg.lstsq(rows, (toss.attitude[index] * reference.inv()).as_rotvec(), rcond=None)[0]
-    return _Flight(line[0], line[1], turning[1], turning[0], reference)
