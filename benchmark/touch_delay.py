@@ -84,8 +84,11 @@ def line(robot: str, speed: float, log: dict[str, np.ndarray]) -> str:
             return "- | -"
         return f"{np.median(delays):.0f} ({max(delays):.0f}) | {np.median(forces):.1f}"
 
-    lost = [force[max(k - round(d / 2.0), 0)] for k, (d, _) in zip([k for k in changes if force[k] == 0], releases)
-            if np.isfinite(d)]
+    lost = [
+        force[max(k - round(d / 2.0), 0)]
+        for k, (d, _) in zip([k for k in changes if force[k] == 0], releases)
+        if np.isfinite(d)
+    ]
     return (
         f"| {robot} | {1e3 * speed:.0f} | {np.median(rates):.0f} | {tell(touches, [f for _, f in touches])} | "
         f"{tell(releases, lost or [np.nan])} | {surplus} |"

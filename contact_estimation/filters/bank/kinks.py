@@ -6,7 +6,8 @@ import numpy as np
 
 from contact_estimation.codegen import CompiledFunction, compile_function
 from contact_estimation.filters.bank.cycle import Cycle
-from contact_estimation.filters.bank.kink import SCATTER_START, KinkLayout, build_anchor, build_cell, build_context, build_gather, build_kink
+from contact_estimation.filters.bank.kink_context import build_anchor, build_context
+from contact_estimation.filters.bank.kink_odds import SCATTER_START, KinkLayout, build_cell, build_gather, build_odds
 from contact_estimation.filters.bank.layout import BankLayout
 from contact_estimation.filters.bank.mix import Modes
 from contact_estimation.filters.bank.settings import BankSettings, DriveSettings
@@ -42,11 +43,12 @@ class Kinks:
         context.inputs["theta"][:], context.inputs["basis"][:] = layout.constants
         self._q, self._closed = context.inputs["q"], context.inputs["closed"]
         shared = [context.inputs[k] for k in ("q", "closed", "theta", "basis")]
-        told = {**context.outputs, "closed": self._closed}
-        self._contexts = [context.bind([x, p, *shared], list(context.outputs.values())) for x, p in zip(cycle.x, cycle.p)]
+        self._contexts = [
+            context.bind([x, p, *shared], list(context.outputs.values())) for x, p in zip(cycle.x, cycle.p)
+        ]
         # Samples and cells: bindings take turns, so that results are the next ones' arguments without a copy.
         gather, cell = compile_function(build_gather(arm, layout, kinks)), compile_function(build_cell(layout, kinks))
-        odds = compile_function(build_kink(arm, layout, settings, drives, kinks, 1.0 / rate))
+        odds = compile_function(build_odds(arm, layout, settings, drives, kinks, 1.0 / rate))
         self._sums = [gather.inputs["sums"], gather.outputs["sums_next"]]
         self._momentum = [gather.inputs["momentum_before"], gather.outputs["momentum_now"]]
         kept = ("ring", "starts", "scatter")
@@ -54,7 +56,14 @@ class Kinks:
         self._number, self._age = cell.inputs["number"], cell.inputs["age"]
         cell.inputs["duration"][:] = kinks.per_cell / rate
         self._odds, self._most = odds.outputs["odds"], odds.outputs["most"]
-        told = {**track.inputs, **track.outputs, **context.outputs, "closed": self._closed, **cell.inputs, **cell.outputs}
+        told = {
+            **track.inputs,
+            **track.outputs,
+            **context.outputs,
+            "closed": self._closed,
+            **cell.inputs,
+            **cell.outputs,
+        }
         told |= {"ratios": odds.outputs["ratios"], "q": track.inputs["q"]}
 
         def bound(function, outputs, **own):
@@ -62,15 +71,23 @@ class Kinks:
 
         self._gathers = [
             [
-                bound(gather, [self._sums[1 - k], self._momentum[1 - k]], w=state, sums=self._sums[k],
-                      momentum_before=self._momentum[k])
+                bound(
+                    gather,
+                    [self._sums[1 - k], self._momentum[1 - k]],
+                    w=state,
+                    sums=self._sums[k],
+                    momentum_before=self._momentum[k],
+                )
                 for k in (0, 1)
             ]
             for state in w
         ]
         lines = [cell.outputs[k] for k in ("since", "level", "slope")]
         self._cells = [
-            [bound(cell, [*self._kept[1 - k], *lines], sums=sums, **dict(zip(kept, self._kept[k]))) for sums in self._sums]
+            [
+                bound(cell, [*self._kept[1 - k], *lines], sums=sums, **dict(zip(kept, self._kept[k])))
+                for sums in self._sums
+            ]
             for k in (0, 1)
         ]
         self._samples = [
@@ -83,15 +100,17 @@ class Kinks:
             ]
             for state in w
         ]
-        self._cycle, self._layout, self._track_q = cycle, layout, track.inputs["q"]
-        self._anchor, self._g, self._origin = compile_function(build_anchor(arm, layout)), context.outputs["g"], odds.outputs["origin"]
-        self._anchor.inputs["theta"][:], self._anchor.inputs["basis"][:] = layout.constants
-        self._cell_turn, self._turn, self._believed = 0, 0, 0
+        self._cycle, self._now = cycle, track.outputs["momentum"]
+        self._anchor = anchor = compile_function(build_anchor(arm, layout))
+        anchor.inputs["theta"][:], anchor.inputs["basis"][:] = layout.constants
+        self._g, self._origin = context.outputs["g"], odds.outputs["origin"]
+        self._cell_turn, self._turn, self._believed, self._fresh = 0, 0, 0, True
 
     def start(self, q: np.ndarray) -> None:
         """Nothing was seen yet; the arm is at ``q`` (n,)."""
-        for _, _, scatter in self._kept:
-            scatter[:] = SCATTER_START
+        for _, starts, scatter in self._kept:
+            starts.reshape(-1, len(q))[:], scatter[:] = q, SCATTER_START
+        self._fresh = True
         for buffer in (*self._sums, *self._momentum, self._number, self._age):
             buffer[:] = 0.0
         self.follow(0, q)
@@ -110,6 +129,9 @@ class Kinks:
         """Take the sample whose track is ``w[turn]``."""
         if self._number[0] >= self._per_cell:
             self._end_cell()
+        if self._fresh:  # whatever the momentum is, it was there before
+            self._fresh = False
+            self._momentum[self._turn][:] = self._now
         self._gathers[turn][self._turn]()
         self._turn = 1 - self._turn
         self._number[0] += 1.0

@@ -198,7 +198,8 @@ class ContactBank:
         if mode != self._mode:
             beliefs = self.modes.of_combinations(self.beliefs)
             opens = (self.modes.closed[believed] <= self._named).all()
-            sure = self.settings.decide  # a belief that wavers about a half is no touch
+            # A belief that wavers about a half is no touch.
+            sure = 0.0 if self._kinks is None else self.settings.decide
             if opens or beliefs[mode] >= sure or beliefs[self._mode] <= 1.0 - sure:
                 self._name(mode)
 

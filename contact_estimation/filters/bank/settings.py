@@ -204,6 +204,8 @@ class BankSettings:
     )
 
     def __post_init__(self):
+        if self.decide < 0.5:
+            raise ConfigError(f"key 'decide' is {self.decide}: a mode is decided from a probability of 0.5 to 1 on")
         names = [c.name for c in self.contacts]
         if not 1 <= len(names) <= 4:
             raise ConfigError(f"key 'contacts' has {len(names)} entries, expected one to four")

@@ -21,12 +21,10 @@ from contact_estimation.robot import Arm
 from contact_estimation.robot.friction import presliding_step
 
 #: Vectors of the track's state, in its order.
-SMOOTH, BEHIND, SLIDING, DRIFT, TURNING, TRAVELLED, DEFLECTED, VISITED, LAST, BEFORE, NOISE, START = range(12)
-STATES = 12
+SMOOTH, BEHIND, SLIDING, DRIFT, TRAVELLED, DEFLECTED, VISITED, LAST, BEFORE, NOISE, START = range(11)
+STATES = 11
 #: [s] The encoder noise is averaged over about this.
 _NOISE_TIME = 0.5
-#: Share of the inertial torque that may be wrong: the velocity signal is filtered, and jumps at starts and stops.
-_DYNAMIC_ERROR = 0.5
 #: The play is at least this many standard deviations of the encoder noise.
 PLAY_STD = 1.2
 
@@ -34,8 +32,8 @@ PLAY_STD = 1.2
 def build_track(arm: Arm) -> ca.Function:
     """One sample.
 
-    State w (12 n): low-passed positions, positions behind the play, presliding states, integrals of tau + C^T dq - G - B
-    dq and of C^T dq - G over the block, integral of dq, integrals of q - integral of dq and of q over the block, the last two positions,
+    State w (11 n): low-passed positions, positions behind the play, presliding states, integral of tau + C^T dq - G - B
+    dq over the block, integral of dq, integrals of q - integral of dq and of q over the block, the last two positions,
     variance of the encoder noise, momentum at the start of the block.
     Further inputs: q, dq, tau (n,), dt, gain (of the low-pass), play, length (n,).
     Outputs: w_next, momentum (n,), known (n,): tau + C^T dq - G - B dq.
@@ -43,7 +41,7 @@ def build_track(arm: Arm) -> ca.Function:
     n = arm.n
     w, q, dq, tau = ca.SX.sym("w", STATES * n), ca.SX.sym("q", n), ca.SX.sym("dq", n), ca.SX.sym("tau", n)
     dt, gain, play, length = ca.SX.sym("dt"), ca.SX.sym("gain"), ca.SX.sym("play", n), ca.SX.sym("length", n)
-    smooth, behind, sliding, drift, turning, travelled, deflected, visited, last, before, noise, start = ca.vertsplit(w, n)
+    smooth, behind, sliding, drift, travelled, deflected, visited, last, before, noise, start = ca.vertsplit(w, n)
     kin = arm.kinematics(q)
     momentum, momentum_drift, _ = momentum_terms(arm, kin, dq)
     smooth = smooth + gain * (q - smooth)
@@ -53,11 +51,10 @@ def build_track(arm: Arm) -> ca.Function:
     sliding = presliding_step(sliding, moved - behind, length)
     known = tau + momentum_drift
     drift = drift + dt * known
-    turning = turning + dt * (momentum_drift + ca.SX(arm.motor.viscous) * dq)
     travelled = travelled + dt * dq
     deflected = deflected + dt * (q - travelled)
     visited = visited + dt * q
-    following = ca.vertcat(smooth, moved, sliding, drift, turning, travelled, deflected, visited, q, last, noise, start)
+    following = ca.vertcat(smooth, moved, sliding, drift, travelled, deflected, visited, q, last, noise, start)
     return ca.Function(
         "bank_track",
         [w, q, dq, tau, dt, gain, play, length],
@@ -70,10 +67,10 @@ def build_track(arm: Arm) -> ca.Function:
 def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
     """What a block has measured, and the start of the next one.
 
-    Inputs: w (12 n), momentum (n,) at the end; duration T [s] and count of its samples, nominal [s] its usual length;
+    Inputs: w (11 n), momentum (n,) at the end; duration T [s] and count of its samples, nominal [s] its usual length;
     torque_variance (n,), elastic_variance of a block of usual length, usual_noise (variance of the encoder noise that
-    the latter includes), velocity_noise [rad/s]. Outputs: y, R (m + n,) measurements and variances; q, s, load
-    (n,) mean positions, presliding states and rigid-body torques M ddq + C dq + G; w_next (12 n).
+    the latter includes), velocity_noise [rad/s]. Outputs: y, R (m + n,) measurements and variances, q, s (n,) mean
+    positions and presliding states, w_next (11 n).
     """
     n, sym = arm.n, ca.SX.sym
     w, momentum = sym("w", STATES * n), sym("momentum", n)
@@ -81,21 +78,19 @@ def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
     torque_variance, elastic_variance = sym("torque_variance", n), sym("elastic_variance")
     usual_noise, velocity_noise = sym("usual_noise"), sym("velocity_noise")
     rows = ca.vertsplit(w, n)
-    joints, softness = layout.elastic_joints, np.exp(-layout.mean[layout.elastic])
+    joints = layout.elastic_joints
     q = rows[VISITED] / duration
     y = ca.vertcat(rows[DEFLECTED][joints] / duration, (momentum - rows[START] - rows[DRIFT]) / duration)
     scale = ca.fmax(nominal / duration, 1e-3)  # a shorter block averages fewer samples
-    kinematics = arm.kinematics(q)
-    inertia = ca.diag(arm.mass_matrix(kinematics))
+    inertia = ca.diag(arm.mass_matrix(arm.kinematics(q)))
     elastic = elastic_variance * scale + ca.fmax(rows[NOISE][joints] - usual_noise, 0) / count
-    acceleration = 2 * (inertia * velocity_noise / duration) ** 2  # of the torque that it takes
-    torque = torque_variance * scale + acceleration
-    load = (momentum - rows[START] - rows[TURNING]) / duration
-    moving = load - arm.body.gravity_torque(kinematics)
-    elastic += softness**2 * (acceleration + (_DYNAMIC_ERROR * moving) ** 2)[joints]
+    # The deflection is read as that of gravity and contacts: what acceleration adds to it is not trusted, because the
+    # velocity signal is filtered and jumps at starts and stops.
+    softness = np.exp(-layout.mean[layout.elastic])
+    elastic += (softness * ((momentum - rows[START]) / duration)[joints]) ** 2
+    torque = torque_variance * scale + 2 * (inertia * velocity_noise / duration) ** 2
     following = list(rows)
-    for finished in (DRIFT, TURNING, DEFLECTED, VISITED):
-        following[finished] = ca.SX.zeros(n)
+    following[DRIFT] = following[DEFLECTED] = following[VISITED] = ca.SX.zeros(n)
     following[START] = momentum
     inputs = [w, momentum, duration, count, nominal, torque_variance, elastic_variance, usual_noise, velocity_noise]
     names = [
@@ -109,5 +104,5 @@ def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
         "usual_noise",
         "velocity_noise",
     ]
-    outputs = [y, ca.vertcat(elastic, torque), q, rows[SLIDING], load, ca.vertcat(*following)]
-    return ca.Function("bank_block", inputs, [ca.densify(o) for o in outputs], names, ["y", "R", "q", "s", "load", "w_next"])
+    outputs = [y, ca.vertcat(elastic, torque), q, rows[SLIDING], ca.vertcat(*following)]
+    return ca.Function("bank_block", inputs, [ca.densify(o) for o in outputs], names, ["y", "R", "q", "s", "w_next"])

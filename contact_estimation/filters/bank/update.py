@@ -1,7 +1,7 @@
 """Prediction and update of one filter of the bank with a block of samples: sequential, re-linearised at every scalar,
 gated.
 
-Measurements: m elastic channels y = o + (tau_e - (M ddq + C dq + G)) / k, then n torque channels y = tau_e - (b + c s + v). An
+Measurements: m elastic channels y = o + (tau_e - G) / k, then n torque channels y = tau_e - (b + c s + v). An
 innovation beyond the gate has its noise raised until it lies on the gate: an outlier (the torque spikes of every stop)
 moves the state a little, never far, and the likelihood stays finite. The contact parameters of open contacts return to
 their prior, anchored where the arm is: when the contact closes, it closes there.
@@ -28,8 +28,8 @@ _FAR = -4.0
 def build_update(arm: Arm, layout: BankLayout) -> ca.Function:
     """Update of one mode's filter.
 
-    Inputs: x (N,), P (packed), decay, noise (N,) of the prediction; y, R (m + n,) measurements and variances; q, s, load (n,)
-    positions, presliding states and rigid-body torques of the block; closed (I,); theta, basis (9 I,); prior, spread (N,) mean and variance
+    Inputs: x (N,), P (packed), decay, noise (N,) of the prediction; y, R (m + n,) measurements and variances; q, s (n,)
+    positions and presliding states of the block; closed (I,); theta, basis (9 I,); prior, spread (N,) mean and variance
     of open contacts; touch (I,) one where the rest is where the contact closes; gate; pressed_before (I,). Outputs:
     x_next, P_next, log_likelihood, ratios (m + n,): innovation squared over its variance, before gating; pressed (I,):
     probability that a closed contact presses.
@@ -38,16 +38,17 @@ def build_update(arm: Arm, layout: BankLayout) -> ca.Function:
     sym = ca.SX.sym
     x_in, packed, decay, noise = sym("x", size), sym("P", packed_size(size)), sym("decay", size), sym("noise", size)
     y, variance = sym("y", m + n), sym("R", m + n)
-    q, s, load, closed = sym("q", n), sym("s", n), sym("load", n), sym("closed", count)
+    q, s, closed = sym("q", n), sym("s", n), sym("closed", count)
     theta, basis = sym("theta", CONTACT_SIZE * count), sym("basis", 9 * count)
     prior, spread, touch, gate = sym("prior", size), sym("spread", size), sym("touch", count), sym("gate")
     pressed_before = sym("pressed_before", count)
     kin = arm.kinematics(q)
+    gravity = arm.body.gravity_torque(kin)
     at = sym("at", size)
     contacts = ContactForces(arm, layout, kin, at, theta, basis)
     torque = contacts.joint_torque(closed)
     channels = [
-        at[layout.offset.start + k] + (torque[j] - load[j]) * ca.exp(-at[layout.elastic.start + k])
+        at[layout.offset.start + k] + (torque[j] - gravity[j]) * ca.exp(-at[layout.elastic.start + k])
         for k, j in enumerate(layout.elastic_joints)
     ]
     channels += [
@@ -93,7 +94,6 @@ def build_update(arm: Arm, layout: BankLayout) -> ca.Function:
             "R": variance,
             "q": q,
             "s": s,
-            "load": load,
             "closed": closed,
         },
         **{"theta": theta, "basis": basis, "prior": prior, "spread": spread, "touch": touch, "gate": gate},

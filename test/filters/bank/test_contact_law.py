@@ -16,8 +16,11 @@ def law(arm, layout):
     theta, basis = layout.constants
     contacts = ContactForces(arm, layout, arm.kinematics(q), x, ca.SX(theta), ca.SX(basis))
     torque = contacts.joint_torque(closed)
-    return ca.Function("law", [x, q, closed], [torque, ca.jacobian(torque, x), ca.horzcat(*contacts.forces),
-                                               ca.vertcat(*contacts.wrench_base(closed))])
+    return ca.Function(
+        "law",
+        [x, q, closed],
+        [torque, ca.jacobian(torque, x), ca.horzcat(*contacts.forces), ca.vertcat(*contacts.wrench_base(closed))],
+    )
 
 
 @pytest.fixture(scope="module")
@@ -79,8 +82,10 @@ def test_jacobian_is_the_finite_difference(layout, law, state):
 def test_published_contacts_never_pull(arm, layout, state):
     x, q = ca.SX.sym("x", layout.size), ca.SX.sym("q", 6)
     theta, basis = layout.constants
-    forces = [ContactForces(arm, layout, arm.kinematics(q), x, ca.SX(theta), ca.SX(basis), unilateral).normal_force[0]
-              for unilateral in (False, True)]
+    forces = [
+        ContactForces(arm, layout, arm.kinematics(q), x, ca.SX(theta), ca.SX(basis), unilateral).normal_force[0]
+        for unilateral in (False, True)
+    ]
     force = ca.Function("normal_force", [x, q], forces)
     position, rotation = arm.tcp_pose(Q)
     p = layout.theta[0].copy()

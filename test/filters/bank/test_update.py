@@ -11,7 +11,6 @@ from contact_estimation.filters.bank.update import build_update
 from contact_estimation.filters.kalman import pack_array, unpack_array
 
 Q = np.array([0.3, -1.2, 1.9, -2.0, -1.4, 0.2])
-LOAD = np.array([0.4, -31.0, -14.0, 2.0, 0.3, -0.1])
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +25,7 @@ def channels(arm, layout):
     theta, basis = layout.constants
     contacts = ContactForces(arm, layout, arm.kinematics(ca.SX(Q)), x, ca.SX(theta), ca.SX(basis))
     torque, depth = contacts.joint_torque(closed), ca.vertcat(*contacts.depth)
-    deflection = (torque - LOAD)[layout.elastic_joints] / ca.exp(x[layout.elastic]) + x[layout.offset]
+    deflection = (torque - arm.gravity(Q))[layout.elastic_joints] / ca.exp(x[layout.elastic]) + x[layout.offset]
     friction = x[layout.bias] + x[layout.coulomb] * s + x[layout.deviation]
     predicted = ca.vertcat(deflection, torque - friction)
     return ca.Function("channels", [x, s, closed], [predicted, ca.jacobian(predicted, x), depth, ca.jacobian(depth, x)])
@@ -57,7 +56,6 @@ def run(update, layout, x, covariance, decay, noise, y, variance, s, closed, gat
         variance,
         Q,
         s,
-        LOAD,
         closed,
         theta,
         basis,

@@ -13,7 +13,7 @@ because the force does not follow the linear law on into pull. Every candidate t
 is the odds that the mode has just changed. Only what is certain is acted upon; anything slower is left to the filters.
 
 Samples are gathered in cells of 8 ms. Candidates begin where a cell begins, so that all that is before them changes once
-in a cell (:func:`build_cell`) and not with every sample (:func:`build_gather`, :func:`build_kink`).
+in a cell (:func:`build_cell`) and not with every sample (:func:`build_gather`, :func:`build_odds`).
 """
 
 from __future__ import annotations
@@ -21,20 +21,16 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from contact_estimation.dynamics import symmetric
-from contact_estimation.filters.bank.contact_law import ContactForces
-from contact_estimation.filters.bank.layout import CONTACT_SIZE, BankLayout
+from contact_estimation.filters.bank.layout import BankLayout
 from contact_estimation.filters.bank.settings import BankSettings, DriveSettings
 from contact_estimation.filters.bank.track import NOISE, SLIDING, STATES, TRAVELLED
-from contact_estimation.filters.kalman import pack, packed_size, unpack
 from contact_estimation.robot import Arm
 
 _CELL = 0.008  # s
 #: Cells since the candidate, the present one among them, and cells of the line before it.
 _WINDOWS = ((1, 10), (2, 10), (4, 15), (8, 20))
-#: Share of the change of the rigid-body torque, of the joints' friction and of the force of a closed contact that their
-#: models may be wrong by.
-_MODEL_ERROR, _FRICTION_ERROR, _LAW_ERROR = 0.1, 0.5, 0.2
+#: Share of the change of the rigid-body torque and of the joints' friction that their models may be wrong by.
+_MODEL_ERROR, _FRICTION_ERROR = 0.1, 0.5
 #: Share of a sliding contact's friction that varies although the direction stays; slower [m/s] is not surely sliding.
 _UNSTEADY, _CREEPING = 0.1, 1e-3
 #: Stiffnesses a touch is tried with: standard deviations of ln K from its prior mean, and their weights.
@@ -57,7 +53,7 @@ class KinkLayout:
     """What is kept of the samples.
 
     Attributes:
-        elastic: joints whose deflection is a channel; the others channels are the torques of all n joints.
+        elastic: joints whose deflection is a channel; the other channels are the torques of all n joints.
         channels: how many there are. columns: of a cell: the channels, rigid-body torques (n), presliding states (n),
         positions (n). cells: kept. per_cell: samples. windows: see _WINDOWS.
     """
@@ -71,79 +67,10 @@ class KinkLayout:
         self.oldest = max(since for since, _ in self.windows)
 
 
-def build_context(arm: Arm, layout: BankLayout, settings: BankSettings) -> ca.Function:
-    """What the believed filter knows, for the samples of the next block.
-
-    Inputs: x (N,), P (packed), q (n,), closed (I,), theta, basis (9 I,). Outputs: g (n, I) joint torque per newton of
-    every contact; sideways (n, 2 I): the same along its tangents; depth, depth_std (I,) [m]; stiffness (I,) [N/m];
-    friction (I,) [N]: its usual size in a contact that is closed; law (n, n) [Nm/rad]: closed contacts push with -law dq
-    more; law_error: what share of that is uncertain; inertia (n,): the diagonal of the mass matrix; coulomb (n,) [Nm]; q_then (n,).
-    """
-    sym, count, n = ca.SX.sym, len(layout.contact), arm.n
-    x, packed, q, closed = sym("x", layout.size), sym("P", packed_size(layout.size)), sym("q", n), sym("closed", count)
-    theta, basis = sym("theta", CONTACT_SIZE * count), sym("basis", 9 * count)
-    kinematics = arm.kinematics(q)
-    contacts = ContactForces(arm, layout, kinematics, x, theta, basis)
-    covariance = unpack(packed, layout.size)
-    along, sideways, friction, law, error = [], [], [], ca.SX.zeros(n, n), _LAW_ERROR**2
-    for i, (slots, where) in enumerate(zip(layout.estimated, layout.contact)):
-        jacobian = kinematics.point_jacobian(arm.tcp_frame, contacts.points[i]).T
-        along.append(jacobian @ contacts.normals[i])
-        sideways.append(jacobian @ contacts.axes[i][:, 1:])
-        springs = along[i] @ along[i].T + (sideways[i] @ sideways[i].T if layout.sticks[i] else 0)
-        law += closed[i] * ca.exp(contacts.parameters[i][0]) * springs
-        if 0 in slots:
-            error = ca.fmax(error, closed[i] * (_LAW_ERROR**2 + covariance[where.start, where.start]))
-        usual = 0 if layout.sticks[i] else settings.contacts[i].friction_std
-        friction.append(closed[i] * usual * ca.fmax(contacts.normal_force[i], 0))
-    slopes = [ca.jacobian(depth, x).T for depth in contacts.depth]
-    results = {
-        "g": ca.horzcat(*along),
-        "sideways": ca.horzcat(*sideways),
-        "depth": ca.vertcat(*contacts.depth),
-        "depth_std": ca.vertcat(*[ca.sqrt(ca.bilin(covariance, s, s) + _SMALLEST**2) for s in slopes]),
-        "stiffness": ca.vertcat(*[ca.exp(p[0]) for p in contacts.parameters]),
-        "friction": ca.vertcat(*friction),
-        "law": law,
-        "law_error": ca.sqrt(error),
-        "coulomb": x[layout.coulomb],
-        "inertia": ca.diag(arm.mass_matrix(kinematics)),
-        "q_then": q,
-    }
-    inputs = {"x": x, "P": packed, "q": q, "closed": closed, "theta": theta, "basis": basis}
-    return ca.Function(
-        "bank_kink_context", list(inputs.values()), [ca.densify(r) for r in results.values()], list(inputs), list(results)
-    )
-
-
-def build_anchor(arm: Arm, layout: BankLayout) -> ca.Function:
-    """A contact that closed at a known position: its depth there is zero.
-
-    Inputs: x (N,), P (packed), q (n,) where it closed, chosen (I,) one for that contact, variance [m^2] of the depth,
-    theta, basis (9 I,). Outputs: x_next, P_next.
-    """
-    sym, count = ca.SX.sym, len(layout.contact)
-    x, packed, q, chosen = sym("x", layout.size), sym("P", packed_size(layout.size)), sym("q", arm.n), sym("chosen", count)
-    variance, theta, basis = sym("variance"), sym("theta", CONTACT_SIZE * count), sym("basis", 9 * count)
-    contacts = ContactForces(arm, layout, arm.kinematics(q), x, theta, basis)
-    depth = ca.dot(chosen, ca.vertcat(*contacts.depth))
-    row, covariance = ca.jacobian(depth, x).T, unpack(packed, layout.size)
-    cross = covariance @ row
-    total = ca.dot(row, cross) + variance
-    inputs = {"x": x, "P": packed, "q": q, "chosen": chosen, "variance": variance, "theta": theta, "basis": basis}
-    return ca.Function(
-        "bank_kink_anchor",
-        list(inputs.values()),
-        [x - cross * (depth / total), pack(symmetric(covariance - cross @ cross.T / total))],
-        list(inputs),
-        ["x_next", "P_next"],
-    )
-
-
 def build_gather(arm: Arm, layout: BankLayout, kinks: KinkLayout) -> ca.Function:
     """A sample added to its cell.
 
-    Inputs: w (12 n,), momentum, known (n,) of the track at this sample and momentum_before (n,) at the last one; q, dq,
+    Inputs: w (11 n,), momentum, known (n,) of the track at this sample and momentum_before (n,) at the last one; q, dq,
     tau (n,), dt; sums (columns,). Outputs: sums_next; momentum_now (n,).
     """
     n, sym = arm.n, ca.SX.sym
@@ -167,7 +94,7 @@ def build_cell(layout: BankLayout, kinks: KinkLayout) -> ca.Function:
     """The end of a cell.
 
     Inputs: ring (columns cells,) means of the last cells, newest first; starts (n oldest,) positions where cells began;
-    sums (columns,) and number of this cell's samples; q (n,) the last position; ratios (channels W,) of the last sample;
+    sums (columns,) and number of this cell's samples; q (n,) where the next cell begins; ratios (channels W,) of the last sample;
     scatter (2 channels W,); age: cells since the mode last changed, because a line through a change is none; duration
     [s] of the cell. Outputs: ring_next, starts_next, scatter_next; per window since (columns W,) sum of the cells from
     the candidate on, level and slope (columns W,) of the line at the candidate [per sample].
@@ -212,16 +139,16 @@ def build_cell(layout: BankLayout, kinks: KinkLayout) -> ca.Function:
     )
 
 
-def build_kink(
+def build_odds(
     arm: Arm, layout: BankLayout, settings: BankSettings, drives: DriveSettings, kinks: KinkLayout, period: float
 ) -> ca.Function:
     """The odds after a sample.
 
-    Inputs: w (12 n,), q (n,) of the track; sums (columns,) of the cell so far and number of its samples; starts,
-    scatter, since, level, slope, age as in :func:`build_cell`; the outputs of :func:`build_context`; closed (I,).
-    ``period`` [s]: the usual interval of samples. Outputs: ratios (channels W,) squared deviations from the lines over
-    their expected variances; odds (I,) that the contact is no longer what the believed mode has it for; most (1,); origin
-    (n, I): positions at which the likeliest candidate for a touch began.
+    Inputs: w (11 n,), q (n,) of the track; sums (columns,) of the cell so far and number of its samples; starts,
+    scatter, since, level, slope, age as in :func:`build_cell`; the outputs of :func:`kink_context.build_context`; closed
+    (I,). ``period`` [s]: the usual interval of samples. Outputs: ratios (channels W,) squared deviations from the lines
+    over their expected variances; odds (I,) that the contact is no longer what the believed mode has it for; most (1,);
+    origin (n, I): positions at which the likeliest candidate for a touch began.
     """
     n, count, windows, m = arm.n, len(layout.contact), len(kinks.windows), layout.m
     sym, joints, columns, channels = ca.SX.sym, [*kinks.elastic, *range(n)], kinks.columns, kinks.channels
@@ -275,10 +202,15 @@ def build_kink(
         phi, before = _normal(now * certainty), 0
         still, opened, touched, likeliest, origin = phi, 0, 0, 0, q
         for k, (samples, score, weight, moved, away) in enumerate(evidence):
-            since_then = settings.close_rate * (samples - before) * period * sum(
-                chance
-                * _likelihood(score[i], weight[i], contact.stiffness * contact.stiffness_factor**point * -moved[i])
-                for point, chance in zip(_POINTS, _WEIGHTS)
+            since_then = (
+                settings.close_rate
+                * (samples - before)
+                * period
+                * sum(
+                    chance
+                    * _likelihood(score[i], weight[i], contact.stiffness * contact.stiffness_factor**point * -moved[i])
+                    for point, chance in zip(_POINTS, _WEIGHTS)
+                )
             )
             touched += since_then
             origin = ca.if_else(since_then > likeliest, starts[:, kinks.windows[k][0] - 1], origin)
@@ -299,7 +231,7 @@ def build_kink(
     }
     results = {"ratios": ca.vertcat(*ratios), "odds": odds, "most": ca.mmax(odds), "origin": ca.horzcat(*origins)}
     return ca.Function(
-        "bank_kink", list(inputs.values()), [ca.densify(r) for r in results.values()], list(inputs), list(results)
+        "bank_kink_odds", list(inputs.values()), [ca.densify(r) for r in results.values()], list(inputs), list(results)
     )
 
 
