@@ -10,8 +10,8 @@ coloured torque, encoder and velocity quantisation and an unknown gravity torque
 - force: RMSE [N] over all axes while touched, beside that of the momentum observer with the same drives (in free motion
   over all of it), and the share of the time in which the normalised squared error (NEES, 3 degrees of freedom,
   covariance floor of 0.1 N) is below its 95 % quantile, with its median;
-- mode: time from the true touch and release to the decision [ms], how large the force was then [N], and how often the
-  mode changed beyond the true changes (chatter);
+- mode: time from the true touch and release to the decision [ms] (negative: too early), how large the force was then
+  [N], and how often the mode changed beyond the true changes (chatter);
 - point: error of the contact point across the tool's axis [mm] one second after the rotation has turned 2 degrees, at
   the end, and the error along the axis at the end.
 
@@ -169,7 +169,8 @@ def nees(log) -> np.ndarray:
 
 
 def mode_delays(log) -> tuple[list, list, int]:
-    """Per true touch and release (delay [ms], force then [N] or before release), and the number of surplus changes."""
+    """Per true touch and release (delay [ms], negative where it was decided too early, force then [N] or before
+    release), and the number of surplus changes."""
     touches, releases, surplus = [], [], 0
     for k in range(log["touched"].shape[1]):
         truth, found = log["touched"][:, k] > 0, log["closed"][:, k]
@@ -185,6 +186,9 @@ def mode_delays(log) -> tuple[list, list, int]:
             later = np.flatnonzero(found[at:] == truth[at])
             delay = np.inf if not len(later) else 2.0 * later[0]
             force = np.nan if not len(later) else log["touched"][at + later[0], k]
+            if delay == 0.0:
+                others = np.flatnonzero(found[:at] != truth[at])
+                delay = -2.0 * (at - 1 - (others[-1] if len(others) else -1))
             (touches if truth[at] else releases).append((delay, force))
         surplus += max(int(np.count_nonzero(np.diff(found.astype(int)))) - len(lasting), 0)
     return touches, releases, surplus

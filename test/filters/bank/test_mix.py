@@ -82,3 +82,19 @@ def test_start_puts_the_belief_where_it_is_told():
     modes = Modes(settings(2), 2)
     combined = modes.of_combinations(modes.start(0.3))
     assert combined[0] == pytest.approx(0.7) and combined[1:].sum() == pytest.approx(0.3)
+
+
+def test_a_change_moves_belief_to_the_entrance_of_the_neighbour():
+    modes = Modes(settings(2), 2)
+    free, first = modes.names.index("free"), modes.names.index("c1")
+    assert modes.toggled(free, 0) == first and modes.toggled(first, 0) == free
+    assert modes.names[modes.toggled(first, 1)] == "c1+c2"
+    beliefs = np.where(modes.owner == free, 0.9, 0.1 / (len(modes.owner) - 1))
+    target = modes.move(beliefs, free, first, 0.99)
+    assert modes.owner[target] == first and modes.closed[target].tolist() == [1.0, 0.0]
+    assert beliefs.sum() == pytest.approx(1.0) and beliefs[target] > 0.9 and beliefs[modes.owner == free] < 0.01
+
+
+def test_a_change_that_the_modes_do_not_list_has_no_target():
+    modes = Modes(settings(2, modes=[[], ["c1"], ["c2"]]), 1)
+    assert modes.toggled(modes.names.index("c1"), 1) is None
