@@ -4,9 +4,9 @@
     python benchmark/touch_delay.py [--robot ur16e] [--robot fr3] [--seed N] [--taps N] [--save]
 
 The arm taps a table of 25 kN/m, which it meets and leaves at the middle of its stroke, where it is fastest; simulated as
-in ``bank_truth.py``, at 4 kHz with what the bank does not model. Per speed: medians and maxima of the time from the true
-change to the decision over all taps [ms], the force at that time (for a release the force so long before it), and how
-often the mode changed beyond the true changes. ``--save`` writes touch_delay.md.
+in ``bank_truth.py``, at 4 kHz with what the bank does not model. Per speed: median, least and largest time from the true
+change to the decision over all taps [ms] (negative: too early), the force at that time (for a release the force so long
+before it), and how often the mode changed beyond the true changes. ``--save`` writes touch_delay.md.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ def line(robot: str, speed: float, log: dict[str, np.ndarray]) -> str:
         delays = [delay for delay, _ in pairs]
         if not delays:
             return "- | -"
-        return f"{np.median(delays):.0f} ({max(delays):.0f}) | {np.median(forces):.1f}"
+        return f"{np.median(delays):.0f} ({min(delays):.0f} to {max(delays):.0f}) | {np.median(forces):.1f}"
 
     lost = [
-        force[max(k - round(d / 2.0), 0)]
+        force[max(k - max(round(d / 2.0), 0), 0)]
         for k, (d, _) in zip([k for k in changes if force[k] == 0], releases)
         if np.isfinite(d)
     ]
@@ -113,7 +113,7 @@ def main() -> None:
             "# When a touch is decided",
             "",
             f"`python benchmark/touch_delay.py --taps {args.taps} --seed {args.seed} --save`, {os.cpu_count()} cores; "
-            "taps on 25 kN/m, median (largest).",
+            "taps on 25 kN/m, median (least to largest; negative: too early).",
             "",
             "| arm | speed [mm/s] | force after touch rises by [N/s] | touch to mode [ms] | force then [N] | "
             "release to mode [ms] | force as long before [N] | surplus changes |",

@@ -80,6 +80,7 @@ class ContactBank:
             np.square(drives.torque_noise),
             drives.elastic.noise**2,
         )
+        self._block["coulomb"][:], self._block["length"][:] = drives.friction.coulomb, track.inputs["length"]
         # The configured noise of the elastic channel has the usual encoder noise in it, for which the play was chosen.
         self._block["usual_noise"][:] = (drives.play / PLAY_STD) ** 2
         shared = list(block.inputs.values())[2:]

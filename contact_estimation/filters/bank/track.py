@@ -69,14 +69,15 @@ def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
 
     Inputs: w (11 n), momentum (n,) at the end; duration T [s] and count of its samples, nominal [s] its usual length;
     torque_variance (n,), elastic_variance of a block of usual length, usual_noise (variance of the encoder noise that
-    the latter includes), velocity_noise [rad/s]. Outputs: y, R (m + n,) measurements and variances, q, s (n,) mean
-    positions and presliding states, w_next (11 n).
+    the latter includes), velocity_noise [rad/s]; coulomb [Nm], length [rad] (n,) of the friction. Outputs: y, R (m +
+    n,) measurements and variances, q, s (n,) mean positions and presliding states, w_next (11 n).
     """
     n, sym = arm.n, ca.SX.sym
     w, momentum = sym("w", STATES * n), sym("momentum", n)
     duration, count, nominal = sym("duration"), sym("count"), sym("nominal")
     torque_variance, elastic_variance = sym("torque_variance", n), sym("elastic_variance")
     usual_noise, velocity_noise = sym("usual_noise"), sym("velocity_noise")
+    coulomb, length = sym("coulomb", n), sym("length", n)
     rows = ca.vertsplit(w, n)
     joints = layout.elastic_joints
     q = rows[VISITED] / duration
@@ -89,10 +90,14 @@ def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
     softness = np.exp(-layout.mean[layout.elastic])
     elastic += (softness * ((momentum - rows[START]) / duration)[joints]) ** 2
     torque = torque_variance * scale + 2 * (inertia * velocity_noise / duration) ** 2
+    # Friction that turns over faster than the low-pass follows: by how much the presliding state would still change.
+    turning = presliding_step(rows[SLIDING], rows[LAST] - rows[SMOOTH], length) - rows[SLIDING]
+    torque += (coulomb * turning) ** 2
     following = list(rows)
     following[DRIFT] = following[DEFLECTED] = following[VISITED] = ca.SX.zeros(n)
     following[START] = momentum
     inputs = [w, momentum, duration, count, nominal, torque_variance, elastic_variance, usual_noise, velocity_noise]
+    inputs += [coulomb, length]
     names = [
         "w",
         "momentum",
@@ -103,6 +108,8 @@ def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
         "elastic_variance",
         "usual_noise",
         "velocity_noise",
+        "coulomb",
+        "length",
     ]
     outputs = [y, ca.vertcat(elastic, torque), q, rows[SLIDING], ca.vertcat(*following)]
     return ca.Function("bank_block", inputs, [ca.densify(o) for o in outputs], names, ["y", "R", "q", "s", "w_next"])
