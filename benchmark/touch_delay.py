@@ -3,10 +3,10 @@
 
     python benchmark/touch_delay.py [--robot ur16e] [--robot fr3] [--seed N] [--taps N] [--save]
 
-The arm taps a table of 25 kN/m, which it meets and leaves at the middle of its stroke, where it is fastest; simulated as
-in ``bank_truth.py``, at 4 kHz with what the bank does not model. Per speed: median, least and largest time from the true
-change to the decision over all taps [ms] (negative: too early), the force at that time (for a release the force so long
-before it), and how often the mode changed beyond the true changes. ``--save`` writes touch_delay.md.
+The arm taps a table of 25 kN/m, which it meets and leaves at the middle of its stroke, where it is fastest. It is
+simulated as in ``bank_truth.py``, at 4 kHz with what the bank does not model. Per speed: median, least and largest time
+from the true change to the decision over all taps [ms] (negative: too early), the force at that time (for a release the
+force so long before it), and how often the mode changed beyond the true changes. ``--save`` writes touch_delay.md.
 """
 
 from __future__ import annotations

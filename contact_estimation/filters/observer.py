@@ -43,7 +43,7 @@ class Estimate:
     ``t`` [s] is the sample's stamp. ``force_base``/``force_tcp`` (3,) [N] and ``torque_tcp`` (3,) [Nm, about the TCP,
     TCP axes] are exerted by the environment ON the robot; ``force_covariance`` (3, 3) [N^2] is in TCP axes. ``tau_ext``
     (n,) [Nm] is the external joint torque. ``nis`` is the normalised innovation squared with ``nis_dof`` degrees of
-    freedom (NaN where the observer has none). ``mode`` names the most probable contact mode and ``modes`` maps every
+    freedom (NaN where the observer has none). ``mode`` names the contact mode decided upon and ``modes`` maps every
     mode to its belief. ``valid`` is False when the numbers must not be used; ``reason`` then says why.
     """
 

@@ -23,8 +23,9 @@ def build_context(arm: Arm, layout: BankLayout, settings: BankSettings) -> ca.Fu
 
     Inputs: x (N,), P (packed), q (n,), closed (I,), theta, basis (9 I,). Outputs: g (n, I) joint torque per newton of
     every contact; sideways (n, 2 I): the same along its tangents; depth, depth_std (I,) [m]; stiffness (I,) [N/m];
-    friction (I,) [N]: its usual size in a contact that is closed; law (n, n) [Nm/rad]: closed contacts push with -law dq
-    more; law_error: what share of that is uncertain; inertia (n,): the diagonal of the mass matrix; coulomb (n,) [Nm]; q_then (n,).
+    friction (I,) [N]: its usual size in a contact that is closed; law (n, n) [Nm/rad]: closed contacts push with
+    -law dq more; law_error: what share of that is uncertain; coulomb (n,) [Nm] of the joints; inertia (n,): the
+    diagonal of the mass matrix; q_then (n,).
     """
     sym, count, n = ca.SX.sym, len(layout.contact), arm.n
     x, packed, q, closed = sym("x", layout.size), sym("P", packed_size(layout.size)), sym("q", n), sym("closed", count)

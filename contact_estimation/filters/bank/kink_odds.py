@@ -6,14 +6,14 @@ straight line, and all that is left on top of it is the sensors' white noise, a 
 closed at t0 bends that line, by K g g^T (q(t0) - q) in joint torque with g = J_p^T n; one that opened bends it too,
 because the force does not follow the linear law on into pull. Every candidate t0 has
 
-    prior      the rate of closing times its share of time, or the probability that the estimated depth crossed zero then
+    prior      the rate of closing times its share of time; or how probable it is that the depth crossed zero then
     likelihood that of what the samples since are above the line through those before, the stiffness averaged out
 
-(a change point with a known shape, Basseville and Nikiforov 1993, sections 2.4 and 4.4), and the sum over the candidates
-is the odds that the mode has just changed. Only what is certain is acted upon; anything slower is left to the filters.
+(a change point with a known shape, Basseville and Nikiforov 1993, sections 2.4 and 4.4), and the sum over the
+candidates is the odds that the mode has just changed. Only what is certain is acted upon; the filters do the rest.
 
-Samples are gathered in cells of 8 ms. Candidates begin where a cell begins, so that all that is before them changes once
-in a cell (:func:`build_cell`) and not with every sample (:func:`build_gather`, :func:`build_odds`).
+Samples are gathered in cells of 8 ms. Candidates begin where a cell begins, so that all that is before them changes
+once in a cell (:func:`build_cell`) and not with every sample (:func:`build_gather`, :func:`build_odds`).
 """
 
 from __future__ import annotations
@@ -94,10 +94,10 @@ def build_cell(layout: BankLayout, kinks: KinkLayout) -> ca.Function:
     """The end of a cell.
 
     Inputs: ring (columns cells,) means of the last cells, newest first; starts (n oldest,) positions where cells began;
-    sums (columns,) and number of this cell's samples; q (n,) where the next cell begins; ratios (channels W,) of the last sample;
-    scatter (2 channels W,); age: cells since the mode last changed, because a line through a change is none; duration
-    [s] of the cell. Outputs: ring_next, starts_next, scatter_next; per window since (columns W,) sum of the cells from
-    the candidate on, level and slope (columns W,) of the line at the candidate [per sample].
+    sums (columns,) and number of this cell's samples; q (n,) where the next cell begins; ratios (channels W,) of the
+    last sample; scatter (2 channels W,); age: cells since the mode last changed, because a line through a change is
+    none; duration [s] of the cell. Outputs: ring_next, starts_next, scatter_next; per window since (columns W,) sum of
+    the cells from the candidate on, level and slope (columns W,) of the line at the candidate [per sample].
     """
     n, count, columns = layout.n, len(kinks.windows), kinks.columns
     sym = ca.SX.sym
@@ -145,9 +145,9 @@ def build_odds(
     """The odds after a sample.
 
     Inputs: w (11 n,), q (n,) of the track; sums (columns,) of the cell so far and number of its samples; starts,
-    scatter, since, level, slope, age as in :func:`build_cell`; the outputs of :func:`kink_context.build_context`; closed
-    (I,). ``period`` [s]: the usual interval of samples. Outputs: ratios (channels W,) squared deviations from the lines
-    over their expected variances; odds (I,) that the contact is no longer what the believed mode has it for; most (1,);
+    scatter, since, level, slope, age as in :func:`build_cell`; what :func:`kink_context.build_context` says; closed (I,).
+    ``period`` [s]: the usual interval of samples. Outputs: ratios (channels W,) squared deviations from the lines
+    over their expected variances; odds (I,) that a contact is no longer what the believed mode has it for; most (1,);
     origin (n, I): positions at which the likeliest candidate for a touch began.
     """
     n, count, windows, m = arm.n, len(layout.contact), len(kinks.windows), layout.m
@@ -238,7 +238,7 @@ def build_odds(
 def _rubbing(sideways, friction, then, newly):
     """Variances (n,) [Nm^2] of what closed contacts' friction has changed by: it turns with the direction of sliding.
 
-    Args: sideways (n, 2 I), friction (I,) [N]; then, newly (n,) [rad/s]: joint velocities of the line and the candidate.
+    Args: sideways (n, 2 I), friction (I,) [N]; then, newly (n,) [rad/s]: joint velocities of line and candidate.
     """
     total = 0
     for i in range(friction.numel()):

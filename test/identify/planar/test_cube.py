@@ -99,7 +99,8 @@ def test_another_rate_and_side():
 def test_flight_tells_a_planted_centre_of_mass():
     planted, rng, t, flights = np.array([0.006, -0.004, 0.008]), np.random.default_rng(4), np.arange(40) / RATE, []
     for _ in range(30):
-        attitude = Rotation.from_rotvec(np.outer(t, 6.0 * rng.standard_normal(3))) * Rotation.from_quat(rng.standard_normal(4))
+        first = Rotation.from_quat(rng.standard_normal(4))
+        attitude = Rotation.from_rotvec(np.outer(t, 6.0 * rng.standard_normal(3))) * first
         mass_centre = np.outer(t, [*rng.standard_normal(2), 1.0]) + [0.0, 0.0, 0.5] - np.outer(t**2, [0, 0, 0.5 * 9.81])
         middle = mass_centre - attitude.apply(planted) + 3e-5 * rng.standard_normal((40, 3))
         flights.append(np.hstack([middle, attitude.as_quat()[:, [3, 0, 1, 2]]]))

@@ -165,7 +165,7 @@ def simulate(seed: int = 0, duration: float = 4.0) -> Recording:
     sensors, force = np.empty((ticks, model.nsensordata)), np.zeros((ticks, 3))
     _settle(model, data, reference(0.0))
     dofs = [model.joint(joint).dofadr[0] for joint in JOINTS]
-    tip_id, object_id, local = model.body("tip").id, model.body("object").id, np.empty(6)
+    tip_id, local = model.body("tip").id, np.empty(6)
     jacobian, torque = np.zeros((3, model.nv)), np.zeros(3)
     for k in range(ticks):
         if k % 2 == 0:  # the controller runs at 2 kHz, like the paper's
