@@ -146,8 +146,8 @@ def build_odds(
 
     Inputs: w (11 n,), q (n,) of the track; sums (columns,) of the cell so far and number of its samples; starts,
     scatter, since, level, slope, age as in :func:`build_cell`; what :func:`kink_context.build_context` says; closed
-    (I,). ``period`` [s]: the usual interval of samples. Outputs: ratios (channels W,) squared deviations from lines over
-    their expected variances; odds (I,) that a contact is no longer what the believed mode has it for; most (1,);
+    (I,). ``period`` [s]: the usual interval of samples. Outputs: ratios (channels W,) squared deviations from lines
+    over their expected variances; odds (I,) that a contact is no longer what the believed mode has it for; most (1,);
     origin (n, I): positions at which the likeliest candidate for a touch began.
     """
     n, count, windows, m = arm.n, len(layout.contact), len(kinks.windows), layout.m
