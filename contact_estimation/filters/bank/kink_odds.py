@@ -23,8 +23,9 @@ import numpy as np
 
 from contact_estimation.filters.bank.layout import BankLayout
 from contact_estimation.filters.bank.settings import BankSettings, DriveSettings
-from contact_estimation.filters.bank.track import NOISE, SLIDING, STATES, TRAVELLED
+from contact_estimation.filters.bank.track import NOISE, SLIDING, SMOOTH, STATES, TRAVELLED
 from contact_estimation.robot import Arm
+from contact_estimation.robot.friction import presliding_step
 
 _CELL = 0.008  # s
 #: Cells since the candidate, the present one among them, and cells of the line before it.
@@ -40,7 +41,7 @@ _POINTS, _WEIGHTS = (-1.5, 0.0, 1.5), (0.25, 0.5, 0.25)
 _SCATTER_TIME, SCATTER_START, _SCATTER_MOST = 0.1, 9.0, 9.0
 #: Scatter is never taken to be less than this (elastic deflection, torque); where it is more than the last, slow errors
 #: are no straight lines, and the channel is not heard.
-_ELASTIC_LEAST, _TORQUE_LEAST, _SCATTER_TRUSTED = 0.5, 0.1, 3.0
+_ELASTIC_LEAST, _TORQUE_LEAST, _SCATTER_TRUSTED = 0.5, 0.25, 3.0
 #: No channel speaks louder than this many standard deviations: one alone, a torque spike at a stop, decides nothing.
 _LOUDEST = 4.0
 #: Encoders are taken to be at least as noisy as the play over this.
@@ -161,6 +162,8 @@ def build_odds(
     friction, law, law_error = sym("friction", count), sym("law", n, n), sym("law_error")
     closed, coulomb, inertia, q_then = sym("closed", count), sym("coulomb", n), sym("inertia", n), sym("q_then", n)
     rows = ca.vertsplit(w, n)
+    length = np.maximum(drives.friction.presliding, 1e-6)
+    pending = presliding_step(rows[SLIDING], q - rows[SMOOTH], ca.SX(length)) - rows[SLIDING]
     softness = ca.SX(np.exp(-layout.mean[layout.elastic]))
     gain_of = ca.vertcat(softness, ca.SX.ones(n))  # from joint torque to channel
     torque = gain_of * g[joints, :]
@@ -177,12 +180,13 @@ def build_odds(
         gain = share + 1 / line + (samples + line) ** 2 * (3 / line**3)
         velocity = (inertia * (share * (2**0.5 * drives.velocity_noise / period))) ** 2
         noise = ca.vertcat(encoder * gain, white * gain) + gain_of**2 * velocity[joints]
-        # The rigid body, the joints' friction, closed contacts and their friction: what is known of their changes.
+        # The rigid body, the joints' friction, closed contacts and their friction: what is known of their changes. The
+        # presliding states follow a low-pass; what they have still before them may have happened.
         rubbed = coulomb * turned
         pushed = -law @ shift
         deviation += ca.vertcat(ca.SX.zeros(m), rubbed) - gain_of * pushed[joints]
         errors = (_MODEL_ERROR * gain_of * loads[joints]) ** 2 + (law_error * gain_of * pushed[joints]) ** 2
-        errors += ca.vertcat(ca.SX.zeros(m), (_FRICTION_ERROR * rubbed) ** 2)
+        errors += ca.vertcat(ca.SX.zeros(m), (_FRICTION_ERROR * rubbed) ** 2 + (coulomb * pending) ** 2)
         begun = starts[:, last - 1]
         newly = (q - begun) * (share / period)
         errors += gain_of**2 * _rubbing(sideways, friction, slope[columns - n :, k] * (1 / period), newly)[joints]
