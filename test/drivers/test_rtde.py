@@ -160,11 +160,15 @@ def test_a_reader_that_pauses_finds_every_sample(arm, controller):
     driver = backend(arm)
     try:
         read_for(driver, 0.2)
+        usual = len(read_for(driver, 0.5))  # a busy machine may not simulate the controller at its 500 Hz
         time.sleep(2.0)
         samples = read_for(driver, 0.5)
     finally:
         driver.close()
-    assert len(samples) > 1000 and driver.counters["reconnects"] == 0
+    # What was not read in the pause, beside what comes meanwhile; a busy controller may skip a few on its own.
+    steps = np.diff([sample.stamp_ns for sample in samples])
+    assert len(samples) > 3 * usual and driver.counters["reconnects"] == 0
+    assert np.count_nonzero(steps > 3e6) < 0.05 * len(samples)
 
 
 def test_a_client_that_hangs_in_the_library_is_ended(arm, controller):
