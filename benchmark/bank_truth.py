@@ -30,7 +30,7 @@ from scipy.stats import chi2
 
 from contact_estimation.filters.bank.observer import ContactBank
 from contact_estimation.filters.registry import load_observer_settings, make_observer
-from contact_estimation.filters.settings import load_sensor_settings
+from contact_estimation.filters.settings import SensorSettings, load_sensor_settings
 from contact_estimation.filters.stream import SampleStream
 from contact_estimation.robot import load_arm
 from contact_estimation.settings import from_mapping, replace
@@ -101,6 +101,11 @@ def scene(name: str, robot: str) -> ScenarioSettings:
     surfaces, motion = SCENES[name]
     if robot == "fr3":  # a spring of 2 kN/m between the reference and the arm: as deep, but with the force it allows
         motion = [m | {"move": [8.0 * v if v and abs(v) < 0.01 else v for v in m["move"]]} for m in motion]
+    return on_surfaces(name, robot, surfaces, motion)
+
+
+def on_surfaces(name: str, robot: str, surfaces: list[dict], motion: list[dict]) -> ScenarioSettings:
+    """A scenario of the arm's usual start and controller."""
     mapping = {
         "title": name,
         "robot": robot,
@@ -128,13 +133,17 @@ def bank_for(name: str):
     return settings
 
 
+def simulated_sensors(robot: str) -> SensorSettings:
+    """What an estimator is told of the simulated arm's sensors: no correction of recorded torque constants."""
+    sensors = load_sensor_settings(SENSORS[robot])
+    return sensors if sensors.torque_scale is None else replace(sensors, "simulated", torque_scale=None)
+
+
 def run(name: str, robot: str, seed: int) -> dict[str, np.ndarray]:
     """Truth and estimates of every sample."""
     arm = load_arm(robot)
     simulation = Simulation(scene(name, robot), arm, load_imperfections(robot), seed)
-    sensors = load_sensor_settings(SENSORS[robot])
-    if sensors.torque_scale is not None:  # the simulated arm's torque needs no correction of recorded constants
-        sensors = replace(sensors, "simulated", torque_scale=None)
+    sensors = simulated_sensors(robot)
     stream = SampleStream(ContactBank(arm, bank_for(name), sensors=sensors), arm, sensors)
     count = len(bank_for(name).contacts)
     momentum = load_observer_settings("momentum_calibrated")

@@ -91,9 +91,8 @@ def main() -> None:
     row("sharp corners, centre of mass in the middle", raw, sharp)
     row("blunt corners, axes as recorded", raw, fit(raw.residuals(), sharp))
     row("everything", fitted, model)
-    row("the same, m/I along three axes " + ", ".join(
-        f"{k:.0f}" for k in fit(fitted.residuals(), replace(model, ratio=np.repeat(model.ratio, 3))).ratio), fitted,
-        fit(fitted.residuals(), replace(model, ratio=np.repeat(model.ratio, 3))))
+    three = fit(fitted.residuals(), replace(model, ratio=np.repeat(model.ratio, 3)))
+    row("the same, m/I along three axes " + ", ".join(f"{k:.0f}" for k in three.ratio), fitted, three)
     row(f"the same, m/I held at {args.held:g}", fitted,
         fit(fitted.residuals(), replace(model, ratio=np.array([args.held])), hold_ratio=True))
     even = impacts.toss % 2 == 0

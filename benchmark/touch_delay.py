@@ -16,14 +16,12 @@ import os
 from pathlib import Path
 
 import numpy as np
-from bank_truth import CONTROL, SENSORS, STARTS, TABLE, TIMESTEP, mode_delays, move  # a neighbour of this script
+from bank_truth import SENSORS, TABLE, mode_delays, move, on_surfaces, simulated_sensors  # a neighbour of this script
 
 from contact_estimation.filters.bank.observer import ContactBank
 from contact_estimation.filters.registry import load_observer_settings
-from contact_estimation.filters.settings import load_sensor_settings
 from contact_estimation.filters.stream import SampleStream
 from contact_estimation.robot import load_arm
-from contact_estimation.settings import from_mapping, replace
 from contact_estimation.simulation.scenarios.settings import ScenarioSettings
 from contact_estimation.simulation.sensors.settings import load_imperfections
 from contact_estimation.simulation.session import Simulation
@@ -42,26 +40,14 @@ def taps(robot: str, speed: float, count: int) -> ScenarioSettings:
     motion = [move(1.0)]
     for _ in range(count):
         motion += [move(duration, z=-stroke), move(0.5, z=-stroke), move(duration), move(0.5)]
-    mapping = {
-        "title": "taps",
-        "robot": robot,
-        "start": {robot: STARTS[robot]},
-        "controller": {robot: CONTROL[robot]},
-        "surfaces": [TABLE | {"offset": [0.0, 0.0, -0.5 * stroke]}],
-        "motion": motion,
-        "timestep": TIMESTEP,
-        "impedance": {"stiffness": [2000.0] * 3, "rotational_stiffness": [200.0] * 3, "max_force": 80.0},
-    }
-    return from_mapping(ScenarioSettings, mapping, "taps")
+    return on_surfaces("taps", robot, [TABLE | {"offset": [0.0, 0.0, -0.5 * stroke]}], motion)
 
 
 def run(robot: str, speed: float, count: int, seed: int) -> dict[str, np.ndarray]:
     """True force of the table [N] and whether the bank has the contact closed, of every sample."""
     arm = load_arm(robot)
     simulation = Simulation(taps(robot, speed, count), arm, load_imperfections(robot), seed)
-    sensors = load_sensor_settings(SENSORS[robot])
-    if sensors.torque_scale is not None:  # the simulated arm's torque needs no correction of recorded constants
-        sensors = replace(sensors, "simulated", torque_scale=None)
+    sensors = simulated_sensors(robot)
     stream = SampleStream(ContactBank(arm, load_observer_settings("contact_bank"), sensors=sensors), arm, sensors)
     touched, closed = [], []
     for sample in simulation.run():

@@ -25,7 +25,7 @@ def build_context(arm: Arm, layout: BankLayout, settings: BankSettings) -> ca.Fu
     every contact; sideways (n, 2 I): the same along its tangents; depth, depth_std (I,) [m]; stiffness (I,) [N/m];
     friction (I,) [N]: its usual size in a contact that is closed; law (n, n) [Nm/rad]: closed contacts push with
     -law dq more; law_error: what share of that is uncertain; coulomb (n,) [Nm] of the joints; inertia (n,): the
-    diagonal of the mass matrix; q_then (n,).
+    diagonal of the mass matrix.
     """
     sym, count, n = ca.SX.sym, len(layout.contact), arm.n
     x, packed, q, closed = sym("x", layout.size), sym("P", packed_size(layout.size)), sym("q", n), sym("closed", count)
@@ -56,7 +56,6 @@ def build_context(arm: Arm, layout: BankLayout, settings: BankSettings) -> ca.Fu
         "law_error": ca.sqrt(error),
         "coulomb": x[layout.coulomb],
         "inertia": ca.diag(arm.mass_matrix(kinematics)),
-        "q_then": q,
     }
     inputs = {"x": x, "P": packed, "q": q, "closed": closed, "theta": theta, "basis": basis}
     return ca.Function(

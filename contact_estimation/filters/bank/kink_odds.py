@@ -23,9 +23,8 @@ import numpy as np
 
 from contact_estimation.filters.bank.layout import BankLayout
 from contact_estimation.filters.bank.settings import BankSettings, DriveSettings
-from contact_estimation.filters.bank.track import NOISE, SLIDING, SMOOTH, STATES, TRAVELLED
+from contact_estimation.filters.bank.track import NOISE, SLIDING, STATES, TRAVELLED, still_to_turn
 from contact_estimation.robot import Arm
-from contact_estimation.robot.friction import presliding_step
 
 _CELL = 0.008  # s
 #: Cells since the candidate, the present one among them, and cells of the line before it.
@@ -145,15 +144,15 @@ def build_odds(
 ) -> ca.Function:
     """The odds after a sample.
 
-    Inputs: w (11 n,), q (n,) of the track; sums (columns,) of the cell so far and number of its samples; starts,
-    scatter, since, level, slope, age as in :func:`build_cell`; what :func:`kink_context.build_context` says; closed
-    (I,). ``period`` [s]: the usual interval of samples. Outputs: ratios (channels W,) squared deviations from lines
-    over their expected variances; odds (I,) that a contact is no longer what the believed mode has it for; most (1,);
-    origin (n, I): positions at which the likeliest candidate for a touch began.
+    Inputs: w (11 n,), q, length (n,) of the track; sums (columns,) of the cell so far and number of its samples;
+    starts, scatter, since, level, slope, age as in :func:`build_cell`; what :func:`kink_context.build_context` says at
+    q_then (n,); closed (I,). ``period`` [s]: the usual interval of samples. Outputs: ratios (channels W,) squared
+    deviations from lines over their expected variances; odds (I,) that a contact is no longer what the believed mode
+    has it for; most (1,); origin (n, I): positions at which the likeliest candidate for a touch began.
     """
     n, count, windows, m = arm.n, len(layout.contact), len(kinks.windows), layout.m
     sym, joints, columns, channels = ca.SX.sym, [*kinks.elastic, *range(n)], kinks.columns, kinks.channels
-    w, q = sym("w", STATES * n), sym("q", n)
+    w, q, length = sym("w", STATES * n), sym("q", n), sym("length", n)
     sums, number, age = sym("sums", columns), sym("number"), sym("age")
     starts, scatter = sym("starts", n, kinks.oldest), sym("scatter", 2, channels * windows)
     since, level, slope = sym("since", columns, windows), sym("level", columns, windows), sym("slope", columns, windows)
@@ -162,13 +161,13 @@ def build_odds(
     friction, law, law_error = sym("friction", count), sym("law", n, n), sym("law_error")
     closed, coulomb, inertia, q_then = sym("closed", count), sym("coulomb", n), sym("inertia", n), sym("q_then", n)
     rows = ca.vertsplit(w, n)
-    length = np.maximum(drives.friction.presliding, 1e-6)
-    pending = presliding_step(rows[SLIDING], q - rows[SMOOTH], ca.SX(length)) - rows[SLIDING]
+    pending = still_to_turn(rows, length)
     softness = ca.SX(np.exp(-layout.mean[layout.elastic]))
     gain_of = ca.vertcat(softness, ca.SX.ones(n))  # from joint torque to channel
     torque = gain_of * g[joints, :]
     encoder = ca.fmax(rows[NOISE][kinks.elastic], (drives.play / _QUIET) ** 2)
     white = np.square(drives.torque_noise) * (settings.block / period)
+    least = ca.SX([_ELASTIC_LEAST] * m + [_TORQUE_LEAST] * n)
     ratios, evidence = [], []
     for k, (last, before) in enumerate(kinks.windows):
         samples = (last - 1) * kinks.per_cell + number
@@ -191,7 +190,6 @@ def build_odds(
         newly = (q - begun) * (share / period)
         errors += gain_of**2 * _rubbing(sideways, friction, slope[columns - n :, k] * (1 / period), newly)[joints]
         settled = scatter[1, k * channels : (k + 1) * channels].T
-        least = ca.vertcat(ca.SX(_ELASTIC_LEAST * np.ones(m)), ca.SX(_TORQUE_LEAST * np.ones(n)))
         precision = 1 / ca.sqrt(noise * ca.fmax(settled, least) + errors)
         heard = (settled < _SCATTER_TRUSTED) * (age >= last + before)
         clear = heard * ca.fmax(ca.fmin(deviation * precision, _LOUDEST), -_LOUDEST) * precision
@@ -227,7 +225,7 @@ def build_odds(
         odds.append(closed[i] * opened + (1 - closed[i]) * touched)
     odds = ca.vertcat(*odds)
     inputs = {
-        **{"w": w, "q": q, "sums": sums, "number": number, "starts": starts},
+        **{"w": w, "q": q, "length": length, "sums": sums, "number": number, "starts": starts},
         **{"scatter": scatter, "since": since, "level": level, "slope": slope, "age": age},
         **{"g": g, "sideways": sideways, "depth": depth, "depth_std": std, "stiffness": stiffness},
         **{"friction": friction, "law": law, "law_error": law_error, "coulomb": coulomb, "inertia": inertia},

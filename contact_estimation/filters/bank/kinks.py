@@ -61,6 +61,7 @@ class Kinks:
             **track.outputs,
             **context.outputs,
             "closed": self._closed,
+            "q_then": self._q,
             **cell.inputs,
             **cell.outputs,
         }

@@ -26,7 +26,8 @@ class Modes:
     Attributes:
         names: ``free``, ``contact_1``, ``contact_1+contact_2``, ... (C combinations). rates: (C, C) generator of their
         Markov chain [1/s]; only one contact changes at an instant.
-        owner: (M,) combination of each filter. closed: (M, I) one where a filter has the contact closed.
+        combinations: (C, I) one where a combination has the contact closed. owner: (M,) combination of each filter.
+        closed: (M, I) one where a filter has the contact closed.
     """
 
     def __init__(self, settings: BankSettings, hypotheses: int):
@@ -42,7 +43,7 @@ class Modes:
         self.owner = np.array(
             [c for c, mode in enumerate(chosen) for _ in range(hypotheses if mode and count > 1 else 1)]
         )
-        self.closed = combinations_closed[self.owner]
+        self.combinations, self.closed = combinations_closed, combinations_closed[self.owner]
         self._first = np.array([int(np.argmax(self.owner == c)) for c in range(count)])
         self._entrance = self._first.copy()
         self.rates = np.zeros((count, count))
@@ -80,9 +81,9 @@ class Modes:
 
     def toggled(self, combination: int, contact: int) -> int | None:
         """The combination that differs in one contact only; None where the modes have none."""
-        wanted = self.closed[self._first[combination]].copy()
+        wanted = self.combinations[combination].copy()
         wanted[contact] = 1.0 - wanted[contact]
-        found = np.flatnonzero((self.closed[self._first] == wanted).all(axis=1))
+        found = np.flatnonzero((self.combinations == wanted).all(axis=1))
         return int(found[0]) if len(found) else None
 
     def move(self, beliefs: np.ndarray, start: int, end: int, share: float) -> int:

@@ -107,8 +107,7 @@ class ContactBank:
         self.channels = elastic + [f"torque of {name}" for name in arm.joint_names]
         self._statistics = InnovationStatistics(self.channels, settings.gate)
         self._ratios = None
-        self._t, self._q = 0.0, np.zeros(n)
-        self._name(0)
+        self._t, self._q, self._mode = 0.0, np.zeros(n), 0
 
     # -- samples ----------------------------------------------------------------------------------------------
 
@@ -124,7 +123,7 @@ class ContactBank:
         deflection = self.arm.gravity(q)[self._elastic] / np.exp(layout.mean[layout.elastic]) + q[self._elastic]
         self._cycle.start(q, deflection, self.modes.start(self.settings.closed_at_start))
         self._rotated = t
-        self._name(int(self.modes.of_combinations(self.beliefs).argmax()))
+        self._mode = int(self.modes.of_combinations(self.beliefs).argmax())
         if self._kinks is not None:
             self._kinks.start(q)
         self._statistics.clear()
@@ -151,9 +150,8 @@ class ContactBank:
             self._kinks.gather(self._turn)
         if self._elapsed > self._block_end:
             self._end_block()
-        elif self._kinks is not None:
-            if self._kinks.decide(self._turn, self._q):
-                self._settle(int(self.beliefs.argmax()))
+        elif self._kinks is not None and self._kinks.decide(self._turn, self._q):
+            self._settle(int(self.beliefs.argmax()))
 
     def _start_moving(self, dq: np.ndarray) -> None:
         """Take over the motion at the first sample: its momentum was there before, and so was the friction it has
@@ -198,14 +196,11 @@ class ContactBank:
         mode = int(self.modes.owner[believed])
         if mode != self._mode:
             beliefs = self.modes.of_combinations(self.beliefs)
-            opens = (self.modes.closed[believed] <= self._named).all()
+            opens = (self.modes.closed[believed] <= self.modes.combinations[self._mode]).all()
             # A belief that wavers about a half is no touch.
             sure = 0.0 if self._kinks is None else self.settings.decide
             if opens or beliefs[mode] >= sure or beliefs[self._mode] <= 1.0 - sure:
-                self._name(mode)
-
-    def _name(self, mode: int) -> None:
-        self._mode, self._named = mode, self.modes.closed[self.modes.owner == mode][0]
+                self._mode = mode
 
     # -- estimates --------------------------------------------------------------------------------------------
 

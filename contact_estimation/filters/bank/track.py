@@ -64,6 +64,12 @@ def build_track(arm: Arm) -> ca.Function:
     )
 
 
+def still_to_turn(rows: list[ca.SX], length: ca.SX) -> ca.SX:
+    """By how much (n,) the presliding states would change if the low-pass had followed to the last position; ``rows``
+    of the track's state, ``length`` (n,) [rad]."""
+    return presliding_step(rows[SLIDING], rows[LAST] - rows[SMOOTH], length) - rows[SLIDING]
+
+
 def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
     """What a block has measured, and the start of the next one.
 
@@ -90,9 +96,8 @@ def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
     softness = np.exp(-layout.mean[layout.elastic])
     elastic += (softness * ((momentum - rows[START]) / duration)[joints]) ** 2
     torque = torque_variance * scale + 2 * (inertia * velocity_noise / duration) ** 2
-    # Friction that turns over faster than the low-pass follows: by how much the presliding state would still change.
-    turning = presliding_step(rows[SLIDING], rows[LAST] - rows[SMOOTH], length) - rows[SLIDING]
-    torque += (coulomb * turning) ** 2
+    # Friction that turns over faster than the low-pass follows.
+    torque += (coulomb * still_to_turn(rows, length)) ** 2
     following = list(rows)
     following[DRIFT] = following[DEFLECTED] = following[VISITED] = ca.SX.zeros(n)
     following[START] = momentum

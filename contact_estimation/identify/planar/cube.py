@@ -6,7 +6,7 @@ tracker that names the cube's axes anew from time to time hides it, unless the n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -145,8 +145,7 @@ def identify_cube(tosses: list[np.ndarray], side: float, rate: float, seed: int 
         sliding = draw[slides[draw]]
         if sliding.size:
             frictions.append(np.median(friction[sliding]))
-    three = fit(fitted.residuals(), CubeModel(side, np.repeat(model.ratio, 3), model.centre, model.lengths,
-                                              model.compression))
+    three = fit(fitted.residuals(), replace(model, ratio=np.repeat(model.ratio, 3)))
     return CubeReport(
         m_over_i=float(model.ratio[0]), interval=_interval([drawn.ratio[0] for drawn in models]),
         m_over_i_axes=tuple(map(float, three.ratio)), m_over_i_corner=fitted.m_over_i_corner,

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from contact_estimation.exceptions import IdentificationError
-from contact_estimation.identify.planar.tosses import cube_corners, gauge, prepare
-
-_LONG_FLIGHT = 8  # samples: shorter flights hardly bend
+from contact_estimation.identify.planar.tosses import CLEAR, LONG_FLIGHT, cube_corners, gauge, prepare
 
 
 @dataclass(frozen=True)
@@ -38,11 +36,8 @@ def centre_of_mass(tosses: list[np.ndarray], side: float, rate: float, turns: np
     turns = np.broadcast_to(np.eye(3), (len(tosses), 3, 3)) if turns is None else turns
     for poses, turn in zip(tosses, turns):
         toss, matrix, vector = prepare(poses, corners, rate, scale), np.zeros((6, 6)), np.zeros(6)
-        for first, last in toss.flights():
+        for first, last in toss.long_flights(CLEAR * side):
             span = slice(first, last + 1)
-            low = (toss.p[span, 2] + toss.offsets[span, :, 2].min(axis=1)).min(initial=np.inf)
-            if last - first + 1 < _LONG_FLIGHT or low < 0.02 * side:
-                continue
             t = (np.arange(first, last + 1) - 0.5 * (first + last)) / rate
             basis = np.linalg.qr(np.stack([np.ones_like(t), t], axis=1))[0]
             free = np.eye(len(t)) - basis @ basis.T
@@ -54,7 +49,7 @@ def centre_of_mass(tosses: list[np.ndarray], side: float, rate: float, turns: np
         if matrix.any():
             normals.append((matrix, vector))
     if not normals:
-        raise IdentificationError(f"none of {len(tosses)} tosses flies freely for {_LONG_FLIGHT} samples or more")
+        raise IdentificationError(f"none of {len(tosses)} tosses flies freely for {LONG_FLIGHT} samples or more")
 
     def solve(chosen):
         total = [sum(normals[i][part] for i in chosen) for part in (0, 1)]

@@ -17,7 +17,8 @@ from contact_estimation.identify.planar.recordings import read_arrays
 from contact_estimation.identify.planar.stepping import GRAVITY
 
 _QUIET_V, _QUIET_W = 0.12, 1.2  # m/s, rad/s: change per sample that free flight and tracking noise stay below
-_LONG_FLIGHT = 8                 # samples of flight that gauge gravity
+LONG_FLIGHT = 8                  # samples: shorter flights hardly bend
+CLEAR = 0.02                     # share of the side that a corner must stay above the ground for a flight to be one
 _STILL_V, _STILL_W = 0.02, 0.2   # m/s, rad/s: at rest
 _UPRIGHT = 0.995                 # cosine: a face is down
 
@@ -84,6 +85,11 @@ class _Toss:
         edges = np.flatnonzero(np.diff(np.concatenate([[1], self.disturbed, [1]])))
         return [(a, b - 1) for a, b in edges.reshape(-1, 2)]
 
+    def long_flights(self, clear):
+        """First and last sample of every flight that is long enough to bend and stays ``clear`` [m] of the ground."""
+        low = self.p[:, 2] + self.offsets[..., 2].min(axis=1)
+        return [(a, b) for a, b in self.flights() if b - a + 1 >= LONG_FLIGHT and low[a:b + 1].min() >= clear]
+
 
 def prepare(poses, corners, rate, scale, centre=(0.0, 0.0, 0.0)):
     """A toss (N, 7) made ready: true metres by ``scale``, corners (8, 3) [m] placed, contact found by its kinks.
@@ -119,10 +125,7 @@ def gauge(tosses: list[np.ndarray], side: float, rate: float) -> Gauge:
     moment, weight = 0.0, 0.0
     for poses in tosses:
         toss = prepare(poses, corners, rate, 1.0)
-        for a, b in toss.flights():
-            low = (toss.p[a:b + 1, 2] + toss.offsets[a:b + 1, :, 2].min(axis=1)).min()
-            if b - a + 1 < _LONG_FLIGHT or low < 0.02 * side:
-                continue
+        for a, b in toss.long_flights(CLEAR * side):
             t = (np.arange(a, b + 1) - 0.5 * (a + b)) / rate
             curve = t**2 - np.mean(t**2)
             moment, weight = moment + 0.5 * curve @ toss.p[a:b + 1, 2], weight + 0.25 * curve @ curve
