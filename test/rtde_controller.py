@@ -50,6 +50,10 @@ class Controller:
         self.process.stdin.flush()
         return self.process.stdout.readline()
 
+    def time(self) -> float:
+        """The controller's own time [s]: slower than the clock on the wall where the machine is busy."""
+        return float(self.say("state").split()[-1])
+
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()

@@ -249,7 +249,8 @@ class RtdeBackend:
         self.counters["samples"] += 1
         position, rotation = arm.tcp_pose(q)
         force, torque = CONTROLLER_BASE @ wrench[:3], CONTROLLER_BASE @ wrench[3:]
-        self._state = (time.monotonic(), record[44:46], position, rotation, force)
+        waited = max(1e-9 * (time.time_ns() - host_ns), 0.0)  # in the pipe, while nobody read it
+        self._state = (time.monotonic() - waited, record[44:46], position, rotation, force)
         safety = record[45]
         self.problem = (
             "" if safety in (wire.NORMAL, wire.REDUCED) else f"safety mode is '{SAFETY_MODES.get(safety, safety)}'"

@@ -1,4 +1,8 @@
-"""The unmodified ur_rtde client against the loopback controller: stream, faults, restart, commands."""
+"""The unmodified ur_rtde client against the loopback controller: stream, faults, restart, commands.
+
+Time is the controller's own, which passes slower on a busy machine; deadlines only end a test that hangs. How fast all
+this is belongs to ``benchmark/rtde_stream.py``.
+"""
 
 from __future__ import annotations
 
@@ -28,17 +32,44 @@ def arm():
     return load_arm("ur16e")
 
 
+#: No test waits longer than this for what it needs [s].
+DEADLINE = 60.0
+
+#: Timeouts that a busy machine does not reach, for tests of something else [s].
+PATIENT = {"connect_timeout": DEADLINE, "stall_timeout": 20.0, "command_timeout": 1.0}
+
+
 def backend(arm, **changes):
-    made = RtdeBackend(arm, from_mapping(RtdeSettings, {"host": HOST, **changes}, "test"))
+    made = RtdeBackend(arm, from_mapping(RtdeSettings, {"host": HOST, **PATIENT, **changes}, "test"))
     made.connect()
     return made
 
 
+def wait_until(driver, condition):
+    end = time.monotonic() + DEADLINE
+    while not condition():
+        driver._pump(0.02)
+        assert time.monotonic() < end, driver.problem
+
+
+def read(driver):
+    wait_until(driver, lambda: driver._queue)
+    return driver.read()
+
+
 def read_for(driver, seconds):
-    end, samples = time.monotonic() + seconds, []
-    while time.monotonic() < end:
-        samples.append(driver.read())
+    """The samples of so many seconds of the controller's time."""
+    samples = [read(driver)]
+    while samples[-1].stamp_ns < samples[0].stamp_ns + 1e9 * seconds:
+        samples.append(read(driver))
     return samples
+
+
+def missing(samples):
+    """How many samples lie between two neighbours."""
+    steps = np.diff([sample.stamp_ns for sample in samples]) / 2e6
+    assert np.abs(steps - np.round(steps)).max() < 1e-3 and steps.min() > 0.5
+    return np.round(steps).astype(int) - 1
 
 
 @pytest.fixture
@@ -53,11 +84,9 @@ def test_stream_is_regular_and_says_what_the_arm_does(arm, controller):
         samples = read_for(driver, 3.0)
     finally:
         driver.close()
-    stamps = np.array([s.stamp_ns for s in samples])
-    steps = np.round(np.diff(stamps) / 2e6)
-    assert (steps > 0).all() and np.abs(np.diff(stamps) - 2e6 * steps).max() < 1000
-    assert driver.counters["lost"] <= 0.02 * len(samples)  # a busy test machine may miss a few; the benchmark counts
-    assert len(samples) > 500 and driver.problem
+    # A busy machine may lose some; each of them is counted.
+    assert driver.counters["lost"] >= missing(samples).sum() and missing(samples).max() < 250
+    assert driver.counters["samples"] + driver.counters["lost"] >= 1500 and driver.problem
     # The press has begun: the wrench in TCP axes pushes against the tool, torque and force agree through the arm's
     # model.
     last = samples[-1]
@@ -81,12 +110,12 @@ def test_target_moment_is_the_other_torque(arm, controller):
 def test_a_bad_packet_is_refused_with_its_reason_and_the_stream_goes_on(arm, controller, fault, reason):
     driver = backend(arm)
     try:
-        before = len(read_for(driver, 0.3))
+        read_for(driver, 0.3)
         controller.say(fault)
         samples = read_for(driver, 0.5)
     finally:
         driver.close()
-    assert before > 50 and len(samples) > 100
+    assert driver.counters["reconnects"] == 0
     assert driver.counters[reason] <= 1  # one packet at most, and never passed on
     assert all(np.isfinite(s.q).all() and np.abs(s.q - samples[0].q).max() < 0.1 for s in samples)
 
@@ -96,10 +125,10 @@ def test_half_a_packet_is_waited_for(arm, controller):
     try:
         read_for(driver, 0.2)
         controller.say("half")
-        samples = read_for(driver, 0.6)
+        read_for(driver, 0.6)
     finally:
         driver.close()
-    assert len(samples) > 100 and driver.counters["reconnects"] == 0
+    assert driver.counters["reconnects"] == 0
     assert not any(name.startswith("refused") for name in driver.counters)
 
 
@@ -118,78 +147,76 @@ def test_a_cut_packet_never_passes_as_data(arm, controller):
 
 
 def test_stall_is_told_and_survived(arm, controller):
-    driver = backend(arm)
+    driver = backend(arm, command_timeout=0.3)
     try:
         read_for(driver, 0.2)
-        controller.say("stall 0.4")
-        end = time.monotonic() + 0.4
-        while time.monotonic() < end and "no sample" not in driver.problem:
-            driver._pump(0.1)
-        assert "no sample" in driver.problem and "old" in driver.state_problem()
+        controller.say("stall 2")
+        wait_until(driver, lambda: "no sample" in driver.problem and "old" in driver.state_problem())
         driver._queue.clear()
-        assert len(read_for(driver, 0.5)) > 30 and driver.problem == ""
+        read_for(driver, 0.5)
+        assert driver.problem == "" and driver.counters["reconnects"] == 0
     finally:
         driver.close()
 
 
 @pytest.mark.parametrize("control", [False, True], ids=["reading", "with control"])
-def test_restart_of_the_controller_reconnects_within_a_second(arm, control):
+def test_restart_of_the_controller_reconnects(arm, control):
     first = Controller()
     driver = backend(arm, control=control)
     try:
         read_for(driver, 0.2)
         first.kill()
-        second = Controller()
-        up = time.monotonic()
-        try:
-            while not (driver.counters["reconnects"] and driver._queue):
-                if not driver.counters["reconnects"]:
-                    driver._queue.clear()  # the first controller's last samples were still in the pipe
-                driver._pump(0.05)
-                assert time.monotonic() - up < 5.0
-            taken = time.monotonic() - up
-            assert len(read_for(driver, 0.3)) > 50
-        finally:
-            second.kill()
+        with Controller():
+            wait_until(driver, lambda: driver.counters["reconnects"])
+            driver._queue.clear()  # the first controller's last samples were still in the pipe
+            read_for(driver, 0.3)
     finally:
         driver.close()
-    assert taken < 1.0 and driver.counters["reconnects"] >= 1
+    assert driver.counters["reconnects"] >= 1
 
 
 def test_a_reader_that_pauses_finds_every_sample(arm, controller):
     driver = backend(arm)
     try:
-        read_for(driver, 0.2)
-        usual = len(read_for(driver, 0.5))  # a busy machine may not simulate the controller at its 500 Hz
+        last = read_for(driver, 0.2)[-1]
+        began = controller.time()
         time.sleep(2.0)
-        samples = read_for(driver, 0.5)
+        paused = controller.time() - began
+        samples = [last, *read_for(driver, paused)]
     finally:
         driver.close()
-    # What was not read in the pause, beside what comes meanwhile; a busy controller may skip a few on its own.
-    steps = np.diff([sample.stamp_ns for sample in samples])
-    assert len(samples) > 3 * usual and driver.counters["reconnects"] == 0
-    assert np.count_nonzero(steps > 3e6) < 0.05 * len(samples)
+    # A busy machine may lose some, here and there; the pause itself is in the pipe.
+    assert paused > 0.1 and missing(samples).max() < 0.5 * paused * 500 and driver.counters["reconnects"] == 0
+
+
+def test_a_sample_that_waited_is_no_state_to_command_from(arm, controller):
+    driver = backend(arm, control=True, command_timeout=0.2)
+    try:
+        record = driver._link.poll(DEADLINE)[-1]
+        time.sleep(0.4)
+        driver._take(record)
+        with pytest.raises(DriverError, match="the last sample is .* ms old"):
+            driver.command(EquilibriumPose(np.zeros(3), np.eye(3)))
+    finally:
+        driver.close()
 
 
 def test_a_client_that_hangs_in_the_library_is_ended(arm, controller):
     """The library waits without end for the answer of a controller that fell silent while the arm moved."""
-    driver = backend(arm, control=True)
+    driver = backend(arm, control=True, stall_timeout=0.5)
     try:
         sample = read_for(driver, 0.3)[-1]
         position, rotation = arm.tcp_pose(sample.q)
         goal = EquilibriumPose(position + [0.0, 0.0, 0.05], rotation)
-        end = time.monotonic() + 0.5
-        while time.monotonic() < end:
-            driver.read()
+        for _ in range(250):
+            read(driver)
             driver.command(goal)
         controller.process.send_signal(signal.SIGSTOP)
-        start = time.monotonic()
-        while driver._link.status == "connected" or driver._link.pid is not None:
-            driver._pump(0.05)
-            assert time.monotonic() - start < 3.0
+        wait_until(driver, lambda: driver._link.status != "connected" and driver._link.pid is None)
         controller.process.send_signal(signal.SIGCONT)
         driver._queue.clear()
-        assert len(read_for(driver, 1.0)) > 100 and driver.counters["reconnects"] >= 1
+        read_for(driver, 0.5)
+        assert driver.counters["reconnects"] >= 1
     finally:
         controller.process.send_signal(signal.SIGCONT)
         driver.close()
@@ -200,12 +227,9 @@ def test_the_graph_survives_the_death_of_the_client(arm, controller):
     try:
         read_for(driver, 0.2)
         os.kill(driver._link.pid, signal.SIGKILL)
-        start = time.monotonic()
-        while driver.counters["reconnects"] == 0:
-            driver._pump(0.05)
-            assert time.monotonic() - start < 5.0
+        wait_until(driver, lambda: driver.counters["reconnects"])
         driver._queue.clear()
-        assert np.isfinite(driver.read().q).all()
+        assert np.isfinite(read(driver).q).all()
     finally:
         driver.close()
     assert driver.counters["reconnects"] == 1
@@ -214,7 +238,7 @@ def test_the_graph_survives_the_death_of_the_client(arm, controller):
 def test_older_protocol_is_refused_with_a_reason_or_served(arm):
     with Controller("--protocol", "1"):
         try:
-            driver = backend(arm, connect_timeout=3.0)
+            driver = backend(arm, connect_timeout=5.0)
         except DriverError as error:
             assert HOST in str(error)
             return
@@ -238,7 +262,7 @@ def test_a_handshake_that_fails_is_an_error_that_says_so(arm, answer):
         kept = []
         threading.Thread(target=serve, daemon=True).start()
         with pytest.raises(DriverError, match=f"no sample from the controller at {HOST}"):
-            backend(arm, connect_timeout=1.0)
+            backend(arm, connect_timeout=5.0)
         listener.shutdown(socket.SHUT_RDWR)
     assert kept
 
@@ -246,11 +270,12 @@ def test_a_handshake_that_fails_is_an_error_that_says_so(arm, answer):
 def test_a_recipe_the_controller_does_not_know_is_named(arm):
     with Controller("--without", "target_moment"):
         with pytest.raises(DriverError, match="target_moment"):
-            backend(arm, connect_timeout=2.0)
+            backend(arm, connect_timeout=5.0)
 
 
 def test_nothing_is_commanded_before_the_state_is_known_and_after_it_is_lost(arm):
-    driver = RtdeBackend(arm, from_mapping(RtdeSettings, {"host": HOST, "control": True}, "test"))
+    changes = {"host": HOST, "control": True, **PATIENT, "command_timeout": 0.3}
+    driver = RtdeBackend(arm, from_mapping(RtdeSettings, changes, "test"))
     goal = EquilibriumPose(np.zeros(3), np.eye(3))
     with pytest.raises(DriverError, match="the robot's state is unknown"):
         driver.command(goal)
@@ -258,14 +283,13 @@ def test_nothing_is_commanded_before_the_state_is_known_and_after_it_is_lost(arm
         driver.connect()
         try:
             read_for(driver, 0.2)
-            assert driver.state_problem() == "" and "10" not in controller.say("commands").split()
+            wait_until(driver, lambda: driver.state_problem() == "")
+            assert "10" not in controller.say("commands").split()
             controller.kill()
-            end = time.monotonic() + 5.0
-            while not driver.counters["reconnects"] and time.monotonic() < end:
-                driver._pump(0.02)
-                if driver.state_problem():  # from 50 ms after the last sample on, and until the next one
-                    with pytest.raises(DriverError, match="nothing is commanded"):
-                        driver.command(goal)
+            wait_until(driver, lambda: driver.state_problem())
+            with pytest.raises(DriverError, match="nothing is commanded"):
+                driver.command(goal)
+            wait_until(driver, lambda: driver.counters["reconnects"])
             with pytest.raises(DriverError, match="the robot's state is unknown"):
                 driver.command(goal)
         finally:
@@ -276,7 +300,7 @@ def test_nothing_is_commanded_before_the_state_is_known_and_after_it_is_lost(arm
 
 def test_nobody_there_is_told(arm):
     with pytest.raises(DriverError, match="cannot connect|no answer"):
-        backend(arm, connect_timeout=1.0)
+        backend(arm, connect_timeout=5.0)
 
 
 def test_current_needs_constants():
@@ -285,29 +309,31 @@ def test_current_needs_constants():
 
 
 def test_commands_move_the_arm_only_while_its_state_is_good(arm, controller):
-    driver = backend(arm, control=True)
+    driver = backend(arm, control=True, command_timeout=0.3)
     try:
         start = read_for(driver, 0.3)[-1]
         position, rotation = arm.tcp_pose(start.q)
         assert driver.equilibrium().position == pytest.approx(position, abs=0.02)  # in contact it lies below the arm
         goal = EquilibriumPose(position + [0.0, 0.0, 0.03], rotation)
-        end = time.monotonic() + 2.0
-        while time.monotonic() < end:
-            sample = driver.read()
+        sample = read(driver)
+        end = sample.stamp_ns + 2e9
+        while sample.stamp_ns < end:
+            sample = read(driver)
             driver.command(goal)
         assert arm.tcp_pose(sample.q)[0][2] > position[2] + 0.004
         assert "10" in controller.say("commands").split()  # speedL
         # No command for a while: the client process holds the arm by itself.
-        held = read_for(driver, 0.6)
+        time.sleep(0.3)
+        held = read_for(driver, 1.0)
         settled = held[len(held) // 2]
         assert np.abs(arm.tcp_pose(held[-1].q)[0] - arm.tcp_pose(settled.q)[0]).max() < 1e-4
         controller.say("protective_stop")
         read_for(driver, 0.2)
+        wait_until(driver, lambda: "protective stop" in driver.problem)
         with pytest.raises(DriverError, match="protective stop"):
             driver.command(goal)
-        assert "protective stop" in driver.problem
-        controller.say("stall 1")
-        time.sleep(0.3)
+        controller.say("stall 5")
+        time.sleep(0.6)
         with pytest.raises(DriverError, match="ms old|unknown"):
             driver.command(goal)
     finally:
