@@ -97,7 +97,7 @@ def main() -> None:
     sensors = load_sensor_settings(arm.settings.sensors)
     lines = []
     for name, settings in banks(args.contacts).items():
-        bank = ContactBank(arm, settings, sensors=sensors)
+        bank = ContactBank(arm.measured_at(sensors.torque_side), settings, sensors=sensors)
         times = measure(bank, args.blocks)
         clock = statistics.median(times["clock"])
         p50 = {part: statistics.median(values) - clock for part, values in times.items()}

@@ -28,7 +28,6 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import chi2
 
-from contact_estimation.filters.bank.observer import ContactBank
 from contact_estimation.filters.registry import load_observer_settings, make_observer
 from contact_estimation.filters.settings import SensorSettings, load_sensor_settings
 from contact_estimation.filters.stream import SampleStream
@@ -39,7 +38,7 @@ from contact_estimation.simulation.sensors.settings import load_imperfections
 from contact_estimation.simulation.session import Simulation
 
 TIMESTEP = 2.5e-4
-SENSORS = {"ur16e": "ur16e_current", "fr3": "joint_torque"}
+SENSORS = {"ur16e": "ur16e_current", "fr3": "link_torque"}
 STARTS = {
     "ur16e": [-0.9949, -1.0251, 2.2963, -2.8673, -1.5511, 0.5630],
     "fr3": [0.0, -0.7853981, 0.0, -2.3561944, 0.0, 1.5707963, 0.7853981],
@@ -58,6 +57,20 @@ SCENES = {
     "free": (
         [TABLE | {"offset": [0.0, 0.0, -0.3]}],
         [move(2.0, z=0.01), move(2.0, x=0.01, y=-0.01), move(2.0, y=0.01, z=0.01), move(2.0)],
+    ),
+    "fast": (
+        [TABLE | {"offset": [0.0, 0.0, -0.3]}],
+        [
+            move(0.5),
+            move(0.6, z=0.1),
+            move(0.2, z=0.1),
+            move(0.8, x=0.1, y=-0.1, z=0.1),
+            move(0.6, x=-0.1, z=0.05),
+            move(0.2, x=-0.1, z=0.05),
+            move(1.0, y=0.1),
+            move(0.6),
+            move(0.5),
+        ],
     ),
     "press": (
         [TABLE | {"offset": [0.0, 0.0, -0.002]}],
@@ -144,7 +157,7 @@ def run(name: str, robot: str, seed: int) -> dict[str, np.ndarray]:
     arm = load_arm(robot)
     simulation = Simulation(scene(name, robot), arm, load_imperfections(robot), seed)
     sensors = simulated_sensors(robot)
-    stream = SampleStream(ContactBank(arm, bank_for(name), sensors=sensors), arm, sensors)
+    stream = SampleStream(make_observer(arm, bank_for(name), sensors=sensors), arm, sensors)
     count = len(bank_for(name).contacts)
     momentum = load_observer_settings("momentum_calibrated")
     beside = SampleStream(make_observer(arm, momentum, "momentum_calibrated", sensors), arm, sensors)

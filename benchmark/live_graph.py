@@ -54,7 +54,7 @@ class Case:
 
 
 CASES = (
-    Case("fr3", "franka_plane", "mpc_plane_fr3", "plane", 3.9, "joint_torque"),
+    Case("fr3", "franka_plane", "mpc_plane_fr3", "plane", 3.9, "link_torque"),
     Case("ur16e", "contact_bank", "mpc_plane_ur16e", "linear_contact", 4.0, "ur16e_driver", "press_ur16e"),
 )
 

@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 from bank_truth import SENSORS, TABLE, mode_delays, move, on_surfaces, simulated_sensors  # a neighbour of this script
 
-from contact_estimation.filters.bank.observer import ContactBank
-from contact_estimation.filters.registry import load_observer_settings
+from contact_estimation.filters.registry import load_observer_settings, make_observer
 from contact_estimation.filters.stream import SampleStream
 from contact_estimation.robot import load_arm
 from contact_estimation.simulation.scenarios.settings import ScenarioSettings
@@ -48,7 +47,7 @@ def run(robot: str, speed: float, count: int, seed: int) -> dict[str, np.ndarray
     arm = load_arm(robot)
     simulation = Simulation(taps(robot, speed, count), arm, load_imperfections(robot), seed)
     sensors = simulated_sensors(robot)
-    stream = SampleStream(ContactBank(arm, load_observer_settings("contact_bank"), sensors=sensors), arm, sensors)
+    stream = SampleStream(make_observer(arm, load_observer_settings("contact_bank"), sensors=sensors), arm, sensors)
     touched, closed = [], []
     for sample in simulation.run():
         estimate = stream.push(sample.stamp_ns, sample.q, sample.dq, sample.tau)

@@ -44,8 +44,7 @@ class TorqueSensing:
         """Wrench (6,), its covariance (6, 6) and the map (6, n) of the torque's slow error. Leaning the probe
         accelerates the arm: M ddq is newtons at the tip, so it is taken off."""
         to_wrench, covariance = torque_to_wrench(tool_jacobian(self._arm, q), self._variance)
-        links = self._arm.mass(q) - np.diag(self._arm.motor.armature)  # the rotors turn before the sensor
-        return to_wrench @ (value + links @ ddq), covariance, to_wrench
+        return to_wrench @ (value + self._arm.measured_at("link").mass(q) @ ddq), covariance, to_wrench
 
 
 class ImpedanceProbe:

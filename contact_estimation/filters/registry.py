@@ -33,11 +33,13 @@ def load_observer_settings(config: str):
 
 
 def make_observer(arm: Arm, settings, name: str | None = None, sensors: SensorSettings | None = None) -> Observer:
-    """Observer of ``settings`` for ``arm``; ``name`` defaults to its kind, ``sensors`` to :class:`SensorSettings`'s
-    defaults."""
+    """Observer of ``settings`` for ``arm``, as the torque sensors see it; ``name`` defaults to its kind, ``sensors`` to
+    :class:`SensorSettings`'s defaults."""
+    sensors = sensors or SensorSettings()
+    arm = arm.measured_at(sensors.torque_side)
     module, _, observer = KINDS[settings.observer]
     cls = getattr(importlib.import_module(module), observer)
-    extra = {"sensors": sensors or SensorSettings()} if getattr(cls, "uses_sensors", False) else {}
+    extra = {"sensors": sensors} if getattr(cls, "uses_sensors", False) else {}
     return cls(arm, settings, name or settings.observer, **extra)
 
 

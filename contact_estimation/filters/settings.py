@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from contact_estimation.contact import ContactSettings
 from contact_estimation.settings import find_config, from_yaml, key, non_negative, positive
 
-#: What an arm's torque signal can mean.
+#: Where an arm's torque is measured, and what it can mean.
+TORQUE_SIDES = ("motor", "link")
 TORQUE_MEANINGS = ("total", "gravity_compensated", "external")
 
 
@@ -30,6 +31,12 @@ class SensorSettings:
         "gravity already removed; external: the environment's torque on the "
         "joints",
         choices=TORQUE_MEANINGS,
+    )
+    torque_side: str = key(
+        "motor",
+        doc="where it is measured: motor: before the gears (motor current), the rotors' inertia and viscous friction "
+        "inside; link: by torque sensors behind the gears",
+        choices=TORQUE_SIDES,
     )
     torque_scale: list[float] | None = key(
         None,

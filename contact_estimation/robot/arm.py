@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import casadi as ca
@@ -41,6 +42,20 @@ class Arm:
     def name(self) -> str:
         """Name of the robot."""
         return self.settings.name
+
+    def measured_at(self, side: str) -> "Arm":
+        """The arm as joint torque measured there sees it.
+
+        Args:
+            side: ``motor``: torque of the motors, this arm; ``link``: behind the gears, where the reflected rotors and the
+                motors' viscous friction are out of the sensors' sight.
+        """
+        return self if side == "motor" else self._links
+
+    @functools.cached_property
+    def _links(self) -> "Arm":
+        nothing = [0.0] * self.n
+        return Arm(dataclasses.replace(self.settings, rotor_inertia=nothing, viscous_friction=nothing))
 
     # -- symbolic, for the rooms above ---------------------------------------------------------------------------------
 

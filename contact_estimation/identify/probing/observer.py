@@ -20,7 +20,7 @@ from contact_estimation.identify.probing.runs import bounds
 from contact_estimation.identify.probing.sensorless import tool_jacobian, torque_to_wrench
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.spatial import SpatialModel
-from contact_estimation.identify.probing.torque_block import TORQUE_SIDES, TorqueBlock
+from contact_estimation.identify.probing.torque_block import TorqueBlock
 from contact_estimation.identify.probing.world_spatial import homogeneous
 from contact_estimation.robot import Arm
 from contact_estimation.settings import key, positive
@@ -39,12 +39,6 @@ class ProbingObserverSettings:
     touch_force: float = key(5.0, doc="force above the tare that counts as the first touch", unit="N", check=positive)
     tare_time: float = key(
         0.5, doc="time constant with which the torque's offset is learnt before the touch", unit="s", check=positive
-    )
-    torque_side: str = key(
-        "motor",
-        choices=TORQUE_SIDES,
-        doc="motor: torque from motor current, the rotors' inertia and viscous friction inside; link: torque sensors "
-        "behind the gears",
     )
     torque_std: list[float] = key(
         doc="white error of the external torque of each joint, per averaged sample",
@@ -78,7 +72,7 @@ class ProbingObserver:
             raise ConfigError("normal is zero; give the rough direction out of the surface, for example [0, 0, 1]")
         self.name, self.arm, self.settings = name, arm, settings
         self._variance = np.square(settings.torque_std)
-        self._samples = TorqueBlock(arm, settings.torque_side)
+        self._samples = TorqueBlock(arm)
         self._model = SpatialModel(*bounds(settings.probing), [frame_from_normal(settings.normal)], (0,))
         self._filter = ProbingFilter(self._model, settings.probing)
 

@@ -3,8 +3,8 @@ per sample.
 
 Leaning the probe accelerates the arm, and M ddq is newtons at the tip: left in the torque it makes the estimate
 confidently wrong. With p = M dq, dp/dt = tau + drift + tau_e (De Luca and Mattone 2005), so that over a block of length
-T the mean of tau_e is (p_end - p_begin) / T - mean(tau + drift). Where the torque is measured before the gear, M holds
-the reflected rotors and the motor's viscous friction is inside; behind the gear both are out of the sensor's sight.
+T the mean of tau_e is (p_end - p_begin) / T - mean(tau + drift). Whether M holds the reflected rotors is a question of
+where the torque is measured (:meth:`~contact_estimation.robot.arm.Arm.measured_at`).
 """
 
 from __future__ import annotations
@@ -15,21 +15,16 @@ from contact_estimation.codegen import compile_function
 from contact_estimation.filters.momentum import build_step
 from contact_estimation.robot import Arm
 
-#: Where the joint torque is measured.
-TORQUE_SIDES = ("motor", "link")
-
 
 class TorqueBlock:
     """Means of position, velocity and external torque since the last :meth:`take`.
 
     Args:
-        arm: the robot. side: one of :data:`TORQUE_SIDES`.
+        arm: the robot, as its torque sensors see it.
     """
 
-    def __init__(self, arm: Arm, side: str):
+    def __init__(self, arm: Arm):
         self._terms = compile_function(build_step(arm))
-        hidden = 1.0 if side == "link" else 0.0
-        self._rotors, self._viscous = hidden * arm.motor.armature, hidden * arm.motor.viscous
         self._n = arm.n
 
     def reset(self) -> None:
@@ -45,8 +40,8 @@ class TorqueBlock:
         self._terms.inputs["q"][:], self._terms.inputs["dq"][:] = q, dq
         self._terms()
         out = self._terms.outputs
-        self._momentum = out["p"] - self._rotors * dq
-        self._sums += dt * np.array([q, dq, tau + out["drift"] + self._viscous * dq])
+        self._momentum = out["p"].copy()
+        self._sums += dt * np.array([q, dq, tau + out["drift"]])
         self.elapsed += dt
 
     def take(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

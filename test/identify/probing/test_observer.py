@@ -7,6 +7,8 @@ import pytest
 
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.filters.observer import Observer
+from contact_estimation.filters.registry import make_observer
+from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.identify.probing import world_spatial
 from contact_estimation.identify.probing.arm_tool import ArmTool
 from contact_estimation.identify.probing.excitation import ExcitationSettings
@@ -38,19 +40,16 @@ def in_the_base(truth, guess, position, rotation):
 
 def joint_torque(arm, side, q, dq, ddq):
     """What a sensor on ``side`` of the gears measures in free space."""
-    if side == "link":
-        links = arm.mass(q) - np.diag(arm.motor.armature)
-        return links @ (ddq * np.ones(arm.n)) + arm.coriolis(q, dq) + arm.gravity(q)
-    return arm.mass(q) @ (ddq * np.ones(arm.n)) + arm.coriolis(q, dq) + arm.gravity(q) + arm.motor.viscous * dq
+    inertia = arm.mass(q) - (np.diag(arm.motor.armature) if side == "link" else 0.0)
+    rigid = inertia @ (ddq * np.ones(arm.n)) + arm.coriolis(q, dq) + arm.gravity(q)
+    return rigid if side == "link" else rigid + arm.motor.viscous * dq
 
 
 @pytest.mark.parametrize("side", ["motor", "link"])
 def test_acceleration_in_the_air_is_no_contact(arm, side):
     """Each joint swings by 0.1 rad at 1 Hz: newtons of inertia, none of which may be taken for a force."""
-    settings = ProbingObserverSettings(
-        tip=[0.0, 0.0, 0.15], normal=[0.0, 0.0, 1.0], torque_std=[0.05] * 7, torque_side=side
-    )
-    observer, rate, swing = ProbingObserver(arm, settings), 2.0 * np.pi, 0.1
+    settings = ProbingObserverSettings(tip=[0.0, 0.0, 0.15], normal=[0.0, 0.0, 1.0], torque_std=[0.05] * 7)
+    observer, rate, swing = make_observer(arm, settings, sensors=SensorSettings(torque_side=side)), 2.0 * np.pi, 0.1
     observer.reset(0.0, POSTURE)
     forces, inertial = [], []
     for k in range(1, 501):
@@ -75,14 +74,13 @@ def probed(arm):
         tip=guess.tips[0, 0].tolist(),
         normal=guess.surface[0][:, 2].tolist(),
         torque_std=[0.05] * 7,
-        torque_side="link",
         probing=replace(ProbingSettings(), torque_bias_std=[0.05] * 7),
     )
-    observer = ProbingObserver(arm, settings)
+    observer = make_observer(arm, settings, sensors=SensorSettings(torque_side="link"))
     offset = 0.3 * rng.standard_normal(7)
 
     def feed(q, dq, wrench, ddq=0.0):
-        tau = joint_torque(arm, settings.torque_side, q, dq, ddq) - tool_jacobian(arm, q).T @ wrench + offset
+        tau = joint_torque(arm, "link", q, dq, ddq) - tool_jacobian(arm, q).T @ wrench + offset
         observer.step(DT, q, dq, tau + 0.1 * rng.standard_normal(7))
 
     start = arm.solve_pose(position + 0.01 * guess.surface[0][:, 2], rotation, POSTURE)
