@@ -21,8 +21,8 @@ class Cycle:
 
     Attributes:
         x: (M, N) means. p: (M, N (N + 1) / 2) packed covariances. beliefs: (M,). ratios: (M, m + n) squared innovations
-        over their variances, before gating. block: buffers ``y``, ``R`` (m + n,), ``q``, ``s`` (n,) of the measurement
-        to come. backend: ``c`` or ``vm``.
+        over their variances, before gating. block: buffers ``y``, ``R`` (m + n,), ``q``, ``s`` (n,), ``unsteady`` (m + n,) of the
+        measurement to come. backend: ``c`` or ``vm``.
     """
 
     def __init__(self, arm: Arm, settings: BankSettings, layout: BankLayout, modes: Modes):
@@ -42,8 +42,8 @@ class Cycle:
         likelihood = believe.inputs["log_likelihood"]
         self._posterior = believe.bind([predict.outputs["predicted"], likelihood], [self.beliefs])
         self._inputs = inputs = update.inputs
-        self.block = {k: inputs[k] for k in ("y", "R", "q", "s")}
-        shared = [inputs[k] for k in ("decay", "noise", "y", "R", "q", "s")]
+        self.block = {k: inputs[k] for k in ("y", "R", "q", "s", "unsteady")}
+        shared = [inputs[k] for k in ("decay", "noise", *self.block)]
         constants = [inputs[k] for k in ("theta", "basis", "prior", "spread", "touch", "gate")]
         # No filter is updated before all are mixed: the mixed states have buffers of their own.
         mixed_x, mixed_p = np.zeros((count, size)), np.zeros((count, half))

@@ -18,6 +18,8 @@ from contact_estimation.filters.bank.track import (
     BEFORE,
     BEHIND,
     LAST,
+    LOADED,
+    PLACE,
     PLAY_STD,
     SLIDING,
     SMOOTH,
@@ -81,6 +83,8 @@ class ContactBank:
             drives.elastic.noise**2,
         )
         self._block["coulomb"][:], self._block["length"][:] = drives.friction.coulomb, track.inputs["length"]
+        self._block["model_error"][:], self._block["travel"][:] = drives.model_error, drives.elastic.travel
+        self._block["play"][:] = drives.play
         # The configured noise of the elastic channel has the usual encoder noise in it, for which the play was chosen.
         self._block["usual_noise"][:] = (drives.play / PLAY_STD) ** 2
         shared = list(block.inputs.values())[2:]
@@ -115,7 +119,8 @@ class ContactBank:
         """Start at rest at ``q``; whether a contact is closed is not known."""
         self._turn = 0
         self._w[0][:] = 0.0
-        self._w[0].reshape(STATES, self.arm.n)[[SMOOTH, BEHIND, LAST, BEFORE]] = q
+        self._w[0].reshape(STATES, self.arm.n)[[SMOOTH, BEHIND, LAST, BEFORE, PLACE]] = q
+        self._w[0].reshape(STATES, self.arm.n)[LOADED] = self.arm.gravity(q)
         self._t = t
         self._q[:] = q
         # The elastic offset starts where the deflection under gravity alone puts it.

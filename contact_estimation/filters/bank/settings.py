@@ -30,6 +30,13 @@ class ElasticSettings:
         check=non_negative,
     )
 
+    travel: float = key(
+        3e-4,
+        doc="drift of the offset over a radian of travel: gears that do not transmit evenly, the velocity's scale",
+        unit="rad/rad^0.5",
+        check=non_negative,
+    )
+
     def __post_init__(self):
         if len(self.joints) != len(self.stiffness):
             raise ConfigError(
@@ -60,6 +67,11 @@ class DriveSettings:
         unit="Nm",
         check=positive,
         length="joints",
+    )
+    model_error: float = key(
+        0.1,
+        doc="share of the changes of the rigid-body torque (gravity and inertia) by which its model may be wrong",
+        check=non_negative,
     )
     velocity_noise: float = key(
         2e-4,

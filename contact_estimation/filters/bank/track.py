@@ -21,10 +21,12 @@ from contact_estimation.robot import Arm
 from contact_estimation.robot.friction import presliding_step
 
 #: Vectors of the track's state, in its order.
-SMOOTH, BEHIND, SLIDING, DRIFT, TRAVELLED, DEFLECTED, VISITED, LAST, BEFORE, NOISE, START = range(11)
-STATES = 11
+SMOOTH, BEHIND, SLIDING, DRIFT, TRAVELLED, DEFLECTED, VISITED, LAST, BEFORE, NOISE, START, LOADED, PLACE = range(13)
+STATES = 13
 #: [s] The encoder noise is averaged over about this.
 _NOISE_TIME = 0.5
+#: Share of a block's rigid-body torque in the average that the next one is compared with.
+_LOADED_GAIN = 0.25
 #: The play is at least this many standard deviations of the encoder noise.
 PLAY_STD = 1.2
 
@@ -32,16 +34,17 @@ PLAY_STD = 1.2
 def build_track(arm: Arm) -> ca.Function:
     """One sample.
 
-    State w (11 n): low-passed positions, positions behind the play, presliding states, integral of tau + C^T dq - G - B
+    State w (13 n): low-passed positions, positions behind the play, presliding states, integral of tau + C^T dq - G - B
     dq over the block, integral of dq, integrals of q - integral of dq and of q over the block, the last two positions,
-    variance of the encoder noise, momentum at the start of the block.
+    variance of the encoder noise, momentum at the start of the block, average rigid-body torque and mean position of the
+    blocks before.
     Further inputs: q, dq, tau (n,), dt, gain (of the low-pass), play, length (n,).
     Outputs: w_next, momentum (n,), known (n,): tau + C^T dq - G - B dq.
     """
     n = arm.n
     w, q, dq, tau = ca.SX.sym("w", STATES * n), ca.SX.sym("q", n), ca.SX.sym("dq", n), ca.SX.sym("tau", n)
     dt, gain, play, length = ca.SX.sym("dt"), ca.SX.sym("gain"), ca.SX.sym("play", n), ca.SX.sym("length", n)
-    smooth, behind, sliding, drift, travelled, deflected, visited, last, before, noise, start = ca.vertsplit(w, n)
+    smooth, behind, sliding, drift, travelled, deflected, visited, last, before, noise, *kept = ca.vertsplit(w, n)
     kin = arm.kinematics(q)
     momentum, momentum_drift, _ = momentum_terms(arm, kin, dq)
     smooth = smooth + gain * (q - smooth)
@@ -54,7 +57,7 @@ def build_track(arm: Arm) -> ca.Function:
     travelled = travelled + dt * dq
     deflected = deflected + dt * (q - travelled)
     visited = visited + dt * q
-    following = ca.vertcat(smooth, moved, sliding, drift, travelled, deflected, visited, q, last, noise, start)
+    following = ca.vertcat(smooth, moved, sliding, drift, travelled, deflected, visited, q, last, noise, *kept)
     return ca.Function(
         "bank_track",
         [w, q, dq, tau, dt, gain, play, length],
@@ -73,10 +76,12 @@ def still_to_turn(rows: list[ca.SX], length: ca.SX) -> ca.SX:
 def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
     """What a block has measured, and the start of the next one.
 
-    Inputs: w (11 n), momentum (n,) at the end; duration T [s] and count of its samples, nominal [s] its usual length;
+    Inputs: w (13 n), momentum (n,) at the end; duration T [s] and count of its samples, nominal [s] its usual length;
     torque_variance (n,), elastic_variance of a block of usual length, usual_noise (variance of the encoder noise that
-    the latter includes), velocity_noise [rad/s]; coulomb [Nm], length [rad] (n,) of the friction. Outputs: y, R (m +
-    n,) measurements and variances, q, s (n,) mean positions and presliding states, w_next (11 n).
+    the latter includes), velocity_noise [rad/s]; coulomb [Nm], length [rad] (n,) of the friction; model_error, travel,
+    play as in :class:`DriveSettings` and :class:`ElasticSettings`. Outputs: y, R (m + n,) measurements and variances, q,
+    s (n,) mean positions and presliding states, unsteady (m + n,): by how much the motion of this block adds to the
+    variances of the elastic offsets [rad^2] and of the torques' slow deviations [Nm^2]; w_next (13 n).
     """
     n, sym = arm.n, ca.SX.sym
     w, momentum = sym("w", STATES * n), sym("momentum", n)
@@ -84,25 +89,36 @@ def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
     torque_variance, elastic_variance = sym("torque_variance", n), sym("elastic_variance")
     usual_noise, velocity_noise = sym("usual_noise"), sym("velocity_noise")
     coulomb, length = sym("coulomb", n), sym("length", n)
+    model_error, travel, play = sym("model_error"), sym("travel"), sym("play")
     rows = ca.vertsplit(w, n)
     joints = layout.elastic_joints
     q = rows[VISITED] / duration
     y = ca.vertcat(rows[DEFLECTED][joints] / duration, (momentum - rows[START] - rows[DRIFT]) / duration)
     scale = ca.fmax(nominal / duration, 1e-3)  # a shorter block averages fewer samples
-    inertia = ca.diag(arm.mass_matrix(arm.kinematics(q)))
+    kinematics = arm.kinematics(q)
+    inertia = ca.diag(arm.mass_matrix(kinematics))
     elastic = elastic_variance * scale + ca.fmax(rows[NOISE][joints] - usual_noise, 0) / count
     # The deflection is read as that of gravity and contacts: what acceleration adds to it is not trusted, because the
     # velocity signal is filtered and jumps at starts and stops.
     softness = np.exp(-layout.mean[layout.elastic])
     elastic += (softness * ((momentum - rows[START]) / duration)[joints]) ** 2
-    torque = torque_variance * scale + 2 * (inertia * velocity_noise / duration) ** 2
+    jitter = 2 * (inertia * velocity_noise / duration) ** 2
+    torque = torque_variance * scale + jitter
     # Friction that turns over faster than the low-pass follows.
     torque += (coulomb * still_to_turn(rows, length)) ** 2
+    # A model that is right to a share of the rigid-body torque is off by that share of its changes, for as long as they
+    # last: over the four blocks of the average, an error keeps its sign.
+    load = (momentum - rows[START]) / duration + arm.body.gravity_torque(kinematics)
+    change = load - rows[LOADED]
+    unmodelled = model_error**2 * ca.fmax(change**2 - 4 * jitter, 0)
+    # Gears do not transmit evenly, and the velocity's scale is not exactly that of the position.
+    way = ca.fmax(ca.fabs(q - rows[PLACE]) - play, 0)
     following = list(rows)
+    following[LOADED], following[PLACE] = rows[LOADED] + _LOADED_GAIN * change, q
     following[DRIFT] = following[DEFLECTED] = following[VISITED] = ca.SX.zeros(n)
     following[START] = momentum
     inputs = [w, momentum, duration, count, nominal, torque_variance, elastic_variance, usual_noise, velocity_noise]
-    inputs += [coulomb, length]
+    inputs += [coulomb, length, model_error, travel, play]
     names = [
         "w",
         "momentum",
@@ -115,6 +131,10 @@ def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
         "velocity_noise",
         "coulomb",
         "length",
+        "model_error",
+        "travel",
+        "play",
     ]
-    outputs = [y, ca.vertcat(elastic, torque), q, rows[SLIDING], ca.vertcat(*following)]
-    return ca.Function("bank_block", inputs, [ca.densify(o) for o in outputs], names, ["y", "R", "q", "s", "w_next"])
+    unsteady = ca.vertcat(travel**2 * way[joints], unmodelled)
+    outputs = [y, ca.vertcat(elastic, torque), q, rows[SLIDING], unsteady, ca.vertcat(*following)]
+    return ca.Function("bank_block", inputs, [ca.densify(o) for o in outputs], names, ["y", "R", "q", "s", "unsteady", "w_next"])

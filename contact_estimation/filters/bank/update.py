@@ -29,7 +29,8 @@ def build_update(arm: Arm, layout: BankLayout) -> ca.Function:
     """Update of one mode's filter.
 
     Inputs: x (N,), P (packed), decay, noise (N,) of the prediction; y, R (m + n,) measurements and variances; q, s (n,)
-    positions and presliding states of the block; closed (I,); theta, basis (9 I,); prior, spread (N,) mean and variance
+    positions and presliding states of the block; unsteady (m + n,) what its motion adds to the variances of offsets and
+    deviations; closed (I,); theta, basis (9 I,); prior, spread (N,) mean and variance
     of open contacts; touch (I,) one where the rest is where the contact closes; gate; pressed_before (I,). Outputs:
     x_next, P_next, log_likelihood, ratios (m + n,): innovation squared over its variance, before gating; pressed (I,):
     probability that a closed contact presses.
@@ -39,6 +40,7 @@ def build_update(arm: Arm, layout: BankLayout) -> ca.Function:
     x_in, packed, decay, noise = sym("x", size), sym("P", packed_size(size)), sym("decay", size), sym("noise", size)
     y, variance = sym("y", m + n), sym("R", m + n)
     q, s, closed = sym("q", n), sym("s", n), sym("closed", count)
+    unsteady = sym("unsteady", m + n)
     theta, basis = sym("theta", CONTACT_SIZE * count), sym("basis", 9 * count)
     prior, spread, touch, gate = sym("prior", size), sym("spread", size), sym("touch", count), sym("gate")
     pressed_before = sym("pressed_before", count)
@@ -56,7 +58,10 @@ def build_update(arm: Arm, layout: BankLayout) -> ca.Function:
         for j in range(n)
     ]
     x = decay * x_in
-    covariance = symmetric(unpack(packed, size) * (decay @ decay.T) + ca.diag(noise))
+    grown = ca.SX(noise)
+    grown[layout.offset] += unsteady[:m]
+    grown[layout.deviation] += unsteady[m:]
+    covariance = symmetric(unpack(packed, size) * (decay @ decay.T) + ca.diag(grown))
     log_likelihood, ratios = 0, []
     limited = [where.start for slots, where in zip(layout.estimated, layout.contact) if slots and slots[0] == 0]
     for k, channel in enumerate(channels):
@@ -94,6 +99,7 @@ def build_update(arm: Arm, layout: BankLayout) -> ca.Function:
             "R": variance,
             "q": q,
             "s": s,
+            "unsteady": unsteady,
             "closed": closed,
         },
         **{"theta": theta, "basis": basis, "prior": prior, "spread": spread, "touch": touch, "gate": gate},
