@@ -127,6 +127,7 @@ def on_surfaces(name: str, robot: str, surfaces: list[dict], motion: list[dict])
         "surfaces": surfaces,
         "motion": motion,
         "timestep": TIMESTEP,
+        "admittance": {"max_speed": 0.5},
         "impedance": {"stiffness": [2000.0] * 3, "rotational_stiffness": [200.0] * 3, "max_force": 80.0},
     }
     return from_mapping(ScenarioSettings, mapping, name)

@@ -23,7 +23,7 @@ import numpy as np
 
 from contact_estimation.filters.bank.layout import BankLayout
 from contact_estimation.filters.bank.settings import BankSettings, DriveSettings
-from contact_estimation.filters.bank.track import NOISE, SLIDING, STATES, TRAVELLED, still_to_turn
+from contact_estimation.filters.bank.track import NOISE, SLIDING, STATES, TRAVELLED, deflection, still_to_turn
 from contact_estimation.robot import Arm
 
 _CELL = 0.008  # s
@@ -81,12 +81,12 @@ def build_gather(arm: Arm, layout: BankLayout, kinks: KinkLayout) -> ca.Function
     change = (momentum - momentum_before) / dt
     load = change - (known - tau) - ca.SX(arm.motor.viscous) * dq  # M ddq + C dq + G
     softness = ca.SX(np.exp(-layout.mean[layout.elastic]))
-    deflection = (q - rows[TRAVELLED])[kinks.elastic] + load[kinks.elastic] * softness
+    bent = deflection(q, dq, rows[TRAVELLED], dt)[kinks.elastic] + load[kinks.elastic] * softness
     inputs = {
         **{"w": w, "momentum": momentum, "known": known, "momentum_before": momentum_before},
         **{"q": q, "dq": dq, "tau": tau, "dt": dt, "sums": sums},
     }
-    results = [sums + ca.vertcat(deflection, change - known, load, rows[SLIDING], q), momentum]
+    results = [sums + ca.vertcat(bent, change - known, load, rows[SLIDING], q), momentum]
     return ca.Function("bank_kink_gather", list(inputs.values()), results, list(inputs), ["sums_next", "momentum_now"])
 
 
@@ -188,7 +188,9 @@ def build_odds(
         errors += ca.vertcat(ca.SX.zeros(m), (_FRICTION_ERROR * rubbed) ** 2 + (coulomb * pending) ** 2)
         begun = starts[:, last - 1]
         newly = (q - begun) * (share / period)
-        errors += gain_of**2 * _rubbing(sideways, friction, slope[columns - n :, k] * (1 / period), newly)[joints]
+        then = slope[columns - n :, k] * (1 / period)
+        errors += gain_of**2 * _rubbing(sideways, friction, then, newly)[joints]
+        errors[:m] += (drives.elastic.lag * (newly - then)[kinks.elastic]) ** 2
         settled = scatter[1, k * channels : (k + 1) * channels].T
         precision = 1 / ca.sqrt(noise * ca.fmax(settled, least) + errors)
         heard = (settled < _SCATTER_TRUSTED) * (age >= last + before)

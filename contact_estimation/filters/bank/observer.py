@@ -84,7 +84,7 @@ class ContactBank:
         )
         self._block["coulomb"][:], self._block["length"][:] = drives.friction.coulomb, track.inputs["length"]
         self._block["model_error"][:], self._block["travel"][:] = drives.model_error, drives.elastic.travel
-        self._block["play"][:] = drives.play
+        self._block["lag"][:], self._block["play"][:] = drives.elastic.lag, drives.play
         # The configured noise of the elastic channel has the usual encoder noise in it, for which the play was chosen.
         self._block["usual_noise"][:] = (drives.play / PLAY_STD) ** 2
         shared = list(block.inputs.values())[2:]

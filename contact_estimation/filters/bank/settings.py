@@ -36,6 +36,9 @@ class ElasticSettings:
         unit="rad/rad^0.5",
         check=non_negative,
     )
+    lag: float = key(
+        5e-4, doc="by how much older the velocity may be than the position of a sample", unit="s", check=non_negative
+    )
 
     def __post_init__(self):
         if len(self.joints) != len(self.stiffness):

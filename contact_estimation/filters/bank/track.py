@@ -55,7 +55,7 @@ def build_track(arm: Arm) -> ca.Function:
     known = tau + momentum_drift
     drift = drift + dt * known
     travelled = travelled + dt * dq
-    deflected = deflected + dt * (q - travelled)
+    deflected = deflected + dt * deflection(q, dq, travelled, dt)
     visited = visited + dt * q
     following = ca.vertcat(smooth, moved, sliding, drift, travelled, deflected, visited, q, last, noise, *kept)
     return ca.Function(
@@ -65,6 +65,12 @@ def build_track(arm: Arm) -> ca.Function:
         ["w", "q", "dq", "tau", "dt", "gain", "play", "length"],
         ["w_next", "momentum", "known"],
     )
+
+
+def deflection(q: ca.SX, dq: ca.SX, travelled: ca.SX, dt: ca.SX) -> ca.SX:
+    """q - integral of dq (n,) [rad] by the trapezoidal rule; ``travelled`` is the sum of dt dq up to now. Half a sample's
+    way is 1 mrad at 1 rad/s: 40 Nm of an elastic joint."""
+    return q - travelled + 0.5 * dt * dq
 
 
 def still_to_turn(rows: list[ca.SX], length: ca.SX) -> ca.SX:
@@ -79,7 +85,7 @@ def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
     Inputs: w (13 n), momentum (n,) at the end; duration T [s] and count of its samples, nominal [s] its usual length;
     torque_variance (n,), elastic_variance of a block of usual length, usual_noise (variance of the encoder noise that
     the latter includes), velocity_noise [rad/s]; coulomb [Nm], length [rad] (n,) of the friction; model_error, travel,
-    play as in :class:`DriveSettings` and :class:`ElasticSettings`. Outputs: y, R (m + n,) measurements and variances, q,
+    lag, play as in :class:`DriveSettings` and :class:`ElasticSettings`. Outputs: y, R (m + n,) measurements and variances, q,
     s (n,) mean positions and presliding states, unsteady (m + n,): by how much the motion of this block adds to the
     variances of the elastic offsets [rad^2] and of the torques' slow deviations [Nm^2]; w_next (13 n).
     """
@@ -89,7 +95,7 @@ def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
     torque_variance, elastic_variance = sym("torque_variance", n), sym("elastic_variance")
     usual_noise, velocity_noise = sym("usual_noise"), sym("velocity_noise")
     coulomb, length = sym("coulomb", n), sym("length", n)
-    model_error, travel, play = sym("model_error"), sym("travel"), sym("play")
+    model_error, travel, lag, play = sym("model_error"), sym("travel"), sym("lag"), sym("play")
     rows = ca.vertsplit(w, n)
     joints = layout.elastic_joints
     q = rows[VISITED] / duration
@@ -112,13 +118,15 @@ def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
     change = load - rows[LOADED]
     unmodelled = model_error**2 * ca.fmax(change**2 - 4 * jitter, 0)
     # Gears do not transmit evenly, and the velocity's scale is not exactly that of the position.
-    way = ca.fmax(ca.fabs(q - rows[PLACE]) - play, 0)
+    moved = q - rows[PLACE]
+    way = ca.fmax(ca.fabs(moved) - play, 0)
+    elastic += (lag * moved[joints] / duration) ** 2
     following = list(rows)
     following[LOADED], following[PLACE] = rows[LOADED] + _LOADED_GAIN * change, q
     following[DRIFT] = following[DEFLECTED] = following[VISITED] = ca.SX.zeros(n)
     following[START] = momentum
     inputs = [w, momentum, duration, count, nominal, torque_variance, elastic_variance, usual_noise, velocity_noise]
-    inputs += [coulomb, length, model_error, travel, play]
+    inputs += [coulomb, length, model_error, travel, lag, play]
     names = [
         "w",
         "momentum",
@@ -133,6 +141,7 @@ def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
         "length",
         "model_error",
         "travel",
+        "lag",
         "play",
     ]
     unsteady = ca.vertcat(travel**2 * way[joints], unmodelled)
