@@ -70,7 +70,7 @@ class KinkLayout:
 def build_gather(arm: Arm, layout: BankLayout, kinks: KinkLayout) -> ca.Function:
     """A sample added to its cell.
 
-    Inputs: w (13 n,), momentum, known (n,) of the track at this sample and momentum_before (n,) at the last one; q, dq,
+    Inputs: w (16 n,), momentum, known (n,) of the track at this sample and momentum_before (n,) at the last one; q, dq,
     tau (n,), dt; sums (columns,). Outputs: sums_next; momentum_now (n,).
     """
     n, sym = arm.n, ca.SX.sym
@@ -144,7 +144,7 @@ def build_odds(
 ) -> ca.Function:
     """The odds after a sample.
 
-    Inputs: w (13 n,), q, length (n,) of the track; sums (columns,) of the cell so far and number of its samples;
+    Inputs: w (16 n,), q, length (n,) of the track; sums (columns,) of the cell so far and number of its samples;
     starts, scatter, since, level, slope, age as in :func:`build_cell`; what :func:`kink_context.build_context` says at
     q_then (n,); closed (I,). ``period`` [s]: the usual interval of samples. Outputs: ratios (channels W,) squared
     deviations from lines over their expected variances; odds (I,) that a contact is no longer what the believed mode

@@ -21,10 +21,13 @@ from contact_estimation.robot import Arm
 from contact_estimation.robot.friction import presliding_step
 
 #: Vectors of the track's state, in its order.
-SMOOTH, BEHIND, SLIDING, DRIFT, TRAVELLED, DEFLECTED, VISITED, LAST, BEFORE, NOISE, START, LOADED, PLACE = range(13)
-STATES = 13
-#: [s] The encoder noise is averaged over about this.
+SMOOTH, BEHIND, SLIDING, DRIFT, TRAVELLED, DEFLECTED, VISITED, LAST, BEFORE, NOISE, START = range(11)
+LOADED, PLACE, LAST_TORQUE, TORQUE_BEFORE, SCATTER = range(11, 16)
+STATES = 16
+#: [s] The noise of encoders and of blocks' torques is averaged over about this.
 _NOISE_TIME = 0.5
+#: No block says more of the torque's noise than this many times its present variance: a shock is none.
+_SHOCK = 25.0
 #: Share of a block's rigid-body torque in the average that the next one is compared with.
 _LOADED_GAIN = 0.25
 #: The play is at least this many standard deviations of the encoder noise.
@@ -34,10 +37,10 @@ PLAY_STD = 1.2
 def build_track(arm: Arm) -> ca.Function:
     """One sample.
 
-    State w (13 n): low-passed positions, positions behind the play, presliding states, integral of tau + C^T dq - G - B
+    State w (16 n): low-passed positions, positions behind the play, presliding states, integral of tau + C^T dq - G - B
     dq over the block, integral of dq, integrals of q - integral of dq and of q over the block, the last two positions,
     variance of the encoder noise, momentum at the start of the block, average rigid-body torque and mean position of the
-    blocks before.
+    blocks before, the last two torques measured, variance of their noise.
     Further inputs: q, dq, tau (n,), dt, gain (of the low-pass), play, length (n,).
     Outputs: w_next, momentum (n,), known (n,): tau + C^T dq - G - B dq.
     """
@@ -82,12 +85,12 @@ def still_to_turn(rows: list[ca.SX], length: ca.SX) -> ca.SX:
 def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
     """What a block has measured, and the start of the next one.
 
-    Inputs: w (13 n), momentum (n,) at the end; duration T [s] and count of its samples, nominal [s] its usual length;
+    Inputs: w (16 n), momentum (n,) at the end; duration T [s] and count of its samples, nominal [s] its usual length;
     torque_variance (n,), elastic_variance of a block of usual length, usual_noise (variance of the encoder noise that
     the latter includes), velocity_noise [rad/s]; coulomb [Nm], length [rad] (n,) of the friction; model_error, travel,
     lag, play as in :class:`DriveSettings` and :class:`ElasticSettings`. Outputs: y, R (m + n,) measurements and variances, q,
     s (n,) mean positions and presliding states, unsteady (m + n,): by how much the motion of this block adds to the
-    variances of the elastic offsets [rad^2] and of the torques' slow deviations [Nm^2]; w_next (13 n).
+    variances of the elastic offsets [rad^2] and of the torques' slow deviations [Nm^2]; w_next (16 n).
     """
     n, sym = arm.n, ca.SX.sym
     w, momentum = sym("w", STATES * n), sym("momentum", n)
@@ -112,6 +115,12 @@ def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
     torque = torque_variance * scale + jitter
     # Friction that turns over faster than the low-pass follows.
     torque += (coulomb * still_to_turn(rows, length)) ** 2
+    # A velocity that ripples while the arm moves fast makes more noise than at rest; seen from block to block, like that
+    # of the encoders.
+    measured = y[layout.m :]
+    jump = (measured - 2 * rows[LAST_TORQUE] + rows[TORQUE_BEFORE]) ** 2 / 6
+    scatter = rows[SCATTER] + ca.fmin(duration / _NOISE_TIME, 1) * (ca.fmin(jump, _SHOCK * torque) - rows[SCATTER])
+    torque = ca.fmax(torque, scatter)
     # A model that is right to a share of the rigid-body torque is off by that share of its changes, for as long as they
     # last: over the four blocks of the average, an error keeps its sign.
     load = (momentum - rows[START]) / duration + arm.body.gravity_torque(kinematics)
@@ -123,6 +132,7 @@ def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
     elastic += (lag * moved[joints] / duration) ** 2
     following = list(rows)
     following[LOADED], following[PLACE] = rows[LOADED] + _LOADED_GAIN * change, q
+    following[LAST_TORQUE], following[TORQUE_BEFORE], following[SCATTER] = measured, rows[LAST_TORQUE], scatter
     following[DRIFT] = following[DEFLECTED] = following[VISITED] = ca.SX.zeros(n)
     following[START] = momentum
     inputs = [w, momentum, duration, count, nominal, torque_variance, elastic_variance, usual_noise, velocity_noise]
@@ -146,4 +156,6 @@ def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
     ]
     unsteady = ca.vertcat(travel**2 * way[joints], unmodelled)
     outputs = [y, ca.vertcat(elastic, torque), q, rows[SLIDING], unsteady, ca.vertcat(*following)]
-    return ca.Function("bank_block", inputs, [ca.densify(o) for o in outputs], names, ["y", "R", "q", "s", "unsteady", "w_next"])
+    return ca.Function(
+        "bank_block", inputs, [ca.densify(o) for o in outputs], names, ["y", "R", "q", "s", "unsteady", "w_next"]
+    )
