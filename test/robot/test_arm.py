@@ -97,3 +97,12 @@ def test_currents_become_torques_where_the_constants_are_known():
 def test_an_unknown_robot_names_the_nearest():
     with pytest.raises(ConfigError, match="no robot 'ur61e'.*nearest: 'ur16e'"):
         load_robot_settings("ur61e")
+
+
+def test_behind_the_gears_rotors_and_their_friction_are_out_of_sight():
+    arm = load_arm("fr3")
+    link, q = arm.measured_at("link"), 0.5 * (arm.lower + arm.upper)
+    assert arm.measured_at("motor") is arm and arm.measured_at("link") is link
+    np.testing.assert_allclose(arm.mass(q) - link.mass(q), np.diag(arm.motor.armature), atol=1e-12)
+    np.testing.assert_allclose(link.gravity(q), arm.gravity(q), atol=1e-12)
+    assert not link.motor.viscous.any() and link.name == arm.name and arm.motor.viscous.any()
