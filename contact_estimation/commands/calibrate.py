@@ -81,8 +81,8 @@ def run(args) -> int:
     sensors = [load_sensor_settings(args.sensors or r.sensors or arm.settings.sensors) for r in recordings]
     sides = {s.torque_side for s in sensors}
     if len(sides) > 1:
-        raise ConfigError("some recordings have their torque measured before the gears (torque_side: motor), some behind "
-                          "them (link); calibrate them one after the other")
+        raise ConfigError("some recordings have their torque measured before the gears (torque_side: motor), some "
+                          "behind them (link); calibrate them one after the other")
     arm = arm.measured_at(sides.pop())
     found = identify(arm, [with_total_torque(arm, *pair) for pair in zip(sensors, recordings)], settings)
     result = calibration(arm, found, settings)

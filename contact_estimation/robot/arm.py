@@ -47,8 +47,8 @@ class Arm:
         """The arm as joint torque measured there sees it.
 
         Args:
-            side: ``motor``: torque of the motors, this arm; ``link``: behind the gears, where the reflected rotors and the
-                motors' viscous friction are out of the sensors' sight.
+            side: ``motor``: torque of the motors, this arm; ``link``: behind the gears, where the reflected rotors and
+                the motors' viscous friction are out of the sensors' sight.
         """
         return self if side == "motor" else self._links
 

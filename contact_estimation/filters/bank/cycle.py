@@ -21,8 +21,8 @@ class Cycle:
 
     Attributes:
         x: (M, N) means. p: (M, N (N + 1) / 2) packed covariances. beliefs: (M,). ratios: (M, m + n) squared innovations
-        over their variances, before gating. block: buffers ``y``, ``R`` (m + n,), ``q``, ``s`` (n,), ``unsteady`` (m + n,) of the
-        measurement to come. backend: ``c`` or ``vm``.
+        over their variances, before gating. block: buffers ``y``, ``R`` (m + n,), ``q``, ``s`` (n,), ``unsteady``
+        (m + n,) of the measurement to come. backend: ``c`` or ``vm``.
     """
 
     def __init__(self, arm: Arm, settings: BankSettings, layout: BankLayout, modes: Modes):

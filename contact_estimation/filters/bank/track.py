@@ -39,8 +39,8 @@ def build_track(arm: Arm) -> ca.Function:
 
     State w (16 n): low-passed positions, positions behind the play, presliding states, integral of tau + C^T dq - G - B
     dq over the block, integral of dq, integrals of q - integral of dq and of q over the block, the last two positions,
-    variance of the encoder noise, momentum at the start of the block, average rigid-body torque and mean position of the
-    blocks before, the last two torques measured, variance of their noise.
+    variance of the encoder noise, momentum at the start of the block, average rigid-body torque and mean position of
+    the blocks before, the last two torques measured, variance of their noise.
     Further inputs: q, dq, tau (n,), dt, gain (of the low-pass), play, length (n,).
     Outputs: w_next, momentum (n,), known (n,): tau + C^T dq - G - B dq.
     """
@@ -71,8 +71,8 @@ def build_track(arm: Arm) -> ca.Function:
 
 
 def deflection(q: ca.SX, dq: ca.SX, travelled: ca.SX, dt: ca.SX) -> ca.SX:
-    """q - integral of dq (n,) [rad] by the trapezoidal rule; ``travelled`` is the sum of dt dq up to now. Half a sample's
-    way is 1 mrad at 1 rad/s: 40 Nm of an elastic joint."""
+    """q - integral of dq (n,) [rad] by the trapezoidal rule; ``travelled`` is the sum of dt dq up to now. Half a
+    sample's way is 1 mrad at 1 rad/s: 40 Nm of an elastic joint."""
     return q - travelled + 0.5 * dt * dq
 
 
@@ -88,9 +88,9 @@ def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
     Inputs: w (16 n), momentum (n,) at the end; duration T [s] and count of its samples, nominal [s] its usual length;
     torque_variance (n,), elastic_variance of a block of usual length, usual_noise (variance of the encoder noise that
     the latter includes), velocity_noise [rad/s]; coulomb [Nm], length [rad] (n,) of the friction; model_error, travel,
-    lag, play as in :class:`DriveSettings` and :class:`ElasticSettings`. Outputs: y, R (m + n,) measurements and variances, q,
-    s (n,) mean positions and presliding states, unsteady (m + n,): by how much the motion of this block adds to the
-    variances of the elastic offsets [rad^2] and of the torques' slow deviations [Nm^2]; w_next (16 n).
+    lag, play as in :class:`DriveSettings` and :class:`ElasticSettings`. Outputs: y, R (m + n,) measurements and
+    variances, q, s (n,) mean positions and presliding states, unsteady (m + n,): by how much the motion of this block
+    adds to the variances of the elastic offsets [rad^2] and of the torques' slow deviations [Nm^2]; w_next (16 n).
     """
     n, sym = arm.n, ca.SX.sym
     w, momentum = sym("w", STATES * n), sym("momentum", n)
@@ -115,8 +115,8 @@ def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
     torque = torque_variance * scale + jitter
     # Friction that turns over faster than the low-pass follows.
     torque += (coulomb * still_to_turn(rows, length)) ** 2
-    # A velocity that ripples while the arm moves fast makes more noise than at rest; seen from block to block, like that
-    # of the encoders.
+    # A velocity that ripples while the arm moves fast makes more noise than at rest; seen from block to block, like
+    # that of the encoders.
     measured = y[layout.m :]
     jump = (measured - 2 * rows[LAST_TORQUE] + rows[TORQUE_BEFORE]) ** 2 / 6
     scatter = rows[SCATTER] + ca.fmin(duration / _NOISE_TIME, 1) * (ca.fmin(jump, _SHOCK * torque) - rows[SCATTER])

@@ -121,7 +121,11 @@ def test_travel_and_load_make_it_less_certain(arm, blocks):
 
 
 def test_a_torque_noisier_than_configured_is_trusted_less(arm, drives, blocks):
-    rng, usual, noise = np.random.default_rng(0), np.square(drives.torque_noise), np.array([9.0, 1.0, 1.0, 1.0, 1.0, 0.8])
+    rng, usual, noise = (
+        np.random.default_rng(0),
+        np.square(drives.torque_noise),
+        np.array([9.0, 1.0, 1.0, 1.0, 1.0, 0.8]),
+    )
     still = lambda t: START_POSE, lambda t: np.zeros(6)  # noqa: E731
     layout, rows = blocks(*still, lambda t, q, dq: arm.gravity(q) + noise * rng.standard_normal(6), 600)
     variance = np.array([row["R"][layout.m :] for row in rows])[100:]
@@ -137,7 +141,10 @@ def test_a_torque_noisier_than_configured_is_trusted_less(arm, drives, blocks):
 @pytest.mark.parametrize("robot", ["ur16e", "fr3"])
 def test_a_fast_arm_touches_nothing(robot):
     """Strokes of 0.1 m in 0.6 s and back, in free air: no contact is named and no force told."""
-    still, start = {"duration": 0.3}, {"ur16e": START_POSE.tolist(), "fr3": [0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785]}
+    still, start = (
+        {"duration": 0.3},
+        {"ur16e": START_POSE.tolist(), "fr3": [0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785]},
+    )
     settings = {
         "title": "fast",
         "robot": robot,
