@@ -161,7 +161,7 @@ def build_odds(
     friction, law, law_error = sym("friction", count), sym("law", n, n), sym("law_error")
     closed, coulomb, inertia, q_then = sym("closed", count), sym("coulomb", n), sym("inertia", n), sym("q_then", n)
     rows = ca.vertsplit(w, n)
-    pending = still_to_turn(rows, length)
+    pending = still_to_turn(rows, length, layout.motor_side)
     softness = ca.SX(np.exp(-layout.mean[layout.elastic]))
     gain_of = ca.vertcat(softness, ca.SX.ones(n))  # from joint torque to channel
     torque = gain_of * g[joints, :]

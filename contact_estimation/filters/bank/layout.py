@@ -27,7 +27,7 @@ _SLOTS = {"stiffness": [0], "rest": [1], "normal": [2, 3], "point": [4, 5, 6], "
 
 
 class BankLayout:
-    """Layout and prior of a bank for ``n`` joints.
+    """Layout and prior of a bank for ``n`` joints; ``motor_side``: the measured velocity is the motors'.
 
     Attributes:
         size: N. n, m: joints and elastic joints. estimated: per contact the theta slots in the state.
@@ -38,7 +38,8 @@ class BankLayout:
         wander: (N,) growth of the variance per second. time: (N,) correlation time [s], infinite for random walks.
     """
 
-    def __init__(self, settings: BankSettings, drives: DriveSettings, n: int):
+    def __init__(self, settings: BankSettings, drives: DriveSettings, n: int, motor_side: bool = False):
+        self.motor_side = motor_side
         self.n, self.m, self.elastic_joints = n, len(drives.elastic.joints), list(drives.elastic.joints)
         self.theta = np.array([_theta(c) for c in settings.contacts])
         self.sticks = [c.sticks for c in settings.contacts]

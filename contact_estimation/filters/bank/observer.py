@@ -59,13 +59,13 @@ class ContactBank:
         if not sensors.motor_side_velocity:
             drives = dataclasses.replace(drives, elastic=ElasticSettings())
         hypotheses = settings.hypotheses or (1 if drives.elastic.joints else 3)
-        self.drives, self.layout = drives, BankLayout(settings, drives, arm.n)
+        self.drives, self.layout = drives, BankLayout(settings, drives, arm.n, sensors.motor_side_velocity)
         self.modes = Modes(settings, hypotheses)
         layout, count, n = self.layout, len(self.modes.owner), arm.n
         self._cycle = cycle = Cycle(arm, settings, layout, self.modes)
         self.beliefs, self.backend = cycle.beliefs, cycle.backend
         # Samples: two bindings take turns, so that a sample's result is the next one's state without a copy.
-        self._track = track = compile_function(build_track(arm))
+        self._track = track = compile_function(build_track(arm, layout.motor_side))
         shared = list(track.inputs.values())[1:]
         self._w = [track.inputs["w"], track.outputs["w_next"]]
         momentum = track.outputs["momentum"]
@@ -119,7 +119,8 @@ class ContactBank:
         """Start at rest at ``q``; whether a contact is closed is not known."""
         self._turn = 0
         self._w[0][:] = 0.0
-        self._w[0].reshape(STATES, self.arm.n)[[SMOOTH, BEHIND, LAST, BEFORE, PLACE]] = q
+        places = [LAST, BEFORE, PLACE] if self.layout.motor_side else [LAST, BEFORE, PLACE, SMOOTH, BEHIND]
+        self._w[0].reshape(STATES, self.arm.n)[places] = q
         self._w[0].reshape(STATES, self.arm.n)[LOADED] = self.arm.gravity(q)
         self._t = t
         self._q[:] = q

@@ -5,9 +5,13 @@ Over a block of length T the equation of motion integrates exactly to
     (p_end - p_start) / T - mean(tau + C^T dq - G - B dq) = mean(tau_e) - mean(friction beyond B dq),    p = M dq,
 so the block's torque measurement needs no acceleration and no differentiated noise inside the block.
 
+Friction acts where the motor turns. Where the velocity is the motor's, the presliding states follow its integral, not
+the position, which bends with the joint: 30 N at the tool move a UR16e's shoulder by 0.6 mrad, four times the breakaway
+length, while its motor stands.
+
 The encoder noise is followed from second differences of the position, (q - 2 q' + q'')^2 / 6, whose share of motion is
-ddq dt^2: a few microradians at 1 rad/s^2 and 500 Hz. With it the play grows, so that noisy encoders do not pump the
-presliding states.
+ddq dt^2: a few microradians at 1 rad/s^2 and 500 Hz. Presliding states that follow the position have a play, which
+grows with that noise, so that noisy encoders do not pump them.
 """
 
 from __future__ import annotations
@@ -34,13 +38,14 @@ _LOADED_GAIN = 0.25
 PLAY_STD = 1.2
 
 
-def build_track(arm: Arm) -> ca.Function:
-    """One sample.
+def build_track(arm: Arm, motor_side: bool) -> ca.Function:
+    """One sample; ``motor_side``: the velocity is the motors'.
 
-    State w (16 n): low-passed positions, positions behind the play, presliding states, integral of tau + C^T dq - G - B
-    dq over the block, integral of dq, integrals of q - integral of dq and of q over the block, the last two positions,
-    variance of the encoder noise, momentum at the start of the block, average rigid-body torque and mean position of
-    the blocks before, the last two torques measured, variance of their noise.
+    State w (16 n): low-passed positions (of the motors, from the start, where their velocity is measured), positions
+    behind the play, presliding states, integral of tau + C^T dq - G - B dq over the block, integral of dq, integrals of
+    q - integral of dq and of q over the block, the last two positions, variance of the encoder noise, momentum at the
+    start of the block, average rigid-body torque and mean position of the blocks before, the last two torques measured,
+    variance of their noise.
     Further inputs: q, dq, tau (n,), dt, gain (of the low-pass), play, length (n,).
     Outputs: w_next, momentum (n,), known (n,): tau + C^T dq - G - B dq.
     """
@@ -50,14 +55,14 @@ def build_track(arm: Arm) -> ca.Function:
     smooth, behind, sliding, drift, travelled, deflected, visited, last, before, noise, *kept = ca.vertsplit(w, n)
     kin = arm.kinematics(q)
     momentum, momentum_drift, _ = momentum_terms(arm, kin, dq)
-    smooth = smooth + gain * (q - smooth)
+    travelled = travelled + dt * dq
+    smooth = smooth + gain * ((travelled if motor_side else q) - smooth)
     noise = noise + ca.fmin(dt / _NOISE_TIME, 1) * ((q - 2 * last + before) ** 2 / 6 - noise)
-    width = ca.fmax(play, PLAY_STD * ca.sqrt(noise))
+    width = 0 if motor_side else ca.fmax(play, PLAY_STD * ca.sqrt(noise))
     moved = ca.fmin(ca.fmax(behind, smooth - width), smooth + width)
     sliding = presliding_step(sliding, moved - behind, length)
     known = tau + momentum_drift
     drift = drift + dt * known
-    travelled = travelled + dt * dq
     deflected = deflected + dt * deflection(q, dq, travelled, dt)
     visited = visited + dt * q
     following = ca.vertcat(smooth, moved, sliding, drift, travelled, deflected, visited, q, last, noise, *kept)
@@ -76,10 +81,11 @@ def deflection(q: ca.SX, dq: ca.SX, travelled: ca.SX, dt: ca.SX) -> ca.SX:
     return q - travelled + 0.5 * dt * dq
 
 
-def still_to_turn(rows: list[ca.SX], length: ca.SX) -> ca.SX:
+def still_to_turn(rows: list[ca.SX], length: ca.SX, motor_side: bool) -> ca.SX:
     """By how much (n,) the presliding states would change if the low-pass had followed to the last position; ``rows``
     of the track's state, ``length`` (n,) [rad]."""
-    return presliding_step(rows[SLIDING], rows[LAST] - rows[SMOOTH], length) - rows[SLIDING]
+    now = rows[TRAVELLED if motor_side else LAST]
+    return presliding_step(rows[SLIDING], now - rows[SMOOTH], length) - rows[SLIDING]
 
 
 def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
@@ -114,7 +120,7 @@ def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
     jitter = 2 * (inertia * velocity_noise / duration) ** 2
     torque = torque_variance * scale + jitter
     # Friction that turns over faster than the low-pass follows.
-    torque += (coulomb * still_to_turn(rows, length)) ** 2
+    torque += (coulomb * still_to_turn(rows, length, layout.motor_side)) ** 2
     # A velocity that ripples while the arm moves fast makes more noise than at rest; seen from block to block, like
     # that of the encoders.
     measured = y[layout.m :]

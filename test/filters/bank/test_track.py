@@ -11,6 +11,7 @@ from contact_estimation.filters.bank.track import (
     LAST,
     LOADED,
     PLACE,
+    SLIDING,
     SMOOTH,
     START,
     STATES,
@@ -32,7 +33,7 @@ START_POSE = np.array([-0.9949, -1.0251, 2.2963, -2.8673, -1.5511, 0.5630])
 def blocks(arm, drives, two_contacts):
     """Runs a motion q(t), dq(t), tau(q, dq) for so many blocks; the outputs of each, and the settings used."""
     layout = BankLayout(two_contacts, drives, 6)
-    track, block = compile_function(build_track(arm)), compile_function(build_block(arm, layout))
+    track, block = compile_function(build_track(arm, False)), compile_function(build_block(arm, layout))
 
     def run(position, velocity, torque, count, model_error=0.1, travel=3e-4, lag=0.0):
         q = position(0.0)
@@ -91,6 +92,30 @@ def test_a_motion_at_changing_speed_bends_no_joint(arm, blocks):
     layout, rows = blocks(*swing(0.1), lambda t, q, dq: arm.gravity(q), 100)
     deflection = np.array([row["y"][: layout.m] for row in rows])
     assert np.ptp(deflection, axis=0).max() < 5e-6
+
+
+@pytest.mark.parametrize("motor_side", [False, True])
+def test_friction_turns_with_the_motor_where_its_velocity_is_measured(arm, motor_side):
+    """A joint that bends by 0.6 mrad under a load while its motor stands, then a motor that turns by as much."""
+    track, length = compile_function(build_track(arm, motor_side)), 1.5e-4
+    w = np.zeros((STATES, 6))
+    w[[LAST, BEFORE] if motor_side else [LAST, BEFORE, SMOOTH, BEHIND]] = START_POSE
+    for name, value in {"gain": 0.1, "play": 2.5e-5, "length": length, "dt": DT}.items():
+        track.inputs[name][:] = value
+
+    def move(w, q, dq):
+        for _ in range(100):
+            q = q + 6e-6
+            for name, value in (("w", w.ravel()), ("q", q), ("dq", dq), ("tau", 0.0)):
+                track.inputs[name][:] = value
+            track()
+            w = track.outputs["w_next"].reshape(STATES, 6).copy()
+        return w, q
+
+    w, q = move(w, START_POSE, np.zeros(6))
+    assert (np.abs(w[SLIDING]) < 1e-12).all() if motor_side else (w[SLIDING] > 0.9).all()
+    w, _ = move(w, q, np.full(6, 6e-6 / DT))
+    assert (w[SLIDING] > 0.9).all()
 
 
 def test_an_old_velocity_makes_the_deflection_uncertain_by_the_way_since(arm, drives, blocks):
