@@ -18,7 +18,7 @@ def test_bag_holds_samples_and_truth(tmp_path, capsys):
     assert result["samples"] == len(recording) == 1500 and result["peak_force"] > 1.0
     assert set(recording.truth) == {"wrench_tcp", "stiffness", "rest", "contact_point", "tau_ext"}
     assert recording.truth["stiffness"][-1] == pytest.approx([0.0, 0.0, 1000.0])
-    assert recording.sensors == "joint_torque"
+    assert recording.sensors == "link_torque"
     assert recording.wrench_tcp is None  # this arm has no sensor at its flange
 
 

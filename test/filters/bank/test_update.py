@@ -11,6 +11,8 @@ from contact_estimation.filters.bank.update import build_update
 from contact_estimation.filters.kalman import pack_array, unpack_array
 
 Q = np.array([0.3, -1.2, 1.9, -2.0, -1.4, 0.2])
+#: What the motion of the block adds to the variances of the elastic offsets [rad^2] and of the deviations [Nm^2].
+UNSTEADY = np.array([4e-10, 9e-10, 0.01, 0.5, 0.2, 0.1, 0.0, 0.3])
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +58,7 @@ def run(update, layout, x, covariance, decay, noise, y, variance, s, closed, gat
         variance,
         Q,
         s,
+        UNSTEADY,
         closed,
         theta,
         basis,
@@ -68,10 +71,17 @@ def run(update, layout, x, covariance, decay, noise, y, variance, s, closed, gat
     return x.ravel(), unpack_array(packed.ravel(), layout.size), float(likelihood.item()), ratios.ravel()
 
 
+def grown(layout, noise):
+    """Process noise (N, N) of a block: that of its duration, and what its motion adds."""
+    motion = np.zeros(layout.size)
+    motion[layout.offset], motion[layout.deviation] = UNSTEADY[: layout.m], UNSTEADY[layout.m :]
+    return np.diag(noise + motion)
+
+
 def dense(channels, layout, x, covariance, decay, noise, y, variance, s, closed, gate):
     """One measurement after the other, in the Joseph form."""
     x = decay * x
-    covariance = np.diag(decay) @ covariance @ np.diag(decay) + np.diag(noise)
+    covariance = np.diag(decay) @ covariance @ np.diag(decay) + grown(layout, noise)
     likelihood, ratios = 0.0, []
     for k in range(len(y)):
         predicted, jacobian = (np.array(v) for v in channels(x, s, closed)[:2])
@@ -122,7 +132,7 @@ def test_with_open_contacts_it_is_the_joint_kalman_filter(arm, layout, update, c
     closed = (0.0, 0.0)
     y = np.array(channels(x, s, closed)[0]).ravel() + rng.standard_normal(len(variance)) * np.sqrt(variance)
     found = run(update, layout, x, covariance, decay, noise, y, variance, s, closed, 1e6)
-    x, covariance = decay * x, np.diag(decay) @ covariance @ np.diag(decay) + np.diag(noise)
+    x, covariance = decay * x, np.diag(decay) @ covariance @ np.diag(decay) + grown(layout, noise)
     predicted, jacobian = (np.array(v) for v in channels(x, s, closed)[:2])
     innovation, spread = y - predicted.ravel(), jacobian @ covariance @ jacobian.T + np.diag(variance)
     gain = np.linalg.solve(spread, jacobian @ covariance).T
@@ -181,6 +191,7 @@ def test_a_contact_that_draws_back_loses_belief_at_once(arm, layout, update, cha
             variance,
             Q,
             s,
+            1e-8 * UNSTEADY,
             (0.0, 1.0),
             theta,
             basis,
