@@ -97,7 +97,6 @@ def run(args) -> int:
         open_for(arm, argparse.Namespace(**{**vars(args), "recording": path})) for path in (args.recording, *args.also)
     ]
     sensors = load_sensor_settings(recordings[0].sensors or settings.sensors or arm.settings.sensors)
-    arm = arm.measured_at(sensors.torque_side)
     mapping = to_mapping(settings)
     for contact in mapping["contacts"]:
         normal = np.array([0.0, 0.0, 1.0] if paper else contact["stiffness"])

@@ -96,6 +96,5 @@ def _along(arm, settings, args):
     from contact_estimation.io.open import open_recording
 
     sensors = load_sensor_settings(settings.sensors or arm.settings.sensors)
-    arm = arm.measured_at(sensors.torque_side)
     recording = open_recording(args.recording, arm.joint_names, joint_states=args.joint_states, rate=args.rate)
     return information_along(SampleStream(Ekf(arm, settings), arm, sensors), recording, args.estimate)

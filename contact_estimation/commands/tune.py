@@ -49,7 +49,6 @@ def run(args) -> int:
         for path in args.recordings
     ]
     sensors = load_sensor_settings(recordings[0].sensors or settings.sensors or arm.settings.sensors)
-    arm = arm.measured_at(sensors.torque_side)
     bar = Progress(args.evaluations, "tuning")
     found = tune(arm, settings, sensors, recordings, args.noise, args.evaluations, bar.update)
     bar.close()

@@ -84,6 +84,10 @@ class Ekf:
         ConfigError: contacts of the same name, or an unknown torque for a robot without effort limits.
     """
 
+    #: The papers' process model has the reflected rotors in M wherever the torque is measured: they damp the light
+    #: wrist, on which the shipped noise rests.
+    keeps_rotors = True
+
     def __init__(self, arm: Arm, settings: EkfSettings, name: str = "ekf", contacts: ParallelContacts | None = None):
         self.name, self.arm, self.settings = name, arm, settings
         self.contacts = contacts or ParallelContacts(arm, settings.contacts)

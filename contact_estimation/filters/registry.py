@@ -36,9 +36,10 @@ def make_observer(arm: Arm, settings, name: str | None = None, sensors: SensorSe
     """Observer of ``settings`` for ``arm``, as the torque sensors see it; ``name`` defaults to its kind, ``sensors`` to
     :class:`SensorSettings`'s defaults."""
     sensors = sensors or SensorSettings()
-    arm = arm.measured_at(sensors.torque_side)
     module, _, observer = KINDS[settings.observer]
     cls = getattr(importlib.import_module(module), observer)
+    if not getattr(cls, "keeps_rotors", False):
+        arm = arm.measured_at(sensors.torque_side)
     extra = {"sensors": sensors} if getattr(cls, "uses_sensors", False) else {}
     return cls(arm, settings, name or settings.observer, **extra)
 

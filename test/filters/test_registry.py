@@ -5,7 +5,8 @@ import pytest
 
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.filters.observer import Observer
-from contact_estimation.filters.registry import KINDS, load_observer_settings, open_stream, robot_for
+from contact_estimation.filters.registry import KINDS, load_observer_settings, make_observer, open_stream, robot_for
+from contact_estimation.filters.settings import SensorSettings, load_sensor_settings
 from contact_estimation.robot import load_arm
 from contact_estimation.settings import load_yaml, share_file
 
@@ -37,6 +38,24 @@ def test_the_generic_filters_fit_an_arm_of_seven_joints():
         q = 0.5 * (stream.arm.lower + stream.arm.upper)
         for k in range(3):
             assert stream.push(2_000_000 * k, q, np.zeros(7), stream.arm.gravity(q)).valid
+
+
+def test_the_sensor_set_says_whether_the_rotors_are_seen():
+    arm = load_arm("fr3")
+    assert load_sensor_settings(arm.settings.sensors).torque_side == "link"
+    rotors = {
+        (name, side): make_observer(
+            arm, load_observer_settings(name), sensors=SensorSettings(torque_side=side)
+        ).arm.motor.armature.any()
+        for name in ("momentum", "ekf")
+        for side in ("motor", "link")
+    }
+    assert rotors == {
+        ("momentum", "motor"): True,
+        ("momentum", "link"): False,
+        ("ekf", "motor"): True,
+        ("ekf", "link"): True,
+    }
 
 
 def test_unknown_name_lists_what_is_shipped():
