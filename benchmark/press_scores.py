@@ -25,7 +25,7 @@ import yaml
 
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.robot import Arm, load_arm
-from contact_estimation.robot.friction import follow_play, presliding_states
+from contact_estimation.robot.friction import presliding_states
 from contact_estimation.settings import find_config, load_yaml
 
 FILES = ("ur_vertical_3", "ur_vertical_1")
@@ -115,10 +115,11 @@ def drives_from(arm: Arm, data, shipped: dict, scale) -> dict:
         lever[k] = -jacobian[3:].T @ cross @ data["R_tcp"][k]
         rigid[k] = arm.gravity(row) + arm.coriolis(row, speed)
     kernel = 1.0 - np.exp(-2 * np.pi * drives["position_filter"] / RATE)
-    smooth = q.copy()
+    travelled = np.cumsum(dq, axis=0) / RATE  # of the motors: friction turns with them
+    smooth = travelled.copy()
     for k in range(1, len(q)):
-        smooth[k] = smooth[k - 1] + kernel * (q[k] - smooth[k - 1])
-    states = presliding_states(follow_play(smooth, drives["play"]), np.array(friction["presliding"]))
+        smooth[k] = smooth[k - 1] + kernel * (travelled[k] - smooth[k - 1])
+    states = presliding_states(smooth, np.array(friction["presliding"]))
     torque = data["tau"] * scale - rigid + external
     n, noise, every = arm.n, np.array(drives["torque_noise"]), 5
     rows = []
@@ -128,7 +129,7 @@ def drives_from(arm: Arm, data, shipped: dict, scale) -> dict:
         rows.append(np.hstack([own, -lever[:, j]])[::every] / noise[j])
     found = np.linalg.lstsq(np.vstack(rows), (torque / noise)[::every].T.ravel(), rcond=None)[0]
     friction["coulomb"] = np.maximum(found[n : 2 * n], 0.1).tolist()
-    deflection = q - np.cumsum(dq, axis=0) / RATE
+    deflection = q - travelled + 0.5 * dq / RATE
     for i, j in enumerate(elastic["joints"]):
         columns = np.column_stack([np.ones(len(t)), t, external[:, j] - rigid[:, j]])
         elastic["stiffness"][i] = float(1.0 / np.linalg.lstsq(columns, deflection[:, j], rcond=None)[0][2])
