@@ -119,7 +119,7 @@ class ContactBank:
         """Start at rest at ``q``; whether a contact is closed is not known."""
         self._turn = 0
         self._w[0][:] = 0.0
-        places = [LAST, BEFORE, PLACE] if self.layout.motor_side else [LAST, BEFORE, PLACE, SMOOTH, BEHIND]
+        places = [LAST, BEFORE] if self.layout.motor_side else [LAST, BEFORE, PLACE, SMOOTH, BEHIND]
         self._w[0].reshape(STATES, self.arm.n)[places] = q
         self._w[0].reshape(STATES, self.arm.n)[LOADED] = self.arm.gravity(q)
         self._t = t

@@ -44,8 +44,8 @@ def build_track(arm: Arm, motor_side: bool) -> ca.Function:
     State w (16 n): low-passed positions (of the motors, from the start, where their velocity is measured), positions
     behind the play, presliding states, integral of tau + C^T dq - G - B dq over the block, integral of dq, integrals of
     q - integral of dq and of q over the block, the last two positions, variance of the encoder noise, momentum at the
-    start of the block, average rigid-body torque and mean position of the blocks before, the last two torques measured,
-    variance of their noise.
+    start of the block, average rigid-body torque of the blocks before, mean position of the last (of the motors: where
+    they were at its end), the last two torques measured, variance of their noise.
     Further inputs: q, dq, tau (n,), dt, gain (of the low-pass), play, length (n,).
     Outputs: w_next, momentum (n,), known (n,): tau + C^T dq - G - B dq.
     """
@@ -133,11 +133,12 @@ def build_block(arm: Arm, layout: BankLayout) -> ca.Function:
     change = load - rows[LOADED]
     unmodelled = model_error**2 * ca.fmax(change**2 - 4 * jitter, 0)
     # Gears do not transmit evenly, and the velocity's scale is not exactly that of the position.
-    moved = q - rows[PLACE]
+    place = rows[TRAVELLED] if layout.motor_side else q
+    moved = place - rows[PLACE]
     way = ca.fmax(ca.fabs(moved) - play, 0)
     elastic += (lag * moved[joints] / duration) ** 2
     following = list(rows)
-    following[LOADED], following[PLACE] = rows[LOADED] + _LOADED_GAIN * change, q
+    following[LOADED], following[PLACE] = rows[LOADED] + _LOADED_GAIN * change, place
     following[LAST_TORQUE], following[TORQUE_BEFORE], following[SCATTER] = measured, rows[LAST_TORQUE], scatter
     following[DRIFT] = following[DEFLECTED] = following[VISITED] = ca.SX.zeros(n)
     following[START] = momentum
