@@ -12,10 +12,9 @@ coloured torque, encoder and velocity quantisation and an unknown gravity torque
   covariance floor of 0.1 N) is below its 95 % quantile, with its median;
 - mode: time from the true touch and release to the decision [ms] (negative: too early), how large the force was then
   [N], and how often the mode changed beyond the true changes (chatter);
-- point: error of the contact point [mm]. A turn about one axis shows the coordinate at right angles to it, the other
-  one only when the tool turns about a second axis, which it does four seconds later. So: the seen coordinate one
-  second after the tool has turned 2 degrees about the first axis; both, across the tool, one second after it has also
-  turned 2 degrees about the second; both at the end; the coordinate along the tool at the end.
+- point: error of the contact point across the tool [mm], one second after the tool has turned 2 degrees about a first
+  axis, which shows the coordinate at right angles to it only; one second after it has also turned 2 degrees about a
+  second axis; at the end; and along the tool at the end.
 
 ``--save`` writes bank_truth.md beside this file.
 """
@@ -235,7 +234,7 @@ def line(name: str, robot: str, log) -> str:
         across, along = np.linalg.norm(offset[:, :2], axis=1), offset[:, 2]
         turned = np.maximum.accumulate(log["turn"]) - np.minimum.accumulate(log["turn"]) > np.radians(2.0)
         first, both = (int(np.argmax(seen)) + 500 for seen in (turned[:, 0], turned.all(axis=1)))
-        point = f"{offset[first, 1]:.0f}; {across[both]:.0f}; {across[-1]:.0f}; {along[-1]:.0f}"
+        point = f"{across[first]:.0f}; {across[both]:.0f}; {across[-1]:.0f}; {along[-1]:.0f}"
     apart = (log["momentum"] - log["truth"])[touched if touched.any() else slice(None)]
     baseline = f"{np.sqrt((apart**2).mean()):.2f}"
     rmse = (
