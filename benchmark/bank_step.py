@@ -23,13 +23,13 @@ import time
 from pathlib import Path
 
 import numpy as np
+from ekf_step import settings_of  # a neighbour of this script
 
-from contact_estimation.contact import ContactSettings
 from contact_estimation.filters.bank.observer import ContactBank
 from contact_estimation.filters.bank.settings import BankContact, BankSettings
 from contact_estimation.filters.ekf import Ekf
 from contact_estimation.filters.registry import load_observer_settings
-from contact_estimation.filters.settings import EkfSettings, MeasurementNoise, ProcessNoise, load_sensor_settings
+from contact_estimation.filters.settings import load_sensor_settings
 from contact_estimation.robot import load_arm
 
 DT, CHUNK = 0.002, 40
@@ -113,12 +113,7 @@ def main() -> None:
     args = parser.parse_args()
     arm = load_arm(args.robot)
     sensors = load_sensor_settings(arm.settings.sensors)
-    plain = EkfSettings(
-        contacts=[ContactSettings(stiffness=[0.0, 0.0, 2e4], estimate=["stiffness"])],
-        measurement_noise=MeasurementNoise(position=2e-10),
-        process_noise=ProcessNoise(position=1e-12, velocity=0.0, unknown_torque=2.0, stiffness=1e7),
-    )
-    ekf, lines = Ekf(arm, plain), []
+    ekf, lines = Ekf(arm, settings_of(["stiffness"], "position")), []
     for name, settings in banks(args.contacts).items():
         bank = ContactBank(arm.measured_at(sensors.torque_side), settings, sensors=sensors)
         times = measure(bank, ekf, args.blocks)

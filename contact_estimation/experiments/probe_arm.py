@@ -34,7 +34,7 @@ class TorqueSensing:
     """Wrench from joint torque measured behind the gears; ``torque_std`` (n,) [Nm] weighs the joints."""
 
     def __init__(self, arm, torque_std):
-        self._arm, self._variance = arm, np.square(torque_std)
+        self._arm, self._variance = arm.measured_at("link"), np.square(torque_std)
 
     def value(self, sample) -> np.ndarray:
         """External joint torque (n,), the inertial torque not yet in it."""
@@ -44,7 +44,7 @@ class TorqueSensing:
         """Wrench (6,), its covariance (6, 6) and the map (6, n) of the torque's slow error. Leaning the probe
         accelerates the arm: M ddq is newtons at the tip, so it is taken off."""
         to_wrench, covariance = torque_to_wrench(tool_jacobian(self._arm, q), self._variance)
-        return to_wrench @ (value + self._arm.measured_at("link").mass(q) @ ddq), covariance, to_wrench
+        return to_wrench @ (value + self._arm.mass(q) @ ddq), covariance, to_wrench
 
 
 class ImpedanceProbe:

@@ -57,8 +57,7 @@ class Ukf:
         ConfigError: contacts of the same name, or an unknown torque for a robot without effort limits.
     """
 
-    #: The papers' process model has the reflected rotors in M wherever the torque is measured: they damp the light
-    #: wrist, on which the shipped noise rests.
+    #: As the EKF, whose process model it has.
     keeps_rotors = True
 
     def __init__(self, arm: Arm, settings: UkfSettings, name: str = "ukf"):

@@ -29,8 +29,8 @@ from contact_estimation.robot import Arm
 _CELL = 0.008  # s
 #: Cells since the candidate, the present one among them, and cells of the line before it.
 _WINDOWS = ((1, 10), (2, 10), (4, 15), (8, 20))
-#: Share of the change of the rigid-body torque and of the joints' friction that their models may be wrong by.
-_MODEL_ERROR, _FRICTION_ERROR = 0.1, 0.5
+#: Share of the change of the joints' friction that its model may be wrong by.
+_FRICTION_ERROR = 0.5
 #: Share of a sliding contact's friction that varies although the direction stays; slower [m/s] is not surely sliding.
 _UNSTEADY, _CREEPING = 0.1, 1e-3
 #: Stiffnesses a touch is tried with: standard deviations of ln K from its prior mean, and their weights.
@@ -184,7 +184,7 @@ def build_odds(
         rubbed = coulomb * turned
         pushed = -law @ shift
         deviation += ca.vertcat(ca.SX.zeros(m), rubbed) - gain_of * pushed[joints]
-        errors = (_MODEL_ERROR * gain_of * loads[joints]) ** 2 + (law_error * gain_of * pushed[joints]) ** 2
+        errors = (drives.model_error * gain_of * loads[joints]) ** 2 + (law_error * gain_of * pushed[joints]) ** 2
         errors += ca.vertcat(ca.SX.zeros(m), (_FRICTION_ERROR * rubbed) ** 2 + (coulomb * pending) ** 2)
         begun = starts[:, last - 1]
         newly = (q - begun) * (share / period)

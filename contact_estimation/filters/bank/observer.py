@@ -15,18 +15,13 @@ from contact_estimation.filters.bank.output import NEGLIGIBLE, OutputLayout, bui
 from contact_estimation.filters.bank.settings import BankSettings, ElasticSettings, load_drive_settings
 from contact_estimation.filters.bank.statistics import InnovationStatistics
 from contact_estimation.filters.bank.track import (
-    BEFORE,
-    BEHIND,
-    LAST,
-    LOADED,
-    PLACE,
     PLAY_STD,
     SLIDING,
-    SMOOTH,
     START,
     STATES,
     build_block,
     build_track,
+    initial,
 )
 from contact_estimation.filters.observer import ContactState, Estimate
 from contact_estimation.filters.settings import SensorSettings
@@ -118,10 +113,7 @@ class ContactBank:
     def reset(self, t: float, q: np.ndarray) -> None:
         """Start at rest at ``q``; whether a contact is closed is not known."""
         self._turn = 0
-        self._w[0][:] = 0.0
-        places = [LAST, BEFORE] if self.layout.motor_side else [LAST, BEFORE, PLACE, SMOOTH, BEHIND]
-        self._w[0].reshape(STATES, self.arm.n)[places] = q
-        self._w[0].reshape(STATES, self.arm.n)[LOADED] = self.arm.gravity(q)
+        self._w[0][:] = initial(self.arm, q, self.layout.motor_side).ravel()
         self._t = t
         self._q[:] = q
         # The elastic offset starts where the deflection under gravity alone puts it.

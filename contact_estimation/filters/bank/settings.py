@@ -29,7 +29,6 @@ class ElasticSettings:
         unit="rad/s^0.5",
         check=non_negative,
     )
-
     travel: float = key(
         3e-4,
         doc="drift of the offset over a radian of travel: gears that do not transmit evenly, the velocity's scale",

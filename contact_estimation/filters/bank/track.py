@@ -38,6 +38,14 @@ _LOADED_GAIN = 0.25
 PLAY_STD = 1.2
 
 
+def initial(arm: Arm, q: np.ndarray, motor_side: bool) -> np.ndarray:
+    """The track's state (STATES, n) at rest at ``q`` (n,); see :func:`build_track`."""
+    w = np.zeros((STATES, arm.n))
+    w[[LAST, BEFORE] if motor_side else [LAST, BEFORE, PLACE, SMOOTH, BEHIND]] = q
+    w[LOADED] = arm.gravity(q)
+    return w
+
+
 def build_track(arm: Arm, motor_side: bool) -> ca.Function:
     """One sample; ``motor_side``: the velocity is the motors'.
 

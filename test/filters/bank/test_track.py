@@ -5,19 +5,7 @@ import pytest
 
 from contact_estimation.codegen import compile_function
 from contact_estimation.filters.bank.layout import BankLayout
-from contact_estimation.filters.bank.track import (
-    BEFORE,
-    BEHIND,
-    LAST,
-    LOADED,
-    PLACE,
-    SLIDING,
-    SMOOTH,
-    START,
-    STATES,
-    build_block,
-    build_track,
-)
+from contact_estimation.filters.bank.track import SLIDING, START, STATES, build_block, build_track, initial
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.robot import load_arm
 from contact_estimation.settings import from_mapping
@@ -37,9 +25,8 @@ def blocks(arm, drives, two_contacts):
 
     def run(position, velocity, torque, count, model_error=0.1, travel=3e-4, lag=0.0):
         q = position(0.0)
-        w = np.zeros((STATES, 6))
-        w[[SMOOTH, BEHIND, LAST, BEFORE, PLACE]] = q
-        w[LOADED], w[START] = arm.gravity(q), arm.mass(q) @ velocity(0.0)
+        w = initial(arm, q, False)
+        w[START] = arm.mass(q) @ velocity(0.0)
         constants = {"gain": 1.0, "play": drives.play, "length": 1.5e-4, "dt": DT}
         for name, value in constants.items():
             track.inputs[name][:] = value
@@ -98,8 +85,7 @@ def test_a_motion_at_changing_speed_bends_no_joint(arm, blocks):
 def test_friction_turns_with_the_motor_where_its_velocity_is_measured(arm, motor_side):
     """A joint that bends by 0.6 mrad under a load while its motor stands, then a motor that turns by as much."""
     track, length = compile_function(build_track(arm, motor_side)), 1.5e-4
-    w = np.zeros((STATES, 6))
-    w[[LAST, BEFORE] if motor_side else [LAST, BEFORE, SMOOTH, BEHIND]] = START_POSE
+    w = initial(arm, START_POSE, motor_side)
     for name, value in {"gain": 0.1, "play": 2.5e-5, "length": length, "dt": DT}.items():
         track.inputs[name][:] = value
 
@@ -157,9 +143,8 @@ def test_a_torque_noisier_than_configured_is_trusted_less(arm, drives, blocks):
     np.testing.assert_allclose(variance[:, [0, 5]].mean(axis=0), noise[[0, 5]] ** 2 / SAMPLES, rtol=0.15)
     np.testing.assert_allclose(variance[:, 1], usual[1])  # quieter than configured: as configured
     # One shock does not make the arm deaf.
-    shock = [3.0]
     _, rows = blocks(*still, lambda t, q, dq: arm.gravity(q) + (60.0 if abs(t - 0.5) < 0.004 else 0.0), 200)
-    shock += [row["R"][layout.m + 1] ** 0.5 for row in rows]
+    shock = [row["R"][layout.m + 1] ** 0.5 for row in rows]
     assert max(shock) < 3.0 * drives.torque_noise[1]
 
 
