@@ -1,8 +1,11 @@
 # make demo    simulated arm, estimators and recorder on the real ROS 2 graph, then a report in out/demo
 # make test    every test
+# make torture what takes hours: code broken on purpose, signals broken on purpose
+# make lint    ruff (rules and format) and mypy in strict mode
+# make docs    the documentation as a site in out/site
 # make build   .venv with pinned dependencies and the built messages (done by the others when needed)
 # make clean   remove everything that was made
-.PHONY: demo test build clean
+.PHONY: demo test torture lint docs build clean
 .DEFAULT_GOAL := build
 PYTHON_VENV := .venv/bin/python
 
@@ -22,6 +25,18 @@ demo: build
 
 test: build
 	@$(PYTHON_VENV) -m pytest
+
+torture: build
+	@$(PYTHON_VENV) benchmark/mutations.py --save benchmark/mutations.md
+	@$(PYTHON_VENV) benchmark/fault_matrix.py --save
+
+lint: build
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy --python-executable $(PYTHON_VENV)
+
+docs:
+	@./scripts/build_docs.sh
 
 clean:
 	rm -rf .venv build install log out dist *.egg-info .pytest_cache

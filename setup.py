@@ -28,24 +28,29 @@ def node_executables() -> list[str]:
     files = []
     for node in sorted((ROOT / "contact_estimation" / "nodes").glob("[a-z]*.py")):
         launcher = folder / node.stem
-        launcher.write_text(template.replace("@PYTHON@", "/usr/bin/env python3")
-                            .replace("@MODULE@", f"contact_estimation.nodes.{node.stem}"))
+        launcher.write_text(
+            template.replace("@PYTHON@", "/usr/bin/env python3").replace(
+                "@MODULE@", f"contact_estimation.nodes.{node.stem}"
+            )
+        )
         launcher.chmod(0o755)
         files.append(str(launcher.relative_to(ROOT)))
     return files
 
 
 def index_marker() -> str:
-    """The empty file that announces the package in the ament index."""
+    """Return the empty file that announces the package in the ament index."""
     marker = ROOT / "build" / "pip_index" / "contact_estimation"
     marker.parent.mkdir(parents=True, exist_ok=True)
     marker.write_text("")
     return str(marker.relative_to(ROOT))
 
 
-setup(data_files=[
-    ("share/ament_index/resource_index/packages", [index_marker()]),
-    (SHARE, ["package.xml"]),
-    ("lib/contact_estimation", node_executables()),
-    *(entry for folder in ("config", "launch", "rviz", "urdf", "msg") for entry in shipped(folder)),
-])
+setup(
+    data_files=[
+        ("share/ament_index/resource_index/packages", [index_marker()]),
+        (SHARE, ["package.xml"]),
+        ("lib/contact_estimation", node_executables()),
+        *(entry for folder in ("config", "launch", "rviz", "msg") for entry in shipped(folder)),
+    ]
+)

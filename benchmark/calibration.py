@@ -41,8 +41,14 @@ LOADED = ("20_01_31-unload", "20_01_31-load", "20_02_19_14harm50sec", "20_02_19_
 def ur10e_log(archive, arm, name: str) -> Recording:
     """One log; its columns are t, q, dq, actual current, target current, target torque."""
     rows = archive[f"identification_data__ur-{name}"]
-    return Recording(np.round(rows[:, 0] * 1e9).astype(np.int64), arm.joint_names, rows[:, 1:7], rows[:, 7:13],
-                     arm.motor.torque_from_current(rows[:, 13:19]), name)
+    return Recording(
+        np.round(rows[:, 0] * 1e9).astype(np.int64),
+        arm.joint_names,
+        rows[:, 1:7],
+        rows[:, 7:13],
+        arm.motor.torque_from_current(rows[:, 13:19]),
+        name,
+    )
 
 
 def main() -> None:

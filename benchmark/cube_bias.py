@@ -12,7 +12,7 @@ import argparse
 import numpy as np
 
 from contact_estimation.identify.planar.cube import fit_cube
-from contact_estimation.identify.planar.simulated_tosses import Cube, toss_cube
+from contact_estimation.studies.planar.simulated_tosses import Cube, Tracker, toss_cube
 
 SHAPES = (("sharp", 0.0), ("round", 0.005), ("round", 0.009), ("cut", 0.004), ("chamfer", 0.006), ("worn", 0.005))
 # Duration of an undamped impact [s] and damping ratio: restitution 0.3, 0.3, 0.3 and 0.6.
@@ -28,8 +28,11 @@ def main() -> None:
     parser.add_argument("--tosses", type=int, default=200)
     parser.add_argument("--contacts", default=",".join(CONTACTS))
     args = parser.parse_args()
-    print("| corners | contact | centre of mass off the middle | m/I planted | bias | sharp-corner bias | centre found "
-          "| unexplained |\n|---|---|---|---|---|---|---|---|", flush=True)
+    print(
+        "| corners | contact | centre of mass off the middle | m/I planted | bias | sharp-corner bias | centre found "
+        "| unexplained |\n|---|---|---|---|---|---|---|---|",
+        flush=True,
+    )
     bias, seed = [], 0
     for contact in args.contacts.split(","):
         duration, damping = CONTACTS[contact]
@@ -38,14 +41,21 @@ def main() -> None:
                 seed += 1
                 ratio = RATIOS[seed % 3]
                 cube = Cube(shape, size, ratio, (0.0, 0.0, offset), duration, damping)
-                fitted = fit_cube(toss_cube(cube, args.tosses, seed, RATE, SAMPLES, session=5), cube.side, RATE)
+                fitted = fit_cube(
+                    toss_cube(cube, args.tosses, seed, Tracker(RATE, SAMPLES, session=5)), cube.side, RATE
+                )
                 bias.append(100 * (fitted.model.ratio[0] / ratio - 1))
-                print(f"| {shape} {1e3 * size:.0f} mm | {contact} | {1e3 * offset:.0f} mm | {ratio:.0f} "
-                      f"| {bias[-1]:+.1f} % | {100 * (fitted.m_over_i_corner / ratio - 1):+.1f} % "
-                      f"| {1e3 * np.linalg.norm(fitted.model.centre):.1f} mm "
-                      f"| {100 * fitted.unexplained(fitted.model):.1f} % |", flush=True)
-    print(f"mean {np.mean(bias):+.1f} %, standard deviation {np.std(bias):.1f} %, from {min(bias):+.1f} to "
-          f"{max(bias):+.1f} %, {len(bias)} recordings")
+                print(
+                    f"| {shape} {1e3 * size:.0f} mm | {contact} | {1e3 * offset:.0f} mm | {ratio:.0f} "
+                    f"| {bias[-1]:+.1f} % | {100 * (fitted.m_over_i_corner / ratio - 1):+.1f} % "
+                    f"| {1e3 * np.linalg.norm(fitted.model.centre):.1f} mm "
+                    f"| {100 * fitted.unexplained(fitted.model):.1f} % |",
+                    flush=True,
+                )
+    print(
+        f"mean {np.mean(bias):+.1f} %, standard deviation {np.std(bias):.1f} %, from {min(bias):+.1f} to "
+        f"{max(bias):+.1f} %, {len(bias)} recordings"
+    )
 
 
 if __name__ == "__main__":

@@ -19,14 +19,14 @@ from scipy.spatial.transform import Rotation
 from contact_estimation.identify.planar.corner_impacts import corner_impacts
 from contact_estimation.identify.planar.cube import FittedCube, fit_cube
 from contact_estimation.identify.planar.cube_model import fit
-from contact_estimation.identify.planar.cube_shape import norms
+from contact_estimation.identify.planar.cube_shape import cube_corners, norms
 from contact_estimation.identify.planar.flight_checks import centre_of_mass
 from contact_estimation.identify.planar.impacts import least_absolute_ratio
 from contact_estimation.identify.planar.stepping import GRAVITY
-from contact_estimation.identify.planar.tosses import cube_corners, load_tosses
+from contact_estimation.identify.planar.tosses import load_tosses, velocity_changes
 
-SAMPLES = 9            # samples a second-order fit of the rolling motion takes
-TOUCHING, CLEAR = 3e-3, 6e-3   # m: the edge's corners are lower than this, the third corner is higher
+SAMPLES = 9  # samples a second-order fit of the rolling motion takes
+TOUCHING, CLEAR = 3e-3, 6e-3  # m: the edge's corners are lower than this, the third corner is higher
 SMOOTH_V, SMOOTH_W = 0.06, 0.9  # m/s, rad/s per sample: no impact
 
 
@@ -43,15 +43,14 @@ def rolling(tosses, fitted: FittedCube, rate: float) -> tuple[float, int, int]:
         middle = fitted.frame.scale * poses[:, :3]
         p = middle + turn @ centre
         heights = middle[:, None, 2] + np.einsum("nij,cj->nci", turn, corners)[..., 2] - fitted.frame.ground
-        dv = np.diff(p, n=2, axis=0) * rate
-        dw = np.diff((attitude[1:] * attitude[:-1].inv()).as_rotvec(), axis=0) * rate
+        dv, dw = velocity_changes(p, attitude, rate)
         rough = (np.linalg.norm(dv, axis=1) > SMOOTH_V) | (np.linalg.norm(dw, axis=1) > SMOOTH_W)
         start = 0
         while start + SAMPLES <= len(p):
             part, now = slice(start, start + SAMPLES), start + SAMPLES // 2
             low = np.argsort(heights[now])[:3]
             near = heights[part][:, low]
-            if near[:, 1].max() > TOUCHING or near[:, 2].min() < CLEAR or rough[start:start + SAMPLES - 2].any():
+            if near[:, 1].max() > TOUCHING or near[:, 2].min() < CLEAR or rough[start : start + SAMPLES - 2].any():
                 start += 1
                 continue
             edge = turn[now] @ (corners[low[1]] - corners[low[0]])
@@ -68,8 +67,10 @@ def rolling(tosses, fitted: FittedCube, rate: float) -> tuple[float, int, int]:
 def row(name: str, fitted: FittedCube, model) -> None:
     """Print what ``model`` leaves of ``fitted``'s impacts."""
     height = 1e3 * np.median(np.abs(fitted.residuals().height(model)))
-    print(f"| {name} | {np.mean(model.ratio):.0f} | {100 * fitted.unexplained(model):.1f} % | {height:.2f} mm "
-          f"| {1e3 * np.linalg.norm(model.centre):.1f} mm |")
+    print(
+        f"| {name} | {np.mean(model.ratio):.0f} | {100 * fitted.unexplained(model):.1f} % | {height:.2f} mm "
+        f"| {1e3 * np.linalg.norm(model.centre):.1f} mm |"
+    )
 
 
 def main() -> None:
@@ -83,24 +84,36 @@ def main() -> None:
     tosses = load_tosses(args.file)
     fitted = fit_cube(tosses, args.side, args.rate)
     model, impacts = fitted.model, fitted.impacts
-    raw = FittedCube(model, corner_impacts(tosses, args.side, args.rate, fitted.frame),
-                     np.broadcast_to(np.eye(3), (len(tosses), 3, 3)), fitted.frame, fitted.m_over_i_corner)
+    raw = FittedCube(
+        model,
+        corner_impacts(tosses, args.side, args.rate, fitted.frame),
+        np.broadcast_to(np.eye(3), (len(tosses), 3, 3)),
+        fitted.frame,
+        fitted.m_over_i_corner,
+    )
     sharp = replace(model, ratio=np.array([fitted.m_over_i_corner]), centre=np.zeros(3), lengths=np.zeros(3))
-    print("| reading | m/I [1/m^2] | rotation unexplained | height misfit | centre of mass off the middle |\n"
-          "|---|---|---|---|---|")
+    print(
+        "| reading | m/I [1/m^2] | rotation unexplained | height misfit | centre of mass off the middle |\n"
+        "|---|---|---|---|---|"
+    )
     row("sharp corners, centre of mass in the middle", raw, sharp)
     row("blunt corners, axes as recorded", raw, fit(raw.residuals(), sharp))
     row("everything", fitted, model)
     three = fit(fitted.residuals(), replace(model, ratio=np.repeat(model.ratio, 3)))
     row("the same, m/I along three axes " + ", ".join(f"{k:.0f}" for k in three.ratio), fitted, three)
-    row(f"the same, m/I held at {args.held:g}", fitted,
-        fit(fitted.residuals(), replace(model, ratio=np.array([args.held])), hold_ratio=True))
+    row(
+        f"the same, m/I held at {args.held:g}",
+        fitted,
+        fit(fitted.residuals(), replace(model, ratio=np.array([args.held])), hold_ratio=True),
+    )
     even = impacts.toss % 2 == 0
     hard = impacts.slip_before[:, 2] < np.median(impacts.slip_before[:, 2])
-    for name, seen, unseen in (("even tosses; misfits of the odd ones", even, ~even),
-                               ("odd tosses; misfits of the even ones", ~even, even),
-                               ("harder impacts; misfits of the softer ones", hard, ~hard),
-                               ("softer impacts; misfits of the harder ones", ~hard, hard)):
+    for name, seen, unseen in (
+        ("even tosses; misfits of the odd ones", even, ~even),
+        ("odd tosses; misfits of the even ones", ~even, even),
+        ("harder impacts; misfits of the softer ones", hard, ~hard),
+        ("softer impacts; misfits of the harder ones", ~hard, hard),
+    ):
         row(name, replace(fitted, impacts=impacts[unseen]), fit(fitted.residuals(seen), model))
     ratio, count, in_tosses = rolling(tosses, fitted, args.rate)
     print(f"| rolling over an edge, no impact: {count} stretches of {in_tosses} tosses | {ratio:.0f} | - | - | - |")
@@ -108,8 +121,12 @@ def main() -> None:
     sure = np.unique(impacts.toss)
     for name, turns in (("named as found", fitted.turns[sure]), ("as recorded", None)):
         flight = centre_of_mass([tosses[i] for i in sure], args.side, args.rate, turns)
-        print(f"centre of mass by {flight.flights} flights alone, axes {name} [mm]:", np.round(1e3 * flight.centre, 1),
-              "+-", np.round(1e3 * flight.error, 1))
+        print(
+            f"centre of mass by {flight.flights} flights alone, axes {name} [mm]:",
+            np.round(1e3 * flight.centre, 1),
+            "+-",
+            np.round(1e3 * flight.error, 1),
+        )
     print("by impacts [mm]:", np.round(1e3 * model.centre, 1))
 
 

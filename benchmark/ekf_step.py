@@ -38,22 +38,37 @@ TARGET_US, TARGET_RATIO = 3.0, 20.0
 
 
 def settings_of(estimate: list[str], measure: str) -> EkfSettings:
-    """The shipped EKF's noise and one contact; the numbers themselves do not change what a step costs."""
+    """Return the shipped EKF's noise and one contact; the numbers themselves do not change what a step costs."""
     contact = ContactSettings(stiffness=[0.0, 0.0, 2e4], estimate=estimate)
-    return EkfSettings(contacts=[contact], measure=measure, measurement_noise=MeasurementNoise(position=2e-10),
-                       process_noise=ProcessNoise(position=1e-12, velocity=0.0, unknown_torque=2.0,
-                                                  unknown_torque_share=0.02, stiffness=1e7, rest=1e-8,
-                                                  point=1e-6))
+    return EkfSettings(
+        contacts=[contact],
+        measure=measure,
+        measurement_noise=MeasurementNoise(position=2e-10),
+        process_noise=ProcessNoise(
+            position=1e-12,
+            velocity=0.0,
+            unknown_torque=2.0,
+            unknown_torque_share=0.02,
+            stiffness=1e7,
+            rest=1e-8,
+            point=1e-6,
+        ),
+    )
 
 
 def samples_of(arm: Arm, count: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """A slow motion about a posture away from every limit."""
+    """Return a slow motion about a posture away from every limit."""
     rng = np.random.default_rng(0)
     q = 0.6 * arm.lower + 0.4 * arm.upper
     gravity = arm.gravity(q)
-    return [(q + 1e-3 * np.sin(0.005 * k) + rng.normal(0, 1.5e-5, arm.n), np.zeros(arm.n),
-             gravity + rng.normal(0, 0.3, arm.n))
-            for k in range(count)]
+    return [
+        (
+            q + 1e-3 * np.sin(0.005 * k) + rng.normal(0, 1.5e-5, arm.n),
+            np.zeros(arm.n),
+            gravity + rng.normal(0, 0.3, arm.n),
+        )
+        for k in range(count)
+    ]
 
 
 def times_of(call, arguments) -> list[float]:
@@ -67,7 +82,7 @@ def times_of(call, arguments) -> list[float]:
 
 
 def dm_caller(ekf: Ekf):
-    """The function as a call on a dict of DM that carries its state from call to call."""
+    """Return the function as a call on a dict of DM that carries its state from call to call."""
     function = ekf.function
     arguments = {name: ca.DM(value) for name, value in ekf._step.inputs.items()}
     carried = {"xi_next": "xi", "P_next": "P"}
@@ -95,8 +110,8 @@ def measure(arm: Arm, estimate: list[str], what: str, count: int, rounds: int) -
     for _ in range(rounds):
         times["clock"] += times_of(lambda: None, idle)
         times["step"] += times_of(ekf.step, rows)
-        times["c"] += times_of(ekf._runs[0], idle)
-        times["vm"] += times_of(call, idle[:max(count // 20, 100)])
+        times["c"] += times_of(ekf._advance, idle)
+        times["vm"] += times_of(call, idle[: max(count // 20, 100)])
     agree(ekf, arguments, rows[:50])
     result = {name: (statistics.median(values), float(np.percentile(values, 99))) for name, values in times.items()}
     return result | {"backend": ekf.backend, "instructions": ekf.function.n_instructions()}
@@ -108,8 +123,9 @@ def agree(ekf: Ekf, arguments: dict, rows: list) -> None:
     ekf.reset(0.0, q)
     for name in arguments:
         arguments[name] = ca.DM(ekf._step.inputs[name])
-    arguments |= {"q_m": ca.DM(q), "tau": ca.DM(tau),
-                  "h": ca.DM(dt)} | ({"tau_m": ca.DM(tau)} if "tau_m" in arguments else {})
+    arguments |= {"q_m": ca.DM(q), "tau": ca.DM(tau), "h": ca.DM(dt)} | (
+        {"tau_m": ca.DM(tau)} if "tau_m" in arguments else {}
+    )
     for _ in rows:
         ekf.step(dt, q, dq, tau)
         result = ekf.function.call(arguments)
@@ -134,24 +150,37 @@ def main() -> None:
             found = measure(arm, estimate, what, args.count, args.rounds)
             clock = found["clock"][0]
             step, c, vm = (tuple(value - clock for value in found[name]) for name in ("step", "c", "vm"))
-            lines.append(f"| {what} | {count} | {found['instructions']} | {step[0]:.2f} | {step[1]:.2f} | {c[0]:.2f} | "
-                         f"{vm[0]:.1f} | {vm[0] / step[0]:.0f} | {vm[0] / c[0]:.0f} |")
+            lines.append(
+                f"| {what} | {count} | {found['instructions']} | {step[0]:.2f} | {step[1]:.2f} | {c[0]:.2f} | "
+                f"{vm[0]:.1f} | {vm[0] / step[0]:.0f} | {vm[0] / c[0]:.0f} |"
+            )
             print(lines[-1], flush=True)
             if found["backend"] != "c":
                 raise SystemExit("no C compiler was found: there is nothing to compare")
             if (what, count) == ("position", 3):
                 met = step[0] <= TARGET_US and vm[0] >= TARGET_RATIO * step[0]
-                verdict = (f"Target, 3 parameters, position: `Ekf.step` within {TARGET_US:g} us and {TARGET_RATIO:g} "
-                           f"times faster than the virtual machine on DM dicts: {'met' if met else 'MISSED'} with "
-                           f"{step[0]:.2f} us and {vm[0] / step[0]:.0f} times.")
-    table = "\n".join([
-        f"# One EKF step, {arm.name}", "",
-        f"`python benchmark/ekf_step.py --robot {args.robot} --count {args.count} --rounds {args.rounds} --save` on "
-        f"{platform.machine()}, Python {platform.python_version()}, CasADi {ca.__version__}, {os.cpu_count()} cores "
-        f"with a load of {os.getloadavg()[0]:.1f} while it ran. Microseconds, the clock's own cost taken off.", "",
-        "| measured | parameters | instructions | `Ekf.step` p50 | p99 | C alone p50 | VM, DM dict p50 | VM / "
-        "`Ekf.step` | VM / C |",
-        "|---|---|---|---|---|---|---|---|---|", *lines, "", verdict, ""])
+                verdict = (
+                    f"Target, 3 parameters, position: `Ekf.step` within {TARGET_US:g} us and {TARGET_RATIO:g} "
+                    f"times faster than the virtual machine on DM dicts: {'met' if met else 'MISSED'} with "
+                    f"{step[0]:.2f} us and {vm[0] / step[0]:.0f} times."
+                )
+    table = "\n".join(
+        [
+            f"# One EKF step, {arm.name}",
+            "",
+            f"`python benchmark/ekf_step.py --robot {args.robot} --count {args.count} --rounds {args.rounds} --save` "
+            f"on {platform.machine()}, Python {platform.python_version()}, CasADi {ca.__version__}, {os.cpu_count()} "
+            f"cores with a load of {os.getloadavg()[0]:.1f} while it ran. Microseconds, without the clock's own cost.",
+            "",
+            "| measured | parameters | instructions | `Ekf.step` p50 | p99 | C alone p50 | VM, DM dict p50 | VM / "
+            "`Ekf.step` | VM / C |",
+            "|---|---|---|---|---|---|---|---|---|",
+            *lines,
+            "",
+            verdict,
+            "",
+        ]
+    )
     print(table)
     if args.save:
         (Path(__file__).parent / "ekf_step.md").write_text(table)

@@ -29,7 +29,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
-from contact_estimation.commands.replay import open_for
+from contact_estimation.commands.inputs import open_for
 from contact_estimation.contact import ParallelContacts
 from contact_estimation.dynamics.coupled import CoupledStep
 from contact_estimation.filters.ekf import Ekf
@@ -38,7 +38,7 @@ from contact_estimation.filters.settings import load_sensor_settings
 from contact_estimation.filters.stream import SampleStream
 from contact_estimation.fit import paper, unbiased
 from contact_estimation.fit.blocks import block_means
-from contact_estimation.fit.spring import spring_torque
+from contact_estimation.fit.contact_torque import FitContact
 from contact_estimation.fit.start import search
 from contact_estimation.fit.states import filtered_states
 from contact_estimation.fit.unknowns import Unknowns
@@ -71,8 +71,12 @@ def full_dynamics(arm, states, contact, weights) -> tuple[float, float, np.ndarr
     total = ca.sum2(one.map(count)(z, *data, states.h))
     small = ca.sum1(ca.fabs(z[:3]) * paper._SCALE[0]) * weights.stiffness
     small += weights.point * ca.sqrt(ca.sumsqr(z[6:] * paper._SCALE[8]) + _SMOOTH)
-    solver = ca.nlpsol("full", "ipopt", {"x": z, "f": total + small},
-                       {"ipopt.print_level": 0, "ipopt.sb": "yes", "print_time": False, "ipopt.max_iter": 300})
+    solver = ca.nlpsol(
+        "full",
+        "ipopt",
+        {"x": z, "f": total + small},
+        {"ipopt.print_level": 0, "ipopt.sb": "yes", "print_time": False, "ipopt.max_iter": 300},
+    )
     built = time.process_time()
     start = (np.concatenate([contact.stiffness, centre, contact.point]) - offset) / paper._SCALE
     found = solver(x0=start)
@@ -93,10 +97,10 @@ def timed(call, repeats: int = 5):
 def gauss_newton(arm, states, contact) -> tuple[float, float, float, float]:
     """Seconds for the features, for the search of the start and for the maximisation; stiffness norm [N/m]."""
     options = unbiased.UnbiasedSettings()
-    run, unknowns = spring_torque(arm), Unknowns([contact.stiffness], 1, options.estimate, options.priors)
+    unknowns = Unknowns([FitContact(arm, contact, options.estimate)], 1, options.estimate, options.priors)
     features, block = timed(lambda: block_means(arm, states, options.block, options.presliding, True))
-    searching, theta = timed(lambda: search(arm, run, unknowns, [contact], [block], 0.0, options))
-    solving, found = timed(lambda: unbiased._maximise(arm, run, [block], theta, unknowns, [contact], options)[1])
+    searching, theta = timed(lambda: search(unknowns, [block], options))
+    solving, found = timed(lambda: unbiased._maximise([block], theta, unknowns, options)[1])
     return features, searching, solving, found.contacts[0].stiffness
 
 
@@ -120,19 +124,32 @@ def main() -> None:
     making, made = timed(lambda: paper._features(arm, states, PAIRS))
     reduced, (phi, _) = timed(lambda: paper._maximise(made, contact, weights), 1)
     built, full, full_phi, iterations = full_dynamics(arm, states, contact, weights)
-    rows = [("IPOPT, full dynamics", built, full, np.linalg.norm(full_phi[:3])),
-            ("IPOPT, features", making, reduced, np.linalg.norm(phi[:3])),
-            ("Gauss-Newton", features + searching, solving, norm)]
-    text = "\n".join([
-        "# Speed of the offline fit", "",
-        f"`python benchmark/fit_speed.py {args.recording.name} --robot {args.robot} --save`, {os.cpu_count()} cores, "
-        "one of them used, CPU seconds; see the script.", "",
-        "| | before [s] | maximisation [s] | together over Gauss-Newton | maximisation over Gauss-Newton | stiffness "
-        "found [kN/m] |", "|---|---|---|---|---|---|",
-        *(f"| {name} | {before:.2f} | {seconds:.2f} | {(before + seconds) / own:.0f} | {seconds / solving:.0f} | "
-          f"{k / 1e3:.1f} |" for name, before, seconds, k in rows), "",
-        f"Before: building the graph, computing features ({features:.2f} s), searching the start ({searching:.2f} s). "
-        f"IPOPT with full dynamics took {iterations} iterations.", ""])
+    rows = [
+        ("IPOPT, full dynamics", built, full, np.linalg.norm(full_phi[:3])),
+        ("IPOPT, features", making, reduced, np.linalg.norm(phi[:3])),
+        ("Gauss-Newton", features + searching, solving, norm),
+    ]
+    text = "\n".join(
+        [
+            "# Speed of the offline fit",
+            "",
+            f"`python benchmark/fit_speed.py {args.recording.name} --robot {args.robot} --save`, {os.cpu_count()} "
+            "cores, one of them used, CPU seconds; see the script.",
+            "",
+            "| | before [s] | maximisation [s] | together over Gauss-Newton | maximisation over Gauss-Newton | "
+            "stiffness found [kN/m] |",
+            "|---|---|---|---|---|---|",
+            *(
+                f"| {name} | {before:.2f} | {seconds:.2f} | {(before + seconds) / own:.0f} | {seconds / solving:.0f} | "
+                f"{k / 1e3:.1f} |"
+                for name, before, seconds, k in rows
+            ),
+            "",
+            f"Before: building the graph, computing features ({features:.2f} s), searching the start "
+            f"({searching:.2f} s). IPOPT with full dynamics took {iterations} iterations.",
+            "",
+        ]
+    )
     print(text)
     if args.save:
         (Path(__file__).parent / "fit_speed.md").write_text(text)

@@ -4,7 +4,7 @@
     python benchmark/fit_truth.py [--robot ur16e] [--robot fr3] [--seeds N] [--save]
 
 The arms run on the physics engine at 4 kHz with elastic gears (ur16e), LuGre friction, coloured and quantised torque,
-encoder and velocity noise and an unknown gravity torque per seed, as ``config/sensors/simulated_arms`` has them. The
+encoder and velocity noise and an unknown gravity torque per seed, as the robot profiles have them. The
 fit gets 500 Hz samples and makes the call that ``contact-estimation fit --estimate ...`` makes, from a contact of
 10 kN/m at the TCP whose rest is where the tool was first:
 
@@ -28,7 +28,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from bank_truth import SENSORS, scene
+from imm_truth import SENSORS, scene
 
 from contact_estimation.filters.registry import load_observer_settings
 from contact_estimation.filters.settings import load_sensor_settings
@@ -41,14 +41,18 @@ from contact_estimation.simulation.sensors.settings import load_imperfections
 from contact_estimation.simulation.session import Simulation
 
 START = 1e4
-FITS = {"rotation": [("stiffness", "rest", "point"), ("stiffness", "rest", "point", "tangential")],
-        "two contacts": [("stiffness", "rest")]}
-NORMALS = {"rotation": {"contact_1": [0.0, 0.0, 1.0]},
-           "two contacts": {"table": [0.0, 0.0, 1.0], "wall": [-1.0, 0.0, 0.0]}}
+FITS = {
+    "rotation": [("stiffness", "rest", "point"), ("stiffness", "rest", "point", "tangential")],
+    "two contacts": [("stiffness", "rest")],
+}
+NORMALS = {
+    "rotation": {"contact_1": [0.0, 0.0, 1.0]},
+    "two contacts": {"table": [0.0, 0.0, 1.0], "wall": [-1.0, 0.0, 0.0]},
+}
 
 
 def varied(name: str, robot: str, seed: int) -> ScenarioSettings:
-    """The scenario of a seed."""
+    """Return the scenario of a seed."""
     made = scene(name, robot)
     if seed == 0:
         return made
@@ -63,7 +67,7 @@ def varied(name: str, robot: str, seed: int) -> ScenarioSettings:
 
 
 def record(simulation: Simulation) -> Recording:
-    """What the arm measured while the scenario ran."""
+    """Return what the arm measured while the scenario ran."""
     samples = list(simulation.run())
     columns = {key: np.array([getattr(s, key) for s in samples]) for key in ("q", "dq", "tau")}
     stamps = np.array([s.stamp_ns for s in samples])
@@ -71,49 +75,73 @@ def record(simulation: Simulation) -> Recording:
 
 
 def fit(name: str, robot: str, recording: Recording, estimate: tuple[str, ...]) -> tuple[UnbiasedFit, float]:
-    """The fit that the verb makes, and the seconds it took."""
+    """Return the fit that the verb makes, and the seconds it took."""
     arm, settings = load_arm(robot), load_observer_settings("ekf")
     sensors = load_sensor_settings(SENSORS[robot])
     if sensors.torque_scale is not None:  # the simulated arm's torque needs no correction of recorded constants
         sensors = replace(sensors, "simulated", torque_scale=None)
     one = dataclasses.replace(settings.contacts[0], estimate=[])
-    contacts = [dataclasses.replace(one, name=key, stiffness=(START * np.array(normal)).tolist())
-                for key, normal in NORMALS[name].items()]
+    contacts = [
+        dataclasses.replace(one, name=key, stiffness=(START * np.array(normal)).tolist())
+        for key, normal in NORMALS[name].items()
+    ]
     began = time.perf_counter()
-    found = fit_unbiased(arm, dataclasses.replace(settings, contacts=contacts), sensors, [recording],
-                         UnbiasedSettings(estimate=estimate))
+    found = fit_unbiased(
+        arm, dataclasses.replace(settings, contacts=contacts), sensors, [recording], UnbiasedSettings(estimate=estimate)
+    )
     return found, time.perf_counter() - began
 
 
 def rotation_line(robot, seed, simulation, found, seconds, estimate) -> tuple[str, float]:
-    """A table row and the point's error [mm]."""
+    """Return a table row and the point's error [mm]."""
     result = found.contacts[0]
     error = 1e3 * (np.array(result.contact.point) - simulation.scenario.tool_points[0])
     normal = np.array(result.contact.stiffness) / result.stiffness
-    along = result.stiffness * (result.tangential + (1 - result.tangential) * normal[2]**2)  # of the spring matrix
+    along = result.stiffness * (result.tangential + (1 - result.tangential) * normal[2] ** 2)  # of the spring matrix
     rest = 1e3 * (result.rests[0] - simulation.rest)[2]
     total = float(np.linalg.norm(error))
     std = 1e3 * result.std[6:]
     stays = "yes" if "tangential" in estimate else "no"
-    return (f"| {robot} | {seed} | {stays} | {error[0]:+.2f} {error[1]:+.2f} {error[2]:+.2f} | {total:.2f} | "
-            f"{std[0]:.2f} {std[1]:.2f} {std[2]:.2f} | {rest:+.2f} | {along / 1e3:.1f} | {seconds:.1f} |"), total
+    return (
+        f"| {robot} | {seed} | {stays} | {error[0]:+.2f} {error[1]:+.2f} {error[2]:+.2f} | {total:.2f} | "
+        f"{std[0]:.2f} {std[1]:.2f} {std[2]:.2f} | {rest:+.2f} | {along / 1e3:.1f} | {seconds:.1f} |"
+    ), total
 
 
 def contacts_line(robot, seed, simulation, found, seconds, estimate) -> tuple[str, float]:
-    """A table row and the largest rest error along a normal [mm]."""
+    """Return a table row and the largest rest error along a normal [mm]."""
     rests, springs = [], []
     for result, surface in zip(found.contacts, simulation.plant.surfaces):
         rests.append(1e3 * float(np.dot(surface.normal, result.rests[0] - surface.point)))
         springs.append(result.stiffness / 1e3)
-    return (f"| {robot} | {seed} | {rests[0]:+.2f} | {rests[1]:+.2f} | {springs[0]:.1f} | {springs[1]:.1f} | "
-            f"{seconds:.1f} |"), float(np.abs(rests).max())
+    return (
+        f"| {robot} | {seed} | {rests[0]:+.2f} | {rests[1]:+.2f} | {springs[0]:.1f} | {springs[1]:.1f} | "
+        f"{seconds:.1f} |"
+    ), float(np.abs(rests).max())
 
 
-HEADS = {"rotation": ["arm", "seed", "point known to stay", "point error x y z [mm]", "total [mm]",
-                      "its standard deviation [mm]", "rest error along the load [mm]",
-                      "stiffness along the load [kN/m] (25)", "s"],
-         "two contacts": ["arm", "seed", "table's rest error [mm]", "wall's rest error [mm]", "table [kN/m] (25)",
-                          "wall [kN/m] (25)", "s"]}
+HEADS = {
+    "rotation": [
+        "arm",
+        "seed",
+        "point known to stay",
+        "point error x y z [mm]",
+        "total [mm]",
+        "its standard deviation [mm]",
+        "rest error along the load [mm]",
+        "stiffness along the load [kN/m] (25)",
+        "s",
+    ],
+    "two contacts": [
+        "arm",
+        "seed",
+        "table's rest error [mm]",
+        "wall's rest error [mm]",
+        "table [kN/m] (25)",
+        "wall [kN/m] (25)",
+        "s",
+    ],
+}
 LINES = {"rotation": rotation_line, "two contacts": contacts_line}
 
 
@@ -125,9 +153,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--save", action="store_true")
     args = parser.parse_args()
-    text = ["# The offline fit against simulated truth", "",
-            f"`python benchmark/fit_truth.py --seeds {args.seeds} --save`, {os.cpu_count()} cores; 4 kHz simulation, "
-            "see the script for what is in it and what the fit is told.", ""]
+    text = [
+        "# The offline fit against simulated truth",
+        "",
+        f"`python benchmark/fit_truth.py --seeds {args.seeds} --save`, {os.cpu_count()} cores; 4 kHz simulation, "
+        "see the script for what is in it and what the fit is told.",
+        "",
+    ]
     for name in args.scenario or FITS:
         head = HEADS[name]
         text += [f"## {name.capitalize()}", "", "| " + " | ".join(head) + " |", "|" + "---|" * len(head)]

@@ -28,7 +28,7 @@ WIDTH = 25
 
 
 def smooth(values):
-    """Moving average over 50 ms."""
+    """Return moving average over 50 ms."""
     kernel = np.ones(WIDTH) / WIDTH
     return np.apply_along_axis(lambda v: np.convolve(v, kernel, "same"), 0, values)
 
@@ -46,7 +46,7 @@ def friction(arm, q, tau, f_tcp):
 
 
 def phases(height):
-    """Samples of the press and of the retreat: where the smoothed speed exceeds half its largest value."""
+    """Return samples of the press and of the retreat: where the smoothed speed exceeds half its largest value."""
     speed = np.gradient(smooth(height[:, None])[:, 0]) * 500.0
     speed[:WIDTH], speed[-WIDTH:] = 0.0, 0.0
     return speed < 0.5 * speed.min(), speed > 0.5 * speed.max()
@@ -66,7 +66,7 @@ def coulomb_levels(torque, height):
 
 
 def simulate(arm, data, height, force, seed):
-    """The recorded motion, made by the simulated arm: (q, tau, f_tcp)."""
+    """Return the recorded motion, made by the simulated arm: (q, tau, f_tcp)."""
     down, up = phases(height)
     times = [np.flatnonzero(down)[[0, -1]] / 500.0, np.flatnonzero(up)[[0, -1]] / 500.0]
     depth, end = float(np.min(height) - height[0]), float(height[-1] - height[0])

@@ -22,13 +22,13 @@ from pathlib import Path
 
 import numpy as np
 import rclpy
+from contact_estimation.msg import ContactEstimate
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
 from contact_estimation.drivers.registry import make_backend
-from contact_estimation.msg import ContactEstimate
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, qos
 from contact_estimation.ros.processes import NodeProcess, free_domain
@@ -55,7 +55,7 @@ class Bench:
         self.node.create_subscription(
             ContactEstimate, "/estimator/contact_estimate", self._on_estimate, qos.RECORDER, raw=True
         )
-        self.node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, qos.PEOPLE)
+        self.node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, qos.VISUALIZATION)
 
     def _on_estimate(self, raw: bytes, info: dict) -> None:
         now = time.time_ns()
@@ -104,7 +104,7 @@ class Bench:
 def measure(observer: str, duration: float) -> dict:
     """One run; figures by name."""
     arm = load_arm("ur16e")
-    backend = make_backend("simulated", arm, duration=duration)
+    backend = make_backend("simulated", arm, duration=duration, ahead=True)
     backend.connect()
     samples = list(iter(backend.read, None))
     domain = free_domain()
@@ -141,7 +141,7 @@ def measure(observer: str, duration: float) -> dict:
 
 
 def table(rows: list[dict], duration: float, priority: int, load: float) -> str:
-    """The rows as a Markdown page; ``load`` is the machine's before the run."""
+    """Return the rows as a Markdown page; ``load`` is the machine's before the run."""
     flag = f" --priority {priority}" if priority else ""
     how = f"FIFO priority {priority}" if priority else "ordinary scheduling"
     text = [

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import rclpy
+from contact_estimation.msg import ContactEstimate
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped, WrenchStamped
 from lifecycle_msgs.msg import Transition
@@ -30,7 +31,6 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
 from contact_estimation.control.mpc.settings import load_mpc_settings
-from contact_estimation.msg import ContactEstimate
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import qos
 from contact_estimation.ros.processes import NodeProcess, free_domain
@@ -55,7 +55,7 @@ class Case:
 
 CASES = (
     Case("fr3", "franka_plane", "mpc_plane_fr3", "plane", 3.9, "link_torque"),
-    Case("ur16e", "contact_bank", "mpc_plane_ur16e", "linear_contact", 4.0, "ur16e_driver", "press_ur16e"),
+    Case("ur16e", "contact_imm", "mpc_plane_ur16e", "linear_contact", 4.0, "ur16e_driver", "press_ur16e"),
 )
 
 
@@ -69,7 +69,7 @@ class Arrivals:
     raw: list[bytes]
 
     def window(self, begin: int, end: int) -> np.ndarray:
-        """Indices of the messages published from ``begin`` to ``end`` [ns]."""
+        """Return indices of the messages published from ``begin`` to ``end`` [ns]."""
         published = np.array(self.published)
         return np.flatnonzero((published >= begin) & (published < end))
 
@@ -85,7 +85,7 @@ class Listener:
         self._executor.add_node(self.node)
         self.topics: dict[str, Arrivals] = {}
         self.diagnostics: dict[str, dict[str, str]] = {}
-        self.node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, qos.PEOPLE)
+        self.node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, qos.VISUALIZATION)
 
     def watch(self, kind: type, topic: str) -> Arrivals:
         """Collect ``topic`` from now on."""
@@ -152,6 +152,7 @@ def measure(case: Case, seconds: float) -> dict:
             "scenario": case.scenario,
             "safety": case.safety,
             "duration": 600.0,
+            "configure_at_start": True,
             "wait_for_subscribers": 3,
             "impedance_stiffness": list(task.impedance.stiffness),
             "admittance_damping": float(task.impedance.damping_factor * np.sqrt(task.impedance.stiffness[0])),
@@ -168,11 +169,8 @@ def measure(case: Case, seconds: float) -> dict:
         in_contact = lambda: states.stamps[-1] - states.stamps[0] > case.contact_at * 1e9  # noqa: E731
         if not bench.spin(60.0, first) or not bench.spin(30.0, in_contact):
             raise SystemExit("no samples came: " + processes["driver"].text())
-        for node, transitions in (
-            ("driver", (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)),
-            ("mpc", (Transition.TRANSITION_ACTIVATE,)),
-        ):
-            if not all(bench.change(node, transition, 10.0) for transition in transitions):
+        for node, transition in (("driver", Transition.TRANSITION_ACTIVATE), ("mpc", Transition.TRANSITION_ACTIVATE)):
+            if not bench.change(node, transition, 10.0):
                 raise SystemExit(f"{node} could not be activated: {processes[node].text()}")
         bench.spin(SETTLE)
         begin, cpu = time.time_ns(), {name: cpu_seconds(p.process.pid) for name, p in processes.items()}
@@ -210,8 +208,7 @@ def rate(kept: Arrivals, begin: int, end: int) -> tuple[float, int]:
 
 
 def latency(source: Arrivals, sink: Arrivals, begin: int, end: int) -> tuple[float, float, float]:
-    """p50, p99 and largest time [ms] from publishing a message of ``source`` to publishing the one of ``sink`` with its
-    stamp."""
+    """Return p50, p99 and largest time [ms] from a message of ``source`` to the one of ``sink`` with its stamp."""
     published = dict(zip(source.stamps, source.published))
     times = [
         1e-6 * (sink.published[i] - published[sink.stamps[i]])
@@ -222,13 +219,13 @@ def latency(source: Arrivals, sink: Arrivals, begin: int, end: int) -> tuple[flo
 
 
 def real_time(states: Arrivals, begin: int, end: int) -> float:
-    """Simulated time over wall time."""
+    """Return simulated time over wall time."""
     w = states.window(begin, end)
     return (states.stamps[w[-1]] - states.stamps[w[0]]) / (states.published[w[-1]] - states.published[w[0]])
 
 
 def forces(arm, states: Arrivals, truth: Arrivals, begin: int, end: int) -> np.ndarray:
-    """True force on the robot (N, 3) [N], base axes."""
+    """Return true force on the robot (N, 3) [N], base axes."""
     at, rows = dict(zip(states.stamps, states.raw)), []
     for i in truth.window(begin, end)[::5]:
         if truth.stamps[i] in at:

@@ -1,6 +1,8 @@
-"""The authors' way, as the reference of the speed table: the dynamics as one function in a CasADi MX graph, IPOPT
-with MUMPS, all derivatives by CasADi's virtual machine, the equilibrium x_0 as control, ||K (x_0 - x)||^2 <= F_max^2
-as constraint."""
+"""The authors' way, as the reference of the speed table.
+
+The dynamics are one function in a CasADi MX graph, solved by IPOPT with MUMPS: all derivatives by
+CasADi's virtual machine, the equilibrium x_0 as control, ||K (x_0 - x)||^2 <= F_max^2 as constraint.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,6 @@ import numpy as np
 
 from contact_estimation.control.mpc.problem import MpcProblem
 from contact_estimation.control.mpc.solver import Solution
-
 
 #: The authors' options.
 _OPTIONS = {

@@ -1,5 +1,6 @@
-"""How fast the MPC's solvers are, and what their speed costs: closed loops on the model itself, one tick every 10 ms
-of real time.
+"""How fast the MPC's solvers are, and what their speed costs.
+
+Closed loops run on the model itself, one tick every 10 ms of real time.
 
     python benchmark/mpc_speed.py [--ticks 200] [--fifo] [--scaling] [--save]
 
@@ -37,7 +38,7 @@ START = np.array([0.0, -0.7853981, 0.0, -2.3561944, 0.0, 1.5707963, 0.7853981])
 
 
 def make_problem(horizon: int, contacts: int) -> MpcProblem:
-    """The planar task on the FR3 with ``contacts`` contacts, the later ones beside the first and tilted."""
+    """Make the planar task on the FR3 with ``contacts`` contacts, the later ones beside the first and tilted."""
     settings = load_mpc_settings("mpc_plane_fr3")
     first = to_mapping(settings.contacts[0])
     tilts = [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0)]
@@ -58,8 +59,10 @@ def make_problem(horizon: int, contacts: int) -> MpcProblem:
 
 
 def closed_loop(problem: MpcProblem, solver, ticks: int, seed: int = 0) -> dict:
-    """Solve times [ms], cost and failures of ``ticks`` ticks: the target moves, the wanted force steps, the wall
-    moves by 5 mm, noise."""
+    """Return solve times [ms], cost and failures of ``ticks`` ticks.
+
+    The target moves, the wanted force steps, the wall moves by 5 mm, and there is noise.
+    """
     arm, rng = problem.arm, np.random.default_rng(seed)
     position, rotation = arm.tcp_pose(START)
     plant = Rollout(problem)
@@ -75,7 +78,7 @@ def closed_loop(problem: MpcProblem, solver, ticks: int, seed: int = 0) -> dict:
         truth[:, 5] += 0.005 * (k > ticks // 2)
         problem.set_contacts(truth)
         problem.set("force_target", [0.0, 0.0, 5.0 if k < ticks // 3 else 15.0])
-        problem.set("position_target", position + [0.05 * np.sin(2 * np.pi * k / ticks), 0.0, 0.0])
+        problem.set("position_target", [*position, 0.05 * np.sin(2 * np.pi * k / ticks), 0.0, 0.0])
         plan = solver.solve(state)
         times.append(1e3 * plan.seconds)
         failed += not plan.ok
@@ -116,7 +119,7 @@ def compare(horizon: int, contacts: int, ticks: int, names: tuple[str, ...], fif
 
 
 def summary(table: dict) -> list[str]:
-    """The claims, from the table."""
+    """Return the claims, from the table."""
     base = table["H15_contacts1"]
     reference, lines = base["reference"], []
     for name in ("ipopt", "rti"):

@@ -22,7 +22,7 @@ from contact_estimation.control.mpc.icem import Icem
 from contact_estimation.control.mpc.rollout import Rollout
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from mpc_speed import START, make_problem  # noqa: E402  (a neighbour of this script)
+from mpc_speed import START, make_problem
 
 #: Name -> change of [contact parameters, wanted force] at the moment of the plan.
 CHANGES = {

@@ -1,5 +1,6 @@
-"""How well could anyone do on one drop of table 1? Cramer-Rao bound of m/I for the 40 dB drops of ``--example table1``;
-it grows by sqrt(10) for every 10 dB less.
+"""How well could anyone do on one drop of table 1?
+
+The Cramer-Rao bound of m/I for the 40 dB drops of ``--example table1``; it grows by sqrt(10) for every 10 dB less.
 
     python benchmark/planar_bound.py [--seed 0] [--drops 100]
 
@@ -17,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from contact_estimation.identify.planar.stepping import simulate
-from contact_estimation.identify.planar.table1 import BODIES, STEP, STEPS, add_noise, random_drop
+from contact_estimation.studies.planar.table1 import BODIES, STEP, STEPS, add_noise, random_drop
 
 WINDOWS = (2, 4, None)
 DIFFERENCE = 1e-7
@@ -27,7 +28,7 @@ SNR = 40
 def bound_pct(body, run, snr: float) -> list[float]:
     """Limits of E|error| [%] of m/I for the windows, one drop."""
     signal = np.hstack([run.q, run.v])
-    sigma = np.sqrt(np.mean(signal**2, axis=0)) * 10.0**(-snr / 20.0)
+    sigma = np.sqrt(np.mean(signal**2, axis=0)) * 10.0 ** (-snr / 20.0)
 
     def states(u):
         moved = replace(body, mass_over_inertia=u[6], restitution=u[7])
@@ -35,8 +36,9 @@ def bound_pct(body, run, snr: float) -> list[float]:
         return np.hstack([trajectory.q, trajectory.v]) / sigma
 
     truth = np.concatenate([run.q[0], run.v[0], [body.mass_over_inertia, body.restitution]])
-    slope = np.stack([(states(truth + d) - states(truth - d)) / (2.0 * DIFFERENCE)
-                      for d in DIFFERENCE * np.eye(len(truth))], axis=-1)
+    slope = np.stack(
+        [(states(truth + d) - states(truth - d)) / (2.0 * DIFFERENCE) for d in DIFFERENCE * np.eye(len(truth))], axis=-1
+    )
     impacts = np.flatnonzero(run.normal.any(axis=1))
     limits = []
     for window in WINDOWS:

@@ -11,12 +11,12 @@ import time
 
 import numpy as np
 
-from contact_estimation.identify.planar.arm_disk import ArmDisk, arm_disk_steps, push
 from contact_estimation.identify.planar.drop import identify_drop
 from contact_estimation.identify.planar.stepping import gravity
-from contact_estimation.identify.planar.table1 import BODIES, add_noise, random_drop
-from contact_estimation.identify.planar.wheel import SLOPE, WHEEL, walk
 from contact_estimation.identify.planar.window import Slack, body_steps, identify_window
+from contact_estimation.studies.planar.arm_disk import ArmDisk, arm_disk_steps, push
+from contact_estimation.studies.planar.table1 import BODIES, add_noise, random_drop
+from contact_estimation.studies.planar.wheel import SLOPE, WHEEL, walk
 
 SAMPLES = (50, 100, 150, 200, 400)
 DROPS = 20
@@ -64,8 +64,10 @@ def arm_time(samples: int) -> float:
 
 def main() -> None:
     """Print the table."""
-    print("| samples | square, 30 dB [s] | square, 10 dB [s] | ellipse, 30 dB [s] | ellipse, 10 dB [s] "
-          "| wheel, eq. 32 [s] | arm and disk, eq. 18 [s] |\n|---|---|---|---|---|---|---|")
+    print(
+        "| samples | square, 30 dB [s] | square, 10 dB [s] | ellipse, 30 dB [s] | ellipse, 10 dB [s] "
+        "| wheel, eq. 32 [s] | arm and disk, eq. 18 [s] |\n|---|---|---|---|---|---|---|"
+    )
     for samples in SAMPLES:
         drops = [drop_times(name, snr, samples) for name in ("square", "ellipse") for snr in (30, 10)]
         cells = [*drops, wheel_time(samples), arm_time(samples)]

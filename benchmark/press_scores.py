@@ -3,12 +3,12 @@
 
     python benchmark/press_scores.py [--shared DIR] [--save]
 
-Observers with their shipped configuration, scored by the shared ``tools/score_press.py``: the contact bank; the
+Observers with their shipped configuration, scored by the shared ``tools/score_press.py``: the contact IMM filter; the
 momentum observer with the same friction calibration; the textbook momentum observer as the papers configure it. Then
-the contact bank on changed recordings (turned about the base, cropped so that they begin in the middle of a contact,
-with noise added to the encoders), and with drives that never saw the recording they are scored on (leave one out):
-Coulomb friction and joint stiffness fitted on the other recording by :func:`drives_from`. ``--save`` writes
-press_scores.md beside this file.
+the contact IMM filter on changed recordings (turned about the base, cropped so that they begin in the middle of a
+contact, with noise added to the encoders), and with actuators that never saw the recording they are scored on (leave
+one out): Coulomb friction and joint stiffness fitted on the other recording by :func:`actuators_from`. ``--save``
+writes press_scores.md beside this file.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from contact_estimation.robot.friction import presliding_states
 from contact_estimation.settings import find_config, load_yaml
 
 FILES = ("ur_vertical_3", "ur_vertical_1")
-OBSERVERS = ("contact_bank", "momentum_calibrated", "momentum_manufacturer", "momentum")
+OBSERVERS = ("contact_imm", "momentum_calibrated", "momentum_manufacturer", "momentum")
 HEADINGS = ("z in contact [N]", "xy in contact [N]", "z free [N]", "K error [%]", "K settled [s]")
 RATE = 500
 
 
 def scorer(shared: Path):
-    """The function ``score`` of the shared scoring tool."""
+    """Return the function ``score`` of the shared scoring tool."""
     spec = importlib.util.spec_from_file_location("score_press", shared / "tools" / "score_press.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -49,7 +49,7 @@ def load(shared: Path, name: str) -> dict[str, np.ndarray]:
 
 
 def estimates(arm: Arm, data: dict[str, np.ndarray], config: str) -> dict[str, np.ndarray]:
-    """What ``replay --export`` would write of force [N, TCP axes] and stiffness [N/m]."""
+    """Return what ``replay --export`` would write of force [N, TCP axes] and stiffness [N/m]."""
     stream = open_stream(arm, config)
     force, stiffness = np.empty((len(data["q"]), 3)), np.empty(len(data["q"]))
     for k, (q, dq, tau) in enumerate(zip(data["q"], data["dq"], data["tau"])):
@@ -59,7 +59,7 @@ def estimates(arm: Arm, data: dict[str, np.ndarray], config: str) -> dict[str, n
 
 
 def figures(score, arm: Arm, data, config: str) -> dict[str, float | None]:
-    """The figures of :data:`HEADINGS`; a part the recording does not have (free motion, cropped away) is None."""
+    """Return the figures of :data:`HEADINGS`; a part that the recording does not have is None."""
     found = score(estimates(arm, data, config), data)
     values = (
         found["contact"]["rmse_z"],
@@ -72,7 +72,7 @@ def figures(score, arm: Arm, data, config: str) -> dict[str, float | None]:
 
 
 def turned(data, angle: float):
-    """The same press with the arm turned about its vertical base axis [rad]."""
+    """Return the same press with the arm turned about its vertical base axis [rad]."""
     c, s = np.cos(angle), np.sin(angle)
     rotation = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
     return data | {
@@ -94,7 +94,7 @@ def noisy(data, std: float, seed: int = 0):
     return data | {"q": data["q"] + std * np.random.default_rng(seed).standard_normal(data["q"].shape)}
 
 
-def drives_from(arm: Arm, data, shipped: dict, scale) -> dict:
+def actuators_from(arm: Arm, data, shipped: dict, scale) -> dict:
     """Drives whose Coulomb friction and joint stiffness come from ``data`` alone, with its measured force.
 
     Coulomb: least squares of tau - C dq - G + J^T f on a bias and the presliding state of every joint and on the
@@ -102,8 +102,8 @@ def drives_from(arm: Arm, data, shipped: dict, scale) -> dict:
     squares of q - integral(dq) on (1, t, J^T f - G) of the elastic joints. Everything else (noise, spreads, breakaway
     lengths) is the shipped file's.
     """
-    drives = copy.deepcopy(shipped)
-    friction, elastic = drives["friction"], drives["elastic"]
+    actuators = copy.deepcopy(shipped)
+    friction, elastic = actuators["friction"], actuators["elastic"]
     q, dq, t = data["q"], data["dq"], np.arange(len(data["q"])) / RATE
     external, rigid, lever = np.empty_like(q), np.empty_like(q), np.empty((*q.shape, 3))
     for k, (row, speed) in enumerate(zip(q, dq)):
@@ -114,14 +114,14 @@ def drives_from(arm: Arm, data, shipped: dict, scale) -> dict:
         cross = np.array([[0, -force[2], force[1]], [force[2], 0, -force[0]], [-force[1], force[0], 0]])
         lever[k] = -jacobian[3:].T @ cross @ data["R_tcp"][k]
         rigid[k] = arm.gravity(row) + arm.coriolis(row, speed)
-    kernel = 1.0 - np.exp(-2 * np.pi * drives["position_filter"] / RATE)
+    kernel = 1.0 - np.exp(-2 * np.pi * actuators["position_filter"] / RATE)
     travelled = np.cumsum(dq, axis=0) / RATE  # of the motors: friction turns with them
     smooth = travelled.copy()
     for k in range(1, len(q)):
         smooth[k] = smooth[k - 1] + kernel * (travelled[k] - smooth[k - 1])
     states = presliding_states(smooth, np.array(friction["presliding"]))
     torque = data["tau"] * scale - rigid + external
-    n, noise, every = arm.n, np.array(drives["torque_noise"]), 5
+    n, noise, every = arm.n, np.array(actuators["torque_noise"]), 5
     rows = []
     for j in range(n):
         own = np.zeros((len(t), 2 * n))
@@ -133,11 +133,11 @@ def drives_from(arm: Arm, data, shipped: dict, scale) -> dict:
     for i, j in enumerate(elastic["joints"]):
         columns = np.column_stack([np.ones(len(t)), t, external[:, j] - rigid[:, j]])
         elastic["stiffness"][i] = float(1.0 / np.linalg.lstsq(columns, deflection[:, j], rcond=None)[0][2])
-    return drives
+    return actuators
 
 
 def row(name: str, found: dict) -> str:
-    """A table row."""
+    """Return a table row."""
     cells = ["-" if v is None else f"{v:.2f}" if "K error" not in h else f"{v:+.0f}" for h, v in found.items()]
     return f"| {name} | " + " | ".join(cells) + " |"
 
@@ -171,29 +171,31 @@ def main() -> None:
         "begins pressed": cropped,
         **{f"encoder noise +{std} urad": lambda d, std=std: noisy(d, std * 1e-6) for std in (30, 60, 100)},
     }
-    shipped = load_yaml(find_config("drives", "ur16e"))
+    shipped = load_yaml(find_config("actuators", "ur16e"))
     scale = np.array(load_yaml(find_config("sensors", "ur16e_current"))["torque_scale"])
     with tempfile.TemporaryDirectory() as folder:
         for name in FILES:
             lines += [f"## {name}", "", *head]
             lines += [row(observer, figures(score, arm, data[name], observer)) for observer in OBSERVERS]
-            lines += ["", "The contact bank on changed recordings:", "", *head]
+            lines += ["", "The contact IMM filter on changed recordings:", "", *head]
             lines += [
-                row(text, figures(score, arm, change(data[name]), "contact_bank")) for text, change in changes.items()
+                row(text, figures(score, arm, change(data[name]), "contact_imm")) for text, change in changes.items()
             ]
             other = next(n for n in FILES if n != name)
-            drives = drives_from(arm, data[other], shipped, scale)
-            Path(folder, "drives.yaml").write_text(yaml.safe_dump(drives))
-            coulomb = ", ".join(f"{c:.1f}" for c in drives["friction"]["coulomb"])
-            elastic = ", ".join(f"{k / 1e3:.1f}" for k in drives["elastic"]["stiffness"])
+            actuators = actuators_from(arm, data[other], shipped, scale)
+            Path(folder, "actuators.yaml").write_text(yaml.safe_dump(actuators))
+            coulomb = ", ".join(f"{c:.1f}" for c in actuators["friction"]["coulomb"])
+            elastic = ", ".join(f"{k / 1e3:.1f}" for k in actuators["elastic"]["stiffness"])
             lines += [
                 "",
-                f"Leave one out: drives fitted on {other} (Coulomb {coulomb} Nm, joint stiffness {elastic} kNm/rad):",
+                f"Leave one out: fitted on {other} (Coulomb {coulomb} Nm, joint stiffness {elastic} kNm/rad):",
                 "",
                 *head,
             ]
             for observer in OBSERVERS[:2]:
-                config = load_yaml(find_config("observers", observer)) | {"drives": str(Path(folder, "drives.yaml"))}
+                config = load_yaml(find_config("observers", observer)) | {
+                    "actuators": str(Path(folder, "actuators.yaml"))
+                }
                 path = Path(folder, f"{observer}.yaml")
                 path.write_text(yaml.safe_dump(config))
                 lines.append(row(observer, figures(score, arm, data[name], str(path))))

@@ -14,9 +14,9 @@ import dataclasses
 
 import numpy as np
 
-from contact_estimation.identify.probing.experiment import EXAMPLES, Experiment, run, simulate
-from contact_estimation.identify.probing.score import score
 from contact_estimation.settings import replace
+from contact_estimation.studies.probing.experiment import EXAMPLES, Experiment, run, simulate
+from contact_estimation.studies.probing.score import score
 
 WALKS = ("tip_walk", "angle_walk", "offset_walk", "stiffness_walk", "friction_walk")
 #: condition -> (changed keys of the settings of world and filter, further changes of the experiment).

@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from contact_estimation.identify.probing.cubature import rule
-from contact_estimation.identify.probing.experiment import Experiment, run, simulate
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.settings import replace
+from contact_estimation.studies.probing.experiment import Experiment, run, simulate
 
 #: case -> (experiment, dimension of the integration, target rate [1/s] or None).
 CASES = {

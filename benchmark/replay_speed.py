@@ -38,7 +38,7 @@ PARTS = ("read", "replay", "export", "sum", "command")
 
 
 def make_bag(arm, folder: Path) -> Path:
-    """A slow motion of a few millimetres with noise on every signal; what it holds does not change what it costs."""
+    """Return a slow motion of a few millimetres with noise; what it holds does not change what it costs."""
     rng = np.random.default_rng(0)
     t = np.arange(SECONDS * RATE) / RATE
     start = np.array([0.9, -1.0, 2.2, -2.8, -1.5, 0.5])
@@ -66,8 +66,20 @@ def time_once(arm, bag: Path, observer: str, export: Path) -> dict[str, np.ndarr
     marks.append(clocks())
     log.save(export)
     marks.append(clocks())
-    command = [sys.executable, "-m", "contact_estimation", "replay", str(bag), "--robot", "ur16e",
-               "--observer", observer, "--export", str(export), "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "contact_estimation",
+        "replay",
+        str(bag),
+        "--robot",
+        "ur16e",
+        "--observer",
+        observer,
+        "--export",
+        str(export),
+        "--json",
+    ]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
     marks.append(clocks())
     parts = np.diff(marks, axis=0)
@@ -92,14 +104,23 @@ def main() -> None:
             cells = [" / ".join(f"{statistics.median(run[p][k] for run in runs):.2f}" for k in (0, 1)) for p in PARTS]
             rows.append(f"| {observer} | " + " | ".join(cells) + " |")
             print(rows[-1], flush=True)
-    table = "\n".join([
-        "# Replay of 60 s of 500 Hz, MCAP to exported estimates", "",
-        f"`python benchmark/replay_speed.py --runs {args.runs} --save` on {platform.machine()}, Python "
-        f"{platform.python_version()}, {os.cpu_count()} cores with a load of {os.getloadavg()[0]:.1f} while it ran; "
-        f"processor / wall-clock seconds, medians of {args.runs} runs; target {TARGET:g} s.", "",
-        "| observer | " + " | ".join(PARTS) + " |", "|---" * (len(PARTS) + 1) + "|", *rows, "",
-        "`sum` is read + replay + export in a running process; `command` is the whole command line call, with starting "
-        "Python, loading libraries and the figures it prints.", ""])
+    table = "\n".join(
+        [
+            "# Replay of 60 s of 500 Hz, MCAP to exported estimates",
+            "",
+            f"`python benchmark/replay_speed.py --runs {args.runs} --save` on {platform.machine()}, Python "
+            f"{platform.python_version()}, {os.cpu_count()} cores with a load of {os.getloadavg()[0]:.1f} while it "
+            f"ran; processor / wall-clock seconds, medians of {args.runs} runs; target {TARGET:g} s.",
+            "",
+            "| observer | " + " | ".join(PARTS) + " |",
+            "|---" * (len(PARTS) + 1) + "|",
+            *rows,
+            "",
+            "`sum` is read + replay + export in a running process; `command` is the whole command line call, with "
+            "starting Python, loading libraries and the figures it prints.",
+            "",
+        ]
+    )
     print(table)
     if args.save:
         (Path(__file__).parent / "replay_speed.md").write_text(table)

@@ -24,7 +24,7 @@ HOST = "127.0.77.1"
 
 
 def start(priority: int) -> subprocess.Popen:
-    """The controller, listening."""
+    """Return the controller, listening."""
     process = subprocess.Popen(
         [
             sys.executable,
@@ -49,7 +49,7 @@ def start(priority: int) -> subprocess.Popen:
 
 
 def state(server: subprocess.Popen) -> dict[str, str]:
-    """What the controller says of itself."""
+    """Return what the controller says of itself."""
     server.stdin.write("state\n")
     server.stdin.flush()
     words = server.stdout.readline().split()

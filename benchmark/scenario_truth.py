@@ -63,7 +63,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--save", type=Path)
     args = parser.parse_args()
-    observers = args.observer or ["contact_bank", "momentum_manufacturer"]
+    observers = args.observer or ["contact_imm", "momentum_manufacturer"]
     lines = [
         "# Estimates against the truth of every scenario",
         "",

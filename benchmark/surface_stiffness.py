@@ -1,5 +1,6 @@
-"""Stiffness of a simulated surface as measured from outside: force at the flange over penetration by forward
-kinematics.
+"""Stiffness of a simulated surface as measured from outside.
+
+It is the force at the flange over the penetration by forward kinematics.
 
 python benchmark/surface_stiffness.py
 """

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How soon the contact bank decides a touch and a release, by the speed of the approach.
+"""How soon the contact IMM filter commits to a touch and a release, by the speed of the approach.
 
     python benchmark/touch_delay.py [--robot ur16e] [--robot fr3] [--seed N] [--taps N] [--save]
 
 The arm taps a table of 25 kN/m, which it meets and leaves at the middle of its stroke, where it is fastest. It is
-simulated as in ``bank_truth.py``, at 4 kHz with what the bank does not model. Per speed: median, least and largest time
+simulated as in ``imm_truth.py``, at 4 kHz with what the filter does not model. Per speed: median, least, largest time
 from the true change to the decision over all taps [ms] (negative: too early), the force at that time (for a release the
 force so long before it), and how often the mode changed beyond the true changes.
 
@@ -22,7 +22,7 @@ import os
 from pathlib import Path
 
 import numpy as np
-from bank_truth import SENSORS, TABLE, mode_delays, move, on_surfaces, simulated_sensors  # a neighbour of this script
+from imm_truth import SENSORS, TABLE, mode_delays, move, on_surfaces, simulated_sensors  # a neighbour of this script
 
 from contact_estimation.filters.registry import load_observer_settings, make_observer
 from contact_estimation.filters.stream import SampleStream
@@ -51,11 +51,11 @@ def taps(robot: str, speed: float, count: int) -> ScenarioSettings:
 
 
 def run(robot: str, speed: float, count: int, seed: int) -> dict[str, np.ndarray]:
-    """True force of the table [N] and whether the bank has the contact closed, of every sample."""
+    """Return true force of the table [N] and whether the filter has the contact closed, of every sample."""
     arm = load_arm(robot)
     simulation = Simulation(taps(robot, speed, count), arm, load_imperfections(robot), seed)
     sensors = simulated_sensors(robot)
-    stream = SampleStream(make_observer(arm, load_observer_settings("contact_bank"), sensors=sensors), arm, sensors)
+    stream = SampleStream(make_observer(arm, load_observer_settings("contact_imm"), sensors=sensors), arm, sensors)
     touched, closed = [], []
     for sample in simulation.run():
         estimate = stream.push(sample.stamp_ns, sample.q, sample.dq, sample.tau)
@@ -65,7 +65,7 @@ def run(robot: str, speed: float, count: int, seed: int) -> dict[str, np.ndarray
 
 
 def line(robot: str, speed: float, log: dict[str, np.ndarray]) -> str:
-    """A table row."""
+    """Return a table row."""
     touches, releases, surplus = mode_delays(log)
     force = log["touched"][:, 0]
     changes = np.flatnonzero(np.diff((force > 0).astype(int))) + 1
@@ -112,7 +112,7 @@ def main() -> None:
             print(lines[-1], flush=True)
     table = "\n".join(
         [
-            "# When a touch is decided",
+            "# When a touch is committed to",
             "",
             f"`python benchmark/touch_delay.py --taps {args.taps} --seed {args.seed} --save`, {os.cpu_count()} cores; "
             "taps on 25 kN/m, median (least to largest; negative: too early).",

@@ -13,48 +13,35 @@ import sys
 from contact_estimation import __version__
 from contact_estimation.exceptions import ContactEstimationError
 
+_COMMANDS = "contact_estimation.commands"
+
 #: verb -> (module, one line of help). ``identify`` has verbs of its own.
 VERBS = {
-    "replay": ("contact_estimation.commands.replay", "run observers on a recording, without ROS"),
-    "convert": ("contact_estimation.commands.convert", "turn an .npz recording into a bag, or a bag into an .npz"),
-    "simulate": (
-        "contact_estimation.commands.simulate",
-        "run a simulated arm in a scenario and record it, truth included",
-    ),
-    "rtde-server": (
-        "contact_estimation.commands.rtde_server",
-        "a simulated UR controller that speaks RTDE on loopback",
-    ),
-    "fit": ("contact_estimation.commands.fit", "fit contact parameters to a recording"),
-    "mpc": ("contact_estimation.commands.mpc", "closed loop of estimator, MPC and simulated arm"),
-    "calibrate": (
-        "contact_estimation.commands.calibrate",
-        "identify friction, drive gains, biases and payload from free motion",
-    ),
+    "replay": (f"{_COMMANDS}.replay", "run observers on a recording, without ROS"),
+    "convert": (f"{_COMMANDS}.convert", "turn an .npz recording into a bag, or a bag into an .npz"),
+    "simulate": (f"{_COMMANDS}.simulate", "run a simulated arm in a scenario and record it, truth included"),
+    "rtde-server": (f"{_COMMANDS}.rtde_server", "a simulated UR controller that speaks RTDE on loopback"),
+    "fit": (f"{_COMMANDS}.fit", "fit contact parameters to a recording"),
+    "mpc": (f"{_COMMANDS}.mpc", "closed loop of estimator, MPC and simulated arm"),
+    "calibrate": (f"{_COMMANDS}.calibrate", "identify friction, drive gains, biases and payload from free motion"),
     "observability": (
-        "contact_estimation.commands.observability",
+        f"{_COMMANDS}.observability",
         "which contact parameters a posture or motion shows, and which not",
     ),
-    "tune": ("contact_estimation.commands.tune", "set an estimator's noise from a recording by maximum likelihood"),
-    "doctor": ("contact_estimation.commands.doctor", "say what is installed, what the loop costs, and what is missing"),
+    "tune": (f"{_COMMANDS}.tune", "set an estimator's noise from a recording by maximum likelihood"),
+    "doctor": (f"{_COMMANDS}.doctor", "say what is installed, what the loop costs, and what is missing"),
 }
 
 #: ``contact-estimation identify SYSTEM``: system -> (module, one line of help).
 IDENTIFY = {
-    "planar": (
-        "contact_estimation.commands.identify_planar",
-        "rigid frictional contact: m/I, forces, friction (paper 5)",
-    ),
-    "probing": (
-        "contact_estimation.commands.identify_probing",
-        "contact geometry and dynamics together, by probing (paper 4)",
-    ),
-    "batch": ("contact_estimation.commands.identify_batch", "trajectory and parameters of a whole recording (paper 3)"),
+    "planar": (f"{_COMMANDS}.identify_planar", "rigid frictional contact: m/I, forces, friction (paper 5)"),
+    "probing": (f"{_COMMANDS}.identify_probing", "contact geometry and dynamics together, by probing (paper 4)"),
+    "batch": (f"{_COMMANDS}.identify_batch", "trajectory and parameters of a whole recording (paper 3)"),
 }
 
 
 def build_parser(verb: str | None = None, system: str | None = None) -> argparse.ArgumentParser:
-    """Parser of the whole command line; only the module of the asked ``verb`` (and ``system``) is imported."""
+    """Make the parser of the whole command line; only the module of the asked ``verb`` (and ``system``) is imported."""
     parser = argparse.ArgumentParser(prog="contact-estimation", description="Estimate what a robot arm touches.")
     parser.add_argument("--version", action="version", version=f"contact-estimation {__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
@@ -67,7 +54,9 @@ def build_parser(verb: str | None = None, system: str | None = None) -> argparse
     return parser
 
 
-def _add(subparsers, name, module, text, wanted):
+def _add(
+    subparsers: argparse._SubParsersAction[argparse.ArgumentParser], name: str, module: str, text: str, wanted: bool
+) -> None:
     parser = subparsers.add_parser(name, help=text, description=text)
     if wanted:
         command = importlib.import_module(module)
@@ -76,7 +65,14 @@ def _add(subparsers, name, module, text, wanted):
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command line; returns the exit code (0 done, 2 an error the user can mend, 130 interrupted)."""
+    """Run the command line.
+
+    Args:
+        argv: the words behind the program's name; by default those of the process.
+
+    Returns:
+        The exit code: 0 done, 1 something is missing (doctor), 2 an error the user can mend, 130 interrupted.
+    """
     argv = list(sys.argv[1:] if argv is None else argv)
     words = [word for word in argv if not word.startswith("-")]
     try:

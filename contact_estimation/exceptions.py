@@ -4,6 +4,8 @@ Each message says what was given, what was expected and what to do; the command 
 traceback) and exits with 2.
 """
 
+from collections.abc import Iterable
+
 
 class ContactEstimationError(Exception):
     """Root of the package's errors: catch it to catch everything the package raises on purpose."""
@@ -33,6 +35,6 @@ class DriverError(ContactEstimationError, RuntimeError):
     """A robot, its controller or its connection is not in a state in which it can be used."""
 
 
-def shape_error(owner: str, name: str, given, expected) -> ContactEstimationError:
-    """Error for an array of the wrong shape, naming the owner, the argument and both shapes."""
+def shape_error(owner: str, name: str, given: Iterable[int], expected: Iterable[object]) -> ContactEstimationError:
+    """Make the error for an array of the wrong shape, naming the owner, the argument and both shapes."""
     return ConfigError(f"{owner}: {name} has shape {tuple(given)}, expected {tuple(expected)}")

@@ -11,19 +11,37 @@ import dataclasses
 import difflib
 import math
 import os
+import reprlib
 import sys
 import types
 import typing
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import yaml
 
 from contact_estimation.exceptions import ConfigError
 
 _MISSING = dataclasses.MISSING
+#: No quantity in SI units is beyond this, and its square is still a number.
+_LARGEST = 1e100
+
+T = TypeVar("T")
+#: Says what is wrong with a number, None where nothing is.
+Check = Callable[[float], "str | None"]
 
 
-def key(default=_MISSING, *, doc: str, unit: str = "", check=None, length: int | str | None = None, choices=None):
+def key(
+    default: Any = _MISSING,
+    *,
+    doc: str,
+    unit: str = "",
+    check: Check | None = None,
+    length: int | str | None = None,
+    choices: Sequence[str] | None = None,
+    was: str = "",
+) -> Any:
     """Declare one setting.
 
     Args:
@@ -34,8 +52,12 @@ def key(default=_MISSING, *, doc: str, unit: str = "", check=None, length: int |
         length: required length of a list; a string names the count, which the owner checks later (for example
             ``"joints"``).
         choices: allowed words.
+        was: an earlier name of the key; a file that still has it is refused with an error that names the new one.
+
+    Returns:
+        The dataclass field.
     """
-    metadata = {"doc": doc, "unit": unit, "check": check, "length": length, "choices": choices}
+    metadata = {"doc": doc, "unit": unit, "check": check, "length": length, "choices": choices, "was": was}
     if isinstance(default, (list, dict)):
         return dataclasses.field(default_factory=lambda: type(default)(default), metadata=metadata)
     if default is _MISSING:
@@ -43,22 +65,22 @@ def key(default=_MISSING, *, doc: str, unit: str = "", check=None, length: int |
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def positive(value) -> str | None:
+def positive(value: float) -> str | None:
     """Check: strictly greater than zero."""
     return None if value > 0 else "must be greater than 0"
 
 
-def non_negative(value) -> str | None:
+def non_negative(value: float) -> str | None:
     """Check: zero or greater."""
     return None if value >= 0 else "must not be negative"
 
 
-def probability(value) -> str | None:
+def probability(value: float) -> str | None:
     """Check: between 0 and 1."""
     return None if 0.0 <= value <= 1.0 else "must lie between 0 and 1"
 
 
-def load_yaml(path: Path | str) -> dict:
+def load_yaml(path: Path | str) -> dict[str, Any]:
     """Read a YAML file whose top level is a mapping.
 
     Raises:
@@ -68,15 +90,52 @@ def load_yaml(path: Path | str) -> dict:
     if not path.is_file():
         raise ConfigError(f"no such configuration file: {path}")
     try:
-        data = yaml.safe_load(path.read_text())
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not valid YAML: {error}") from error
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read as text in UTF-8 ({error}); save it as UTF-8") from error
+    data = parse_yaml(text, str(path))
     if not isinstance(data, dict):
         raise ConfigError(f"{path}: expected a mapping of keys to values at the top level, found {type(data).__name__}")
     return data
 
 
-def from_mapping(cls, mapping: dict, source: str):
+def parse_yaml(text: str, source: str) -> Any:
+    """Parse a YAML document in which no key stands twice.
+
+    Args:
+        text: the document.
+        source: where it comes from, for errors.
+
+    Raises:
+        ConfigError: it is not YAML, a key stands twice in one mapping, a tag does not fit its value, or it is nested
+            too deeply.
+    """
+    try:
+        return yaml.load(text, _Loader)  # a SafeLoader
+    except (yaml.YAMLError, ValueError, TypeError, OverflowError) as error:  # a tag's own conversion raises the others
+        raise ConfigError(f"{source} is not valid YAML: {error}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{source} is not valid YAML: it is nested too deeply") from error
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
+    """YAML's safe loader, which would take the last of two equal keys in silence."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: dict[Any, yaml.Mark] = {}
+        for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge" or not isinstance(key_node, yaml.ScalarNode):
+                continue
+            if key_node.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key '{key_node.value}' stands twice{seen[key_node.value]}", key_node.start_mark
+                )
+            seen[key_node.value] = key_node.start_mark
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping
+
+
+def from_mapping(cls: type[T], mapping: Mapping[str, Any], source: str) -> T:
     """Build the settings dataclass ``cls`` from ``mapping``; ``source`` names its origin in errors.
 
     Raises:
@@ -85,22 +144,22 @@ def from_mapping(cls, mapping: dict, source: str):
     return _build(cls, mapping, source, "")
 
 
-def from_yaml(cls, path: Path | str):
+def from_yaml(cls: type[T], path: Path | str) -> T:
     """Build the settings dataclass ``cls`` from the YAML file at ``path``."""
     return from_mapping(cls, load_yaml(path), str(path))
 
 
-def to_mapping(settings) -> dict:
+def to_mapping(settings: Any) -> dict[str, Any]:
     """Plain nested mapping of a settings object, ready for ``yaml.safe_dump``."""
     return dataclasses.asdict(settings)
 
 
-def replace(settings, source: str = "override", **changes):
+def replace(settings: T, source: str = "override", **changes: Any) -> T:
     """Copy of ``settings`` with some keys changed, validated like a file would be."""
     return from_mapping(type(settings), {**to_mapping(settings), **changes}, source)
 
 
-def reference(cls, path: str = "") -> list[tuple[str, dataclasses.Field]]:
+def reference(cls: Any, path: str = "") -> list[tuple[str, dataclasses.Field[Any]]]:
     """All keys of a settings class with their dotted paths, for documentation and tests."""
     rows = []
     hints = typing.get_type_hints(cls)
@@ -113,24 +172,34 @@ def reference(cls, path: str = "") -> list[tuple[str, dataclasses.Field]]:
     return rows
 
 
-def _inner_settings(hint):
-    """The settings class inside a type hint (plain, optional or list of), and whether it is a list."""
+def show(value: Any) -> str:
+    """Return a value as text for an error, cut short."""
+    return reprlib.repr(value)
+
+
+def _inner_settings(hint: Any) -> tuple[Any, bool]:
+    """Find the settings class inside a type hint (plain, optional or list of), and whether it is a list."""
     for option in (hint, *typing.get_args(hint)):
         if dataclasses.is_dataclass(option):
             return option, typing.get_origin(hint) in (list, tuple)
     return None, False
 
 
-def _build(cls, mapping, source, path):
+def _build(cls: type[T], mapping: Any, source: str, path: str) -> T:
     if not isinstance(mapping, dict):
-        raise ConfigError(f"{source}: {path.rstrip('.') or 'top level'} must be a mapping, found {mapping!r}")
-    fields = {field.name: field for field in dataclasses.fields(cls)}
+        raise ConfigError(f"{source}: {path.rstrip('.') or 'top level'} must be a mapping, found {show(mapping)}")
+    fields = {field.name: field for field in dataclasses.fields(typing.cast(Any, cls))}
     hints = typing.get_type_hints(cls)
+    renamed = {field.metadata["was"]: name for name, field in fields.items() if field.metadata.get("was")}
     for name in mapping:
+        if name in renamed:
+            raise ConfigError(f"{source}: the key '{path}{name}' is now called '{path}{renamed[name]}'; rename it")
         if name not in fields:
             near = difflib.get_close_matches(str(name), fields, n=1, cutoff=0.0)
-            raise ConfigError(f"{source}: unknown key '{path}{name}'; the nearest known key is '{path}{near[0]}'. "
-                              f"Known here: {', '.join(sorted(fields))}")
+            raise ConfigError(
+                f"{source}: unknown key '{path}{name}'; the nearest known key is '{path}{near[0]}'. "
+                f"Known here: {', '.join(sorted(fields))}"
+            )
     values = {}
     for name, field in fields.items():
         if name in mapping:
@@ -143,7 +212,7 @@ def _build(cls, mapping, source, path):
         raise ConfigError(f"{source}: {path}{error}") from error
 
 
-def _convert(hint, value, meta, source, path):
+def _convert(hint: Any, value: Any, meta: Mapping[str, Any], source: str, path: str) -> Any:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         if value is None:
@@ -157,11 +226,11 @@ def _convert(hint, value, meta, source, path):
             except ConfigError as error:
                 problems.append(str(error))
         raise ConfigError(problems[0])
-    if dataclasses.is_dataclass(hint):
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return _build(hint, value, source, path + ".")
     if origin in (list, tuple):
         if not isinstance(value, (list, tuple)):
-            raise ConfigError(f"{source}: '{path}' must be a list, found {value!r}")
+            raise ConfigError(f"{source}: '{path}' must be a list, found {show(value)}")
         length = meta.get("length")
         if isinstance(length, int) and len(value) != length:
             raise ConfigError(f"{source}: '{path}' has {len(value)} entries, expected {length}")
@@ -169,43 +238,49 @@ def _convert(hint, value, meta, source, path):
         return tuple(items) if origin is tuple else items
     if origin is dict or hint is dict:
         if not isinstance(value, dict):
-            raise ConfigError(f"{source}: '{path}' must be a mapping, found {value!r}")
+            raise ConfigError(f"{source}: '{path}' must be a mapping, found {show(value)}")
         if not args:
             return dict(value)
         return {str(k): _convert(args[1], v, meta, source, f"{path}.{k}") for k, v in value.items()}
     return _scalar(hint, value, meta, source, path)
 
 
-def _scalar(hint, value, meta, source, path):
+def _scalar(hint: Any, value: Any, meta: Mapping[str, Any], source: str, path: str) -> Any:
     if hint is bool:
         if not isinstance(value, bool):
-            raise ConfigError(f"{source}: '{path}' must be true or false, found {value!r}")
+            raise ConfigError(f"{source}: '{path}' must be true or false, found {show(value)}")
         return value
     if hint in (float, int):
         if isinstance(value, str):  # YAML 1.1 reads 1e-3 (no dot) as a string
             try:
                 value = float(value)
             except ValueError:
-                raise ConfigError(f"{source}: '{path}' must be a number, found {value!r}") from None
+                raise ConfigError(f"{source}: '{path}' must be a number, found {show(value)}") from None
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise ConfigError(f"{source}: '{path}' must be a number, found {value!r}")
-        if not math.isfinite(value):
+            raise ConfigError(f"{source}: '{path}' must be a number, found {show(value)}")
+        if isinstance(value, float) and not math.isfinite(value):
             raise ConfigError(f"{source}: '{path}' must be finite, found {value!r}")
+        if value and not 1 / _LARGEST <= abs(value) <= _LARGEST:
+            raise ConfigError(
+                f"{source}: '{path}' must be 0 or of a size between {1 / _LARGEST:g} and {_LARGEST:g}, "
+                f"found {show(value)}"
+            )
         if hint is int and value != int(value):
-            raise ConfigError(f"{source}: '{path}' must be a whole number, found {value!r}")
+            raise ConfigError(f"{source}: '{path}' must be a whole number, found {show(value)}")
         problem = meta["check"](value) if meta.get("check") else None
         if problem:
             unit = f" {meta['unit']}" if meta.get("unit") else ""
-            raise ConfigError(f"{source}: '{path}' {problem}, found {value!r}{unit}")
+            raise ConfigError(f"{source}: '{path}' {problem}, found {show(value)}{unit}")
         return hint(value)
     if hint is str:
         if not isinstance(value, str):
-            raise ConfigError(f"{source}: '{path}' must be a word, found {value!r}")
+            raise ConfigError(f"{source}: '{path}' must be a word, found {show(value)}")
         choices = meta.get("choices")
         if choices and value not in choices:
             near = difflib.get_close_matches(value, choices, n=1, cutoff=0.0)
-            raise ConfigError(f"{source}: '{path}' is {value!r}; expected one of {', '.join(choices)} "
-                              f"(nearest: '{near[0]}')")
+            raise ConfigError(
+                f"{source}: '{path}' is {show(value)}; expected one of {', '.join(choices)} (nearest: '{near[0]}')"
+            )
         return value
     raise TypeError(f"settings key {path}: type {hint!r} is not supported by the schema")
 
@@ -217,30 +292,63 @@ def share_file(*parts: str) -> Path:
         ConfigError: it is in none of the places; all of them are named.
     """
     places = [Path(__file__).resolve().parent.parent]
-    prefixes = os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) + [sys.prefix, str(Path.home() / ".local")]
+    prefixes = [*os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep), sys.prefix, str(Path.home() / ".local")]
     places += [Path(prefix) / "share" / "contact_estimation" for prefix in prefixes if prefix]
     for place in places:
         if (place / Path(*parts)).exists():
             return place / Path(*parts)
-    raise ConfigError(f"the file {Path(*parts)} that this package ships was not found; looked in "
-                      f"{', '.join(str(p) for p in places)}. Reinstall the package, or run from its source tree.")
+    raise ConfigError(
+        f"the file {Path(*parts)} that this package ships was not found; looked in "
+        f"{', '.join(str(p) for p in places)}. Reinstall the package, or run from its source tree."
+    )
 
 
-def find_config(kind: str, name: str) -> Path:
-    """Path of a configuration given as a file path or as a shipped name of ``config/<kind>/``.
+def config_files(kind: str, folder: Path | str | None = None) -> dict[str, Path]:
+    """Find every configuration of a kind that can be named.
+
+    Args:
+        kind: ``robots``, ``sensors``, ``observers``, ``tasks``, ``actuators``, ``simulation``, ...
+        folder: a robot's profile folder; what it has goes before what is shared.
+
+    Returns:
+        Name to path: shared ones of ``config/<kind>``, and those of the robots: ``config/robots/<robot>/<kind>/`` by
+        their own name, ``config/robots/<robot>/<kind>.yaml`` by the robot's.
+    """
+    config = share_file("config")
+    found = {path.parent.name: path for path in config.glob(f"robots/*/{_part(kind)}")}
+    for paths in (
+        config.glob(f"robots/*/{kind}/*.yaml"),
+        config.glob(f"{kind}/*.yaml"),
+        Path(folder).glob(f"{kind}/*.yaml") if folder else (),
+    ):  # the later ones go before
+        found |= {path.stem: path for path in paths}
+    return dict(sorted(found.items()))
+
+
+def find_config(kind: str, name: str, folder: Path | str | None = None) -> Path:
+    """Path of a configuration given by its name, as a file, or as the profile folder of a robot that has it.
 
     Raises:
-        ConfigError: neither exists; the shipped names are listed, the nearest first.
+        ConfigError: there is none; the known names are listed, the nearest first.
     """
+    if name.endswith((".yaml", ".yml")) and Path(name).is_file():
+        return Path(name)
+    known = {} if os.sep in name else config_files(kind, folder)
+    if name in known:
+        return known[name]
+    if (Path(name) / _part(kind)).is_file():
+        return Path(name) / _part(kind)
+    if Path(name).is_dir():
+        raise ConfigError(f"the folder {name} has no {_part(kind)}; docs/extending.md says what a robot's folder holds")
     if name.endswith((".yaml", ".yml")) or os.sep in name:
-        if Path(name).is_file():
-            return Path(name)
         raise ConfigError(f"no such configuration file: {name}")
-    folder = share_file("config", kind)
-    path = folder / f"{name}.yaml"
-    if path.is_file():
-        return path
-    known = sorted(p.stem for p in folder.glob("*.yaml"))
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
-    raise ConfigError(f"there is no {kind[:-1]} '{name}' (nearest: '{near[0] if near else '-'}'). Shipped: "
-                      f"{', '.join(known)}; or give the path of a YAML file.")
+    raise ConfigError(
+        f"there is no {kind[:-1] if kind.endswith('s') else kind} '{name}' (nearest: '{near[0] if near else '-'}'). "
+        f"Shipped: {', '.join(known)}; or give the path of a YAML file{' or folder' if kind == 'robots' else ''}."
+    )
+
+
+def _part(kind: str) -> str:
+    """Name the file of a robot's folder that holds its configuration of ``kind``."""
+    return "robot.yaml" if kind == "robots" else f"{kind}.yaml"

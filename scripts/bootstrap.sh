@@ -46,7 +46,7 @@ check_machine() {
 }
 
 install_dependencies() {
-    local stamp=$venv/.dependencies wanted files=(requirements/core.txt requirements/ros.txt)
+    local stamp=$venv/.dependencies wanted files=(requirements/core.txt requirements/lint.txt requirements/ros.txt)
     command -v cmake >/dev/null && command -v ninja >/dev/null || files+=(requirements/build.txt)
     wanted=$({ echo "$python $root"; "$python" -VV; cat "${files[@]}"; } | digest)
     [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ] && return
@@ -68,7 +68,7 @@ build_package() {
     # Contents decide where CMake reads them; names decide where files are only linked.
     local stamp=$venv/.build wanted
     wanted=$({ cat "$venv/.dependencies" CMakeLists.txt package.xml scripts/launcher.py.in msg/*.msg
-               find contact_estimation config launch rviz urdf msg -type f -not -path '*/__pycache__/*' | LC_ALL=C sort; } | digest)
+               find contact_estimation config launch rviz msg -type f -not -path '*/__pycache__/*' | LC_ALL=C sort; } | digest)
     [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ] && return
     say 3/3 "messages and package"
     export PATH=$venv/bin:$PATH AMENT_PREFIX_PATH=$venv

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write docs/configuration.md from the settings classes: every key with unit, default and effect.
 
-    python scripts/configuration_reference.py
+python scripts/configuration_reference.py
 """
 
 from __future__ import annotations
@@ -47,25 +47,30 @@ def settings_classes() -> dict[str, type]:
 
 
 def page() -> str:
-    """The whole page."""
+    """Make the whole page."""
     parts = [HEAD]
     for name, cls in settings_classes().items():
-        parts.append(f"## {cls.__name__}\n\n`{name}`: {first_sentence(cls)}\n\n| key | unit | default | effect "
-                     f"|\n|---|---|---|---|")
-        rows = [f"| `{field.name}` | {field.metadata['unit'] or '-'} | {default_of(field)} | "
-                f"{effect_of(field, hints[field.name])} |"
-                for hints in (typing.get_type_hints(cls),) for field in dataclasses.fields(cls)]
+        parts.append(
+            f"## {cls.__name__}\n\n`{name}`: {first_sentence(cls)}\n\n| key | unit | default | effect "
+            f"|\n|---|---|---|---|"
+        )
+        rows = [
+            f"| `{field.name}` | {field.metadata['unit'] or '-'} | {default_of(field)} | "
+            f"{effect_of(field, hints[field.name])} |"
+            for hints in (typing.get_type_hints(cls),)
+            for field in dataclasses.fields(cls)
+        ]
         parts[-1] += "\n" + "\n".join(rows) + "\n"
     return "\n".join(parts)
 
 
 def first_sentence(cls) -> str:
-    """What the class is, in one line."""
+    """Say what the class is, in one line."""
     return " ".join((cls.__doc__ or "").split("\n\n")[0].split()).replace("|", "\\|")
 
 
 def default_of(field) -> str:
-    """The default as YAML would have it."""
+    """Print the default as YAML would have it."""
     if field.default is not dataclasses.MISSING:
         value = field.default
     elif field.default_factory is not dataclasses.MISSING:

@@ -1,4 +1,4 @@
-"""The demo: simulated arm, contact bank and momentum observer on the real ROS 2 graph, recorded, and a report."""
+"""The demo: simulated arm, contact IMM filter and momentum observer on the real ROS 2 graph, recorded, and a report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from contact_estimation.viz.summary import reference_of, summarise
 ROBOT, SENSORS, SEED = "ur16e", "ur16e_driver", 1
 #: Both use the arm's own model: what the papers' momentum observer reads into the wrist is true of their recordings
 #: only.
-ESTIMATORS = {"estimator": "contact_bank", "momentum_observer": "momentum_manufacturer"}
+ESTIMATORS = {"estimator": "contact_imm", "momentum_observer": "momentum_manufacturer"}
 TOPICS = [
     "/joint_states:sensor_msgs/msg/JointState",
     "/diagnostics:diagnostic_msgs/msg/DiagnosticArray",
@@ -52,20 +52,14 @@ def run_graph(out: Path, duration: float) -> Path:
         def start(node: str, parameters: dict) -> NodeProcess:
             return stack.enter_context(NodeProcess(node, domain, parameters, log=out / f"{node}.log"))
 
-        say("demo: starting recorder, contact bank, momentum observer and simulated UR16e, each a process of its own")
+        say("demo: starting recorder, contact IMM filter, momentum observer and simulated UR16e, one process each")
         nodes = [
             start("recorder", {"bag": str(bag), "topics": TOPICS}),
             *(start(node, common | {"observer": observer}) for node, observer in ESTIMATORS.items()),
         ]
         driver = start(
             "simulated_driver",
-            {
-                "robot": ROBOT,
-                "duration": duration,
-                "seed": SEED,
-                "engine": "physics",
-                "wait_for_subscribers": len(nodes),
-            },
+            {"robot": ROBOT, "duration": duration, "seed": SEED, "ahead": True, "wait_for_subscribers": len(nodes)},
         )
         wait_for_start(driver, nodes)
         progress, begun = Progress(1000, "demo: pressing"), time.monotonic()

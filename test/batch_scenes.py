@@ -1,9 +1,11 @@
-"""MuJoCo scenes of the batch tests."""
+"""MuJoCo scenes and one short finger recording, shared by the batch tests."""
+
+import pytest
 
 #: A hinged arm and a ball on a floor: a plain and a quaternion coordinate, one contact, inertial sensors.
 BALL = """
 <mujoco>
-  <option timestep="0.0005" integrator="Euler" impratio="100" tolerance="1e-12"/>
+  <option timestep="0.0005" integrator="Euler" tolerance="1e-12"/>
   <worldbody>
     <geom name="floor" type="box" size="1 1 0.1" pos="0 0 -0.1" contype="0" conaffinity="0"/>
     <body name="arm" pos="0 0 0.3">
@@ -20,7 +22,7 @@ BALL = """
   </worldbody>
   <contact>
     <pair name="ball_on_floor" geom1="shell" geom2="floor" condim="3" friction="0.4 0.4 0 0 0" solref="-2000 -10"
-          solreffriction="-1 -0.2"/>
+          solreffriction="-1 -20"/>
   </contact>
   <sensor>
     <jointpos name="turn" joint="turn"/>
@@ -31,3 +33,11 @@ BALL = """
   </sensor>
 </mujoco>
 """
+
+
+@pytest.fixture(scope="session")
+def finger_recording():
+    """One simulated finger recording."""
+    from contact_estimation.studies.batch import finger
+
+    return finger.simulate(3, 2.4)

@@ -34,8 +34,10 @@ class Press:
         log = replay(self.recording, open_stream("ur16e", observer)).columns()
         assert log["valid"].all()
         error = log["force"] - self.force
-        return [float(np.sqrt(np.mean(part**2)))
-                for part in (error[self.contact, 2], error[self.contact, :2], error[self.free, 2])]
+        return [
+            float(np.sqrt(np.mean(part**2)))
+            for part in (error[self.contact, 2], error[self.contact, :2], error[self.free, 2])
+        ]
 
 
 @pytest.fixture(scope="module")
@@ -66,16 +68,31 @@ def test_ekf_with_online_stiffness_follows(press):
 def test_textbook_momentum_observer(press):
     """Published 17.1 / 5.9 / 17.2 N."""
     z, xy, free = press.errors("momentum")
-    assert z == pytest.approx(16.0, abs=0.5) and xy == pytest.approx(5.8, abs=0.5) and free == pytest.approx(16.8,
-                                                                                                             abs=0.5)
+    assert (
+        z == pytest.approx(16.0, abs=0.5) and xy == pytest.approx(5.8, abs=0.5) and free == pytest.approx(16.8, abs=0.5)
+    )
 
 
 @pytest.mark.parametrize("name, limits", [("ur_vertical_1", (7.0, 8.0, 24e3)), ("ur_vertical_3", (10.0, 6.0, 30e3))])
 def test_the_generic_filter_is_sane_on_real_friction(name, limits, tmp_path, capsys):
     """config/observers/ekf.yaml as shipped, on both recordings: no runaway stiffness, a force worth looking at."""
     path = shared_file(f"data/ur16e_press/{name}.npz")
-    assert main(["replay", str(path), "--robot", "ur16e", "--observer", "ekf", "--export", str(tmp_path / "e.npz"),
-                 "--json"]) == 0
+    assert (
+        main(
+            [
+                "replay",
+                str(path),
+                "--robot",
+                "ur16e",
+                "--observer",
+                "ekf",
+                "--export",
+                str(tmp_path / "e.npz"),
+                "--json",
+            ]
+        )
+        == 0
+    )
     contact = json.loads(capsys.readouterr().out)["observers"]["ekf"]["force"]["contact"]
     with np.load(tmp_path / "e.npz") as estimates:
         assert contact["rmse_z"] < limits[0] and contact["rmse_xy"] < limits[1]
@@ -88,8 +105,25 @@ def test_the_offline_fit_finds_the_shipped_parameters(tmp_path, capsys):
 
     path = shared_file("data/ur16e_press/ur_vertical_3.npz")
     out = tmp_path / "fit.yaml"
-    assert main(["fit", str(path), "--robot", "ur16e", "--objective", "paper", "--rest-weight", "0", "--passes", "2",
-                 "--out", str(out)]) == 0
+    assert (
+        main(
+            [
+                "fit",
+                str(path),
+                "--robot",
+                "ur16e",
+                "--objective",
+                "paper",
+                "--rest-weight",
+                "0",
+                "--passes",
+                "2",
+                "--out",
+                str(out),
+            ]
+        )
+        == 0
+    )
     capsys.readouterr()
     found, shipped = (load_observer_settings(name).contacts[0] for name in (str(out), "paper_offline"))
     np.testing.assert_allclose(found.stiffness, shipped.stiffness, rtol=0, atol=150)

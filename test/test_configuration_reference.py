@@ -9,16 +9,18 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def script():
-    spec = importlib.util.spec_from_file_location("configuration_reference",
-                                                  ROOT / "scripts" / "configuration_reference.py")
+    spec = importlib.util.spec_from_file_location(
+        "configuration_reference", ROOT / "scripts" / "configuration_reference.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
 def test_the_page_is_fresh():
-    assert (ROOT / "docs"
-            / "configuration.md").read_text() == script().page(), "run python scripts/configuration_reference.py"
+    assert (ROOT / "docs" / "configuration.md").read_text() == script().page(), (
+        "run python scripts/configuration_reference.py"
+    )
 
 
 def test_every_settings_class_has_its_section():

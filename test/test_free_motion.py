@@ -4,13 +4,13 @@ import dataclasses
 
 import numpy as np
 import pytest
+from shared import shared_file
 
 from contact_estimation.filters.registry import load_observer_settings, make_observer
 from contact_estimation.filters.settings import load_sensor_settings
 from contact_estimation.filters.stream import SampleStream
 from contact_estimation.io.npz import read_npz
 from contact_estimation.robot import load_arm
-from shared import shared_file
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def estimates(excited, observer, **sensors):
 
 
 def test_nothing_is_touched(excited):
-    found = estimates(excited, "contact_bank")
+    found = estimates(excited, "contact_imm")
     assert {e.mode for e in found} == {"free"} and all(e.valid for e in found)
     assert np.sqrt(np.mean([e.force_tcp @ e.force_tcp for e in found])) < 1.0
 

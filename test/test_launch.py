@@ -1,133 +1,305 @@
-"""Launch files and RViz configuration fit the nodes; read as text, because ``launch`` comes with a robot's ROS only."""
+"""What a launch starts, its files, and RViz' configuration; ``launch`` itself comes with a robot's ROS only."""
 
 from __future__ import annotations
 
 import ast
 import dataclasses
+import itertools
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
-from contact_estimation.drivers.registry import KINDS
-from contact_estimation.ros import node_settings
+from contact_estimation.exceptions import ConfigError
+from contact_estimation.robot import load_arm
+from contact_estimation.robot.description import urdf_path
+from contact_estimation.ros import bringup, node_settings
+from contact_estimation.settings import config_files, from_mapping
 
 ROOT = Path(__file__).resolve().parent.parent
-LAUNCH = {name: ROOT / "launch" / f"{name}.launch.py" for name in ("bringup", "replay")}
 PARAMETERS = {
-    "estimator": node_settings.EstimatorParameters, "momentum_observer": node_settings.EstimatorParameters,
-    "replay_driver": node_settings.ReplayParameters, "simulated_driver": node_settings.SimulatedParameters,
-    "combined": node_settings.CombinedParameters, "recorder": node_settings.RecorderParameters,
-    "driver": node_settings.RobotDriverParameters, "mpc": node_settings.MpcParameters,
+    "estimator": node_settings.EstimatorParameters,
+    "momentum_observer": node_settings.EstimatorParameters,
+    "replay_driver": node_settings.RobotDriverParameters,
+    "simulated_driver": node_settings.RobotDriverParameters,
+    "combined": node_settings.CombinedParameters,
+    "recorder": node_settings.RecorderParameters,
+    "driver": node_settings.RobotDriverParameters,
+    "mpc": node_settings.MpcParameters,
 }
 #: Nodes of other packages, which package.xml has to ask for.
 FOREIGN = {"robot_state_publisher", "rviz2"}
+ROBOTS_WITH_MPC = [name for name in bringup.ROBOTS if f"mpc_plane_{name}" in config_files("tasks")]
 
 
-def calls(name: str, function: str) -> list[ast.Call]:
-    """All calls of ``function`` in a launch file."""
-    tree = ast.parse(LAUNCH[name].read_text())
-    return [node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == function]
+@pytest.fixture
+def bag(tmp_path):
+    """Something that exists: a plan does not open it."""
+    (tmp_path / "bag").mkdir()
+    return str(tmp_path / "bag")
 
 
-def keywords(call: ast.Call) -> dict[str, ast.expr]:
-    return {keyword.arg: keyword.value for keyword in call.keywords}
+def plan(**values: str) -> bringup.Plan:
+    return bringup.plan(values)
 
 
-def declared(name: str) -> dict[str, dict[str, ast.expr]]:
-    return {call.args[0].value: keywords(call) for call in calls(name, "DeclareLaunchArgument")}
+def nodes(**values: str) -> dict[str, bringup.PlannedNode]:
+    return {node.executable: node for node in plan(**values).nodes}
 
 
-def test_every_launch_file_is_known():
-    assert set((ROOT / "launch").glob("*.launch.py")) == set(LAUNCH.values())
+def tree(name: str) -> ast.Module:
+    return ast.parse((ROOT / "launch" / f"{name}.launch.py").read_text())
 
 
-@pytest.mark.parametrize("name", LAUNCH)
-def test_arguments_are_declared_used_and_described(name):
-    arguments = declared(name)
-    used = {call.args[0].value for call in calls(name, "LaunchConfiguration")}
-    assert used == set(arguments)
-    for argument, options in arguments.items():
-        assert options["description"].value, argument
-        if "choices" in options and "default_value" in options:
-            try:
-                choices, default = ast.literal_eval(options["choices"]), ast.literal_eval(options["default_value"])
-            except ValueError:
-                continue  # made from the shipped configurations, or from another argument
-            assert default in choices, argument
+# -- files ---------------------------------------------------------------------------------------------------
 
 
-def test_defaults_are_shipped():
-    for name in LAUNCH:
-        for argument, kind in (("robot", "robots"), ("observer", "observers")):
-            assert (ROOT / "config" / kind / f"{declared(name)[argument]['default_value'].value}.yaml").is_file()
-    assert (ROOT / "config" / "sensors" / "joint_torque.yaml").is_file()
+def test_every_launch_file_has_its_defaults():
+    assert {path.name.partition(".")[0] for path in (ROOT / "launch").glob("*.launch.py")} == set(bringup.PRESETS)
 
 
-def expression(name: str, argument: str, **words: str):
-    """What a PythonExpression default is worth for the given variables and LaunchConfigurations of the launch file."""
-    def text(part: ast.expr) -> str:
-        if isinstance(part, ast.Constant):
-            return part.value
-        return words[part.id if isinstance(part, ast.Name) else part.args[0].value]
+@pytest.mark.parametrize("name", bringup.PRESETS)
+def test_a_launch_file_declares_its_own_table(name):
+    (call,) = (
+        node
+        for node in ast.walk(tree(name))
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "arguments"
+    )
+    assert [argument.value for argument in call.args] == [name]
 
-    return eval("".join(map(text, declared(name)[argument]["default_value"].args[0].elts)))  # as launch does
+
+def test_the_plan_needs_no_numeric_library():
+    """``ros2 launch`` runs on the interpreter of ROS, which may not see this package's dependencies."""
+    code = (
+        "import sys; from contact_estimation.ros import bringup; bringup.plan({}); "
+        "print(sorted({'numpy', 'casadi', 'pinocchio', 'rclpy', 'launch'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("driver, robot, expected", [
-    ("simulated", "ur16e", "joint_torque"), ("sim", "ur16e", "ur16e_driver"), ("rtde", "ur16e", "ur16e_driver"),
-    ("sim", "fr3", ""), ("replay", "ur16e", ""), ("none", "ur16e", ""),
-])
+def test_packages_of_planned_nodes_are_dependencies():
+    xml = (ROOT / "package.xml").read_text()
+    for package in FOREIGN | {"launch", "launch_ros"}:
+        assert f"<exec_depend>{package}</exec_depend>" in xml
+
+
+# -- arguments -----------------------------------------------------------------------------------------------
+
+
+def test_arguments_are_documented():
+    text = (ROOT / "docs" / "ros.md").read_text()
+    for argument in bringup.ARGUMENTS:
+        assert argument.doc and f"| `{argument.name}` | {argument.default} |" in text, argument.name
+        assert not argument.choices or argument.default in argument.choices
+
+
+def launch_commands() -> list[str]:
+    """Every ``ros2 launch contact_estimation ...`` of the pages, continued lines joined."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    text = "\n".join(page.read_text() for page in pages).replace("\\\n", " ")
+    return sorted(set(re.findall(r"ros2 launch contact_estimation ([^`#\n]*)", text)))
+
+
+@pytest.mark.parametrize("command", launch_commands())
+def test_launch_commands_of_the_pages_start_something(command, bag):
+    file, *words = command.split()
+    preset = file.removesuffix(".launch.py")
+    values = dict(word.split(":=") for word in words if ":=" in word)
+    bringup.refuse_unknown(words, [argument.name for argument in bringup.ARGUMENTS])
+    assert bringup.plan({**bringup.PRESETS[preset], **values} | ({"bag": bag} if preset == "replay" else {})).nodes
+
+
+def test_descriptions_name_everything_that_can_be_chosen():
+    docs = {argument.name: argument.doc for argument in bringup.ARGUMENTS}
+    for name, words in (("robot", bringup.ROBOTS), ("driver", bringup.DRIVERS), ("observer", bringup.OBSERVERS)):
+        assert words and all(word in docs[name] for word in words)
+
+
+@pytest.mark.parametrize("preset", bringup.PRESETS)
+def test_presets_are_arguments(preset):
+    assert set(bringup.PRESETS[preset]) <= {argument.name for argument in bringup.ARGUMENTS}
+    defaults = {argument.name: argument.default for argument in bringup.arguments(preset)}
+    assert bringup.PRESETS[preset].items() <= defaults.items()
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ({"driver": "simulatd"}, ["simulatd", "nearest: 'simulated'"]),
+        ({"robot": "ur16"}, ["ur16", "nearest: 'ur16e'", "fr3"]),
+        ({"observer": "ekff"}, ["ekff", "nearest: 'ekf'"]),
+        ({"mpc": "maybe"}, ["mpc:=maybe", "true, false"]),
+        ({"driver": "replay"}, ["bag:=PATH"]),
+        ({"driver": "replay", "bag": "/no/such/bag"}, ["/no/such/bag"]),
+        ({"bag": "/tmp"}, ["bag:=", "driver:=simulated", "it is for replay"]),
+        ({"driver": "rtde", "rate": "2.0"}, ["rate:=2.0", "driver:=rtde"]),
+        ({"driver": "joint_torque", "pose_out": "arm/pose"}, ["pose_out:=arm/pose", "control:=true"]),
+        ({"duration": "long"}, ["duration:=long", "number"]),
+        ({"robot": "panda", "mpc": "true"}, ["panda", "mpc_plane_panda", "task:="]),
+        ({"params_file": "/no/such.yaml"}, ["/no/such.yaml"]),
+    ],
+)
+def test_a_value_that_starts_nothing_is_an_error(given, words):
+    with pytest.raises(ConfigError) as error:
+        plan(**given)
+    for word in words:
+        assert word in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "word, near", [("rvis:=true", "rviz"), ("recording:=bag", "bag"), ("arrow_scale:=1", "params_file")]
+)
+def test_an_unknown_argument_is_an_error(word, near):
+    known = [argument.name for argument in bringup.ARGUMENTS]
+    bringup.refuse_unknown(["rviz:=true", "launch-prefix:=nice", "--debug"], known)
+    with pytest.raises(ConfigError, match=f"nearest: '{near}'"):
+        bringup.refuse_unknown([word], known)
+
+
+# -- nodes ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "robot, driver, one_process", list(itertools.product(bringup.ROBOTS, bringup.DRIVERS, ("false", "true")))
+)
+def test_nodes_exist_and_know_their_parameters(robot, driver, one_process, bag):
+    given = {"robot": robot, "driver": driver, "record": "true", "namespace": "left", "tf_prefix": "left_"}
+    given |= {"bag": bag} if driver == "replay" else {}
+    given |= {"one_process": one_process} if driver in ("replay", "simulated") else {}
+    given |= {"mpc": "true"} if robot in ROBOTS_WITH_MPC and driver != "none" else {}
+    started = nodes(**given)
+    assert ("combined" in started) != ("estimator" in started)
+    for node in started.values():
+        parameters = {name: value for name, value in node.parameters.items() if name != "use_sim_time"}
+        from_mapping(PARAMETERS[node.executable], parameters, node.executable)
+
+
+def test_own_nodes_are_all_known_here():
+    assert {path.stem for path in (ROOT / "contact_estimation" / "nodes").glob("[a-z]*.py")} == set(PARAMETERS)
+
+
+def test_parameters_reach_the_node_as_their_types(bag):
+    driver = nodes(driver="replay", bag=bag, loop="true", rate="4.0")["driver"].parameters
+    assert (driver["driver"], driver["recording"], driver["loop"], driver["rate"]) == ("replay", bag, True, 4.0)
+
+
+def test_replay_waits_for_every_estimator_and_loses_nothing(bag):
+    started = nodes(driver="replay", bag=bag)
+    assert started["driver"].parameters["wait_for"] == ["estimator", "momentum_observer"]
+    assert all(started[name].parameters["complete"] for name in ("driver", "estimator", "momentum_observer"))
+    alone = nodes(driver="replay", bag=bag, baseline="false", one_process="true")
+    assert list(alone) == ["combined"] and "wait_for" not in alone["combined"].parameters
+
+
+def test_live_drivers_are_not_heard_completely():
+    assert not nodes(driver="rtde")["estimator"].parameters["complete"]
+
+
+@pytest.mark.parametrize(
+    "driver, robot, expected",
+    [
+        ("simulated", "ur16e", "ur16e_driver"),
+        ("rtde", "ur16e", "ur16e_driver"),
+        ("simulated", "fr3", None),
+        ("none", "ur16e", None),
+    ],
+)
 def test_sensors_fit_what_the_driver_publishes(driver, robot, expected):
     """The wrist of the papers' recordings is scaled; what this package's drivers publish must not be."""
-    assert expression("bringup", "sensors", driver=driver, robot=robot) == expected
+    assert nodes(driver=driver, robot=robot)["estimator"].parameters.get("sensors") == expected
 
 
-@pytest.mark.parametrize("robot", ["ur16e", "fr3"])
-def test_the_mpc_has_a_task_for_the_robot_and_commands_the_driver(robot):
-    assert (ROOT / "config" / "tasks" / f"{expression('bringup', 'task', robot=robot)}.yaml").is_file()
-    node, = (keywords(call) for call in calls("bringup", "Node") if keywords(call)["executable"].value == "mpc")
-    assert ("mpc/equilibrium_pose", "equilibrium_pose") in ast.literal_eval(node["remappings"])
+@pytest.mark.parametrize("robot", ROBOTS_WITH_MPC)
+def test_the_mpc_commands_the_driver_with_the_stiffness_it_plans_with(robot):
+    started = nodes(robot=robot, mpc="true")
+    assert ("mpc/equilibrium_pose", "equilibrium_pose") in started["mpc"].remappings
+    task = yaml.safe_load(Path(started["mpc"].parameters["task"]).read_text())
+    assert started["driver"].parameters["impedance_stiffness"] == task["impedance"]["stiffness"]
 
 
-def test_choices_of_the_driver_are_the_backends():
-    assert set(ast.literal_eval(declared("bringup")["driver"]["choices"])) == {*KINDS, "none"}
+def test_a_joint_torque_arm_is_commanded_where_its_controller_listens():
+    driver = nodes(driver="joint_torque", robot="fr3", control="true", pose_out="/arm/target_frame")["driver"]
+    assert driver.parameters["control"] and driver.remappings == (("~/equilibrium_pose", "/arm/target_frame"),)
 
 
-def test_nodes_exist_and_know_their_parameters():
-    own = {path.stem for path in (ROOT / "contact_estimation" / "nodes").glob("[a-z]*.py")}
-    assert own == set(PARAMETERS), "a node's parameters are missing in this test"
-    for call in calls("bringup", "Node"):
-        options = keywords(call)
-        package, executable = options["package"].value, options["executable"].value
-        if package != "contact_estimation":
-            assert package in FOREIGN and f"<exec_depend>{package}</exec_depend>" in (ROOT / "package.xml").read_text()
-            continue
-        known = {field.name for field in dataclasses.fields(PARAMETERS[executable])}
-        given = {key.value for entry in options["parameters"].elts for key in entry.keys}
-        assert given <= known, f"{executable} does not know {given - known}"
+def test_only_drivers_that_end_may_end_well(bag):
+    assert nodes(driver="replay", bag=bag)["driver"].finite and nodes()["driver"].finite
+    assert not nodes(driver="rtde")["driver"].finite
+    assert all(node.vital for node in plan(mpc="true", record="true").nodes)
 
 
-def test_replay_passes_on_what_bringup_declares():
-    include, = calls("replay", "IncludeLaunchDescription")
-    passed = keywords(include)["launch_arguments"].func.value
-    assert {key.value for key in passed.keys} <= set(declared("bringup"))
-    assert "bringup.launch.py" in ast.dump(include)
+@pytest.mark.parametrize("robot", bringup.ROBOTS)
+def test_the_description_is_the_robots_urdf(robot):
+    description = plan(robot=robot, launch_rsp="true").description
+    assert description.parameters["robot_description"] == urdf_path(load_arm(robot).settings).read_text()
 
 
-@pytest.mark.parametrize("node", PARAMETERS)
-def test_every_node_has_an_entry_point(node):
-    tree = ast.parse((ROOT / "contact_estimation" / "nodes" / f"{node}.py").read_text())
-    assert any(isinstance(item, ast.FunctionDef) and item.name == "main" for item in tree.body)
+def test_the_description_is_published_once():
+    assert plan(launch_rsp="false").description is None
+    assert plan(launch_rsp="true").description_topic == ""
+    assert plan().description_topic == "/robot_description"
+    assert plan(namespace="left").description_topic == "/left/robot_description"
+
+
+def test_two_arms_record_apart():
+    left, right = (nodes(namespace=side, record="true")["recorder"].parameters for side in ("left", "right"))
+    assert not set(left["topics"]) & set(right["topics"]) and left["bag"] != right["bag"]
+    assert "/left/joint_states:sensor_msgs/msg/JointState" in left["topics"]
+
+
+# -- beside the arms' own drivers ----------------------------------------------------------------------------
+
+
+def test_beside_ur_robot_driver_the_effort_is_a_current():
+    started = bringup.plan(bringup.PRESETS["ur_robot_driver"])
+    assert "driver" not in {node.executable for node in started.nodes} and started.description is None
+    (sensors,) = {node.parameters["sensors"] for node in started.nodes}
+    assert yaml.safe_load(config_files("sensors")[sensors].read_text())["torque_unit"] == "A"
+
+
+def test_beside_franka_ros2_the_full_rate_is_heard():
+    started = bringup.plan(bringup.PRESETS["franka_ros2"])
+    assert started.description is None
+    assert {node.remappings for node in started.nodes} == {(("joint_states", "franka/joint_states"),)}
+
+
+# -- RViz ----------------------------------------------------------------------------------------------------
+
+
+def topics(config: dict) -> set[str]:
+    displays = config["Visualization Manager"]["Displays"]
+    return {display[key]["Value"] for display in displays for key in ("Topic", "Description Topic") if key in display}
 
 
 def test_rviz_shows_robot_contact_wrench_and_frames():
     config = yaml.safe_load((ROOT / "rviz" / "contact.rviz").read_text())
-    displays = config["Visualization Manager"]["Displays"]
-    classes = {display["Class"].split("/")[1] for display in displays}
+    classes = {display["Class"].split("/")[1] for display in config["Visualization Manager"]["Displays"]}
     assert {"RobotModel", "MarkerArray", "Wrench", "TF"} <= classes
-    topics = {display["Topic"]["Value"] for display in displays if "Topic" in display}
     outputs = (ROOT / "contact_estimation" / "ros" / "outputs.py").read_text()
-    for topic in topics:
+    for topic in topics(config) - {"/robot_description"}:
         node, name = topic.strip("/").split("/")
         assert node in PARAMETERS and f'"{name}"' in outputs, topic
+
+
+def test_rviz_follows_namespace_prefix_and_robot():
+    config = yaml.safe_load(plan(rviz="true", robot="fr3", namespace="left", tf_prefix="left_").rviz_config)
+    assert config["Visualization Manager"]["Global Options"]["Fixed Frame"] == "left_base"
+    assert all(topic.startswith("/left/") for topic in topics(config))
+    (model,) = (d for d in config["Visualization Manager"]["Displays"] if d["Class"].endswith("/RobotModel"))
+    assert model["TF Prefix"] == "left_"
+    plain = yaml.safe_load(plan(rviz="true").rviz_config)
+    assert topics(plain) == topics(yaml.safe_load((ROOT / "rviz" / "contact.rviz").read_text()))
+
+
+@pytest.mark.parametrize("node", PARAMETERS)
+def test_every_node_has_an_entry_point(node):
+    body = ast.parse((ROOT / "contact_estimation" / "nodes" / f"{node}.py").read_text()).body
+    assert any(isinstance(item, ast.FunctionDef) and item.name == "main" for item in body)
+
+
+def test_parameters_are_settings_classes():
+    assert all(dataclasses.is_dataclass(cls) for cls in PARAMETERS.values())

@@ -43,8 +43,8 @@ def score(data, observer, changes=None, tare=False):
     )
 
 
-def test_contact_bank_is_the_default():
-    assert DEFAULT_OBSERVER == "contact_bank"
+def test_the_contact_imm_filter_is_the_default():
+    assert DEFAULT_OBSERVER == "contact_imm"
 
 
 @pytest.mark.parametrize("name", MUST_REACH)
@@ -65,8 +65,8 @@ def test_turned_about_the_base_the_figures_are_the_same():
 def test_it_beats_the_momentum_observer_with_the_same_friction(name):
     data = load(name)
     # Without its offset of 4 N the reference of ur_vertical_1 is the force; with it, who is 4 N off is right.
-    bank, momentum = (score(data, observer, tare=True) for observer in (DEFAULT_OBSERVER, "momentum_calibrated"))
-    assert bank[0] < 0.7 * momentum[0]
+    imm, momentum = (score(data, observer, tare=True) for observer in (DEFAULT_OBSERVER, "momentum_calibrated"))
+    assert imm[0] < 0.7 * momentum[0]
 
 
 def test_momentum_observer_gains_by_its_friction():

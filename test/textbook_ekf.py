@@ -14,8 +14,9 @@ class TextbookEkf:
         step = CoupledStep(arm, contacts)
         bias = arm.inverse_dynamics(step.kinematics, step.dq, ca.SX.zeros(arm.n))
         mass = arm.mass_matrix(step.kinematics)
-        self.predict = ca.Function("predict", [step.xi, step.phi, step.tau, step.h],
-                                   [step.next, ca.jacobian(step.next, step.xi), mass])
+        self.predict = ca.Function(
+            "predict", [step.xi, step.phi, step.tau, step.h], [step.next, ca.jacobian(step.next, step.xi), mass]
+        )
         self.torque = ca.Function("torque", [step.xi, step.phi], [step.tau_e, ca.jacobian(step.tau_e, step.xi), bias])
         self.arm, self.intensity, self.torque_intensity = arm, intensity, torque_intensity
         self.noise_q, self.noise_tau = noise_q, noise_tau
@@ -32,7 +33,7 @@ class TextbookEkf:
         noise = np.diag(h * self.intensity)
         if self.torque_intensity is not None:
             inverse = np.linalg.inv(mass + h * np.diag(self.arm.motor.viscous))
-            noise[n:2 * n, n:2 * n] += h * inverse @ np.diag(self.torque_intensity) @ inverse.T
+            noise[n : 2 * n, n : 2 * n] += h * inverse @ np.diag(self.torque_intensity) @ inverse.T
         self.x, self.p = x.ravel(), jacobian @ self.p @ jacobian.T + noise
         rows = np.eye(n, len(self.x))
         self.nis = self._update(rows, q - self.x[:n], self.noise_q)

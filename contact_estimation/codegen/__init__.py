@@ -1,5 +1,22 @@
 """casadi.Function to compiled C with preallocated buffers; needs nothing else of the package."""
 
-from contact_estimation.codegen.compile import CodegenWarning, CompiledFunction, compile_function
+from contact_estimation.codegen.compile import CodegenWarning, CompiledFunction, compile_function, compile_functions
+from contact_estimation.codegen.compiler import OPTIMISE_FLAGS
+from contact_estimation.codegen.expressions import Parts, call_named, named_function, symbols
+from contact_estimation.codegen.progress import show_progress
+from contact_estimation.codegen.recursion import DoubleBuffer, bind_recursion
 
-__all__ = ["CodegenWarning", "CompiledFunction", "compile_function"]
+__all__ = [
+    "OPTIMISE_FLAGS",
+    "CodegenWarning",
+    "CompiledFunction",
+    "DoubleBuffer",
+    "Parts",
+    "bind_recursion",
+    "call_named",
+    "compile_function",
+    "compile_functions",
+    "named_function",
+    "show_progress",
+    "symbols",
+]

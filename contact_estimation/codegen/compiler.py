@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import platform
 import shlex
@@ -12,18 +13,28 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import casadi as ca
+
+from contact_estimation.codegen.cache import VARIABLE, is_sealed, locked, open_cache, seal
 from contact_estimation.exceptions import CodegenError
 
 #: -Bsymbolic binds the object's own names first: a generated ``step`` must never resolve to libc's.
 LINK_FLAGS = ("-shared", "-fPIC", "-Wl,-Bsymbolic", "-lm")
 #: No -ffast-math: NaN checks of the callers rely on IEEE arithmetic.
 OPTIMISE_FLAGS = ("-O3", "-march=native", "-fno-math-errno")
+#: For functions that run once in a while: straight-line code of thousands of lines compiles in half the time.
+RARE_FLAGS = ("-Og", *OPTIMISE_FLAGS[1:])
 _SECONDS = 300
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C compiler on this machine: command words and one line of version."""
+    """A C compiler on this machine.
+
+    Attributes:
+        command: its words.
+        version: the first line it says of its version.
+    """
 
     command: tuple[str, ...]
     version: str
@@ -41,7 +52,7 @@ def _probe(command: tuple[str, ...]) -> Compiler | None:
 
 
 def find_compiler() -> Compiler | None:
-    """The compiler named by ``$CC``, else cc, gcc or clang; None without one."""
+    """Return the compiler named by ``$CC``, else cc, gcc or clang; None without one."""
     if os.environ.get("CC"):
         return _probe(tuple(shlex.split(os.environ["CC"])))
     for name in ("cc", "gcc", "clang"):
@@ -53,13 +64,13 @@ def find_compiler() -> Compiler | None:
 
 @functools.lru_cache(maxsize=1)
 def machine() -> str:
-    """What ``-march=native`` depends on: a home folder shared by different machines must not share compiled code."""
+    """Return what ``-march=native`` depends on: machines that share a home folder must not share compiled code."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.machine() + platform.processor()
     wanted = ("model name", "flags", "Features")
-    seen = {}
+    seen: dict[str, str] = {}
     for line in lines:
         name, _, value = line.partition(":")
         if name.strip() in wanted:
@@ -67,8 +78,49 @@ def machine() -> str:
     return platform.machine() + "".join(sorted(seen.values()))
 
 
+def shared_object(
+    name: str, source: str, placeholder: str = "", flags: tuple[str, ...] = OPTIMISE_FLAGS, cache: Path | None = None
+) -> Path:
+    """Return the shared object of C text, compiled now or found in the cache whole and unchanged.
+
+    Args:
+        name: part of the file's name; the rest is a hash of everything the object depends on.
+        source: C text.
+        placeholder: word that is replaced by the file's name in the text before it is compiled.
+        flags: compiler flags.
+        cache: cache folder, default the user's.
+
+    Raises:
+        CodegenError: there is no compiler, it failed, or the cache cannot be used, as on a full disk.
+    """
+    folder, compiler = open_cache(cache), find_compiler()
+    if compiler is None:
+        raise CodegenError("no C compiler was found ($CC, cc, gcc, clang); install one (for example the package gcc)")
+    key = "\0".join((source, compiler.version, machine(), *flags, *LINK_FLAGS, ca.CasadiMeta.version()))
+    target = folder / f"ce_{name}_{hashlib.sha256(key.encode()).hexdigest()[:20]}.so"
+    if is_sealed(target):
+        return target
+    try:
+        with locked(target):
+            if not is_sealed(target):
+                text = source.replace(placeholder, target.stem) if placeholder else source
+                compile_shared(compiler, text, target, flags)
+    except OSError as error:
+        raise CodegenError(
+            f"the code cache {folder} cannot be written ({error.strerror}); make room, or choose another folder with "
+            f"{VARIABLE}=/path/to/folder"
+        ) from error
+    return target
+
+
 def compile_shared(compiler: Compiler, source: str, target: Path, flags: tuple[str, ...] = OPTIMISE_FLAGS) -> None:
-    """Compile C text ``source`` to the shared object ``target``, which appears whole or not at all.
+    """Compile C text to a shared object, which appears whole or not at all.
+
+    Args:
+        compiler: the compiler.
+        source: C text.
+        target: the shared object.
+        flags: compiler flags, libraries among them.
 
     Raises:
         CodegenError: the compiler failed (its first lines are quoted) or took longer than five minutes.
@@ -86,5 +138,6 @@ def compile_shared(compiler: Compiler, source: str, target: Path, flags: tuple[s
         if done.returncode != 0:
             head = "\n".join(done.stderr.splitlines()[:8])
             raise CodegenError(f"{compiler.version} failed ({done.returncode}) on generated code:\n{head}")
+        seal(so_file)
         so_file.chmod(0o500)
         os.replace(so_file, target)  # atomic: a second process sees the old state or the finished object

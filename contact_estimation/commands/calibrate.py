@@ -5,142 +5,168 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import yaml
-
+from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for, write_yaml
 from contact_estimation.commands.output import Progress, add_json_flag, emit, text_table
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.fit.calibration.settings import OPTIONS
 
+if TYPE_CHECKING:
+    import numpy as np
+
+    from contact_estimation.fit.calibration.identify import Identified
+    from contact_estimation.fit.calibration.settings import Calibration
+    from contact_estimation.fit.calibration.validation import Prediction
+    from contact_estimation.io.recording import Recording
+    from contact_estimation.robot import Arm
+    from contact_estimation.robot.actuators import ActuatorSettings
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the verb."""
-    parser.add_argument(
-        "recordings", type=Path, nargs="+", metavar="RECORDING", help="rosbag2 or .npz archive of free motion"
+    """Declare the arguments."""
+    add_recording_arguments(parser, nargs="+", wrench=False)
+    add_robot_argument(parser)
+    add = parser.add_argument
+    text = "sensor set whose torque unit and scale apply (default the one a recording names, else the robot's)"
+    add("--sensors", metavar="NAME", help=text)
+    text = f"what to identify beside friction and bias, of: {', '.join(OPTIONS)} (default all but links)"
+    add("--identify", nargs="*", choices=OPTIONS, default=None, metavar="WHAT", help=text)
+    text = "zero-phase low-pass of positions and torques (default 6)"
+    add("--cutoff", type=float, metavar="HZ", help=text)
+    add("--no-validation", action="store_true", help="leave out the cross-validation")
+    text = (
+        "robot profile to write, a folder for --robot: the robot's own with the calibrated friction; or a file that "
+        "ends in .yaml, for the identified values alone"
     )
-    parser.add_argument("--robot", required=True, help="robot: a name in config/robots, or a YAML file")
-    parser.add_argument(
-        "--sensors", metavar="NAME",
-        help="sensor set whose torque unit and scale apply (default the one a recording names, else the robot's)"
-    )
-    parser.add_argument(
-        "--identify",
-        nargs="*",
-        choices=OPTIONS,
-        default=None,
-        metavar="WHAT",
-        help=f"what to identify beside friction and bias, of: {', '.join(OPTIONS)} (default all but links)",
-    )
-    parser.add_argument(
-        "--cutoff", type=float, metavar="HZ", help="zero-phase low-pass of positions and torques (default 6)"
-    )
-    parser.add_argument("--joint-states", metavar="TOPIC", help="JointState topic of a bag")
-    parser.add_argument("--rate", type=float, metavar="HZ", help="sample rate of an .npz archive without stamps")
-    parser.add_argument("--no-validation", action="store_true", help="leave out the cross-validation")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="YAML file to write")
-    parser.add_argument(
-        "--drives",
-        type=Path,
-        metavar="FILE",
-        help="drives YAML to write, which a contact bank loads "
-        "(key drives): the "
-        "robot's own from config/drives with the calibrated friction",
-    )
+    add("--out", type=Path, metavar="FOLDER", help=text)
+    add("--drives", type=Path, metavar="FILE", help="write the profile's actuators.yaml alone, as this file")
     add_json_flag(parser)
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     """Identify, validate, write."""
-    from contact_estimation.filters.settings import load_sensor_settings
     from contact_estimation.fit.calibration import CalibrationSettings, identify
-    from contact_estimation.fit.calibration.drives import drive_settings
-    from contact_estimation.fit.calibration.effort import with_total_torque
-    from contact_estimation.fit.calibration.outcome import as_yaml, calibration, intervals
+    from contact_estimation.fit.calibration.outcome import calibration, intervals
     from contact_estimation.fit.calibration.validation import cross_validate, shrinkage
-    from contact_estimation.io.open import open_recording
     from contact_estimation.robot import load_arm
     from contact_estimation.settings import replace, to_mapping
 
-    arm = load_arm(args.robot)
-    changes = {
-        name: value for name, value in (("identify", args.identify), ("cutoff", args.cutoff)) if value is not None
-    }
+    given = {"identify": args.identify, "cutoff": args.cutoff}
+    changes = {name: value for name, value in given.items() if value is not None}
     settings = replace(CalibrationSettings(), "command line", **changes)
-    recordings = [
-        open_recording(
-            path,
-            arm.joint_names,
-            joint_states=args.joint_states,
-            rate=args.rate,
-            base_frame=arm.base_frame,
-            rotation=lambda q: arm.tcp_poses(q)[1],
-        )
-        for path in args.recordings
-    ]
-    sensors = [load_sensor_settings(args.sensors or r.sensors or arm.settings.sensors) for r in recordings]
-    sides = {s.torque_side for s in sensors}
-    if len(sides) > 1:
-        raise ConfigError("some recordings have their torque measured before the gears (torque_side: motor), some "
-                          "behind them (link); calibrate them one after the other")
-    arm = arm.measured_at(sides.pop())
-    found = identify(arm, [with_total_torque(arm, *pair) for pair in zip(sensors, recordings)], settings)
+    robot = load_arm(args.robot)
+    arm, recordings = _with_total_torque(robot, args)
+    found = identify(arm, recordings, settings)
     result = calibration(arm, found, settings)
     predictions = []
     if not args.no_validation:
         bar = Progress(max(len(recordings), 2), "cross-validating")
         predictions = cross_validate(arm, found.designs, settings, bar.update)
         bar.close()
-    command = shlex.join(
-        ["contact-estimation", "calibrate", *(path.name for path in args.recordings), "--robot", args.robot]
-    )
-    if args.out:
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        args.out.write_text(as_yaml(arm, result, found, f"Written by: {command}\nA _std is what to expect of a new "
-                                                        f"run; the comments are "
-                                    "intervals of the identification."))
-    if args.drives:
-        drives = drive_settings(result, found, _shipped_drives(arm))
-        args.drives.parent.mkdir(parents=True, exist_ok=True)
-        args.drives.write_text(
-            f"# Written by: {command}\n" + yaml.safe_dump(to_mapping(drives), sort_keys=False, default_flow_style=None)
-        )
-    data = {"calibration": to_mapping(result), "intervals": intervals(found), "condition": found.condition,
-            "correlation_time": found.correlation_time, "out": args.out and str(args.out),
-            "validation": [{"source": p.source, "rigid": p.rigid, "calibrated": p.calibrated} for p in predictions],
-            "residual_ratio": shrinkage(predictions) if predictions else None}
-    emit(args, data, _text(arm, result, predictions, shrinkage(predictions) if predictions else None))
+    ratio = shrinkage(predictions) if predictions else None
+    _write(args, robot, result, found)
+    data = {
+        "calibration": to_mapping(result),
+        "intervals": intervals(found),
+        "condition": found.condition,
+        "correlation_time": found.correlation_time,
+        "out": args.out and str(args.out),
+        "validation": [{"source": p.source, "rigid": p.rigid, "calibrated": p.calibrated} for p in predictions],
+        "residual_ratio": ratio,
+    }
+    emit(args, data, _text(arm, result, predictions, ratio))
     for path in filter(None, (args.out, args.drives)):
-        print(f"written to {path}", file=sys.stderr)
+        use = f"; use it with --robot {path}" if path.is_dir() else ""
+        print(f"written to {path}{use}", file=sys.stderr)
     return 0
 
 
-def _shipped_drives(arm):
-    """The robot's drives in config/drives, None where there are none."""
-    from contact_estimation.filters.bank.settings import load_drive_settings
+def _with_total_torque(arm: Arm, args: argparse.Namespace) -> tuple[Arm, list[Recording]]:
+    """Give the arm as its torque sensors see it, and the recordings with total torque [Nm]."""
+    from contact_estimation.filters.settings import load_sensor_settings
+    from contact_estimation.fit.calibration.effort import with_total_torque
 
-    try:
-        return load_drive_settings(arm.name)
-    except ConfigError:
-        return None
+    recordings = [open_for(arm, args, path) for path in args.recordings]
+    sensors = [load_sensor_settings(args.sensors or r.sensors or arm.settings.sensors) for r in recordings]
+    sides = {s.torque_side for s in sensors}
+    if len(sides) > 1:
+        raise ConfigError(
+            "some recordings have their torque measured before the gears (torque_side: motor), some "
+            "behind them (link); calibrate them one after the other"
+        )
+    arm = arm.measured_at(sides.pop())
+    return arm, [with_total_torque(arm, *pair) for pair in zip(sensors, recordings)]
 
 
-def _text(arm, result, predictions, ratio) -> str:
-    f = result.friction
-    rows = [[name, *(_pm(getattr(f, key)[j] * unit, getattr(f, f"{key}_std")[j] * unit) for key, unit in
-                     (("viscous", 1), ("coulomb", 1), ("presliding", 1e3), ("bias", 1), ("torque_scale", 1))),
-             _pm(result.armature[j], result.armature_std[j])] for j, name in enumerate(arm.joint_names)]
-    parts = [text_table(["joint", "viscous [Nms/rad]", "Coulomb [Nm]", "presliding [mrad]", "bias [Nm]", "torque scale",
-                         "armature [kg m^2]"], rows)]
+def _write(args: argparse.Namespace, arm: Arm, result: Calibration, found: Identified) -> None:
+    from contact_estimation.fit.calibration.drives import drive_settings
+    from contact_estimation.fit.calibration.outcome import as_yaml
+    from contact_estimation.robot.profile import write_profile
+    from contact_estimation.settings import to_mapping
+
+    shipped = _shipped_drives(arm)
+    names = [path.name for path in args.recordings]
+    command = "Written by: " + shlex.join(["contact-estimation", "calibrate", *names, "--robot", args.robot])
+    header = f"{command}\nA _std is what to expect of a new run; the comments are intervals of the identification."
+    drives, values = args.drives, args.out
+    if args.out and args.out.suffix not in (".yaml", ".yml"):
+        folder = write_profile(arm.settings, args.out)
+        values = folder / "calibration.yaml"
+        write_yaml(folder / "actuators.yaml", to_mapping(drive_settings(result, found, shipped)), command)
+    if values:
+        values.parent.mkdir(parents=True, exist_ok=True)
+        values.write_text(as_yaml(arm, result, found, header))
+    if drives:
+        write_yaml(drives, to_mapping(drive_settings(result, found, shipped)), command, "--drives")
+
+
+def _shipped_drives(arm: Arm) -> ActuatorSettings | None:
+    """Load the robot's own joint friction and actuators, None where its profile has none."""
+    from contact_estimation.robot.actuators import ActuatorSettings
+    from contact_estimation.robot.settings import robot_file
+    from contact_estimation.settings import from_yaml
+
+    path = robot_file(arm.settings, "actuators")
+    return from_yaml(ActuatorSettings, path) if path else None
+
+
+_COLUMNS = ("viscous", "coulomb", "presliding", "bias", "torque_scale")
+_HEADER = [
+    "joint",
+    "viscous [Nms/rad]",
+    "Coulomb [Nm]",
+    "presliding [mrad]",
+    "bias [Nm]",
+    "torque scale",
+    "armature [kg m^2]",
+]
+
+
+def _text(arm: Arm, result: Calibration, predictions: list[Prediction], ratio: np.ndarray | None) -> str:
+    def figures(joint: int) -> Iterator[str]:
+        for name in _COLUMNS:
+            unit = 1e3 if name == "presliding" else 1
+            yield _pm(
+                getattr(result.friction, name)[joint] * unit, getattr(result.friction, f"{name}_std")[joint] * unit
+            )
+        yield _pm(result.armature[joint], result.armature_std[joint])
+
+    parts = [text_table(_HEADER, [[name, *figures(joint)] for joint, name in enumerate(arm.joint_names)])]
     if result.payload:
         p = result.payload
-        parts.append(f"payload {p.mass:.3f} +- {p.mass_std:.3f} kg, centre of mass "
-                     f"[{', '.join(f'{c:.3f}' for c in p.com)}] m from the TCP")
-    if predictions:
+        com = ", ".join(f"{c:.3f}" for c in p.com)
+        parts.append(f"payload {p.mass:.3f} +- {p.mass_std:.3f} kg, centre of mass [{com}] m from the TCP")
+    if ratio is not None:
         parts.append("torque of recordings that were left out, RMS [Nm], rigid model -> calibrated:")
-        parts.append(text_table(["joint", *(Path(p.source).name.replace(".npz", "") for p in predictions), "ratio"],
-                                [[name, *(f"{p.rigid[j]:.2f} -> {p.calibrated[j]:.2f}" for p in predictions), ratio[j]]
-                                 for j, name in enumerate(arm.joint_names)]))
+        header = ["joint", *(Path(p.source).name.replace(".npz", "") for p in predictions), "ratio"]
+        rows = [
+            [name, *(f"{p.rigid[j]:.2f} -> {p.calibrated[j]:.2f}" for p in predictions), ratio[j]]
+            for j, name in enumerate(arm.joint_names)
+        ]
+        parts.append(text_table(header, rows))
     return "\n".join(parts)
 
 

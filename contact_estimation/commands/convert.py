@@ -1,60 +1,90 @@
-"""``contact-estimation convert``: an .npz recording to a bag, a bag to an .npz, or one bag storage to the other."""
+"""``contact-estimation convert``: an .npz recording to a bag, a bag to an .npz, one bag storage to the other.
+
+A bag that was cut off, as by a recorder that was killed, is read to its last complete chunk.
+"""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for
 from contact_estimation.commands.output import add_json_flag, emit
-from contact_estimation.commands.replay import add_recording_arguments, open_for
 from contact_estimation.exceptions import RecordingError
+
+if TYPE_CHECKING:
+    from contact_estimation.io.recording import Recording
+    from contact_estimation.robot import Arm
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the verb."""
+    """Declare the arguments."""
     add_recording_arguments(parser)
-    parser.add_argument("output", type=Path, metavar="OUTPUT",
-                        help="a file that ends in .npz, or a folder to be made, which becomes a rosbag2")
-    parser.add_argument("--robot", help="robot the recording was made with: names its joints and frames; an .npz "
-                        "written with it also holds the TCP's pose (x_tcp, R_tcp)")
-    parser.add_argument("--storage", choices=("mcap", "sqlite3"), default="mcap",
-                        help="storage of the bag (default mcap)")
+    text = "a file that ends in .npz, or a folder to be made, which becomes a rosbag2"
+    parser.add_argument("output", type=Path, metavar="OUTPUT", help=text)
+    add_robot_argument(parser, required=False)
+    text = "storage of the bag (default mcap)"
+    parser.add_argument("--storage", choices=("mcap", "sqlite3"), default="mcap", help=text)
     add_json_flag(parser)
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     """Read, write, say what was written."""
     arm = None
     if args.robot is not None:
         from contact_estimation.robot import load_arm
 
         arm = load_arm(args.robot)
-    recording = open_for(arm, args)
-    try:
-        path = _write(args, arm, recording)
-    except OSError as error:
-        raise RecordingError(f"{args.output} cannot be written ({error.strerror})") from error
+    from contact_estimation.io.recovery import whole_bag
+
+    with whole_bag(args.recording) as (source, lost):
+        recording = open_for(arm, args, source)
+    path = write_recording(args.output, recording, arm, args.storage)
     parts = ["q", "dq", "tau"] + ["wrench"] * (recording.wrench_tcp is not None)
     parts += [f"truth {name}" for name in recording.truth]
-    result = {"output": str(path), "samples": len(recording), "duration_s": recording.duration, "parts": parts,
-              "joint_names": recording.joint_names, "problems": recording.problems()}
-    text = [f"{path}: {len(recording)} samples, {recording.duration:.1f} s, {', '.join(parts)}"]
-    text += [f"note: {problem}" for problem in result["problems"]]
-    emit(args, result, "\n".join(text))
+    problems = recording.problems()
+    if lost >= 0:
+        problems = [f"{args.recording} was cut off; {lost} bytes behind its last complete record are lost", *problems]
+    result = {
+        "output": str(path),
+        "samples": len(recording),
+        "duration_s": recording.duration,
+        "parts": parts,
+        "joint_names": recording.joint_names,
+        "problems": problems,
+    }
+    text = f"{path}: {len(recording)} samples, {recording.duration:.1f} s, {', '.join(parts)}"
+    emit(args, result, "\n".join([text, *(f"note: {problem}" for problem in problems)]))
     return 0
 
 
-def _write(args, arm, recording) -> Path:
-    if args.output.suffix == ".npz":
-        from contact_estimation.io.npz import write_npz
+def write_recording(path: Path, recording: Recording, arm: Arm | None, storage: str = "mcap") -> Path:
+    """Write an .npz archive or a rosbag2, by the ending of ``path``.
 
-        if args.output.exists():
-            raise RecordingError(f"{args.output} exists already; name another file, or delete it.")
-        if arm is None:
-            return write_npz(args.output, recording)
-        position, rotation = arm.tcp_poses(recording.q)
-        return write_npz(args.output, recording, x_tcp=position, R_tcp=rotation)
-    from contact_estimation.io.bag_writer import write_bag
+    Args:
+        path: the archive, or the bag's folder; it must not exist.
+        recording: what to write.
+        arm: names a bag's frames, and an archive gets the poses of its TCP (``x_tcp``, ``R_tcp``).
+        storage: of a bag.
 
-    frames = {} if arm is None else {"base_frame": arm.base_frame, "tcp_frame": arm.tcp_frame}
-    return write_bag(args.output, recording, args.storage, **frames)
+    Returns:
+        The path.
+
+    Raises:
+        RecordingError: the path exists or cannot be written.
+    """
+    if path.exists():
+        raise RecordingError(f"{path} exists already; name another, or delete it.")
+    try:
+        if path.suffix == ".npz":
+            from contact_estimation.io.npz import write_npz
+
+            poses = {} if arm is None else dict(zip(("x_tcp", "R_tcp"), arm.tcp_poses(recording.q)))
+            return write_npz(path, recording, **poses)
+        from contact_estimation.io.bag_writer import write_bag
+
+        frames = {} if arm is None else {"base_frame": arm.base_frame, "tcp_frame": arm.tcp_frame}
+        return write_bag(path, recording, storage, **frames)
+    except OSError as error:
+        raise RecordingError(f"{path} cannot be written ({error.strerror})") from error

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import platform
 import sys
+from collections.abc import Callable
+from typing import Any
 
 from contact_estimation.commands import diagnosis
 from contact_estimation.commands.output import Progress, add_json_flag, emit, text_table
@@ -12,20 +14,26 @@ from contact_estimation.viz.html import cell
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the verb."""
+    """Declare the arguments."""
     parser.add_argument("--robot", default="ur16e", help="robot whose loop is timed (default ur16e)")
     parser.add_argument("--observer", default="ekf", help="EKF configuration whose step is timed (default ekf)")
     add_json_flag(parser)
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     """Look at everything, print it; 1 if something that is needed is missing."""
     progress = Progress(5, "doctor")
-    result = {"python": {"version": platform.python_version(), "executable": sys.executable,
-                         "machine": platform.machine()}}
-    for done, (name, look) in enumerate((("packages", diagnosis.packages), ("compiler", diagnosis.compiler),
-                                         ("cache", diagnosis.cache), ("ros", diagnosis.ros),
-                                         ("loop", lambda: diagnosis.loop(args.robot, args.observer)))):
+    result: dict[str, Any] = {
+        "python": {"version": platform.python_version(), "executable": sys.executable, "machine": platform.machine()}
+    }
+    looks: dict[str, Callable[[], Any]] = {
+        "packages": diagnosis.packages,
+        "compiler": diagnosis.compiler,
+        "cache": diagnosis.cache,
+        "ros": diagnosis.ros,
+        "loop": lambda: diagnosis.loop(args.robot, args.observer),
+    }
+    for done, (name, look) in enumerate(looks.items()):
         progress.update(done, name)
         result[name] = look()
     progress.update(5)
@@ -37,9 +45,11 @@ def run(args) -> int:
     return 0 if result["ok"] else 1
 
 
-def _text(result) -> str:
-    rows = [[part["name"], _state(part), part["version"] or "–", part["purpose"]]
-            for part in [*result["packages"], *result["ros"], result["compiler"], result["cache"]]]
+def _text(result: dict[str, Any]) -> str:
+    rows = [
+        [part["name"], _state(part), cell(part["version"] or None), part["purpose"]]
+        for part in [*result["packages"], *result["ros"], result["compiler"], result["cache"]]
+    ]
     width = max(len(row[0]) for row in rows)
     python = result["python"]
     lines = [f"Python {python['version']} ({python['executable']}), {python['machine']}", ""]
@@ -47,8 +57,8 @@ def _text(result) -> str:
     loop = result["loop"]
     lines += ["", f"One EKF step, {loop['version']}:"]
     if loop["ok"]:
-        lines.append(text_table(["", "p50 [µs]", "p99 [µs]"], [[name, *(cell(value[p]) for p in ("p50", "p99"))]
-                                                              for name, value in loop["step_us"].items()]))
+        times = [[name, *(cell(value[p]) for p in ("p50", "p99"))] for name, value in loop["step_us"].items()]
+        lines.append(text_table(["", "p50 [µs]", "p99 [µs]"], times))
         if "ratio" in loop:
             lines.append(f"generated C is {loop['ratio']:.1f} times faster than the virtual machine")
     else:
@@ -57,5 +67,5 @@ def _text(result) -> str:
     return "\n".join(lines + [f"  - {remedy}" for remedy in result["to_do"]])
 
 
-def _state(part) -> str:
+def _state(part: diagnosis.Finding) -> str:
     return "ok" if part["ok"] else "MISSING" if part["needed"] else "absent"

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from contact_estimation.commands.output import Progress, add_json_flag, emit
+from contact_estimation.commands.output import Progress, add_json_flag, emit, emit_verdict
 from contact_estimation.exceptions import IdentificationError
+
+if TYPE_CHECKING:
+    from contact_estimation.identify.batch.runner import Solved
+    from contact_estimation.identify.batch.solver import Iteration
 
 EXAMPLES = ("finger", "anchor")
 
@@ -26,19 +31,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cross-validate", type=int, metavar="K", help="example finger: K recordings (tables II and III)"
     )
-    parser.add_argument("--without", action="append", default=[], metavar="CHANNEL",
-                        help="predict this channel but do not use it (leave-one-sensor-out); may be repeated")
+    parser.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        metavar="CHANNEL",
+        help="predict this channel but do not use it (leave-one-sensor-out); may be repeated",
+    )
     parser.add_argument("--mode", choices=("both", "trajectory", "parameters"), default="both", help="what is free")
     parser.add_argument(
         "--formulation", choices=("inverse", "forward"), help="unexplained forces or acceleration errors"
     )
     parser.add_argument("--window", type=float, nargs=2, metavar=("START", "END"), help="part of the recording [s]")
-    parser.add_argument("--report", metavar="FILE.html", help="write a report with plots and an animation strip")
+    parser.add_argument("--report", metavar="FILE.html", help="write a report with plots and an filmstrip")
     parser.add_argument("--output", metavar="FILE.npz", help="write trajectory, forces and parameters")
     add_json_flag(parser)
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     """Do what the arguments ask for."""
     if (args.recording is None) == (args.example is None):
         raise IdentificationError("give either a RECORDING with --model SCENE, or --example finger|anchor")
@@ -58,16 +68,15 @@ def run(args) -> int:
     return _recording(args)
 
 
-def _starts(args):
-    from contact_estimation.identify.batch import studies
-    from contact_estimation.identify.batch.report import write_starts
+def _starts(args: argparse.Namespace) -> int:
+    from contact_estimation.studies.batch import monte_carlo
 
     bar = Progress(args.starts, "starts")
-    runs = studies.random_starts(args.seed, args.starts, args.duration, progress=bar.update)
+    runs = monte_carlo.random_starts(args.seed, args.starts, args.duration, progress=bar.update)
     bar.close()
-    result = studies.summary(runs)
+    result = monte_carlo.summary(runs)
     if args.report:
-        write_starts(Path(args.report), runs, result)
+        monte_carlo.write_starts(Path(args.report), runs, result)
     mean, std = result["values_mean"], result["values_std"]
     rows = "\n".join(f"  {name:20s} {mean[name]:12.5g} {std[name]:10.2g}" for name in mean)
     emit(
@@ -78,18 +87,18 @@ def _starts(args):
         f"{result['spring_error_pct']:.2f} %; cost {result['cost_mean']:.1f}, spread "
         f"{result['cost_spread_pct']:.2f} %; "
         f"{result['iterations_median']:.0f} iterations of {result['seconds_per_iteration']:.2f} s, with "
-        f"{result['corrections_median']:.0f} corrections at corners (medians)\n"
+        f"{result['corrections_median']:.0f} corrections at contact events (medians)\n"
         f"  parameter                    mean        std\n{rows}",
     )
     return 0
 
 
-def _cross_validate(args):
-    from contact_estimation.identify.batch import studies
+def _cross_validate(args: argparse.Namespace) -> int:
+    from contact_estimation.studies.batch import monte_carlo
 
     seeds = [args.seed + k for k in range(args.cross_validate)]
     bar = Progress(2 * len(seeds), "cross-validation")
-    found = studies.cross_validate(seeds, args.duration, progress=bar.update)
+    found = monte_carlo.cross_validate(seeds, args.duration, progress=bar.update)
     bar.close()
     lines = ["parameters: " + ", ".join(found.names)]
     lines += [f"  recording {s}: " + " ".join(f"{x:10.4g}" for x in row) for s, row in zip(seeds, found.values)]
@@ -101,33 +110,29 @@ def _cross_validate(args):
         f"at worst {found.worst_other_pct:.2f} % above its own cost, {100 * found.worst_hand_set_share:.1f} % of the "
         "hand-set model's"
     )
+    result: dict[str, Any] = {"parameters": found.names, "values": found.values, "costs": found.costs}
+    result |= {"worst_other_pct": found.worst_other_pct, "worst_hand_set_share": found.worst_hand_set_share}
+    emit(args, result, "\n".join(lines))
+    return 0
+
+
+def _leave_out(args: argparse.Namespace) -> int:
+    from contact_estimation.studies.batch import finger, monte_carlo
+
+    recording = finger.simulate(args.seed, args.duration)
+    errors = {channel: monte_carlo.leave_out(recording, channel).rms_pct for channel in args.without}
     emit(
         args,
-        {
-            "parameters": found.names,
-            "values": found.values,
-            "costs": found.costs,
-            "worst_other_pct": found.worst_other_pct,
-            "worst_hand_set_share": found.worst_hand_set_share,
-        },
-        "\n".join(lines),
+        {"leave_one_out_rms_pct": errors},
+        "\n".join(
+            f"{channel}: predicted from the other channels to {error:.2f} % RMS" for channel, error in errors.items()
+        ),
     )
     return 0
 
 
-def _leave_out(args):
-    from contact_estimation.identify.batch import studies
-    from contact_estimation.identify.batch.examples import finger
-
-    recording = finger.simulate(args.seed, args.duration)
-    errors = {channel: studies.leave_out(recording, channel).rms_pct for channel in args.without}
-    emit(args, {"leave_one_out_rms_pct": errors}, "\n".join(
-        f"{channel}: predicted from the other channels to {error:.2f} % RMS" for channel, error in errors.items()))
-    return 0
-
-
-def _anchor(args):
-    from contact_estimation.identify.batch.examples import anchor
+def _anchor(args: argparse.Namespace) -> int:
+    from contact_estimation.studies.batch import anchor
 
     found = anchor.compare(anchor.problem(args.seed))
     joint, em = found.rounds_to(5e-4)
@@ -145,55 +150,80 @@ def _anchor(args):
         "em_error_trace_mm": 1e3 * found.em_error,
     }
     lines = ["round      joint cost  error mm         EM cost  error mm"]
-    lines += [f"{k:5d} {found.joint_cost[k]:15.5g} {1e3 * found.joint_error[k]:9.3f} {found.em_cost[k]:15.5g} "
-              f"{1e3 * found.em_error[k]:9.3f}" for k in (*range(9), *range(9, len(found.joint_cost), 7))]
+    lines += [
+        f"{k:5d} {found.joint_cost[k]:15.5g} {1e3 * found.joint_error[k]:9.3f} {found.em_cost[k]:15.5g} "
+        f"{1e3 * found.em_error[k]:9.3f}"
+        for k in (*range(9), *range(9, len(found.joint_cost), 7))
+    ]
     emit(args, result, "\n".join(lines))
     return 0
 
 
-def _recording(args):
-    from contact_estimation.identify.batch import session
+def _recording(args: argparse.Namespace) -> int:
+    from contact_estimation.identify.batch import runner
     from contact_estimation.identify.batch.report import write_report
     from contact_estimation.settings import find_config
 
     bar = Progress(28, "iterations")
-    steps = []
+    steps: list[Iteration] = []
 
-    def note(stage, iteration):
+    def note(stage: int, iteration: Iteration) -> None:
         steps.append(iteration)
         bar.update(min(len(steps), 27), f"stage {stage}, cost {iteration.cost:.6g}, step {iteration.length:.2f}")
 
     if args.example == "finger":
-        done = session.run_finger(args.seed, args.duration, args.formulation or "inverse", args.mode, progress=note)
+        from contact_estimation.studies.batch import finger
+
+        done = finger.identify(args.seed, args.duration, args.formulation or "inverse", args.mode, progress=note)
     else:
         if args.model is None:
             raise IdentificationError("--model SCENE is missing: a YAML file or the shipped ur16e_press")
-        problem, settings = session.prepare(args.recording, find_config("scenes", args.model), tuple(args.without),
-                                            tuple(args.window) if args.window else None, args.formulation)
-        done = session.run(problem, settings, args.mode, progress=note)
+        problem, settings = runner.prepare(
+            args.recording,
+            find_config("scenes", args.model),
+            tuple(args.without),
+            tuple(args.window) if args.window else None,
+            args.formulation,
+        )
+        done = runner.run(problem, settings, args.mode, progress=note)
     bar.close()
     if args.output:
         done.result.save(args.output)
     if args.report:
         write_report(Path(args.report), done, args.recording or f"simulated finger, seed {args.seed}")
-    emit(args, _figures(done), _text(done))
-    return 0
+    return emit_verdict(args, _figures(done), done.result.verdict, _text(done))
 
 
-def _figures(done):
+def _figures(done: Solved) -> dict[str, Any]:
     result = done.result
-    return {"cost": result.cost, "iterations": done.estimate.iterations, "converged": done.estimate.converged,
-            "stopped": done.estimate.reason, "unknowns": sum(done.problem.size),
-            "parameters": {p.name: {"value": p.value, "std": p.std, "interval": [p.lower, p.upper], "unit": p.unit,
-                                    "note": p.note} for p in result.parameters},
-            "channels": {c.name: {"rms": c.rms, "normalised": c.normalised, "cost": c.cost} for c in result.channels},
-            "contact_force_max_n": float((result.contact_force**2).sum(axis=1).max()**0.5)}
+    return {
+        "cost": result.cost,
+        "iterations": done.estimate.iterations,
+        "converged": done.estimate.converged,
+        "stopped": done.estimate.reason,
+        "unknowns": sum(done.problem.size),
+        "parameters": {
+            p.name: {
+                "value": p.value,
+                "std": p.std,
+                "interval": [p.lower, p.upper],
+                "interval_total": [p.lower_total, p.upper_total],
+                "unit": p.unit,
+                "note": p.note,
+            }
+            for p in result.parameters
+        },
+        "channels": {c.name: {"rms": c.rms, "normalised": c.normalised, "cost": c.cost} for c in result.channels},
+        "contact_force_max_n": float((result.contact_force**2).sum(axis=1).max() ** 0.5),
+    }
 
 
-def _text(done):
+def _text(done: Solved) -> str:
     result = done.result
-    lines = [f"{sum(done.problem.size)} unknowns, {done.estimate.iterations} iterations, cost {result.cost:.6g}: "
-             f"{done.estimate.reason}"]
+    lines = [
+        f"{sum(done.problem.size)} unknowns, {done.estimate.iterations} iterations, cost {result.cost:.6g}: "
+        f"{done.estimate.reason}"
+    ]
     lines += [
         f"  {p.name:20s} {p.value:12.5g} [{p.lower:.5g}, {p.upper:.5g}] {p.unit}{f'  ({p.note})' if p.note else ''}"
         for p in result.parameters

@@ -1,43 +1,76 @@
-"""``contact-estimation identify planar``: rigid frictional contact of planar bodies, cubes and a pushing arm (paper
-5)."""
+"""``contact-estimation identify planar``: rigid contact of planar bodies, cubes and a pushing arm (paper 5)."""
 
 from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from contact_estimation.commands.output import Progress, add_json_flag, emit
 from contact_estimation.exceptions import ConfigError
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from contact_estimation.identify.planar.window import WindowEstimate
+
 EXAMPLES = ("table1", "wheel", "arm-disk")
 
 
-def configure(parser) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--example", choices=EXAMPLES,
-                      help="simulate and identify: the paper's table 1, its rimless wheel, its arm and disk")
-    what.add_argument("--impacts", metavar="FILE.npz",
-                      help="planar impacts: pre, post (n, 6), contact rows n, d (n, 3), flags")
-    what.add_argument("--tosses", metavar="FILE.npz",
-                      help="cube tosses: data (rows, 13) = quaternion wxyz, position, angular velocity (body), "
-                           "velocity; start, length")
-    what.add_argument("--drop", metavar="FILE.npz",
-                      help="one recorded drop: t (N,), q (N, 3) = x, y, theta, optionally v (N, 3); needs --shape and "
-                           "--friction")
+    what.add_argument(
+        "--example",
+        choices=EXAMPLES,
+        help="simulate and identify: the paper's table 1, its rimless wheel, its arm and disk",
+    )
+    what.add_argument(
+        "--impacts", metavar="FILE.npz", help="planar impacts: pre, post (n, 6), contact rows n, d (n, 3), flags"
+    )
+    what.add_argument(
+        "--tosses",
+        metavar="FILE.npz",
+        help="cube tosses: data (rows, 13) = quaternion wxyz, position, angular velocity (body), "
+        "velocity; start, length",
+    )
+    what.add_argument(
+        "--drop",
+        metavar="FILE.npz",
+        help="one recorded drop: t (N,), q (N, 3) = x, y, theta, optionally v (N, 3); needs --shape and --friction",
+    )
     parser.add_argument("--shape", help="drop: square:SIDE, ellipse:A,B (semi-axes) or wheel:SPOKES,LENGTH [m]")
     parser.add_argument("--friction", type=float, help="drop: Coulomb friction of the contact")
-    parser.add_argument("--clockwise", action="store_true",
-                        help="drop: the recorded angle grows clockwise (default: from x to y, counter-clockwise)")
+    parser.add_argument(
+        "--friction-std", type=float, default=0.05, help="drop: uncertainty of --friction (default %(default)s)"
+    )
+    parser.add_argument(
+        "--size-std",
+        type=float,
+        default=0.0,
+        help="drop: uncertainty of the size in --shape, a share of it; above 0 it is estimated (default %(default)s)",
+    )
+    parser.add_argument(
+        "--clockwise",
+        action="store_true",
+        help="drop: the recorded angle grows clockwise (default: from x to y, counter-clockwise)",
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of drops, noise and resampling (default 0)")
     parser.add_argument("--drops", type=int, default=100, help="table1: drops per row (default 100)")
     parser.add_argument("--side", type=float, default=0.1048, help="tosses: side of the cube [m] (default 0.1048)")
     parser.add_argument("--rate", type=float, default=148.0, help="tosses: samples per second (default 148)")
-    parser.add_argument("--noise", type=float,
-                        help="wheel, arm-disk: white noise of the velocities [m/s, rad/s], a hundredth of it on the "
-                             "configurations (default 1e-3, 1e-4)")
+    parser.add_argument(
+        "--noise",
+        type=float,
+        help="wheel, arm-disk: white noise of the velocities [m/s, rad/s], a hundredth of it on the "
+        "configurations (default 1e-3, 1e-4)",
+    )
     parser.add_argument("--figure", metavar="FILE.png", help="also draw what was found (not for --drop)")
     add_json_flag(parser)
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     """Do what was asked and print it."""
     if args.drops < 1:
         raise ConfigError(f"--drops is {args.drops}, expected at least 1")
@@ -52,146 +85,212 @@ def run(args) -> int:
     return {"table1": _table1, "wheel": _wheel, "arm-disk": _arm_disk}[args.example](args)
 
 
-def _draw(args, make) -> None:
+def _draw(args: argparse.Namespace, make: Callable[[], Figure]) -> None:
     """Write the figure ``make`` returns, where one was asked for."""
     if args.figure:
         make().savefig(args.figure)
 
 
-def _table1(args) -> int:
-    from contact_estimation.identify.planar.table1 import PAPER, SNRS, run_table
+def _table1(args: argparse.Namespace) -> int:
+    from contact_estimation.studies.planar.table1 import PAPER, SNRS, run_table
 
     bar = Progress(2 * len(SNRS) * args.drops, "drops")
     table = run_table(args.seed, args.drops, bar.update)
     bar.close()
-    lines = [f"error: of the mean of {args.drops} estimates, as in the paper; the other columns are of a single drop",
-             "shape    SNR [dB]  error of m/I [%]  paper [%]  std of one drop [%]  mean |error| [%]  "
-             "median |error| [%]  failed"]
+    lines = [
+        f"error: of the mean of {args.drops} estimates, as in the paper; the other columns are of a single drop",
+        "shape    SNR [dB]  error of m/I [%]  paper [%]  std of one drop [%]  mean |error| [%]  "
+        "median |error| [%]  failed",
+    ]
     for name, rows in table.items():
         for snr, row in rows.items():
-            lines.append(f"{name:8} {snr:8d} {row.error_pct:17.2f} {PAPER[name][snr]:10.1f} {row.std_pct:20.2f} "
-                         f"{row.mean_absolute_pct:17.2f} {row.median_absolute_pct:19.2f} {row.failed:7d}")
-    result = {name: {str(snr): round(row.error_pct, 4) for snr, row in rows.items()} for name, rows in table.items()}
+            lines.append(
+                f"{name:8} {snr:8d} {row.error_pct:17.2f} {PAPER[name][snr]:10.1f} {row.std_pct:20.2f} "
+                f"{row.mean_absolute_pct:17.2f} {row.median_absolute_pct:19.2f} {row.failed:7d}"
+            )
+    result: dict[str, Any] = {
+        name: {str(snr): round(row.error_pct, 4) for snr, row in rows.items()} for name, rows in table.items()
+    }
     result["mean_absolute_error_of_one_drop"] = {
-        name: {str(snr): round(row.mean_absolute_pct, 4) for snr, row in rows.items()} for name, rows in table.items()}
-    _draw(args, lambda: figures().table_figure(table))
+        name: {str(snr): round(row.mean_absolute_pct, 4) for snr, row in rows.items()} for name, rows in table.items()
+    }
+    _draw(args, lambda: _study_figures().table_figure(table))
     emit(args, result, "\n".join(lines))
     return 0
 
 
-def _impacts(args) -> int:
+def _impacts(args: argparse.Namespace) -> int:
     from contact_estimation.identify.planar.impacts import identify_impacts, load_impacts
 
     impacts, left_out = load_impacts(args.impacts)
     report = identify_impacts(impacts, left_out, seed=args.seed)
     model, signs = report.model, report.model.handedness
-    result = {"m_over_i": model.m_over_i, "interval": list(report.interval),
-              "impulse_error_pct": report.impulse_error_pct,
-              "restitution": model.restitution, "friction": model.friction,
-              "handedness": {"normal": signs.normal, "tangent": signs.tangent, "margin": signs.margin},
-              "used": report.used, "left_out": report.left_out}
+    result = {
+        "m_over_i": model.m_over_i,
+        "interval": list(report.interval),
+        "impulse_error_pct": report.impulse_error_pct,
+        "restitution": model.restitution,
+        "friction": model.friction,
+        "handedness": {"normal": signs.normal, "tangent": signs.tangent, "margin": signs.margin},
+        "used": report.used,
+        "left_out": report.left_out,
+    }
     turning = "turn the same way" if signs.consistent else "have opposite handedness"
-    text = (f"m/I {model.m_over_i:.1f} 1/m^2, 95 % interval {report.interval[0]:.1f} to {report.interval[1]:.1f}\n"
-            f"angle and contact rows {turning} (normal {signs.normal:+d}, tangent {signs.tangent:+d}; the "
-            f"next-best signs explain the rotations {signs.margin:.2f} times worse)\n"
-            f"restitution {model.restitution:.3f}, friction {model.friction:.3f}\n"
-            f"impulses of impacts not used in the fit: median error {report.impulse_error_pct:.1f} %\n"
-            f"{report.used} impacts used, {report.left_out} left out (flagged or not finite)")
-    _draw(args, lambda: figures().impacts_figure(impacts, report))
+    text = (
+        f"m/I {model.m_over_i:.1f} 1/m^2, 95 % interval {report.interval[0]:.1f} to {report.interval[1]:.1f}\n"
+        f"angle and contact rows {turning} (normal {signs.normal:+d}, tangent {signs.tangent:+d}; the "
+        f"next-best signs explain the rotations {signs.margin:.2f} times worse)\n"
+        f"restitution {model.restitution:.3f}, friction {model.friction:.3f}\n"
+        f"impulses of impacts not used in the fit: median error {report.impulse_error_pct:.1f} %\n"
+        f"{report.used} impacts used, {report.left_out} left out (flagged or not finite)"
+    )
+    _draw(args, lambda: _figures().impacts_figure(impacts, report))
     emit(args, result, text)
     return 0
 
 
-def _drop(args) -> int:
-    from contact_estimation.identify.planar.drop import identify_drop
+def _drop(args: argparse.Namespace) -> int:
+    from contact_estimation.identify.planar.recorded_drop import Told, identify_recorded_drop
     from contact_estimation.identify.planar.recordings import load_drop, parse_shape
 
     if args.shape is None or args.friction is None or args.friction < 0.0:
-        raise ConfigError("--drop needs --shape and --friction (0 or greater), got "
-                          f"{args.shape!r} and {args.friction!r}")
-    t, q, v, h = load_drop(args.drop, args.clockwise)
-    found = identify_drop(parse_shape(args.shape), q, v, h, args.friction)
-    impacts = [{"t": float(t[impact.k]), "impulse_per_mass": jump[:2]}
-               for impact, jump in zip(found.impacts, found.jumps)]
-    lines = [f"m/I {found.m_over_i:.4g} 1/m^2, 95 % interval {found.interval[0]:.4g} to {found.interval[1]:.4g} "
-             f"({found.status}{': ' if found.reason else ''}{found.reason})"]
-    lines += [f"impact at {i['t']:.3f} s: impulse per mass {i['impulse_per_mass'][0]:+.3f} along the ground, "
-              f"{i['impulse_per_mass'][1]:.3f} m/s off it" for i in impacts]
-    emit(args, {"m_over_i": found.m_over_i, "interval": list(found.interval), "impacts": impacts,
-                "status": found.status, "reason": found.reason}, "\n".join(lines))
-    return 0
+        raise ConfigError(
+            f"--drop needs --shape and --friction (0 or greater), got {args.shape!r} and {args.friction!r}"
+        )
+    t, q, v, left_out = load_drop(args.drop, args.clockwise)
+    told = Told(parse_shape(args.shape), args.friction, args.friction_std, args.size_std)
+    found = identify_recorded_drop(told, t - t[0], q, v)
+    impacts = [
+        {"t": float(t[0] + time), "impulse_per_mass": jump[:2], "friction": float(friction)}
+        for time, jump, friction in zip(found.times, found.jumps, found.friction)
+    ]
+    low, high = found.interval_total
+    lines = [f"m/I {found.m_over_i:.4g} 1/m^2, 95 % interval {low:.4g} to {high:.4g} ({found.status})"]
+    lines += [
+        f"impact at {i['t']:.3f} s: impulse per mass {i['impulse_per_mass'][0]:+.3f} along the ground, "
+        f"{i['impulse_per_mass'][1]:.3f} m/s off it"
+        for i in impacts
+    ]
+    if left_out:
+        lines.append(f"{left_out} samples are not finite and were left out")
+    result = {
+        "m_over_i": found.m_over_i,
+        "interval": list(found.interval),
+        "interval_total": list(found.interval_total),
+        "impacts": impacts,
+        "status": found.status,
+        "reason": "; ".join(found.verdict.reasons),
+        "left_out": left_out,
+        **found.verdict.as_json(),
+    }
+    emit(args, result, "\n".join([*lines, found.verdict.as_text()]))
+    return found.verdict.exit_code
 
 
-def _wheel(args) -> int:
-    from contact_estimation.identify.planar.wheel import WHEEL, identify_wheel
+def _wheel(args: argparse.Namespace) -> int:
+    from contact_estimation.studies.planar.wheel import WHEEL, identify_wheel
 
     result = identify_wheel(_noise(args, 1e-3), args.seed)
     inertia = WHEEL.body_mass / WHEEL.mass_over_inertia
-    lines = [f"spoke {i.spoke} at {i.t:.3f} s: impulse {i.simulated:.4f} N s simulated, {i.estimated:.4f} estimated, "
-             f"error {i.error_pct:.2f} %" for i in result.impacts]
+    lines = [
+        f"spoke {i.spoke} at {i.t:.3f} s: impulse {i.simulated:.4f} N s simulated, {i.estimated:.4f} estimated, "
+        f"error {i.error_pct:.2f} %"
+        for i in result.impacts
+    ]
     found = float(result.estimate.theta[1])
     lines.append(f"inertia {found:.4f} kg m^2 (true {inertia:.4f}); {_status(result.estimate)}")
-    _draw(args, lambda: figures().wheel_figure(result))
-    emit(args, {"impacts": [{**vars(i), "error_pct": i.error_pct} for i in result.impacts],
-                "worst_pct": max(i.error_pct for i in result.impacts), "inertia": found, "inertia_true": inertia,
-                "status": result.estimate.status}, "\n".join(lines))
+    _draw(args, lambda: _study_figures().wheel_figure(result))
+    emit(
+        args,
+        {
+            "impacts": [{**i._asdict(), "error_pct": i.error_pct} for i in result.impacts],
+            "worst_pct": max(i.error_pct for i in result.impacts),
+            "inertia": found,
+            "inertia_true": inertia,
+            "status": result.estimate.status,
+        },
+        "\n".join(lines),
+    )
     return 0
 
 
-def _arm_disk(args) -> int:
-    from contact_estimation.identify.planar.arm_disk import NAMES, identify_push
+def _arm_disk(args: argparse.Namespace) -> int:
+    from contact_estimation.studies.planar.arm_disk import NAMES, identify_push
 
     result = identify_push(_noise(args, 1e-4), args.seed)
-    lines = [f"{name:16} {found:9.5f}   true {true:9.5f}   error {100 * (found / true - 1):+6.2f} %"
-             for name, found, true in zip(NAMES, result.estimate.theta, result.parameters)]
-    lines += [f"impulse of {name}: normal error {normal:.2f} %, friction error {tangent:.2f} %"
-              for name, (normal, tangent) in result.impulse_error_pct.items()]
+    lines = [
+        f"{name:16} {found:9.5f}   true {true:9.5f}   error {100 * (found / true - 1):+6.2f} %"
+        for name, found, true in zip(NAMES, result.estimate.theta, result.parameters)
+    ]
+    lines += [
+        f"impulse of {name}: normal error {normal:.2f} %, friction error {tangent:.2f} %"
+        for name, (normal, tangent) in result.impulse_error_pct.items()
+    ]
     lines.append(f"{_status(result.estimate)}; excitation {result.estimate.identifiability.excitation:.2g}")
-    _draw(args, lambda: figures().arm_disk_figure(result))
-    emit(args, {"parameters": {name.split(" [")[0]: {"found": float(found), "true": true}
-                               for name, found, true in zip(NAMES, result.estimate.theta, result.parameters)},
-                "impulse_error_pct": {name: {"normal": normal, "friction": tangent}
-                                      for name, (normal, tangent) in result.impulse_error_pct.items()},
-                "status": result.estimate.status}, "\n".join(lines))
+    _draw(args, lambda: _study_figures().arm_disk_figure(result))
+    emit(
+        args,
+        {
+            "parameters": {
+                name.split(" [")[0]: {"found": float(found), "true": true}
+                for name, found, true in zip(NAMES, result.estimate.theta, result.parameters)
+            },
+            "impulse_error_pct": {
+                name: {"normal": normal, "friction": tangent}
+                for name, (normal, tangent) in result.impulse_error_pct.items()
+            },
+            "status": result.estimate.status,
+        },
+        "\n".join(lines),
+    )
     return 0
 
 
-def _status(estimate) -> str:
+def _status(estimate: WindowEstimate) -> str:
     return f"{estimate.status}: {estimate.reason}" if estimate.reason else estimate.status
 
 
-def _noise(args, default: float) -> float:
-    noise = default if args.noise is None else args.noise
+def _noise(args: argparse.Namespace, default: float) -> float:
+    noise = float(default if args.noise is None else args.noise)
     if noise < 0.0:
         raise ConfigError(f"--noise is {noise}, expected 0 or greater [m/s]")
     return noise
 
 
-def figures():
-    """The module that draws, imported only when a figure is wanted."""
-    from contact_estimation.identify.planar import figures as module
+def _figures() -> ModuleType:
+    """Import what draws recordings, only when a figure is wanted."""
+    from contact_estimation.identify.planar import figures
 
-    return module
+    return figures
 
 
-def _tosses(args) -> int:
+def _study_figures() -> ModuleType:
+    """Import what draws studies, only when a figure is wanted."""
+    from contact_estimation.studies.planar import figures
+
+    return figures
+
+
+def _tosses(args: argparse.Namespace) -> int:
     from contact_estimation.identify.planar.cube import fit_cube, identify_cube
     from contact_estimation.identify.planar.tosses import load_tosses
 
     tosses = load_tosses(args.tosses)
     fitted = fit_cube(tosses, args.side, args.rate)
-    report = identify_cube(tosses, args.side, args.rate, args.seed, fitted=fitted)
+    report = identify_cube(fitted, args.seed)
     axes, centre = ", ".join(f"{value:.0f}" for value in report.m_over_i_axes), [1e3 * c for c in report.centre]
-    text = (f"m/I {report.m_over_i:.1f} 1/m^2, 95 % interval {report.interval[0]:.1f} to {report.interval[1]:.1f}; "
-            f"along three axes {axes}\n"
-            f"centre of mass {centre[0]:.1f}, {centre[1]:.1f}, {centre[2]:.1f} mm from the middle; "
-            f"body axes named anew {report.renamings} times; corners blunt by {1e3 * report.corner_depth:.1f} mm\n"
-            f"friction {report.friction:.3f} ({report.friction_interval[0]:.3f} to {report.friction_interval[1]:.3f}) "
-            f"from {report.sliding} sliding impacts, restitution of a corner {report.restitution:.2f}\n"
-            f"{report.impacts} single-corner impacts in {report.tosses} tosses; {100 * report.unexplained:.1f} % of "
-            f"the change of rotation unexplained (sharp corners and a centre of mass in the middle would give m/I "
-            f"{report.m_over_i_corner:.1f})\n"
-            f"free fall makes a recorded metre {report.scale:.4f} m; the ground is at {1e3 * report.ground:+.2f} mm")
-    _draw(args, lambda: figures().tosses_figure(fitted, report))
+    text = (
+        f"m/I {report.m_over_i:.1f} 1/m^2, 95 % interval {report.interval[0]:.1f} to {report.interval[1]:.1f}; "
+        f"along three axes {axes}\n"
+        f"centre of mass {centre[0]:.1f}, {centre[1]:.1f}, {centre[2]:.1f} mm from the middle; "
+        f"body axes named anew {report.renamings} times; corners blunt by {1e3 * report.corner_depth:.1f} mm\n"
+        f"friction {report.friction:.3f} ({report.friction_interval[0]:.3f} to {report.friction_interval[1]:.3f}) "
+        f"from {report.sliding} sliding impacts, restitution of a corner {report.restitution:.2f}\n"
+        f"{report.impacts} single-corner impacts in {report.tosses} tosses; {100 * report.unexplained:.1f} % of "
+        f"the change of rotation unexplained (sharp corners and a centre of mass in the middle would give m/I "
+        f"{report.m_over_i_corner:.1f})\n"
+        f"free fall makes a recorded metre {report.scale:.4f} m; the ground is at {1e3 * report.ground:+.2f} mm"
+    )
+    _draw(args, lambda: _figures().tosses_figure(fitted, report))
     emit(args, vars(report), text)
     return 0

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from contact_estimation.commands.output import Progress, add_json_flag, emit
+from contact_estimation.commands.output import Progress, add_json_flag, emit, emit_verdict
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.settings import from_yaml
 
+if TYPE_CHECKING:
+    from contact_estimation.identify.probing.settings import ProbingSettings
 
-def configure(parser) -> None:
-    """Arguments of the verb."""
-    parser.add_argument("--example", choices=("planar", "spatial"), default="planar",
-                        help="the paper's experiment in the plane, or its extension to space (default planar)")
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument(
+        "--example",
+        choices=("planar", "spatial"),
+        default="planar",
+        help="the paper's experiment in the plane, or its extension to space (default planar)",
+    )
     parser.add_argument(
         "--runs", type=int, default=100, help="number of random surfaces and rough starts (default 100)"
     )
@@ -30,13 +39,13 @@ def configure(parser) -> None:
     parser.add_argument(
         "--explore", action="store_true", help="spatial: explore autonomously until every interval is below its target"
     )
-    parser.add_argument("--ablation", action="store_true", help="planar: take every ingredient out in turn")
+    parser.add_argument("--ablation", action="store_true", help="planar: take every part of the filter out in turn")
     parser.add_argument("--figures", type=Path, metavar="DIR", help="planar: redraw figures 4 to 7 of one run into DIR")
     parser.add_argument("--report", type=Path, metavar="HTML", help="write a report with scores and figures")
     add_json_flag(parser)
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     """Run the experiment or the recording; returns the exit code."""
     from contact_estimation.identify.probing.settings import ProbingSettings
 
@@ -59,9 +68,9 @@ def run(args) -> int:
     return _experiment(args, settings)
 
 
-def _experiment(args, settings) -> int:
-    from contact_estimation.identify.probing import ablation, experiment, report
-    from contact_estimation.identify.probing.score import score
+def _experiment(args: argparse.Namespace, settings: ProbingSettings) -> int:
+    from contact_estimation.studies.probing import ablation, experiment, report
+    from contact_estimation.studies.probing.score import score
 
     tips = (-0.5 * args.fork, 0.5 * args.fork) if args.fork else (0.0,)
     job = experiment.Experiment(args.example, args.runs, args.seed, settings=settings, tips=tips)
@@ -69,13 +78,13 @@ def _experiment(args, settings) -> int:
         results = {}
         for name in ablation.SCENARIOS:
             progress = Progress(len(ablation.VARIANTS), name)
-            results[name] = ablation.ablate(job, name, progress.update)
+            results[name] = experiment.ablate(job, name, progress.update)
             progress.close()
         emit(args, results, "\n\n".join(f"{name}\n{report.table(rows)}" for name, rows in results.items()))
         return 0
     sensor = None
     if args.sensorless:
-        from contact_estimation.identify.probing.sensorless import sensorless_experiment
+        from contact_estimation.studies.probing.sensorless import sensorless_experiment
 
         job, data, sensor = sensorless_experiment(job, args.sensorless)
     else:
@@ -86,37 +95,30 @@ def _experiment(args, settings) -> int:
     result = {"example": args.example, "seed": args.seed, **score(traces, job.evaluated_at)}
     figures = {}
     if args.example == "planar" and (args.figures or args.report):
-        from contact_estimation.identify.probing.figures import paper_figures
-
-        figures = paper_figures(traces[0], data.recording.slip[:, 0], job.excitation)
+        figures = report.paper_figures(traces[0], data.recording.slip[:, 0], job.excitation)
+    if args.figures:
+        result["figures"] = [str(path) for path in report.write_figures(figures, args.figures)]
     if args.report:
         command = f"contact-estimation identify probing --example {args.example} --runs {args.runs} --seed {args.seed}"
         result["report"] = str(report.page({args.example: result}, figures, command).write(args.report))
-    if args.figures:
-        figures = paper_figures(traces[0], data.recording.slip[:, 0], job.excitation)
-        result["figures"] = [str(path) for path in report.write_figures(figures, args.figures)]
     emit(args, result, report.summary(result))
     return 0
 
 
-def _recording(args, settings) -> int:
+def _recording(args: argparse.Namespace, settings: ProbingSettings) -> int:
     from contact_estimation.identify.probing.offline import identify_recording
 
-    result = identify_recording(args.recording, args.example, settings)
+    result, verdict = identify_recording(args.recording, args.example, settings)
+    columns = (result[name] for name in ("names", "mean", "interval_total", "units"))
     rows = [
-        f"  {name:<20} {mean:12.5g} +- {2 * std:.2g} {unit}"
-        for name, mean, std, unit in zip(result["names"], result["mean"], result["std"], result["units"])
+        f"  {name:<20} {mean:12.5g}  {low:.5g} to {high:.5g} {unit}" for name, mean, (low, high), unit in zip(*columns)
     ]
-    emit(
-        args,
-        result,
-        "\n".join([f"{args.recording}: {result['used']} of {result['samples']} samples used (mean, 2 std)", *rows]),
-    )
-    return 0
+    head = f"{args.recording}: {result['used']} of {result['samples']} samples used (mean, 95 % interval)"
+    return emit_verdict(args, result, verdict, "\n".join([head, *rows, f"  NIS per component {result['nis']:.2f} (1)"]))
 
 
-def _explore(args, settings) -> int:
-    from contact_estimation.identify.probing.explore_example import explore_many, summary
+def _explore(args: argparse.Namespace, settings: ProbingSettings) -> int:
+    from contact_estimation.studies.probing.exploration import explore_many, summary
 
     progress = Progress(args.runs, "explorations")
     result = explore_many(settings, args.runs, args.seed, progress.update)

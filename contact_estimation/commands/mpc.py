@@ -1,8 +1,11 @@
-"""``contact-estimation mpc TASK``: one closed loop of estimator, MPC and simulated arm, with and without online
-estimation; for ``probe`` see :mod:`~contact_estimation.commands.mpc_probe`."""
+"""``contact-estimation mpc TASK``: a closed loop of estimator, MPC and simulated arm.
+
+It runs with and without online estimation; for ``probe`` see :mod:`~contact_estimation.commands.mpc_probe`.
+"""
 
 from __future__ import annotations
 
+import argparse
 import shlex
 
 import numpy as np
@@ -10,21 +13,31 @@ import numpy as np
 from contact_estimation.commands import mpc_probe
 from contact_estimation.commands.output import Progress, add_json_flag, emit
 from contact_estimation.control.mpc.settings import SOLVERS
+from contact_estimation.control.registry import CONTROLLERS
 from contact_estimation.exceptions import ConfigError
-from contact_estimation.experiments.closed_loop import ClosedLoop, load_loop_settings
-from contact_estimation.experiments.mpc_report import mpc_report
+from contact_estimation.studies.mpc.closed_loop import ClosedLoop, LoopOptions, load_loop_settings
+from contact_estimation.studies.mpc.mpc_report import mpc_report
 
 #: Task -> robot it is for.
 TASKS = {"plane": "fr3", "pivot": "fr3", "press": "ur16e", "probe": "ur16e"}
 
 
-def configure(parser) -> None:
-    """Arguments of the verb."""
-    parser.add_argument("task", choices=TASKS, help="plane, pivot: paper 2, section 6.3; press: a stiff surface; "
-                        "probe: explore an unknown surface first (paper 4)")
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument(
+        "task",
+        choices=TASKS,
+        help="plane, pivot: paper 2, section 6.3; press: a stiff surface; "
+        "probe: explore an unknown surface first (paper 4)",
+    )
     parser.add_argument("--robot", help="robot (default: the task's own)")
     parser.add_argument(
         "--solver", choices=SOLVERS, default="rti", help="rti: one iteration per tick (default); ipopt: converged"
+    )
+    parser.add_argument("--controller", choices=CONTROLLERS, default="mpc", help="controller (default mpc)")
+    parser.add_argument("--observer", metavar="NAME", help="observer configuration (default: the task's own)")
+    parser.add_argument(
+        "--stiffness", type=float, metavar="N_PER_M", help="[N/m] of the simulated surface, unknown to the estimator"
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of noise, friction and gravity errors (default 0)")
     parser.add_argument(
@@ -39,32 +52,47 @@ def configure(parser) -> None:
     add_json_flag(parser)
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     """Run the loop twice and print what was measured."""
     if args.task == "probe":
-        if args.runs < 1 or args.height_error is not None or args.solver != "rti":
-            raise ConfigError("mpc probe takes --runs of at least 1, and neither --height-error nor --solver")
+        foreign = (args.height_error, args.observer, args.stiffness)
+        if args.runs < 1 or foreign != (None,) * 3 or (args.solver, args.controller) != ("rti", "mpc"):
+            raise ConfigError(
+                "mpc probe takes --runs of at least 1, and none of --height-error, --solver, --controller, --observer, "
+                "--stiffness"
+            )
         return mpc_probe.run(args)
+    if args.stiffness is not None and not args.stiffness > 0:
+        raise ConfigError(f"--stiffness is {args.stiffness:g} N/m, expected a positive number such as 5000")
     settings = load_loop_settings(args.task, args.robot or TASKS[args.task])
     records, progress = {}, Progress(2, f"mpc {args.task}")
     for i, adapt in enumerate((True, False)):
         progress.update(i, "online estimation" if adapt else "no estimation")
-        loop = ClosedLoop(settings, args.seed, args.height_error, args.solver, adapt, force=args.force)
-        records[adapt] = loop.run(args.duration)
+        options = LoopOptions(
+            seed=args.seed,
+            height_error=args.height_error,
+            controller=args.controller,
+            solver=args.solver,
+            adapt=adapt,
+            force=args.force,
+            stiffness=args.stiffness,
+            observer=args.observer,
+        )
+        records[adapt] = ClosedLoop(settings, options).run(args.duration)
     progress.update(2)
     progress.close()
     estimating, fixed = records[True], records[False]
-    p50, p99 = np.percentile(estimating.solve_ms, [50, 99])
+    p50, p99 = np.percentile(estimating.solve_ms, [50, 99]) if estimating.solve_ms.size else (np.nan, np.nan)
     result = {
         "force_rmse_estimating": estimating.force_rmse(),
         "force_rmse_fixed": fixed.force_rmse(),
-        "solve_ms_p50": float(p50),
-        "solve_ms_p99": float(p99),
+        "solve_ms_p50": float(p50) if estimating.solve_ms.size else None,
+        "solve_ms_p99": float(p99) if estimating.solve_ms.size else None,
         "max_impedance_force": max(estimating.max_spring, fixed.max_spring),
         "force_limit": estimating.force_limit,
     }
     lines = [
-        f"{args.task} on {settings.robot}, solver {args.solver}, seed {args.seed}",
+        f"{args.task} on {settings.robot}, controller {args.controller}, solver {args.solver}, seed {args.seed}",
         f"force RMSE after 1 s      {result['force_rmse_estimating']:.2f} N with online estimation, "
         f"{result['force_rmse_fixed']:.2f} N without",
         f"mean error, last 2 s      {np.round(estimating.steady_error()[estimating.axes], 2)} N, "
@@ -89,10 +117,13 @@ def run(args) -> int:
     return 0
 
 
-def _arguments(args, robot: str) -> list[str]:
-    """The command line that repeats this run."""
+def _arguments(args: argparse.Namespace, robot: str) -> list[str]:
+    """Return the command line that repeats this run."""
     words = ["mpc", args.task, "--robot", robot, "--solver", args.solver, "--seed", str(args.seed)]
     for option, value in (
+        ("--controller", args.controller),
+        ("--observer", args.observer),
+        ("--stiffness", args.stiffness),
         ("--height-error", args.height_error),
         ("--force", args.force),
         ("--duration", args.duration),

@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+import argparse
+from typing import Any
+
 import numpy as np
 
 from contact_estimation.commands.output import Progress, emit
-from contact_estimation.experiments.probe_press import ProbePress, load_probe_settings
-from contact_estimation.experiments.probe_report import probe_report
 from contact_estimation.settings import replace
+from contact_estimation.studies.mpc.probe_press import (
+    Explored,
+    PressRecord,
+    ProbePress,
+    ProbePressSettings,
+    load_probe_settings,
+)
+from contact_estimation.studies.mpc.probe_report import probe_report
+from contact_estimation.studies.probing.score import errors_text, named_errors
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     """Run ``args.runs`` surfaces with the probed and with the guessed contact and print what was measured."""
     settings = load_probe_settings(args.robot or "ur16e")
     changes = {name: getattr(args, name) for name in ("force", "duration") if getattr(args, name) is not None}
     settings = replace(settings, "options", **changes)
-    explored, probed, guessed = [], [], []
+    explored: list[Explored] = []
+    probed: list[PressRecord] = []
+    guessed: list[PressRecord] = []
     progress = Progress(args.runs, "surfaces")
     for i in range(args.runs):
         experiment = ProbePress(settings, args.seed + i)
-        found, record = experiment.run(probed=True)
+        found, record = experiment.explore()
         explored.append(found)
         probed.append(record)
-        guessed.append(experiment.run(probed=False)[1])
+        guessed.append(experiment.touch())
         progress.update(i + 1)
     progress.close()
     result = summarise(settings, args.seed, explored, probed, guessed)
@@ -30,9 +42,7 @@ def run(args) -> int:
         f"probe on {settings.robot}, sensor: {settings.sensing}, seeds {args.seed} to {args.seed + args.runs - 1}",
         f"explored                {result['reached_pct']:.0f} % reached every target, "
         f"median {result['seconds']:.1f} s, largest force {result['max_force']:.0f} N",
-        f"median errors           tip {result['tip_error_mm']:.2f} mm, orientation "
-        f"{result['orientation_error_rad']:.4f} rad, stiffness {result['stiffness_error']:.0f} N/m, friction "
-        f"{result['friction_error']:.4f}",
+        f"median errors           {errors_text(result)}",
         f"force RMSE after 1 s    {result['force_rmse_probed']:.2f} N probed "
         f"(worst {result['force_rmse_probed_max']:.2f} N), {result['force_rmse_guessed']:.1f} N with the guess; "
         f"wanted {settings.force:g} N",
@@ -47,9 +57,14 @@ def run(args) -> int:
     return 0
 
 
-def summarise(settings, seed: int, explored, probed, guessed) -> dict:
-    """Medians over the surfaces: exploration, errors of the parameters, force errors under MPC."""
-    tip, angle, stiffness, friction = np.median([found.errors for found in explored], axis=0)
+def summarise(
+    settings: ProbePressSettings,
+    seed: int,
+    explored: list[Explored],
+    probed: list[PressRecord],
+    guessed: list[PressRecord],
+) -> dict[str, Any]:
+    """Return medians over the surfaces: exploration, errors of the parameters, force errors under MPC."""
     rmse = [record.force_rmse() for record in probed]
     return {
         "robot": settings.robot,
@@ -60,10 +75,7 @@ def summarise(settings, seed: int, explored, probed, guessed) -> dict:
         "seconds": float(np.median([found.exploration.seconds for found in explored])),
         "strokes": float(np.median([len(found.exploration.strokes) for found in explored])),
         "max_force": float(np.max([found.max_force for found in explored])),
-        "tip_error_mm": 1e3 * float(tip),
-        "orientation_error_rad": float(angle),
-        "stiffness_error": float(stiffness),
-        "friction_error": float(friction),
+        **named_errors(np.median([found.errors for found in explored], axis=0)),
         "force_rmse_probed": float(np.median(rmse)),
         "force_rmse_probed_max": float(np.max(rmse)),
         "force_rmse_guessed": float(np.median([record.force_rmse() for record in guessed])),

@@ -1,100 +1,102 @@
-"""``contact-estimation observability``: which contact parameters a posture or a recorded motion shows, and which
-not."""
+"""``contact-estimation observability``: which contact parameters a posture or recorded motion shows, and which not."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import dataclasses
+from typing import TYPE_CHECKING, Any
 
+from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, ekf_settings, open_for
 from contact_estimation.commands.output import add_json_flag, emit, text_table
-from contact_estimation.contact.settings import KINDS
+from contact_estimation.contact.law import LAW_GROUPS
+from contact_estimation.contact.settings import CONTACT_PARAMETERS
 from contact_estimation.exceptions import ConfigError
+
+if TYPE_CHECKING:
+    from contact_estimation.dynamics.observability import Observability
+    from contact_estimation.filters.settings import EkfSettings
+    from contact_estimation.robot import Arm
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the verb."""
-    parser.add_argument("recording", type=Path, nargs="?", metavar="RECORDING", help="motion to look at; or give "
-                                                                                     "--posture")
-    parser.add_argument("--robot", required=True, help="robot: a name in config/robots, or a YAML file")
-    parser.add_argument("--posture", type=float, nargs="+", metavar="RAD", help="joint positions to look at instead")
-    parser.add_argument("--depth", type=float, default=1e-3, metavar="M", help="how far the posture presses into each "
-                                                                               "contact (default 1e-3)")
-    parser.add_argument("--config", default="ekf", help="EKF configuration with the contacts, their uncertainties and "
-                                                        "the process "
-                        "noise (default ekf)")
-    parser.add_argument("--estimate", nargs="+", choices=KINDS, metavar="WHAT",
-                        help=f"parameters to ask about instead of the configuration's: {', '.join(KINDS)}")
-    parser.add_argument("--joint-states", metavar="TOPIC", help="JointState topic of a bag")
-    parser.add_argument("--rate", type=float, metavar="HZ", help="sample rate of an .npz archive without stamps")
+    """Declare the arguments."""
+    add_recording_arguments(parser, nargs="?", wrench=False)
+    add_robot_argument(parser)
+    text = "joint positions to look at instead of a recording"
+    parser.add_argument("--posture", type=float, nargs="+", metavar="RAD", help=text)
+    text = "how far the posture presses into each contact (default 1e-3)"
+    parser.add_argument("--depth", type=float, default=1e-3, metavar="M", help=text)
+    text = "EKF configuration with the contacts, their uncertainties and the process noise (default ekf)"
+    parser.add_argument("--config", default="ekf", help=text)
+    text = f"parameters to ask about instead of the configuration's: {', '.join(CONTACT_PARAMETERS)}"
+    parser.add_argument("--estimate", nargs="+", choices=(*CONTACT_PARAMETERS, *LAW_GROUPS), metavar="WHAT", help=text)
     add_json_flag(parser)
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     """Look and print."""
-    import dataclasses
-
-    from contact_estimation.contact import ParallelContacts
-    from contact_estimation.dynamics.observability import observe_posture
-    from contact_estimation.filters.process_noise import torque_intensity
-    from contact_estimation.filters.registry import load_observer_settings, robot_for
-    from contact_estimation.filters.settings import EkfSettings
+    from contact_estimation.filters.registry import robot_for
     from contact_estimation.robot import load_arm
 
     if (args.recording is None) == (args.posture is None):
         raise ConfigError("give a RECORDING or --posture, one of them")
-    settings = load_observer_settings(args.config)
-    if not isinstance(settings, EkfSettings):
-        raise ConfigError(f"--config {args.config} is an observer of kind '{settings.observer}'; observability needs "
-                          f"one of kind 'ekf'")
+    settings = ekf_settings(args.config, "observability")
     arm = robot_for(load_arm(args.robot), settings)
-    if args.posture is not None:
-        if len(args.posture) != arm.n:
-            raise ConfigError(f"--posture has {len(args.posture)} entries, robot '{arm.name}' has {arm.n} joints")
-        contacts = ParallelContacts(
-            arm, [dataclasses.replace(c, estimate=args.estimate or c.estimate) for c in settings.contacts]
-        )
-        noise = settings.process_noise
-        seen = observe_posture(arm, contacts, args.posture, noise.velocity, torque_intensity(arm, noise), args.depth)
-    else:
-        seen = _along(arm, settings, args)
-    data = {
-        "seconds": seen.seconds,
-        "parameters": list(seen.parameters),
-        "std": seen.std,
-        "information": seen.information,
-        "directions": [
-            {
-                "singular_value": d.singular_value,
-                "seen": d.seen,
-                "shrinkage": d.shrinkage,
-                "vector": d.vector,
-                "parts": dict(d.names),
-            }
-            for d in seen.directions
-        ],
-        "unseen": [str(d) for d in seen.unseen],
-    }
-    rows = [[str(d), d.singular_value, f"{100 * d.shrinkage:.3g} "
-                                       "%", "seen" if d.seen else "NOT SEEN"] for d in seen.directions]
-    text = "\n".join(
-        [
-            text_table(["direction [prior std]", "singular value", "std after / before", ""], rows),
-            "",
-            text_table(["parameter", "std after"], [[n, float(s)] for n, s in zip(seen.parameters, seen.std)]),
-        ]
-    )
-    emit(args, data, text)
+    seen = (_along if args.posture is None else _at_posture)(arm, settings, args)
+    emit(args, _result(seen), _text(seen))
     return 0
 
 
-def _along(arm, settings, args):
+def _at_posture(arm: Arm, settings: EkfSettings, args: argparse.Namespace) -> Observability:
+    from contact_estimation.contact import ParallelContacts
+    from contact_estimation.dynamics.observability import observe_posture
+    from contact_estimation.filters.process_noise import torque_intensity
+
+    if len(args.posture) != arm.n:
+        raise ConfigError(f"--posture has {len(args.posture)} entries, robot '{arm.name}' has {arm.n} joints")
+    asked = [dataclasses.replace(c, estimate=args.estimate or c.estimate) for c in settings.contacts]
+    noise = settings.process_noise
+    intensity = torque_intensity(arm, noise)
+    return observe_posture(arm, ParallelContacts(arm, asked), args.posture, noise.velocity, intensity, args.depth)
+
+
+def _along(arm: Arm, settings: EkfSettings, args: argparse.Namespace) -> Observability:
     """Observability along a recording, at the states and last parameters of the configured filter."""
     from contact_estimation.filters.ekf import Ekf
     from contact_estimation.filters.settings import load_sensor_settings
     from contact_estimation.filters.stream import SampleStream
     from contact_estimation.fit.information import information_along
-    from contact_estimation.io.open import open_recording
 
     sensors = load_sensor_settings(settings.sensors or arm.settings.sensors)
-    recording = open_recording(args.recording, arm.joint_names, joint_states=args.joint_states, rate=args.rate)
-    return information_along(SampleStream(Ekf(arm, settings), arm, sensors), recording, args.estimate)
+    return information_along(SampleStream(Ekf(arm, settings), arm, sensors), open_for(arm, args), args.estimate)
+
+
+def _result(seen: Observability) -> dict[str, Any]:
+    directions = [
+        {
+            "singular_value": d.singular_value,
+            "seen": d.seen,
+            "shrinkage": d.shrinkage,
+            "vector": d.vector,
+            "parts": dict(d.names),
+        }
+        for d in seen.directions
+    ]
+    return {
+        "seconds": seen.seconds,
+        "parameters": list(seen.parameters),
+        "std": seen.std,
+        "information": seen.information,
+        "directions": directions,
+        "unseen": [str(d) for d in seen.unseen],
+    }
+
+
+def _text(seen: Observability) -> str:
+    rows = [
+        [str(d), d.singular_value, f"{100 * d.shrinkage:.3g} %", "seen" if d.seen else "NOT SEEN"]
+        for d in seen.directions
+    ]
+    directions = text_table(["direction [prior std]", "singular value", "std after / before", ""], rows)
+    parameters = [[name, float(std)] for name, std in zip(seen.parameters, seen.std)]
+    return f"{directions}\n\n{text_table(['parameter', 'std after'], parameters)}"

@@ -1,35 +1,59 @@
-"""What verbs print: a text for people or one JSON object for machines, and progress on stderr."""
+"""What verbs print: a text for readers or one JSON object for machines, and progress on stderr."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import sys
 import time
+from collections.abc import Sequence
+from typing import Any
 
+from contact_estimation.identify.verdict import Verdict
 from contact_estimation.viz.html import cell
 
 
-def add_json_flag(parser) -> None:
-    """Add ``--json`` with the meaning every verb gives it."""
+def add_json_flag(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--json`` with the meaning every verb gives it."""
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout and nothing else")
 
 
-def emit(args, result: dict, text: str) -> None:
+def emit(args: argparse.Namespace, result: dict[str, Any], text: str) -> None:
     """Print ``result`` as one JSON object under ``--json``, else ``text``."""
     print(json.dumps(plain(result)) if getattr(args, "json", False) else text)
 
 
-def text_table(header: list[str], rows: list[list], digits: int = 3) -> str:
-    """The table as aligned text: the first column left, the others right; floats with ``digits`` significant digits."""
-    cells = [[str(h) for h in header], *([cell(c, digits) for c in row] for row in rows)]
+def emit_verdict(args: argparse.Namespace, result: dict[str, Any], verdict: Verdict, text: str) -> int:
+    """Print a result with its verdict.
+
+    Args:
+        args: parsed arguments.
+        result: what was identified; ``interval_total`` is among its keys.
+        verdict: its verdict; its keys are added to ``result``.
+        text: what to print without ``--json``; the verdict follows it.
+
+    Returns:
+        the exit code.
+    """
+    emit(args, {**result, **verdict.as_json()}, f"{text}\n{verdict.as_text()}")
+    return verdict.exit_code
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[object]], digits: int = 3) -> str:
+    """Align a table as text: the first column left, the others right; floats with ``digits`` significant digits."""
+    cells = [list(header), *([cell(c, digits) for c in row] for row in rows)]
     widths = [max(len(row[k]) for row in cells) for k in range(len(header))]
-    return "\n".join("  ".join(text.rjust(width) if k else text.ljust(width)
-                               for k, (text, width) in enumerate(zip(row, widths))).rstrip() for row in cells)
+    return "\n".join(
+        "  ".join(
+            text.rjust(width) if k else text.ljust(width) for k, (text, width) in enumerate(zip(row, widths))
+        ).rstrip()
+        for row in cells
+    )
 
 
-def plain(value):
-    """``value`` with numpy arrays and numbers turned into plain Python; NaN and infinities become None (valid JSON)."""
+def plain(value: Any) -> Any:
+    """Turn numpy arrays and numbers into plain Python; NaN and infinities become None (valid JSON)."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, dict):
@@ -42,9 +66,14 @@ def plain(value):
 
 
 class Progress:
-    """A one-line progress bar on stderr: redrawn on a terminal, a line per tenth elsewhere."""
+    """Show a one-line progress bar on stderr: redrawn on a terminal, a line per tenth elsewhere.
 
-    def __init__(self, total: int, label: str):
+    Args:
+        total: what there is to do.
+        label: what is done.
+    """
+
+    def __init__(self, total: int, label: str) -> None:
         self._total, self._label = max(int(total), 1), label
         self._live = sys.stderr.isatty()
         self._tenth, self._start = -1, time.monotonic()

@@ -7,58 +7,36 @@ import gc
 import json
 import os
 import sys
+from typing import Any, cast
 
 from contact_estimation.commands.output import add_json_flag
 from contact_estimation.exceptions import ConfigError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the verb."""
-    parser.add_argument(
-        "--scenario",
-        default="linear_contact",
-        help="what the arm does until a script takes over (default linear_contact)",
-    )
-    parser.add_argument("--robot", default="ur16e", help="a UR arm (default ur16e)")
-    parser.add_argument("--host", default="127.0.0.1", help="loopback address to listen on (default 127.0.0.1)")
-    parser.add_argument(
-        "--port",
-        type=int,
-        default=30004,
-        help="port of RTDE (default 30004); dashboard and script port are shifted alike",
-    )
-    parser.add_argument(
-        "--protocol", type=int, default=2, choices=(1, 2), help="newest RTDE protocol version spoken (default 2)"
-    )
-    parser.add_argument(
-        "--without",
-        action="append",
-        default=[],
-        metavar="VARIABLE",
-        help="an output variable it does not know, as an older controller (repeatable)",
-    )
-    parser.add_argument(
-        "--imperfections", default="", help="sensors and joints: ideal, ur16e or a YAML; default: the robot's"
-    )
-    parser.add_argument(
-        "--seconds", type=float, default=float("inf"), help="end after this long [s]; default: until interrupted"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="seed of everything random (default 0)")
-    parser.add_argument(
-        "--realtime-priority",
-        type=int,
-        default=0,
-        help="SCHED_FIFO priority, where the system grants it (default 0: none)",
-    )
-    parser.add_argument(
-        "--console",
-        action="store_true",
-        help="read faults from stdin: stall S, drop, half, short, nan, jump, protective_stop, unlock, state, commands",
-    )
+    """Declare the arguments."""
+    add = parser.add_argument
+    text = "what the arm does until a script takes over (default linear_contact)"
+    add("--scenario", default="linear_contact", help=text)
+    add("--robot", default="ur16e", help="a UR arm (default ur16e)")
+    add("--host", default="127.0.0.1", help="loopback address to listen on (default 127.0.0.1)")
+    text = "port of RTDE (default 30004); dashboard and script port are shifted alike"
+    add("--port", type=int, default=30004, help=text)
+    add("--protocol", type=int, default=2, choices=(1, 2), help="newest RTDE protocol version spoken (default 2)")
+    text = "an output variable it does not know, as an older controller (repeatable)"
+    add("--without", action="append", default=[], metavar="VARIABLE", help=text)
+    add("--imperfections", default="", help="sensors and joints: ideal, ur16e or a YAML; default: the robot's")
+    text = "end after this long [s]; default: until interrupted"
+    add("--seconds", type=float, default=float("inf"), help=text)
+    add("--seed", type=int, default=0, help="seed of everything random (default 0)")
+    text = "SCHED_FIFO priority, where the system grants it (default 0: none)"
+    add("--realtime-priority", type=int, default=0, help=text)
+    text = "read faults from stdin: stall S, drop, half, short, nan, jump, protective_stop, unlock, state, commands"
+    add("--console", action="store_true", help=text)
     add_json_flag(parser)
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     """Serve until the time is up or Ctrl-C."""
     from contact_estimation.simulation.rtde.controller import UrController
     from contact_estimation.simulation.rtde.server import RtdeServer
@@ -68,14 +46,7 @@ def run(args) -> int:
         raise ConfigError(f"--port must lie between 1024 and 65000, found {args.port}")
     simulation = open_simulation(args.scenario, args.robot, args.imperfections or None, args.seed)
     server = RtdeServer(UrController(simulation), args.host, args.port, args.protocol, args.without)
-    if args.realtime_priority > 0:
-        try:
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(args.realtime_priority))
-        except OSError as error:
-            print(
-                f"no real-time priority ({error.strerror}); the stream's timing is the ordinary scheduler's",
-                file=sys.stderr,
-            )
+    _ask_for_priority(args.realtime_priority)
     print(
         f"listening on {args.host}:{args.port}, scenario {args.scenario}",
         file=sys.stderr if args.json else sys.stdout,
@@ -84,7 +55,7 @@ def run(args) -> int:
     gc.collect()
     gc.freeze()  # a collection of all that was imported would hold up the stream for tens of milliseconds
     try:
-        server.run(args.seconds, sys.stdin.buffer.raw if args.console else None)
+        server.run(args.seconds, cast(Any, sys.stdin.buffer).raw if args.console else None)
     except KeyboardInterrupt:
         pass
     finally:
@@ -94,3 +65,13 @@ def run(args) -> int:
         numbers = {"sent": server.sent, "late": clock.late, "skipped": clock.skipped, "simulated_s": simulation.time}
         print(json.dumps(numbers))
     return 0
+
+
+def _ask_for_priority(priority: int) -> None:
+    if priority <= 0:
+        return
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
+    except OSError as error:
+        text = f"no real-time priority ({error.strerror}); the stream's timing is the ordinary scheduler's"
+        print(text, file=sys.stderr)

@@ -4,64 +4,50 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from contact_estimation.commands.convert import write_recording
 from contact_estimation.commands.output import Progress, add_json_flag, emit
 from contact_estimation.exceptions import ConfigError, RecordingError
 
+if TYPE_CHECKING:
+    from contact_estimation.io.recording import Recording
+    from contact_estimation.robot import Arm
+    from contact_estimation.robot.sample import Sample
+    from contact_estimation.simulation.sensors.settings import ImperfectionSettings
+    from contact_estimation.simulation.session import Simulation
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the verb."""
-    parser.add_argument(
-        "scenario", metavar="SCENARIO", help="shipped scenario (docs/simulation.md lists them), or a YAML file"
-    )
-    parser.add_argument("--robot", help="ur16e or fr3, or a robot YAML; default: the scenario's own")
+    """Declare the arguments."""
+    text = "shipped scenario (docs/simulation.md lists them), or a YAML file"
+    parser.add_argument("scenario", metavar="SCENARIO", help=text)
+    parser.add_argument("--robot", help="robot: a name in config/robots, or a YAML file; default: the scenario's own")
     parser.add_argument("--seconds", type=float, help="simulated time [s]; default: as long as the scenario's motion")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="BAG",
-        help="folder to be made (rosbag2), or a file that ends in .npz; without it nothing is kept",
+    text = "folder to be made (rosbag2), or a file that ends in .npz; without it nothing is kept"
+    parser.add_argument("--out", type=Path, metavar="BAG", help=text)
+    text = "sensors and joints: ideal, a robot's name or a YAML file; default: the robot's"
+    parser.add_argument("--imperfections", metavar="NAME", help=text)
+    text = (
+        "scale one effect: encoder, velocity, torque, wrench, friction, elasticity, payload, timing; 0 turns it off "
+        "(repeatable)"
     )
-    parser.add_argument(
-        "--imperfections", metavar="NAME", help="sensors and joints: ideal, ur16e, fr3 or a YAML; default: the robot's"
-    )
-    parser.add_argument(
-        "--scale",
-        action="append",
-        default=[],
-        metavar="EFFECT=FACTOR",
-        help="scale one effect: encoder, velocity, torque, "
-        "wrench, friction, elasticity, payload, timing; 0 turns it off (repeatable)",
-    )
+    parser.add_argument("--scale", action="append", default=[], metavar="EFFECT=FACTOR", help=text)
     parser.add_argument("--height-error", type=float, default=0.0, metavar="M", help="raise every surface by this [m]")
     parser.add_argument("--seed", type=int, default=0, help="seed of everything random (default 0)")
     add_json_flag(parser)
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     """Simulate, write, say what happened."""
-    from contact_estimation.robot import load_arm
-    from contact_estimation.settings import replace
-    from contact_estimation.simulation.scenarios import load_scenario
-    from contact_estimation.simulation.sensors.settings import load_imperfections, scaled
-    from contact_estimation.simulation.session import Simulation
-
     if args.out is not None and args.out.exists():
         raise RecordingError(f"{args.out} exists already; name another, or delete it.")
-    if args.seconds is not None and not args.seconds > 0:
-        raise ConfigError(f"--seconds must be greater than 0, found {args.seconds}")
-    if args.seed < 0:
-        raise ConfigError(f"--seed must not be negative, found {args.seed}")
-    scenario = load_scenario(args.scenario)
-    if args.height_error:
-        error = np.array(scenario.placement_error) + [0.0, 0.0, args.height_error]
-        scenario = replace(scenario, args.scenario, placement_error=error.tolist())
-    arm = load_arm(args.robot or scenario.robot)
-    imperfections = scaled(load_imperfections(args.imperfections or arm.name), **_scales(args.scale))
-    simulation = Simulation(scenario, arm, imperfections, args.seed)
+    simulation = _simulation(args)
+    scenario, arm = simulation.scenario, simulation.arm
     seconds = args.seconds or scenario.duration
     progress, samples = Progress(round(seconds * scenario.rate), f"simulate {args.scenario}"), []
     wall, cpu = time.perf_counter(), time.process_time()
@@ -70,9 +56,9 @@ def run(args) -> int:
         progress.update(len(samples))
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     progress.close()
-    recording = as_recording(samples, arm, f"simulation of {args.scenario}", imperfections)
+    recording = as_recording(samples, arm, f"simulation of {args.scenario}", simulation.imperfections)
     if args.out is not None:
-        _write(args.out, recording, arm)
+        write_recording(args.out, recording, arm)
     force = np.linalg.norm(recording.truth["wrench_tcp"][:, :3], axis=1)
     result = {
         "scenario": args.scenario,
@@ -88,18 +74,48 @@ def run(args) -> int:
     }
     text = (
         f"{scenario.title}: {arm.name}, {len(recording)} samples in {simulation.time:.1f} s, peak force "
-        f"{force.max():.1f} N, in contact "
-        f"{100 * result['contact_share']:.0f} % of the time; {result['real_time_factor']:.1f} times real time"
+        f"{force.max():.1f} N, in contact {100 * np.mean(force > 0):.0f} % of the time; "
+        f"{simulation.time / wall:.1f} times real time"
     )
     emit(args, result, text + ("" if args.out is None else f"\n{args.out}"))
     return 0
 
 
-def as_recording(samples, arm, source: str, imperfections):
-    """Samples of a simulation as a :class:`~contact_estimation.io.recording.Recording`, with truth and sensor set."""
+def _simulation(args: argparse.Namespace) -> Simulation:
+    from contact_estimation.robot import load_arm
+    from contact_estimation.settings import replace
+    from contact_estimation.simulation.scenarios import load_scenario
+    from contact_estimation.simulation.sensors.settings import imperfections_of, scaled
+    from contact_estimation.simulation.session import Simulation
+
+    if args.seconds is not None and not args.seconds > 0:
+        raise ConfigError(f"--seconds must be greater than 0, found {args.seconds}")
+    if args.seed < 0:
+        raise ConfigError(f"--seed must not be negative, found {args.seed}")
+    scenario = load_scenario(args.scenario)
+    if args.height_error:
+        error = np.asarray(scenario.placement_error) + np.array([0.0, 0.0, args.height_error])
+        scenario = replace(scenario, args.scenario, placement_error=error.tolist())
+    arm = load_arm(args.robot or scenario.robot)
+    imperfections = scaled(imperfections_of(arm, args.imperfections or ""), **_scales(args.scale))
+    return Simulation(scenario, arm, imperfections, args.seed)
+
+
+def as_recording(samples: Sequence[Sample], arm: Arm, source: str, imperfections: ImperfectionSettings) -> Recording:
+    """Turn samples of a simulation into a recording with truth and sensor set.
+
+    Args:
+        samples: N samples.
+        arm: the simulated arm.
+        source: what the recording says it comes from.
+        imperfections: of the simulated sensors.
+
+    Returns:
+        The recording, whose stamps begin a second after zero.
+    """
     from contact_estimation.io.recording import Recording
 
-    def column(name):
+    def column(name: str) -> np.ndarray:
         return np.array([getattr(sample, name) for sample in samples])
 
     truth = {name: np.array([sample.truth[name] for sample in samples]) for name in samples[0].truth}
@@ -117,7 +133,7 @@ def as_recording(samples, arm, source: str, imperfections):
     )
 
 
-def _scales(words) -> dict[str, float]:
+def _scales(words: list[str]) -> dict[str, float]:
     scales = {}
     for word in words:
         name, _, factor = word.partition("=")
@@ -126,15 +142,3 @@ def _scales(words) -> dict[str, float]:
         except ValueError:
             raise ConfigError(f"--scale takes EFFECT=FACTOR, for example friction=0.5; found '{word}'") from None
     return scales
-
-
-def _write(path: Path, recording, arm) -> None:
-    if path.suffix == ".npz":
-        from contact_estimation.io.npz import write_npz
-
-        position, rotation = arm.tcp_poses(recording.q)
-        write_npz(path, recording, x_tcp=position, R_tcp=rotation)
-        return
-    from contact_estimation.io.bag_writer import write_bag
-
-    write_bag(path, recording, base_frame=arm.base_frame, tcp_frame=arm.tcp_frame)

@@ -4,105 +4,104 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import yaml
 
+from contact_estimation.commands.inputs import (
+    add_recording_arguments,
+    add_robot_argument,
+    ekf_settings,
+    open_for,
+    write_yaml,
+)
 from contact_estimation.commands.output import Progress, add_json_flag, emit, text_table
 from contact_estimation.exceptions import ConfigError
 
+if TYPE_CHECKING:
+    from contact_estimation.filters.settings import EkfSettings
+    from contact_estimation.fit.tuning import Tuning
+
+_STATISTICS = ("log_likelihood", "nis_mean", "inside", "correlation")
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the verb."""
-    parser.add_argument("recordings", type=Path, nargs="+", metavar="RECORDING", help="rosbag2 or .npz archives, tuned "
-                                                                                      "together")
-    parser.add_argument("--robot", required=True, help="robot: a name in config/robots, or a YAML file")
+    """Declare the arguments."""
+    add_recording_arguments(parser, nargs="+", wrench=False)
+    add_robot_argument(parser)
     parser.add_argument("--config", default="ekf", help="EKF configuration to start from (default ekf)")
-    parser.add_argument("--noise", nargs="+", default=["torque", "torque_share"], metavar="WHAT",
-                        help="what to tune, of: torque, torque_share, velocity, stiffness, rest, point "
-                        "(process), position (measurement) (default torque torque_share)")
+    text = (
+        "what to tune, of: torque, torque_share, velocity, stiffness, rest, point (process), position (measurement) "
+        "(default torque torque_share)"
+    )
+    parser.add_argument("--noise", nargs="+", default=["torque", "torque_share"], metavar="WHAT", help=text)
     parser.add_argument("--evaluations", type=int, default=60, help="runs over the recordings, at most (default 60)")
-    parser.add_argument("--joint-states", metavar="TOPIC", help="JointState topic of a bag")
-    parser.add_argument("--rate", type=float, metavar="HZ", help="sample rate of an .npz archive without stamps")
     parser.add_argument("--out", type=Path, metavar="FILE", help="configuration to write")
     add_json_flag(parser)
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     """Tune, print, write."""
-    from contact_estimation.filters.registry import load_observer_settings, robot_for
-    from contact_estimation.filters.settings import EkfSettings, load_sensor_settings
-    from contact_estimation.fit.tuning import TUNABLE, tune
-    from contact_estimation.io.open import open_recording
+    from contact_estimation.filters.registry import robot_for
+    from contact_estimation.filters.settings import load_sensor_settings
+    from contact_estimation.fit.tuning import tune
     from contact_estimation.robot import load_arm
     from contact_estimation.settings import to_mapping
 
-    settings = load_observer_settings(args.config)
-    if not isinstance(settings, EkfSettings):
-        raise ConfigError(f"--config {args.config} is an observer of kind '{settings.observer}'; tune needs one of "
-                          f"kind 'ekf'")
+    settings = ekf_settings(args.config, "tune")
     if args.evaluations < 1:
         raise ConfigError(f"--evaluations must be at least 1, found {args.evaluations}")
     arm = robot_for(load_arm(args.robot), settings)
-    recordings = [
-        open_recording(path, arm.joint_names, joint_states=args.joint_states, rate=args.rate)
-        for path in args.recordings
-    ]
+    recordings = [open_for(arm, args, path) for path in args.recordings]
     sensors = load_sensor_settings(recordings[0].sensors or settings.sensors or arm.settings.sensors)
     bar = Progress(args.evaluations, "tuning")
     found = tune(arm, settings, sensors, recordings, args.noise, args.evaluations, bar.update)
     bar.close()
+    names = [path.name for path in args.recordings]
     if args.out:
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        header = (f"# Written by: contact-estimation tune {' '.join(path.name for path in args.recordings)} --robot "
-                  f"{args.robot} --config {args.config} --noise {' '.join(args.noise)}\n")
-        args.out.write_text(
-            header + yaml.safe_dump(to_mapping(found.settings), sort_keys=False, default_flow_style=None)
-        )
+        command = f"tune {' '.join(names)} --robot {args.robot} --config {args.config} --noise {' '.join(args.noise)}"
+        write_yaml(args.out, to_mapping(found.settings), f"Written by: contact-estimation {command}")
+    result = {
+        "noise": _noise(args.noise, settings, found),
+        "statistics": [
+            {"recording": name, **{when: {key: getattr(s, key) for key in _STATISTICS} for when, s in pair.items()}}
+            for name, pair in _before_and_after(names, found)
+        ],
+        "evaluations": found.evaluations,
+        "out": args.out and str(args.out),
+    }
+    emit(args, result, _text(result, names, found))
+    return 0
 
-    def value(of, name):
+
+def _noise(names: list[str], settings: EkfSettings, found: Tuning) -> dict[str, dict[str, Any]]:
+    from contact_estimation.fit.tuning import TUNABLE
+
+    def value(of: EkfSettings, name: str) -> Any:
         group, field = TUNABLE[name]
         return getattr(getattr(of, group), field)
 
-    noise = {name: {"before": value(settings, name), "after": value(found.settings, name)} for name in args.noise}
-    statistics = [
-        {
-            "recording": path.name,
-            **{
-                when: {
-                    "log_likelihood": s.log_likelihood,
-                    "nis_mean": s.nis_mean,
-                    "inside": s.inside,
-                    "correlation": s.correlation,
-                }
-                for when, s in (("before", b), ("after", a))
-            },
-        }
-        for path, b, a in zip(args.recordings, found.before, found.after)
-    ]
+    return {name: {"before": value(settings, name), "after": value(found.settings, name)} for name in names}
+
+
+def _before_and_after(names: list[str], found: Tuning) -> list[tuple[str, dict[str, Any]]]:
+    pairs = zip(found.before, found.after)
+    return [(name, {"before": before, "after": after}) for name, (before, after) in zip(names, pairs)]
+
+
+def _text(result: dict[str, Any], names: list[str], found: Tuning) -> str:
     rows = [
         [
-            f"{path.name} {when}",
+            f"{name} {when}",
             s.log_likelihood,
             s.nis_mean,
             f"{100 * s.inside:.1f} %",
             float(np.max(np.abs(s.correlation))),
         ]
-        for path, *pair in zip(args.recordings, found.before, found.after)
-        for when, s in zip(("before", "after"), pair)
+        for name, pair in _before_and_after(names, found)
+        for when, s in pair.items()
     ]
-    text = "\n".join(
-        [
-            text_table(["noise", "before", "after"], [[n, v["before"], v["after"]] for n, v in noise.items()]),
-            "",
-            text_table(
-                ["recording", "log-likelihood", "NIS / dof (1)", "inside 95 %", "largest correlation (0)"], rows, 4
-            ),
-        ]
-    )
-    emit(
-        args,
-        {"noise": noise, "statistics": statistics, "evaluations": found.evaluations, "out": args.out and str(args.out)},
-        text + (f"\nwritten to {args.out}" if args.out else ""),
-    )
-    return 0
+    header = ["recording", "log-likelihood", "NIS / dof (1)", "inside 95 %", "largest correlation (0)"]
+    noise = [[name, values["before"], values["after"]] for name, values in result["noise"].items()]
+    written = [f"written to {result['out']}"] if result["out"] else []
+    return "\n".join([text_table(["noise", "before", "after"], noise), "", text_table(header, rows, 4), *written])

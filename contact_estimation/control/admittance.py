@@ -19,8 +19,7 @@ from contact_estimation.settings import key, non_negative, positive
 
 @dataclass(frozen=True, kw_only=True)
 class ServoSettings:
-    """Joint position servo: computed torque with proportional, derivative and integral action on inertia-normalised
-    gains."""
+    """Joint position servo: computed torque with PID action on inertia-normalised gains."""
 
     bandwidth: float = key(
         12.0,
@@ -60,7 +59,7 @@ class AdmittanceSettings:
 class JointServo:
     """Motor torque that makes the joints follow a reference."""
 
-    def __init__(self, arm: Arm, settings: ServoSettings, period: float):
+    def __init__(self, arm: Arm, settings: ServoSettings, period: float) -> None:
         self.arm, self.settings, self._period = arm, settings, period
         self._omega = 2.0 * np.pi * settings.bandwidth
         self._integral = np.zeros(arm.n)
@@ -69,7 +68,9 @@ class JointServo:
         """Forget the integral action."""
         self._integral[:] = 0.0
 
-    def torque(self, q, dq, q_ref, dq_ref, ddq_ref=None) -> np.ndarray:
+    def torque(
+        self, q: np.ndarray, dq: np.ndarray, q_ref: np.ndarray, dq_ref: np.ndarray, ddq_ref: np.ndarray | None = None
+    ) -> np.ndarray:
         """Motor torque (n,) [Nm]; arguments (n,) in [rad], [rad/s], [rad/s^2]."""
         error = q_ref - q
         active = np.abs(error) > self.settings.deadband
@@ -78,7 +79,7 @@ class JointServo:
         wanted = omega**2 * (error + self._integral) + 2.0 * self.settings.damping_ratio * omega * (dq_ref - dq)
         if ddq_ref is not None:
             wanted = wanted + ddq_ref
-        return self.arm.mass(q) @ wanted + self.arm.coriolis(q, dq) + self.arm.gravity(q)
+        return np.asarray(self.arm.mass(q) @ wanted + self.arm.coriolis(q, dq) + self.arm.gravity(q))
 
 
 class AdmittanceController:
@@ -91,7 +92,7 @@ class AdmittanceController:
     #: Pull towards the reference pose [1/s] in directions that are position controlled.
     PULL = 10.0
 
-    def __init__(self, arm: Arm, settings: AdmittanceSettings, period: float):
+    def __init__(self, arm: Arm, settings: AdmittanceSettings, period: float) -> None:
         self.arm, self.settings, self._period = arm, settings, period
         self.servo = JointServo(arm, settings.servo, period)
         self._eye = 1e-8 * np.eye(6)
@@ -101,8 +102,13 @@ class AdmittanceController:
         self._damping = settings.damping
 
     def comply(self, stiffness: np.ndarray, damping: float, max_force: float = np.inf) -> None:
-        """Follow poses with ``stiffness`` (3,) [N/m, base axes] under measured force from now on, whatever the settings
-        say; ``damping`` [Ns/m] is the force per commanded speed, ``max_force`` [N] limits the stiffness' force."""
+        """Follow poses under measured force from now on, whatever the settings say.
+
+        Args:
+            stiffness: (3,) [N/m], base axes.
+            damping: force per commanded speed [Ns/m].
+            max_force: limit of the stiffness' force [N].
+        """
         self._stiffness, self._damping, self._max_force = np.array(stiffness, float), float(damping), float(max_force)
 
     def reset(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -113,16 +119,24 @@ class AdmittanceController:
         return self.arm.tcp_pose(q)
 
     def update(
-        self, x_ref, rotation_ref, twist_ref, force_wanted=None, force_measured=None, free_rotation=False
+        self,
+        x_ref: np.ndarray,
+        rotation_ref: np.ndarray,
+        twist_ref: np.ndarray,
+        force_wanted: np.ndarray | None = None,
+        force_measured: np.ndarray | None = None,
+        free_rotation: bool = False,
     ) -> None:
         """Advance the joint reference by one period.
 
         Args:
-            x_ref, rotation_ref: reference pose, (3,) [m] and (3, 3), base frame. twist_ref: its velocity (6,).
+            x_ref: (3,) reference position [m], base frame.
+            rotation_ref: (3, 3) reference attitude, base frame.
+            twist_ref: (6,) velocity of the reference.
             force_wanted: (3,) [N] the robot shall exert, base axes; zero components are position controlled. None, or
                 all zero: every component is.
-            force_measured: (6,) wrench of the environment ON the robot about the TCP, base axes.
-                Without it a pose is followed stiffly.
+            force_measured: (6,) wrench of the environment ON the robot about the TCP, base axes. Without it a pose is
+                followed stiffly.
             free_rotation: measured torque may turn the tool (an arm that arcs about a contact point).
         """
         x, rotation = self.arm.tcp_pose(self.q_ref)
@@ -133,14 +147,16 @@ class AdmittanceController:
             pull = (spring + force_measured[:3]) / self._damping
         else:
             pull = self.PULL * (x_ref - x)
-        size = 0.0 if force_wanted is None else np.linalg.norm(force_wanted)
-        if size > 0:
+        size = 0.0 if force_wanted is None else float(np.linalg.norm(force_wanted))
+        if force_wanted is not None and size > 0:
+            assert force_measured is not None, "a wanted force needs a measured one"
             direction = force_wanted / size
             pull -= (pull @ direction) * direction
             balance = float(direction @ (force_wanted + force_measured[:3]))
             pull += direction * balance / self._damping
         twist[:3] = clip_norm(twist[:3] + pull, settings.max_speed)
         if free_rotation:
+            assert force_measured is not None, "a tool that turns freely needs a measured torque"
             twist[3:] += force_measured[3:] / settings.rotational_damping
         else:
             twist[3:] += self.PULL * (rotation @ pin.log3(rotation.T @ rotation_ref))
@@ -148,6 +164,6 @@ class AdmittanceController:
         self.dq_ref = jacobian.T @ lapack.dposv(jacobian @ jacobian.T + self._eye, twist)[1]
         self.q_ref = self.q_ref + self._period * self.dq_ref
 
-    def torque(self, q, dq) -> np.ndarray:
+    def torque(self, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
         """Motor torque (n,) [Nm] that follows the joint reference."""
         return self.servo.torque(q, dq, self.q_ref, self.dq_ref)

@@ -7,6 +7,7 @@ control. Damping opposes motion (the authors' code has the other sign).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -51,13 +52,17 @@ class ImpedanceSettings:
     max_torque: float = key(10.0, doc="largest norm of the rotational spring's torque", unit="Nm", check=positive)
 
 
-def impedance_force(stiffness, damping, x0, x, dx):
-    """Force K_imp (x_0 - x) - D_imp dx (3,) [N] the controller exerts (paper 2, eq. 26); elementwise, so numpy and
-    CasADi alike.
+def impedance_force(stiffness: Any, damping: Any, x0: Any, x: Any, dx: Any) -> Any:
+    """Return the force K_imp (x_0 - x) - D_imp dx (3,) [N] that the controller exerts (paper 2, eq. 26).
+
+    It is elementwise, so numpy and CasADi alike.
 
     Args:
-        stiffness, damping: diagonals (3,) [N/m], [Ns/m]. x0, x: equilibrium and TCP position (3,) [m]. dx: TCP
-            velocity (3,) [m/s].
+        stiffness: (3,) diagonal [N/m].
+        damping: (3,) diagonal [Ns/m].
+        x0: (3,) equilibrium [m].
+        x: (3,) TCP position [m].
+        dx: (3,) TCP velocity [m/s].
     """
     return stiffness * (x0 - x) - damping * dx
 
@@ -75,7 +80,7 @@ class CartesianImpedance:
     towards the posture given to :meth:`reset`.
     """
 
-    def __init__(self, arm: Arm, settings: ImpedanceSettings):
+    def __init__(self, arm: Arm, settings: ImpedanceSettings) -> None:
         self.arm, self.settings = arm, settings
         self.stiffness = np.array(settings.stiffness)
         self.damping = settings.damping_factor * np.sqrt(self.stiffness)
@@ -85,14 +90,24 @@ class CartesianImpedance:
         self._posture: np.ndarray | None = None
 
     def reset(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Start at posture ``q`` (n,) [rad]; returns the equilibrium (position (3,) [m], rotation (3, 3)) that
-        commands no motion."""
+        """Start at a posture.
+
+        Args:
+            q: (n,) [rad].
+
+        Returns:
+            position: (3,) [m] of the equilibrium that commands no motion.
+            rotation: (3, 3) of it.
+        """
         self._posture = np.array(q, float)
         return self.arm.tcp_pose(q)
 
     def comply(self, stiffness: np.ndarray) -> None:
-        """Use the translational ``stiffness`` (3,) [N/m, base axes] from now on, with the damping that belongs to
-        it."""
+        """Use another translational stiffness from now on, with the damping that belongs to it.
+
+        Args:
+            stiffness: (3,) [N/m], base axes.
+        """
         self.stiffness = np.array(stiffness, float)
         self.damping = self.settings.damping_factor * np.sqrt(self.stiffness)
 
@@ -119,4 +134,4 @@ class CartesianImpedance:
         if stiffness > 0 and self.arm.n > 6 and self._posture is not None:
             posture = stiffness * (self._posture - q) - 2.0 * np.sqrt(stiffness) * dq
             torque += posture - jacobian.T @ lapack.dposv(jacobian @ jacobian.T + self._eye, jacobian @ posture)[1]
-        return torque
+        return np.asarray(torque)

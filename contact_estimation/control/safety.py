@@ -44,7 +44,7 @@ class SafetySettings:
         0.2, doc="without a fresh, valid estimate for this long the motion is stopped", unit="s", check=positive
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if any(low >= high for low, high in zip(self.workspace_lower, self.workspace_upper)):
             raise ConfigError(
                 f"workspace_lower {self.workspace_lower} must be below workspace_upper {self.workspace_upper}"
@@ -82,7 +82,7 @@ class Deadman:
     last_good: float | None = field(default=None)
 
     def fresh(self, now: float) -> None:
-        """A fresh and valid estimate came at ``now``."""
+        """Take note of a fresh and valid estimate at ``now`` [s]."""
         self.last_good = now
 
     def state(self, now: float) -> SafetyState:
@@ -102,7 +102,7 @@ class SafetyFilter:
         settings: the limits. stiffness: translational stiffness of the impedance controller (3,) [N/m].
     """
 
-    def __init__(self, settings: SafetySettings, stiffness: np.ndarray):
+    def __init__(self, settings: SafetySettings, stiffness: np.ndarray) -> None:
         self.settings, self._stiffness = settings, np.array(stiffness, float)
         self.deadman = Deadman(settings)
         self._lower, self._upper = np.array(settings.workspace_lower), np.array(settings.workspace_upper)
@@ -116,8 +116,7 @@ class SafetyFilter:
         return self._active and not self._stopped
 
     def activate(self, now: float, position: np.ndarray, rotation: np.ndarray) -> SafeCommand:
-        """Begin at the equilibrium the arm's controller has now (or, without one, the TCP's pose): the first command
-        is that pose.
+        """Begin at the equilibrium of the arm's controller or, without one, at the TCP's pose: the first command is it.
 
         Raises:
             DriverError: the pose is not finite or outside the workspace.
@@ -145,10 +144,13 @@ class SafetyFilter:
     def filter(
         self, now: float, position: np.ndarray, rotation: np.ndarray, measured: np.ndarray
     ) -> SafeCommand | None:
-        """The command that may be sent for a wanted one; None while inactive or stopped.
+        """Return the command that may be sent for a wanted one; None while inactive or stopped.
 
         Args:
-            now: time [s]. position (3,) [m], rotation (3, 3): wanted equilibrium. measured: TCP position (3,) [m].
+            now: time [s].
+            position: (3,) wanted equilibrium [m].
+            rotation: (3, 3) wanted equilibrium.
+            measured: (3,) TCP position [m].
         """
         if not self.active or self._pose is None or self._last is None:
             return None

@@ -14,7 +14,12 @@ __all__ = ["Backend", "EquilibriumPose", "Sample"]
 
 @dataclass(frozen=True, eq=False)
 class EquilibriumPose:
-    """Equilibrium of the impedance controller: TCP ``position`` (3,) [m] and ``rotation`` (3, 3) in the base frame."""
+    """Equilibrium of the impedance controller in the base frame.
+
+    Attributes:
+        position: of the TCP (3,) [m].
+        rotation: of the TCP (3, 3).
+    """
 
     position: np.ndarray
     rotation: np.ndarray
@@ -22,20 +27,29 @@ class EquilibriumPose:
 
 @runtime_checkable
 class Backend(Protocol):
-    """A robot. ``joint_names`` are its joints, in the order of its arrays; ``commandable`` says whether
-    :meth:`command` works."""
+    """A robot; made as ``Class(arm, settings)``, the settings' class being the annotation of that argument.
+
+    Attributes:
+        joint_names: its joints, in the order of its arrays.
+        commandable: whether :meth:`command` works.
+        live: optional; its samples come when they come, not when they are read (default False).
+    """
 
     joint_names: tuple[str, ...]
     commandable: bool
 
     def connect(self) -> None:
-        """Get ready to read; raises DriverError or RecordingError where that is impossible."""
+        """Get ready to read.
+
+        Raises:
+            DriverError, RecordingError: that is impossible.
+        """
 
     def read(self) -> Sample | None:
-        """The next sample; waits for it. None after the last one of a finite source."""
+        """Wait for the next sample; None after the last one of a finite source."""
 
     def equilibrium(self) -> EquilibriumPose | None:
-        """The equilibrium that commands what the arm does now, where commands begin without a jump; None if unknown."""
+        """Return the equilibrium that commands what the arm does now, so that commands begin without a jump."""
 
     def command(self, pose: EquilibriumPose) -> None:
         """Take a new equilibrium, already limited by :class:`~contact_estimation.control.safety.SafetyFilter`.

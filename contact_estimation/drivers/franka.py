@@ -7,23 +7,39 @@ process.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
 from contact_estimation.drivers.backend import EquilibriumPose, Sample
 from contact_estimation.exceptions import ConfigError, DriverError
 from contact_estimation.robot import Arm
+from contact_estimation.settings import key
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrankaSettings:
+    """Connection to a Franka controller."""
+
+    host: str = key("127.0.0.1", doc="address of the controller")
 
 
 class FrankaBackend:
-    """A Franka Research 3 at ``host``, read only."""
+    """A Franka arm, read only.
 
-    commandable = False
+    Raises:
+        ConfigError: the arm has not 7 joints.
+    """
 
-    def __init__(self, arm: Arm, host: str):
+    commandable, live = False, True
+
+    def __init__(self, arm: Arm, settings: FrankaSettings) -> None:
         if arm.n != 7:
             raise ConfigError(f"driver franka is for arms with 7 joints; robot '{arm.name}' has {arm.n}")
         self.joint_names = tuple(arm.joint_names)
-        self._host, self._robot, self._library = host, None, None
+        self._host = settings.host
+        self._robot: Any = None  # pylibfranka's own class
 
     def connect(self) -> None:
         """Connect.
@@ -35,11 +51,9 @@ class FrankaBackend:
             import pylibfranka
         except ImportError as error:
             raise DriverError(
-                "driver franka needs the optional package pylibfranka: pip install pylibfranka (it must match "
-                "the arm's "
-                "system version); or run franka_ros2 and choose driver joint_torque"
+                "driver franka needs the optional package pylibfranka: pip install pylibfranka (it must match the "
+                "arm's system version); or run franka_ros2 and choose driver joint_torque"
             ) from error
-        self._library = pylibfranka
         try:
             self._robot = pylibfranka.Robot(self._host)
         except Exception as error:  # the library's own exception types differ by version
@@ -48,7 +62,7 @@ class FrankaBackend:
             ) from error
 
     def read(self) -> Sample | None:
-        """The next state, at the arm's 1 kHz.
+        """Return the next state, at the arm's 1 kHz.
 
         Raises:
             DriverError: not connected, the state is not finite, or the connection broke.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import queue
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,9 +52,10 @@ class GravityCheck:
         verdict: "" while open, "agrees", or a sentence that says what does not fit and which meaning would.
     """
 
-    def __init__(self, arm: Arm, settings: JointTorqueSettings):
+    def __init__(self, arm: Arm, settings: JointTorqueSettings) -> None:
         self._arm, self._settings = arm, settings
-        self._sum, self._count, self._since = np.zeros(arm.n), 0, None
+        self._sum, self._count = np.zeros(arm.n), 0
+        self._since: int | None = None
         self.verdict = ""
 
     @property
@@ -62,7 +63,7 @@ class GravityCheck:
         """Whether the torque contradicts its meaning."""
         return self.verdict not in ("", "agrees")
 
-    def push(self, stamp_ns: int, q, dq, effort) -> None:
+    def push(self, stamp_ns: int, q: np.ndarray, dq: np.ndarray, effort: np.ndarray) -> None:
         """Take a sample; (n,) each, [rad], [rad/s], [Nm]."""
         if self.verdict:
             return
@@ -103,8 +104,7 @@ class GravityCheck:
 
 
 class JointTorqueBackend:
-    """A backend fed by whoever receives the joint states: :meth:`feed` from a subscription, :meth:`read` from the
-    graph.
+    """A backend fed by whoever receives the joint states, for example a subscription.
 
     Args:
         arm: the robot. settings: meaning and limits. send: called with every commanded equilibrium; None refuses
@@ -114,23 +114,46 @@ class JointTorqueBackend:
         problem: why samples are refused, "" when all is well. counters: samples and refusals by reason.
     """
 
-    def __init__(self, arm: Arm, settings: JointTorqueSettings, send: Callable[[EquilibriumPose], None] | None = None):
+    live = True
+
+    def __init__(
+        self, arm: Arm, settings: JointTorqueSettings, send: Callable[[EquilibriumPose], None] | None = None
+    ) -> None:
         self.joint_names, self.commandable = tuple(arm.joint_names), send is not None
         self._arm, self._settings, self._send = arm, settings, send
         self._samples: queue.Queue[Sample | None] = queue.Queue(maxsize=1000)
         self._check = GravityCheck(arm, settings)
         self._columns: tuple[tuple[str, ...], list[int]] | None = None
-        self._connected, self._last = False, None
+        self._connected = False
+        self._last: int | None = None
         self.counters: Counter[str] = Counter()
         self.problem = "not connected"
+
+    def attach(self, send: Callable[[EquilibriumPose], None]) -> None:
+        """Take commands, and hand each to ``send``."""
+        self._send, self.commandable = send, True
 
     def connect(self) -> None:
         """Begin to take samples."""
         self._connected, self._check, self.problem = True, GravityCheck(self._arm, self._settings), "no sample yet"
 
-    def feed(self, stamp_ns: int, names, position, velocity, effort) -> None:
-        """Take a joint state message's content; joints by name, in any order. What cannot be used is counted and told
-        in ``problem``."""
+    def feed(
+        self,
+        stamp_ns: int,
+        names: Sequence[str],
+        position: Sequence[float],
+        velocity: Sequence[float],
+        effort: Sequence[float],
+    ) -> None:
+        """Take a joint state message's content; what cannot be used is counted and told in ``problem``.
+
+        Args:
+            stamp_ns: when it was taken [ns].
+            names: joints, in any order.
+            position: [rad], one per name.
+            velocity: [rad/s], one per name.
+            effort: [Nm], one per name.
+        """
         if not self._connected:
             return
         problem = self._feed(stamp_ns, tuple(names), position, velocity, effort)
@@ -140,7 +163,14 @@ class JointTorqueBackend:
         elif not self._check.refused:
             self.problem = ""
 
-    def _feed(self, stamp_ns, names, position, velocity, effort) -> str:
+    def _feed(
+        self,
+        stamp_ns: int,
+        names: tuple[str, ...],
+        position: Sequence[float],
+        velocity: Sequence[float],
+        effort: Sequence[float],
+    ) -> str:
         if self._columns is None or self._columns[0] != names:
             missing = [name for name in self.joint_names if name not in names]
             if missing:
@@ -171,7 +201,7 @@ class JointTorqueBackend:
         return ""
 
     def read(self) -> Sample | None:
-        """The next sample; None after :meth:`close`.
+        """Return the next sample; None after :meth:`close`.
 
         Raises:
             DriverError: not connected, or none came in ``timeout``; says why.
@@ -223,7 +253,7 @@ def total_torque(arm: Arm, meaning: str, q: np.ndarray, effort: np.ndarray) -> n
     if meaning == "total":
         return np.array(effort, float)
     if meaning == "gravity_compensated":
-        return effort + arm.gravity(q)
+        return np.array(effort + arm.gravity(q))
     if meaning == "external":
-        return arm.gravity(q) - effort
+        return np.array(arm.gravity(q) - effort)
     raise DriverError(f"torque_meaning '{meaning}' is unknown; state one of {', '.join(MEANINGS)}")

@@ -2,40 +2,63 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass
 
 from contact_estimation.drivers.backend import EquilibriumPose, Sample
 from contact_estimation.exceptions import ConfigError, DriverError
 from contact_estimation.io.open import open_recording
 from contact_estimation.io.recording import Recording
 from contact_estimation.robot import Arm
+from contact_estimation.settings import key
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplaySettings:
+    """What is played."""
+
+    recording: str = key("", doc="path of the rosbag2 or .npz to play")
+    loop: bool = key(False, doc="start again at the end; the stamps jump back then")
 
 
 class ReplayBackend:
-    """Plays the recording at ``path`` for ``arm``; over and over with ``loop`` (the stamps jump back then)."""
+    """Plays a recording of ``arm``."""
 
     commandable = False
 
-    def __init__(self, arm: Arm, path: str | Path, loop: bool = False):
+    def __init__(self, arm: Arm, settings: ReplaySettings) -> None:
         self.joint_names = tuple(arm.joint_names)
         self.recording: Recording | None = None
-        self._arm, self._path, self._loop = arm, path, loop
+        self._arm, self._settings = arm, settings
         self._row = 0
 
     def connect(self) -> None:
-        """Read the recording; raises ConfigError where none is named, RecordingError where it cannot be used."""
-        if not str(self._path):
+        """Read the recording.
+
+        Raises:
+            ConfigError: none is named.
+            RecordingError: it cannot be used.
+        """
+        if not self._settings.recording:
             raise ConfigError("no recording to play: set the parameter 'recording' to a rosbag2 or .npz")
         self.recording = open_recording(
-            self._path, self.joint_names, base_frame=self._arm.base_frame, rotation=lambda q: self._arm.tcp_poses(q)[1]
+            self._settings.recording,
+            self.joint_names,
+            base_frame=self._arm.base_frame,
+            rotation=lambda q: self._arm.tcp_poses(q)[1],
         )
         self._row = 0
 
     def read(self) -> Sample | None:
-        """The next sample."""
+        """Return the next sample.
+
+        Raises:
+            DriverError: the backend is not connected.
+        """
         recording = self.recording
+        if recording is None:
+            raise DriverError("the recording is not open; call connect() first")
         if self._row == len(recording):
-            if not self._loop:
+            if not self._settings.loop:
                 return None
             self._row = 0
         row, self._row = self._row, self._row + 1
@@ -54,7 +77,7 @@ class ReplayBackend:
 
     def command(self, pose: EquilibriumPose) -> None:
         """Refused: nothing here moves."""
-        raise DriverError("a recording cannot be commanded; choose driver sim or rtde")
+        raise DriverError("a recording cannot be commanded; choose driver simulated or rtde")
 
     def close(self) -> None:
         """Forget the recording."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -18,11 +19,14 @@ import pinocchio as pin
 from contact_estimation.control.impedance import clip_norm
 from contact_estimation.drivers import rtde_client as wire
 from contact_estimation.drivers.backend import EquilibriumPose, Sample
+from contact_estimation.drivers.clock import ClockOffset
 from contact_estimation.drivers.rtde_link import RtdeLink
 from contact_estimation.exceptions import ConfigError, DriverError
 from contact_estimation.robot import Arm
 from contact_estimation.settings import key, non_negative, positive
 
+#: [s] A controller counts from its start: later stamps (30 years) are nonsense.
+MAX_STAMP = 1e9
 #: Rotation from the controller's base frame to base_link.
 CONTROLLER_BASE = np.diag([-1.0, -1.0, 1.0])
 
@@ -74,6 +78,12 @@ class RtdeSettings:
     max_jump: float = key(
         0.1, doc="position change between samples that is refused as nonsense", unit="rad", check=positive
     )
+    max_backlog: float = key(
+        0.2,
+        doc="samples that waited longer for a reader are dropped and counted; 0 keeps all, for a slow recorder",
+        unit="s",
+        check=non_negative,
+    )
     impedance_stiffness: list[float] = key(
         [1000.0, 1000.0, 1000.0],
         doc="stiffness the commanded equilibrium is followed with",
@@ -102,7 +112,9 @@ class RtdeBackend:
         problem: why samples do not come or must not be trusted, "" when all is well.
     """
 
-    def __init__(self, arm: Arm, settings: RtdeSettings):
+    live = True
+
+    def __init__(self, arm: Arm, settings: RtdeSettings) -> None:
         if arm.n != 6:
             raise ConfigError(f"driver rtde is for UR arms with 6 joints; robot '{arm.name}' has {arm.n}")
         if settings.torque_source == "current" and arm.motor.drive_gain is None:
@@ -117,9 +129,11 @@ class RtdeBackend:
         self.problem = "not connected"
         self._link: RtdeLink | None = None
         self._queue: deque[Sample] = deque()
-        self._epoch: int | None = None
-        self._last_stamp, self._last_q = None, None
-        self._state: tuple | None = None
+        self._clock = ClockOffset()
+        self._last_stamp: float | None = None
+        self._last_q, self._last_host = np.zeros(arm.n), 0
+        #: When the last good sample came [s], modes, TCP position, rotation and force; None: unknown.
+        self._state: tuple[float, tuple[int, int], np.ndarray, np.ndarray, np.ndarray] | None = None
         self._stiffness = np.array(settings.impedance_stiffness)
         self._closing = False
 
@@ -146,7 +160,7 @@ class RtdeBackend:
             )
 
     def read(self) -> Sample | None:
-        """The next good sample; waits through stalls and restarts (see ``problem``), None after :meth:`close`.
+        """Return the next good sample; waits through stalls and restarts (see ``problem``), None after :meth:`close`.
 
         Raises:
             DriverError: not connected.
@@ -176,7 +190,7 @@ class RtdeBackend:
         if not self.settings.control:
             raise DriverError("commands were not asked for; set control: true for the rtde driver")
         why = self.state_problem()
-        if why:
+        if why or self._state is None or self._link is None:
             self.stop()
             raise DriverError(f"nothing is commanded: {why}")
         _, _, position, rotation, force = self._state
@@ -221,51 +235,64 @@ class RtdeBackend:
 
     def _pump(self, timeout: float) -> None:
         link = self._link
+        if link is None:
+            return
         restarts = link.restarts
         records = link.poll(timeout)
         if link.restarts != restarts:
             self.counters["reconnects"] = max(link.restarts, 0)
+            self._clock.restart()
             self._state = None
         for record in records:
             self._take(record)
         if not records:
             self.problem = f"no sample for more than {timeout:g} s: {link.status}"
 
-    def _take(self, record: tuple) -> None:
-        stamp, host_ns = record[0], record[1]
-        q, dq, current, _, moment, wrench, pose = np.array(record[2:44]).reshape(7, 6)
+    def _take(self, record: tuple[Any, ...]) -> None:
+        stamp, host_ns, wall_ns = record[:3]
+        q, dq, current, _, moment, wrench, pose = np.array(record[3:45]).reshape(7, 6)
         reason = self._refusal(stamp, q, dq, current, moment, wrench, pose)
         if reason:
             self.counters["refused: " + reason] += 1
             self.problem = "sample refused: " + reason
             self._state = None
             return
-        arm, period = self._arm, 1.0 / self.settings.rate
-        if self._last_stamp is None or stamp <= self._last_stamp:  # the controller started anew
-            self._epoch = host_ns - round(stamp * 1e9)
-        else:
-            self.counters["lost"] += max(round((stamp - self._last_stamp) / period) - 1, 0)
-        self._last_stamp, self._last_q = stamp, q
+        if self._last_stamp is not None and stamp <= self._last_stamp:  # the controller started anew
+            self._clock.restart()
+        elif self._last_stamp is not None:
+            passed = min(stamp - self._last_stamp, 1e-9 * (host_ns - self._last_host) + self.settings.stall_timeout)
+            self.counters["lost"] += max(round(passed * self.settings.rate) - 1, 0)
+        self._last_stamp, self._last_q, self._last_host = stamp, q, host_ns
+        stamp_ns = self._clock.stamp(round(stamp * 1e9), host_ns, wall_ns)
+        self.counters["clock jumps"] = self._clock.jumps
         self.counters["samples"] += 1
-        position, rotation = arm.tcp_pose(q)
+        waited = max(1e-9 * (time.monotonic_ns() - host_ns), 0.0)  # in the pipe, while nobody read it
+        if 0 < self.settings.max_backlog < waited:
+            self.counters["dropped: waited too long"] += 1
+            self.problem = f"the reader is {1000 * waited:.0f} ms behind: samples are dropped"
+            return
+        self._queue.append(self._sample(stamp_ns, record, waited, (q, dq, current, moment, wrench)))
+
+    def _sample(self, stamp_ns: int, record: tuple[Any, ...], waited: float, values: tuple[np.ndarray, ...]) -> Sample:
+        """Return a good sample, and take note of the arm's state that it tells."""
+        q, dq, current, moment, wrench = values
+        position, rotation = self._arm.tcp_pose(q)
         force, torque = CONTROLLER_BASE @ wrench[:3], CONTROLLER_BASE @ wrench[3:]
-        waited = max(1e-9 * (time.time_ns() - host_ns), 0.0)  # in the pipe, while nobody read it
-        self._state = (time.monotonic() - waited, record[44:46], position, rotation, force)
-        safety = record[45]
+        self._state = (time.monotonic() - waited, (record[45], record[46]), position, rotation, force)
+        safety = record[46]
         self.problem = (
             "" if safety in (wire.NORMAL, wire.REDUCED) else f"safety mode is '{SAFETY_MODES.get(safety, safety)}'"
         )
-        tau = arm.motor.torque_from_current(current) if self.settings.torque_source == "current" else moment
-        self._queue.append(
-            Sample(
-                self._epoch + round(stamp * 1e9), q, dq, tau, np.concatenate([rotation.T @ force, rotation.T @ torque])
-            )
-        )
+        tau = self._arm.motor.torque_from_current(current) if self.settings.torque_source == "current" else moment
+        return Sample(stamp_ns, q, dq, tau, np.concatenate([rotation.T @ force, rotation.T @ torque]))
 
-    def _refusal(self, stamp, q, dq, current, moment, wrench, pose) -> str:
-        numbers = np.concatenate([[stamp], q, dq, current, moment, wrench, pose])
+    def _refusal(self, stamp: float, *readings: np.ndarray) -> str:
+        q, dq, current, _, wrench, _ = readings
+        numbers = np.concatenate([[stamp], *readings])
         if not np.isfinite(numbers).all():
             return "not finite"
+        if not 0.0 <= stamp < MAX_STAMP:
+            return "stamp out of range"
         if np.abs(q).max() > 2.1 * np.pi:
             return "joint position beyond a full turn"
         if np.abs(dq).max() > 10.0:

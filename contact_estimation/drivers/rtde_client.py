@@ -1,5 +1,6 @@
-"""The process that holds the ur_rtde client: samples out, commands in. Started by :mod:`.rtde_link`; imports neither
-numpy nor ROS.
+"""The process that holds the ur_rtde client: samples out, commands in.
+
+Started by :mod:`.rtde_link`; imports neither numpy nor ROS.
 
 The client library reads short packets out of bounds and aborts on a malformed header, so it lives here, where its
 death costs one restart and not the graph. This process ends itself whenever the stream is not what it should be; the
@@ -8,6 +9,7 @@ parent starts a new one.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -16,6 +18,8 @@ import signal
 import struct
 import sys
 import time
+from collections.abc import Callable
+from typing import Any
 
 #: What the receive interface is asked for, in this order.
 VARIABLES = [
@@ -34,10 +38,10 @@ VARIABLES = [
     "runtime_state",
 ]
 
-#: One sample: robot time [s], host time [ns], q, dq, current, target current, target moment, TCP force, TCP pose (6
-#: each), robot mode,
+#: One sample: robot time [s], host's monotonic and wall clock [ns], q, dq, current, target current, target moment,
+#: TCP force, TCP pose (6 each), robot mode,
 #: safety mode, safety status bits, runtime state.
-SAMPLE = struct.Struct("<dq42diiii")
+SAMPLE = struct.Struct("<dqq42diiii")
 
 #: One command: kind (0 stop, 1 twist), twist in the controller's base (6) [m/s, rad/s].
 COMMAND = struct.Struct("<i6d")
@@ -96,7 +100,7 @@ def main() -> int:
     return code
 
 
-def _stream(receive, control, out, commands, config) -> int:
+def _stream(receive: Any, control: Any, out: int, commands: int, config: dict[str, Any]) -> int:
     period, patience = 1.0 / config["rate"], config["stall_timeout"]
     last, last_new, moving, last_command = None, time.monotonic(), False, 0.0
     poll = select.poll()
@@ -128,9 +132,10 @@ def _stream(receive, control, out, commands, config) -> int:
         time.sleep(wait)
 
 
-def _sample(receive, stamp) -> bytes:
+def _sample(receive: Any, stamp: float) -> bytes:
     return SAMPLE.pack(
         stamp,
+        time.monotonic_ns(),
         time.time_ns(),
         *receive.getActualQ(),
         *receive.getActualQd(),
@@ -146,7 +151,7 @@ def _sample(receive, stamp) -> bytes:
     )
 
 
-def _obey(receive, control, data) -> bool:
+def _obey(receive: Any, control: Any, data: bytes) -> bool:
     """Do the newest command; returns whether the arm moves."""
     kind, *twist = COMMAND.unpack(data)
     known = receive.getRobotMode() == RUNNING and receive.getSafetyMode() in (NORMAL, REDUCED)
@@ -159,10 +164,9 @@ def _obey(receive, control, data) -> bool:
 
 def _realtime(priority: int) -> None:
     if priority > 0:
-        try:
+        with contextlib.suppress(OSError, AttributeError):
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
-        except (OSError, AttributeError):
-            pass  # without the right to it the ordinary scheduler serves; the parent counts what gets lost
+            # without the right to it the ordinary scheduler serves; the parent counts what gets lost
 
 
 def _say(out: int, text: str) -> None:
@@ -175,11 +179,9 @@ def _end(out: int, text: str, code: int) -> int:
     return code
 
 
-def _quietly(action) -> None:
-    try:
+def _quietly(action: Callable[[], Any]) -> None:
+    with contextlib.suppress(Exception):  # at the end nothing is left to tell anybody
         action()
-    except Exception:  # at the end nothing is left to tell anybody
-        pass
 
 
 if __name__ == "__main__":

@@ -10,7 +10,9 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from contact_estimation.drivers import rtde_client as wire
 
@@ -39,8 +41,9 @@ class RtdeLink:
 
     def __init__(
         self, host: str, rate: float, control: bool, stall_timeout: float, hold_after: float, realtime_priority: int
-    ):
-        self._config = {
+    ) -> None:
+        self._stall_timeout = stall_timeout
+        self._config: dict[str, Any] = {
             "host": host,
             "rate": rate,
             "control": control,
@@ -48,16 +51,19 @@ class RtdeLink:
             "hold_after": hold_after,
             "realtime_priority": realtime_priority,
         }
-        self._process: subprocess.Popen | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._samples = self._commands = -1
         self._buffer = bytearray()
         self._deadline = 0.0
         self._next_start = 0.0
         self.status, self.restarts, self._started = "not started", -1, False
 
-    def poll(self, timeout: float) -> list[tuple]:
-        """Samples (tuples of :data:`~contact_estimation.drivers.rtde_client.SAMPLE`) that came within ``timeout``
-        [s]."""
+    def poll(self, timeout: float) -> list[tuple[Any, ...]]:
+        """Wait for samples, at most ``timeout`` [s].
+
+        Returns:
+            Tuples of :data:`~contact_estimation.drivers.rtde_client.SAMPLE`.
+        """
         end = time.monotonic() + timeout
         while True:
             self._keep_alive()
@@ -73,7 +79,7 @@ class RtdeLink:
             if time.monotonic() >= end:
                 return []
 
-    def send(self, kind: int, twist) -> bool:
+    def send(self, kind: int, twist: Iterable[float]) -> bool:
         """Give the process a command; False where there is none to take it."""
         if self._process is None:
             return False
@@ -143,13 +149,13 @@ class RtdeLink:
         self._started, self._deadline = False, time.monotonic() + self.START_TIMEOUT
         self.restarts += 1
 
-    def _read(self) -> list[tuple]:
+    def _read(self) -> list[tuple[Any, ...]]:
         try:
             data = os.read(self._samples, 1 << 18)
         except BlockingIOError:
             return []
         if not data:
-            if self._process.poll() is None:
+            if self._process is not None and self._process.poll() is None:
                 self._process.kill()  # alive with its pipe closed: of no use
                 self._process.wait()
             self.close()
@@ -157,7 +163,7 @@ class RtdeLink:
             return []
         self._started = True
         # It ends itself after stall_timeout, unless the library does not let go of it.
-        self._deadline = time.monotonic() + self._config["stall_timeout"] + self.GRACE
+        self._deadline = time.monotonic() + self._stall_timeout + self.GRACE
         self._buffer += data
         samples = []
         while self._buffer:

@@ -1,70 +1,105 @@
-"""A simulated press as a source of samples, truth included."""
+"""A simulated arm in a scenario as a backend: the same graph as on a robot, with the truth beside."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from contact_estimation.drivers.backend import EquilibriumPose, Sample
-from contact_estimation.exceptions import ConfigError, DriverError
+from contact_estimation.exceptions import DriverError
 from contact_estimation.robot import Arm
-from contact_estimation.settings import find_config, from_yaml
-from contact_estimation.simulation.press import PressSample, PressSettings, PressSimulation
+from contact_estimation.settings import key, non_negative, positive
+from contact_estimation.simulation.session import Simulation, open_simulation
 
-#: What computes the press.
-ENGINES = ("coupled", "physics")
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedSettings:
+    """What is simulated, and how commands are followed."""
+
+    scenario: str = key("linear_contact", doc="a scenario of config/tasks, or path of a YAML")
+    duration: float = key(0.0, unit="s", check=non_negative, doc="how long; 0: as long as the scenario's motion")
+    seed: int = key(0, check=non_negative, doc="seed of everything random")
+    imperfections: str = key(
+        "", doc="sensors and joints: a robot's name, ideal, or path of a YAML; empty: the robot's own"
+    )
+    ahead: bool = key(
+        False, doc="simulate all of it before the first sample, so that none is late; takes no commands then"
+    )
+    impedance_stiffness: list[float] | None = key(
+        None,
+        doc="stiffness with which commands are followed, base axes; null: the scenario's own controller follows",
+        unit="N/m",
+        check=positive,
+        length=3,
+    )
+    admittance_damping: float = key(
+        4000.0, doc="force per commanded speed of a position-controlled arm", unit="Ns/m", check=positive
+    )
 
 
 class SimulatedBackend:
-    """``arm`` presses on a block for ``duration`` [s] as ``config/tasks/press_<robot>.yaml`` says; stamps count from
-    its start.
+    """An arm in a scenario; stamps count from its start.
 
-    ``engine`` is ``coupled`` (the package's own dynamics, an ideal arm with noisy sensors) or ``physics`` (the scenario
-    ``linear_contact`` on the physics engine, with friction, elastic gears and sensors as a real arm has them).
-
-    Nothing acts back on the arm but the block, so the whole press is simulated in :meth:`connect`: no sample is late
-    because some step took longer to solve.
+    Samples are made when they are read: whoever reads sets the pace, so that commands act as they do on a robot. From
+    the first one on the arm follows its equilibrium as a joint-torque arm's impedance and the RTDE driver's admittance
+    do. With ``ahead`` nothing can act back on the arm, so the whole scenario is simulated by :meth:`connect`.
     """
 
-    commandable = False
-
-    def __init__(self, arm: Arm, duration: float, seed: int = 0, engine: str = "coupled"):
-        if engine not in ENGINES:
-            raise ConfigError(f"there is no engine '{engine}' for the simulated press; choose {' or '.join(ENGINES)}")
-        self.joint_names = tuple(arm.joint_names)
-        self._arm, self._duration, self._seed, self._engine = arm, duration, seed, engine
+    def __init__(self, arm: Arm, settings: SimulatedSettings) -> None:
+        self.joint_names, self.commandable = tuple(arm.joint_names), not settings.ahead
+        self.simulation: Simulation | None = None
+        self._arm, self._settings, self._complies = arm, settings, False
         self._samples: Iterator[Sample] = iter(())
+        stiffness = settings.impedance_stiffness
+        self._stiffness = None if stiffness is None else np.array(stiffness, float)
 
     def connect(self) -> None:
-        """Simulate; raises ConfigError where no press is described for the robot."""
-        if self._engine == "physics":
-            from contact_estimation.simulation.physics_press import PhysicsPress
+        """Build the simulation at its start.
 
-            simulation = PhysicsPress(self._arm, seed=self._seed)
-        else:
-            settings = from_yaml(PressSettings, find_config("tasks", f"press_{self._arm.name}"))
-            simulation = PressSimulation(self._arm, settings, self._seed)
-        self._samples = iter([_sample(simulation.step()) for _ in range(round(self._duration / simulation.period))])
+        Raises:
+            ConfigError: scenario, robot or imperfections are unknown.
+        """
+        s = self._settings
+        self.simulation = open_simulation(s.scenario, self._arm, s.imperfections or None, s.seed)
+        samples = self.simulation.run(s.duration or None)
+        self._samples, self._complies = iter(list(samples)) if s.ahead else samples, False
 
     def read(self) -> Sample | None:
-        """The next sample."""
+        """Return the next sample.
+
+        Raises:
+            DriverError: the backend is not connected.
+        """
+        if self.simulation is None:
+            raise DriverError("the simulation is not connected; call connect() first")
         return next(self._samples, None)
 
     def equilibrium(self) -> EquilibriumPose | None:
-        """Unknown here."""
-        return None
+        """Where the equilibrium has to be for the force the arm presses with now; None before :meth:`connect`."""
+        if self.simulation is None:
+            return None
+        if self._stiffness is None:
+            return EquilibriumPose(*self.simulation.equilibrium)
+        position, rotation, force = self.simulation.pressing()
+        return EquilibriumPose(position + force / self._stiffness, rotation)
 
     def command(self, pose: EquilibriumPose) -> None:
-        """Refused: nothing here moves."""
-        raise DriverError("the demonstration press cannot be commanded; choose driver sim")
+        """Set the equilibrium of the simulated controller.
+
+        Raises:
+            DriverError: the backend is not connected, or has simulated ahead.
+        """
+        if self.simulation is None:
+            raise DriverError("the simulation is not connected; call connect() first")
+        if not self.commandable:
+            raise DriverError("what was simulated ahead cannot be commanded; leave out 'ahead'")
+        if self._stiffness is not None and not self._complies:
+            self._complies = True
+            self.simulation.comply(self._stiffness, self._settings.admittance_damping)
+        self.simulation.command(pose.position, pose.rotation)
 
     def close(self) -> None:
         """Forget the simulation."""
-        self._samples = iter(())
-
-
-def _sample(step: PressSample) -> Sample:
-    wrench = np.concatenate([step.force_tcp, np.zeros(3)])  # the block touches the TCP itself: no torque about it
-    truth = {"wrench_tcp": wrench, "stiffness": step.stiffness, "rest": step.rest, "contact_point": step.contact_point}
-    return Sample(step.stamp_ns, step.q, step.dq, step.tau, truth=truth)
+        self.simulation, self._samples = None, iter(())

@@ -28,7 +28,7 @@ class CoupledStep:
         delta: acceleration (n,). next: xi+ (N,). jacobian: A = d xi+ / d xi (N, N).
     """
 
-    def __init__(self, arm: Arm, contacts: ParallelContacts):
+    def __init__(self, arm: Arm, contacts: ParallelContacts) -> None:
         n, n_p = arm.n, contacts.n_estimated
         self.arm, self.contacts = arm, contacts
         self.q, self.dq, self.p = ca.SX.sym("q", n), ca.SX.sym("dq", n), ca.SX.sym("p", n_p)
@@ -55,22 +55,30 @@ class CoupledStep:
         self._dq_rows = dq_rows
 
     def velocity_noise(self, torque_intensity: ca.SX) -> ca.SX:
-        """Covariance (n, n) of dq+ due to white torque noise of the given intensities (n,) [Nm^2 s]: h S diag(.) S, S =
-        (M + h B)^-1."""
+        """Return the covariance (n, n) of dq+ due to white torque noise: h S diag(.) S, S = (M + h B)^-1.
+
+        Args:
+            torque_intensity: (n,) [Nm^2 s].
+        """
         inverse = self._factor.solve(ca.SX.eye(self.arm.n))
         return symmetric(self.h * (inverse * ca.repmat(torque_intensity.T, self.arm.n, 1)) @ inverse.T)
 
     def propagate(self, covariance: ca.SX) -> ca.SX:
-        """A P A^T for a symmetric ``covariance`` (N, N), in two sparse factors: velocities first, then q+ = q + h
-        dq+."""
+        """Return A P A^T for a symmetric ``covariance`` (N, N), in two sparse factors.
+
+        Velocities come first, then q+ = q + h dq+.
+        """
         n, size = self.arm.n, self.xi.numel()
-        first = ca.vertcat(ca.horzcat(ca.SX.eye(n), ca.SX(n, size - n)), self._dq_rows,
-                           ca.horzcat(ca.SX(size - 2 * n, 2 * n), ca.SX.eye(size - 2 * n)))
+        first = ca.vertcat(
+            ca.horzcat(ca.SX.eye(n), ca.SX(n, size - n)),
+            self._dq_rows,
+            ca.horzcat(ca.SX(size - 2 * n, 2 * n), ca.SX.eye(size - 2 * n)),
+        )
         second = ca.SX.eye(size)
-        second[:n, n:2 * n] = self.h * ca.SX.eye(n)
+        second[:n, n : 2 * n] = self.h * ca.SX.eye(n)
         return symmetric(second @ symmetric(first @ covariance @ first.T) @ second.T)
 
 
 def symmetric(matrix: ca.SX) -> ca.SX:
-    """The matrix with its lower triangle replaced by the upper one, so that only one half is ever computed."""
+    """Return the matrix with its lower triangle replaced by the upper one, so that only one half is ever computed."""
     return ca.triu2symm(ca.triu(ca.densify(matrix)))

@@ -8,10 +8,10 @@ import casadi as ca
 class LDL:
     """Factor once, solve for any number of right-hand sides."""
 
-    def __init__(self, matrix: ca.SX):
+    def __init__(self, matrix: ca.SX) -> None:
         n = matrix.shape[0]
-        self._n, self._lower, self._inverse = n, [[None] * n for _ in range(n)], [None] * n
-        scaled = [[None] * n for _ in range(n)]  # L D
+        self._n, self._inverse = n, [ca.SX(0)] * n
+        self._lower, scaled = ([[ca.SX(0)] * n for _ in range(n)] for _ in range(2))  # L and L D
         for j in range(n):
             for i in range(j, n):
                 value = matrix[i, j]

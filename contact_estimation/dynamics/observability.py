@@ -20,14 +20,13 @@ import numpy as np
 
 from contact_estimation.codegen import compile_function
 from contact_estimation.contact import ParallelContacts
-from contact_estimation.contact.settings import KINDS
+from contact_estimation.contact.parallel import Entry
 from contact_estimation.dynamics.coupled import CoupledStep
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot import Arm
 
 #: A direction counts as seen when its standard deviation fell below this share of what it was before.
 SEEN = 0.5
-_UNITS = {"stiffness": "N/m", "rest": "m", "point": "m"}
 
 
 @dataclass(frozen=True)
@@ -57,9 +56,15 @@ class Direction:
 
 @dataclass(frozen=True)
 class Observability:
-    """``directions`` best seen first; ``information`` (n_p, n_p) in SI; ``std`` (n_p,) [SI] of each parameter after the
-    motion;
-    ``parameters`` their names with units; ``seconds`` of motion."""
+    """What a motion shows of the parameters.
+
+    Attributes:
+        directions: best seen first.
+        information: (n_p, n_p) [SI].
+        std: (n_p,) of each parameter after the motion [SI].
+        parameters: their names with units.
+        seconds: length of the motion [s].
+    """
 
     directions: tuple[Direction, ...]
     information: np.ndarray
@@ -94,12 +99,14 @@ class ParameterInformation:
         velocity_noise: float,
         torque_noise: np.ndarray | None = None,
         memory: float | None = None,
-    ):
+    ) -> None:
         if not contacts.n_estimated:
             raise ConfigError("observability of what? No contact estimates a parameter (key contacts[].estimate)")
         if not velocity_noise > 0 and (torque_noise is None or not (np.asarray(torque_noise) > 0).all()):
-            raise ConfigError("without noise every motion shows everything: give process_noise.velocity or "
-                              "process_noise.unknown_torque a value greater than 0")
+            raise ConfigError(
+                "without noise every motion shows everything: give process_noise.velocity or "
+                "process_noise.unknown_torque a value greater than 0"
+            )
         self.arm, self.contacts, self._memory = arm, contacts, memory
         self._run = compile_function(_sensitivity(arm, contacts))
         self._run.inputs["noise"][:] = velocity_noise
@@ -113,9 +120,23 @@ class ParameterInformation:
         self._rotation = np.eye(3)
         self._phi = np.zeros(self.contacts.size)
 
+    @property
+    def _entries(self) -> list[Entry]:
+        """What every estimated parameter is."""
+        return [self.contacts.entries[int(k)] for k in self.contacts.estimated]
+
     def update(self, dt: float, xi: np.ndarray, phi: np.ndarray, tau: np.ndarray) -> np.ndarray:
-        """Add ``dt`` [s] at the state ``xi`` = [q; dq; p] and parameters ``phi``, both in internal units like an EKF's,
-        under ``tau`` (n,) [Nm]; returns d delta / d p (n, n_p) [rad/s^2 per internal unit]."""
+        """Add an interval of the motion.
+
+        Args:
+            dt: length [s].
+            xi: state [q; dq; p] in internal units, as an EKF has it.
+            phi: all contact parameters in internal units.
+            tau: (n,) [Nm].
+
+        Returns:
+            slope: d delta / d p (n, n_p) [rad/s^2 per internal unit].
+        """
         inputs, outputs = self._run.inputs, self._run.outputs
         inputs["xi"][:], inputs["phi"][:], inputs["tau"][:], inputs["h"][0] = xi, phi, tau, dt
         self._run()
@@ -129,8 +150,10 @@ class ParameterInformation:
         return slope
 
     def report(self, prior_std: np.ndarray) -> Observability:
-        """What was seen, against what was known before: ``prior_std`` (n_p,) in internal units, as
-        :meth:`~contact_estimation.contact.ParallelContacts.initial` gives it.
+        """Return what was seen, against what was known before.
+
+        Args:
+            prior_std: (n_p,) in internal units, as ``ParallelContacts.initial`` gives it.
 
         Raises:
             ConfigError: a prior standard deviation is not positive (a parameter that is known needs no estimate).
@@ -138,8 +161,10 @@ class ParameterInformation:
         prior_std = np.asarray(prior_std, float)
         if not (prior_std > 0).all():
             names = [name for name, value in zip(self.parameter_names(), prior_std) if not value > 0]
-            raise ConfigError(f"these estimated parameters have an initial uncertainty of zero: {', '.join(names)}; "
-                              "give a standard deviation greater than 0, or do not estimate them")
+            raise ConfigError(
+                f"these estimated parameters have an initial uncertainty of zero: {', '.join(names)}; "
+                "give a standard deviation greater than 0, or do not estimate them"
+            )
         scale = self.contacts.scale[self.contacts.estimated]
         values, vectors = np.linalg.eigh(prior_std[:, None] * self._information * prior_std)
         axes, labels = self._axes()
@@ -148,10 +173,10 @@ class ParameterInformation:
             parts = axes @ vector  # in normals and tangents, in prior standard deviations
             order = np.argsort(-np.abs(parts))
             sign = np.sign(parts[order[0]])
-            names = tuple((labels[k], float(sign * parts[k])) for k in order if abs(parts[k]) > 0.25)
+            largest = tuple((labels[k], float(sign * parts[k])) for k in order if abs(parts[k]) > 0.25)
             directions.append(
                 Direction(
-                    float(np.sqrt(value)), sign * vector * prior_std * scale, float(1 / np.sqrt(1 + value)), names
+                    float(np.sqrt(value)), sign * vector * prior_std * scale, float(1 / np.sqrt(1 + value)), largest
                 )
             )
         posterior = np.linalg.inv(np.diag(prior_std**-2.0) + self._information)
@@ -165,39 +190,51 @@ class ParameterInformation:
 
     def parameter_names(self) -> list[str]:
         """Names of the estimated parameters, with units."""
-        return [f"{self.contacts.contacts[i // 9].name} {KINDS[i % 9 // 3]} {'xyz'[i % 3]} "
-                f"[{_UNITS[KINDS[i % 9 // 3]]}]"
-                for i in self.contacts.estimated]
+        names = []
+        for entry in self._entries:
+            axis = "" if entry.axis is None else f" {'xyz'[entry.axis]}"
+            names.append(f"{self.contacts.contacts[entry.contact].name} {entry.kind}{axis} [{entry.unit or '-'}]")
+        return names
 
     def _axes(self) -> tuple[np.ndarray, list[str]]:
-        """Orthogonal map (n_p, n_p) from the parameters to parts along the contacts' normals and tangents, and the
-        parts' names."""
-        size, rows, labels = self.contacts.n_estimated, [], []
-        for k in range(0, size, 3):  # estimated parameters come in threes
-            contact, kind = (
-                self.contacts.contacts[self.contacts.estimated[k] // 9],
-                KINDS[self.contacts.estimated[k] % 9 // 3],
-            )
-            start = 9 * (self.contacts.estimated[k] // 9)
-            frame = _tangent_frame(self._phi[start:start + 3])
-            if kind == "point":
-                frame = frame @ self._rotation  # the point is in TCP axes
-            for row, word in zip(frame, ("along the normal", "along tangent 1", "along tangent 2")):
-                full = np.zeros(size)
-                full[k:k + 3] = row
-                rows.append(full)
-                labels.append(f"{contact.name} {kind} {word}")
-        return np.array(rows), labels
+        """Orthogonal map (n_p, n_p) from the parameters to parts along normals and tangents, and the parts' names."""
+        axes, labels = np.eye(self.contacts.n_estimated), []
+        for k, entry in enumerate(self._entries):
+            word = ""
+            if entry.axis is not None:
+                word = (" along the normal", " along tangent 1", " along tangent 2")[entry.axis]
+                frame = _tangent_frame(self._phi[self.contacts.places[entry.contact]][:3])
+                if entry.kind == "point":
+                    frame = frame @ self._rotation  # the point is in TCP axes
+                axes[k, k - entry.axis : k - entry.axis + 3] = frame[entry.axis]
+            labels.append(f"{self.contacts.contacts[entry.contact].name} {entry.kind}{word}")
+        return axes, labels
 
 
-def observe_posture(arm: Arm, contacts: ParallelContacts, q: np.ndarray, velocity_noise: float,
-                    torque_noise: np.ndarray | None = None, depth: float = 1e-3, seconds: float = 1.0) -> Observability:
-    """What a second of standing at ``q`` (n,) [rad] shows, every contact pressed in by ``depth`` [m] along its normal;
-    noise as in :class:`ParameterInformation`."""
+def observe_posture(
+    arm: Arm,
+    contacts: ParallelContacts,
+    q: np.ndarray,
+    velocity_noise: float,
+    torque_noise: np.ndarray | None = None,
+    depth: float = 1e-3,
+    seconds: float = 1.0,
+) -> Observability:
+    """Return what standing at a posture shows, every contact pressed in along its normal.
+
+    Args:
+        arm: the robot.
+        contacts: contacts with their estimated parameters.
+        q: (n,) [rad].
+        velocity_noise: as in :class:`ParameterInformation`.
+        torque_noise: as in :class:`ParameterInformation`.
+        depth: how far every contact is pressed in [m].
+        seconds: how long [s].
+    """
     phi, std = contacts.initial(np.asarray(q, float))
-    for i in range(len(contacts.contacts)):
-        normal = phi[9 * i:9 * i + 3] / np.linalg.norm(phi[9 * i:9 * i + 3])
-        phi[9 * i + 3:9 * i + 6] += depth * normal
+    for place in contacts.places:
+        parts = phi[place]  # a view: [K; rest; ...]
+        parts[3:6] += depth * parts[:3] / np.linalg.norm(parts[:3])
     information = ParameterInformation(arm, contacts, velocity_noise, torque_noise)
     xi = np.concatenate([q, np.zeros(arm.n), phi[contacts.estimated]])
     information.update(seconds, xi, phi, arm.gravity(q))
@@ -208,10 +245,14 @@ def _sensitivity(arm: Arm, contacts: ParallelContacts) -> ca.Function:
     step = CoupledStep(arm, contacts)
     noise, torque_noise = ca.SX.sym("noise"), ca.SX.sym("torque_noise", arm.n)
     intensity = noise * ca.SX.eye(arm.n) + step.velocity_noise(torque_noise) / step.h
-    outputs = [step.delta_jacobian[:, 2 * arm.n:], intensity, arm.tcp(step.kinematics)[0], step.phi_now]
-    return ca.Function(f"observability_{arm.name}", [step.xi, step.phi, step.tau, step.h, noise, torque_noise],
-                       [ca.densify(o) for o in outputs], ["xi", "phi", "tau", "h", "noise", "torque_noise"],
-                       ["slope", "Q", "rotation", "phi_now"])
+    outputs = [step.delta_jacobian[:, 2 * arm.n :], intensity, arm.tcp(step.kinematics)[0], step.phi_now]
+    return ca.Function(
+        f"observability_{arm.name}",
+        [step.xi, step.phi, step.tau, step.h, noise, torque_noise],
+        [ca.densify(o) for o in outputs],
+        ["xi", "phi", "tau", "h", "noise", "torque_noise"],
+        ["slope", "Q", "rotation", "phi_now"],
+    )
 
 
 def _tangent_frame(normal: np.ndarray) -> np.ndarray:

@@ -6,8 +6,8 @@ import casadi as ca
 import numpy as np
 
 from contact_estimation.codegen import compile_function
-from contact_estimation.contact import ContactSettings, ParallelContacts
-from contact_estimation.contact.primitive import same_sign
+from contact_estimation.contact import ParallelContacts
+from contact_estimation.contact.closed import same_sign
 from contact_estimation.dynamics import CoupledStep
 from contact_estimation.filters.kalman import packed_size, unpack, unpack_array
 from contact_estimation.filters.observer import ContactState, Estimate
@@ -15,8 +15,7 @@ from contact_estimation.robot import Arm
 
 
 def build_output(arm: Arm, contacts: ParallelContacts) -> ca.Function:
-    """Derived quantities of (xi, P, phi): TCP force and torque, its covariance, external joint torque, contact
-    points."""
+    """Return a function of (xi, P, phi): TCP wrench, force covariance, external torque, contact points."""
     step = CoupledStep(arm, contacts)
     size = step.xi.numel()
     packed = ca.SX.sym("P", packed_size(size))
@@ -26,41 +25,84 @@ def build_output(arm: Arm, contacts: ParallelContacts) -> ca.Function:
     gradient = ca.jacobian(force_tcp, step.xi)
     covariance = gradient @ unpack(packed, size) @ gradient.T
     points = ca.vertcat(*contacts.points(step.kinematics, step.phi_now), ca.SX(0, 1))
-    outputs = {"force_base": force, "force_tcp": force_tcp, "torque_tcp": rotation.T @ torque,
-               "force_covariance": covariance,
-               "tau_e": step.tau_e, "points": points, "phi_now": step.phi_now}
-    return ca.Function("ekf_output", [step.xi, packed, step.phi], [ca.densify(o) for o in outputs.values()],
-                       ["xi", "P", "phi"], list(outputs))
+    outputs = {
+        "force_base": force,
+        "force_tcp": force_tcp,
+        "torque_tcp": rotation.T @ torque,
+        "force_covariance": covariance,
+        "tau_e": step.tau_e,
+        "points": points,
+        "phi_now": step.phi_now,
+    }
+    return ca.Function(
+        "ekf_output",
+        [step.xi, packed, step.phi],
+        [ca.densify(o) for o in outputs.values()],
+        ["xi", "P", "phi"],
+        list(outputs),
+    )
 
 
 class CoupledOutput:
     """Makes estimates of filtered states.
 
     Args:
-        arm: the robot. contacts: the contacts of the state, with the ``settings`` they were made of.
+        arm: the robot.
+        contacts: the contacts of the state.
     """
 
-    def __init__(self, arm: Arm, contacts: ParallelContacts, settings: list[ContactSettings]):
+    def __init__(self, arm: Arm, contacts: ParallelContacts) -> None:
         self._arm, self._contacts = arm, contacts
-        self._names = [c.name for c in settings]
-        self._reference = [np.asarray(c.stiffness) for c in settings]
+        names = [[p.name for p in law.parameters] for law in contacts.laws]
+        references = [np.asarray(c.stiffness) for c in contacts.contacts]
+        self._told = (contacts.contacts, contacts.laws, references, names)
         self._output = compile_function(build_output(arm, contacts))
 
-    def estimate(self, t: float, x: np.ndarray, packed: np.ndarray, phi: np.ndarray, nis: float,
-                 nis_dof: int) -> Estimate:
-        """The estimate for mean ``x`` (N,), packed covariance and contact parameters ``phi``, all in internal units."""
+    def estimate(
+        self, t: float, x: np.ndarray, packed: np.ndarray, phi: np.ndarray, nis: float, nis_dof: int
+    ) -> Estimate:
+        """Return the estimate of a state.
+
+        Args:
+            t: stamp [s].
+            x: mean (N,), internal units.
+            packed: covariance, internal units.
+            phi: all contact parameters, internal units.
+            nis: normalised innovation squared.
+            nis_dof: its degrees of freedom.
+        """
         run, n = self._output, self._arm.n
         run.inputs["xi"][:], run.inputs["P"][:], run.inputs["phi"][:] = x, packed, phi
         run()
         out = run.outputs
         covariance = unpack_array(packed, len(x))
-        phi_si, spread = self._contacts.in_si(out["phi_now"], covariance[2 * n:, 2 * n:])
+        values = self._contacts.in_si(out["phi_now"], covariance[2 * n :, 2 * n :])
         contacts = tuple(
-            ContactState(name, 1.0, same_sign(phi_si[i, :3], self._reference[i]), phi_si[i, 3:6].copy(),
-                         phi_si[i, 6:].copy(),
-                         out["points"][3 * i:3 * i + 3].copy(), spread[i]) for i, name in enumerate(self._names))
+            ContactState(
+                c.name,
+                1.0,
+                phi[:3] if law.opens else same_sign(phi[:3], reference),
+                phi[3:6],
+                phi[6:9],
+                out["points"][3 * i : 3 * i + 3].copy(),
+                spread[:9, :9],
+                law=c.law,
+                law_parameters=dict(zip(names, phi[9:].tolist())),
+            )
+            for i, (c, law, reference, names, (phi, spread)) in enumerate(zip(*self._told, values))
+        )
         return Estimate(
-            t=t, q=x[:n].copy(), dq=x[n:2 * n].copy(), tau_ext=out["tau_e"].copy(), force_base=out["force_base"].copy(),
-            force_tcp=out["force_tcp"].copy(), torque_tcp=out["torque_tcp"].copy(),
-            force_covariance=out["force_covariance"].reshape(3, 3).copy(), contacts=contacts, nis=nis, nis_dof=nis_dof,
-            mode="contact", modes={"contact": 1.0})
+            t=t,
+            q=x[:n].copy(),
+            dq=x[n : 2 * n].copy(),
+            tau_ext=out["tau_e"].copy(),
+            force_base=out["force_base"].copy(),
+            force_tcp=out["force_tcp"].copy(),
+            torque_tcp=out["torque_tcp"].copy(),
+            force_covariance=out["force_covariance"].reshape(3, 3).copy(),
+            contacts=contacts,
+            nis=nis,
+            nis_dof=nis_dof,
+            mode="contact",
+            modes={"contact": 1.0},
+        )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from contact_estimation.codegen import compile_function
+from contact_estimation.codegen import DoubleBuffer, bind_recursion, compile_function
 from contact_estimation.contact import ParallelContacts
 from contact_estimation.dynamics import CoupledStep
 from contact_estimation.filters.coupled_output import CoupledOutput
@@ -37,10 +37,10 @@ def build_step(arm: Arm, contacts: ParallelContacts, with_torque: bool, torque_n
     x, covariance = step.next, step.propagate(unpack(packed, size)) + step.h * ca.diag(intensity)
     if torque_noise:
         torque_noise_intensity = ca.SX.sym("torque_intensity", n)
-        covariance[n:2 * n, n:2 * n] += step.velocity_noise(torque_noise_intensity)
+        covariance[n : 2 * n, n : 2 * n] += step.velocity_noise(torque_noise_intensity)
         inputs.append(torque_noise_intensity)
         names.append("torque_intensity")
-    nis = 0
+    nis = ca.SX(0)
     for i in range(n):
         row = ca.SX(1, size)
         row[0, i] = 1
@@ -48,7 +48,7 @@ def build_step(arm: Arm, contacts: ParallelContacts, with_torque: bool, torque_n
         nis += term
     if with_torque:
         tau_m, noise_tau = ca.SX.sym("tau_m", n), ca.SX.sym("noise_tau", n)
-        predicted, rows = _torque_measurement(arm, contacts, step, x, tau_m)
+        predicted, rows = _torque_measurement(arm, step, x, tau_m)
         start = x
         for i in range(n):
             innovation = predicted[i] - rows[i, :] @ (x - start)
@@ -56,13 +56,13 @@ def build_step(arm: Arm, contacts: ParallelContacts, with_torque: bool, torque_n
             nis += term
         inputs += [tau_m, noise_tau]
         names += ["tau_m", "noise_tau"]
-    return ca.Function("ekf_step", inputs, [ca.densify(x), pack(covariance), ca.SX(nis)], names,
-                       ["xi_next", "P_next", "nis"])
+    return ca.Function(
+        "ekf_step", inputs, [ca.densify(x), pack(covariance), ca.SX(nis)], names, ["xi_next", "P_next", "nis"]
+    )
 
 
-def _torque_measurement(arm, contacts, step, x, tau_m):
-    """Innovation of the measured external torque C + G - tau_m against tau_e(xi), and the rows of its Jacobian (eq.
-    17-19)."""
+def _torque_measurement(arm: Arm, step: CoupledStep, x: ca.SX, tau_m: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Innovation of the measured external torque C + G - tau_m, and its Jacobian's rows (eq. 17-19)."""
     n = arm.n
     bias = arm.inverse_dynamics(step.kinematics, step.dq, ca.SX.zeros(n))
     at_state = ca.Function("at_state", [step.xi, step.phi], [step.tau_e, ca.jacobian(step.tau_e, step.xi), bias])
@@ -75,7 +75,6 @@ class Ekf:
 
     Args:
         arm: the robot. settings: contacts, noise, what is measured. name: name in reports.
-        contacts: contacts with a force law of one's own, made of ``settings.contacts``; default those of paper 2.
 
     Attributes:
         contacts: the contacts of the state. function: the step as casadi.Function (see :func:`build_step`).
@@ -88,15 +87,15 @@ class Ekf:
     #: wrist, on which the shipped noise rests.
     keeps_rotors = True
 
-    def __init__(self, arm: Arm, settings: EkfSettings, name: str = "ekf", contacts: ParallelContacts | None = None):
+    def __init__(self, arm: Arm, settings: EkfSettings, name: str = "ekf") -> None:
         self.name, self.arm, self.settings = name, arm, settings
-        self.contacts = contacts or ParallelContacts(arm, settings.contacts)
+        self.contacts = ParallelContacts(arm, settings.contacts)
         self._with_torque = settings.measure == "position_torque"
         self._size = 2 * arm.n + self.contacts.n_estimated
         of_torque = torque_intensity(arm, settings.process_noise)
         self.function = build_step(arm, self.contacts, self._with_torque, of_torque is not None)
         self._step = compile_function(self.function)
-        self._output = CoupledOutput(arm, self.contacts, settings.contacts)
+        self._output = CoupledOutput(arm, self.contacts)
         inputs = self._step.inputs
         inputs["noise_q"][:] = settings.measurement_noise.position
         if self._with_torque:
@@ -104,13 +103,9 @@ class Ekf:
         inputs["intensity"][:] = state_intensity(arm, self.contacts, settings.process_noise)
         if of_torque is not None:
             inputs["torque_intensity"][:] = of_torque
-        # Two bindings take turns, so that a step's result is the next step's argument without a copy.
-        rest = list(inputs.values())[2:]
-        states = [(inputs["xi"], inputs["P"]), (self._step.outputs["xi_next"], self._step.outputs["P_next"])]
-        nis = self._step.outputs["nis"]
-        self._states = states
-        self._runs = [self._step.bind([*states[k], *rest], [*states[1 - k], nis]) for k in (0, 1)]
-        self._nis, self._turn = nis, 0
+        self._state = DoubleBuffer.of(self._step)
+        self._advance = bind_recursion(self._step, [self._state])
+        self._nis = self._step.outputs["nis"]
         self._tau, self._h, self._q_m = inputs["tau"], inputs["h"], inputs["q_m"]
         self._tau_m = inputs.get("tau_m")
         self._tau_next = np.zeros(arm.n)
@@ -124,24 +119,27 @@ class Ekf:
     @property
     def state(self) -> np.ndarray:
         """Mean (N,) of [q; dq; p] in internal units (a view of the live buffer)."""
-        return self._states[self._turn][0]
+        return self._state["xi"]
 
     @property
     def covariance(self) -> np.ndarray:
         """Covariance (N, N) in internal units (a copy)."""
-        return unpack_array(self._states[self._turn][1], self._size)
+        return unpack_array(self._state["P"], self._size)
 
     def reset(self, t: float, q: np.ndarray) -> None:
         """Start at rest at ``q`` with the settings' parameters and uncertainties."""
         phi, std = self.contacts.initial(q)
         self._step.inputs["phi"][:] = phi
-        x, covariance = self._states[0]
+        x, covariance = self._state["xi"], self._state["P"]
         x[:] = np.concatenate([q, np.zeros(self.arm.n), phi[self.contacts.estimated]])
-        spread = [np.full(self.arm.n, self.settings.initial_position_std),
-                  np.full(self.arm.n, self.settings.initial_velocity_std), std]
+        spread = [
+            np.full(self.arm.n, self.settings.initial_position_std),
+            np.full(self.arm.n, self.settings.initial_velocity_std),
+            std,
+        ]
         covariance[:] = pack_array(np.diag(np.concatenate(spread) ** 2))
         self._nis[0] = 0.0
-        self._turn, self._t = 0, t
+        self._t = t
         self._tau_next[:] = np.nan
 
     def set_parameters(self, phi_si: np.ndarray) -> None:
@@ -156,12 +154,16 @@ class Ekf:
         self._q_m[:] = q
         if self._tau_m is not None:
             self._tau_m[:] = tau
-        self._runs[self._turn]()
-        self._turn = 1 - self._turn
+        self._advance()
         self._t += dt
 
     def estimate(self) -> Estimate:
-        """The estimate after the last sample."""
-        x, packed = self._states[self._turn]
-        return self._output.estimate(self._t, x, packed, self._step.inputs["phi"], float(self._nis[0]),
-                                     2 * self.arm.n if self._with_torque else self.arm.n)
+        """Return the estimate after the last sample."""
+        return self._output.estimate(
+            self._t,
+            self._state["xi"],
+            self._state["P"],
+            self._step.inputs["phi"],
+            float(self._nis[0]),
+            2 * self.arm.n if self._with_torque else self.arm.n,
+        )

@@ -11,7 +11,7 @@ from contact_estimation.dynamics import symmetric
 
 
 def packed_size(n: int) -> int:
-    """Number of entries in the upper triangle of an (n, n) matrix."""
+    """Return number of entries in the upper triangle of an (n, n) matrix."""
     return n * (n + 1) // 2
 
 
@@ -19,6 +19,11 @@ def pack(matrix: ca.SX) -> ca.SX:
     """Upper triangle of a symmetric matrix as a vector, column by column."""
     n = matrix.shape[0]
     return ca.vertcat(*[matrix[i, j] for j in range(n) for i in range(j + 1)])
+
+
+def packed_outer(a: ca.SX, b: ca.SX) -> ca.SX:
+    """Upper triangle of the symmetric matrix a b^T as a vector, like :func:`pack`."""
+    return ca.vertcat(*[a[i] * b[j] for j in range(a.numel()) for i in range(j + 1)])
 
 
 def unpack(vector: ca.SX, n: int) -> ca.SX:
@@ -52,12 +57,17 @@ def unpack_array(vector: np.ndarray, n: int) -> np.ndarray:
     return matrix
 
 
-def scalar_update(x: ca.SX, covariance: ca.SX, row: ca.SX, innovation: ca.SX, variance: ca.SX):
+def scalar_update(
+    x: ca.SX, covariance: ca.SX, row: ca.SX, innovation: ca.SX, variance: ca.SX
+) -> tuple[ca.SX, ca.SX, ca.SX]:
     """Update with one measurement y = row x + v, v ~ N(0, variance).
 
     Args:
-        x: (N,) mean. covariance: (N, N) symmetric. row: (1, N) measurement row, sparse where it is zero.
+        x: (N,) mean.
+        covariance: (N, N) symmetric.
+        row: (1, N) measurement row, sparse where it is zero.
         innovation: y - (predicted y at ``x``).
+        variance: of v.
 
     Returns:
         mean, covariance, and the innovation squared over its variance (chi-square with one degree of freedom; the

@@ -6,8 +6,8 @@ so that r follows tau_e with bandwidth K_O. C^T dq - G comes from dM/dt dq - C d
 derivative. ``printed`` is paper 1, eq. 26 as it stands, r+ = K_O (M dq - h (r - tau_e)) with tau_e = -(tau - C - G)
 there, which adds the momentum itself every step instead of its increment; it is offered for comparison only.
 
-With ``drives`` the calibrated friction (viscous beyond B, Coulomb with presliding, bias) is taken off the torque first:
-the law and the numbers the contact bank starts from, but nothing that adapts them.
+With ``actuators`` the calibrated friction (viscous beyond B, Coulomb with presliding, bias) is taken off the torque:
+the law and the numbers the contact IMM filter starts from, but nothing that adapts them.
 """
 
 from __future__ import annotations
@@ -17,70 +17,78 @@ from collections import deque
 import casadi as ca
 import numpy as np
 
-from contact_estimation.codegen import compile_function
+from contact_estimation.codegen import compile_function, named_function, symbols
 from contact_estimation.dynamics.momentum import momentum_terms
-from contact_estimation.filters.bank.settings import DriveSettings, load_drive_settings
 from contact_estimation.filters.observer import ContactState, Estimate
 from contact_estimation.filters.settings import MomentumSettings
 from contact_estimation.robot import Arm
+from contact_estimation.robot.actuators import ActuatorSettings, actuators_of
 from contact_estimation.robot.friction import friction_torque, presliding_step
 
 
 def build_step(arm: Arm) -> ca.Function:
-    """Per sample: momentum M dq, its drift C^T dq - G - B dq, rigid-body bias C dq + G, TCP pose and Jacobian."""
-    q, dq = ca.SX.sym("q", arm.n), ca.SX.sym("dq", arm.n)
-    kin = arm.kinematics(q)
-    momentum, drift, bias = momentum_terms(arm, kin, dq)
-    rotation, position = arm.tcp(kin)
-    outputs = {
-        "p": momentum,
-        "drift": drift,
-        "bias": bias,
-        "position": position,
-        "rotation": rotation,
-        "jacobian": kin.jacobian(arm.tcp_frame),
-    }
-    return ca.Function("momentum_terms", [q, dq], [ca.densify(o) for o in outputs.values()], ["q", "dq"], list(outputs))
+    """Return the function of a sample.
+
+    Inputs: q, dq (n,). Outputs: momentum M dq; drift C^T dq - G - B dq; bias C dq + G; position, rotation and jacobian
+    of the TCP.
+    """
+    s = symbols(q=arm.n, dq=arm.n)
+    kinematics = arm.kinematics(s.q)
+    momentum, drift, bias = momentum_terms(arm, kinematics, s.dq)
+    rotation, position = arm.tcp(kinematics)
+    outputs = {"momentum": momentum, "drift": drift, "bias": bias, "position": position, "rotation": rotation}
+    return named_function("momentum_terms", s, outputs | {"jacobian": kinematics.jacobian(arm.tcp_frame)})
 
 
-class FrictionTrack:
-    """Calibrated friction along a motion: presliding states on positions that were low-passed and went through a
-    play."""
+class FrictionModel:
+    """Calibrated friction along a motion.
 
-    def __init__(self, drives: DriveSettings):
-        self._drives = drives
-        self._length = np.maximum(drives.friction.presliding, 1e-6)
+    Its presliding states follow positions behind a low-pass and a deadband.
+
+    Args:
+        actuators: joint friction and actuators.
+    """
+
+    def __init__(self, actuators: ActuatorSettings) -> None:
+        self._actuators = actuators
+        self._length = np.maximum(actuators.friction.presliding, 1e-6)
 
     def reset(self, q: np.ndarray) -> None:
-        """Friction at rest at ``q`` (n,): which way the joints came from is not known."""
-        self._smooth, self._behind, self._sliding = q.copy(), q.copy(), np.zeros(len(q))
+        """Start at rest at ``q`` (n,) [rad]: which way the joints came from is not known."""
+        self._filtered, self._followed, self._presliding = q.copy(), q.copy(), np.zeros(len(q))
 
     def torque(self, dt: float, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
-        """Friction torque (n,) [Nm] that the drives overcome at the next sample."""
-        drives = self._drives
-        self._smooth += (1.0 - np.exp(-2 * np.pi * drives.position_filter * dt)) * (q - self._smooth)
-        moved = np.clip(self._behind, self._smooth - drives.play, self._smooth + drives.play)
-        self._sliding = presliding_step(self._sliding, moved - self._behind, self._length)
-        self._behind = moved
-        return friction_torque(drives.friction, dq, self._sliding)
+        """Return the friction torque (n,) [Nm] that the actuators overcome at the next sample."""
+        actuators = self._actuators
+        self._filtered += (1.0 - np.exp(-2 * np.pi * actuators.position_filter * dt)) * (q - self._filtered)
+        moved = np.clip(self._followed, self._filtered - actuators.deadband, self._filtered + actuators.deadband)
+        self._presliding = presliding_step(self._presliding, moved - self._followed, self._length)
+        self._followed = moved
+        return np.asarray(friction_torque(actuators.friction, dq, self._presliding))
 
 
 class MomentumObserver:
-    """External joint torque from the momentum residual; TCP force (J^T)^+ r (paper 1, eq. 27); stiffness by eq. 28 /
-    32."""
+    """External joint torque from the momentum residual r (paper 1, eq. 26).
 
-    def __init__(self, arm: Arm, settings: MomentumSettings, name: str = "momentum"):
+    The force at the TCP is (J^T)^+ r (eq. 27), the stiffness a first difference (eq. 28, 32).
+
+    Args:
+        arm: the robot.
+        settings: of the observer.
+        name: name in reports.
+    """
+
+    def __init__(self, arm: Arm, settings: MomentumSettings, name: str = "momentum") -> None:
         self.name, self.arm, self.settings = name, arm, settings
         self._terms = compile_function(build_step(arm))
         self.backend = self._terms.backend
         self._friction = None
-        if settings.drives is not None:
-            drives = load_drive_settings(arm.name if settings.drives == "robot" else settings.drives)
-            drives.check_joints(arm.n, arm.name)
-            self._friction = FrictionTrack(drives)
+        if settings.actuators is not None:
+            actuators = actuators_of(arm, settings.actuators)
+            self._friction = FrictionModel(actuators)
         self._residual = np.zeros(arm.n)
         self._integral = np.zeros(arm.n)
-        self._history: deque = deque()
+        self._history: deque[tuple[float, np.ndarray, np.ndarray]] = deque()
         self._displacement = np.zeros(3)
         self._change = np.zeros(3)
         self._wrench = np.zeros(6)
@@ -89,7 +97,7 @@ class MomentumObserver:
         """Start at rest at ``q`` with a zero residual."""
         self._evaluate(q, np.zeros(self.arm.n))
         self._residual[:] = 0.0
-        self._integral[:] = self._terms.outputs["p"]
+        self._integral[:] = self._terms.outputs["momentum"]
         self._history.clear()
         self._displacement[:] = 0.0
         self._change[:] = 0.0
@@ -108,20 +116,20 @@ class MomentumObserver:
             # Implicit in r, so that the observer is stable for every gain: r+ = K_O (p+ - integral - h (drift + tau +
             # r+)).
             self._integral += dt * (out["drift"] + tau)
-            self._residual[:] = gain * (out["p"] - self._integral) / (1.0 + gain * dt)
+            self._residual[:] = gain * (out["momentum"] - self._integral) / (1.0 + gain * dt)
             self._integral += dt * self._residual
         else:
             tau_e = out["bias"] - tau
-            self._residual[:] = gain * (out["p"] - dt * (self._residual - tau_e))
+            self._residual[:] = gain * (out["momentum"] - dt * (self._residual - tau_e))
         self._t += dt
         self._difference()
 
-    def _evaluate(self, q, dq):
+    def _evaluate(self, q: np.ndarray, dq: np.ndarray) -> None:
         self._terms.inputs["q"][:] = q
         self._terms.inputs["dq"][:] = dq
         self._terms()
 
-    def _difference(self):
+    def _difference(self) -> None:
         """Change of force and position over the window, in base axes (eq. 28)."""
         position = self._terms.outputs["position"].copy()
         self._update_wrench()
@@ -133,8 +141,7 @@ class MomentumObserver:
         self._displacement[:] = position - start
 
     def _update_wrench(self) -> None:
-        """(J^T)^+ r: force and torque (6,) at the TCP in base axes; the torque is zero where a pure force is asked
-        for."""
+        """(J^T)^+ r: force and torque (6,) at the TCP in base axes; the torque is zero for a pure force."""
         rows = 3 if self.settings.wrench == "force" else 6
         jacobian = self._terms.outputs["jacobian"].reshape(6, self.arm.n, order="F")[:rows]
         square = jacobian @ jacobian.T
@@ -142,8 +149,10 @@ class MomentumObserver:
         self._wrench[:rows] = np.linalg.solve(square, jacobian @ self._residual)
 
     def estimate(self) -> Estimate:
-        """The estimate after the last sample; its stiffness vector holds the per-axis first differences in base
-        axes."""
+        """Return the estimate after the last sample.
+
+        Its stiffness vector holds the first differences along each of the base axes.
+        """
         wrench = self._wrench
         rotation = self._terms.outputs["rotation"].reshape(3, 3, order="F").copy()
         position = self._terms.outputs["position"].copy()

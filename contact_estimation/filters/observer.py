@@ -12,16 +12,24 @@ import numpy as np
 class ContactState:
     """Estimate of one compliant contact (papers 1/2, eq. 4: F = K^T (x_rest - x)).
 
-    ``stiffness`` is the stiffness vector K [N/m] in base axes: its direction is the contact normal, its norm the
-    stiffness. ``rest`` is x_rest [m] in the base frame, ``point_tcp`` the contact point on the robot [m] in the TCP
-    frame, ``point_base`` the same point [m] in the base frame. ``covariance`` (9, 9) is that of [stiffness; rest;
-    point_tcp]; zero rows belong to parameters that are not estimated. ``probability`` is the belief that the contact is
-    closed.
+    The last five are empty where an observer cannot tell.
 
-    ``parameters`` names what the observer estimates of the contact and ``remaining`` says of each how much of its prior
-    standard deviation is left since the contact closed (1: nothing was learnt). ``unseen`` names those whose variance
-    is still above half its prior: their values are the settings', not the motion's. All three are empty where an
-    observer cannot tell.
+    Attributes:
+        name: of the contact.
+        probability: that the contact is closed.
+        stiffness: stiffness vector K (3,) [N/m] in base axes: its direction is the contact normal, its norm the
+            stiffness.
+        rest: x_rest (3,) [m] in the base frame.
+        point_tcp: contact point on the robot (3,) [m] in the TCP frame.
+        point_base: the same point (3,) [m] in the base frame.
+        covariance: (9, 9) of [stiffness; rest; point_tcp]; zero rows belong to parameters that are not estimated.
+        parameters: names of what the observer estimates of the contact.
+        remaining: per parameter its posterior over its prior standard deviation since the contact closed; 1: nothing
+            was learnt.
+        unseen: parameters that are weakly observed: their variance is above half its prior, so that their values are
+            the settings', not the motion's.
+        law: name of the contact law.
+        law_parameters: names of the law's own parameters and their values [SI].
     """
 
     name: str
@@ -34,17 +42,30 @@ class ContactState:
     parameters: tuple[str, ...] = ()
     remaining: np.ndarray = field(default_factory=lambda: np.zeros(0))
     unseen: tuple[str, ...] = ()
+    law: str = ""
+    law_parameters: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What an observer knows after a sample.
+    """What an observer knows after a sample. Forces and torques are exerted by the environment ON the robot.
 
-    ``t`` [s] is the sample's stamp. ``force_base``/``force_tcp`` (3,) [N] and ``torque_tcp`` (3,) [Nm, about the TCP,
-    TCP axes] are exerted by the environment ON the robot; ``force_covariance`` (3, 3) [N^2] is in TCP axes. ``tau_ext``
-    (n,) [Nm] is the external joint torque. ``nis`` is the normalised innovation squared with ``nis_dof`` degrees of
-    freedom (NaN where the observer has none). ``mode`` names the contact mode decided upon and ``modes`` maps every
-    mode to its belief. ``valid`` is False when the numbers must not be used; ``reason`` then says why.
+    Attributes:
+        t: stamp of the sample [s].
+        q: joint positions (n,) [rad].
+        dq: joint velocities (n,) [rad/s].
+        tau_ext: external joint torque (n,) [Nm].
+        force_base: (3,) [N] in base axes.
+        force_tcp: (3,) [N] in TCP axes.
+        torque_tcp: (3,) [Nm] about the TCP, TCP axes.
+        force_covariance: (3, 3) [N^2] in TCP axes.
+        contacts: per contact its estimate.
+        nis: normalised innovation squared; NaN where the observer has none.
+        nis_dof: its degrees of freedom.
+        mode: the contact mode committed to.
+        modes: every mode and its probability.
+        valid: False when the numbers must not be used.
+        reason: why they must not.
     """
 
     t: float
@@ -64,7 +85,7 @@ class Estimate:
     reason: str = ""
 
     def marked(self, t: float, valid: bool, reason: str) -> Estimate:
-        """Copy with another stamp and validity; what ``dataclasses.replace`` does, at an eighth of its time."""
+        """Return a copy with another stamp and validity; eight times as fast as ``dataclasses.replace``."""
         copy = object.__new__(Estimate)
         copy.__dict__.update(self.__dict__, t=t, valid=valid, reason=reason)
         return copy
@@ -77,21 +98,31 @@ class Estimate:
 
 @runtime_checkable
 class Observer(Protocol):
-    """An observer of contact. Samples reach it through a :class:`~contact_estimation.filters.stream.SampleStream`,
-    which has already checked shape, finiteness and time; an observer therefore never sees a NaN or a step back in
-    time."""
+    """An observer of contact.
+
+    Samples reach it through a :class:`~contact_estimation.filters.stream.SampleStream`, which has already checked
+    shape, finiteness and time: an observer never sees a NaN or a step back in time.
+    """
 
     #: Name under which the observer is chosen (``--observer``) and plotted.
     name: str
-    #: What computes it: ``c`` (generated and compiled), ``vm`` (CasADi's virtual machine), ``python``.
-    backend: str
+
+    @property
+    def backend(self) -> str:
+        """What computes it: ``c`` (generated and compiled), ``vm`` (CasADi's virtual machine), ``python``."""
 
     def reset(self, t: float, q: np.ndarray) -> None:
         """Forget everything; the arm is at rest at ``q`` (n,) [rad] at time ``t`` [s]."""
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
-        """Take the sample (``q`` [rad], ``dq`` [rad/s], ``tau`` [Nm], each (n,)) that came ``dt`` [s] after the last
-        one."""
+        """Take a sample.
+
+        Args:
+            dt: time since the last sample [s].
+            q: joint positions (n,) [rad].
+            dq: joint velocities (n,) [rad/s].
+            tau: joint torques (n,) [Nm].
+        """
 
     def estimate(self) -> Estimate:
-        """The estimate after the last sample (``t`` is the time since reset plus the reset's time)."""
+        """Return the estimate after the last sample; ``t`` is the reset's time plus the time since then."""

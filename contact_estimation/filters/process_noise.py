@@ -13,17 +13,16 @@ from contact_estimation.robot import Arm
 
 def state_intensity(arm: Arm, contacts: ParallelContacts, noise: ProcessNoise) -> np.ndarray:
     """Intensity (N,) of white noise on every entry of the state, in internal units per second."""
-    per_kind = np.repeat([noise.stiffness / STIFFNESS_UNIT**2, noise.rest, noise.point], 3)
-    parameters = np.tile(per_kind, len(contacts.contacts))[contacts.estimated]
+    of = {"stiffness": noise.stiffness / STIFFNESS_UNIT**2, "rest": noise.rest, "point": noise.point}
+    parameters = np.array([of.get(entry.kind, entry.intensity) for entry in contacts.entries])[contacts.estimated]
     return np.concatenate([np.full(arm.n, noise.position), np.full(arm.n, noise.velocity), parameters])
 
 
 def torque_intensity(arm: Arm, noise: ProcessNoise) -> np.ndarray | None:
-    """Intensity (n,) [Nm^2 s] of white noise as strong at low frequencies as the unknown torque, 2 sigma^2 T; None
-    without one.
+    """Return the intensity 2 sigma^2 T (n,) [Nm^2 s] of white noise that stands for unknown torque; None without it.
 
-    sigma is a constant plus a share of the joint's effort limit: gear friction grows with the joint, seals and cables
-    do not.
+    The noise is as strong at low frequencies as the torque. sigma is a constant plus a share of the joint's effort
+    limit: gear friction grows with the joint, seals and cables do not.
 
     Raises:
         ConfigError: a share is asked for, but the robot's description has no effort limits.
@@ -31,8 +30,10 @@ def torque_intensity(arm: Arm, noise: ProcessNoise) -> np.ndarray | None:
     if noise.unknown_torque == 0 and noise.unknown_torque_share == 0:
         return None
     if noise.unknown_torque_share > 0 and not (arm.effort_limit > 0).all():
-        raise ConfigError("process_noise.unknown_torque_share is a share of the effort limits, but the description of "
-                          f"robot '{arm.name}' has joints without one; add them to the URDF (limit effort), or use "
-                          f"unknown_torque alone")
+        raise ConfigError(
+            "process_noise.unknown_torque_share is a share of the effort limits, but the description of "
+            f"robot '{arm.name}' has joints without one; add them to the URDF (limit effort), or use "
+            f"unknown_torque alone"
+        )
     sigma = noise.unknown_torque + noise.unknown_torque_share * arm.effort_limit
     return 2 * sigma**2 * noise.unknown_torque_time

@@ -2,64 +2,125 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
-import importlib
 from pathlib import Path
+from typing import Any
 
+from contact_estimation import plugins
 from contact_estimation.exceptions import ConfigError
-from contact_estimation.filters.kinds import KINDS
 from contact_estimation.filters.observer import Observer
 from contact_estimation.filters.settings import SensorSettings, load_sensor_settings
 from contact_estimation.filters.stream import SampleStream
 from contact_estimation.robot import Arm, load_arm
-from contact_estimation.settings import find_config, from_mapping, load_yaml
+from contact_estimation.settings import config_files, find_config, from_mapping, load_yaml
 
 
-def load_observer_settings(config: str):
-    """Settings object of a shipped observer configuration by name (``ekf``, ``paper_online``, ...) or of a YAML file by
-    path.
+def observer_names() -> list[str]:
+    """Everything ``--observer`` and the nodes take by name: shipped configurations, and observers of other packages."""
+    shipped = list(config_files("observers"))
+    kinds = {load_yaml(path).get("observer") for path in config_files("observers").values()}
+    aliases = plugins.ALIASES[plugins.OBSERVERS]
+    return [*shipped, *aliases, *(name for name in plugins.offered(plugins.OBSERVERS) if name not in kinds)]
+
+
+def load_observer_settings(config: str) -> Any:
+    """Load the settings of an observer.
+
+    Args:
+        config: a shipped configuration (``ekf``, ``paper_online``, ...), a YAML file, or an observer of another
+            package, by its entry point or as ``module:Class``, with the defaults of its settings.
 
     Raises:
-        ConfigError: unknown name, unknown kind, or an error in the file.
+        ConfigError: unknown name, unknown kind of observer, or an error in the file.
     """
-    path = find_config("observers", config)
-    mapping = load_yaml(path)
+    return _load(config)[0]
+
+
+def _load(config: str, folder: str | None = None) -> tuple[Any, Any]:
+    """Load settings and class of an observer; a robot's profile ``folder`` may have one of its own by that name."""
+    config = plugins.canonical(plugins.OBSERVERS, config)
+    if config not in config_files("observers", folder) and config in (
+        *plugins.offered(plugins.OBSERVERS),
+        _as_class(config),
+    ):
+        mapping, source = {"observer": config}, f"observer {config}"
+    else:
+        path = _find(config, folder)
+        mapping, source = load_yaml(path), str(path)
     kind = mapping.get("observer")
-    if kind not in KINDS:
-        near = difflib.get_close_matches(str(kind), KINDS, n=1, cutoff=0.0)[0]
-        raise ConfigError(f"{path}: key 'observer' is {kind!r}; expected one of {', '.join(KINDS)} (nearest: '{near}')")
-    module, settings, _ = KINDS[kind]
-    return from_mapping(getattr(importlib.import_module(module), settings), mapping, str(path))
+    known = plugins.offered(plugins.OBSERVERS)
+    if not isinstance(kind, str) or (":" not in kind and plugins.canonical(plugins.OBSERVERS, kind) not in known):
+        near = difflib.get_close_matches(str(kind), known, n=1, cutoff=0.0)[0]
+        raise ConfigError(
+            f"{source}: key 'observer' is {kind!r}; expected one of {', '.join(known)} (nearest: '{near}'), or "
+            "module:Class"
+        )
+    observer = plugins.load(plugins.OBSERVERS, kind)
+    settings = plugins.settings_of(observer, kind)
+    keys = {field.name for field in dataclasses.fields(settings)}
+    mapping = {key: value for key, value in mapping.items() if key != "observer" or key in keys}
+    return from_mapping(settings, mapping, source), observer
 
 
-def make_observer(arm: Arm, settings, name: str | None = None, sensors: SensorSettings | None = None) -> Observer:
-    """Observer of ``settings`` for ``arm``, as the torque sensors see it; ``name`` defaults to its kind, ``sensors`` to
-    :class:`SensorSettings`'s defaults."""
+def _as_class(config: str) -> str:
+    """``config`` where it reads ``module:Class``, else nothing that a name could be."""
+    return config if ":" in config and not config.endswith((".yaml", ".yml")) else ""
+
+
+def _find(config: str, folder: str | None) -> Path:
+    """Path of an observer configuration; an unknown name is told all that can be chosen."""
+    try:
+        return find_config("observers", config, folder)
+    except ConfigError as error:
+        others = [name for name in observer_names() if name not in config_files("observers")]
+        raise ConfigError(f"{error}" + (f" Observers of other packages: {', '.join(others)}." * bool(others))) from None
+
+
+def make_observer(arm: Arm, settings: Any, name: str | None = None, sensors: SensorSettings | None = None) -> Observer:
+    """Observer of ``settings`` for ``arm`` as the torque sensors see it.
+
+    Args:
+        arm: the robot.
+        settings: settings of a shipped kind of observer.
+        name: name in reports, default its kind.
+        sensors: what is measured, default :class:`SensorSettings`'s defaults.
+    """
+    return _make(plugins.load(plugins.OBSERVERS, settings.observer), arm, settings, name or settings.observer, sensors)
+
+
+def _make(cls: Any, arm: Arm, settings: Any, name: str, sensors: SensorSettings | None) -> Observer:
     sensors = sensors or SensorSettings()
-    module, _, observer = KINDS[settings.observer]
-    cls = getattr(importlib.import_module(module), observer)
     if not getattr(cls, "keeps_rotors", False):
         arm = arm.measured_at(sensors.torque_side)
     extra = {"sensors": sensors} if getattr(cls, "uses_sensors", False) else {}
-    return cls(arm, settings, name or settings.observer, **extra)
+    observer: Observer = cls(arm, settings, name, **extra)
+    return observer
 
 
-def robot_for(arm: Arm, settings) -> Arm:
+def robot_for(arm: Arm, settings: Any) -> Arm:
     """``arm``, or the description the observer's settings name instead of it (``models``)."""
-    return load_arm(settings.models[arm.name]) if arm.name in settings.models else arm
+    models: dict[str, str] = getattr(settings, "models", {})
+    return load_arm(models[arm.name]) if arm.name in models else arm
 
 
 def open_stream(robot: str | Arm, config: str = "ekf", sensors: str | None = None) -> SampleStream:
-    """A stream ready for samples.
+    """Make a stream that is ready for samples.
 
     Args:
-        robot: shipped robot, robot YAML, or an arm. config: observer configuration, shipped name or YAML path.
-        sensors: sensor set, shipped name or YAML path; default the observer's, else the robot's.
+        robot: shipped robot, profile folder, robot YAML, or an arm.
+        config: observer configuration, as :func:`load_observer_settings` takes it.
+        sensors: sensor set, by name or YAML path; default the observer's, else the robot's.
 
     Raises:
-        ConfigError, ModelError: as the parts do.
+        ConfigError: unknown name, or an error in a file.
+        ModelError: the robot's description cannot be used.
     """
-    settings = load_observer_settings(config)
-    arm = robot_for(robot if isinstance(robot, Arm) else load_arm(robot), settings)
-    chosen: SensorSettings = load_sensor_settings(sensors or settings.sensors or arm.settings.sensors)
-    return SampleStream(make_observer(arm, settings, Path(config).stem, chosen), arm, chosen)
+    arm = robot if isinstance(robot, Arm) else load_arm(robot)
+    settings, observer = _load(config, arm.settings.folder)
+    arm = robot_for(arm, settings)
+    chosen = load_sensor_settings(
+        sensors or getattr(settings, "sensors", None) or arm.settings.sensors, arm.settings.folder
+    )
+    name = config.rpartition(":")[2] if _as_class(config) else Path(config).stem
+    return SampleStream(_make(observer, arm, settings, name, chosen), arm, chosen)

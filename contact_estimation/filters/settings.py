@@ -1,5 +1,4 @@
-"""Settings of sensors and observers: one YAML per sensor set in ``config/sensors``, per observer in
-``config/observers``."""
+"""Settings of sensors and observers."""
 
 from __future__ import annotations
 
@@ -166,11 +165,11 @@ class MomentumSettings:
         "torque, which lets the wrist decide",
         choices=("force", "full"),
     )
-    drives: str | None = key(
+    actuators: str | None = key(
         None,
-        doc="drives whose calibrated friction is taken off the torque: a name in "
-        "config/drives, a YAML file, or 'robot' for the robot's own name; null takes off "
-        "viscous friction only",
+        doc="calibrated friction taken off the torque: 'robot' for the robot's own, a robot's name, or an actuators "
+        "YAML; null takes off viscous friction only",
+        was="drives",
     )
     window: float = key(
         0.1, doc="interval W over which force and position are differenced for the stiffness", unit="s", check=positive
@@ -180,10 +179,14 @@ class MomentumSettings:
     )
 
 
-def load_sensor_settings(name: str) -> SensorSettings:
-    """A shipped sensor set by name, or a YAML file by path.
+def load_sensor_settings(name: str, folder: str | None = None) -> SensorSettings:
+    """Load a sensor set by name, or from a YAML file by path.
+
+    Args:
+        name: a name in config/sensors or in the sensors/ of a robot's profile, or a path.
+        folder: profile folder that is looked into first.
 
     Raises:
         ConfigError: unknown name, or an error in the file.
     """
-    return from_yaml(SensorSettings, find_config("sensors", name))
+    return from_yaml(SensorSettings, find_config("sensors", name, folder))

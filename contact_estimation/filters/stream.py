@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.filters.observer import Estimate, Observer
+from contact_estimation.filters.plausibility import SignalMonitor
 from contact_estimation.filters.settings import SensorSettings
-from contact_estimation.filters.torque_unit import TorqueUnitCheck
 from contact_estimation.filters.zero import TorqueZero
 from contact_estimation.robot import Arm
+
+#: Numbers per joint, as drivers and notebooks have them.
+Vector = Sequence[float] | np.ndarray
 
 
 class SampleStream:
@@ -23,7 +27,8 @@ class SampleStream:
     - the same stamp again: refused and counted, the estimate stays.
     - a stamp before the last one: the observer restarts (a bag that loops).
     - a gap up to ``max_gap``: integrated in steps of the nominal period; a longer one restarts the observer.
-    - a torque whose unit or meaning contradicts gravity: every estimate is invalid until the stream restarts.
+    - signals that contradict each other or gravity (:mod:`.plausibility`): estimates are invalid until they agree,
+      and then the observer restarts.
 
     Attributes:
         counters: how often each of these happened (``samples``, ``not_finite``, ``duplicate``, ...).
@@ -31,11 +36,12 @@ class SampleStream:
         zero: the torque offset, measured over half a second after ``zero.start()``.
     """
 
-    def __init__(self, observer: Observer, arm: Arm, sensors: SensorSettings):
+    def __init__(self, observer: Observer, arm: Arm, sensors: SensorSettings) -> None:
         n = arm.n
         if sensors.torque_scale is not None and len(sensors.torque_scale) != n:
-            raise ConfigError(f"torque_scale has {len(sensors.torque_scale)} entries, "
-                              f"robot '{arm.name}' has {n} joints")
+            raise ConfigError(
+                f"torque_scale has {len(sensors.torque_scale)} entries, robot '{arm.name}' has {n} joints"
+            )
         if sensors.torque_unit == "A" and arm.motor.drive_gain is None:
             raise ConfigError(f"torque_unit is A, but robot '{arm.name}' has no torque_constant in its YAML")
         self.observer, self.arm, self.sensors = observer, arm, sensors
@@ -44,9 +50,8 @@ class SampleStream:
         self._scale = np.ones(n) if sensors.torque_scale is None else np.array(sensors.torque_scale)
         if sensors.torque_unit == "A":
             self._scale = self._scale * arm.motor.drive_gain
-        told = sensors.check_torque_unit and sensors.torque_meaning != "external"
-        self._unit_check = TorqueUnitCheck(arm, sensors) if told else None
-        self._unit_problem = ""
+        self.monitor = SignalMonitor(arm, sensors, self._scale)
+        self._problem = ""
         self._max_torque = sensors.max_torque * np.where(arm.effort_limit > 0, arm.effort_limit, np.inf)
         self._max_velocity = sensors.max_velocity * np.where(arm.velocity_limit > 0, arm.velocity_limit, np.inf)
         self._period = 1.0 / sensors.rate
@@ -59,7 +64,8 @@ class SampleStream:
     @property
     def torque(self) -> np.ndarray:
         """Total joint torque (n,) [Nm] of the last sample, as the observer got it (a view)."""
-        return self._sample[2]
+        torque: np.ndarray = self._sample[2]
+        return torque
 
     def restart(self) -> None:
         """Forget the past: the next good sample starts anew."""
@@ -74,21 +80,39 @@ class SampleStream:
         self.counters.clear()
         self.valid, self.reason = False, "no sample yet"
 
-    def push(self, stamp_ns: int, q, dq, tau) -> Estimate:
-        """Take a sample (stamp [ns]; q [rad], dq [rad/s], tau as configured, each (n,)) and return the estimate, valid
-        or not."""
+    def push(self, stamp_ns: int, q: Vector, dq: Vector, tau: Vector) -> Estimate:
+        """Take a sample and return the estimate, valid or not.
+
+        Args:
+            stamp_ns: stamp [ns].
+            q: (n,) positions [rad].
+            dq: (n,) velocities [rad/s].
+            tau: (n,) efforts as configured.
+        """
         self.push_fast(stamp_ns, q, dq, tau)
         return self.estimate(stamp_ns)
 
     def estimate(self, stamp_ns: int | None = None) -> Estimate:
-        """The present estimate, marked with the stream's validity; before the first good sample every number is NaN."""
+        """Return the present estimate, marked with the stream's validity.
+
+        Before the first good sample every number is NaN.
+        """
         stamp_ns = self._last_ns if stamp_ns is None else stamp_ns
         t = 0.0 if stamp_ns is None else stamp_ns * 1e-9
         if self._last_ns is None:
             none = np.full(self.arm.n, np.nan)
-            return Estimate(t=t, q=none, dq=none, tau_ext=none, force_base=none[:3], force_tcp=none[:3],
-                            torque_tcp=none[:3],
-                            force_covariance=np.full((3, 3), np.nan), valid=False, reason=self.reason)
+            return Estimate(
+                t=t,
+                q=none,
+                dq=none,
+                tau_ext=none,
+                force_base=none[:3],
+                force_tcp=none[:3],
+                torque_tcp=none[:3],
+                force_covariance=np.full((3, 3), np.nan),
+                valid=False,
+                reason=self.reason,
+            )
         estimate = self.observer.estimate()
         finite = math.isfinite(float(estimate.force_tcp.sum()) + float(estimate.q.sum()))
         valid = self.valid and estimate.valid and finite
@@ -98,8 +122,8 @@ class SampleStream:
             self.counters["diverged"] += 1
         return estimate.marked(t, valid, "" if valid else reason)
 
-    def push_fast(self, stamp_ns: int, q, dq, tau) -> bool:
-        """Like :meth:`push` without building the estimate; returns whether the sample was used."""
+    def push_fast(self, stamp_ns: int, q: Vector, dq: Vector, tau: Vector) -> bool:
+        """Take a sample like :meth:`push`, without building the estimate; return whether it was used."""
         self.counters["samples"] += 1
         sample = self._sample
         try:
@@ -110,17 +134,27 @@ class SampleStream:
             fits = False
         if not fits:
             sizes = "/".join(str(np.size(a)) for a in (q, dq, tau))
-            return self._refuse("wrong_size", f"a sample has {sizes} positions/velocities/torques, robot "
-                                              f"'{self.arm.name}' has {self.arm.n} joints")
+            return self._refuse(
+                "wrong_size",
+                f"a sample has {sizes} positions/velocities/torques, robot '{self.arm.name}' has {self.arm.n} joints",
+            )
         if not np.isfinite(sample).all():
-            return self._refuse("not_finite", f"a sample has values that are not finite: "
-                                              f"{self._name_bad(~np.isfinite(sample))}")
+            return self._refuse(
+                "not_finite", f"a sample has values that are not finite: {self._name_bad(~np.isfinite(sample))}"
+            )
         self._raw_effort[:] = sample[2]
         sample[2] *= self._scale
         if (np.abs(sample[2]) > self._max_torque).any():
             joints = self._name_bad(np.abs(sample[2:3]) > self._max_torque, ("torque",))
-            return self._refuse("torque_limit", f"a torque is beyond {self.sensors.max_torque:g} times the joint's "
-                                                f"limit: {joints}")
+            return self._refuse(
+                "torque_limit", f"a torque is beyond {self.sensors.max_torque:g} times the joint's limit: {joints}"
+            )
+        if (np.abs(sample[1]) > self._max_velocity).any():
+            joints = self._name_bad(np.abs(sample[1:2]) > self._max_velocity, ("velocity",))
+            return self._refuse(
+                "velocity_limit",
+                f"a velocity is beyond {self.sensors.max_velocity:g} times the joint's limit: {joints}",
+            )
         if self._last_ns is None:
             return self._start(stamp_ns, "")
         dt_ns = stamp_ns - self._last_ns
@@ -132,21 +166,29 @@ class SampleStream:
         dt = dt_ns * 1e-9
         if dt > self.sensors.max_gap:
             self.counters["gap"] += 1
-            return self._start(stamp_ns, f"a gap of {dt:.3f} s, longer than max_gap {self.sensors.max_gap:g} s: the "
-                                         f"observer restarted")
+            return self._start(
+                stamp_ns, f"a gap of {dt:.3f} s, longer than max_gap {self.sensors.max_gap:g} s: the observer restarted"
+            )
         if (np.abs(sample[0] - self._last_q) > self._max_velocity * max(dt, self._period)).any():
             joints = self._name_bad(np.abs(sample[0:1] - self._last_q) > self._max_velocity * dt, ("position",))
-            return self._refuse("position_jump", f"a position moved faster than {self.sensors.max_velocity:g} times "
-                                                 f"the joint's velocity limit: {joints}")
+            return self._refuse(
+                "position_jump",
+                f"a position moved faster than {self.sensors.max_velocity:g} times "
+                f"the joint's velocity limit: {joints}",
+            )
+        self.monitor.add(stamp_ns * 1e-9, dt, sample[0], sample[1], self._raw_effort)
         self._to_total_torque()
-        self._integrate(dt)
+        if self._problem and not self.monitor.problem:  # what the observer made of such signals is worth nothing
+            self.counters["recovered"] += 1
+            self.observer.reset(stamp_ns * 1e-9, sample[0])
+        else:
+            self._integrate(dt)
         self._last_ns = stamp_ns
         self._last_q[:] = sample[0]
         return self._accept("")
 
     def _integrate(self, dt: float) -> None:
-        """One step of ``dt``; a longer interval in several, the positions in between interpolated, so that none is
-        invented late."""
+        """Step by ``dt`` [s]; a longer interval in several steps, with interpolated positions."""
         sample = self._sample
         steps = max(1, round(dt / self._period))
         if steps > 1:
@@ -157,9 +199,8 @@ class SampleStream:
         self.observer.step(dt / steps, sample[0], sample[1], sample[2])
 
     def _start(self, stamp_ns: int, reason: str) -> bool:
-        self._unit_problem = ""
-        if self._unit_check is not None:
-            self._unit_check.restart()
+        self.monitor.restart()
+        self.monitor.add(stamp_ns * 1e-9, 0.0, self._sample[0], self._sample[1], self._raw_effort)
         self._to_total_torque()
         self.observer.reset(stamp_ns * 1e-9, self._sample[0])
         self._last_ns = stamp_ns
@@ -167,13 +208,10 @@ class SampleStream:
         return self._accept(reason)
 
     def _accept(self, reason: str) -> bool:
-        check = self._unit_check
-        if check is not None and not check.done:
-            check.add(self._sample[0], self._raw_effort)
-            self._unit_problem = check.problem()
-        if self._unit_problem:
-            self.counters["torque_unit"] += 1
-        self.reason = self._unit_problem or reason
+        self._problem = self.monitor.problem
+        if self._problem:
+            self.counters["implausible"] += 1
+        self.reason = self._problem or reason
         self.valid = not self.reason
         self.counters["used"] += 1
         return True
@@ -192,5 +230,5 @@ class SampleStream:
             self._sample[2] = self.arm.gravity(self._sample[0]) - self._sample[2]
         self.zero.apply(*self._sample)
 
-    def _name_bad(self, mask, kinds=("position", "velocity", "torque")) -> str:
+    def _name_bad(self, mask: np.ndarray, kinds: tuple[str, ...] = ("position", "velocity", "torque")) -> str:
         return ", ".join(f"{kinds[k]} of {self.arm.joint_names[j]}" for k, j in zip(*np.nonzero(mask)))

@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 
 from contact_estimation.codegen import compile_function
+from contact_estimation.codegen.compile import CompiledFunction
 from contact_estimation.contact import ParallelContacts
 from contact_estimation.dynamics import CoupledStep
 from contact_estimation.filters.coupled_output import CoupledOutput
@@ -21,14 +22,15 @@ from contact_estimation.robot import Arm
 
 
 def build_prediction(arm: Arm, contacts: ParallelContacts, count: int) -> ca.Function:
-    """The coupled step at ``count`` states side by side: (xi (N, count), phi, tau, h) -> xi+ (N, count)."""
+    """Return the coupled step at ``count`` states side by side: (xi (N, count), phi, tau, h) -> xi+ (N, count)."""
     step = CoupledStep(arm, contacts)
     one = ca.Function("one", [step.xi, step.phi, step.tau, step.h], [ca.densify(step.next)])
     xi, phi = ca.MX.sym("xi", step.xi.numel(), count), ca.MX.sym("phi", contacts.size)
     tau, h = ca.MX.sym("tau", arm.n), ca.MX.sym("h")
     mapped = one.map("many", "serial", count, [1, 2, 3], [])
-    return ca.Function("ukf_predict", [xi, phi, tau, h], [mapped(xi, phi, tau, h)], ["xi", "phi", "tau", "h"],
-                       ["xi_next"])
+    return ca.Function(
+        "ukf_predict", [xi, phi, tau, h], [mapped(xi, phi, tau, h)], ["xi", "phi", "tau", "h"], ["xi_next"]
+    )
 
 
 def build_contact_torque(arm: Arm, contacts: ParallelContacts, count: int) -> ca.Function:
@@ -43,8 +45,13 @@ def build_contact_torque(arm: Arm, contacts: ParallelContacts, count: int) -> ca
 def build_noise(arm: Arm, contacts: ParallelContacts) -> ca.Function:
     """Covariance of dq+ due to unknown torque, at the mean: (q, h, intensity (n,)) -> (n, n)."""
     step, intensity = CoupledStep(arm, contacts), ca.SX.sym("intensity", arm.n)
-    return ca.Function("ukf_noise", [step.q, step.h, intensity], [ca.densify(step.velocity_noise(intensity))],
-                       ["q", "h", "intensity"], ["Q"])
+    return ca.Function(
+        "ukf_noise",
+        [step.q, step.h, intensity],
+        [ca.densify(step.velocity_noise(intensity))],
+        ["q", "h", "intensity"],
+        ["Q"],
+    )
 
 
 class Ukf:
@@ -60,7 +67,7 @@ class Ukf:
     #: As the EKF, whose process model it has.
     keeps_rotors = True
 
-    def __init__(self, arm: Arm, settings: UkfSettings, name: str = "ukf"):
+    def __init__(self, arm: Arm, settings: UkfSettings, name: str = "ukf") -> None:
         self.name, self.arm, self.settings = name, arm, settings
         self.contacts = ParallelContacts(arm, settings.contacts)
         self._with_torque = settings.measure == "position_torque"
@@ -77,10 +84,11 @@ class Ukf:
         self._noise = None if of_torque is None else compile_function(build_noise(arm, self.contacts))
         if self._noise is not None:
             self._noise.inputs["intensity"][:] = of_torque
-        self._output = CoupledOutput(arm, self.contacts, settings.contacts)
+        self._output = CoupledOutput(arm, self.contacts)
         self._phi = np.zeros(self.contacts.size)
         self.state, self.covariance = np.zeros(size), np.eye(size)
-        self._tau, self._nis, self._t = None, 0.0, 0.0
+        self._tau: np.ndarray | None = None
+        self._nis, self._t = 0.0, 0.0
 
     @property
     def backend(self) -> str:
@@ -109,8 +117,8 @@ class Ukf:
         self.state, self.covariance = mean, covariance + q_noise
         cross, innovation = self.covariance[:, :n], q - self.state[:n]
         self._nis = self._update(cross, cross[:n] + noise.position * np.eye(n), innovation)
-        if self._with_torque:
-            bias = self.arm.coriolis(self.state[:n], self.state[n:2 * n]) + self.arm.gravity(self.state[:n])
+        if self._torque is not None:
+            bias = self.arm.coriolis(self.state[:n], self.state[n : 2 * n]) + self.arm.gravity(self.state[:n])
             mean, spread, cross = self._transform(self._torque, n)
             self._nis += self._update(cross, spread + noise.torque * np.eye(n), bias - tau - mean)
 
@@ -119,10 +127,10 @@ class Ukf:
         if self._noise is not None:
             self._noise.inputs["q"][:], self._noise.inputs["h"][0] = self.state[:n], dt
             self._noise()
-            noise[n:2 * n, n:2 * n] += self._noise.outputs["Q"].reshape(n, n)
+            noise[n : 2 * n, n : 2 * n] += self._noise.outputs["Q"].reshape(n, n)
         return noise
 
-    def _transform(self, function, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _transform(self, function: CompiledFunction, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Mean (rows,) and covariance of ``function`` of the state, and its covariance (N, rows) with the state.
 
         Written in deviations from the central point, so that no large weights cancel.
@@ -149,14 +157,19 @@ class Ukf:
         return float(innovation @ np.linalg.solve(spread, innovation))
 
     def estimate(self) -> Estimate:
-        """The estimate after the last sample."""
-        return self._output.estimate(self._t, self.state, pack_array(self.covariance), self._phi, self._nis,
-                                     2 * self.arm.n if self._with_torque else self.arm.n)
+        """Return the estimate after the last sample."""
+        return self._output.estimate(
+            self._t,
+            self.state,
+            pack_array(self.covariance),
+            self._phi,
+            self._nis,
+            2 * self.arm.n if self._with_torque else self.arm.n,
+        )
 
 
 def _root(covariance: np.ndarray) -> np.ndarray:
-    """Lower triangular root; rounding below zero is lifted, a covariance that is lost altogether becomes NaN
-    (diverged)."""
+    """Lower triangular root; rounding below zero is lifted, a covariance that is lost (diverged) becomes NaN."""
     for lift in (0.0, 1e-12, 1e-9):
         try:
             return np.linalg.cholesky(covariance + np.diag(lift * np.diag(covariance) + lift * 1e-12))

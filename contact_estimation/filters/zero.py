@@ -21,7 +21,7 @@ class TorqueZero:
         offset: what is subtracted. status: what became of the last request, one sentence.
     """
 
-    def __init__(self, arm: Arm, samples: int):
+    def __init__(self, arm: Arm, samples: int) -> None:
         self._arm, self._samples = arm, samples
         self._residuals: list[np.ndarray] | None = None
         self.offset = np.zeros(arm.n)
@@ -41,10 +41,10 @@ class TorqueZero:
     def apply(self, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
         """Take the offset off ``tau`` (n,) [Nm, total torque], in place; collect the sample if a request is running."""
         if self._residuals is not None:
-            self._collect(q, dq, tau)
+            self._collect(self._residuals, q, dq, tau)
         tau -= self.offset
 
-    def _collect(self, q, dq, tau):
+    def _collect(self, residuals: list[np.ndarray], q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
         fastest = int(np.argmax(np.abs(dq)))
         if abs(dq[fastest]) > MAX_SPEED:
             self._residuals = None
@@ -53,8 +53,8 @@ class TorqueZero:
                 f"(limit {MAX_SPEED:g}); the offset is unchanged. Stop the arm in free space and zero again."
             )
             return
-        self._residuals.append(tau - self._arm.gravity(q))
-        if len(self._residuals) == self._samples:
-            self.offset[:] = np.mean(self._residuals, axis=0)
+        residuals.append(tau - self._arm.gravity(q))
+        if len(residuals) == self._samples:
+            self.offset[:] = np.mean(residuals, axis=0)
             self._residuals = None
             self.status = "zeroed: offset " + ", ".join(f"{value:.2f}" for value in self.offset) + " Nm"

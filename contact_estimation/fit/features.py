@@ -37,7 +37,9 @@ class StepFeatures:
     jacobian: np.ndarray
 
 
-def step_features(arm: Arm, h: float, q, dq, tau, q_next, dq_next) -> StepFeatures:
+def step_features(
+    arm: Arm, h: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray, q_next: np.ndarray, dq_next: np.ndarray
+) -> StepFeatures:
     """Features of transitions (q, dq) -> (q_next, dq_next) under ``tau``, all (T, n)."""
     n = arm.n
     qs, dqs, taus, hs = ca.SX.sym("q", n), ca.SX.sym("dq", n), ca.SX.sym("tau", n), ca.SX.sym("h")
@@ -47,8 +49,15 @@ def step_features(arm: Arm, h: float, q, dq, tau, q_next, dq_next) -> StepFeatur
     delta = factor.solve(taus - arm.inverse_dynamics(kin, dqs, ca.SX.zeros(n)) - damping * dqs)
     rotation, position = arm.tcp(kin)
     outputs = [factor.solve(ca.SX.eye(n)), delta, position, rotation, kin.jacobian(arm.tcp_frame)]
-    run = compile_function(ca.Function("step_features", [qs, dqs, taus, hs], [ca.densify(o) for o in outputs],
-                                       ["q", "dq", "tau", "h"], ["S", "delta", "p", "R", "J"]))
+    run = compile_function(
+        ca.Function(
+            "step_features",
+            [qs, dqs, taus, hs],
+            [ca.densify(o) for o in outputs],
+            ["q", "dq", "tau", "h"],
+            ["S", "delta", "p", "R", "J"],
+        )
+    )
     count = len(q)
     inverse, deltas = np.empty((count, n, n)), np.empty((count, n))
     positions, rotations, jacobians = np.empty((count, 3)), np.empty((count, 3, 3)), np.empty((count, 6, n))

@@ -14,6 +14,7 @@ from scipy.stats import chi2
 from contact_estimation.exceptions import ConfigError, RecordingError
 from contact_estimation.filters.ekf import Ekf
 from contact_estimation.filters.stream import SampleStream
+from contact_estimation.io.recording import Recording
 
 #: Log-determinants change slowly: one in so many samples is computed.
 _EVERY = 10
@@ -21,10 +22,15 @@ _EVERY = 10
 
 @dataclass(frozen=True)
 class InnovationStatistics:
-    """``log_likelihood`` per sample and joint (natural logarithm; only differences mean something). ``nis_mean``: mean
-    normalised innovation squared over its degrees of freedom, 1 where the noise is right. ``inside``: share of samples
-    below the 95 % quantile of chi-square. ``correlation`` (n,): correlation of successive innovations per joint, 0
-    where the model is right. ``samples``."""
+    """Likelihood, consistency and whiteness of an EKF's innovations.
+
+    Attributes:
+        log_likelihood: per sample and joint, natural logarithm; only differences mean something.
+        nis_mean: mean normalised innovation squared over its degrees of freedom, 1 where the noise is right.
+        inside: share of samples below the 95 % quantile of chi-square.
+        correlation: (n,) of successive innovations per joint, 0 where the model is right.
+        samples: how many.
+    """
 
     log_likelihood: float
     nis_mean: float
@@ -33,7 +39,7 @@ class InnovationStatistics:
     samples: int
 
 
-def innovation_statistics(stream: SampleStream, recording, skip: float = 0.2) -> InnovationStatistics:
+def innovation_statistics(stream: SampleStream, recording: Recording, skip: float = 0.2) -> InnovationStatistics:
     """Run the EKF of ``stream`` over ``recording``; the first ``skip`` seconds, in which it settles, do not count.
 
     Raises:
@@ -49,8 +55,9 @@ def innovation_statistics(stream: SampleStream, recording, skip: float = 0.2) ->
         zip(recording.stamps_ns.tolist(), recording.q, recording.dq, recording.tau)
     ):
         if not stream.push_fast(stamp, q, dq, tau):
-            raise RecordingError(f"{recording.source}: the sample at {stamp * 1e-9:.3f} s cannot be used: "
-                                 f"{stream.reason}")
+            raise RecordingError(
+                f"{recording.source}: the sample at {stamp * 1e-9:.3f} s cannot be used: {stream.reason}"
+            )
         if stamp <= start:
             continue
         nis.append(observer.estimate().nis)
@@ -61,9 +68,13 @@ def innovation_statistics(stream: SampleStream, recording, skip: float = 0.2) ->
             log_det.append(n * np.log(variance) - np.sum(np.log(np.maximum(values, 1e-12))))
     if len(nis) < 50 or not np.isfinite(nis).all():
         raise RecordingError(f"{recording.source}: {len(nis)} innovations are too few, or the filter diverged")
-    nis, residual = np.array(nis), np.array(scaled)
+    squares, residual = np.array(nis), np.array(scaled)
     correlation = np.sum(residual[1:] * residual[:-1], axis=0) / np.maximum(np.sum(residual**2, axis=0), 1e-300)
-    likelihood = -0.5 * (np.mean(nis) + np.mean(log_det) + n * np.log(2 * np.pi)) / n
+    likelihood = -0.5 * (np.mean(squares) + np.mean(log_det) + n * np.log(2 * np.pi)) / n
     return InnovationStatistics(
-        float(likelihood), float(np.mean(nis) / n), float(np.mean(nis < chi2.ppf(0.95, n))), correlation, len(nis)
+        float(likelihood),
+        float(np.mean(squares) / n),
+        float(np.mean(squares < chi2.ppf(0.95, n))),
+        correlation,
+        len(nis),
     )

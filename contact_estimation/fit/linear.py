@@ -12,9 +12,18 @@ from contact_estimation.fit.calibration.regression import huber_weights
 FRICTION_STD = np.array([5.0, 300.0, 10.0])
 
 
-def coefficients(columns: np.ndarray, y: np.ndarray, sigma, time: np.ndarray, outlier: float) -> np.ndarray:
-    """Robust least squares joint by joint: coefficients (n, k) of columns (T, n, k) for y (T, n), with friction's
-    prior."""
+def coefficients(
+    columns: np.ndarray, y: np.ndarray, sigma: np.ndarray | None, time: np.ndarray, outlier: float
+) -> np.ndarray:
+    """Return coefficients (n, k) by robust least squares, joint by joint, with friction's prior.
+
+    Args:
+        columns: (T, n, k).
+        y: (T, n).
+        sigma: (n,) standard deviations; None for plain least squares.
+        time: (n,) autocorrelation time [blocks].
+        outlier: Huber's threshold.
+    """
     n, k = columns.shape[1:]
     out = np.zeros((n, k))
     if not k:
@@ -31,13 +40,15 @@ def coefficients(columns: np.ndarray, y: np.ndarray, sigma, time: np.ndarray, ou
 
 
 def project(columns: np.ndarray, jacobian: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """The part of ``jacobian`` (T, n, P) that weighted least squares on the joints' ``columns`` (T, n, k) does not
-    explain."""
+    """Return the part of ``jacobian`` (T, n, P) that friction does not explain.
+
+    That is weighted least squares on the joints' ``columns`` (T, n, k), with friction's prior.
+    """
     if not columns.shape[2]:
         return jacobian
     out = np.empty_like(jacobian)
     for j in range(jacobian.shape[1]):
         c, w = columns[:, j], weight[:, j, None]
-        ridge = np.diag(FRICTION_STD[:c.shape[1]] ** -2.0)
+        ridge = np.diag(FRICTION_STD[: c.shape[1]] ** -2.0)
         out[:, j] = jacobian[:, j] - c @ np.linalg.solve(c.T @ (w * c) + ridge, c.T @ (w * jacobian[:, j]))
     return out

@@ -10,18 +10,21 @@ by name as a baseline.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
 
-from contact_estimation.contact.primitive import force_base, same_sign
+from contact_estimation.contact import ContactSettings, find_law
+from contact_estimation.contact.closed import from_stiffness_vector, same_sign
 from contact_estimation.exceptions import IdentificationError
 from contact_estimation.filters.ekf import Ekf
-from contact_estimation.filters.settings import EkfSettings
+from contact_estimation.filters.settings import EkfSettings, SensorSettings
 from contact_estimation.filters.stream import SampleStream
 from contact_estimation.fit.features import StepFeatures, step_features
 from contact_estimation.fit.states import FilteredStates, filtered_states
+from contact_estimation.io.recording import Recording
 from contact_estimation.robot import Arm
 
 #: Units of [K, x_rest - mean TCP position, x_tcp] in which IPOPT sees a well-scaled problem.
@@ -31,8 +34,7 @@ _SMOOTH = 1e-12
 
 @dataclass(frozen=True)
 class PaperWeights:
-    """Weights of the objective: ``rest`` (w), ``stiffness`` (beta_K) [m/N], ``point`` (beta_x) [1/m]; printed 0.5, 1e-9
-    and 5."""
+    """Weights rest (w), stiffness (beta_K) [m/N] and point (beta_x) [1/m] of the objective, as printed."""
 
     rest: float = 0.5
     stiffness: float = 1e-9
@@ -41,8 +43,15 @@ class PaperWeights:
 
 @dataclass(frozen=True)
 class PaperFit:
-    """Result: ``stiffness`` (3,) [N/m, base axes], ``rest`` (3,) [m, base frame], ``point`` (3,) [m, TCP frame],
-    ``objective`` per pair, and the stiffness norm [N/m] after each pass."""
+    """What was found.
+
+    Attributes:
+        stiffness: (3,) [N/m], base axes.
+        rest: (3,) [m], base frame.
+        point: (3,) [m], TCP frame.
+        objective: per pair.
+        passes: stiffness norm [N/m] after each pass.
+    """
 
     stiffness: np.ndarray
     rest: np.ndarray
@@ -51,15 +60,27 @@ class PaperFit:
     passes: list[float]
 
 
-def fit_paper(arm: Arm, settings: EkfSettings, sensors, recording, weights: PaperWeights = PaperWeights(),
-              passes: int = 2,
-              pairs: int = 2000, progress=None) -> PaperFit:
-    """Fit stiffness, rest and point of the one contact of ``settings`` to a recording.
+def fit_paper(
+    arm: Arm,
+    settings: EkfSettings,
+    sensors: SensorSettings,
+    recording: Recording,
+    weights: PaperWeights = PaperWeights(),
+    passes: int = 2,
+    pairs: int = 2000,
+    progress: Callable[[int], None] | None = None,
+) -> PaperFit:
+    """Fit stiffness, rest and point of one contact to a recording.
 
     Args:
+        arm: the robot.
         settings: EKF that estimates the states; its contact is the start of the fit.
-        passes: turns of filtering and optimising. pairs: number of state pairs. progress: called with the number of
-            passes done.
+        sensors: how the torque is read.
+        recording: free motion and contact.
+        weights: of the objective.
+        passes: turns of filtering and optimising.
+        pairs: number of state pairs.
+        progress: called with the number of passes done.
 
     Raises:
         IdentificationError: not exactly one contact, or IPOPT found no minimum.
@@ -74,8 +95,9 @@ def fit_paper(arm: Arm, settings: EkfSettings, sensors, recording, weights: Pape
         states = filtered_states(SampleStream(observer, arm, sensors), recording)
         phi, value = _maximise(_features(arm, states, pairs), contact, weights)
         stiffness = same_sign(phi[:3], np.asarray(contact.stiffness))
-        contact = dataclasses.replace(contact, stiffness=stiffness.tolist(), rest=phi[3:6].tolist(),
-                                      point=phi[6:].tolist())
+        contact = dataclasses.replace(
+            contact, stiffness=stiffness.tolist(), rest=phi[3:6].tolist(), point=phi[6:].tolist()
+        )
         history.append(float(np.linalg.norm(stiffness)))
         if progress is not None:
             progress(turn + 1)
@@ -84,13 +106,13 @@ def fit_paper(arm: Arm, settings: EkfSettings, sensors, recording, weights: Pape
 
 def _features(arm: Arm, states: FilteredStates, pairs: int) -> StepFeatures:
     rows = np.unique(np.linspace(0, len(states.q) - 2, pairs).astype(int))
-    return step_features(arm, states.h, states.q[rows], states.dq[rows], states.tau[rows], states.q[rows + 1],
-                         states.dq[rows + 1])
+    return step_features(
+        arm, states.h, states.q[rows], states.dq[rows], states.tau[rows], states.q[rows + 1], states.dq[rows + 1]
+    )
 
 
-def _maximise(features: StepFeatures, contact, weights: PaperWeights) -> tuple[np.ndarray, float]:
-    """Minimise the objective with IPOPT and exact second derivatives; returns phi (9,) in SI and the objective per
-    pair."""
+def _maximise(features: StepFeatures, contact: ContactSettings, weights: PaperWeights) -> tuple[np.ndarray, float]:
+    """Minimise with IPOPT and exact second derivatives; return phi (9,) in SI and the objective per pair."""
     count, n = features.error_dq.shape
     offset = np.concatenate([np.zeros(3), features.position.mean(0), np.zeros(3)])
     scaled = ca.SX.sym("phi", 9)
@@ -98,33 +120,48 @@ def _maximise(features: StepFeatures, contact, weights: PaperWeights) -> tuple[n
     error_dq, error_q, jacobian = ca.SX.sym("e_dq", n), ca.SX.sym("e_q", n), ca.SX.sym("J", 6, n)
     phi = scaled * _SCALE + offset
     lever = rotation @ phi[6:]
-    force = force_base(phi[:3], phi[3:6], position + lever)
+    own = ca.DM([mean for _, mean, _ in contact.law_prior])
+    stretch, reference = phi[3:6] - position - lever, np.asarray(contact.stiffness)
+    force = from_stiffness_vector(find_law(contact.law), phi[:3], stretch, own, reference).force_base
     acceleration = inverse @ (jacobian[:3, :].T @ force + jacobian[3:, :].T @ ca.cross(lever, force))
     step = ca.vertcat(error_q - features.h**2 * acceleration, error_dq - features.h * acceleration)
     term = _norm(step) + weights.rest * _norm(position + lever - phi[3:6])
     each = ca.Function("term", [scaled, inverse, error_dq, error_q, position, rotation, jacobian], [term]).map(count)
     z = ca.MX.sym("z", 9)
     columns = [features.error_dq.T, features.error_q.T, features.position.T]
-    total = ca.sum2(each(z, _side_by_side(features.inverse), *columns, _side_by_side(features.rotation),
-                         _side_by_side(features.jacobian)))
+    total = ca.sum2(
+        each(
+            z,
+            _side_by_side(features.inverse),
+            *columns,
+            _side_by_side(features.rotation),
+            _side_by_side(features.jacobian),
+        )
+    )
     small = ca.sum1(ca.fabs(z[:3]) * _SCALE[0]) * weights.stiffness + weights.point * _norm(z[6:] * _SCALE[8])
-    solver = ca.nlpsol("fit", "ipopt", {"x": z, "f": total + small},
-                       {"ipopt.print_level": 0, "ipopt.sb": "yes", "print_time": False, "ipopt.max_iter": 300})
+    solver = ca.nlpsol(
+        "fit",
+        "ipopt",
+        {"x": z, "f": total + small},
+        {"ipopt.print_level": 0, "ipopt.sb": "yes", "print_time": False, "ipopt.max_iter": 300},
+    )
     rest = features.position.mean(0) if isinstance(contact.rest, str) else np.asarray(contact.rest)
     start = (np.concatenate([contact.stiffness, rest, contact.point]) - offset) / _SCALE
     found = solver(x0=start)
     if not solver.stats()["success"]:
-        raise IdentificationError(f"IPOPT found no minimum of the papers' objective "
-                                  f"({solver.stats()['return_status']}); start from a stiffness of the right order "
-                                  f"(configuration key contacts[0].stiffness), or use "
-                                  "--objective unbiased")
+        raise IdentificationError(
+            f"IPOPT found no minimum of the papers' objective "
+            f"({solver.stats()['return_status']}); start from a stiffness of the right order "
+            f"(configuration key contacts[0].stiffness), or use "
+            "--objective unbiased"
+        )
     return np.array(found["x"]).ravel() * _SCALE + offset, float(found["f"]) / count
 
 
-def _norm(vector):
+def _norm(vector: ca.SX) -> ca.SX:
     return ca.sqrt(ca.sumsqr(vector) + _SMOOTH)
 
 
 def _side_by_side(matrices: np.ndarray) -> np.ndarray:
     """(T, r, c) -> (r, T c), the layout of a mapped casadi.Function."""
-    return matrices.transpose(1, 0, 2).reshape(matrices.shape[1], -1)
+    return np.asarray(matrices.transpose(1, 0, 2).reshape(matrices.shape[1], -1))

@@ -9,12 +9,19 @@ import numpy as np
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.filters.ekf import Ekf
 from contact_estimation.filters.stream import SampleStream
+from contact_estimation.io.recording import Recording
 
 
 @dataclass(frozen=True)
 class FilteredStates:
-    """Filtered means of a recording: ``q``, ``dq`` (N, n), the torque ``tau`` (N, n) [Nm] in the observers' convention,
-    and ``h``, the median interval [s]."""
+    """Filtered means of a recording.
+
+    Attributes:
+        q: (N, n) [rad].
+        dq: (N, n) [rad/s].
+        tau: (N, n) [Nm] in the observers' convention.
+        h: median interval [s].
+    """
 
     q: np.ndarray
     dq: np.ndarray
@@ -22,7 +29,7 @@ class FilteredStates:
     h: float
 
 
-def filtered_states(stream: SampleStream, recording) -> FilteredStates:
+def filtered_states(stream: SampleStream, recording: Recording) -> FilteredStates:
     """Run the EKF of ``stream`` over ``recording`` and keep its mean after every used sample.
 
     Raises:
@@ -34,11 +41,13 @@ def filtered_states(stream: SampleStream, recording) -> FilteredStates:
     rows = []
     for stamp, q, dq, tau in zip(recording.stamps_ns.tolist(), recording.q, recording.dq, recording.tau):
         if not stream.push_fast(stamp, q, dq, tau):
-            raise RecordingError(f"{recording.source}: the sample at {stamp * 1e-9:.3f} s cannot be used: "
-                                 f"{stream.reason}")
-        rows.append(np.concatenate([observer.state[:2 * n], stream.torque]))
+            raise RecordingError(
+                f"{recording.source}: the sample at {stamp * 1e-9:.3f} s cannot be used: {stream.reason}"
+            )
+        rows.append(np.concatenate([observer.state[: 2 * n], stream.torque]))
     if len(rows) < 10:
         raise RecordingError(f"{recording.source}: {len(rows)} samples are too few for a fit")
     table = np.array(rows)
-    return FilteredStates(table[:, :n], table[:, n:2 * n], table[:, 2 * n:],
-                          float(np.median(np.diff(recording.stamps_ns))) * 1e-9)
+    return FilteredStates(
+        table[:, :n], table[:, n : 2 * n], table[:, 2 * n :], float(np.median(np.diff(recording.stamps_ns))) * 1e-9
+    )

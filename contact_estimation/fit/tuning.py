@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +11,10 @@ from scipy.optimize import minimize
 
 from contact_estimation.exceptions import ConfigError, RecordingError
 from contact_estimation.filters.ekf import Ekf
-from contact_estimation.filters.settings import EkfSettings
+from contact_estimation.filters.settings import EkfSettings, SensorSettings
 from contact_estimation.filters.stream import SampleStream
 from contact_estimation.fit.innovations import InnovationStatistics, innovation_statistics
+from contact_estimation.io.recording import Recording
 from contact_estimation.robot import Arm
 
 #: What can be tuned: name -> (group of the settings, key).
@@ -31,8 +33,14 @@ _REACH = 6.0
 
 @dataclass(frozen=True)
 class Tuning:
-    """``settings`` with the tuned noise; ``before`` and ``after``: innovation statistics, one per recording;
-    ``evaluations``."""
+    """Tuned noise.
+
+    Attributes:
+        settings: with the tuned noise.
+        before: innovation statistics, one per recording.
+        after: the same with the tuned noise.
+        evaluations: runs over the recordings.
+    """
 
     settings: EkfSettings
     before: list[InnovationStatistics]
@@ -40,17 +48,29 @@ class Tuning:
     evaluations: int
 
 
-def tune(arm: Arm, settings: EkfSettings, sensors, recordings, names=("torque", "torque_share"),
-         evaluations: int = 60, progress=None) -> Tuning:
-    """Maximise the likelihood of all recordings together over the logarithms of the named noise parameters
-    (Nelder-Mead).
+def tune(
+    arm: Arm,
+    settings: EkfSettings,
+    sensors: SensorSettings,
+    recordings: Sequence[Recording],
+    names: Sequence[str] = ("torque", "torque_share"),
+    evaluations: int = 60,
+    progress: Callable[[int], None] | None = None,
+) -> Tuning:
+    """Maximise the likelihood of all recordings together over the logarithms of noise parameters (Nelder-Mead).
 
     Args:
-        names: of :data:`TUNABLE`. evaluations: runs over the recordings, at most. progress: called with the number of
-            runs done.
+        arm: the robot.
+        settings: the EKF; its noise is the start.
+        sensors: how the torque is read.
+        recordings: what the likelihood is of.
+        names: of :data:`TUNABLE`.
+        evaluations: runs over the recordings, at most.
+        progress: called with the number of runs done.
 
     Raises:
-        ConfigError: unknown name, or a parameter that starts at zero. RecordingError: a recording cannot be used.
+        ConfigError: unknown name, or a parameter that starts at zero.
+        RecordingError: a recording cannot be used.
     """
     values = []
     for name in names:
@@ -63,7 +83,7 @@ def tune(arm: Arm, settings: EkfSettings, sensors, recordings, names=("torque", 
         values.append(np.log10(value))
     start, done = np.array(values), 0
 
-    def run(x) -> list[InnovationStatistics]:
+    def run(x: np.ndarray) -> list[InnovationStatistics]:
         return [
             innovation_statistics(
                 SampleStream(Ekf(arm, with_noise(settings, dict(zip(names, 10.0**x)))), arm, sensors), recording
@@ -71,7 +91,7 @@ def tune(arm: Arm, settings: EkfSettings, sensors, recordings, names=("torque", 
             for recording in recordings
         ]
 
-    def cost(x) -> float:
+    def cost(x: np.ndarray) -> float:
         nonlocal done
         done += 1
         if progress is not None:
@@ -85,13 +105,18 @@ def tune(arm: Arm, settings: EkfSettings, sensors, recordings, names=("torque", 
 
     bounds = [(v - _REACH, v + _REACH) for v in start]
     simplex = np.vstack([start, *(start + row for row in np.diag(np.where(start > -8, -1.0, 1.0)))])
-    found = minimize(cost, start, method="Nelder-Mead", bounds=bounds,
-                     options={"maxfev": evaluations, "initial_simplex": simplex, "xatol": 0.02, "fatol": 1e-4})
+    found = minimize(
+        cost,
+        start,
+        method="Nelder-Mead",
+        bounds=bounds,
+        options={"maxfev": evaluations, "initial_simplex": simplex, "xatol": 0.02, "fatol": 1e-4},
+    )
     return Tuning(with_noise(settings, dict(zip(names, 10.0**found.x))), run(start), run(found.x), done)
 
 
 def with_noise(settings: EkfSettings, values: dict[str, float]) -> EkfSettings:
-    """Settings with the named noise parameters replaced."""
+    """Return settings with the named noise parameters replaced."""
     for name, value in values.items():
         group, field = TUNABLE[name]
         settings = dataclasses.replace(

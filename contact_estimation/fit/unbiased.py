@@ -13,15 +13,16 @@ beside it instead of being taken for contact.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from contact_estimation.contact.primitive import same_sign
-from contact_estimation.contact.settings import KINDS, ContactSettings
+from contact_estimation.contact.closed import same_sign
+from contact_estimation.contact.settings import CONTACT_PARAMETERS, ContactSettings
 from contact_estimation.exceptions import IdentificationError
 from contact_estimation.filters.ekf import Ekf
-from contact_estimation.filters.settings import EkfSettings
+from contact_estimation.filters.settings import EkfSettings, SensorSettings
 from contact_estimation.filters.stream import SampleStream
 from contact_estimation.fit.blocks import Blocks, block_means
 from contact_estimation.fit.calibration.regression import (
@@ -30,36 +31,40 @@ from contact_estimation.fit.calibration.regression import (
     long_run_covariance,
     robust_scale,
 )
+from contact_estimation.fit.contact_torque import FitContact
 from contact_estimation.fit.linear import coefficients, project
-from contact_estimation.fit.spring import evaluate, spring_torque
 from contact_estimation.fit.start import search
 from contact_estimation.fit.states import filtered_states
 from contact_estimation.fit.unknowns import Unknowns
+from contact_estimation.io.recording import Recording
 from contact_estimation.robot import Arm
 
 _ITERATIONS = 60
 _MAX_TIME = 3.0  # [s] longest autocorrelation time looked for
-#: Tangential over normal stiffness of a contact that does not slide, to start with (Mindlin: 2/3 to 1).
-_SHARE = 0.8
 
 
 @dataclass(frozen=True)
 class UnbiasedSettings:
     """How the fit is made.
 
-    ``estimate``: which of stiffness, rest, point, and tangential (the point does not slide: the contact holds it by a
-    tangential spring). ``friction``: fit the joints' friction beside the contacts. ``presliding``: breakaway length
-    [rad]. ``block`` [s]: torques are averaged over it. ``outlier``: Huber's threshold. ``priors``: standard deviations
-    of stiffness [N/m], rest and point [m] and the tangential share about their start, wide but for directions that
-    nothing else determines. ``passes``: turns at most.
+    Attributes:
+        estimate: which of stiffness, rest, point, tangential and law; the last two are the contact law's parameters
+            that act sideways, and its others. Of a spring, tangential holds the point by a tangential spring.
+        friction: fit the joints' friction beside the contacts.
+        presliding: breakaway length [rad].
+        block: torques are averaged over it [s].
+        outlier: Huber's threshold.
+        priors: standard deviations of stiffness [N/m], rest and point [m] about their start, wide but for directions
+            that nothing else determines.
+        passes: turns at most.
     """
 
-    estimate: tuple[str, ...] = KINDS
+    estimate: tuple[str, ...] = CONTACT_PARAMETERS
     friction: bool = True
     presliding: float = 2e-4
     block: float = 0.02
     outlier: float = 2.0
-    priors: tuple[float, float, float, float] = (5e4, 2e-3, 5e-2, 0.2)
+    priors: tuple[float, float, float] = (5e4, 2e-3, 5e-2)
     passes: int = 4
 
 
@@ -69,7 +74,7 @@ class ContactFit:
 
     ``contact`` with the fitted values and the last recording's rest; ``std`` (9,) of [K; rest; point] in SI from the
     residual's own colour, zero where kept; ``rests`` (R, 3) one per recording [m]; ``stiffness`` norm and its
-    ``stiffness_std`` [N/m]; ``tangential``: tangential over normal stiffness, 0 where it was not estimated.
+    ``stiffness_std`` [N/m]; ``law_parameters`` of the law that was fitted and their ``law_std`` by name, SI.
     """
 
     contact: ContactSettings
@@ -77,7 +82,13 @@ class ContactFit:
     rests: np.ndarray
     stiffness: float
     stiffness_std: float
-    tangential: float
+    law_parameters: dict[str, float]
+    law_std: dict[str, float]
+
+    @property
+    def tangential(self) -> float:
+        """Tangential over normal stiffness of a point that is held, 0 where the law has none."""
+        return self.law_parameters.get("share", 0.0)
 
 
 @dataclass(frozen=True)
@@ -94,14 +105,25 @@ class UnbiasedFit:
     friction: np.ndarray
 
 
-def fit_unbiased(arm: Arm, settings: EkfSettings, sensors, recordings, options: UnbiasedSettings = UnbiasedSettings(),
-                 progress=None) -> UnbiasedFit:
-    """Fit the contacts of ``settings`` to recordings; stiffness, point and tangential share are shared, every recording
-    has its own rests and friction.
+def fit_unbiased(
+    arm: Arm,
+    settings: EkfSettings,
+    sensors: SensorSettings,
+    recordings: Sequence[Recording],
+    options: UnbiasedSettings = UnbiasedSettings(),
+    progress: Callable[[int], None] | None = None,
+) -> UnbiasedFit:
+    """Fit contacts to recordings.
+
+    Stiffness, point and law parameters are shared; every recording has its own rests and friction.
 
     Args:
-        settings: EKF that estimates the states; its contacts are the start. progress: called with the number of passes
-            done.
+        arm: the robot.
+        settings: EKF that estimates the states; its contacts are the start.
+        sensors: how the torque is read.
+        recordings: of the same contacts.
+        options: how the fit is made.
+        progress: called with the number of passes done.
 
     Raises:
         IdentificationError: there is no contact, or the recordings never load one enough to determine its stiffness.
@@ -110,39 +132,47 @@ def fit_unbiased(arm: Arm, settings: EkfSettings, sensors, recordings, options: 
     if not settings.contacts:
         raise IdentificationError("a fit needs at least one contact to start from, the configuration has none")
     contacts = [dataclasses.replace(contact, estimate=[]) for contact in settings.contacts]
-    unknowns = Unknowns(np.array([c.stiffness for c in contacts]), len(recordings), options.estimate, options.priors)
-    torque = spring_torque(arm)
-    history, theta, found = [], None, None
+    fitted = [FitContact(arm, contact, options.estimate) for contact in contacts]
+    unknowns = Unknowns(fitted, len(recordings), options.estimate, options.priors)
+    history: list[list[float]] = []
+    theta: np.ndarray | None = None
+    found: UnbiasedFit | None = None
     for turn in range(options.passes):
         blocks = []
         for k, recording in enumerate(recordings):
-            own = contacts if found is None else [
-                dataclasses.replace(f.contact, rest=f.rests[k].tolist()) for f in found.contacts]
+            own = (
+                contacts
+                if found is None
+                else [dataclasses.replace(f.contact, rest=f.rests[k].tolist()) for f in found.contacts]
+            )
             observer = Ekf(arm, dataclasses.replace(settings, contacts=own))
             states = filtered_states(SampleStream(observer, arm, sensors), recording)
             blocks.append(block_means(arm, states, options.block, options.presliding, options.friction))
         if theta is None:
-            theta = search(arm, torque, unknowns, contacts, blocks, _SHARE, options)
-        theta, found = _maximise(arm, torque, blocks, theta, unknowns, contacts, options)
+            theta = search(unknowns, blocks, options)
+        theta, found = _maximise(blocks, theta, unknowns, options)
         history.append([f.stiffness for f in found.contacts])
         if progress is not None:
             progress(turn + 1)
         if turn and np.allclose(history[-1], history[-2], rtol=0.005):
             break
+    if found is None:
+        raise IdentificationError(f"a fit needs at least one pass, found passes={options.passes}")
     return dataclasses.replace(found, passes=history)
 
 
-def _maximise(arm: Arm, run, blocks: list[Blocks], theta: np.ndarray, unknowns: Unknowns,
-              contacts: list[ContactSettings], options: UnbiasedSettings) -> tuple[np.ndarray, UnbiasedFit]:
+def _maximise(
+    blocks: list[Blocks], theta: np.ndarray, unknowns: Unknowns, options: UnbiasedSettings
+) -> tuple[np.ndarray, UnbiasedFit]:
     """Robust Levenberg-Marquardt over contacts and friction of all recordings; returns theta and the fit."""
-    n, count = arm.n, len(blocks)
+    n, count = blocks[0].y.shape[1], len(blocks)
     k = blocks[0].nuisance.shape[2]
     scale, free, z = unknowns.scale, unknowns.free, theta / unknowns.scale
     mean, prior = unknowns.prior(theta)
     nuisance = np.zeros((count, n, k))
     damping, last, sigma, time = 1e-3, np.inf, None, np.full(n, _MAX_TIME * blocks[0].rate)
     for _ in range(_ITERATIONS):
-        residual, jacobians = _residuals(run, blocks, z * scale, unknowns, n)
+        residual, jacobians = _residuals(blocks, z * scale, unknowns)
         for r, b in enumerate(blocks):  # friction is linear: its best values at these contact parameters
             nuisance[r] = coefficients(b.nuisance, residual[r], sigma, time, options.outlier)
             residual[r] = residual[r] - np.sum(b.nuisance * nuisance[r], axis=2)
@@ -173,7 +203,7 @@ def _maximise(arm: Arm, run, blocks: list[Blocks], theta: np.ndarray, unknowns: 
         step = np.zeros(unknowns.size)
         step[free] = np.linalg.solve(a[np.ix_(free, free)], gradient[free])
         z = best + np.clip(step, -3.0, 3.0)
-        z[unknowns.shares] = np.maximum(z[unknowns.shares], 0.0)
+        z = np.maximum(z, unknowns.lower / scale)
     residual, nuisance = kept
     lags = int(np.ceil(5 * time.max()))
     middle = long_run_covariance([s[:, free] for s in scores], lags) + prior[np.ix_(free, free)]
@@ -183,24 +213,26 @@ def _maximise(arm: Arm, run, blocks: list[Blocks], theta: np.ndarray, unknowns: 
     covariance *= np.outer(scale, scale)
     rms = np.sqrt(np.mean(np.concatenate(residual) ** 2, axis=0))
     theta = best * scale
-    fitted = [_read(theta, covariance, unknowns, c, contact, options) for c, contact in enumerate(contacts)]
+    fitted = [_read(theta, covariance, unknowns, c, options) for c in range(len(unknowns.contacts))]
     return theta, UnbiasedFit(fitted, rms, [], nuisance)
 
 
 def _noise(residual: list[np.ndarray], blocks: list[Blocks]) -> tuple[np.ndarray, np.ndarray]:
-    """Standard deviation (n,) of residuals and their integrated autocorrelation time (n,) in blocks."""
+    """Return standard deviation (n,) of residuals and their integrated autocorrelation time (n,) in blocks."""
     times = [[integrated_time(c, int(_MAX_TIME * b.rate)) for c in r.T] for r, b in zip(residual, blocks)]
     return robust_scale(np.concatenate(residual)), np.max(times, axis=0)
 
 
-def _residuals(run, blocks, theta, unknowns, n):
+def _residuals(
+    blocks: list[Blocks], theta: np.ndarray, unknowns: Unknowns
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Residual (T, n) and its derivative's negative (T, n, P) per recording, friction not yet taken off."""
     residual, jacobians = [], []
     for r, b in enumerate(blocks):
         left, jacobian = b.y.copy(), np.zeros((*b.y.shape, unknowns.size))
-        for c in range(unknowns.contacts):
+        for c, contact in enumerate(unknowns.contacts):
             places = unknowns.places(c, r)
-            torque, slope = evaluate(run, theta[places], b.inputs, n)
+            torque, slope = contact.evaluate(theta[places], b.inputs)
             left -= torque
             jacobian[:, :, places] = slope
         residual.append(left)
@@ -211,31 +243,38 @@ def _residuals(run, blocks, theta, unknowns, n):
 def _gram(jacobian: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Sum over samples and joints of weight x outer product: (P, P)."""
     flat = jacobian.reshape(-1, jacobian.shape[2])
-    return flat.T @ (flat * weight.reshape(-1, 1))
+    return np.asarray(flat.T @ (flat * weight.reshape(-1, 1)))
 
 
 def _huber(x: np.ndarray, threshold: float) -> np.ndarray:
     """Sum over samples of Huber's loss, per joint."""
     size = np.abs(x)
-    return np.where(size <= threshold, 0.5 * size**2, threshold * (size - 0.5 * threshold)).sum(axis=0)
+    return np.asarray(np.where(size <= threshold, 0.5 * size**2, threshold * (size - 0.5 * threshold)).sum(axis=0))
 
 
-def _read(theta, covariance, unknowns, c, contact, options) -> ContactFit:
+def _read(
+    theta: np.ndarray, covariance: np.ndarray, unknowns: Unknowns, c: int, options: UnbiasedSettings
+) -> ContactFit:
     """One contact of theta (size,) with its covariance, in SI."""
+    contact, own = unknowns.contacts[c].settings, [p.name for p, *_ in unknowns.contacts[c].prior]
     last = unknowns.places(c, unknowns.recordings - 1)
     phi, std = theta[last], np.sqrt(np.diag(covariance)[last])
     norm = float(np.linalg.norm(phi[:3]))
     direction = phi[:3] / norm
     spread = float(np.sqrt(direction @ covariance[np.ix_(last[:3], last[:3])] @ direction))
     if "stiffness" in options.estimate and spread > norm:
-        raise IdentificationError(f"the recordings do not determine the stiffness of '{contact.name}': {norm:.0f} +- "
-                                  f"{spread:.0f} N/m. The contact is never or barely loaded; record a press, or give a "
-                                  f"better start (configuration key contacts[{c}])")
+        raise IdentificationError(
+            f"the recordings do not determine the stiffness of '{contact.name}': {norm:.0f} +- "
+            f"{spread:.0f} N/m. The contact is never or barely loaded; record a press, or give a "
+            f"better start (configuration key contacts[{c}])"
+        )
     rests = np.array([theta[unknowns.places(c, r)[3:6]] for r in range(unknowns.recordings)])
+    values = dict(zip(own, phi[9:].tolist()))
     fitted = dataclasses.replace(
         contact,
         stiffness=same_sign(phi[:3], np.asarray(contact.stiffness)).tolist(),
         rest=phi[3:6].tolist(),
         point=phi[6:9].tolist(),
+        law_parameters={p.name: values[p.name] for p, *_ in contact.law_prior},
     )
-    return ContactFit(fitted, std[:9], rests, norm, spread, float(phi[9]))
+    return ContactFit(fitted, std[:9], rests, norm, spread, values, dict(zip(own, std[9:].tolist())))

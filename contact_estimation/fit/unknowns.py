@@ -1,69 +1,87 @@
 """Where the contacts' parameters sit in the vector that the unbiased fit maximises over.
 
-Of every contact: stiffness K (3), point (3) and tangential share s, common to all recordings, then one rest (3) per
-recording.
+Of every contact: stiffness K (3), point (3) and the parameters of its law, common to all recordings, then one rest (3)
+per recording.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from contact_estimation.contact.settings import KINDS
+from contact_estimation.contact.law import LAW_GROUPS
+from contact_estimation.contact.settings import CONTACT_PARAMETERS
 from contact_estimation.exceptions import IdentificationError
+from contact_estimation.fit.contact_torque import FitContact
 
-#: What a fit can estimate: the filters' parameters, and the tangential stiffness over the normal one of a point that
-#: does not slide.
-FIT_KINDS = (*KINDS, "tangential")
-#: Internal unit of each kind: N/m, m, m, 1.
-_UNIT = dict(zip(FIT_KINDS, (1e4, 1e-3, 1e-2, 1.0)))
+#: What a fit can estimate: the filters' parameters, those of the contact law that act sideways, and its others.
+FIT_PARAMETERS = (*CONTACT_PARAMETERS, *LAW_GROUPS)
+#: Internal unit of stiffness [N/m], rest [m] and point [m].
+_UNIT = dict(zip(CONTACT_PARAMETERS, (1e4, 1e-3, 1e-2)))
 #: [rad] What is known about the normal of a contact that holds its point. It is nearly as stiff sideways, so that its
 #: forces hardly show where its normal is.
 _NORMAL_STD = 0.15
 
 
 class Unknowns:
-    """The vector theta (size,), SI, of contacts with the configured ``normals`` (C, 3) in ``recordings`` recordings.
+    """The vector theta (size,), SI, of contacts in a number of recordings.
 
     Args:
-        estimate: any of ``FIT_KINDS``. priors: standard deviation of each kind, SI.
+        contacts: the contacts, with their configured normals.
+        recordings: how many.
+        estimate: any of ``FIT_PARAMETERS``.
+        priors: standard deviation of stiffness [N/m], rest [m] and point [m].
 
     Attributes:
-        size: of theta. scale: (size,) SI value of one internal unit. free: (size,) what is estimated. shares: places of
-            the tangential shares.
+        size: of theta.
+        scale: (size,) SI value of one internal unit.
+        free: (size,) what is estimated.
+        lower: (size,) least values, SI.
 
     Raises:
         IdentificationError: ``estimate`` names what a fit cannot estimate.
     """
 
-    def __init__(self, normals: np.ndarray, recordings: int, estimate: tuple[str, ...], priors: tuple[float, ...]):
-        unknown = [name for name in estimate if name not in FIT_KINDS]
+    def __init__(
+        self, contacts: list[FitContact], recordings: int, estimate: tuple[str, ...], priors: tuple[float, float, float]
+    ) -> None:
+        unknown = [name for name in estimate if name not in FIT_PARAMETERS]
         if unknown or not estimate:
-            raise IdentificationError(f"a fit estimates any of {', '.join(FIT_KINDS)}; found {list(estimate)}")
-        one = ["stiffness"] * 3 + ["point"] * 3 + ["tangential"] + ["rest"] * (3 * recordings)
-        self._normals = np.atleast_2d(normals) / np.linalg.norm(np.atleast_2d(normals), axis=1, keepdims=True)
-        self.contacts, self.recordings, self._stride = len(self._normals), recordings, len(one)
-        kinds = one * self.contacts
-        self.size = len(kinds)
-        self.scale = np.array([_UNIT[kind] for kind in kinds])
-        self.free = np.array([kind in estimate for kind in kinds])
-        width = np.array([priors[FIT_KINDS.index(kind)] for kind in kinds])
-        self._precision = np.where(self.free, (self.scale / width) ** 2, 0.0)
-        self.shares = np.array([kind == "tangential" for kind in kinds])
-        self._holds = "tangential" in estimate and "stiffness" in estimate
+            raise IdentificationError(f"a fit estimates any of {', '.join(FIT_PARAMETERS)}; found {list(estimate)}")
+        for group in LAW_GROUPS:
+            if group in estimate and not any(p.group == group for c in contacts for p, *_ in c.prior):
+                laws = ", ".join(sorted({c.settings.law for c in contacts}))
+                raise IdentificationError(f"no contact has a law with '{group}' parameters to estimate; found {laws}")
+        self.contacts, self.recordings = contacts, recordings
+        self._normals = [np.asarray(c.settings.stiffness) / np.linalg.norm(c.settings.stiffness) for c in contacts]
+        self._holds = ["stiffness" in estimate and c.law.feels_slip for c in contacts]
+        width = dict(zip(CONTACT_PARAMETERS, priors))
+        rows: list[tuple[float, float, float, bool]] = []  # scale, prior standard deviation, least value, estimated
+        self._starts = []
+        for contact in contacts:
+            self._starts.append(len(rows))
+            own = [(p.scale, std or 1.0, p.lower, p.group in estimate and std > 0) for p, _, std in contact.prior]
+            stiffness, rest, point = ((_UNIT[k], width[k], -np.inf, k in estimate) for k in CONTACT_PARAMETERS)
+            rows += [stiffness] * 3 + [point] * 3 + own + [rest] * (3 * recordings)
+        scale, std, lower, free = (np.array(column) for column in zip(*rows))
+        self.size, self.scale, self.lower, self.free = len(rows), scale, lower, free.astype(bool)
+        self._precision = np.where(self.free, (scale / std) ** 2, 0.0)
 
-    def places(self, contact: int, recording: int) -> np.ndarray:
-        """Indices (10,) of one contact's [K; rest; point; s] in one recording."""
-        first = contact * self._stride
-        rest = first + 7 + 3 * recording
-        return np.concatenate([np.arange(first, first + 3), np.arange(rest, rest + 3), np.arange(first + 3, first + 7)])
+    def places(self, contact: int, recording: int) -> NDArray[np.int64]:
+        """Return the indices of one contact's [K; rest; point; law parameters] in one recording."""
+        first, own = self._starts[contact], self.contacts[contact].size - 9
+        rest = first + 6 + own + 3 * recording
+        return np.concatenate(
+            [np.arange(first, first + 3), np.arange(rest, rest + 3), np.arange(first + 3, first + 6 + own)]
+        )
 
-    def prior(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (size,) and precision (size, size) in internal units, about ``theta``; zero where kept."""
+    def prior(self, theta: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return mean (size,) and precision (size, size) in internal units, about ``theta``; zero where kept."""
         mean, precision = theta / self.scale, np.diag(self._precision)
-        if self._holds:
-            for c, normal in enumerate(self._normals):
+        for c, (normal, holds) in enumerate(zip(self._normals, self._holds)):
+            if holds:
                 K = self.places(c, 0)[:3]
                 across = np.eye(3) - np.outer(normal, normal)
                 mean[K] -= across @ mean[K]
-                precision[np.ix_(K, K)] += across / (_NORMAL_STD * max(np.linalg.norm(mean[K]), 1e-3)) ** 2
+                precision[np.ix_(K, K)] += across / (_NORMAL_STD * max(float(np.linalg.norm(mean[K])), 1e-3)) ** 2
         return mean, precision

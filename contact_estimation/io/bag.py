@@ -3,21 +3,45 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_typestore
+from rosbags.typesys.store import Typestore
 
 from contact_estimation.exceptions import ContactEstimationError, RecordingError
-from contact_estimation.io.recording import Recording
-from contact_estimation.io.topics import (JOINT_STATE, JOINT_STATES_TOPIC, SENSORS_TOPIC, TEXT, TRUTH_TOPICS, WRENCH,
-                                          WRENCH_TOPIC, WRENCH_ZERO_TOPIC)
-from contact_estimation.io.track import Track
+from contact_estimation.io.recording import Recording, TcpRotation
+from contact_estimation.io.topic_buffer import TopicBuffer
+from contact_estimation.io.topics import (
+    JOINT_STATE,
+    JOINT_STATES_TOPIC,
+    SENSORS_TOPIC,
+    TEXT,
+    TRUTH_TOPICS,
+    WRENCH,
+    WRENCH_TOPIC,
+    WRENCH_ZERO_TOPIC,
+)
 
 
-def read_bag(path: Path | str, joint_names=None, joint_states: str | None = None, wrench: str | None = None,
-             base_frame: str | None = None, rotation=None) -> Recording:
+class _Topics(NamedTuple):
+    """The two topics of a bag that can be chosen."""
+
+    joint_states: str
+    wrench: str | None
+
+
+def read_bag(
+    path: Path | str,
+    joint_names: Iterable[str] | None = None,
+    joint_states: str | None = None,
+    wrench: str | None = None,
+    base_frame: str | None = None,
+    rotation: TcpRotation | None = None,
+) -> Recording:
     """Read a rosbag2 directory, or one bare ``.mcap`` or ``.db3`` file of one.
 
     Args:
@@ -26,9 +50,9 @@ def read_bag(path: Path | str, joint_names=None, joint_states: str | None = None
         joint_states: topic of the JointState messages; None takes ``/joint_states``, or the only
             one outside ``/truth``.
         wrench: topic of the measured WrenchStamped; None takes ``WRENCH_TOPIC`` where the bag has it.
-        base_frame, rotation: a measured wrench whose ``frame_id`` is ``base_frame`` (force at the TCP, base axes, as
-            a UR controller gives it) is turned into TCP axes by ``rotation``: q (N, n) -> R (N, 3, 3) of the TCP axes
-            in the base. Any other frame is taken to have the TCP's axes.
+        base_frame: a measured wrench with this ``frame_id`` has base axes (force at the TCP, as a UR controller gives
+            it). Any other frame is taken to have the TCP's axes.
+        rotation: turns such a wrench into TCP axes.
 
     Raises:
         RecordingError: the bag is empty, truncated or no bag; a topic is absent (those there are, are listed), of
@@ -39,27 +63,68 @@ def read_bag(path: Path | str, joint_names=None, joint_states: str | None = None
     try:
         with Reader(path) as reader:
             types = {connection.topic: connection.msgtype for connection in reader.connections}
-            joint_states = _joint_states_topic(path, types, joint_states)
-            wrench = wrench or (WRENCH_TOPIC if WRENCH_TOPIC in types else None)
-            tracks = _tracks(path, types, typestore, joint_names, joint_states, wrench)
-            wanted = [connection for connection in reader.connections if connection.topic in tracks]
-            adders = {connection.topic: tracks[connection.topic].add for connection in wanted}
+            topics = _Topics(
+                _joint_states_topic(path, types, joint_states),
+                wrench or (WRENCH_TOPIC if WRENCH_TOPIC in types else None),
+            )
+            buffers = _buffers(path, types, typestore, joint_names, topics)
+            wanted = [connection for connection in reader.connections if connection.topic in buffers]
+            adders = {connection.topic: buffers[connection.topic].add for connection in wanted}
             for connection, _, raw in reader.messages(wanted) if reader.message_count else ():
                 adders[connection.topic](raw)
             told = [c for c in reader.connections if c.topic == SENSORS_TOPIC and c.msgtype == TEXT]
             texts = reader.messages(told) if told else ()
-            sensors = ["", *(typestore.deserialize_cdr(raw, TEXT).data for _, _, raw in texts)]
+            sensors = ["", *(_text(typestore, raw) for _, _, raw in texts)]
+            return _assemble(path, buffers, topics, base_frame, rotation, sensors[-1])
     except ContactEstimationError:
         raise
     except Exception as error:  # a damaged file makes rosbags raise nearly anything: its own, struct's, apsw's, zstd's
         raise RecordingError(_unreadable(path, error)) from error
-    return _assemble(path, tracks, joint_states, wrench, base_frame, rotation, sensors[-1])
 
 
-def _joint_states_topic(path, types, asked: str | None) -> str:
+def _assemble(
+    path: Path,
+    buffers: dict[str, TopicBuffer],
+    topics: _Topics,
+    base_frame: str | None,
+    rotation: TcpRotation | None,
+    sensors: str,
+) -> Recording:
+    """Make the recording of what the buffers hold."""
+    stamps, values = buffers[topics.joint_states].finish()
+    q, dq, tau = np.split(values, 3, axis=1)
+    if not stamps.any():
+        raise RecordingError(
+            f"{path}: every header.stamp on {topics.joint_states} is zero; have the driver set it to the sample's time."
+        )
+    truth = {
+        name: _at_stamps(stamps, *buffers[topic].finish())
+        for name, (topic, _) in TRUTH_TOPICS.items()
+        if topic in buffers
+    }
+    return Recording(
+        stamps,
+        buffers[topics.joint_states].joint_names,
+        q,
+        dq,
+        tau,
+        str(path),
+        _measured(path, stamps, q, buffers[topics.wrench], base_frame, rotation) if topics.wrench else None,
+        buffers[WRENCH_ZERO_TOPIC].finish()[1][0] if WRENCH_ZERO_TOPIC in buffers else np.zeros(6),
+        truth,
+        sensors,
+    )
+
+
+def _text(typestore: Typestore, raw: bytes) -> str:
+    return str(typestore.deserialize_cdr(raw, TEXT).data)  # type: ignore[attr-defined]  # made at run time
+
+
+def _joint_states_topic(path: Path, types: dict[str, str], asked: str | None) -> str:
     if not types:
-        raise RecordingError(f"{path}: the bag is empty, it has no topic; record {JOINT_STATES_TOPIC} "
-                             "while the arm runs.")
+        raise RecordingError(
+            f"{path}: the bag is empty, it has no topic; record {JOINT_STATES_TOPIC} while the arm runs."
+        )
     if asked is not None:
         return asked
     found = [topic for topic, kind in types.items() if kind == JOINT_STATE and not topic.startswith("/truth/")]
@@ -67,67 +132,77 @@ def _joint_states_topic(path, types, asked: str | None) -> str:
         return JOINT_STATES_TOPIC
     if len(found) == 1:
         return found[0]
-    raise RecordingError(f"{path}: {'several topics carry' if found else 'no topic carries'} joint states"
-                         f"{'; choose one with --joint-states' if found else ''}. The bag has {_listing(types)}.")
+    raise RecordingError(
+        f"{path}: {'several topics carry' if found else 'no topic carries'} joint states"
+        f"{'; choose one with --joint-states' if found else ''}. The bag has {_listing(types)}."
+    )
 
 
-def _tracks(path, types, typestore, joint_names, joint_states, wrench) -> dict[str, Track]:
-    """The tracks to fill, by topic."""
-    kinds = {joint_states: JOINT_STATE} | ({wrench: WRENCH} if wrench else {})
+def _buffers(
+    path: Path, types: dict[str, str], typestore: Typestore, joint_names: Iterable[str] | None, topics: _Topics
+) -> dict[str, TopicBuffer]:
+    """Make the buffers to fill, by topic."""
+    kinds = {topics.joint_states: JOINT_STATE} | ({topics.wrench: WRENCH} if topics.wrench else {})
     kinds |= {topic: kind for topic, kind in [(WRENCH_ZERO_TOPIC, WRENCH), *TRUTH_TOPICS.values()] if topic in types}
     for topic, kind in kinds.items():
         _require(path, types, topic, kind)
-    return {topic: Track(typestore, topic, kind, str(path), joint_names,
-                         ("position", "velocity", "effort") if topic == joint_states else ("effort",))
-            for topic, kind in kinds.items()}
+    fields = {topics.joint_states: ("position", "velocity", "effort")}
+    return {
+        topic: TopicBuffer(typestore, topic, kind, str(path), joint_names, fields.get(topic, ("effort",)))
+        for topic, kind in kinds.items()
+    }
 
 
-def _require(path, types, topic, kind) -> None:
+def _require(path: Path, types: dict[str, str], topic: str, kind: str) -> None:
     if topic not in types:
         near = difflib.get_close_matches(topic, types, n=1, cutoff=0.0)
         raise RecordingError(f"{path}: no topic '{topic}' (nearest there: '{near[0]}'). The bag has {_listing(types)}.")
     if types[topic] != kind:
-        raise RecordingError(f"{path}: topic {topic} carries {types[topic]}, expected {kind}. "
-                             f"The bag has {_listing(types)}.")
+        raise RecordingError(
+            f"{path}: topic {topic} carries {types[topic]}, expected {kind}. The bag has {_listing(types)}."
+        )
 
 
-def _listing(types) -> str:
+def _listing(types: dict[str, str]) -> str:
     return ", ".join(f"{topic} ({kind})" for topic, kind in sorted(types.items()))
 
 
-def _unreadable(path, error) -> str:
+def _unreadable(path: Path, error: Exception) -> str:
     if not path.exists():
         return f"{path}: there is no such file or folder"
     if path.is_file() and path.stat().st_size == 0:
         return f"{path}: the file is empty (0 bytes)"
     if path.is_dir() and not (path / "metadata.yaml").exists():
-        return (f"{path}: the folder has no metadata.yaml, so it is no rosbag2, or its recording was cut off; "
-                f"'ros2 bag reindex {path}' writes it anew.")
-    return (f"{path}: the bag cannot be read ({type(error).__name__}: {error}); it is truncated or damaged. "
-            "'mcap recover' saves what a cut-off .mcap holds, 'sqlite3 FILE .recover' a .db3.")
+        return (
+            f"{path}: the folder has no metadata.yaml, so it is no rosbag2, or its recording was cut off; "
+            f"'contact-estimation convert {path} OUTPUT' recovers what it holds."
+        )
+    return (
+        f"{path}: the bag cannot be read ({type(error).__name__}: {error}); it is truncated or damaged. "
+        f"'contact-estimation convert {path} OUTPUT' recovers what a cut-off .mcap holds, "
+        "'sqlite3 FILE .recover' a .db3."
+    )
 
 
-def _assemble(path, tracks, joint_states, wrench, base_frame, rotation, sensors) -> Recording:
-    states = tracks[joint_states]
-    stamps, values = states.finish()
-    q, dq, tau = np.split(values, 3, axis=1)
-    if not stamps.any():
-        raise RecordingError(f"{path}: every header.stamp on {states.topic} is zero; "
-                             "have the driver set it to the sample's time.")
-    measured = None
-    if wrench:
-        track = tracks[wrench]
-        measured = _at_stamps(stamps, *track.finish())
-        if base_frame is not None and track.frame_id == base_frame:
-            if rotation is None:
-                raise RecordingError(f"{path}: the wrench on {track.topic} has base axes ('{base_frame}'); "
-                                     "name the robot to turn it.")
-            in_base = measured.reshape(-1, 2, 3)
-            measured = np.einsum("nij,nki->nkj", rotation(q), in_base).reshape(-1, 6)
-    zero = tracks[WRENCH_ZERO_TOPIC].finish()[1][0] if WRENCH_ZERO_TOPIC in tracks else np.zeros(6)
-    truth = {name: _at_stamps(stamps, *tracks[topic].finish())
-             for name, (topic, _) in TRUTH_TOPICS.items() if topic in tracks}
-    return Recording(stamps, states.joint_names, q, dq, tau, str(path), measured, zero, truth, sensors)
+def _measured(
+    path: Path,
+    stamps: np.ndarray,
+    q: np.ndarray,
+    buffer: TopicBuffer,
+    base_frame: str | None,
+    rotation: TcpRotation | None,
+) -> np.ndarray:
+    """Measured wrench (N, 6) at ``stamps``, TCP axes."""
+    measured = _at_stamps(stamps, *buffer.finish())
+    if base_frame is None or buffer.frame_id != base_frame:
+        return measured
+    if rotation is None:
+        raise RecordingError(
+            f"{path}: the wrench on {buffer.topic} has base axes ('{base_frame}'); name the robot to turn it."
+        )
+    in_base = measured.reshape(-1, 2, 3)  # (N, force or torque, axis)
+    turned: np.ndarray = np.einsum("nij,nki->nkj", rotation(q), in_base)
+    return turned.reshape(-1, 6)
 
 
 def _at_stamps(stamps: np.ndarray, stamps_there: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -19,7 +19,14 @@ _STAMP_END = _BODY + 8
 
 @dataclass(frozen=True)
 class Layout:
-    """Where a message keeps what: ``spans`` are (offset, count) of runs of float64, ``names`` the joints it lists."""
+    """Say where a message keeps what.
+
+    Attributes:
+        size: length of the message [bytes].
+        spans: (offset [bytes], count) of every run of float64.
+        names: the joints it lists.
+        frame_id: of its header.
+    """
 
     size: int
     spans: tuple[tuple[int, int], ...]
@@ -28,7 +35,9 @@ class Layout:
 
 
 class _Cursor:
-    def __init__(self, raw: bytes):
+    """Reads a message from behind its stamp."""
+
+    def __init__(self, raw: bytes) -> None:
         self.raw, self.at = raw, _STAMP_END
 
     def align(self, size: int) -> None:
@@ -37,12 +46,12 @@ class _Cursor:
     def uint32(self) -> int:
         self.align(4)
         self.at += 4
-        return struct.unpack_from("<I", self.raw, self.at - 4)[0]
+        return int(struct.unpack_from("<I", self.raw, self.at - 4)[0])
 
     def string(self) -> str:
         length = self.uint32()
         self.at += length
-        return self.raw[self.at - length:self.at - 1].decode()
+        return self.raw[self.at - length : self.at - 1].decode()
 
     def doubles(self, count: int) -> tuple[int, int]:
         if count:
@@ -52,17 +61,22 @@ class _Cursor:
 
 
 def layout_of(raw: bytes, numbers: int | None) -> Layout | None:
-    """Layout of a little-endian stamped message, or None where it is something else.
+    """Find the layout of a little-endian stamped message.
 
     Args:
         raw: the serialised message.
         numbers: count of float64 behind the header; None for a JointState (names and three sequences).
+
+    Returns:
+        The layout, or None where the message is something else.
     """
     if len(raw) < _STAMP_END + 4 or raw[:2] != b"\x00\x01":
         return None
     cursor = _Cursor(raw)
     try:
-        frame_id, names = cursor.string(), ()
+        frame_id = cursor.string()
+        names: tuple[str, ...] = ()
+        spans: tuple[tuple[int, int], ...]
         if numbers is None:
             names = tuple(cursor.string() for _ in range(cursor.uint32()))
             spans = tuple(cursor.doubles(cursor.uint32()) for _ in range(3))
@@ -74,17 +88,25 @@ def layout_of(raw: bytes, numbers: int | None) -> Layout | None:
 
 
 def decode_block(block: list[bytes], layout: Layout) -> tuple[np.ndarray, list[np.ndarray]] | None:
-    """Stamps (m,) [ns] and one (m, count) array per span; None where a message of the block has another layout."""
+    """Decode the messages of a block together.
+
+    Args:
+        block: m serialised messages.
+        layout: of the first of them.
+
+    Returns:
+        Stamps (m,) [ns] and one array (m, count) per span; None where a message of the block has another layout.
+    """
     if any(len(raw) != layout.size for raw in block):
         return None
     rows = np.frombuffer(b"".join(block), np.uint8).reshape(len(block), layout.size)
     constant = np.ones(layout.size, bool)
     constant[_BODY:_STAMP_END] = False
     for offset, count in layout.spans:
-        constant[offset:offset + 8 * count] = False
+        constant[offset : offset + 8 * count] = False
     if (rows[:, constant] != rows[0, constant]).any():
         return None
-    seconds = rows[:, _BODY:_BODY + 4].copy().view("<i4")[:, 0].astype(np.int64)
-    nanoseconds = rows[:, _BODY + 4:_STAMP_END].copy().view("<u4")[:, 0]
-    values = [rows[:, at:at + 8 * count].copy().view("<f8").reshape(len(block), count) for at, count in layout.spans]
+    seconds = rows[:, _BODY : _BODY + 4].copy().view("<i4")[:, 0].astype(np.int64)
+    nanoseconds = rows[:, _BODY + 4 : _STAMP_END].copy().view("<u4")[:, 0]
+    values = [rows[:, at : at + 8 * count].copy().view("<f8").reshape(len(block), count) for at, count in layout.spans]
     return seconds * 1_000_000_000 + nanoseconds, values

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from contact_estimation.exceptions import RecordingError
+from contact_estimation.io.npz import save_arrays
+
+if TYPE_CHECKING:
+    from contact_estimation.filters.observer import Estimate
 
 #: Columns every log has -> shape of one row (``n``: joints, ``c``: contacts, ``m``: modes). Docs: :class:`EstimateLog`.
-COLUMNS = {
+COLUMNS: dict[str, tuple[int | str, ...]] = {
     "stamps_ns": (),
     "t": (),
     "valid": (),
@@ -35,7 +40,11 @@ _WORDS = ("mode", "reason")
 
 
 class EstimateLog:
-    """Estimates of one observer, one row per sample.
+    """Keep the estimates of one observer, one row per sample.
+
+    Args:
+        observer: its name.
+        capacity: how many samples to make room for.
 
     Columns (keys of :meth:`columns` and of the saved archive); rows of invalid estimates hold NaN:
         ``stamps_ns`` (N,) int64 and ``t`` (N,) [s]: the samples' stamps. ``valid`` (N,) bool and ``reason`` (N,) words.
@@ -50,19 +59,29 @@ class EstimateLog:
     and ``rest`` (N, 3) [m].
     """
 
-    def __init__(self, observer: str, capacity: int):
+    def __init__(self, observer: str, capacity: int) -> None:
         self.observer = observer
         self.contact_names: tuple[str, ...] = ()
         self.mode_names: tuple[str, ...] = ()
         self._capacity, self._count = int(capacity), 0
         self._columns: dict[str, np.ndarray] = {}
+        self._sizes: dict[str, int] = {}
         self._words: dict[str, list[str]] = {name: [] for name in _WORDS}
 
     def __len__(self) -> int:
         return self._count
 
-    def append(self, stamp_ns: int, estimate, step_time: float = float("nan")) -> None:
-        """Add the :class:`~contact_estimation.filters.observer.Estimate` after the sample stamped ``stamp_ns``."""
+    def append(self, stamp_ns: int, estimate: Estimate, step_time: float = float("nan")) -> None:
+        """Add the estimate after a sample.
+
+        Args:
+            stamp_ns: the sample's stamp [ns].
+            estimate: what the observer knew then.
+            step_time: wall-clock time the sample took [s].
+
+        Raises:
+            RecordingError: the log is full, or the estimate's contacts or modes are not those of the ones before.
+        """
         if self._count == self._capacity:
             raise RecordingError(f"log of {self.observer}: was made for {self._capacity} samples, got one more")
         columns, row = self._columns or self._allocate(estimate), self._count
@@ -80,7 +99,7 @@ class EstimateLog:
         if estimate.modes or estimate.contacts:
             self._append_contacts(columns, row, estimate)
 
-    def _append_contacts(self, columns, row, estimate) -> None:
+    def _append_contacts(self, columns: dict[str, np.ndarray], row: int, estimate: Estimate) -> None:
         if len(estimate.contacts) != len(self.contact_names) or len(estimate.modes) != len(self.mode_names):
             self._widen(estimate)
             columns = self._columns
@@ -93,18 +112,18 @@ class EstimateLog:
             columns["contact_point_base"][row, i] = contact.point_base
             columns["contact_covariance"][row, i] = contact.covariance
 
-    def _allocate(self, estimate) -> dict[str, np.ndarray]:
+    def _allocate(self, estimate: Estimate) -> dict[str, np.ndarray]:
         self._sizes = {"n": len(estimate.tau_ext), "c": 0, "m": 0}
         for name in COLUMNS:
             self._columns[name] = self._blank(name)
         return self._columns
 
-    def _blank(self, name) -> np.ndarray:
-        shape = (self._capacity, *(self._sizes.get(size, size) for size in COLUMNS[name]))
+    def _blank(self, name: str) -> np.ndarray:
+        shape = (self._capacity, *(self._sizes[size] if isinstance(size, str) else size for size in COLUMNS[name]))
         kind = _TYPES.get(name, float)
         return np.full(shape, np.nan) if kind is float else np.zeros(shape, kind)
 
-    def _widen(self, estimate) -> None:
+    def _widen(self, estimate: Estimate) -> None:
         """Make room for contacts and modes when the first estimate that has them comes."""
         for letter, names, given in (
             ("c", "contact_names", tuple(c.name for c in estimate.contacts)),
@@ -122,7 +141,7 @@ class EstimateLog:
                     self._columns[name] = self._blank(name)
 
     def columns(self) -> dict[str, np.ndarray]:
-        """All columns by name, cut to the rows there are."""
+        """Give all columns by name, cut to the rows there are."""
         if not self._columns:
             return {}
         found = {name: column[: self._count] for name, column in self._columns.items()}
@@ -134,18 +153,21 @@ class EstimateLog:
         return found
 
     def save(self, path: Path | str, truth: dict[str, np.ndarray] | None = None) -> Path:
-        """Write all columns, and ``truth`` as :func:`truth_columns` has it, to an ``.npz`` archive; returns the
-        path."""
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        names = {
+        """Write all columns to an ``.npz`` archive, making its folder.
+
+        Args:
+            path: the archive.
+            truth: a recording's truth, written as :func:`truth_columns` has it.
+
+        Returns:
+            The path.
+        """
+        names: dict[str, Any] = {
             "observer": np.array(self.observer),
             "contact_names": np.array(self.contact_names, dtype=str),
             "mode_names": np.array(self.mode_names, dtype=str),
         }
-        with path.open("wb") as file:
-            np.savez(file, **names, **self.columns(), **truth_columns(truth or {}))
-        return path
+        return save_arrays(path, names | self.columns() | truth_columns(truth or {}))
 
     @classmethod
     def load(cls, path: Path | str) -> EstimateLog:
@@ -172,7 +194,7 @@ class EstimateLog:
 
 
 def truth_columns(truth: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """A recording's truth under the names, shapes and frames of the estimates it is compared with, ``truth_`` in front.
+    """Give a recording's truth the names, shapes and frames of the estimates, with ``truth_`` in front.
 
     ``truth_force`` (N, 3) [N, TCP axes], ``truth_stiffness`` (N,) [N/m], ``truth_contact_stiffness`` (N, 3)
     [N/m, base axes: the vector K]; all else keeps its name.

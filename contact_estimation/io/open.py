@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.io.npz import read_npz
-from contact_estimation.io.recording import Recording
+from contact_estimation.io.recording import Recording, TcpRotation
 
 _MAGIC = {b"PK": ".npz", b"\x89MCAP0\r\n": ".mcap", b"SQLite format 3\x00": ".db3"}
 
 
-def open_recording(path: Path | str, joint_names=None, *, joint_states: str | None = None, wrench: str | None = None,
-                   rate: float | None = None, base_frame: str | None = None, rotation=None) -> Recording:
+def open_recording(
+    path: Path | str,
+    joint_names: Iterable[str] | None = None,
+    *,
+    joint_states: str | None = None,
+    wrench: str | None = None,
+    rate: float | None = None,
+    base_frame: str | None = None,
+    rotation: TcpRotation | None = None,
+) -> Recording:
     """Read a rosbag2 (folder, ``.mcap`` or ``.db3`` file) or an ``.npz`` archive.
 
     Args:
         path: the recording.
         joint_names: the robot's joints: order of the columns, and what must be there. None takes the recording's own.
-        joint_states, wrench: topics of a bag (see :func:`~contact_estimation.io.bag.read_bag`).
+        joint_states: topic of a bag's joint states (see :func:`~contact_estimation.io.bag.read_bag`).
+        wrench: topic of a bag's measured wrench.
         rate: [Hz] of an archive without stamps.
-        base_frame, rotation: how a force given in base axes is turned into TCP axes (see the readers).
+        base_frame: ``frame_id`` of a bag's wrench that has base axes.
+        rotation: turns a force in base axes into TCP axes.
 
     Raises:
         RecordingError: it cannot be read as any of them, or lacks what was asked for.
@@ -28,6 +39,9 @@ def open_recording(path: Path | str, joint_names=None, *, joint_states: str | No
     path = Path(path)
     if not path.exists():
         raise RecordingError(f"{path}: there is no such file or folder")
+    for part in [path, *(path.iterdir() if path.is_dir() else ())]:
+        if not (part.is_file() or part.is_dir()):  # reading a pipe or a device may wait for ever
+            raise RecordingError(f"{part} is no ordinary file; name a recording")
     kind = ".mcap" if path.is_dir() else kind_of(path)
     if kind == ".npz":
         if joint_states or wrench:
@@ -43,17 +57,21 @@ def open_recording(path: Path | str, joint_names=None, *, joint_states: str | No
 
 
 def kind_of(path: Path) -> str:
-    """".npz", ".mcap" or ".db3", by the file's first bytes.
+    """Tell ".npz", ".mcap" or ".db3" by the file's first bytes.
 
     Raises:
         RecordingError: empty, or something else.
     """
-    with path.open("rb") as file:
-        head = file.read(16)
+    try:
+        with path.open("rb") as file:
+            head = file.read(16)
+    except OSError as error:
+        raise RecordingError(f"{path} cannot be read ({error.strerror})") from error
     if not head:
         raise RecordingError(f"{path}: the file is empty (0 bytes)")
     for magic, kind in _MAGIC.items():
         if head.startswith(magic):
             return kind
-    raise RecordingError(f"{path} is no recording: expected a rosbag2 folder, an .mcap, .db3 or .npz file; "
-                         f"it starts with {head[:8]!r}.")
+    raise RecordingError(
+        f"{path} is no recording: expected a rosbag2 folder, an .mcap, .db3 or .npz file; it starts with {head[:8]!r}."
+    )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,17 +14,26 @@ from contact_estimation.exceptions import RecordingError
 
 #: Truth a recording may carry -> number of columns (0: one per joint). Base frame unless the name says otherwise:
 #: wrench_tcp [N, Nm] on the robot, TCP axes; stiffness vector K [N/m]; rest [m]; contact_point [m]; tau_ext [Nm].
-TRUTH_COLUMNS = {"wrench_tcp": 6, "stiffness": 3, "rest": 3, "contact_point": 3, "tau_ext": 0}
+TRUTH_COLUMNS: dict[str, int] = {"wrench_tcp": 6, "stiffness": 3, "rest": 3, "contact_point": 3, "tau_ext": 0}
+
+#: q (N, n) [rad] -> R (N, 3, 3), rotation of the TCP axes in the base frame: turns a force in base axes into TCP axes.
+TcpRotation: TypeAlias = Callable[[np.ndarray], np.ndarray]
+
+
+#: [ns] Stamps stay below this: the year 2262.
+STAMP_LIMIT = 2.0**63
 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """Samples of one arm, in the order they were taken.
+    """Hold the samples of one arm, in the order they were taken.
 
     Attributes:
         stamps_ns: (N,) int64 [ns], the samples' stamps.
         joint_names: n names, the columns of ``q``, ``dq`` and ``tau``.
-        q, dq, tau: (N, n) [rad, rad/s, Nm].
+        q: (N, n) joint positions [rad].
+        dq: (N, n) joint velocities [rad/s].
+        tau: (N, n) joint torques [Nm].
         source: where the recording came from; every error names it.
         wrench_tcp: (N, 6) [N, Nm] measured force and torque of the environment ON the robot, TCP axes, not tared; NaN
             where a part was not measured. None without a sensor.
@@ -46,41 +57,49 @@ class Recording:
     truth: dict[str, np.ndarray] = field(default_factory=dict)
     sensors: str = ""
 
-    def __post_init__(self):
-        def keep(name, value, shape, dtype=float):
-            value = np.ascontiguousarray(value, dtype)
-            if value.shape != shape:
-                raise RecordingError(f"{self.source}: {name} has shape {value.shape}, expected {shape}")
-            return value
-
+    def __post_init__(self) -> None:
         stamps = np.asarray(self.stamps_ns)
         names = tuple(str(name) for name in self.joint_names)
         if stamps.size == 0:
             raise RecordingError(f"{self.source}: holds no sample; record joint states while the arm runs.")
         if len(set(names)) != len(names) or not names:
-            raise RecordingError(f"{self.source}: joint names must be given and differ, found "
-                                 f"{', '.join(names) or 'none'}")
+            raise RecordingError(
+                f"{self.source}: joint names must be given and differ, found {', '.join(names) or 'none'}"
+            )
         count, n = len(stamps), len(names)
-        values = {"stamps_ns": keep("stamps_ns", stamps, (count,), np.int64), "joint_names": names}
-        values |= {name: keep(name, getattr(self, name), (count, n)) for name in ("q", "dq", "tau")}
+        values: dict[str, Any] = {
+            "joint_names": names,
+            "stamps_ns": self._shaped("stamps_ns", stamps, (count,), np.int64),
+        }
+        values |= {name: self._shaped(name, getattr(self, name), (count, n)) for name in ("q", "dq", "tau")}
         if self.wrench_tcp is not None:
-            values["wrench_tcp"] = keep("wrench_tcp", self.wrench_tcp, (count, 6))
-        values["wrench_zero"] = keep("wrench_zero", self.wrench_zero, (6,))
+            values["wrench_tcp"] = self._shaped("wrench_tcp", self.wrench_tcp, (count, 6))
+        values["wrench_zero"] = self._shaped("wrench_zero", self.wrench_zero, (6,))
         truth = {}
         for name, value in self.truth.items():
             if name not in TRUTH_COLUMNS:
                 raise RecordingError(f"{self.source}: unknown truth '{name}'; known: {', '.join(TRUTH_COLUMNS)}")
-            truth[name] = keep(f"truth {name}", value, (count, TRUTH_COLUMNS[name] or n))
+            truth[name] = self._shaped(f"truth {name}", value, (count, TRUTH_COLUMNS[name] or n))
         values["truth"] = truth
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    def _shaped(self, name: str, value: Any, shape: tuple[int, ...], dtype: type = float) -> np.ndarray:
+        given = np.asarray(value)
+        if given.dtype.kind not in "fiub" or (dtype is np.int64 and not np.all(np.abs(given) < STAMP_LIMIT)):
+            expected = "stamps [ns] below 2^63" if dtype is np.int64 else "real numbers"
+            raise RecordingError(f"{self.source}: {name} must hold {expected}, found {given.dtype} {_glimpse(given)}")
+        array: np.ndarray = np.ascontiguousarray(given, dtype)
+        if array.shape != shape:
+            raise RecordingError(f"{self.source}: {name} has shape {array.shape}, expected {shape}")
+        return array
 
     def __len__(self) -> int:
         return len(self.stamps_ns)
 
     @property
     def t(self) -> np.ndarray:
-        """(N,) the stamps in seconds."""
+        """Stamps (N,) [s]."""
         return self.stamps_ns / 1e9
 
     @property
@@ -93,8 +112,14 @@ class Recording:
         """Median time between samples [s]; NaN for a single sample."""
         return float(np.median(np.diff(self.stamps_ns))) / 1e9 if len(self) > 1 else float("nan")
 
-    def reordered(self, joint_names) -> Recording:
-        """The same recording with its columns in the order of ``joint_names``; further joints are left out.
+    def reordered(self, joint_names: Iterable[str]) -> Recording:
+        """Copy the recording with its columns in the order of ``joint_names``.
+
+        Args:
+            joint_names: the joints to keep; others are left out.
+
+        Returns:
+            The recording itself where nothing changes.
 
         Raises:
             RecordingError: a joint is missing; its nearest name in the recording is given.
@@ -104,14 +129,23 @@ class Recording:
             return self
         columns = joint_columns(self.joint_names, joint_names, self.source)
         truth = {name: value if TRUTH_COLUMNS[name] else value[:, columns] for name, value in self.truth.items()}
-        return dataclasses.replace(self, joint_names=joint_names, q=self.q[:, columns], dq=self.dq[:, columns],
-                                   tau=self.tau[:, columns], truth=truth)
+        return dataclasses.replace(
+            self,
+            joint_names=joint_names,
+            q=self.q[:, columns],
+            dq=self.dq[:, columns],
+            tau=self.tau[:, columns],
+            truth=truth,
+        )
 
     def problems(self, max_gap: float = float("inf")) -> list[str]:
-        """What is wrong with the samples, one sentence each: bad numbers, stamps that stand or run back, gaps.
+        """Describe what is wrong with the samples: bad numbers, stamps that stand or run back, gaps.
 
         Args:
             max_gap: longest time between samples [s] that is no gap.
+
+        Returns:
+            One sentence per problem, with the place of the first one.
         """
         found = []
         for name in ("q", "dq", "tau"):
@@ -124,9 +158,11 @@ class Recording:
             row = np.flatnonzero(np.isinf(self.wrench_tcp).any(axis=1))[0]
             found.append(f"the measured wrench is infinite (first: {self._at(row)})")
         steps = np.diff(self.stamps_ns)
-        for rows, text in ((np.flatnonzero(steps == 0), "stamps repeat the one before"),
-                           (np.flatnonzero(steps < 0), "stamps are earlier than the one before"),
-                           (np.flatnonzero(steps > max_gap * 1e9), f"gaps are longer than {max_gap:g} s")):
+        for rows, text in (
+            (np.flatnonzero(steps == 0), "stamps repeat the one before"),
+            (np.flatnonzero(steps < 0), "stamps are earlier than the one before"),
+            (np.flatnonzero(steps > max_gap * 1e9), f"gaps are longer than {max_gap:g} s"),
+        ):
             if len(rows):
                 worst = f", longest {steps.max() / 1e9:.3g} s" if text.startswith("gaps") else ""
                 found.append(f"{len(rows)} {text} (first: {self._at(rows[0] + 1)}{worst})")
@@ -135,6 +171,9 @@ class Recording:
     def check(self, max_gap: float = float("inf")) -> None:
         """Refuse a recording with :meth:`problems`.
 
+        Args:
+            max_gap: longest time between samples [s] that is no gap.
+
         Raises:
             RecordingError: names every problem found.
         """
@@ -142,12 +181,22 @@ class Recording:
         if found:
             raise RecordingError(f"{self.source}: " + "; ".join(found))
 
-    def _at(self, row) -> str:
+    def _at(self, row: int) -> str:
         return f"sample {int(row)}, t = {self.stamps_ns[row] / 1e9:.4f} s"
 
 
-def joint_columns(available, wanted, source: str) -> list[int]:
-    """Columns of the ``wanted`` joints among the ``available`` ones.
+def _glimpse(array: np.ndarray) -> str:
+    text = repr(array.flat[0]) if array.size else "and nothing in it"
+    return text if len(text) < 60 else text[:57] + "..."
+
+
+def joint_columns(available: Iterable[str], wanted: Iterable[str], source: str) -> list[int]:
+    """Find the columns of the ``wanted`` joints among the ``available`` ones.
+
+    Args:
+        available: the recorded joints, one per column.
+        wanted: the robot's joints.
+        source: where the joints were recorded, for errors.
 
     Raises:
         RecordingError: a joint is missing (the nearest name is given) or stands there twice.
@@ -156,12 +205,17 @@ def joint_columns(available, wanted, source: str) -> list[int]:
     missing = [name for name in wanted if name not in available]
     if missing:
         unused = [name for name in available if name not in wanted]
-        near = [f"'{name}'" + (f" (nearest there: '{match[0]}')" if match else "")
-                for name in missing for match in [difflib.get_close_matches(name, unused, n=1, cutoff=0.0)]]
-        raise RecordingError(f"{source}: no joint {', '.join(near)} among the recorded joints "
-                             f"{', '.join(available) or '(none)'}; the robot has {len(wanted)} joints: "
-                             f"{', '.join(wanted)}. Choose the right --robot, or rename the joints where they are "
-                             "recorded.")
+        near = [
+            f"'{name}'" + (f" (nearest there: '{match[0]}')" if match else "")
+            for name in missing
+            for match in [difflib.get_close_matches(name, unused, n=1, cutoff=0.0)]
+        ]
+        raise RecordingError(
+            f"{source}: no joint {', '.join(near)} among the recorded joints "
+            f"{', '.join(available) or '(none)'}; the robot has {len(wanted)} joints: "
+            f"{', '.join(wanted)}. Choose the right --robot, or rename the joints where they are "
+            "recorded."
+        )
     doubled = [name for name in wanted if available.count(name) > 1]
     if doubled:
         raise RecordingError(f"{source}: joint {', '.join(doubled)} is recorded more than once in one message")

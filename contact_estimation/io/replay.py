@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.io.export import EstimateLog
 from contact_estimation.io.recording import Recording
 
+if TYPE_CHECKING:
+    from contact_estimation.filters.stream import SampleStream
 
-def replay(recording: Recording, stream, progress=None) -> EstimateLog:
+
+def replay(recording: Recording, stream: SampleStream, progress: Callable[[int], object] | None = None) -> EstimateLog:
     """Push every sample through ``stream`` and keep every estimate.
 
     Args:
         recording: its joints must be the robot's, in the robot's order (see ``Recording.reordered``).
-        stream: a fresh :class:`~contact_estimation.filters.stream.SampleStream`.
+        stream: a fresh one; see :func:`~contact_estimation.filters.registry.open_stream`.
         progress: called with the number of samples done, about a hundred times.
 
     Raises:
         RecordingError: the joints are not the robot's.
     """
     if recording.joint_names != tuple(stream.arm.joint_names):
-        raise RecordingError(f"{recording.source}: its joints {', '.join(recording.joint_names)} are not, in this "
-                             f"order, those of robot '{stream.arm.name}'; open it with joint_names=arm.joint_names.")
+        raise RecordingError(
+            f"{recording.source}: its joints {', '.join(recording.joint_names)} are not, in this "
+            f"order, those of robot '{stream.arm.name}'; open it with joint_names=arm.joint_names."
+        )
     log = EstimateLog(stream.observer.name, len(recording))
     push, append, clock = stream.push, log.append, time.perf_counter_ns
     every = max(len(recording) // 100, 1)

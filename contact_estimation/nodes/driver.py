@@ -1,22 +1,24 @@
-"""Node ``driver``: one word selects the robot (``driver:=sim|rtde|joint_torque|replay|franka``); the graph cannot tell
-the difference.
+"""Node ``driver``: one word selects the robot, simulated, real or recorded; the graph cannot tell the difference.
 
-A lifecycle node. Samples are published from the start; commands (``equilibrium_pose``) pass only while it is active,
-limited by the safety filter and watched by its deadman, which the estimator's ``contact_estimate`` keeps happy.
+A lifecycle node. Configured, it is connected and publishes samples; commands (``equilibrium_pose``) pass only while it
+is active, limited by the safety filter and watched by its deadman, which the estimator's ``contact_estimate`` keeps
+happy. A stop of the deadman or of the arm makes it inactive.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
+from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from geometry_msgs.msg import PoseStamped
-from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
+from geometry_msgs.msg import PoseStamped, WrenchStamped
+from rclpy.lifecycle import State, TransitionCallbackReturn
 from sensor_msgs.msg import JointState
 
-from contact_estimation.control.safety import SafetySettings
+from contact_estimation.control.safety import SafetySettings, SafetyState
+from contact_estimation.drivers.backend import EquilibriumPose, Sample
 from contact_estimation.drivers.registry import make_backend
 from contact_estimation.exceptions import ContactEstimationError, DriverError
 from contact_estimation.msg import ContactEstimate
@@ -25,103 +27,171 @@ from contact_estimation.ros import convert, parameters, qos
 from contact_estimation.ros.command_gate import CommandGate
 from contact_estimation.ros.driver import SamplePublisher, start_pacer
 from contact_estimation.ros.executor import run
+from contact_estimation.ros.frames import Frames, status_name
+from contact_estimation.ros.lifecycle import ManagedNode
+from contact_estimation.ros.mpc_outputs import pose as pose_message
 from contact_estimation.ros.node_settings import RobotDriverParameters
+from contact_estimation.ros.pacer import Pacer
+from contact_estimation.ros.staleness import EstimateRule
 from contact_estimation.settings import find_config, from_yaml
 
-#: Drivers whose samples come when they come, not when this node wants them.
-LIVE = ("rtde", "joint_torque", "franka")
 
+class Driver(ManagedNode):
+    """A robot, real, simulated or recorded.
 
-class Driver(LifecycleNode):
-    """A robot, real, simulated or recorded."""
+    Args:
+        name: name of the node.
+        defaults: replaces defaults of its parameters.
+    """
 
-    def __init__(self):
-        super().__init__("driver", automatically_declare_parameters_from_overrides=True)
-        s = self._settings = parameters.declare(self, RobotDriverParameters)
+    def __init__(self, name: str = "driver", defaults: dict[str, Any] | None = None) -> None:
+        super().__init__(name, automatically_declare_parameters_from_overrides=True)
+        s = self._settings = parameters.declare(self, RobotDriverParameters, defaults)
         self.arm = load_arm(s.robot)
-        self.backend = make_backend(
-            s.driver,
-            self.arm,
-            recording=s.recording,
-            loop=s.loop,
-            duration=s.duration,
-            seed=s.seed,
-            scenario=s.scenario,
-            imperfections=s.imperfections,
-            host=s.host,
-            options=s.backend_options(),
-        )
-        limits = from_yaml(SafetySettings, find_config("limits", s.safety)) if s.safety else SafetySettings()
+        self.backend: Any = make_backend(s.driver, self.arm, s.backend_options(), shared=s.shared())
+        path = find_config("limits", s.safety, self.arm.settings.folder) if s.safety else None
+        limits = SafetySettings() if path is None else from_yaml(SafetySettings, path)
         self.gate = CommandGate(self.arm, self.backend, limits, np.array(s.impedance_stiffness))
-        self._publisher = SamplePublisher(self, self.arm)
-        self._stop, self._thread, self._pacer = threading.Event(), None, None
-        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.PEOPLE)
+        self._frames = Frames.of(self.arm, s.tf_prefix)
+        self._publisher = SamplePublisher(self, self.arm, self._frames, s.complete)
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._pacer: Pacer | None = None
+        self._broken = ""
+        self._active, self._failure = False, ContactEstimationError("")
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
+        self._commanded = self.create_lifecycle_publisher(PoseStamped, "~/equilibrium_pose", qos.COMMANDS)
+        self._impedance = self.create_lifecycle_publisher(WrenchStamped, "~/impedance", qos.LATCHED)
         self.create_subscription(PoseStamped, "equilibrium_pose", self._on_pose, qos.SENSOR)
-        self.create_subscription(ContactEstimate, s.estimate_topic, lambda m: self.gate.estimate(m.valid), qos.SENSOR)
-        self.create_timer(0.01, self.gate.watch)
+        self._rule = EstimateRule(self.arm, s.tf_prefix, limits.hold_after)
+        self._observer = ""
+        self.create_subscription(ContactEstimate, s.estimate_topic, self._on_estimate, qos.SENSOR)
+        self.create_timer(0.01, self._watch)
         self.create_timer(1.0, self._report)
-        if s.driver in LIVE:
-            self.backend.connect()
-            if s.driver == "joint_torque":
-                self.create_subscription(JointState, s.joint_states_in, self._on_states, qos.SAMPLES)
-            self._thread = threading.Thread(target=self._forward, name="driver", daemon=True)
-            self._thread.start()
-        else:
-            self._pacer = start_pacer(self, self.backend, self._deliver, s.wait_for_subscribers, s.rate, s.keep_stamps)
+        if hasattr(self.backend, "feed"):
+            self.create_subscription(JointState, s.joint_states_in, self._on_states, qos.SAMPLES)
+        if s.control and hasattr(self.backend, "attach"):
+            self.backend.attach(self._send)
+        parameters.accept_changes(self, RobotDriverParameters, set())
+        if s.configure_at_start and self.trigger_configure() is not TransitionCallbackReturn.SUCCESS:
+            raise self._failure
 
     # -- lifecycle -------------------------------------------------------------------------------------------
 
-    def on_activate(self, state) -> TransitionCallbackReturn:
+    def on_configure(self, state: State) -> TransitionCallbackReturn:
+        """Connect to the robot; its samples are published from now on."""
+        self._stop.clear()
+        self._broken = ""
+        try:
+            if getattr(self.backend, "live", False):
+                self.backend.connect()
+                self._thread = threading.Thread(target=self._forward, name="driver", daemon=True)
+                self._thread.start()
+            else:
+                self._pacer = start_pacer(self, self.backend, self._deliver, self._settings)
+        except ContactEstimationError as error:
+            self._failure = error
+            self.get_logger().error(f"cannot configure: {error}")
+            return TransitionCallbackReturn.FAILURE
+        return super().on_configure(state)
+
+    def on_activate(self, state: State) -> TransitionCallbackReturn:
         """Let commands pass, if the arm and its driver allow it."""
         try:
             self.gate.activate()
         except DriverError as error:
-            self.get_logger().error(str(error))
+            self.get_logger().error(f"cannot activate: {error}")
             return TransitionCallbackReturn.FAILURE
-        return super().on_activate(state)
+        done = super().on_activate(state)
+        self._active = True
+        self._rule.choose(self._observer)
+        head = convert.header(self.get_clock().now().nanoseconds, self._frames.base)
+        stiffness = self._settings.impedance_stiffness, self._settings.impedance_rotational_stiffness
+        self._impedance.publish(convert.wrench_stamped(head, *stiffness))
+        return done
 
-    def on_deactivate(self, state) -> TransitionCallbackReturn:
-        """Let nothing pass."""
-        self.gate.deactivate()
+    def on_deactivate(self, state: State) -> TransitionCallbackReturn:
+        """Let nothing pass; after a stop the gate keeps telling why."""
+        self._active = False
+        self._rule.choose("")
+        if self.gate.state is not SafetyState.STOP:
+            self.gate.deactivate()
         return super().on_deactivate(state)
+
+    def on_cleanup(self, state: State) -> TransitionCallbackReturn:
+        """Disconnect."""
+        self.close()
+        return super().on_cleanup(state)
+
+    def on_shutdown(self, state: State) -> TransitionCallbackReturn:
+        """Disconnect."""
+        self.close()
+        return super().on_shutdown(state)
+
+    def _watch(self) -> None:
+        """Stop commands that nobody backs any more; a stop is latched and shows as the inactive state."""
+        self.gate.watch()
+        if self._broken and self._thread is not None:
+            self.get_logger().error(self._broken)
+            self.gate.stop(self._broken)
+            if self._active:
+                self.trigger_deactivate()
+            self.trigger_cleanup()
+        if self._active and self.gate.state is SafetyState.STOP:
+            self.get_logger().error(f"deactivated: {self.gate.reason}")
+            self.trigger_deactivate()
 
     # -- samples ---------------------------------------------------------------------------------------------
 
-    def _deliver(self, sample, stamp_ns: int) -> None:
-        self.gate.sample(sample)
+    def _deliver(self, sample: Sample, stamp_ns: int) -> None:
+        self.gate.sample(sample, stamp_ns)
         self._publisher.publish(sample, stamp_ns)
 
     def _forward(self) -> None:
         while not self._stop.is_set():
             try:
                 sample = self.backend.read()
+                if sample is None:
+                    return
+                self._deliver(sample, sample.stamp_ns)
             except ContactEstimationError as error:
                 self.get_logger().warning(str(error), throttle_duration_sec=2.0)
                 self._stop.wait(0.1)
-                continue
-            if sample is None:
+            except Exception as error:  # a defect ends the connection, not the process
+                self._broken = f"reading the arm failed: {type(error).__name__}: {error}; configure again"
                 return
-            self._deliver(sample, sample.stamp_ns)
 
     def _on_states(self, message: JointState) -> None:
         stamp = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
         self.backend.feed(stamp, message.name, message.position, message.velocity, message.effort)
 
+    def _on_estimate(self, message: ContactEstimate) -> None:
+        self.gate.estimate(*(judgement := self._rule.judge(message, self.gate.now_ns)))
+        if not judgement.problem:
+            self._observer = message.observer
+
     # -- commands and health ---------------------------------------------------------------------------------
 
     def _on_pose(self, message: PoseStamped) -> None:
-        if message.header.frame_id != self.arm.base_frame:
+        if message.header.frame_id != self._frames.base:
             self.get_logger().warning(
-                f"equilibrium_pose has frame_id '{message.header.frame_id}', expected '{self.arm.base_frame}'; refused",
+                f"equilibrium_pose has frame_id '{message.header.frame_id}', expected '{self._frames.base}'; refused",
                 throttle_duration_sec=2.0,
             )
             return
         p, o = message.pose.position, message.pose.orientation
-        self.gate.want((p.x, p.y, p.z), (o.x, o.y, o.z, o.w))
+        self.gate.set_target((p.x, p.y, p.z), (o.x, o.y, o.z, o.w))
+
+    def _send(self, pose: EquilibriumPose) -> None:
+        """Publish a limited equilibrium for the arm's own impedance controller."""
+        head = convert.header(self.get_clock().now().nanoseconds, self._frames.base)
+        self._commanded.publish(PoseStamped(header=head, pose=pose_message(pose.position, pose.rotation)))
 
     def _report(self) -> None:
-        problem = getattr(self.backend, "problem", "")
-        counters = getattr(self.backend, "counters", Counter()) + self.gate.counters
+        problem = self._broken or getattr(self.backend, "problem", "")
+        counters = self.gate.counters + Counter(getattr(self.backend, "counters", {}))
+        if self._pacer is not None and self._pacer.paused:
+            counters["paused: too slow"] = self._pacer.paused
         values = {
             "driver": self._settings.driver,
             "problem": problem,
@@ -130,10 +200,10 @@ class Driver(LifecycleNode):
             **{name: str(count) for name, count in sorted(counters.items())},
         }
         status = DiagnosticStatus(
-            level=DiagnosticStatus.WARN if problem else DiagnosticStatus.OK,
-            name=f"{self.get_name()}: samples",
+            level=DiagnosticStatus.ERROR if self._broken else DiagnosticStatus.WARN if problem else DiagnosticStatus.OK,
+            name=status_name(self, "samples"),
             message=problem or "samples flow",
-            hardware_id=self.arm.name,
+            hardware_id=self._settings.tf_prefix + self.arm.name,
             values=[KeyValue(key=key, value=value) for key, value in values.items()],
         )
         self._diagnostics.publish(
@@ -142,6 +212,7 @@ class Driver(LifecycleNode):
 
     def close(self) -> None:
         """Stop: commands first, then samples."""
+        self._active = False
         self.gate.deactivate()
         self._stop.set()
         if self._pacer is not None:
@@ -149,12 +220,9 @@ class Driver(LifecycleNode):
         self.backend.close()
         if self._thread is not None:
             self._thread.join(timeout=3.0)
+        self._pacer = self._thread = None
 
 
 def main(args: list[str] | None = None) -> int:
     """Entry point."""
     return run(Driver, args)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

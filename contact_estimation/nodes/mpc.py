@@ -1,92 +1,100 @@
 """Node ``mpc`` (lifecycle): the latest contact estimate in, an equilibrium pose out at the task's rate.
 
 Configured, it has compiled and is warm; active, it plans. The equilibrium is published while active, whatever
-happens: in a fallback it is the held or the relaxed one. A hand-over to hold lasts until the node is deactivated and
-activated again.
+happens: in a fallback it is what the remaining plan or the hold asks for. After short outages the controller goes on
+by itself; a hold that says so lasts until the node is deactivated and activated again.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
+from typing import Any
+
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
-from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
+from rclpy.lifecycle import State, TransitionCallbackReturn
 from visualization_msgs.msg import MarkerArray
 
-from contact_estimation.control.mpc.controller import MpcController, MpcState, Observation
+from contact_estimation.control.controller import Command, ContactController, ControllerState, Observation
 from contact_estimation.control.mpc.settings import load_mpc_settings
+from contact_estimation.control.registry import make_controller
 from contact_estimation.exceptions import ContactEstimationError
 from contact_estimation.msg import ContactEstimate, MpcPrediction
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, mpc_outputs, parameters, qos
 from contact_estimation.ros.executor import run
+from contact_estimation.ros.frames import status_name
+from contact_estimation.ros.lifecycle import ManagedNode
 from contact_estimation.ros.markers import marker_array
 from contact_estimation.ros.node_settings import MpcParameters
+from contact_estimation.ros.staleness import EstimateRule
 from contact_estimation.viz.prediction import prediction_shapes
 
 
-class Mpc(LifecycleNode):
+class Mpc(ManagedNode):
     """Wires the controller to topics; everything it decides is in the library."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__("mpc", automatically_declare_parameters_from_overrides=True)
         self.settings = parameters.declare(self, MpcParameters)
-        self._controller: MpcController | None = None
-        self._latest: ContactEstimate | None = None
-        self._timer = None
+        self._controller: ContactController | None = None
+        self._rule: Any = None  # an EstimateRule, once configured
+        self._latest: Any = None  # the newest ContactEstimate
+        self._timer: Any = None
         self._drawn_ns = 0
-        self._health = mpc_outputs.MpcHealth(self.get_name(), self.settings.robot)
-        self._pose = self.create_publisher(PoseStamped, "~/equilibrium_pose", qos.SENSOR)
-        self._prediction = self.create_publisher(MpcPrediction, "~/prediction", qos.PEOPLE)
-        self._markers = self.create_publisher(MarkerArray, "~/markers", qos.PEOPLE)
-        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.PEOPLE)
+        self._health = mpc_outputs.MpcHealth(status_name(self), self.settings.tf_prefix + self.settings.robot)
+        self._pose = self.create_publisher(PoseStamped, "~/equilibrium_pose", qos.COMMANDS)
+        self._prediction = self.create_publisher(MpcPrediction, "~/prediction", qos.VISUALIZATION)
+        self._markers = self.create_publisher(MarkerArray, "~/markers", qos.VISUALIZATION)
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
         self.create_subscription(ContactEstimate, self.settings.estimates, self._on_estimate, qos.SENSOR)
         self.create_timer(1.0 / self.settings.diagnostics_rate, self._report)
+        parameters.accept_changes(self, MpcParameters, {"visualization_rate", "arrow_scale"}, self._apply)
 
     # -- lifecycle --
 
-    def on_configure(self, state) -> TransitionCallbackReturn:
+    def on_configure(self, state: State) -> TransitionCallbackReturn:
         """Build the problem, compile or load the solver, solve once so that the first tick is like the others."""
         try:
             settings = load_mpc_settings(self.settings.task)
             arm = load_arm(self.settings.robot)
-            self._controller = MpcController(arm, settings, self.settings.solver or None)
-            middle = self._controller.problem.stack(0.5 * (arm.lower + arm.upper), np.zeros(arm.n))
-            self._controller.solver.reset(middle)
-            self._controller.solver.solve(middle)
+            self._controller = make_controller(self.settings.controller, arm, settings, self.settings.solver or None)
+            self._rule = EstimateRule(arm, self.settings.tf_prefix, settings.safety.max_age)
+            self._controller.prepare()
         except ContactEstimationError as error:
             return self._refuse("configure", error)
         self.get_logger().info(
-            f"configured: {self.settings.task} on {arm.name}, solver {self._controller.solver.name}, "
-            f"{settings.rate:g} Hz"
+            f"configured: {self.settings.task} on {arm.name}, controller {self._controller.name}, {settings.rate:g} Hz"
         )
         return TransitionCallbackReturn.SUCCESS
 
-    def on_activate(self, state) -> TransitionCallbackReturn:
+    def on_activate(self, state: State) -> TransitionCallbackReturn:
         """Begin the task where the arm is; refused without a fresh, valid estimate."""
         try:
             if self._latest is None:
                 raise ContactEstimationError(
                     f"no estimate on '{self.settings.estimates}' yet; start an estimator, or correct 'estimates'"
                 )
-            self._controller.activate(self._observation())
+            controller = self._configured()
+            controller.activate(self._observation(self._latest))
         except ContactEstimationError as error:
             return self._refuse("activate", error)
-        self._timer = self.create_timer(1.0 / self._controller.settings.rate, self._tick)
+        self._rule.choose(self._latest.observer)
+        self._timer = self.create_timer(1.0 / controller.settings.rate, self._tick)
         return super().on_activate(state)
 
-    def on_deactivate(self, state) -> TransitionCallbackReturn:
+    def on_deactivate(self, state: State) -> TransitionCallbackReturn:
         """Command nothing from now on."""
         self._stop("deactivated")
         return super().on_deactivate(state)
 
-    def on_cleanup(self, state) -> TransitionCallbackReturn:
+    def on_cleanup(self, state: State) -> TransitionCallbackReturn:
         """Forget the task."""
         self._stop("not configured")
         self._controller = None
         return TransitionCallbackReturn.SUCCESS
 
-    def on_shutdown(self, state) -> TransitionCallbackReturn:
+    def on_shutdown(self, state: State) -> TransitionCallbackReturn:
         """Command nothing from now on."""
         self._stop("shut down")
         return TransitionCallbackReturn.SUCCESS
@@ -103,6 +111,7 @@ class Mpc(LifecycleNode):
             self._timer = None
         if self._controller is not None:
             self._controller.deactivate()
+            self._rule.choose("")
         self._health.inactive(reason)
 
     # -- work --
@@ -110,37 +119,48 @@ class Mpc(LifecycleNode):
     def _on_estimate(self, message: ContactEstimate) -> None:
         self._latest = message
 
-    def _observation(self) -> Observation:
-        age = self.get_clock().now().nanoseconds - convert.stamp_ns(self._latest.header.stamp)
-        return Observation.of(convert.from_contact_estimate(self._latest), 1e-9 * age)
+    def _configured(self) -> ContactController:
+        """Return the controller, which a configured node has."""
+        if self._controller is None:
+            raise ContactEstimationError("the MPC is not configured; configure it first")
+        return self._controller
+
+    def _observation(self, message: ContactEstimate) -> Observation:
+        age, problem = self._rule.judge(message, self.get_clock().now().nanoseconds)
+        estimate = convert.from_contact_estimate(message)
+        return Observation.of(replace(estimate, valid=not problem, reason=problem), age)
 
     def _tick(self) -> None:
-        controller, now_ns = self._controller, self.get_clock().now().nanoseconds
-        command = controller.update(1e-9 * now_ns, self._observation())
+        controller, latest, now_ns = self._configured(), self._latest, self.get_clock().now().nanoseconds
+        command = controller.update(1e-9 * now_ns, self._observation(latest))
         if command is None:
             return
-        stamp_ns = convert.stamp_ns(self._latest.header.stamp)
-        head = convert.header(stamp_ns, controller.arm.base_frame)
+        stamp_ns = convert.stamp_ns(latest.header.stamp)
+        base = self.settings.tf_prefix + controller.arm.base_frame
+        head = convert.header(stamp_ns, base)
         self._pose.publish(mpc_outputs.pose_stamped(head, command))
         if self._health.add(command):
             self._report()
-            if command.state is not MpcState.ACTIVE:
+            if command.state is not ControllerState.ACTIVE:
                 self.get_logger().warning(command.reason)
-        if 0 <= now_ns - self._drawn_ns < 1e9 / self.settings.people_rate:
+        if 0 <= now_ns - self._drawn_ns < 1e9 / self.settings.visualization_rate:
             return
         self._drawn_ns = now_ns
-        usable = command.solution is not None and command.solution.ok
-        plan = controller.prediction(command.solution) if usable else None
+        solution = command.solution
+        plan = controller.prediction(solution) if solution is not None and solution.ok else None
         task = controller.settings
-        self._prediction.publish(mpc_outputs.prediction(head, command, controller.solver.name, task.dt, plan))
-        shapes = prediction_shapes(
-            *(plan or (None, None)),
-            task.horizon,
-            command.position,
-            controller.arm.base_frame,
-            self.settings.arrow_scale,
-        )
+        self._prediction.publish(mpc_outputs.prediction(head, command, self._solver(command), task.dt, plan))
+        positions, forces = plan if plan is not None else (None, None)
+        shapes = prediction_shapes(positions, forces, task.horizon, command.position, base, self.settings.arrow_scale)
         self._markers.publish(marker_array(shapes, stamp_ns))
+
+    def _solver(self, command: Command) -> str:
+        """Return the solver's name, or the controller's where it makes no plan."""
+        controller = self._configured()
+        return (self.settings.solver or controller.settings.solver) if command.solution else controller.name
+
+    def _apply(self, settings: MpcParameters) -> None:
+        self.settings = settings
 
     def _report(self) -> None:
         self._diagnostics.publish(self._health.report(self.get_clock().now().nanoseconds))

@@ -13,7 +13,7 @@ from contact_estimation.codegen import CompiledFunction, compile_function
 from contact_estimation.exceptions import shape_error
 from contact_estimation.robot.description import load_model
 from contact_estimation.robot.motor import MotorSide
-from contact_estimation.robot.rigid_body import Kinematics, RigidBody
+from contact_estimation.robot.rigid_body import Expression, Kinematics, RigidBody
 from contact_estimation.robot.settings import RobotSettings, load_robot_settings
 
 
@@ -28,7 +28,7 @@ class Arm:
         motor: motor side. lower, upper: joint limits (n,) [rad]. velocity_limit [rad/s], effort_limit [Nm]: (n,).
     """
 
-    def __init__(self, settings: RobotSettings):
+    def __init__(self, settings: RobotSettings) -> None:
         self.settings = settings
         self.model = load_model(settings)
         self.motor = MotorSide.from_settings(settings)
@@ -43,8 +43,8 @@ class Arm:
         """Name of the robot."""
         return self.settings.name
 
-    def measured_at(self, side: str) -> "Arm":
-        """The arm as joint torque measured there sees it.
+    def measured_at(self, side: str) -> Arm:
+        """Return the arm as joint torque measured there sees it.
 
         Args:
             side: ``motor``: torque of the motors, this arm; ``link``: behind the gears, where the reflected rotors and
@@ -53,11 +53,11 @@ class Arm:
         return self if side == "motor" else self._links
 
     @functools.cached_property
-    def _links(self) -> "Arm":
+    def _links(self) -> Arm:
         nothing = [0.0] * self.n
         return Arm(dataclasses.replace(self.settings, rotor_inertia=nothing, viscous_friction=nothing))
 
-    # -- symbolic, for the rooms above ---------------------------------------------------------------------------------
+    # -- symbolic, for the layers above --------------------------------------------------------------------------------
 
     def kinematics(self, q: ca.SX) -> Kinematics:
         """Symbolic placements at ``q`` (n,); the argument of every other symbolic quantity."""
@@ -67,11 +67,11 @@ class Arm:
         """Rotation (3, 3) and position (3,) [m] of the TCP in the base frame."""
         return kinematics.frame(self.tcp_frame)
 
-    def mass_matrix(self, kinematics: Kinematics) -> ca.SX:
+    def mass_matrix(self, kinematics: Kinematics) -> Expression:
         """M(q) (n, n) [kg m^2] with reflected rotor inertia."""
         return self.body.crba(kinematics) + ca.diag(ca.SX(self.motor.armature))
 
-    def inverse_dynamics(self, kinematics: Kinematics, dq: ca.SX, ddq: ca.SX) -> ca.SX:
+    def inverse_dynamics(self, kinematics: Kinematics, dq: ca.SX, ddq: ca.SX) -> Expression:
         """M ddq + C dq + G (n,) [Nm] with reflected rotor inertia, without friction."""
         return self.body.rnea(kinematics, dq, ddq) + ca.SX(self.motor.armature) * ddq
 
@@ -83,14 +83,20 @@ class Arm:
         kin = self.kinematics(q)
         rotation, position = self.tcp(kin)
         zero = ca.SX.zeros(self.n)
-        outputs = [position, rotation, kin.jacobian(self.tcp_frame), self.mass_matrix(kin),
-                   self.body.gravity_torque(kin),
-                   self.body.rnea(kin, dq, zero, gravity=False)]
+        outputs = [
+            position,
+            rotation,
+            kin.jacobian(self.tcp_frame),
+            self.mass_matrix(kin),
+            self.body.gravity_torque(kin),
+            self.body.rnea(kin, dq, zero, gravity=False),
+        ]
         names = ["p", "R", "J", "M", "G", "C"]
-        return compile_function(ca.Function(f"arm_{self.name}", [q, dq], [ca.densify(o) for o in outputs], ["q", "dq"],
-                                            names))
+        return compile_function(
+            ca.Function(f"arm_{self.name}", [q, dq], [ca.densify(o) for o in outputs], ["q", "dq"], names)
+        )
 
-    def _evaluate(self, q, dq=None) -> dict[str, np.ndarray]:
+    def _evaluate(self, q: np.ndarray, dq: np.ndarray | None = None) -> dict[str, np.ndarray]:
         function = self._numeric
         q = np.asarray(q, float)
         if q.shape != (self.n,):
@@ -107,29 +113,45 @@ class Arm:
 
     def tcp_jacobian(self, q: np.ndarray) -> np.ndarray:
         """(6, n) TCP Jacobian in base axes, linear then angular."""
-        return self._evaluate(q)["J"].reshape(6, self.n, order="F").copy()
+        return np.array(self._evaluate(q)["J"].reshape(6, self.n, order="F"))
 
     def mass(self, q: np.ndarray) -> np.ndarray:
         """M(q) (n, n) [kg m^2] with reflected rotor inertia."""
-        return self._evaluate(q)["M"].reshape(self.n, self.n, order="F").copy()
+        return np.array(self._evaluate(q)["M"].reshape(self.n, self.n, order="F"))
 
     def gravity(self, q: np.ndarray) -> np.ndarray:
         """G(q) (n,) [Nm]: the torque that holds the arm still in free space."""
-        return self._evaluate(q)["G"].copy()
+        return np.array(self._evaluate(q)["G"])
 
     def coriolis(self, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
         """C(q, dq) dq (n,) [Nm]."""
-        return self._evaluate(q, dq)["C"].copy()
+        return np.array(self._evaluate(q, dq)["C"])
 
     def tcp_poses(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions (N, 3) and rotations (N, 3, 3) of the TCP for configurations (N, n)."""
         poses = [self.tcp_pose(row) for row in np.asarray(q, float)]
         return np.array([p for p, _ in poses]), np.array([r for _, r in poses])
 
-    def solve_pose(self, position: np.ndarray, rotation: np.ndarray, start: np.ndarray, tolerance: float = 1e-9,
-                   iterations: int = 200) -> np.ndarray:
-        """Joint positions (n,) that put the TCP at a pose, by damped least squares from ``start``; raises nothing,
-        returns the nearest found, so check :meth:`tcp_pose` where it matters."""
+    def solve_pose(
+        self,
+        position: np.ndarray,
+        rotation: np.ndarray,
+        start: np.ndarray,
+        tolerance: float = 1e-9,
+        iterations: int = 200,
+    ) -> np.ndarray:
+        """Solve the inverse kinematics by damped least squares.
+
+        Args:
+            position: of the TCP (3,) [m], base frame.
+            rotation: of the TCP (3, 3).
+            start: joint positions (n,) to begin with [rad].
+            tolerance: of position [m] and rotation [rad] together.
+            iterations: at most.
+
+        Returns:
+            Joint positions (n,); the nearest found, so check :meth:`tcp_pose` where it matters.
+        """
         q = np.array(start, float)
         for _ in range(iterations):
             p, r = self.tcp_pose(q)
@@ -142,7 +164,7 @@ class Arm:
 
 
 def load_arm(name: str) -> Arm:
-    """The arm of a shipped robot by name (``ur16e``, ``fr3``), or of a robot YAML by path.
+    """Load the arm of a shipped robot by name, or of a profile folder or robot YAML by path.
 
     Raises:
         ConfigError: unknown name or bad settings. ModelError: the description cannot be used.

@@ -14,6 +14,7 @@ breakaway length sigma and keeps its value at standstill, which is why friction 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -32,34 +33,42 @@ class FrictionSettings:
     A ``_std`` is what to expect of a new run: the uncertainty of the identification and the change between recordings.
     """
 
-    viscous: list[float] = key(doc="viscous friction beyond the robot's "
-                                   "viscous_friction", unit="Nms/rad", check=non_negative, length="joints")
+    viscous: list[float] = key(
+        doc="viscous friction beyond the robot's viscous_friction", unit="Nms/rad", check=non_negative, length="joints"
+    )
     viscous_std: list[float] = key(doc="its standard deviation", unit="Nms/rad", check=non_negative, length="joints")
     coulomb: list[float] = key(doc="Coulomb friction F_c", unit="Nm", check=non_negative, length="joints")
     coulomb_std: list[float] = key(doc="its standard deviation", unit="Nm", check=non_negative, length="joints")
-    presliding: list[float] = key(doc="breakaway length sigma: the motion after which 63 % of the Coulomb friction has "
-                                      "turned round",
-                                  unit="rad", check=positive, length="joints")
+    presliding: list[float] = key(
+        doc="breakaway length sigma: the motion after which 63 % of the Coulomb friction has turned round",
+        unit="rad",
+        check=positive,
+        length="joints",
+    )
     presliding_std: list[float] = key(doc="its standard deviation", unit="rad", check=non_negative, length="joints")
-    asymmetry: list[float] = key(doc="viscous friction forwards less the one backwards, "
-                                     "halved", unit="Nms/rad", length="joints")
+    asymmetry: list[float] = key(
+        doc="viscous friction forwards less the one backwards, halved", unit="Nms/rad", length="joints"
+    )
     asymmetry_std: list[float] = key(doc="its standard deviation", unit="Nms/rad", check=non_negative, length="joints")
-    bias: list[float] = key(doc="constant torque: sensor offset, asymmetric Coulomb friction, "
-                                "cables", unit="Nm", length="joints")
+    bias: list[float] = key(
+        doc="constant torque: sensor offset, asymmetric Coulomb friction, cables", unit="Nm", length="joints"
+    )
     bias_std: list[float] = key(doc="its standard deviation", unit="Nm", check=non_negative, length="joints")
-    torque_scale: list[float] = key(doc="factor from the measured torque to the joint's "
-                                        "torque", check=positive, length="joints")
+    torque_scale: list[float] = key(
+        doc="factor from the measured torque to the joint's torque", check=positive, length="joints"
+    )
     torque_scale_std: list[float] = key(doc="its standard deviation", check=non_negative, length="joints")
 
     def check_joints(self, n: int, robot: str) -> None:
-        """Raises ConfigError where a list has not ``n`` entries."""
+        """Raise ConfigError where a list has not ``n`` entries."""
         for name, value in vars(self).items():
             if len(value) != n:
-                raise ConfigError(f"friction of robot '{robot}': {name} has {len(value)} entries, expected one per "
-                                  f"joint ({n})")
+                raise ConfigError(
+                    f"friction of robot '{robot}': {name} has {len(value)} entries, expected one per joint ({n})"
+                )
 
     @classmethod
-    def none(cls, n: int) -> "FrictionSettings":
+    def none(cls, n: int) -> FrictionSettings:
         """No friction at all on ``n`` joints."""
         zero = [0.0] * n
         return cls(
@@ -78,9 +87,9 @@ class FrictionSettings:
         )
 
 
-def presliding_step(s, step, length):
+def presliding_step(s: Any, step: Any, length: Any) -> Any:
     """Presliding state after a motion of ``step`` [rad]; numpy arrays or CasADi expressions alike."""
-    m = ca if isinstance(step, (ca.SX, ca.MX, ca.DM)) else np
+    m: Any = ca if isinstance(step, (ca.SX, ca.MX, ca.DM)) else np
     keep = m.exp(-m.fabs(step) / length)
     return m.sign(step) * (1 - keep) + s * keep
 
@@ -95,9 +104,14 @@ def follow_play(q: np.ndarray, play: float = PLAY) -> np.ndarray:
     return out
 
 
-def presliding_states(q: np.ndarray, length: np.ndarray, start=0.0) -> np.ndarray:
-    """Presliding states (N, ...) along positions ``q`` (N, ...) [rad]; ``length`` (...) [rad] broadcasts against a
-    sample."""
+def presliding_states(q: np.ndarray, length: np.ndarray, start: float | np.ndarray = 0.0) -> np.ndarray:
+    """Presliding states (N, ...) along positions.
+
+    Args:
+        q: positions (N, ...) [rad].
+        length: breakaway length (...) [rad], broadcast against a sample.
+        start: states at the first sample.
+    """
     steps = np.diff(q, axis=0)
     keep = np.exp(-np.abs(steps) / length)
     gain = np.sign(steps) * (1 - keep)
@@ -108,10 +122,19 @@ def presliding_states(q: np.ndarray, length: np.ndarray, start=0.0) -> np.ndarra
     return states
 
 
-def friction_torque(settings: FrictionSettings, dq, s):
-    """Friction torque [Nm] that the drive has to overcome, from velocities and presliding states; numpy or CasADi
-    alike."""
+def friction_torque(settings: FrictionSettings, dq: Any, s: Any) -> Any:
+    """Friction torque [Nm] that the actuator has to overcome; numpy arrays or CasADi expressions alike.
+
+    Args:
+        settings: the friction.
+        dq: velocities [rad/s].
+        s: presliding states.
+    """
     symbolic = isinstance(dq, (ca.SX, ca.MX, ca.DM))
     m, vector = (ca, ca.DM) if symbolic else (np, np.asarray)
-    return (vector(settings.viscous) * dq + vector(settings.asymmetry) * m.fabs(dq) + vector(settings.coulomb) * s
-            + vector(settings.bias))
+    return (
+        vector(settings.viscous) * dq
+        + vector(settings.asymmetry) * m.fabs(dq)
+        + vector(settings.coulomb) * s
+        + vector(settings.bias)
+    )

@@ -7,23 +7,30 @@ Algorithms: Featherstone, Rigid Body Dynamics Algorithms (2008), tables 5.1 and 
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import casadi as ca
 import numpy as np
+import numpy.typing as npt
 import pinocchio as pin
 
 from contact_estimation.exceptions import ModelError
 
+#: A CasADi matrix.
+Expression: TypeAlias = Any
+#: Mass [kg], first moment (3,) [kg m] and second moment (3, 3) [kg m^2] about a joint's origin.
+Inertia: TypeAlias = tuple[Any, Any, Any]
 #: Entries of rotations and axes nearer than this to 0 or +-1 are the description's rounding noise.
 _SNAP = 1e-12
 
 
-def _snap(array) -> np.ndarray:
-    array = np.array(array, dtype=float)
-    nearest = np.round(array)
-    return np.where(np.abs(array - nearest) < _SNAP, nearest, array)
+def _snap(array: npt.ArrayLike) -> np.ndarray:
+    exact = np.array(array, dtype=float)
+    nearest = np.round(exact)
+    return np.where(np.abs(exact - nearest) < _SNAP, nearest, exact)
 
 
-def _cross(a, b):
+def _cross(a: Expression, b: Expression) -> Expression:
     return ca.vertcat(a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
 
 
@@ -36,9 +43,10 @@ class Kinematics:
         world: per joint (R, p): the same in the base frame (axes and origin of ``base_frame``).
     """
 
-    def __init__(self, body: "RigidBody", q: ca.SX):
+    def __init__(self, body: RigidBody, q: ca.SX) -> None:
         self.body, self.q = body, q
-        self.local, self.world = [], []
+        self.local: list[tuple[Expression, Expression]] = []
+        self.world: list[tuple[Expression, Expression]] = []
         for i in range(body.n):
             rotation, origin = body.joint_transform(i, q[i])
             if i == 0:
@@ -48,22 +56,22 @@ class Kinematics:
             self.local.append((rotation, origin))
             self.world.append((parent_rotation @ rotation, parent_rotation @ origin + parent_origin))
 
-    def frame(self, name: str) -> tuple[ca.SX, ca.SX]:
+    def frame(self, name: str) -> tuple[Expression, Expression]:
         """Rotation (3, 3) and origin (3,) [m] of a frame in the base frame."""
         joint, rotation, origin = self.body.frame_offset(name)
         if joint < 0:
-            return ca.SX(self.body.base_rotation @ rotation), ca.SX(self.body.base_rotation @ origin
-                                                                    + self.body.base_origin)
+            return ca.SX(self.body.base_rotation @ rotation), ca.SX(
+                self.body.base_rotation @ origin + self.body.base_origin
+            )
         joint_rotation, joint_origin = self.world[joint]
         return joint_rotation @ rotation, joint_rotation @ origin + joint_origin
 
-    def axis(self, i: int) -> ca.SX:
-        """Unit axis of joint ``i`` in base axes."""
+    def axis(self, i: int) -> Expression:
+        """Return the unit axis of joint ``i`` in base axes."""
         return self.world[i][0] @ self.body.axes[i]
 
-    def point_jacobian(self, name: str, point: ca.SX) -> ca.SX:
-        """(3, n) Jacobian of a point [m, base frame] fixed to frame ``name``: velocity in base axes per joint
-        velocity."""
+    def point_jacobian(self, name: str, point: ca.SX) -> Expression:
+        """(3, n) Jacobian of a ``point`` (3,) [m, base frame] fixed to frame ``name``, in base axes."""
         columns = []
         last = self.body.frame_offset(name)[0]
         for i in range(self.body.n):
@@ -75,11 +83,12 @@ class Kinematics:
                 columns.append(_cross(self.axis(i), point - self.world[i][1]))
         return ca.horzcat(*columns)
 
-    def jacobian(self, name: str) -> ca.SX:
+    def jacobian(self, name: str) -> Expression:
         """(6, n) Jacobian of frame ``name`` in base axes: linear velocity of its origin, then angular velocity."""
         last = self.body.frame_offset(name)[0]
-        angular = [self.axis(i) if i <= last and not self.body.prismatic[i] else ca.SX.zeros(3)
-                   for i in range(self.body.n)]
+        angular = [
+            self.axis(i) if i <= last and not self.body.prismatic[i] else ca.SX.zeros(3) for i in range(self.body.n)
+        ]
         return ca.vertcat(self.point_jacobian(name, self.frame(name)[1]), ca.horzcat(*angular))
 
 
@@ -94,27 +103,30 @@ class RigidBody:
         ModelError: the model branches or has another type of joint.
     """
 
-    def __init__(self, model: pin.Model, base_frame: str):
+    def __init__(self, model: pin.Model, base_frame: str) -> None:
         self.model, self.n = model, model.nv
         if list(model.parents)[1:] != list(range(self.n)):
             raise ModelError("the arm must be one serial chain; lock or remove the other joints of the description")
         base = model.frames[model.getFrameId(base_frame)].placement.inverse()
         self.base_rotation, self.base_origin = _snap(base.rotation), _snap(base.translation)
         self._gravity = _snap(model.gravity.linear)
-        self.axes, self.prismatic = [], []
+        self.axes: list[np.ndarray] = []
+        self.prismatic: list[bool] = []
         data = model.createData()
         pin.computeJointJacobians(model, data, pin.neutral(model))
         for i in range(self.n):
             name = model.joints[i + 1].shortname()
             if not any(word in name for word in ("JointModelR", "JointModelP")) or model.joints[i + 1].nq != 1:
-                raise ModelError(f"joint '{model.names[i + 1]}' is a {name}; only revolute and prismatic joints are "
-                                 f"supported")
+                raise ModelError(
+                    f"joint '{model.names[i + 1]}' is a {name}; only revolute and prismatic joints are supported"
+                )
             column = data.oMi[i + 1].actInv(pin.Motion(data.J[:, i]))
             self.prismatic.append("JointModelP" in name)
             self.axes.append(_snap(column.linear if self.prismatic[i] else column.angular))
-        self._placements = [(_snap(model.jointPlacements[i + 1].rotation),
-                             _snap(model.jointPlacements[i + 1].translation))
-                            for i in range(self.n)]
+        self._placements = [
+            (_snap(model.jointPlacements[i + 1].rotation), _snap(model.jointPlacements[i + 1].translation))
+            for i in range(self.n)
+        ]
         self._inertias = [_origin_inertia(model.inertias[i + 1]) for i in range(self.n)]
 
     def kinematics(self, q: ca.SX) -> Kinematics:
@@ -122,8 +134,7 @@ class RigidBody:
         return Kinematics(self, q)
 
     def frame_offset(self, name: str) -> tuple[int, np.ndarray, np.ndarray]:
-        """Joint index a frame is fixed to (-1 for the world) and its constant rotation and origin in that joint's
-        frame.
+        """Joint a frame is fixed to (-1 for the world), and its constant rotation and origin in that joint's frame.
 
         Raises:
             ModelError: no such frame.
@@ -133,7 +144,7 @@ class RigidBody:
         frame = self.model.frames[self.model.getFrameId(name)]
         return frame.parentJoint - 1, _snap(frame.placement.rotation), _snap(frame.placement.translation)
 
-    def joint_transform(self, i: int, q: ca.SX) -> tuple[ca.SX, ca.SX]:
+    def joint_transform(self, i: int, q: ca.SX) -> tuple[Expression, Expression]:
         """Rotation and origin of joint frame ``i`` in its parent joint's frame at joint position ``q``."""
         rotation, origin = self._placements[i]
         axis = self.axes[i]
@@ -144,7 +155,7 @@ class RigidBody:
         turn = ca.SX(outer) + ca.cos(q) * _snap(np.eye(3) - outer) + ca.sin(q) * skew
         return ca.SX(rotation) @ turn, ca.SX(origin)
 
-    def rnea(self, kinematics: Kinematics, dq: ca.SX, ddq: ca.SX, gravity: bool = True) -> ca.SX:
+    def rnea(self, kinematics: Kinematics, dq: ca.SX, ddq: ca.SX, gravity: bool = True) -> Expression:
         """Inverse dynamics M(q) ddq + C(q, dq) dq + G(q) as (n,) joint torques [Nm]."""
         w, alpha = ca.SX.zeros(3), ca.SX.zeros(3)
         acceleration = ca.SX(-self._gravity if gravity else np.zeros(3))
@@ -163,7 +174,7 @@ class RigidBody:
             force = mass * acceleration + _cross(alpha, first) + _cross(w, _cross(w, first))
             moment = second @ alpha + _cross(w, second @ w) + _cross(first, acceleration)
             forces.append((force, moment))
-        torques = [None] * self.n
+        torques: list[Expression] = [None] * self.n
         for i in reversed(range(self.n)):
             force, moment = forces[i]
             torques[i] = ca.dot(self.axes[i], force if self.prismatic[i] else moment)
@@ -173,19 +184,20 @@ class RigidBody:
                 forces[i - 1] = (forces[i - 1][0] + force, forces[i - 1][1] + rotation @ moment + _cross(origin, force))
         return ca.vertcat(*torques)
 
-    def gravity_torque(self, kinematics: Kinematics) -> ca.SX:
+    def gravity_torque(self, kinematics: Kinematics) -> Expression:
         """G(q) as (n,) joint torques [Nm]."""
         return self.rnea(kinematics, ca.SX.zeros(self.n), ca.SX.zeros(self.n))
 
-    def crba(self, kinematics: Kinematics) -> ca.SX:
+    def crba(self, kinematics: Kinematics) -> Expression:
         """Mass matrix M(q) (n, n) [kg m^2], by composite rigid bodies."""
         composite = [(mass, ca.SX(first), ca.SX(second)) for mass, first, second in self._inertias]
         matrix = ca.SX(self.n, self.n)
         for i in reversed(range(self.n)):
             mass, first, second = composite[i]
             axis = ca.SX(self.axes[i])
-            force, moment = (mass * axis, _cross(first, axis)) if self.prismatic[i] else (_cross(axis, first),
-                                                                                          second @ axis)
+            force, moment = (
+                (mass * axis, _cross(first, axis)) if self.prismatic[i] else (_cross(axis, first), second @ axis)
+            )
             for j in reversed(range(i + 1)):
                 matrix[j, i] = ca.dot(self.axes[j], force if self.prismatic[j] else moment)
                 matrix[i, j] = matrix[j, i]
@@ -197,22 +209,27 @@ class RigidBody:
         return ca.densify(matrix)
 
 
-def _origin_inertia(inertia: pin.Inertia) -> tuple[float, np.ndarray, np.ndarray]:
+def _origin_inertia(inertia: pin.Inertia) -> Inertia:
     """Mass, first moment and second moment about the joint origin, in the joint's axes."""
     mass, lever = inertia.mass, np.asarray(inertia.lever)
     second = inertia.inertia + mass * (lever @ lever * np.eye(3) - np.outer(lever, lever))
     return mass, mass * lever, second
 
 
-def _shift(body, rotation, origin):
+def _shift(body: Inertia, rotation: Expression, origin: Expression) -> Inertia:
     """Composite inertia (mass, first, second moment about the origin) seen from the parent joint's frame."""
     mass, first, second = body
     turned = rotation @ first
     cross = 2 * ca.dot(origin, turned) + mass * ca.dot(origin, origin)
-    moved = (rotation @ second @ rotation.T + cross * ca.SX.eye(3) - origin @ turned.T - turned @ origin.T
-             - mass * (origin @ origin.T))
+    moved = (
+        rotation @ second @ rotation.T
+        + cross * ca.SX.eye(3)
+        - origin @ turned.T
+        - turned @ origin.T
+        - mass * (origin @ origin.T)
+    )
     return mass, turned + mass * origin, moved
 
 
-def _merge(a, b):
+def _merge(a: Inertia, b: Inertia) -> Inertia:
     return a[0] + b[0], a[1] + b[1], a[2] + b[2]

@@ -1,10 +1,12 @@
-"""Settings of a robot: one YAML per robot in ``config/robots``."""
+"""Settings of a robot, and its profile: the folder that holds everything about it, ``config/robots/<robot>``."""
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
+from pathlib import Path
 
-from contact_estimation.settings import find_config, from_yaml, key, non_negative, positive
+from contact_estimation.settings import config_files, find_config, from_yaml, key, non_negative, positive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,30 +14,78 @@ class RobotSettings:
     """An arm: its description and the motor side, which a URDF does not carry."""
 
     name: str = key(doc="name of the robot, used in messages and reports")
-    urdf: str = key(doc="URDF file: a path, or the name of a file this package ships in urdf/")
+    folder: str = key("", doc="profile folder with the robot's other files; empty: the folder of this file")
+    urdf: str = key(doc="URDF file: a path, from the profile folder on, or the name of a shipped robot's")
     base_frame: str = key(doc="link in which poses and forces are expressed; fixed to the world")
     tcp_frame: str = key(doc="link at the tool flange; forces of the estimate are at its origin, in its axes")
     joints: list[str] = key(doc="joint names, base to tip, as the driver publishes them")
-    sensors: str = key(doc="sensor set in config/sensors used when none is asked for")
-    gear_ratio: list[float] = key(doc="gear ratio per joint", check=positive, length="joints")
-    torque_constant: list[float] | None = key(None, doc="motor torque constant per joint; without it currents cannot "
-                                                        "be used",
-                                              unit="Nm/A", check=positive, length="joints")
-    rotor_inertia: list[float] = key(doc="rotor inertia per joint, on the motor side; gear_ratio^2 times it adds to "
-                                         "the mass matrix",
-                                     unit="kg m^2", check=non_negative, length="joints")
-    viscous_friction: list[float] = key(doc="viscous friction B per joint, on the joint side", unit="Nms/rad",
-                                        check=non_negative, length="joints")
-    gravity: list[float] = key([0.0, 0.0, -9.81], doc="gravity in base axes; change it for an arm on a wall or ceiling",
-                               unit="m/s^2", length=3)
+    sensors: str = key(
+        "joint_torque",
+        doc="sensor set used when none is asked for: a name in config/sensors or in the profile's sensors/",
+    )
+    driver_sensors: str = key("", doc="sensor set of what driver rtde publishes; empty: sensors")
+    control: str = key(
+        "admittance",
+        doc="how the arm follows a pose: admittance of a position-controlled arm, or impedance by joint torque",
+        choices=("admittance", "impedance"),
+    )
+    ready: list[float] | None = key(
+        None,
+        doc="posture in which tasks begin, the tool pointing down; null: found by inverse kinematics",
+        unit="rad",
+        length="joints",
+    )
+    gear_ratio: list[float] | None = key(None, doc="gear ratio per joint; null: 1", check=positive, length="joints")
+    torque_constant: list[float] | None = key(
+        None,
+        doc="motor torque constant per joint; without it currents cannot be used",
+        unit="Nm/A",
+        check=positive,
+        length="joints",
+    )
+    rotor_inertia: list[float] | None = key(
+        None,
+        doc="rotor inertia per joint, on the motor side; gear_ratio^2 times it adds to the mass matrix; null: none",
+        unit="kg m^2",
+        check=non_negative,
+        length="joints",
+    )
+    viscous_friction: list[float] | None = key(
+        None,
+        doc="viscous friction B per joint, on the joint side; null: none",
+        unit="Nms/rad",
+        check=non_negative,
+        length="joints",
+    )
+    gravity: list[float] = key(
+        [0.0, 0.0, -9.81], doc="gravity in base axes; change it for an arm on a wall or ceiling", unit="m/s^2", length=3
+    )
     tool_mass: float = key(0.0, doc="mass of the tool behind the flange", unit="kg", check=non_negative)
     tool_com: list[float] = key([0.0, 0.0, 0.0], doc="centre of mass of the tool in the TCP frame", unit="m", length=3)
 
 
 def load_robot_settings(name: str) -> RobotSettings:
-    """Settings of a shipped robot by name, or of the YAML file at a path.
+    """Load the settings of a robot.
+
+    Args:
+        name: a shipped robot's name, the path of a profile folder, or the path of a robot YAML.
 
     Raises:
         ConfigError: there is no such robot, or the file has an error.
     """
-    return from_yaml(RobotSettings, find_config("robots", name))
+    path = find_config("robots", name)
+    settings = from_yaml(RobotSettings, path)
+    return dataclasses.replace(settings, folder=settings.folder or str(path.resolve().parent))
+
+
+def robot_file(settings: RobotSettings, kind: str) -> Path | None:
+    """Find a file of the robot's profile: ``actuators`` or ``simulation``.
+
+    A robot YAML of the user's own that keeps the name of a shipped robot is that robot with another tool or mounting;
+    what is not beside it is taken from the shipped profile.
+
+    Returns:
+        Its path, or None where the profile has none.
+    """
+    own = Path(settings.folder) / f"{kind}.yaml"
+    return own if settings.folder and own.is_file() else config_files(f"{kind}").get(settings.name)

@@ -1,1 +1,1 @@
-"""Between ROS messages and numpy; the only rooms that import rclpy are this one and nodes."""
+"""Between ROS messages and numpy; only this layer and nodes import rclpy."""

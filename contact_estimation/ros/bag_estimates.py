@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rosbags.rosbag2 import Reader
@@ -19,7 +20,7 @@ LOST = "no estimate was recorded for this sample"
 
 
 def read_estimates(bag: Path | str, recording: Recording) -> dict[str, EstimateLog]:
-    """Logs by observer, one row per sample of ``recording`` (the same bag's joint states).
+    """Read logs by observer, one row per sample of ``recording`` (the same bag's joint states).
 
     A sample without an estimate gets an invalid row with the reason ``LOST``. ``step_time`` is the time from the
     sample's stamp to the recording of its estimate.
@@ -28,16 +29,16 @@ def read_estimates(bag: Path | str, recording: Recording) -> dict[str, EstimateL
     found: dict[str, dict[int, tuple[Estimate, int]]] = {}
     with Reader(bag) as reader:
         for _, recorded_ns, raw in reader.messages([c for c in reader.connections if c.msgtype == _TYPE]):
-            message = store.deserialize_cdr(raw, _TYPE)
+            message: Any = store.deserialize_cdr(raw, _TYPE)
             rows = found.setdefault(message.observer, {})
             rows.setdefault(stamp_ns(message.header.stamp), (from_contact_estimate(message), recorded_ns))
     return {name: _log(name, rows, recording) for name, rows in sorted(found.items())}
 
 
-def _log(observer: str, rows, recording: Recording) -> EstimateLog:
+def _log(observer: str, rows: dict[int, tuple[Estimate, int]], recording: Recording) -> EstimateLog:
     log = EstimateLog(observer, len(recording))
     lost = replace(next(iter(rows.values()))[0], valid=False, reason=LOST)
     for stamp in recording.stamps_ns.tolist():
-        estimate, recorded_ns = rows.get(stamp, (lost, None))
-        log.append(stamp, estimate, np.nan if recorded_ns is None else (recorded_ns - stamp) * 1e-9)
+        estimate, recorded_ns = rows.get(stamp, (lost, -1))
+        log.append(stamp, estimate, (recorded_ns - stamp) * 1e-9 if stamp in rows else np.nan)
     return log

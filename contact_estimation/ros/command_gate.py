@@ -1,10 +1,11 @@
-"""Commands on their way from topics to a backend: through the safety filter, watched by the deadman, only while
-active."""
+"""Commands on their way from topics to a backend: limited, watched by the deadman, and only while active."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import Counter
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pinocchio as pin
@@ -27,23 +28,42 @@ class CommandGate:
     """
 
     def __init__(
-        self, arm: Arm, backend: Backend, settings: SafetySettings, stiffness: np.ndarray, clock=time.monotonic
-    ):
+        self,
+        arm: Arm,
+        backend: Backend,
+        settings: SafetySettings,
+        stiffness: np.ndarray,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._arm, self._backend, self._clock = arm, backend, clock
         self._filter = SafetyFilter(settings, stiffness)
         self._sample: Sample | None = None
-        self._sampled = 0.0
+        self._sampled, self._stamp_ns = 0.0, 0
+        self._complaint = ""
         self.state, self.reason = SafetyState.INACTIVE, "not active"
         self.counters: Counter[str] = Counter()
 
-    def sample(self, sample: Sample) -> None:
-        """The newest measurement."""
-        self._sample, self._sampled = sample, self._clock()
+    def sample(self, sample: Sample, stamp_ns: int) -> None:
+        """Take note of the newest measurement, published under ``stamp_ns`` [ns]."""
+        self._sample, self._sampled, self._stamp_ns = sample, self._clock(), stamp_ns
 
-    def estimate(self, valid: bool) -> None:
-        """An estimate came; only a valid one keeps the deadman happy."""
-        if valid:
-            self._filter.deadman.fresh(self._clock())
+    @property
+    def now_ns(self) -> int:
+        """The present on the clock of the samples' stamps [ns], whatever the wall clock does."""
+        return self._stamp_ns + round(1e9 * (self._clock() - self._sampled))
+
+    def estimate(self, age: float, problem: str) -> None:
+        """Note an estimate; only one without a problem keeps the deadman happy, and only until it is too old.
+
+        Args:
+            age: of the sample it was made from [s].
+            problem: why it does not count, or an empty string.
+        """
+        self._complaint = problem
+        if problem:
+            self.counters["estimates not counted"] += 1
+        else:
+            self._filter.deadman.fresh(self._clock() - max(age, 0.0))
 
     def activate(self) -> None:
         """Let commands pass, from the equilibrium the arm has now (or, where that is unknown, from its pose).
@@ -59,8 +79,8 @@ class CommandGate:
             raise DriverError("cannot activate commands: there is no fresh sample of the arm")
         if self._filter.deadman.state(now) is not SafetyState.ACTIVE:
             raise DriverError(
-                "cannot activate commands: no fresh, valid estimate comes in; start the estimator, or name its topic "
-                "(estimate_topic)"
+                f"cannot activate commands: no fresh, valid estimate comes in ({self._complaint or 'none came'}); "
+                "start the estimator, or name its topic (estimate_topic)"
             )
         present = self._backend.equilibrium()
         if present is None:
@@ -73,36 +93,37 @@ class CommandGate:
         self._filter.deactivate()
         self.state, self.reason = SafetyState.INACTIVE, "not active"
 
-    def want(self, position, quaternion) -> None:
-        """A wanted equilibrium: position (3,) [m], quaternion (x, y, z, w), base frame. Sends what the limits leave of
-        it."""
+    def set_target(self, position: Sequence[float], quaternion: Sequence[float]) -> None:
+        """Send what the limits leave of a wanted equilibrium.
+
+        Args:
+            position: of the TCP (3,) [m], base frame.
+            quaternion: its attitude (x, y, z, w).
+        """
         if not self._filter.active:
             return
         now = self._clock()
         if self._sample is None or now - self._sampled > self._filter.settings.hold_after:
             self._fail(SafetyState.HOLD, "no fresh sample of the arm")
             return
-        quaternion = np.array(quaternion, float)
-        norm = np.linalg.norm(quaternion)
+        attitude = np.array(quaternion, float)
+        norm = np.linalg.norm(attitude)
         if not np.isfinite(norm) or abs(norm - 1.0) > 1e-3:
             self._fail(SafetyState.HOLD, f"the wanted attitude is no unit quaternion: {quaternion}")
             return
-        rotation = pin.Quaternion(quaternion / norm).toRotationMatrix()
+        rotation = pin.Quaternion(attitude / norm).toRotationMatrix()
         command = self._filter.filter(now, np.array(position, float), rotation, self._arm.tcp_pose(self._sample.q)[0])
         if command is None:
-            self._fail(SafetyState.STOP, "no fresh, valid estimate: stopped; activate again")
+            self._fail(SafetyState.STOP, self._missing("stopped; activate again"))
             return
         self.state = command.state
-        self.reason = (
-            "no fresh, valid estimate: held" if command.state is SafetyState.HOLD else ", ".join(command.limited)
-        )
+        self.reason = self._missing("held") if command.state is SafetyState.HOLD else ", ".join(command.limited)
         self.counters["commands held" if command.state is SafetyState.HOLD else "commands passed"] += 1
         self.counters.update(f"commands limited in {name}" for name in command.limited)
         try:
             self._backend.command(EquilibriumPose(command.position, command.rotation))
         except DriverError as error:
-            self._filter.deactivate()
-            self._fail(SafetyState.STOP, str(error))
+            self.stop(str(error))
 
     def watch(self) -> None:
         """Call often: without commands too, an estimator that died stops the gate; the arm is held where it is."""
@@ -112,11 +133,18 @@ class CommandGate:
         if state is SafetyState.STOP and self._sample is not None:
             self._filter.deactivate()
             present = self._backend.equilibrium() or EquilibriumPose(*self._arm.tcp_pose(self._sample.q))
-            try:
+            with contextlib.suppress(DriverError):  # a backend that refuses commands holds the arm by itself
                 self._backend.command(present)
-            except DriverError:
-                pass  # a backend that refuses commands holds the arm by itself
-            self._fail(SafetyState.STOP, "no fresh, valid estimate: stopped; activate again")
+            self._fail(SafetyState.STOP, self._missing("stopped; activate again"))
+
+    def stop(self, reason: str) -> None:
+        """Let nothing pass until activated again, and say why; the arm's controller keeps what it has."""
+        self._filter.deactivate()
+        self._fail(SafetyState.STOP, reason)
+
+    def _missing(self, consequence: str) -> str:
+        why = f" ({self._complaint})" if self._complaint else ""
+        return f"no fresh, valid estimate{why}: {consequence}"
 
     def _fail(self, state: SafetyState, reason: str) -> None:
         self.counters["commands stopped" if state is SafetyState.STOP else "commands held"] += 1

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Point, PointStamped, Vector3, Vector3Stamped, Wrench, WrenchStamped
 from sensor_msgs.msg import JointState
@@ -19,13 +21,20 @@ from contact_estimation.msg import ContactEstimate, ContactPrimitive
 class JointStateReader:
     """Takes the robot's joints out of JointState messages, whatever their order and whoever else is in them."""
 
-    def __init__(self, joint_names, topic: str):
-        self._wanted, self._topic = list(joint_names), topic
-        self._names, self._columns = None, None
+    def __init__(self, joint_names: Sequence[str], topic: str, prefix: str = "") -> None:
+        """Take names with and without ``prefix``, which a driver of several arms may put in front of them."""
+        self._plain, self._prefixed = list(joint_names), [prefix + name for name in joint_names]
+        self._topic = topic
+        self._names: list[str] = []
+        self._columns: list[int] = []
 
     def concerns(self, message: JointState) -> bool:
         """Whether the message holds any of the robot's joints (a gripper may publish on the same topic)."""
-        return message.name == self._names or not set(self._wanted).isdisjoint(message.name)
+        return message.name == self._names or not set(self._wanted(message.name)).isdisjoint(message.name)
+
+    def _wanted(self, names: Sequence[str]) -> list[str]:
+        """Name the robot's joints as they are called among ``names``."""
+        return self._plain if set(self._prefixed).isdisjoint(names) else self._prefixed
 
     def read(self, message: JointState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Position [rad], velocity [rad/s] and effort, each (n,), in the robot's order.
@@ -35,10 +44,10 @@ class JointStateReader:
             per joint.
         """
         if message.name != self._names:
-            self._columns = joint_columns(message.name, self._wanted, f"topic {self._topic}")
+            self._columns = joint_columns(message.name, self._wanted(message.name), f"topic {self._topic}")
             self._names = list(message.name)
         count = len(self._names)
-        values = []
+        values: list[np.ndarray] = []
         for field in ("position", "velocity", "effort"):
             data = getattr(message, field)
             if len(data) != count:
@@ -47,12 +56,13 @@ class JointStateReader:
                     "joint needs position [rad], velocity [rad/s] and effort [Nm]. Mend the driver."
                 )
             values.append(np.array(data)[self._columns])
-        return tuple(values)
+        position, velocity, effort = values
+        return position, velocity, effort
 
 
 def stamp_ns(stamp: Time) -> int:
     """Nanoseconds of a message's stamp."""
-    return stamp.sec * 1_000_000_000 + stamp.nanosec
+    return int(stamp.sec * 1_000_000_000 + stamp.nanosec)
 
 
 def header(ns: int, frame_id: str) -> Header:
@@ -61,50 +71,79 @@ def header(ns: int, frame_id: str) -> Header:
     return Header(stamp=Time(sec=seconds, nanosec=nanoseconds), frame_id=frame_id)
 
 
-def joint_state(head: Header, names, position=(), velocity=(), effort=()) -> JointState:
+def joint_state(
+    head: Header,
+    names: Sequence[str],
+    position: npt.ArrayLike = (),
+    velocity: npt.ArrayLike = (),
+    effort: npt.ArrayLike = (),
+) -> JointState:
     """JointState of arrays (n,) in SI; what is not given stays empty."""
-    return JointState(header=head, name=list(names), position=_array(position), velocity=_array(velocity),
-                      effort=_array(effort))
+    return JointState(
+        header=head, name=list(names), position=_array(position), velocity=_array(velocity), effort=_array(effort)
+    )
 
 
-def wrench_stamped(head: Header, force, torque) -> WrenchStamped:
+def wrench_stamped(head: Header, force: npt.ArrayLike, torque: npt.ArrayLike) -> WrenchStamped:
     """WrenchStamped of force (3,) [N] and torque (3,) [Nm]."""
     return WrenchStamped(header=head, wrench=_wrench(force, torque))
 
 
-def vector_stamped(head: Header, vector) -> Vector3Stamped:
+def vector_stamped(head: Header, vector: npt.ArrayLike) -> Vector3Stamped:
     """Vector3Stamped of (3,)."""
     return Vector3Stamped(header=head, vector=_vector(vector))
 
 
-def point_stamped(head: Header, point) -> PointStamped:
+def point_stamped(head: Header, point: npt.ArrayLike) -> PointStamped:
     """PointStamped of (3,) [m]."""
     return PointStamped(header=head, point=_point(point))
 
 
-def contact_estimate(estimate: Estimate, head: Header, tcp_frame: str, joint_names, observer: str) -> ContactEstimate:
-    """The whole estimate as one message; ``head`` carries the sample's stamp and the base frame."""
+def contact_estimate(
+    estimate: Estimate, head: Header, tcp_frame: str, joint_names: Sequence[str], observer: str
+) -> ContactEstimate:
+    """Write the whole estimate as one message; ``head`` carries the sample's stamp and the base frame."""
     return ContactEstimate(
-        header=head, observer=observer, valid=bool(estimate.valid), reason=estimate.reason,
-        force_base=_vector(estimate.force_base), tcp_frame=tcp_frame,
+        header=head,
+        observer=observer,
+        valid=bool(estimate.valid),
+        reason=estimate.reason,
+        force_base=_vector(estimate.force_base),
+        tcp_frame=tcp_frame,
         wrench_tcp=_wrench(estimate.force_tcp, estimate.torque_tcp),
         force_covariance=np.ascontiguousarray(estimate.force_covariance, float).ravel(),
-        joint_names=list(joint_names), position=_array(estimate.q), velocity=_array(estimate.dq),
-        external_torque=_array(estimate.tau_ext), contacts=[_primitive(contact) for contact in estimate.contacts],
-        mode=estimate.mode, modes=list(estimate.modes), beliefs=array("d", estimate.modes.values()),
-        nis=float(estimate.nis), nis_dof=int(estimate.nis_dof))
+        joint_names=list(joint_names),
+        position=_array(estimate.q),
+        velocity=_array(estimate.dq),
+        external_torque=_array(estimate.tau_ext),
+        contacts=[_primitive(contact) for contact in estimate.contacts],
+        mode=estimate.mode,
+        modes=list(estimate.modes),
+        beliefs=array("d", estimate.modes.values()),
+        nis=float(estimate.nis),
+        nis_dof=int(estimate.nis_dof),
+    )
 
 
 def from_contact_estimate(message: ContactEstimate) -> Estimate:
-    """The estimate inside a message; ``t`` is its stamp in seconds."""
+    """Read the estimate inside a message; ``t`` is its stamp in seconds."""
     return Estimate(
-        t=stamp_ns(message.header.stamp) * 1e-9, q=np.array(message.position), dq=np.array(message.velocity),
-        tau_ext=np.array(message.external_torque), force_base=xyz(message.force_base),
-        force_tcp=xyz(message.wrench_tcp.force), torque_tcp=xyz(message.wrench_tcp.torque),
+        t=stamp_ns(message.header.stamp) * 1e-9,
+        q=np.array(message.position),
+        dq=np.array(message.velocity),
+        tau_ext=np.array(message.external_torque),
+        force_base=xyz(message.force_base),
+        force_tcp=xyz(message.wrench_tcp.force),
+        torque_tcp=xyz(message.wrench_tcp.torque),
         force_covariance=np.array(message.force_covariance).reshape(3, 3),
         contacts=tuple(_contact_state(primitive) for primitive in message.contacts),
-        nis=message.nis, nis_dof=message.nis_dof, mode=message.mode, modes=dict(zip(message.modes, message.beliefs)),
-        valid=message.valid, reason=message.reason)
+        nis=message.nis,
+        nis_dof=message.nis_dof,
+        mode=message.mode,
+        modes=dict(zip(message.modes, message.beliefs)),
+        valid=message.valid,
+        reason=message.reason,
+    )
 
 
 def xyz(message: Vector3 | Point) -> np.ndarray:
@@ -114,34 +153,53 @@ def xyz(message: Vector3 | Point) -> np.ndarray:
 
 def _primitive(contact: ContactState) -> ContactPrimitive:
     return ContactPrimitive(
-        name=contact.name, probability=float(contact.probability), stiffness=_vector(contact.stiffness),
-        rest=_point(contact.rest), point_tcp=_point(contact.point_tcp), point_base=_point(contact.point_base),
-        covariance=np.ascontiguousarray(contact.covariance, float).ravel(), parameters=list(contact.parameters),
-        remaining=_array(contact.remaining), unseen=list(contact.unseen))
+        name=contact.name,
+        probability=float(contact.probability),
+        stiffness=_vector(contact.stiffness),
+        rest=_point(contact.rest),
+        point_tcp=_point(contact.point_tcp),
+        point_base=_point(contact.point_base),
+        covariance=np.ascontiguousarray(contact.covariance, float).ravel(),
+        parameters=list(contact.parameters),
+        remaining=_array(contact.remaining),
+        unseen=list(contact.unseen),
+        law=contact.law,
+        law_parameters=list(contact.law_parameters),
+        law_values=_array(list(contact.law_parameters.values())),
+    )
 
 
 def _contact_state(message: ContactPrimitive) -> ContactState:
     return ContactState(
-        name=message.name, probability=message.probability, stiffness=xyz(message.stiffness), rest=xyz(message.rest),
-        point_tcp=xyz(message.point_tcp), point_base=xyz(message.point_base),
-        covariance=np.array(message.covariance).reshape(9, 9), parameters=tuple(message.parameters),
-        remaining=np.array(message.remaining), unseen=tuple(message.unseen))
+        name=message.name,
+        probability=message.probability,
+        stiffness=xyz(message.stiffness),
+        rest=xyz(message.rest),
+        point_tcp=xyz(message.point_tcp),
+        point_base=xyz(message.point_base),
+        covariance=np.array(message.covariance).reshape(9, 9),
+        parameters=tuple(message.parameters),
+        remaining=np.array(message.remaining),
+        unseen=tuple(message.unseen),
+        law=message.law,
+        law_parameters=dict(zip(message.law_parameters, message.law_values)),
+    )
 
 
-def _array(values) -> array:
+def _array(values: npt.ArrayLike) -> array[float]:
     # array("d") is what the generated setters take without looking at every entry; bytes is the fastest way into it.
     return array("d", np.ascontiguousarray(values, float).tobytes())
 
 
-def _vector(values) -> Vector3:
+def _vector(values: npt.ArrayLike) -> Vector3:
     x, y, z = np.asarray(values, float).tolist()
     return Vector3(x=x, y=y, z=z)
 
 
-def _point(values) -> Point:
+def _point(values: npt.ArrayLike) -> Point:
     x, y, z = np.asarray(values, float).tolist()
     return Point(x=x, y=y, z=z)
 
 
-def _wrench(force, torque) -> Wrench:
+def _wrench(force: npt.ArrayLike, torque: npt.ArrayLike) -> Wrench:
     return Wrench(force=_vector(force), torque=_vector(torque))

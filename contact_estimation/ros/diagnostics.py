@@ -10,19 +10,16 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
 from contact_estimation.ros.convert import header
 
-#: A sample's age is told only where its stamp is about the present; a replayed recording's is not.
-MAX_AGE_NS = 10_000_000_000
-
 
 class StreamHealth:
     """Collects, sample by sample, what one diagnostic period should tell."""
 
-    def __init__(self, name: str, hardware: str):
+    def __init__(self, name: str, hardware: str) -> None:
         self._name, self._hardware = name, hardware
         self._valid, self._reason, self._last_bad = False, "no sample yet", ""
         self._begin()
 
-    def _begin(self):
+    def _begin(self) -> None:
         self._since = time.monotonic()
         self._costs: list[float] = []
         self._ages: list[int] = []
@@ -33,22 +30,30 @@ class StreamHealth:
         """Time since the last report [s]."""
         return time.monotonic() - self._since
 
-    def add(self, valid: bool, reason: str, cost: float, age_ns: int) -> bool:
-        """Note a processed sample (``cost`` [s] in the node, ``age_ns`` from its stamp to now); True when the validity
-        changed.
+    def add(self, valid: bool, reason: str, cost: float, age_ns: int | None) -> bool:
+        """Note a processed sample.
+
+        Args:
+            valid: of its estimate.
+            reason: why it is not.
+            cost: time in the node [s].
+            age_ns: from its stamp to now [ns]; None for a recorded one.
+
+        Returns:
+            Whether the validity changed.
         """
         changed = valid != self._valid or (not valid and reason != self._reason)
         self._valid, self._reason = valid, reason
         self._costs.append(cost)
-        if abs(age_ns) < MAX_AGE_NS:
+        if age_ns is not None:
             self._ages.append(age_ns)
         if not valid:
             self._invalid += 1
             self._last_bad = reason
         return changed
 
-    def report(self, now_ns: int, counters: Counter, facts: dict[str, str]) -> DiagnosticArray:
-        """The message of the period that ends now; begins the next one. ``facts`` are further lines."""
+    def report(self, now_ns: int, counters: Counter[str], facts: dict[str, str]) -> DiagnosticArray:
+        """Write the message of the period that ends now and begin the next one; ``facts`` are further lines."""
         seconds = max(self.seconds, 1e-9)
         values = {
             "valid": str(self._valid),
@@ -61,8 +66,13 @@ class StreamHealth:
             **{key: str(n) for key, n in sorted(counters.items())},
         }
         level, message = self._verdict()
-        status = DiagnosticStatus(level=level, name=self._name, message=message, hardware_id=self._hardware,
-                                  values=[KeyValue(key=key, value=value) for key, value in values.items()])
+        status = DiagnosticStatus(
+            level=level,
+            name=self._name,
+            message=message,
+            hardware_id=self._hardware,
+            values=[KeyValue(key=key, value=value) for key, value in values.items()],
+        )
         self._begin()
         return DiagnosticArray(header=header(now_ns, ""), status=[status])
 
@@ -79,7 +89,7 @@ class StreamHealth:
         return DiagnosticStatus.OK, "valid"
 
 
-def _spread(name: str, values: list, factor: float) -> dict[str, str]:
+def _spread(name: str, values: list[float] | list[int], factor: float) -> dict[str, str]:
     if not values:
         return {}
     p50, p99, worst = np.percentile(np.array(values, float) * factor, [50, 99, 100])

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import rclpy
 from geometry_msgs.msg import PointStamped, Vector3Stamped, WrenchStamped
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
 
 from contact_estimation.drivers.backend import Backend, Sample
 from contact_estimation.exceptions import ContactEstimationError
 from contact_estimation.io.topics import POINT, TRUTH_TOPICS, VECTOR, WRENCH, WRENCH_TOPIC
 from contact_estimation.robot import Arm
 from contact_estimation.ros import convert, qos
+from contact_estimation.ros.frames import Frames
+from contact_estimation.ros.node_settings import DriverParameters
 from contact_estimation.ros.pacer import Pacer
 
+#: [s] A simulation further behind its schedule stands still meanwhile.
+MAX_LATE = 0.2
 #: Message type -> (class, numbers (k,) -> message).
-_STAMPED = {
+_STAMPED: dict[str, tuple[Any, Callable[[Header, np.ndarray], Any]]] = {
     WRENCH: (WrenchStamped, lambda head, row: convert.wrench_stamped(head, row[:3], row[3:])),
     VECTOR: (Vector3Stamped, convert.vector_stamped),
     POINT: (PointStamped, convert.point_stamped),
@@ -27,25 +36,24 @@ _STAMPED = {
 class SamplePublisher:
     """Publishes samples on ``joint_states``, a measured wrench and a simulation's truth beside it."""
 
-    def __init__(self, node: Node, arm: Arm):
-        self._node, self._arm = node, arm
-        self._states = node.create_publisher(JointState, "joint_states", qos.SENSOR)
-        self._others = {}
+    def __init__(self, node: Node, arm: Arm, frames: Frames, complete: bool = False) -> None:
+        self._node, self._arm, self._frames = node, arm, frames
+        self._profile = qos.COMPLETE if complete else qos.SENSOR
+        self._states = node.create_publisher(JointState, "joint_states", self._profile)
+        self._others: dict[str, Any] = {}
 
     def publish(self, sample: Sample, stamp_ns: int) -> None:
-        """Publish ``sample`` under the stamp ``stamp_ns`` [ns]; the joint states go last, so that their truth is there
-        first.
-        """
+        """Publish ``sample`` under the stamp ``stamp_ns`` [ns]; the joint states go last, behind their truth."""
         if sample.wrench_tcp is not None:
-            self._publish_other(WRENCH_TOPIC, WRENCH, self._arm.tcp_frame, sample.wrench_tcp, stamp_ns)
+            self._publish_other(WRENCH_TOPIC, WRENCH, self._frames.tcp, sample.wrench_tcp, stamp_ns)
         for name, values in sample.truth.items():
             topic, kind = TRUTH_TOPICS[name]
-            frame = self._arm.tcp_frame if name.endswith("_tcp") else self._arm.base_frame
+            frame = self._frames.tcp if name.endswith("_tcp") else self._frames.base
             self._publish_other(topic, kind, frame, values, stamp_ns)
-        head = convert.header(stamp_ns, self._arm.base_frame)
+        head = convert.header(stamp_ns, self._frames.base)
         self._states.publish(convert.joint_state(head, self._arm.joint_names, sample.q, sample.dq, sample.tau))
 
-    def _publish_other(self, topic, kind, frame, values, stamp_ns):
+    def _publish_other(self, topic: str, kind: str, frame: str, values: np.ndarray, stamp_ns: int) -> None:
         if kind in _STAMPED:
             cls, make = _STAMPED[kind]
             message = make(convert.header(stamp_ns, frame), values)
@@ -53,13 +61,14 @@ class SamplePublisher:
             cls = JointState
             message = convert.joint_state(convert.header(stamp_ns, frame), self._arm.joint_names, effort=values)
         if topic not in self._others:
-            self._others[topic] = self._node.create_publisher(cls, topic, qos.SENSOR)
+            self._others[topic] = self._node.create_publisher(cls, topic.lstrip("/"), self._profile)
         self._others[topic].publish(message)
 
 
-def start_pacer(node: Node, backend: Backend, deliver, subscribers: int = 0, rate: float = 1.0,
-                keep_stamps: bool = False) -> Pacer:
-    """Connect ``backend`` and start delivering once ``subscribers`` listen to joint_states; its end ends the process.
+def start_pacer(
+    node: Node, backend: Backend, deliver: Callable[[Sample, int], None], settings: DriverParameters
+) -> Pacer:
+    """Connect ``backend`` and deliver its samples once those listen who are waited for; its end ends the process.
 
     Raises:
         ContactEstimationError: as the backend's ``connect``.
@@ -68,10 +77,14 @@ def start_pacer(node: Node, backend: Backend, deliver, subscribers: int = 0, rat
     node.exit_code = 0
 
     def ready() -> bool:
-        found = node.count_subscribers("joint_states")
-        if found >= subscribers:
-            node.get_logger().info(f"start, {found} subscribers")
-        return found >= subscribers
+        listeners = node.get_subscriptions_info_by_topic("joint_states")
+        here = {listener.node_name for listener in listeners if listener.node_namespace == node.get_namespace()}
+        missing = [name for name in settings.wait_for if name not in here]
+        if missing:
+            node.get_logger().info(f"waiting for {', '.join(missing)}", throttle_duration_sec=5.0)
+        elif len(listeners) >= settings.wait_for_subscribers:
+            node.get_logger().info(f"start, {len(listeners)} subscribers")
+        return not missing and len(listeners) >= settings.wait_for_subscribers
 
     def done(error: Exception | None) -> None:
         if error is not None:
@@ -82,6 +95,8 @@ def start_pacer(node: Node, backend: Backend, deliver, subscribers: int = 0, rat
         time.sleep(0.5)  # what was published last is still on its way
         rclpy.try_shutdown()
 
-    pacer = Pacer(backend, deliver, ready, done, rate, keep_stamps)
+    recorded = settings.complete or settings.keep_stamps
+    max_late = math.inf if recorded else MAX_LATE
+    pacer = Pacer(backend, deliver, ready, done, settings.rate, settings.keep_stamps, max_late)
     pacer.start()
     return pacer

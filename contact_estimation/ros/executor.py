@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 import sys
+import threading
 from collections.abc import Callable
 
 import rclpy
@@ -20,16 +23,30 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
     The node may have a ``close()`` (stop threads, close files), called before it is destroyed, and an ``exit_code``.
     An error raised on purpose (bad parameter, unusable recording) is printed without a traceback and gives 2.
     """
-    rclpy.init(args=args)
+    starting = True
+
+    def interrupted(*_: object) -> None:
+        """End a start that takes long; later on ROS itself shuts down, and a second Ctrl-C must not hit the tidying."""
+        if starting:
+            os._exit(0)
+
     node = None
+    if on_main := threading.current_thread() is threading.main_thread():
+        before = signal.signal(signal.SIGINT, interrupted)  # ROS calls it after its own handler
+    # An arm's graph is nobody else's: other machines see it where the user says so.
+    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
     try:
+        rclpy.init(args=args)
         node = make_node()
         # What was made so far stays: without it in view, a garbage collection is short enough not to hold up a sample.
         gc.collect()
         gc.freeze()
+        starting = False
         spin(node)
         return getattr(node, "exit_code", 0)
     except ContactEstimationError as error:
+        if not rclpy.ok():
+            return 0  # interrupted in the middle of its start
         print(f"error: {error}", file=sys.stderr, flush=True)
         return 2
     except (KeyboardInterrupt, ExternalShutdownException):
@@ -39,10 +56,13 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
             raise
         return getattr(node, "exit_code", 0)  # a signal took ROS away in the middle of a call
     finally:
+        starting = False
         if node is not None:
             getattr(node, "close", lambda: None)()
             node.destroy_node()
         rclpy.try_shutdown()
+        if on_main:
+            signal.signal(signal.SIGINT, before)
 
 
 def spin(node: Node) -> None:

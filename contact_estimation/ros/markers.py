@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from builtin_interfaces.msg import Duration
 from geometry_msgs.msg import Point, Pose, Quaternion, Vector3
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
 from contact_estimation.ros.convert import header
 from contact_estimation.viz.markers import Shape
+
+#: Who does not hear of a marker for this long no longer shows it.
+LIFETIME = Duration(sec=1)
 
 
 def marker_array(shapes: list[Shape], stamp_ns: int) -> MarkerArray:
@@ -16,10 +20,12 @@ def marker_array(shapes: list[Shape], stamp_ns: int) -> MarkerArray:
 
 
 def _marker(shape: Shape, stamp_ns: int) -> Marker:
-    marker = Marker(header=header(stamp_ns, shape.frame), ns=shape.name, id=0,
-                    action=Marker.ADD if shape.visible else Marker.DELETE)
+    marker = Marker(
+        header=header(stamp_ns, shape.frame), ns=shape.name, id=0, action=Marker.ADD if shape.visible else Marker.DELETE
+    )
     if not shape.visible:
         return marker
+    marker.lifetime = LIFETIME
     marker.color = ColorRGBA(**dict(zip("rgba", shape.colour)))
     marker.scale = Vector3(**dict(zip("xyz", shape.size)))
     if shape.kind == "arrow":
@@ -27,6 +33,8 @@ def _marker(shape: Shape, stamp_ns: int) -> Marker:
         marker.points = [Point(**dict(zip("xyz", end))) for end in (shape.position, shape.tip)]
     else:
         marker.type = Marker.SPHERE
-        marker.pose = Pose(position=Point(**dict(zip("xyz", shape.position))),
-                           orientation=Quaternion(**dict(zip("xyzw", shape.orientation))))
+        marker.pose = Pose(
+            position=Point(**dict(zip("xyz", shape.position))),
+            orientation=Quaternion(**dict(zip("xyzw", shape.orientation))),
+        )
     return marker

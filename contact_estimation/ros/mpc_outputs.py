@@ -11,15 +11,17 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion, Vector3
 from std_msgs.msg import Header
 
-from contact_estimation.control.mpc.controller import Command, MpcState
+from contact_estimation.control.controller import Command, ControllerState
 from contact_estimation.msg import MpcPrediction
 from contact_estimation.ros.convert import header
 
 _LEVELS = {
-    MpcState.ACTIVE: DiagnosticStatus.OK,
-    MpcState.HELD: DiagnosticStatus.WARN,
-    MpcState.HOLD: DiagnosticStatus.ERROR,
-    MpcState.INACTIVE: DiagnosticStatus.STALE,
+    ControllerState.ACTIVE: DiagnosticStatus.OK,
+    ControllerState.SHORTENED: DiagnosticStatus.WARN,
+    ControllerState.SEARCHING: DiagnosticStatus.WARN,
+    ControllerState.RETRACTING: DiagnosticStatus.WARN,
+    ControllerState.HOLDING: DiagnosticStatus.ERROR,
+    ControllerState.INACTIVE: DiagnosticStatus.STALE,
 }
 
 
@@ -30,12 +32,14 @@ def pose(position: np.ndarray, rotation: np.ndarray) -> Pose:
 
 
 def pose_stamped(head: Header, command: Command) -> PoseStamped:
-    """The commanded equilibrium."""
+    """Write the commanded equilibrium."""
     return PoseStamped(header=head, pose=pose(command.position, command.rotation))
 
 
-def prediction(head: Header, command: Command, solver: str, stage_time: float, plan) -> MpcPrediction:
-    """The command and what is expected of it; ``plan`` is (positions, forces), each (H + 1, 3), or None."""
+def prediction(
+    head: Header, command: Command, solver: str, stage_time: float, plan: tuple[np.ndarray, np.ndarray] | None
+) -> MpcPrediction:
+    """Write the command and what is expected of it; ``plan`` is (positions, forces), each (H + 1, 3), or None."""
     solution = command.solution
     positions, forces = plan if plan is not None else ((), ())
     return MpcPrediction(
@@ -57,13 +61,13 @@ def prediction(head: Header, command: Command, solver: str, stage_time: float, p
 class MpcHealth:
     """Collects, tick by tick, what one diagnostic period should tell."""
 
-    def __init__(self, name: str, hardware: str):
+    def __init__(self, name: str, hardware: str) -> None:
         self._name, self._hardware = name, hardware
-        self._state, self._reason, self._last_bad = MpcState.INACTIVE, "not activated", ""
+        self._state, self._reason, self._last_bad = ControllerState.INACTIVE, "not activated", ""
         self._counters: Counter[str] = Counter()
         self._begin()
 
-    def _begin(self):
+    def _begin(self) -> None:
         self._times: list[float] = []
         self._iterations: list[int] = []
         self._status = ""
@@ -82,11 +86,11 @@ class MpcHealth:
         return changed
 
     def inactive(self, reason: str) -> None:
-        """The node commands nothing, and why."""
-        self._state, self._reason = MpcState.INACTIVE, reason
+        """Note that the node commands nothing, and why."""
+        self._state, self._reason = ControllerState.INACTIVE, reason
 
     def report(self, now_ns: int) -> DiagnosticArray:
-        """The message of the period that ends now; begins the next one."""
+        """Write the message of the period that ends now and begin the next one."""
         values = {
             "state": self._state.value,
             "reason": self._reason,

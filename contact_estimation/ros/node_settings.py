@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
-from contact_estimation.settings import key, non_negative, positive
+from contact_estimation.exceptions import ConfigError
+from contact_estimation.settings import key, non_negative, parse_yaml, positive
 
 
 @dataclass(frozen=True, kw_only=True)
 class RobotParameters:
-    """The parameter every node of an arm has."""
+    """What every node of an arm has."""
 
-    robot: str = key("ur16e", doc="robot: shipped name of config/robots, or path of a YAML")
+    robot: str = key("ur16e", doc="robot: a name in config/robots, or path of a profile folder or YAML")
+    tf_prefix: str = key("", doc="put in front of every frame, and accepted in front of joint names")
 
 
 @dataclass(frozen=True, kw_only=True)
 class EstimatorParameters(RobotParameters):
     """Parameters of ``estimator`` and ``momentum_observer``."""
 
-    observer: str = key("contact_bank", doc="observer: shipped name of config/observers, or path of a YAML")
-    sensors: str = key(
-        "", doc="sensor set: shipped name of config/sensors, or path of a YAML; empty: the observer's or robot's own"
+    observer: str = key(
+        "contact_imm", doc="observer: a name in config/observers, path of a YAML, or one of another package"
     )
-    people_rate: float = key(25.0, unit="Hz", check=positive, doc="rate of the markers")
+    sensors: str = key("", doc="sensor set: a name, or path of a YAML; empty: the observer's or robot's own")
+    complete: bool = key(
+        False, doc="take every sample a replay publishes, however late; a live driver that offers less is not heard"
+    )
+    max_age: float = key(
+        0.2,
+        unit="s",
+        check=non_negative,
+        doc="samples older than this on arrival, or as far in the future, are refused; 0, as with complete: none are, "
+        "for recorded stamps",
+    )
+    visualization_rate: float = key(25.0, unit="Hz", check=positive, doc="rate of the markers", was="people_rate")
     diagnostics_rate: float = key(
         1.0, unit="Hz", check=positive, doc="rate of the diagnostics; a change of validity is told at once"
     )
@@ -32,65 +46,81 @@ class EstimatorParameters(RobotParameters):
 
 @dataclass(frozen=True, kw_only=True)
 class DriverParameters(RobotParameters):
-    """What the drivers without hardware share."""
+    """Parameters of ``driver`` that are the node's own; the others go to the chosen driver."""
 
+    driver: str = key(
+        "simulated",
+        doc="the robot: simulated, rtde (UR), joint_torque, replay, franka, or a driver of another package, as "
+        "module:Class too",
+    )
+    options: str = key("", doc="further settings of the driver, as a YAML mapping: '{port: 30004}'")
     wait_for_subscribers: int = key(
         1, check=non_negative, doc="publish nothing before this many listen to joint_states"
     )
+    wait_for: list[str] = key([], doc="nodes of the same namespace that must listen before the first sample")
+    complete: bool = key(False, doc="publish reliably, so that the estimators lose nothing")
     rate: float = key(
         1.0, check=positive, doc="speed factor: 2 publishes twice as fast; stamps keep the samples' own spacing"
     )
+    keep_stamps: bool = key(False, doc="replay: publish the recorded stamps instead of present ones")
+
+    def backend_options(self) -> dict[str, Any]:
+        """Further settings of the driver.
+
+        Raises:
+            ConfigError: they are no YAML mapping.
+        """
+        options = parse_yaml(self.options, "parameter 'options'") or {}
+        if not isinstance(options, dict):
+            raise ConfigError(
+                f"parameter 'options' must be a YAML mapping such as '{{port: 30004}}', found {options!r}"
+            )
+        return options
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplayParameters(DriverParameters):
-    """Parameters of ``replay_driver``."""
+class SourceParameters(DriverParameters):
+    """What several drivers have; each takes what it knows."""
 
-    recording: str = key("", doc="path of the rosbag2 or .npz to play")
-    keep_stamps: bool = key(False, doc="publish the recorded stamps instead of present ones")
-    loop: bool = key(False, doc="start again at the end; with kept stamps the estimators see the jump back and restart")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SimulatedParameters(DriverParameters):
-    """Parameters of ``simulated_driver``."""
-
-    duration: float = key(10.0, unit="s", check=positive, doc="length of the simulated press")
-    seed: int = key(0, check=non_negative, doc="seed of the sensor noise")
-    engine: str = key(
-        "coupled",
-        choices=("coupled", "physics"),
-        doc="what computes the simulated press: coupled is the package's "
-        "own dynamics, physics the physics engine with friction, elastic gears and real sensors",
+    recording: str = key("", doc="replay: path of the rosbag2 or .npz to play")
+    loop: bool = key(
+        False, doc="replay: start again at the end; with kept stamps the estimators see the jump back and restart"
     )
+    scenario: str = key("linear_contact", doc="simulated: a scenario of config/tasks, or path of a YAML")
+    duration: float = key(
+        0.0, unit="s", check=non_negative, doc="simulated: how long; 0: as long as the scenario's motion"
+    )
+    seed: int = key(0, check=non_negative, doc="simulated: seed of everything random")
+    imperfections: str = key(
+        "", doc="simulated: sensors and joints: a robot's name, ideal, or path of a YAML; empty: the robot's own"
+    )
+    ahead: bool = key(False, doc="simulated: simulate all of it before the first sample; takes no commands then")
+
+    def shared(self) -> dict[str, Any]:
+        """Collect settings by name, of which each driver takes what it knows."""
+        own = {field.name for field in dataclasses.fields(DriverParameters)}
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name not in own}
 
 
 @dataclass(frozen=True, kw_only=True)
-class CombinedParameters(EstimatorParameters, ReplayParameters, SimulatedParameters):
+class CombinedParameters(EstimatorParameters, SourceParameters):
     """Parameters of ``combined``: the estimator's, and those of the chosen driver."""
 
-    driver: str = key("simulated", doc="source of the samples", choices=("simulated", "replay"))
     wait_for_subscribers: int = key(0, check=non_negative, doc="start only when this many listen to joint_states")
+    ahead: bool = key(True, doc="simulated: simulate all of it before the first sample")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RobotDriverParameters(ReplayParameters, SimulatedParameters):
-    """Parameters of ``driver``: those of the chosen one are used."""
+class RobotDriverParameters(SourceParameters):
+    """Parameters of ``driver``, and of ``replay_driver`` and ``simulated_driver``, which choose it beforehand."""
 
-    driver: str = key(
-        "sim",
-        doc="the robot: simulated, UR, joint-torque arm, recording, Franka",
-        choices=("sim", "rtde", "joint_torque", "replay", "franka"),
-    )
-    duration: float = key(0.0, unit="s", check=non_negative, doc="sim: how long; 0: as long as the scenario's motion")
-    scenario: str = key("linear_contact", doc="sim: shipped scenario of config/tasks, or path of a YAML")
-    imperfections: str = key(
-        "",
-        doc="sim: sensors and joints, shipped name of config/sensors/simulated_arms or path of a YAML; empty: the "
-        "robot's own",
-    )
     host: str = key("127.0.0.1", doc="rtde, franka: address of the controller")
-    control: bool = key(False, doc="rtde: also open the control interface, so that commands can be sent")
+    configure_at_start: bool = key(False, doc="connect at the start instead of at the lifecycle's configure")
+    control: bool = key(
+        False,
+        doc="rtde: also open the control interface, so that commands can be sent; joint_torque: publish them for the "
+        "arm's own impedance controller",
+    )
     torque_source: str = key("current", doc="rtde: where torque comes from", choices=("current", "target_moment"))
     torque_meaning: str = key(
         "total",
@@ -99,39 +129,28 @@ class RobotDriverParameters(ReplayParameters, SimulatedParameters):
     )
     joint_states_in: str = key("franka/joint_states", doc="joint_torque: topic of the arm's own driver")
     estimate_topic: str = key("estimator/contact_estimate", doc="estimates that keep the deadman of the commands happy")
-    safety: str = key(
-        "", doc="limits of the commands: shipped name of config/limits, or path of a YAML; empty: the defaults"
-    )
+    safety: str = key("", doc="limits of the commands: a name in a robot's limits/, or path of a YAML; empty: defaults")
     impedance_stiffness: list[float] = key(
         [1000.0, 1000.0, 1000.0],
-        doc="stiffness the equilibrium is followed with; sim and rtde realise it, another arm's controller must have "
-        "it",
+        doc="stiffness the equilibrium is followed with; simulated and rtde realise it, another arm's controller must "
+        "have it",
         unit="N/m",
+        check=positive,
+        length=3,
+    )
+    impedance_rotational_stiffness: list[float] = key(
+        [40.0, 40.0, 40.0],
+        doc="rotational stiffness, published with the other for the arm's own impedance controller",
+        unit="Nm/rad",
         check=positive,
         length=3,
     )
     admittance_damping: float = key(
         4000.0,
-        doc="force per commanded speed where a position-controlled arm realises that stiffness (rtde, sim)",
+        doc="force per commanded speed where a position-controlled arm realises that stiffness (rtde, simulated)",
         unit="Ns/m",
         check=positive,
     )
-
-    def backend_options(self) -> dict:
-        """``options`` of the chosen driver for :func:`~contact_estimation.drivers.registry.make_backend`.
-
-        The stiffness the force limit is reckoned with is the one with which the equilibrium is followed.
-        """
-        if self.driver == "sim":
-            return {"stiffness": self.impedance_stiffness, "admittance_damping": self.admittance_damping}
-        if self.driver == "rtde":
-            return {
-                "torque_source": self.torque_source,
-                "control": self.control,
-                "impedance_stiffness": self.impedance_stiffness,
-                "admittance_damping": self.admittance_damping,
-            }
-        return {"torque_meaning": self.torque_meaning} if self.driver == "joint_torque" else {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,17 +159,21 @@ class RecorderParameters:
 
     bag: str = key(doc="folder of the new bag (MCAP); must not exist")
     topics: list[str] = key(doc="topics to record, each as NAME:PACKAGE/msg/TYPE")
+    complete: bool = key(False, doc="take every message of a replay; a publisher that offers less is not heard")
 
 
 @dataclass(frozen=True, kw_only=True)
-class MpcParameters:
+class MpcParameters(RobotParameters):
     """Parameters of ``mpc``."""
 
-    robot: str = key("fr3", doc="robot: shipped name of config/robots, or path of a YAML")
+    robot: str = key("fr3", doc="robot: a name in config/robots, or path of a profile folder or YAML")
     task: str = key("mpc_plane_fr3", doc="MPC task: shipped name of config/tasks, or path of a YAML")
-    solver: str = key("", doc="rti or ipopt; empty: the task's own", choices=("", "rti", "ipopt"))
+    controller: str = key("mpc", doc="controller of the task", choices=("mpc", "feedforward", "pi", "admittance"))
+    solver: str = key("", doc="of the MPC, rti or ipopt; empty: the task's own", choices=("", "rti", "ipopt"))
     estimates: str = key("estimator/contact_estimate", doc="topic of the contact estimates")
-    people_rate: float = key(25.0, unit="Hz", check=positive, doc="rate of predictions and markers for people")
+    visualization_rate: float = key(
+        25.0, unit="Hz", check=positive, doc="rate of predictions and markers for people", was="people_rate"
+    )
     diagnostics_rate: float = key(
         1.0, unit="Hz", check=positive, doc="rate of the diagnostics; a change of state is told at once"
     )

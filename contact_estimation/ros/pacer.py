@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -22,7 +23,8 @@ class Pacer:
     ``deliver(sample, stamp_ns)`` gets the stamp to publish: the source's own with ``keep_stamps``; else the time of
     the start plus what passed in the source's time, so that stamps keep the exact spacing of the samples whatever the
     rate and the jitter. ``ready()`` is polled before the start; ``done(error)`` is called at the end, with what went
-    wrong or None.
+    wrong or None. Behind by more than ``max_late`` [s], the source's clock stands still meanwhile: the stamps go on in
+    the present after a gap, so that a source that is too slow shows as slow and never as old.
     """
 
     def __init__(
@@ -33,13 +35,14 @@ class Pacer:
         done: Callable[[Exception | None], None],
         rate: float = 1.0,
         keep_stamps: bool = False,
-    ):
+        max_late: float = math.inf,
+    ) -> None:
         self._backend, self._deliver, self._ready, self._done = backend, deliver, ready, done
-        self._rate, self._keep = rate, keep_stamps
+        self._rate, self._keep, self._max_late = rate, keep_stamps, max_late
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pacer", daemon=True)
         self.delivered = 0
-        self.late = 0
+        self.late, self.paused = 0, 0
 
     def start(self) -> None:
         """Begin once ``ready()`` says so."""
@@ -64,7 +67,8 @@ class Pacer:
             self._done(error)
 
     def _play(self) -> None:
-        first = last = None
+        first, started, epoch = 0, 0.0, 0
+        last: int | None = None
         while not self._stop.is_set() and (sample := self._backend.read()) is not None:
             if last is None or sample.stamp_ns < last:
                 if last is not None:
@@ -77,5 +81,9 @@ class Pacer:
                 time.sleep(wait)
             elif wait < -1e-3:
                 self.late += 1
+            if wait < -self._max_late:
+                self.paused += 1
+                started -= wait
+                epoch -= round(1e9 * wait)
             self._deliver(sample, last if self._keep else epoch + elapsed)
             self.delivered += 1

@@ -1,10 +1,10 @@
-"""ROS parameters <-> settings dataclasses: the settings class declares, documents and validates; unknown keys are
-refused.
-"""
+"""ROS parameters <-> settings dataclasses, which declare, document and validate; unknown keys are refused."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
 from rclpy.node import Node
@@ -12,11 +12,12 @@ from rclpy.node import Node
 from contact_estimation import settings
 from contact_estimation.exceptions import ConfigError
 
+T = TypeVar("T")
 #: Parameters every node has from ROS itself.
 _OWN = ("use_sim_time", "start_type_description_service", "qos_overrides")
 
 
-def declare(node: Node, cls, defaults: dict | None = None):
+def declare(node: Node, cls: type[T], defaults: dict[str, Any] | None = None) -> T:
     """Declare every key of the settings class ``cls`` as a parameter and return the settings, overrides applied.
 
     The node must have been made with ``automatically_declare_parameters_from_overrides=True``: overrides that ``cls``
@@ -25,11 +26,14 @@ def declare(node: Node, cls, defaults: dict | None = None):
     Raises:
         ConfigError: unknown parameter (the nearest known one is named), wrong type, value out of range.
     """
-    given = {name: parameter.value for name, parameter in node.get_parameters_by_prefix("").items()
-             if name.split(".")[0] not in _OWN}
+    given = {
+        name: parameter.value
+        for name, parameter in node.get_parameters_by_prefix("").items()
+        if name.split(".")[0] not in _OWN
+    }
     source = f"parameters of node {node.get_fully_qualified_name()}"
     loaded = settings.from_mapping(cls, {**(defaults or {}), **given}, source)
-    for field in dataclasses.fields(cls):
+    for field in dataclasses.fields(cast("Any", cls)):
         descriptor = ParameterDescriptor(description=_description(field), dynamic_typing=True)
         if not node.has_parameter(field.name):
             node.declare_parameter(field.name, getattr(loaded, field.name), descriptor)
@@ -38,22 +42,22 @@ def declare(node: Node, cls, defaults: dict | None = None):
     return loaded
 
 
-def accept_changes(node: Node, cls, live: set[str], apply) -> None:
+def accept_changes(node: Node, cls: type[T], live: set[str], apply: Callable[[T], None] = lambda _: None) -> None:
     """Let the parameters in ``live`` be changed while the node runs; refuse the others with the reason.
 
     ``apply(settings)`` gets the whole validated settings object.
     """
 
-    def on_change(parameters) -> SetParametersResult:
+    def on_change(parameters: list[Any]) -> SetParametersResult:
         changed = {parameter.name: parameter.value for parameter in parameters}
         fixed = sorted(set(changed) - live - set(_OWN))
         if fixed:
             return SetParametersResult(
                 successful=False,
                 reason=f"{', '.join(fixed)} cannot change while the node runs: "
-                f"restart it. Changeable: {', '.join(sorted(live))}",
+                f"restart it. Changeable: {', '.join(sorted(live)) or 'none'}",
             )
-        current = {field.name: node.get_parameter(field.name).value for field in dataclasses.fields(cls)}
+        current = {field.name: node.get_parameter(field.name).value for field in dataclasses.fields(cast("Any", cls))}
         try:
             apply(settings.from_mapping(cls, {**current, **changed}, "parameter change"))
         except ConfigError as error:
@@ -63,6 +67,6 @@ def accept_changes(node: Node, cls, live: set[str], apply) -> None:
     node.add_on_set_parameters_callback(on_change)
 
 
-def _description(field: dataclasses.Field) -> str:
+def _description(field: dataclasses.Field[Any]) -> str:
     unit = field.metadata.get("unit")
-    return field.metadata["doc"] + (f" [{unit}]" if unit else "")
+    return str(field.metadata["doc"]) + (f" [{unit}]" if unit else "")

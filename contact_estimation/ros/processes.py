@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -17,7 +18,7 @@ from contact_estimation.exceptions import ConfigError
 
 
 def free_domain() -> int:
-    """A ROS domain on which nobody on this machine is: the discovery port of a used one is taken."""
+    """Find a ROS domain on which nobody on this machine is: the discovery port of a used one is taken."""
     for domain in random.sample(range(1, 101), 100):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             try:
@@ -68,8 +69,14 @@ class NodeProcess:
             output, default a temporary one.
     """
 
-    def __init__(self, node: str, domain: int, parameters: dict | None = None, remap: dict[str, str] | None = None,
-                 log: Path | None = None):
+    def __init__(
+        self,
+        node: str,
+        domain: int,
+        parameters: dict[str, Any] | None = None,
+        remap: dict[str, str] | None = None,
+        log: Path | None = None,
+    ) -> None:
         self.node = node
         self._folder = tempfile.TemporaryDirectory(prefix=f"{node}_")
         self.log = log or Path(self._folder.name) / "log"
@@ -92,7 +99,7 @@ class NodeProcess:
     def __enter__(self) -> NodeProcess:
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
         self._folder.cleanup()
 
@@ -102,7 +109,7 @@ class NodeProcess:
         return self.process.poll() is None
 
     def text(self) -> str:
-        """What the node printed so far."""
+        """Read what the node printed so far."""
         return self.log.read_text(errors="replace")
 
     def wait(self, timeout: float) -> int:

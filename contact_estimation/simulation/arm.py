@@ -1,14 +1,18 @@
-"""One simulated arm among surfaces: MuJoCo moves the links; joint friction, elastic gears and contacts act through
-applied forces."""
+"""One simulated arm among surfaces.
+
+MuJoCo moves the links; joint friction, elastic gears and contacts act through applied forces.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import mujoco
 import numpy as np
 from scipy.linalg import lapack
 
 from contact_estimation.exceptions import DriverError, shape_error
-from contact_estimation.robot import Arm
+from contact_estimation.robot import Arm, RobotSettings
 from contact_estimation.settings import replace
 from contact_estimation.simulation.friction import LuGreFriction
 from contact_estimation.simulation.model import TCP_SITE, build_spec
@@ -37,7 +41,7 @@ class SimulatedArm:
         settings: ImperfectionSettings,
         timestep: float,
         rng: np.random.Generator,
-    ):
+    ) -> None:
         n = arm.n
         if np.shape(q) != (n,):
             raise shape_error(f"SimulatedArm '{arm.name}'", "q", np.shape(q), (n,))
@@ -94,31 +98,35 @@ class SimulatedArm:
     @property
     def q(self) -> np.ndarray:
         """Link positions (n,) [rad]; a view."""
-        return self.data.qpos
+        view: np.ndarray = self.data.qpos
+        return view
 
     @property
     def dq(self) -> np.ndarray:
         """Link velocities (n,) [rad/s]; a view."""
-        return self.data.qvel
+        view: np.ndarray = self.data.qvel
+        return view
 
     @property
     def time(self) -> float:
         """Simulated time [s]."""
-        return self.data.time
+        return float(self.data.time)
 
     @property
     def position(self) -> np.ndarray:
         """TCP position (3,) [m]; a view."""
-        return self._site.xpos
+        view: np.ndarray = self._site.xpos
+        return view
 
     @property
     def rotation(self) -> np.ndarray:
         """TCP rotation (3, 3); a view."""
-        return self._site.xmat.reshape(3, 3)
+        view: np.ndarray = self._site.xmat.reshape(3, 3)
+        return view
 
     def point(self, index: int = 0) -> np.ndarray:
         """Tool point ``index`` (3,) [m] in the base frame."""
-        return self.position + self.rotation @ self._points[index]
+        return np.array(self.position + self.rotation @ self._points[index])
 
     def step(self, motor_torque: np.ndarray) -> None:
         """Advance by one step under ``motor_torque`` (n,) [Nm]; torques beyond the joints' effort limits are cut off.
@@ -171,9 +179,8 @@ class SimulatedArm:
                 torque_sum += _cross(lever, force)
         self.wrench_tcp = np.concatenate([rotation.T @ force_sum, rotation.T @ torque_sum])
 
-    def _step_gears(self, drive) -> None:
-        """Rotor side of elastic gears, the spring taken at the end of the step (linearly implicit, hence stable when
-        stiff).
+    def _step_gears(self, drive: np.ndarray) -> None:
+        """Step the rotor side of elastic gears, the spring taken at the end of the step (linearly implicit).
 
         With d = theta - q, tau = k d+ + c d'+ = k d + (k h + c) d'+ and d'+ = d' + h (I^-1 (drive - tau) - M^-1 (tau +
         f)).
@@ -217,11 +224,11 @@ class SimulatedArm:
         }
 
 
-def _with_payload(settings, mass, com):
+def _with_payload(settings: RobotSettings, mass: float, com: list[float]) -> RobotSettings:
     total = settings.tool_mass + mass
     centre = (settings.tool_mass * np.array(settings.tool_com) + mass * np.array(com)) / total
     return replace(settings, tool_mass=float(total), tool_com=[float(c) for c in centre])
 
 
-def _cross(a, b):
+def _cross(a: np.ndarray, b: np.ndarray) -> tuple[Any, Any, Any]:
     return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])

@@ -18,7 +18,9 @@ class LuGreFriction:
             displacement in which the friction builds up, Fc / sigma0 [rad]. viscous: (n,) [Nms/rad].
     """
 
-    def __init__(self, coulomb, static, stribeck_velocity: float, presliding: float, viscous):
+    def __init__(
+        self, coulomb: np.ndarray, static: np.ndarray, stribeck_velocity: float, presliding: float, viscous: np.ndarray
+    ) -> None:
         self.coulomb, self.static = np.array(coulomb, float), np.maximum(static, coulomb)
         self.viscous = np.array(viscous, float)
         self._vs, self._length = float(stribeck_velocity), float(presliding)
@@ -27,8 +29,7 @@ class LuGreFriction:
         self.bristle = np.zeros(len(self.coulomb))
 
     def torque(self, velocity: np.ndarray, step: float) -> np.ndarray:
-        """Friction torque (n,) [Nm] after ``step`` [s] at ``velocity`` (n,) [rad/s]; it has the sign of the motion,
-        subtract it."""
+        """Friction torque (n,) [Nm] after ``step`` [s] at ``velocity`` (n,) [rad/s], with the sign of the motion."""
         level = self.coulomb + (self.static - self.coulomb) * np.exp(-((velocity / self._vs) ** 2))
         speed = np.abs(velocity)
         # d(bristle) = sigma0 (dq - |dq| bristle / g): relaxes to g sign(dq) over a travel of presliding * g / Fc.
@@ -36,4 +37,4 @@ class LuGreFriction:
             -np.divide(step * speed * self.coulomb, self._length * level, out=np.zeros_like(level), where=self._active)
         )
         self.bristle = np.where(self._active, np.sign(velocity) * level * (1.0 - decay) + self.bristle * decay, 0.0)
-        return self.bristle + self.viscous * velocity
+        return np.array(self.bristle + self.viscous * velocity)

@@ -6,6 +6,9 @@ M and gravity agree to rounding, tool and locked joints included. Reflected roto
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import mujoco
 import numpy as np
 import pinocchio as pin
@@ -18,8 +21,9 @@ TCP_SITE = "tcp"
 
 
 def build_spec(arm: Arm, timestep: float, visuals: bool = False, rotor_inertia: bool = True) -> mujoco.MjSpec:
-    """MjSpec of ``arm``: its base frame is the world, joint i moves the body named after it, the TCP is the site
-    ``tcp``.
+    """Build the MjSpec of ``arm``.
+
+    Its base frame is the world, joint i moves the body named after it, the TCP is the site ``tcp``.
 
     Args:
         arm: the arm.
@@ -31,6 +35,8 @@ def build_spec(arm: Arm, timestep: float, visuals: bool = False, rotor_inertia: 
     spec.modelname = arm.name
     spec.compiler.degree = False
     spec.compiler.autolimits = False
+    # Identified inertias may violate A + B >= C by what they are uncertain (the Panda's): those links get their mean.
+    spec.compiler.balanceinertia = True
     spec.option.timestep = timestep
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     model = arm.model
@@ -67,26 +73,26 @@ def build_spec(arm: Arm, timestep: float, visuals: bool = False, rotor_inertia: 
     return spec
 
 
-def _add_visuals(arm: Arm, bodies, base) -> None:
+def _add_visuals(arm: Arm, bodies: list[Any], base: pin.SE3) -> None:
     path = urdf_path(arm.settings)
     full = pin.buildModelFromUrdf(str(path))
     shapes = pin.buildGeomFromUrdf(full, str(path), pin.GeometryType.VISUAL)
-    kinds = {
+    kinds: dict[str, tuple[Any, Callable[[Any], tuple[float, ...]]]] = {
         "Cylinder": (mujoco.mjtGeom.mjGEOM_CYLINDER, lambda s: (s.radius, s.halfLength, 0)),
         "Sphere": (mujoco.mjtGeom.mjGEOM_SPHERE, lambda s: (s.radius, 0, 0)),
         "Capsule": (mujoco.mjtGeom.mjGEOM_CAPSULE, lambda s: (s.radius, s.halfLength, 0)),
         "Box": (mujoco.mjtGeom.mjGEOM_BOX, lambda s: tuple(s.halfSide)),
     }
     for shape in shapes.geometryObjects:
-        kind, size = kinds.get(type(shape.geometry).__name__, (None, None))
+        known = kinds.get(type(shape.geometry).__name__)
         name = full.names[shape.parentJoint]
-        if kind is None or (shape.parentJoint and not arm.model.existJointName(name)):
+        if known is None or (shape.parentJoint and not arm.model.existJointName(name)):
             continue  # meshes and locked joints are not drawn
         body = bodies[arm.model.getJointId(name)] if shape.parentJoint else bodies[0]
         placement = shape.placement if shape.parentJoint else base.actInv(shape.placement)
         body.add_geom(
-            type=kind,
-            size=size(shape.geometry),
+            type=known[0],
+            size=known[1](shape.geometry),
             pos=placement.translation,
             quat=_quaternion(placement.rotation),
             rgba=shape.meshColor,
@@ -96,6 +102,6 @@ def _add_visuals(arm: Arm, bodies, base) -> None:
         )
 
 
-def _quaternion(rotation) -> np.ndarray:
+def _quaternion(rotation: np.ndarray) -> np.ndarray:
     x, y, z, w = pin.Quaternion(np.asarray(rotation, float)).coeffs()
     return np.array([w, x, y, z])

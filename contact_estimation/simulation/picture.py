@@ -1,7 +1,9 @@
-"""Pictures of a scenario: the arm, its tool, the surfaces and the contact force, rendered by MuJoCo without a
-display."""
+"""Pictures of a scenario: arm, tool, surfaces and contact force, rendered by MuJoCo without a display."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import mujoco
 import numpy as np
@@ -10,12 +12,21 @@ from contact_estimation.simulation.model import build_spec
 from contact_estimation.simulation.session import Simulation
 from contact_estimation.simulation.surfaces import Anchor
 
+#: Red, green, blue, opacity, each of 0 to 1.
+Colour = tuple[float, ...]
+#: Start (3,) [m], vector (3,) [m] and colour of each arrow.
+Arrows: TypeAlias = Sequence[tuple[np.ndarray, np.ndarray, tuple[float, ...]]]
+
 _SURFACE = ((0.35, 0.60, 0.80, 0.75), (0.85, 0.55, 0.20, 0.75), (0.40, 0.65, 0.40, 0.75))
 _TOOL, _FORCE = (0.15, 0.15, 0.15, 1.0), (0.84, 0.15, 0.15, 1.0)
 
 
-def render(simulation: Simulation, width: int = 480, height: int = 360, arrow: float = 0.2) -> np.ndarray:
+def render(
+    simulation: Simulation, width: int = 480, height: int = 360, arrow: float = 0.2, arrows: Arrows | None = None
+) -> np.ndarray:
     """Picture (height, width, 3) uint8 of the simulation now; the force is an arrow of the length ``arrow`` [m].
+
+    ``arrows``, where given, are drawn instead: start (3,) [m], vector (3,) [m] and colour of each, base frame.
 
     Needs OpenGL without a display: set MUJOCO_GL=egl (or osmesa) before the first import of mujoco.
     """
@@ -52,9 +63,10 @@ def render(simulation: Simulation, width: int = 480, height: int = 360, arrow: f
     a, e = np.radians([azimuth, elevation])
     view = np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
     force = plant.rotation @ plant.wrench_tcp[:3]
-    if np.linalg.norm(force) > 0.5:  # drawn nearer to the eye by what the arm is thick, or it would be hidden in it
-        start = plant.truth()["contact_point"] - 0.15 * view
-        _arrow(spec, start, arrow * force / np.linalg.norm(force), _FORCE)
+    if arrows is None and np.linalg.norm(force) > 0.5:
+        arrows = [(plant.truth()["contact_point"], arrow * force / np.linalg.norm(force), _FORCE)]
+    for start, vector, colour in arrows or ():  # nearer to the eye by what the arm is thick, or it would hide them
+        _arrow(spec, start - 0.15 * view, vector, colour)
     model = spec.compile()
     data = mujoco.MjData(model)
     data.qpos[:] = plant.q
@@ -64,10 +76,10 @@ def render(simulation: Simulation, width: int = 480, height: int = 360, arrow: f
     camera.distance, camera.azimuth, camera.elevation = 1.1, azimuth, elevation
     with mujoco.Renderer(model, height, width) as renderer:
         renderer.update_scene(data, camera)
-        return renderer.render()
+        return np.array(renderer.render())
 
 
-def _bar(spec, start, end, radius, colour) -> None:
+def _bar(spec: mujoco.MjSpec, start: np.ndarray, end: np.ndarray, radius: float, colour: Colour) -> None:
     if np.linalg.norm(np.subtract(end, start)) > 1e-3:
         spec.worldbody.add_geom(
             type=mujoco.mjtGeom.mjGEOM_CAPSULE,
@@ -79,7 +91,7 @@ def _bar(spec, start, end, radius, colour) -> None:
         )
 
 
-def _arrow(spec, start, along, colour) -> None:
+def _arrow(spec: mujoco.MjSpec, start: np.ndarray, along: np.ndarray, colour: Colour) -> None:
     quat = np.zeros(4)
     mujoco.mju_quatZ2Vec(quat, along / np.linalg.norm(along))
     length, head = np.linalg.norm(along), 0.05
@@ -97,7 +109,7 @@ def _arrow(spec, start, along, colour) -> None:
         )
 
 
-def _add_surface(spec, surface, colour) -> None:
+def _add_surface(spec: mujoco.MjSpec, surface: Any, colour: Colour) -> None:
     if isinstance(surface, Anchor):
         held = np.flatnonzero(np.diag(surface.matrix) == 0)
         if len(held) == 1:  # a hinge: its axis is the free direction

@@ -39,9 +39,19 @@ class PressSettings:
 
 @dataclass(frozen=True)
 class PressSample:
-    """One sample with its truth: ``stamp_ns``; measured ``q``, ``dq``, ``tau`` (n,); true ``force_tcp`` (3,) [N, of the
-    block on the robot], ``stiffness`` (3,) [N/m, base axes], ``rest`` (3,) and ``contact_point`` (3,) [m, base frame],
-    ``in_contact``."""
+    """One sample with its truth.
+
+    Attributes:
+        stamp_ns: when it was taken [ns].
+        q: measured joint positions (n,) [rad].
+        dq: measured joint velocities (n,) [rad/s].
+        tau: measured joint torque (n,) [Nm].
+        force_tcp: true force of the block on the robot (3,) [N].
+        stiffness: true stiffness vector (3,) [N/m], base axes.
+        rest: true rest position (3,) [m], base frame.
+        contact_point: true contact point (3,) [m], base frame.
+        in_contact: whether the block is touched.
+    """
 
     stamp_ns: int
     q: np.ndarray
@@ -61,7 +71,7 @@ class PressSimulation:
         arm: the robot. settings: the press. seed: of the sensor noise.
     """
 
-    def __init__(self, arm: Arm, settings: PressSettings, seed: int = 0):
+    def __init__(self, arm: Arm, settings: PressSettings, seed: int = 0) -> None:
         self.arm, self.settings = arm, settings
         self._random = np.random.default_rng(seed)
         self._step = compile_function(_build(arm))
@@ -98,10 +108,17 @@ class PressSimulation:
         self._count += 1
         noise = self._random.standard_normal((2, arm.n))
         rest = np.array([position[0], position[1], self._height])
-        return PressSample(round(self._count * 1e9 / s.rate), self._q + s.position_noise * noise[0], self._dq.copy(),
-                           tau + s.torque_noise * noise[1], rotation.T @ force, np.array([0.0, 0.0, s.stiffness]), rest,
-                           position,
-                           bool(force[2] > 0))
+        return PressSample(
+            round(self._count * 1e9 / s.rate),
+            self._q + s.position_noise * noise[0],
+            self._dq.copy(),
+            tau + s.torque_noise * noise[1],
+            rotation.T @ force,
+            np.array([0.0, 0.0, s.stiffness]),
+            rest,
+            position,
+            bool(force[2] > 0),
+        )
 
 
 def _build(arm: Arm) -> ca.Function:
@@ -118,5 +135,10 @@ def _build(arm: Arm) -> ca.Function:
     factor = LDL(arm.mass_matrix(kin) + h * ca.diag(viscous))
     delta = factor.solve(tau + jacobian[2, :].T * force - arm.inverse_dynamics(kin, dq, ca.SX.zeros(n)) - viscous * dq)
     dq_next = dq + h * delta
-    return ca.Function("press_step", [q, dq, tau, h, height, block], [q + h * dq_next, dq_next, force],
-                       ["q", "dq", "tau", "h", "height", "block"], ["q_next", "dq_next", "force"])
+    return ca.Function(
+        "press_step",
+        [q, dq, tau, h, height, block],
+        [q + h * dq_next, dq_next, force],
+        ["q", "dq", "tau", "h", "height", "block"],
+        ["q_next", "dq_next", "force"],
+    )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +15,10 @@ from contact_estimation.robot import Arm, load_arm
 from contact_estimation.robot.sample import Sample
 from contact_estimation.settings import replace
 from contact_estimation.simulation.arm import SimulatedArm
-from contact_estimation.simulation.scenarios.motion import Motion
-from contact_estimation.simulation.scenarios.settings import ScenarioSettings, load_scenario
+from contact_estimation.simulation.scenarios.motion import Motion, Reference
+from contact_estimation.simulation.scenarios.settings import ScenarioSettings, SurfaceSettings, load_scenario
 from contact_estimation.simulation.sensors.pipeline import SensorPipeline
-from contact_estimation.simulation.sensors.settings import ImperfectionSettings, load_imperfections, strength
+from contact_estimation.simulation.sensors.settings import ImperfectionSettings, imperfections_of, strength
 from contact_estimation.simulation.surfaces import Anchor, Face, Surface
 
 
@@ -32,11 +34,12 @@ class Simulation:
         follow_stiffly: an admittance-controlled arm follows commands without yielding, as a robot's own servo does.
     """
 
-    def __init__(self, scenario: ScenarioSettings, arm: Arm, imperfections: ImperfectionSettings, seed: int = 0):
-        start, word = scenario.for_robot(arm.name)
+    def __init__(
+        self, scenario: ScenarioSettings, arm: Arm, imperfections: ImperfectionSettings, seed: int = 0
+    ) -> None:
+        q, word = scenario.for_robot(arm)
         self.scenario, self.arm, self.imperfections = scenario, arm, imperfections
         physics, sensors, self._timing_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3))
-        q = np.array(start, float)
         position, rotation = arm.tcp_pose(q)
         point = np.array(scenario.tool_points[0], float)
         origin = position + rotation @ point
@@ -50,6 +53,7 @@ class Simulation:
         self._control_period = 1.0 / scenario.control_rate
         self._substeps = round(self._control_period / scenario.timestep)
         self.uses_impedance = word == "impedance"
+        self.controller: CartesianImpedance | AdmittanceController
         if self.uses_impedance:
             self.controller = CartesianImpedance(arm, scenario.impedance)
         else:
@@ -95,17 +99,20 @@ class Simulation:
         self._twist = np.zeros(6) if twist is None else np.array(twist, float)
 
     def comply(self, stiffness: np.ndarray, admittance_damping: float) -> None:
-        """Let the arm follow commands as an impedance of ``stiffness`` (3,) [N/m, base axes], whatever the scenario's
-        own motion is followed with; ``admittance_damping`` [Ns/m] is that of a position-controlled arm."""
-        if self.uses_impedance:
+        """Let the arm follow commands as an impedance, whatever the scenario's own motion is followed with.
+
+        Args:
+            stiffness: (3,) [N/m], base axes.
+            admittance_damping: of a position-controlled arm [Ns/m].
+        """
+        if isinstance(self.controller, CartesianImpedance):
             self.controller.comply(stiffness)
         else:
             self.controller.comply(stiffness, admittance_damping)
 
     def pressing(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """TCP position (3,) [m] and rotation the controller holds now, and the force (3,) [N] it presses with, base
-        axes."""
-        if self.uses_impedance:
+        """Tell TCP position (3,) [m] and rotation that are held now, and the force (3,) [N] the arm presses with."""
+        if isinstance(self.controller, CartesianImpedance):
             x, _ = self.arm.tcp_pose(self._controlled_position())
             return x, self.equilibrium[1].copy(), self.controller.spring_force(x, self.equilibrium[0])
         x, rotation = self.arm.tcp_pose(self.controller.q_ref)
@@ -126,8 +133,8 @@ class Simulation:
             if self._queue[0][0] <= self.plant.time + 1e-9:
                 return self._queue.popleft()[1]
 
-    def run(self, seconds: float | None = None):
-        """Samples of ``seconds`` [s] of simulated time (default: until the motion ends), one by one."""
+    def run(self, seconds: float | None = None) -> Iterator[Sample]:
+        """Yield samples of ``seconds`` [s] of simulated time (default: until the motion ends), one by one."""
         end = self.plant.time + (self.scenario.duration if seconds is None else seconds)
         while self.plant.time < end - 0.5 * self.period:
             yield self.step()
@@ -154,33 +161,35 @@ class Simulation:
         reference = None if self._commanded else self._motion.at(plant.time)
         if reference is not None:
             position, force = reference.position, reference.segment.force
-            if self.uses_impedance and force is not None:  # what stretches the spring by the wanted force
+            if (
+                isinstance(self.controller, CartesianImpedance) and force is not None
+            ):  # what stretches the spring by the wanted force
                 position = position + np.array(force) / self.controller.stiffness
             self.equilibrium = position, reference.rotation
-        if self.uses_impedance:
+        if isinstance(self.controller, CartesianImpedance):
             torque = self.controller.torque(q, dq, *self.equilibrium)
         else:
-            self._admit(reference)
+            self._admit(self.controller, reference)
             torque = self.controller.torque(q, dq)
         for _ in range(self._substeps):
             plant.step(torque)
 
-    def _admit(self, reference) -> None:
+    def _admit(self, controller: AdmittanceController, reference: Reference | None) -> None:
         rotation, wrench = self.plant.rotation, self.plant.wrench_tcp
         measured = np.concatenate([rotation @ wrench[:3], rotation @ wrench[3:]])
         if reference is None:
             felt = None if self.follow_stiffly else measured
-            self.controller.update(*self.equilibrium, self._twist, None, felt)
+            controller.update(*self.equilibrium, self._twist, None, felt)
         else:
             segment = reference.segment
             force = None if segment.force is None else np.array(segment.force)
-            self.controller.update(
+            controller.update(
                 reference.position, reference.rotation, reference.twist, force, measured, segment.free_rotation
             )
 
 
-def make_surface(settings, origin: np.ndarray) -> Surface:
-    """The surface ``settings`` describe, with places relative to ``origin`` (3,) [m]."""
+def make_surface(settings: SurfaceSettings, origin: np.ndarray) -> Surface:
+    """Make the surface that ``settings`` describe, with places relative to ``origin`` (3,) [m]."""
     point = origin + np.array(settings.offset)
     if settings.kind == "anchor":
         return Anchor(settings.name, point, settings.stiffness * np.array(settings.stiffness_axes), settings.damping)
@@ -200,12 +209,16 @@ def make_surface(settings, origin: np.ndarray) -> Surface:
 
 
 def open_simulation(
-    scenario: str, robot: str | None = None, imperfections: str | None = None, seed: int = 0, **changes
+    scenario: str, robot: str | Arm | None = None, imperfections: str | None = None, seed: int = 0, **changes: Any
 ) -> Simulation:
-    """Simulation by names: a shipped scenario, robot and set of imperfections (default: the robot's own), or YAML
-    paths.
+    """Make a simulation by names.
 
-    ``changes`` replace keys of the scenario, for example ``placement_error=[0, 0, 0.02]``.
+    Args:
+        scenario: a shipped scenario, or the path of a YAML.
+        robot: a robot by name or path, or an arm; default the scenario's.
+        imperfections: sensors and joints as :func:`imperfections_of` takes them; default the robot's own.
+        seed: of everything random.
+        **changes: replace keys of the scenario, for example ``placement_error=[0, 0, 0.02]``.
 
     Raises:
         ConfigError: an unknown name, or a setting that cannot be used.
@@ -213,5 +226,5 @@ def open_simulation(
     settings = load_scenario(scenario)
     if changes:
         settings = replace(settings, f"scenario {scenario}", **changes)
-    arm = load_arm(robot or settings.robot)
-    return Simulation(settings, arm, load_imperfections(imperfections or arm.name), seed)
+    arm = robot if isinstance(robot, Arm) else load_arm(robot or settings.robot)
+    return Simulation(settings, arm, imperfections_of(arm, imperfections or ""), seed)

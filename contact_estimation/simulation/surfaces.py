@@ -7,10 +7,12 @@ states is therefore what acts. Positions [m] and forces [N] are in the base fram
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 
 @dataclass
@@ -38,9 +40,19 @@ class Surface(Protocol):
         """Force on the robot's point at ``point`` (3,) [m] moving with ``velocity`` (3,) [m/s]."""
 
 
-def coulomb(tangential_velocity, bristle, limit, stiffness, damping, step):
-    """Tangential force (3,) [N] of a bristle that is stretched by sliding and slips at ``limit`` [N]; ``bristle`` is
-    updated."""
+def coulomb(
+    tangential_velocity: np.ndarray, bristle: np.ndarray, limit: float, stiffness: float, damping: float, step: float
+) -> np.ndarray:
+    """Tangential force (3,) [N] of a bristle that is stretched by sliding and slips at ``limit`` [N].
+
+    Args:
+        tangential_velocity: (3,) [m/s].
+        bristle: (3,) [m]; updated in place.
+        limit: largest force [N].
+        stiffness: [N/m].
+        damping: [Ns/m].
+        step: [s].
+    """
     bristle += step * tangential_velocity
     force = -stiffness * bristle - damping * tangential_velocity
     norm = float(np.sqrt(force @ force))
@@ -71,17 +83,17 @@ class Face:
     def __init__(
         self,
         name: str,
-        point,
-        normal,
+        point: npt.ArrayLike,
+        normal: npt.ArrayLike,
         stiffness: float,
         damping: float = 0.0,
         friction: float = 0.0,
         tangential: float = 0.7,
-        bounds=(),
+        bounds: Iterable[tuple[npt.ArrayLike, float]] = (),
         depth: float = np.inf,
-        hysteresis=(0.0, 1e-3),
+        hysteresis: tuple[float, float] = (0.0, 1e-3),
         stiffening: float = 0.0,
-    ):
+    ) -> None:
         self.name, self.point = name, np.array(point, float)
         self.normal = np.array(normal, float) / np.linalg.norm(normal)
         self.stiffness, self.damping, self.friction = float(stiffness), float(damping), float(friction)
@@ -91,7 +103,8 @@ class Face:
         self._dahl_force, self._dahl_length = hysteresis
         self._dahl = 0.0
 
-    def touch(self, point, velocity, bristle, step):
+    def touch(self, point: np.ndarray, velocity: np.ndarray, bristle: np.ndarray, step: float) -> Touch:
+        """Force on the robot's point; see :class:`Surface`."""
         offset = point - self.point
         height = float(self.normal @ offset)
         rest = point - height * self.normal
@@ -129,7 +142,14 @@ class Anchor:
         damping: [Ns/m] in the held directions.
     """
 
-    def __init__(self, name: str, point, stiffness, damping: float = 0.0, axes=None):
+    def __init__(
+        self,
+        name: str,
+        point: npt.ArrayLike,
+        stiffness: npt.ArrayLike,
+        damping: float = 0.0,
+        axes: npt.ArrayLike | None = None,
+    ) -> None:
         self.name, self.point = name, np.array(point, float)
         axes = np.eye(3) if axes is None else np.array(axes, float)
         stiffness = np.array(stiffness, float)
@@ -138,7 +158,8 @@ class Anchor:
         axis = axes @ stiffness
         self._at_rest = stiffness.max() * axis / max(np.linalg.norm(axis), 1e-12)
 
-    def touch(self, point, velocity, bristle, step):
+    def touch(self, point: np.ndarray, velocity: np.ndarray, bristle: np.ndarray, step: float) -> Touch:
+        """Force on the robot's point; see :class:`Surface`."""
         offset = point - self.point
         spring = -self.matrix @ offset
         # The vector K of the one contact that pulls like this: along the force, its stiffness over the displacement

@@ -5,7 +5,12 @@ from __future__ import annotations
 import base64
 import html
 import io
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _CSS = """
 body{font:15px/1.5 system-ui,sans-serif;color:#1a1a1a;max-width:1000px;margin:2rem auto;padding:0 1rem}
@@ -20,38 +25,43 @@ code,pre{background:#f5f5f5;border-radius:4px;padding:.1rem .3rem}pre{padding:.6
 
 
 class Page:
-    """Collects the parts of a report and writes them as one file.
+    """Collect the parts of a report and write them as one file.
+
+    Args:
+        title: of the page.
+        subtitle: printed in grey below it.
 
     Example:
         >>> page = Page("Title"); page.table(["observer", "RMSE [N]"], [["ekf", 1.234]]); page.write("report.html")
     """
 
-    def __init__(self, title: str, subtitle: str = ""):
+    def __init__(self, title: str, subtitle: str = "") -> None:
         self._title = title
         self._parts = [f"<h1>{html.escape(title)}</h1>"]
         if subtitle:
             self.paragraph(subtitle, note=True)
 
     def heading(self, text: str) -> None:
-        """A section heading."""
+        """Add a section heading."""
         self._parts.append(f"<h2>{html.escape(text)}</h2>")
 
     def paragraph(self, text: str, note: bool = False) -> None:
-        """A paragraph of plain text; ``note`` prints it in grey."""
+        """Add a paragraph of plain text; ``note`` prints it in grey."""
         self._parts.append(f"<p{' class=note' if note else ''}>{html.escape(text)}</p>")
 
     def code(self, text: str) -> None:
-        """A command or listing."""
+        """Add a command or listing."""
         self._parts.append(f"<pre>{html.escape(text)}</pre>")
 
-    def table(self, header: list[str], rows: list[list], digits: int = 3) -> None:
-        """A table; floats are printed with ``digits`` significant digits."""
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[object]], digits: int = 3) -> None:
+        """Add a table; floats are printed with ``digits`` significant digits."""
         head = "".join(f"<th>{html.escape(str(h))}</th>" for h in header)
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell(c, digits))}</td>" for c in row) + "</tr>"
-                       for row in rows)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell(c, digits))}</td>" for c in row) + "</tr>" for row in rows
+        )
         self._parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
 
-    def figure(self, fig, caption: str = "") -> None:
+    def figure(self, fig: Figure, caption: str = "") -> None:
         """Embed a matplotlib figure and close it."""
         import matplotlib.pyplot as plt
 
@@ -63,23 +73,28 @@ class Page:
     def image(self, png: bytes, caption: str = "") -> None:
         """Embed PNG bytes."""
         data = base64.b64encode(png).decode()
-        self._parts.append(f'<figure><img alt="{html.escape(caption)}" src="data:image/png;base64,{data}">'
-                           f"<figcaption>{html.escape(caption)}</figcaption></figure>")
+        self._parts.append(
+            f'<figure><img alt="{html.escape(caption)}" src="data:image/png;base64,{data}">'
+            f"<figcaption>{html.escape(caption)}</figcaption></figure>"
+        )
 
     def write(self, path: Path | str) -> Path:
         """Write the page to ``path``, making its folder; returns the path."""
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"<!doctype html><html lang=en><meta charset=utf-8><title>{html.escape(self._title)}</title>"
-                        f"<meta name=viewport content='width=device-width'><style>{_CSS}</style>\n"
-                        + "\n".join(self._parts) + "\n</html>\n")
+        path.write_text(
+            f"<!doctype html><html lang=en><meta charset=utf-8><title>{html.escape(self._title)}</title>"
+            f"<meta name=viewport content='width=device-width'><style>{_CSS}</style>\n"
+            + "\n".join(self._parts)
+            + "\n</html>\n"
+        )
         return path
 
 
-def cell(value, digits: int = 3) -> str:
-    """A table cell: floats with ``digits`` significant digits, missing values as a dash."""
+def cell(value: object, digits: int = 3) -> str:
+    """Print a table cell: floats with ``digits`` significant digits, missing values as a dash."""
     if value is None or (isinstance(value, float) and value != value):
-        return "–"
+        return "–"  # noqa: RUF001 (a dash is meant)
     if isinstance(value, float):
         return f"{value:.{digits}g}" if abs(value) < 1e5 else f"{value:.0f}"
     return str(value)

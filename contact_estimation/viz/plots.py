@@ -1,30 +1,43 @@
-"""Figures of replayed estimates. Each takes ``logs``: observer -> columns of its
-:class:`~contact_estimation.io.export.EstimateLog`, and draws every observer in the same colour everywhere."""
+"""Figures of replayed estimates.
+
+Each takes ``logs``: observer -> columns of its :class:`~contact_estimation.io.export.EstimateLog`, and draws every
+observer in the same colour everywhere; ``t0`` [s] is the stamp shown as zero. A figure that no observer has anything
+for is None.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from scipy.stats import chi2
 
 from contact_estimation.viz.style import COLOURS, TRUTH, band, figure
+from contact_estimation.viz.summary import Reference
+
+Columns: TypeAlias = dict[str, np.ndarray]
+Logs: TypeAlias = dict[str, Columns]
 
 _AXES = ("x", "y", "z")
 #: Bands and curves are thinned to about this many points; a figure has fewer pixels.
 _POINTS = 4000
 
 
-def force_figure(logs: dict, t0: float, reference=None):
-    """Force on the robot in TCP axes, with two-sigma bands, over the reference.
+def force_figure(logs: Logs, t0: float, reference: Reference | None = None) -> Figure:
+    """Draw the force on the robot in TCP axes, with two-sigma bands, over the reference.
 
     The axes fit the curves, not the bands: a filter that knows little must not flatten the others.
     """
     fig, axes = figure(3, 1, height=2.0, sharex=True)
+    t = next(iter(logs.values()))["t"] - t0
     for k, axis in enumerate(axes[:, 0]):
         curves = [columns["force"][:, k] for columns in logs.values()]
         if reference is not None:
             curves.append(reference.force[:, k])
-            t = _thin(next(iter(logs.values()))["t"])
-            axis.plot(t - t0, _thin(reference.force[:, k]), color=TRUTH, label=reference.label, linewidth=1.6)
+            axis.plot(_thin(t), _thin(curves[-1]), color=TRUTH, label=reference.label, linewidth=1.6)
         for colour, name, columns in _each(logs):
             variance = columns["force_covariance"][:, k, k]
             _curve(axis, columns["t"] - t0, columns["force"][:, k], np.sqrt(np.maximum(variance, 0)), colour, name)
@@ -33,27 +46,27 @@ def force_figure(logs: dict, t0: float, reference=None):
     return _finish(fig, axes)
 
 
-def error_figure(logs: dict, t0: float, reference):
-    """Force error along the TCP's z; contact is shaded."""
+def error_figure(logs: Logs, t0: float, reference: Reference) -> Figure:
+    """Draw the force error along the TCP's z; contact is shaded."""
     fig, axes = figure(1, 1, height=2.2)
-    axis = axes[0, 0]
+    axis: Axes = axes[0, 0]
     for colour, name, columns in _each(logs):
         _curve(axis, columns["t"] - t0, columns["force"][:, 2] - reference.force[:, 2], None, colour, name)
-    t = next(iter(logs.values()))["t"] - t0
-    axis.fill_between(t, 0, 1, where=reference.contact, transform=axis.get_xaxis_transform(), color="0.5", alpha=0.12,
-                      linewidth=0, label="in contact")
+    t, whole = next(iter(logs.values()))["t"] - t0, axis.get_xaxis_transform()
+    shade = {"color": "0.5", "alpha": 0.12, "linewidth": 0, "label": "in contact"}
+    axis.fill_between(t, 0, 1, where=reference.contact, transform=whole, **shade)  # type: ignore[arg-type]  # mixed values
     axis.axhline(0.0, color=TRUTH, linewidth=0.8)
     axis.set_ylabel("force error z [N]")
     return _finish(fig, axes)
 
 
-def stiffness_figure(logs: dict, t0: float, reference=None):
-    """Stiffness of the first contact (norm of K) with the band of its norm; None where no observer estimates one."""
+def stiffness_figure(logs: Logs, t0: float, reference: Reference | None = None) -> Figure | None:
+    """Draw the stiffness of the first contact (norm of K) with the band of its norm."""
     drawn = _each(logs, lambda columns: "stiffness" in columns)
     if not drawn:
         return None
     fig, axes = figure(1, 1, height=2.6)
-    axis = axes[0, 0]
+    axis: Axes = axes[0, 0]
     for colour, name, columns in drawn:
         vector, covariance = columns["contact_stiffness"][:, 0], columns["contact_covariance"][:, 0, :3, :3]
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -72,40 +85,37 @@ def stiffness_figure(logs: dict, t0: float, reference=None):
     return _finish(fig, axes)
 
 
-def contact_point_figure(logs: dict, t0: float, truth: np.ndarray | None = None):
-    """Contact point and rest position of the first contact in the base frame [mm from the first known point].
-
-    None where no observer has a contact with a rest position.
-    """
-    drawn = _each(logs, lambda columns: "rest" in columns and np.isfinite(columns["rest"]).any())
+def contact_point_figure(logs: Logs, t0: float, truth: np.ndarray | None = None) -> Figure | None:
+    """Draw contact point and rest position of the first contact, base frame [mm from the first known point]."""
+    drawn = _each(logs, lambda columns: "rest" in columns and bool(np.isfinite(columns["rest"]).any()))
     if not drawn:
         return None
     start = _first_finite(truth if truth is not None else drawn[0][2]["contact_point"])
     fig, axes = figure(3, 1, height=1.8, sharex=True)
     for k, axis in enumerate(axes[:, 0]):
-        curves = [(columns[part][:, k] - start[k]) * 1e3
-                  for *_, columns in drawn for part in ("contact_point", "rest")]
         if truth is not None:
-            axis.plot(_thin(drawn[0][2]["t"]) - t0, _thin(truth[:, k] - start[k]) * 1e3, color=TRUTH,
-                      label="truth", linewidth=1.6)
+            t, true = drawn[0][2]["t"] - t0, (truth[:, k] - start[k]) * 1e3
+            axis.plot(_thin(t), _thin(true), color=TRUTH, label="truth", linewidth=1.6)
+        curves: list[np.ndarray] = []
         for colour, name, columns in drawn:
             t = columns["t"] - t0
             spread = np.sqrt(np.maximum(columns["contact_covariance"][:, 0, 6 + k, 6 + k], 0)) * 1e3
-            _curve(axis, t, (columns["contact_point"][:, k] - start[k]) * 1e3, spread, colour, name)
-            axis.plot(_thin(t), _thin(columns["rest"][:, k] - start[k]) * 1e3, color=colour, linestyle=":",
-                      label=f"{name}: rest")
+            point, rest = ((columns[part][:, k] - start[k]) * 1e3 for part in ("contact_point", "rest"))
+            _curve(axis, t, point, spread, colour, name)
+            axis.plot(_thin(t), _thin(rest), color=colour, linestyle=":", label=f"{name}: rest")
+            curves += [point, rest]
         _fit(axis, curves)
         axis.set_ylabel(f"{_AXES[k]} [mm]")
     return _finish(fig, axes)
 
 
-def innovation_figure(logs: dict, t0: float):
-    """Normalised innovation squared over its 95 % bound; None where no observer has one."""
-    drawn = _each(logs, lambda columns: (columns["nis_dof"] > 0).any())
+def innovation_figure(logs: Logs, t0: float) -> Figure | None:
+    """Draw the normalised innovation squared over its 95 % bound."""
+    drawn = _each(logs, lambda columns: bool((columns["nis_dof"] > 0).any()))
     if not drawn:
         return None
     fig, axes = figure(1, 1, height=2.2)
-    axis = axes[0, 0]
+    axis: Axes = axes[0, 0]
     for colour, name, columns in drawn:
         bound = chi2.ppf(0.95, np.maximum(columns["nis_dof"], 1))
         share = np.where(columns["nis"] > 0, columns["nis"] / bound, np.nan)
@@ -116,36 +126,38 @@ def innovation_figure(logs: dict, t0: float):
     return _finish(fig, axes)
 
 
-def timing_figure(logs: dict):
-    """Share of samples processed within a time; None without measured times."""
-    drawn = _each(logs, lambda columns: np.isfinite(columns["step_time"]).any())
+def timing_figure(logs: Logs) -> Figure | None:
+    """Draw the share of samples that took longer than a time."""
+    drawn = _each(logs, lambda columns: bool(np.isfinite(columns["step_time"]).any()))
     if not drawn:
         return None
     fig, axes = figure(1, 1, height=2.4)
-    axis = axes[0, 0]
+    axis: Axes = axes[0, 0]
     for colour, name, columns in drawn:
         times = np.sort(columns["step_time"][np.isfinite(columns["step_time"])]) * 1e6
-        above = 1.0 - np.arange(len(times)) / len(times)
-        axis.plot(times, above, color=colour, label=name)
+        axis.plot(times, 1.0 - np.arange(len(times)) / len(times), color=colour, label=name)
     axis.set(xscale="log", yscale="log", xlabel="time per sample [µs]", ylabel="share of samples above")
     axis.legend(loc="upper right", frameon=False)
     return fig
 
 
-def _each(logs, having=lambda columns: True) -> list[tuple]:
+def _each(logs: Logs, having: Callable[[Columns], bool] = bool) -> list[tuple[str, str, Columns]]:
     """(colour, name, columns) of the observers ``having`` something; colours go by the place among all observers."""
-    return [(COLOURS[1 + k % (len(COLOURS) - 1)], name, columns)
-            for k, (name, columns) in enumerate(logs.items()) if having(columns)]
+    return [
+        (COLOURS[1 + k % (len(COLOURS) - 1)], name, columns)
+        for k, (name, columns) in enumerate(logs.items())
+        if having(columns)
+    ]
 
 
-def _curve(axis, t, mean, std, colour, label) -> None:
+def _curve(axis: Axes, t: np.ndarray, mean: np.ndarray, std: np.ndarray | None, colour: str, label: str) -> None:
     if std is None or not np.isfinite(std).any():
         axis.plot(_thin(t), _thin(mean), color=colour, label=label)
     else:
         band(axis, _thin(t), _thin(mean), np.nan_to_num(_thin(std)), colour, label)
 
 
-def _fit(axis, curves) -> None:
+def _fit(axis: Axes, curves: Sequence[np.ndarray]) -> None:
     """Limits of the y axis from the curves, with a margin."""
     values = np.concatenate(curves)
     values = values[np.isfinite(values)]
@@ -156,7 +168,7 @@ def _fit(axis, curves) -> None:
 
 
 def _thin(values: np.ndarray) -> np.ndarray:
-    return values[::max(len(values) // _POINTS, 1)]
+    return values[:: max(len(values) // _POINTS, 1)]
 
 
 def _first_finite(values: np.ndarray) -> np.ndarray:
@@ -164,7 +176,7 @@ def _first_finite(values: np.ndarray) -> np.ndarray:
     return values[int(np.argmax(good))] if good.any() else np.zeros(3)
 
 
-def _finish(fig, axes):
+def _finish(fig: Figure, axes: np.ndarray) -> Figure:
     handles, labels = axes[0, 0].get_legend_handles_labels()
     columns = max(1, min(len(labels), 110 // (max(map(len, labels)) + 8)))  # as many as fit beside each other
     fig.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,24 +15,33 @@ from contact_estimation.io.recording import Recording
 #: In contact: the reference force along the TCP's z, low-passed at 5 Hz, exceeds the first [N]; free: below the other.
 #: Less, in proportion, where a simulation's truth stays below twice the first.
 CONTACT_FORCE, FREE_FORCE = 10.0, 6.0
-_CUTOFF = 5.0
+_CUTOFF = 5.0  # [Hz]
+_WITHIN, _HOLD = 0.2, 0.5  # a stiffness has settled when it stays this close (relative) for this long [s]
 
 #: Columns of the summary table: heading -> factor and where :func:`summarise` has it.
-_FIGURES = {
-    "z in contact [N]": (1, "force", "contact", "rmse_z"), "xy in contact [N]": (1, "force", "contact", "rmse_xy"),
-    "z free [N]": (1, "force", "free", "rmse_z"), "stiffness [kN/m]": (1e-3, "stiffness", "median"),
-    "error [%]": (100, "stiffness", "error"), "settled [s]": (1, "stiffness", "settled_s"),
-    "step p50 [µs]": (1, "step_us", "p50"), "p99 [µs]": (1, "step_us", "p99"),
+_FIGURES: dict[str, tuple[float, tuple[str, ...]]] = {
+    "z in contact [N]": (1, ("force", "contact", "rmse_z")),
+    "xy in contact [N]": (1, ("force", "contact", "rmse_xy")),
+    "z free [N]": (1, ("force", "free", "rmse_z")),
+    "stiffness [kN/m]": (1e-3, ("stiffness", "median")),
+    "error [%]": (100, ("stiffness", "error")),
+    "settled [s]": (1, ("stiffness", "settled_s")),
+    "step p50 [µs]": (1, ("step_us", "p50")),
+    "p99 [µs]": (1, ("step_us", "p99")),
 }
 
 
 @dataclass(frozen=True)
 class Reference:
-    """What estimates are compared with.
+    """What estimates are compared with. A measured force is compared as the sensor gave it, not tared.
 
-    ``force`` (N, 3) [N] on the robot, TCP axes; ``contact``, ``free`` (N,) bool; ``stiffness`` [N/m] in contact, NaN
-    where there is none; ``label`` says where it comes from. A measured force is compared as the sensor gave it, not
-    tared.
+    Attributes:
+        label: "truth" or "measured".
+        force: (N, 3) [N] on the robot, TCP axes.
+        contact: (N,) bool, where the reference force shows contact.
+        free: (N,) bool, where it shows none.
+        stiffness: [N/m] in contact, NaN where none is known.
+        stiffness_label: where the stiffness comes from.
     """
 
     label: str
@@ -41,14 +52,19 @@ class Reference:
     stiffness_label: str
 
 
-def reference_of(recording: Recording, tcp_position: np.ndarray | None = None,
-                 tcp_rotation: np.ndarray | None = None) -> Reference | None:
-    """The reference of a recording, or None where it carries neither truth nor a measured force.
+def reference_of(
+    recording: Recording, tcp_position: np.ndarray | None = None, tcp_rotation: np.ndarray | None = None
+) -> Reference | None:
+    """Take the reference of a recording.
 
     Args:
         recording: n joints, N samples.
-        tcp_position, tcp_rotation: (N, 3) [m] and (N, 3, 3) of the TCP in the base. With them the stiffness of a
-            measured contact is the least-squares slope of force on position along the mean contact force.
+        tcp_position: (N, 3) [m] of the TCP in the base. With it and the rotation the stiffness of a measured contact is
+            the least-squares slope of force on position along the mean contact force.
+        tcp_rotation: (N, 3, 3) of the TCP's axes in the base.
+
+    Returns:
+        The reference, or None where the recording carries neither truth nor a measured force.
     """
     truth = recording.truth.get("wrench_tcp")
     wrench = truth if truth is not None else recording.wrench_tcp
@@ -65,7 +81,7 @@ def reference_of(recording: Recording, tcp_position: np.ndarray | None = None,
     if "stiffness" in recording.truth and contact.any():
         stiffness = float(np.median(np.linalg.norm(recording.truth["stiffness"][contact], axis=1)))
         label = "truth"
-    elif tcp_position is not None and np.count_nonzero(contact) > 10:
+    elif tcp_position is not None and tcp_rotation is not None and np.count_nonzero(contact) > 10:
         in_base = np.einsum("nij,nj->ni", tcp_rotation, force)
         normal = in_base[contact].mean(axis=0)
         normal /= np.linalg.norm(normal)
@@ -83,11 +99,15 @@ def _low_pass(values: np.ndarray, period: float) -> np.ndarray:
         return values
     spectrum = np.fft.rfft(np.concatenate([values, values[::-1]]))
     spectrum /= 1.0 + (np.fft.rfftfreq(2 * len(values), period) / _CUTOFF) ** 4
-    return np.fft.irfft(spectrum, 2 * len(values))[:len(values)]
+    return np.fft.irfft(spectrum, 2 * len(values))[: len(values)]
 
 
-def summarise(columns: dict[str, np.ndarray], reference: Reference | None) -> dict:
-    """Figures of one observer's log.
+def summarise(columns: Mapping[str, np.ndarray], reference: Reference | None) -> dict[str, Any]:
+    """Say in figures how well one observer did.
+
+    Args:
+        columns: of its log.
+        reference: what to compare with.
 
     Returns:
         samples, valid; ``step_us`` (p50, p99); with a reference ``force`` (RMSE and bias [N] of the TCP's z and xy, in
@@ -97,8 +117,8 @@ def summarise(columns: dict[str, np.ndarray], reference: Reference | None) -> di
     """
     valid = columns["valid"]
     steps = columns["step_time"][np.isfinite(columns["step_time"])] * 1e6
-    figures = {"samples": len(valid), "valid": int(np.count_nonzero(valid)), "force": None, "stiffness": None,
-               "step_us": None}
+    figures: dict[str, Any] = {"samples": len(valid), "valid": int(np.count_nonzero(valid))}
+    figures |= dict.fromkeys(("force", "stiffness", "step_us"))
     if len(steps):
         figures["step_us"] = {"p50": float(np.median(steps)), "p99": float(np.percentile(steps, 99))}
     if reference is None:
@@ -107,21 +127,24 @@ def summarise(columns: dict[str, np.ndarray], reference: Reference | None) -> di
     figures["force"] = {"reference": reference.label}
     for name, mask in (("contact", reference.contact & valid), ("free", reference.free & valid)):
         chosen = error[mask]
-        figures["force"][name] = None if not len(chosen) else {
-            "rmse_z": _rms(chosen[:, 2]), "rmse_xy": _rms(chosen[:, :2]), "bias_z": float(chosen[:, 2].mean())}
+        figures["force"][name] = (
+            None
+            if not len(chosen)
+            else {"rmse_z": _rms(chosen[:, 2]), "rmse_xy": _rms(chosen[:, :2]), "bias_z": float(chosen[:, 2].mean())}
+        )
     mask = reference.contact & valid
     if "stiffness" in columns and mask.any():
         figures["stiffness"] = _stiffness_figures(columns, reference, mask)
     return figures
 
 
-def summary_table(figures: dict[str, dict]) -> tuple[list[str], list[list]]:
-    """Header and rows of the table of ``figures``: observer -> what ``summarise`` gave."""
+def summary_table(figures: Mapping[str, dict[str, Any]]) -> tuple[list[str], list[list[object]]]:
+    """Make header and rows of the table of ``figures``: observer -> what ``summarise`` gave."""
     rows = []
     for name, values in figures.items():
-        row = [name, f"{values['valid']}/{values['samples']}"]
-        for factor, *where in _FIGURES.values():
-            value = values
+        row: list[object] = [name, f"{values['valid']}/{values['samples']}"]
+        for factor, where in _FIGURES.values():
+            value: Any = values
             for key in where:
                 value = None if value is None else value.get(key)
             row.append(None if value is None else factor * value)
@@ -129,10 +152,15 @@ def summary_table(figures: dict[str, dict]) -> tuple[list[str], list[list]]:
     return ["observer", "valid", *_FIGURES], rows
 
 
-def invalid_reasons(columns: dict[str, dict]) -> dict[str, Counter]:
-    """Observer -> how often each reason made an estimate invalid; observers without any are left out.
+def invalid_reasons(columns: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, Counter[str]]:
+    """Count how often each reason made an estimate invalid.
 
-    Reasons that differ in their numbers only are one, named by the last of them.
+    Args:
+        columns: observer -> columns of its log.
+
+    Returns:
+        Observer -> count of each reason, without observers that have none. Reasons that differ in their numbers only
+        are one, named by the last of them.
     """
     found = {}
     for name, c in columns.items():
@@ -144,27 +172,27 @@ def invalid_reasons(columns: dict[str, dict]) -> dict[str, Counter]:
     return found
 
 
-def _stiffness_figures(columns, reference, mask) -> dict:
+def _stiffness_figures(columns: Mapping[str, np.ndarray], reference: Reference, mask: np.ndarray) -> dict[str, Any]:
     median = float(np.median(columns["stiffness"][mask]))
-    known = np.isfinite(reference.stiffness) and reference.stiffness > 0
+    known = 0.0 < reference.stiffness < np.inf
     figures = {"median": median, "reference": reference.stiffness if known else None, "error": None, "settled_s": None}
     if known:
         figures["error"] = median / reference.stiffness - 1.0
-        close = np.abs(columns["stiffness"] / reference.stiffness - 1.0) < 0.2
+        close = np.abs(columns["stiffness"] / reference.stiffness - 1.0) < _WITHIN
         figures["settled_s"] = _settled(columns["t"], close, int(np.argmax(reference.contact)))
     return figures
 
 
-def _settled(t, good, start, hold: float = 0.5) -> float | None:
-    """Seconds from sample ``start`` to the first from which ``good`` holds for ``hold`` seconds."""
+def _settled(t: np.ndarray, good: np.ndarray, start: int) -> float | None:
+    """Seconds from sample ``start`` to the first from which ``good`` holds for ``_HOLD`` seconds."""
     bad = np.flatnonzero(~good[start:]) + start
     begins = np.concatenate([[start], bad + 1])
     ends = np.concatenate([bad, [len(t) - 1]])
     for begin, end in zip(begins, ends):
-        if begin < len(t) and t[min(end, len(t) - 1)] - t[begin] >= hold:
+        if begin < len(t) and t[min(end, len(t) - 1)] - t[begin] >= _HOLD:
             return float(t[begin] - t[start])
     return None
 
 
-def _rms(values) -> float:
+def _rms(values: np.ndarray) -> float:
     return float(np.sqrt(np.mean(values**2)))

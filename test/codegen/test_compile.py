@@ -1,5 +1,6 @@
 """casadi.Function to a compiled callable."""
 
+import os
 import subprocess
 import sys
 import warnings
@@ -8,7 +9,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from contact_estimation.codegen import CodegenWarning, compile_function
+from contact_estimation.codegen import CodegenWarning, compile_function, compile_functions, show_progress
+from contact_estimation.codegen.cache import locked
 from contact_estimation.codegen.compiler import find_compiler
 from contact_estimation.exceptions import CodegenError
 
@@ -57,16 +59,19 @@ def test_the_second_time_nothing_is_compiled(function, cache, monkeypatch):
     def refuse(*_args):
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr("contact_estimation.codegen.compile.compile_shared", refuse)
+    monkeypatch.setattr("contact_estimation.codegen.compiler.compile_shared", refuse)
     second = compile_function(function, cache=cache, fallback=False)
     assert second.path == first.path and second.path.stat().st_mtime_ns == stamp
 
 
 def test_other_flags_and_other_code_get_their_own_object(function, cache):
     x = ca.SX.sym("x")
-    paths = {compile_function(function, cache=cache).path, compile_function(function, cache=cache, flags=("-O1",)).path,
-             compile_function(ca.Function("step", [x], [x + 1]), cache=cache).path,
-             compile_function(ca.Function("step", [x], [x + 2]), cache=cache).path}
+    paths = {
+        compile_function(function, cache=cache).path,
+        compile_function(function, cache=cache, flags=("-O1",)).path,
+        compile_function(ca.Function("step", [x], [x + 1]), cache=cache).path,
+        compile_function(ca.Function("step", [x], [x + 2]), cache=cache).path,
+    }
     assert len(paths) == 4
 
 
@@ -98,9 +103,12 @@ def test_sparse_arguments_are_refused():
 def test_without_compiled_code_the_machine_runs_it_and_says_why(function, cache, monkeypatch, fault):
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, 3)), rng.normal(size=3)
-    reason = {"no compiler": "no C compiler", "read-only cache": "read-only", "cache of somebody "
-                                                                              "else": "belongs to user",
-              "compiler that fails": "failed"}[fault]
+    reason = {
+        "no compiler": "no C compiler",
+        "read-only cache": "read-only",
+        "cache of somebody else": "belongs to user",
+        "compiler that fails": "failed",
+    }[fault]
     if fault == "no compiler":
         monkeypatch.setenv("CC", "no-such-compiler")
     elif fault == "read-only cache":
@@ -109,8 +117,9 @@ def test_without_compiled_code_the_machine_runs_it_and_says_why(function, cache,
         monkeypatch.setattr("contact_estimation.codegen.cache.os.getuid", lambda: 4711)
     else:
         script = cache / "compiler"
-        script.write_text('#!/bin/sh\ncase "$1" in --version) echo broken 1.0;; *) echo "cannot do it" >&2; exit 3;; '
-                          'esac\n')
+        script.write_text(
+            '#!/bin/sh\ncase "$1" in --version) echo broken 1.0;; *) echo "cannot do it" >&2; exit 3;; esac\n'
+        )
         script.chmod(0o700)
         monkeypatch.setenv("CC", str(script))
     try:
@@ -127,12 +136,14 @@ def test_without_compiled_code_the_machine_runs_it_and_says_why(function, cache,
 
 def test_processes_that_start_together_compile_once(cache, tmp_path):
     """Two processes race for the same object; both succeed, and one object is left."""
-    program = ("import sys, casadi as ca; from contact_estimation.codegen import compile_function; x = ca.SX.sym('x', "
-               "50);f = ca.Function('race', [x], [ca.sin(x) * ca.cumsum(x)]);r = compile_function(f, "
-               "cache=sys.argv[1], fallback=False); assert r.evaluate([0.0] * 50)[0].sum() == 0")
+    program = (
+        "import sys, casadi as ca; from contact_estimation.codegen import compile_function; x = ca.SX.sym('x', "
+        "50);f = ca.Function('race', [x], [ca.sin(x) * ca.cumsum(x)]);r = compile_function(f, "
+        "cache=sys.argv[1], fallback=False); assert r.evaluate([0.0] * 50)[0].sum() == 0"
+    )
     runs = [subprocess.Popen([sys.executable, "-c", program, str(cache)]) for _ in range(2)]
     assert [run.wait(timeout=120) for run in runs] == [0, 0]
-    assert len(list(cache.glob("*.so"))) == 1 and not list(cache.glob(".build-*"))
+    assert len(list(cache.glob("*.so"))) == 1 and not list(cache.glob(".*"))
 
 
 def test_the_compiler_of_the_environment_comes_first(monkeypatch, tmp_path):
@@ -143,3 +154,55 @@ def test_the_compiler_of_the_environment_comes_first(monkeypatch, tmp_path):
     assert find_compiler().command == (str(script), "-pipe") and find_compiler().version == "mine 7.0"
     monkeypatch.setenv("CC", str(tmp_path / "absent"))
     assert find_compiler() is None
+
+
+def slow_compiler(folder, monkeypatch):
+    """A compiler that notes when it starts and ends, and takes at least 0.7 s."""
+    script, log = folder / "slow", folder / "log"
+    script.write_text(
+        f'#!/bin/sh\ncase "$1" in --version) exec cc "$@";; esac\n'
+        f'echo start >> {log}\nsleep 0.7\ncc "$@"\necho end >> {log}\n'
+    )
+    script.chmod(0o700)
+    monkeypatch.setenv("CC", str(script))
+    return log
+
+
+def powers(count):
+    x = ca.SX.sym("x")
+    return [ca.Function(f"power_{k}", [x], [x**k]) for k in range(1, count + 1)]
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core compiles one after the other")
+def test_functions_are_compiled_side_by_side_and_in_order(cache, tmp_path, monkeypatch):
+    log = slow_compiler(tmp_path, monkeypatch)
+    found = compile_functions(powers(2), cache=cache, fallback=False)
+    assert log.read_text().split()[:2] == ["start", "start"]
+    assert [run.evaluate(3.0)[0].item() for run in found] == [3.0, 9.0]
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_what_takes_longer_than_a_second_tells_its_progress_if_asked(cache, tmp_path, monkeypatch, capsys, asked):
+    slow_compiler(tmp_path, monkeypatch)
+    show_progress(asked)
+    try:
+        compile_functions(powers(2 * (os.cpu_count() or 1) + 1), cache=cache, fallback=False)
+    finally:
+        show_progress(False)
+    last = f"codegen: {2 * (os.cpu_count() or 1) + 1} of {2 * (os.cpu_count() or 1) + 1} functions compiled"
+    assert (last in capsys.readouterr().err) == asked
+
+
+def test_locks_are_per_file_and_leave_nothing(cache):
+    """Who holds the lock of one object keeps nobody from making another one."""
+    with locked(cache / "other.so"):
+        compile_functions(powers(1), cache=cache, fallback=False)
+    assert [p.suffix for p in cache.iterdir()] == [".so"]
+
+
+def test_rare_functions_are_compiled_for_compile_time(cache):
+    first, second = powers(2)
+    by_name = {run.function.name()[:10]: run.path for run in compile_functions([first, second], cache=cache)}
+    again = compile_functions([first, second], cache=cache, rare=["power_2"])
+    assert [run.path in by_name.values() for run in again] == [True, False]
+    assert again[1].evaluate(3.0)[0].item() == 9.0

@@ -2,16 +2,19 @@
 line."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
 from fit.calibration.planted import TRUTH, free_motion
 
 from contact_estimation.cli import main
-from contact_estimation.filters.bank.settings import load_drive_settings
+from contact_estimation.filters.registry import open_stream
 from contact_estimation.fit.calibration.settings import load_calibration
 from contact_estimation.io.npz import write_npz
 from contact_estimation.robot import load_arm
+from contact_estimation.robot.actuators import load_actuators
+from contact_estimation.robot.profile import write_profile
 from contact_estimation.settings import find_config
 
 
@@ -43,7 +46,7 @@ def test_calibrate_prints_one_object_and_writes_what_loads(arm, files, tmp_path,
 
 
 @pytest.mark.parametrize("robot", ["ur16e", "a copy without drives"])
-def test_calibrate_writes_drives_that_a_bank_loads(arm, robot, files, tmp_path):
+def test_calibrate_writes_actuators_that_the_imm_filter_loads(arm, robot, files, tmp_path):
     name, out = "ur16e", tmp_path / "drives.yaml"
     if robot != "ur16e":
         name = str(tmp_path / "robot.yaml")
@@ -66,11 +69,41 @@ def test_calibrate_writes_drives_that_a_bank_loads(arm, robot, files, tmp_path):
         )
         == 0
     )
-    drives = load_drive_settings(str(out))
+    drives = load_actuators(str(out))
     drives.check_joints(arm.n, arm.name)
     np.testing.assert_allclose(drives.friction.coulomb, TRUTH.coulomb, rtol=0.15)
-    shipped = load_drive_settings("ur16e")
+    shipped = load_actuators("ur16e")
     assert (drives.torque_noise == shipped.torque_noise) == (robot == "ur16e")
+
+
+@pytest.mark.parametrize("robot", ["a folder without actuators", "a lone file"])
+def test_calibrate_writes_a_robot_profile_that_loads_everywhere(robot, files, tmp_path, capsys):
+    """A robot without actuators.yaml gets one: no warning is left, and its friction is the calibrated one."""
+    out, name = tmp_path / "profile", robot
+    if robot == "a lone file":
+        (tmp_path / "robots").mkdir()
+        (tmp_path / "robots" / "mine.yaml").write_text(
+            find_config("robots", "ur16e").read_text().replace("name: ur16e", "name: mine")
+        )
+        name = str(tmp_path / "robots" / "mine.yaml")
+    else:  # the planted motion is a UR16e's: its description under another name
+        name = str(write_profile(load_arm("ur16e").settings, tmp_path / "bare"))
+        (tmp_path / "bare" / "actuators.yaml").unlink()
+        text = (tmp_path / "bare" / "robot.yaml").read_text().replace("name: ur16e ", "name: bare ")
+        (tmp_path / "bare" / "robot.yaml").write_text(text)
+    command = ["calibrate", files[0], "--robot", name, "--sensors", "joint_torque", "--no-validation"]
+    assert main([*command, "--out", str(out)]) == 0
+    assert f"use it with --robot {out}" in capsys.readouterr().err
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stream = open_stream(str(out), "contact_imm", "joint_torque")
+    np.testing.assert_allclose(stream.observer.actuators.friction.coulomb, TRUTH.coulomb, rtol=0.15)
+    export = tmp_path / "estimate.npz"
+    replayed = ["replay", files[1], "--robot", str(out), "--sensors", "joint_torque", "--export", str(export)]
+    assert main(replayed) == 0 and export.is_file()
+    assert main([*command[:3], str(out), *command[4:], "--out", str(out)]) == 0  # again, into the same profile
+    assert main([*command, "--out", str(tmp_path)]) == 2
+    assert "exists already" in capsys.readouterr().err
 
 
 def test_calibrate_prints_a_table(files, capsys):
@@ -125,15 +158,23 @@ def test_observability_of_a_posture_names_what_is_not_seen(capsys):
     assert "NOT SEEN" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments, words", [
-    (["observability", "--robot", "ur16e"], "give a RECORDING or --posture"),
-    (["observability", "--robot", "ur16e", "--posture", "0", "1"], "--posture has 2 entries, robot 'ur16e' has 6 "
-                                                                   "joints"),
-    (["observability", "--robot", "ur16e", "--posture", "0", "--config", "momentum"], "of kind 'momentum'"),
-    (["tune", "absent.npz", "--robot", "ur16e", "--config", "momentum"], "of kind 'momentum'"),
-    (["tune", "absent.npz", "--robot", "ur16e", "--evaluations", "0"], "--evaluations must be at least 1"),
-    (["fit", "absent.npz", "--robot", "ur16e", "--objective", "paper", "--also", "b.npz", "--out", "x.yaml"],
-     "--also needs --objective unbiased")])
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["observability", "--robot", "ur16e"], "give a RECORDING or --posture"),
+        (
+            ["observability", "--robot", "ur16e", "--posture", "0", "1"],
+            "--posture has 2 entries, robot 'ur16e' has 6 joints",
+        ),
+        (["observability", "--robot", "ur16e", "--posture", "0", "--config", "momentum"], "of kind 'momentum'"),
+        (["tune", "absent.npz", "--robot", "ur16e", "--config", "momentum"], "of kind 'momentum'"),
+        (["tune", "absent.npz", "--robot", "ur16e", "--evaluations", "0"], "--evaluations must be at least 1"),
+        (
+            ["fit", "absent.npz", "--robot", "ur16e", "--objective", "paper", "--also", "b.npz", "--out", "x.yaml"],
+            "--also needs --objective unbiased",
+        ),
+    ],
+)
 def test_bad_arguments_exit_with_two_and_say_why(arguments, words, capsys):
     assert main(arguments) == 2
     assert words in capsys.readouterr().err
@@ -142,9 +183,11 @@ def test_bad_arguments_exit_with_two_and_say_why(arguments, words, capsys):
 def test_observability_and_tune_read_recordings(arm, files, tmp_path, capsys):
     """Free motion under contacts that are far away: nothing of them is seen; the noise is tuned all the same."""
     config = tmp_path / "far.yaml"
-    config.write_text("observer: ekf\nsensors: joint_torque\ncontacts:\n  - {stiffness: [0, 0, 10], rest: [0, 0, 0], "
-                      "estimate: [rest], rest_std: 1.0e-3}\nprocess_noise: {position: 1.0e-12, velocity: "
-                      "1.0}\nmeasurement_noise: {position: 2.25e-10}\n")
+    config.write_text(
+        "observer: ekf\nsensors: joint_torque\ncontacts:\n  - {stiffness: [0, 0, 10], rest: [0, 0, 0], "
+        "estimate: [rest], rest_std: 1.0e-3}\nprocess_noise: {position: 1.0e-12, velocity: "
+        "1.0}\nmeasurement_noise: {position: 2.25e-10}\n"
+    )
     assert main(["observability", files[0], "--robot", "ur16e", "--config", str(config), "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert len(data["unseen"]) == 3 and data["seconds"] == pytest.approx(20, abs=0.1)

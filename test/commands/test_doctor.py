@@ -33,7 +33,7 @@ def test_no_compiler(monkeypatch):
 
 def test_broken_compiler(monkeypatch, tmp_path):
     fake = tmp_path / "cc"
-    fake.write_text("#!/bin/sh\n[ \"$1\" = --version ] && echo fake 1.0 && exit 0\necho broken >&2; exit 1\n")
+    fake.write_text('#!/bin/sh\n[ "$1" = --version ] && echo fake 1.0 && exit 0\necho broken >&2; exit 1\n')
     fake.chmod(0o755)
     monkeypatch.setenv("CC", str(fake))
     found = diagnosis.compiler()
@@ -57,8 +57,9 @@ def test_missing_package_is_named_with_its_remedy(monkeypatch, capsys):
     assert "MISSING" in out and "pip install no-such-package" in out
 
 
-@pytest.mark.parametrize(("robot", "observer", "text"), [
-    ("ur16e", "momentum", "is no EKF"), ("ur99", "ekf", "no robot 'ur99'")])
+@pytest.mark.parametrize(
+    ("robot", "observer", "text"), [("ur16e", "momentum", "is no EKF"), ("ur99", "ekf", "no robot 'ur99'")]
+)
 def test_loop_that_cannot_be_timed(robot, observer, text):
     found = diagnosis.loop(robot, observer)
     assert not found["ok"] and text in found["purpose"] and found["remedy"]

@@ -21,8 +21,9 @@ from contact_estimation.settings import to_mapping
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory):
     """A press of 20 kN/m without friction or noise."""
-    return write_npz(tmp_path_factory.mktemp("fit") / "press.npz",
-                     press_recording(load_arm("ur16e"), seconds=2.0, stiffness=20e3))
+    return write_npz(
+        tmp_path_factory.mktemp("fit") / "press.npz", press_recording(load_arm("ur16e"), seconds=2.0, stiffness=20e3)
+    )
 
 
 @pytest.fixture
@@ -31,6 +32,7 @@ def verb(capsys):
         code = main(["fit", *map(str, words)])
         out, err = capsys.readouterr()
         return code, out, err
+
     return call
 
 
@@ -45,8 +47,23 @@ def fitted(archive, tmp_path_factory):
     (folder / "start.yaml").write_text(yaml.safe_dump(mapping))
     text = io.StringIO()
     with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
-        code = main(["fit", str(archive), "--robot", "ur16e", "--objective", "paper", "--config",
-                     str(folder / "start.yaml"), "--passes", "2", "--out", str(out), "--json"])
+        code = main(
+            [
+                "fit",
+                str(archive),
+                "--robot",
+                "ur16e",
+                "--objective",
+                "paper",
+                "--config",
+                str(folder / "start.yaml"),
+                "--passes",
+                "2",
+                "--out",
+                str(out),
+                "--json",
+            ]
+        )
     return code, out, json.loads(text.getvalue())
 
 
@@ -66,20 +83,37 @@ def test_what_is_written_loads_and_says_how_it_was_made(fitted):
 
 def test_the_estimator_runs_with_it(fitted, archive, tmp_path, capsys):
     _, out, _ = fitted
-    code = main(["replay", str(archive), "--robot", "ur16e", "--config", str(out), "--export", str(tmp_path / "e.npz"),
-                 "--json"])
+    code = main(
+        [
+            "replay",
+            str(archive),
+            "--robot",
+            "ur16e",
+            "--config",
+            str(out),
+            "--export",
+            str(tmp_path / "e.npz"),
+            "--json",
+        ]
+    )
     assert code == 0 and json.loads(capsys.readouterr().out)["observers"]["mine"]["valid"] == 1000
     with np.load(tmp_path / "e.npz") as estimates:
         error = estimates["force"] - estimates["truth_wrench_tcp"][:, :3]
         assert np.sqrt(np.mean(error[100:, 2] ** 2)) < 6.0
 
 
-@pytest.mark.parametrize("words, message", [
-    (["--passes", "0"], "--passes must be at least 1, found 0"),
-    (["--config", "momentum"], "starts from an EKF with at least one contact, found an observer of kind 'momentum'"),
-    (["--robot", "ur16"], "there is no robot 'ur16' .nearest: 'ur16e'"),
-    (["--start-stiffness", "0"], "'stiffness' is zero"),
-])
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["--passes", "0"], "--passes must be at least 1, found 0"),
+        (
+            ["--config", "momentum"],
+            "starts from an EKF with at least one contact, found an observer of kind 'momentum'",
+        ),
+        (["--robot", "ur16"], "there is no robot 'ur16' .nearest: 'ur16e'"),
+        (["--start-stiffness", "0"], "'stiffness' is zero"),
+    ],
+)
 def test_wrong_arguments_are_told(verb, archive, tmp_path, words, message):
     code, out, err = verb(archive, "--robot", "ur16e", "--out", tmp_path / "x.yaml", *words)
     assert code == 2 and out == "" and re.search(message, err), err
@@ -88,8 +122,19 @@ def test_wrong_arguments_are_told(verb, archive, tmp_path, words, message):
 
 def test_an_output_that_cannot_be_written(verb, archive, tmp_path):
     (tmp_path / "file").write_text("")
-    code, _, err = verb(archive, "--robot", "ur16e", "--objective", "paper", "--passes", "1", "--config", "ekf",
-                        "--out", tmp_path / "file" / "x.yaml")
+    code, _, err = verb(
+        archive,
+        "--robot",
+        "ur16e",
+        "--objective",
+        "paper",
+        "--passes",
+        "1",
+        "--config",
+        "ekf",
+        "--out",
+        tmp_path / "file" / "x.yaml",
+    )
     assert code == 2 and "cannot be written" in err
 
 
@@ -106,14 +151,36 @@ def test_two_contacts_are_fitted_by_name_and_load(tmp_path, verb):
     one = mapping["contacts"][0]
     mapping["contacts"] = [one | {"name": "table"}, one | {"name": "wall", "stiffness": [-1e4, 0.0, 0.0]}]
     (tmp_path / "start.yaml").write_text(yaml.safe_dump(mapping))
-    code, out, _ = verb(archive, "--robot", "fr3", "--config", tmp_path / "start.yaml", "--estimate", "stiffness",
-                        "rest", "--out", tmp_path / "corner.yaml", "--json")
+    code, out, _ = verb(
+        archive,
+        "--robot",
+        "fr3",
+        "--config",
+        tmp_path / "start.yaml",
+        "--estimate",
+        "stiffness",
+        "rest",
+        "--out",
+        tmp_path / "corner.yaml",
+        "--json",
+    )
     result = json.loads(out)
     assert code == 0 and list(result["contacts"]) == ["table", "wall"] and "stiffness" not in result
     contacts = load_observer_settings(str(tmp_path / "corner.yaml")).contacts
     for contact, place, axis in zip(contacts, places, (2, 0)):
         assert contact.rest[axis] == pytest.approx(place[axis], abs=5e-4)
         assert result["contacts"][contact.name]["rests"][0][axis] == pytest.approx(contact.rest[axis], abs=1e-6)
-    code, out, _ = verb(archive, "--robot", "fr3", "--config", tmp_path / "start.yaml", "--estimate", "rest",
-                        "--passes", "1", "--out", tmp_path / "corner.yaml")
+    code, out, _ = verb(
+        archive,
+        "--robot",
+        "fr3",
+        "--config",
+        tmp_path / "start.yaml",
+        "--estimate",
+        "rest",
+        "--passes",
+        "1",
+        "--out",
+        tmp_path / "corner.yaml",
+    )
     assert code == 0 and "table: stiffness 10000 N/m" in out and "wall: stiffness 10000 N/m" in out

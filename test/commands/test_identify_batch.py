@@ -27,28 +27,43 @@ def test_two_starts_print_the_promised_figures(capsys):
     found = json.loads(
         run(capsys, "--example", "finger", "--starts", "2", "--seed", "1", "--duration", "2.4", "--json")
     )
-    assert {"friction_error_pct", "stiffness_error_pct", "spring_error_pct", "cost_spread_pct", "iterations_median",
-            "seconds_per_iteration"} <= set(found)
+    assert {
+        "friction_error_pct",
+        "stiffness_error_pct",
+        "spring_error_pct",
+        "cost_spread_pct",
+        "iterations_median",
+        "seconds_per_iteration",
+    } <= set(found)
     assert found["friction_error_pct"] < 3.0 and found["stiffness_error_pct"] < 15.0 and found["spring_error_pct"] < 5.0
     assert found["cost_spread_pct"] < 5.0 and found["starts"] == 2
 
 
 def test_a_recording_is_estimated_and_written(capsys, tmp_path):
+    """Torques of zero at rest contradict gravity: the estimate is written, and called failed."""
     t = np.arange(0.0, 0.6, 0.002)
     q = np.tile([-0.995, -1.02, 2.297, -2.87, -1.55, 0.563], (len(t), 1))
     np.savez(tmp_path / "r.npz", t=t, q=q, dq=0 * q, tau=0 * q)
-    found = json.loads(run(capsys, str(tmp_path / "r.npz"), "--model", "ur16e_press", "--mode", "trajectory", "--json",
-                           "--output", str(tmp_path / "out.npz")))
-    assert set(found["channels"]) == {"dynamics", "encoders"} and found["parameters"]["stiffness"][
-        "value"
-    ] == pytest.approx(2e4)
+    words = ["--model", "ur16e_press", "--mode", "trajectory", "--json", "--output", str(tmp_path / "out.npz")]
+    assert main(["identify", "batch", str(tmp_path / "r.npz"), *words]) == 3
+    found = json.loads(capsys.readouterr().out)
+    assert found["verdict"] == "failed" and found["reasons"]
+    assert set(found["channels"]) == {"dynamics", "encoders"}
+    assert found["parameters"]["stiffness"]["value"] == pytest.approx(2e4)
     assert found["parameters"]["stiffness"]["note"] == "held"
     assert (tmp_path / "out.npz").is_file()
 
 
-@pytest.mark.parametrize("arguments, text", [
-    ([], "give either"), (["r.npz", "--example", "anchor"], "give either"), (["r.npz"], "--model SCENE is missing"),
-    (["r.npz", "--model", "ur16"], "ur16e_press"), (["--example", "finger", "--starts", "0"], "--starts 0")])
+@pytest.mark.parametrize(
+    "arguments, text",
+    [
+        ([], "give either"),
+        (["r.npz", "--example", "anchor"], "give either"),
+        (["r.npz"], "--model SCENE is missing"),
+        (["r.npz", "--model", "ur16"], "ur16e_press"),
+        (["--example", "finger", "--starts", "0"], "--starts 0"),
+    ],
+)
 def test_unusable_arguments_say_what_to_do(capsys, arguments, text):
     assert main(["identify", "batch", *arguments]) == 2
     assert text in capsys.readouterr().err

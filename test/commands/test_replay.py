@@ -32,13 +32,26 @@ def verb(capsys):
         code = main(["replay", *map(str, words)])
         out, err = capsys.readouterr()
         return code, out, err
+
     return call
 
 
 def test_exports_report_and_json(verb, recording, tmp_path):
     bag = write_bag(tmp_path / "bag", recording)
-    code, out, _ = verb(bag, "--robot", "ur16e", "--observer", "momentum", "--observer", "paper_online", "--json",
-                        "--export", tmp_path / "est.npz", "--report", tmp_path / "report")
+    code, out, _ = verb(
+        bag,
+        "--robot",
+        "ur16e",
+        "--observer",
+        "momentum",
+        "--observer",
+        "paper_online",
+        "--json",
+        "--export",
+        tmp_path / "est.npz",
+        "--report",
+        tmp_path / "report",
+    )
     result = json.loads(out)
     assert code == 0 and result["recording"]["samples"] == 1000 and result["robot"] == "ur16e"
     assert set(result["observers"]) == {"momentum", "paper_online"}
@@ -62,8 +75,11 @@ def test_one_observer_exports_to_the_named_file(verb, recording, tmp_path):
 
 def test_bag_and_npz_give_the_same_estimates(verb, recording, tmp_path):
     forces = []
-    for source in (write_npz(tmp_path / "r.npz", recording), write_bag(tmp_path / "m", recording, "mcap"),
-                   write_bag(tmp_path / "s", recording, "sqlite3")):
+    for source in (
+        write_npz(tmp_path / "r.npz", recording),
+        write_bag(tmp_path / "m", recording, "mcap"),
+        write_bag(tmp_path / "s", recording, "sqlite3"),
+    ):
         assert verb(source, "--robot", "ur16e", "--observer", "paper_online", "--export", tmp_path / "e.npz")[0] == 0
         with np.load(tmp_path / "e.npz", allow_pickle=False) as archive:
             forces.append(archive["force"])
@@ -85,12 +101,18 @@ BAD = {
     "infinite": (lambda r: change(r, tau=((7, 1), np.inf)), "NaN or infinite tau .*shoulder_lift_joint"),
     "stamp twice": (lambda r: change(r, stamps_ns=(8, r.stamps_ns[7])), "1 stamps repeat the one before .*sample 8"),
     "stamps back": (lambda r: change(r, stamps_ns=(8, r.stamps_ns[4])), "1 stamps are earlier"),
-    "gap": (lambda r: change(r, stamps_ns=(slice(500, None), r.stamps_ns[500:] + 400_000_000)),
-            "1 gaps are longer than 0.1 s .*longest 0.402 s"),
-    "current": (lambda r: dataclasses.replace(r, tau=r.tau / load_arm("ur16e").motor.drive_gain),
-                r"read as current \[A\].*torque_unit"),
-    "far too large": (lambda r: change(r, tau=((7, 1), 5000.0)),
-                      "beyond 3 times the joint's limit: torque of shoulder_lift"),
+    "gap": (
+        lambda r: change(r, stamps_ns=(slice(500, None), r.stamps_ns[500:] + 400_000_000)),
+        "1 gaps are longer than 0.1 s .*longest 0.402 s",
+    ),
+    "current": (
+        lambda r: dataclasses.replace(r, tau=r.tau / load_arm("ur16e").motor.drive_gain),
+        r"motor current \[A\].*torque_unit",
+    ),
+    "far too large": (
+        lambda r: change(r, tau=((7, 1), 5000.0)),
+        "beyond 3 times the joint's limit: torque of shoulder_lift",
+    ),
     "jump": (lambda r: change(r, q=((7, 1), 1.0)), "position moved faster.*shoulder_lift_joint"),
 }
 
@@ -116,17 +138,23 @@ def assert_matches(text, message):
     assert re.search(text, message), message
 
 
-@pytest.mark.parametrize(("words", "text"), [
-    (("--robot", "ur16"), "there is no robot 'ur16' .nearest: 'ur16e'"),
-    (("--robot", "ur16e", "--observer", "momentun"), "no observer 'momentun' .nearest: 'momentum'"),
-    (("--robot", "ur16e", "--config", "absent.yaml"), "no such configuration file: absent.yaml"),
-    (("--robot", "ur16e", "--observer", "momentum", "--observer", "momentum"), "two observers are named 'momentum'"),
-    (("--robot", "fr3", "--observer", "momentum", "--sensors", "joint_torque"), "no joint 'fr3_joint1'"),
-    (("--robot", "ur16e", "--observer", "momentum", "--wrench", "/ft"), "no topic '/ft'.*/joint_states"),
-    (("--robot", "ur16e", "--observer", "momentum", "--joint-states", "/js"), "no topic '/js' .*'/joint_states'"),
-    (("--robot", "ur16e", "--observer", "momentum", "--rate", "500"), "leave --rate out"),
-    (("--robot", "ur16e", "--observer", "momentum", "--rate", "-1"), "must be greater than 0 Hz"),
-])
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--robot", "ur16"), "there is no robot 'ur16' .nearest: 'ur16e'"),
+        (("--robot", "ur16e", "--observer", "momentun"), "no observer 'momentun' .nearest: 'momentum'"),
+        (("--robot", "ur16e", "--config", "absent.yaml"), "no such configuration file: absent.yaml"),
+        (
+            ("--robot", "ur16e", "--observer", "momentum", "--observer", "momentum"),
+            "two observers are named 'momentum'",
+        ),
+        (("--robot", "fr3", "--observer", "momentum", "--sensors", "joint_torque"), "no joint 'fr3_joint1'"),
+        (("--robot", "ur16e", "--observer", "momentum", "--wrench", "/ft"), "no topic '/ft'.*/joint_states"),
+        (("--robot", "ur16e", "--observer", "momentum", "--joint-states", "/js"), "no topic '/js' .*'/joint_states'"),
+        (("--robot", "ur16e", "--observer", "momentum", "--rate", "500"), "leave --rate out"),
+        (("--robot", "ur16e", "--observer", "momentum", "--rate", "-1"), "must be greater than 0 Hz"),
+    ],
+)
 def test_wrong_words(verb, recording, tmp_path, words, text):
     code, out, err = verb(write_bag(tmp_path / "bag", recording), *words)
     assert code == 2 and out == "" and "Traceback" not in err

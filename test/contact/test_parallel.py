@@ -54,9 +54,9 @@ def test_the_start_packs_all_parameters_in_internal_units(arm, contacts):
 
 def test_si_comes_back_with_the_covariance_of_the_estimated_part(contacts):
     phi, std = contacts.initial(Q)
-    values, covariance = contacts.in_si(phi, np.diag(std**2))
-    np.testing.assert_allclose(values[0, :3], [0, 0, 2e4])
-    np.testing.assert_allclose(values[1, 3:6], [0.3, 0.4, 0.5])
+    values, covariance = zip(*contacts.in_si(phi, np.diag(std**2)))
+    np.testing.assert_allclose(values[0][:3], [0, 0, 2e4])
+    np.testing.assert_allclose(values[1][3:6], [0.3, 0.4, 0.5])
     np.testing.assert_allclose(np.sqrt(np.diag(covariance[0])), [3e3] * 3 + [0] * 3 + [0.01] * 3)
     np.testing.assert_allclose(np.sqrt(np.diag(covariance[1])), [0] * 3 + [0.002] * 3 + [0] * 3)
 
@@ -93,8 +93,10 @@ def test_forces_and_joint_torque_are_those_of_two_springs(arm, contacts, pressed
     position, rotation = arm.tcp_pose(Q)
     jacobian = arm.tcp_jacobian(Q)
     expected = np.zeros(6)
-    for name, stiffness, rest, point, got, at in (("floor", [0, 0, 2e4], pressed[3:6], [0.02, 0, 0.1], floor, x_floor),
-                                                  ("wall", [5e3, 1e3, 0], [0.3, 0.4, 0.5], [0, 0.05, 0], wall, x_wall)):
+    for name, stiffness, rest, point, got, at in (
+        ("floor", [0, 0, 2e4], pressed[3:6], [0.02, 0, 0.1], floor, x_floor),
+        ("wall", [5e3, 1e3, 0], [0.3, 0.4, 0.5], [0, 0.05, 0], wall, x_wall),
+    ):
         stiffness, x = np.array(stiffness), position + rotation @ np.array(point)
         normal = stiffness / np.linalg.norm(stiffness)
         np.testing.assert_allclose(at, x, atol=1e-12, err_msg=name)

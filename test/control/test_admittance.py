@@ -34,7 +34,7 @@ def test_the_commanded_spring_acts_on_every_arm(robot):
     sim = open_simulation("plane", robot, "ideal")
     position, rotation = sim.equilibrium
     sim.command(position + [0.0, 0.0, -0.045], rotation)
-    for sample in sim.run(12.0):
+    for sample in sim.run(12.0):  # noqa: B007 - the last one is looked at
         pass
     x, r = sim.arm.tcp_pose(sample.q)
     force = (r @ sample.truth["wrench_tcp"][:3])[2]
@@ -44,7 +44,7 @@ def test_the_commanded_spring_acts_on_every_arm(robot):
 
 def test_a_wanted_force_is_reached():
     sim = open_simulation("single_point_rotation", "ur16e", "ideal")
-    for sample in sim.run(2.0):
+    for sample in sim.run(2.0):  # noqa: B007 - the last one is looked at
         pass
     force = sim.plant.rotation @ sample.truth["wrench_tcp"][:3]
     assert force[2] == pytest.approx(30.0, rel=0.03)
@@ -53,7 +53,7 @@ def test_a_wanted_force_is_reached():
 def test_an_impedance_presses_with_what_its_spring_keeps():
     """A wanted force stretches the spring; what the contact and the tool's lever give way is lost again."""
     sim = open_simulation("single_point_rotation", "fr3", "ideal")
-    for sample in sim.run(2.0):
+    for sample in sim.run(2.0):  # noqa: B007 - the last one is looked at
         pass
     force = (sim.plant.rotation @ sample.truth["wrench_tcp"][:3])[2]
     spring = -2000.0 * (sim.equilibrium[0] - sim.plant.position)[2]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from mpc_tasks import START, problem, state
 
 from contact_estimation.control.mpc import CostTerm
 from contact_estimation.control.mpc.rollout import Rollout
 from contact_estimation.exceptions import ConfigError
-from mpc_tasks import START, problem, state
 
 
 class Elbow(CostTerm):

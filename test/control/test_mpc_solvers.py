@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
+from mpc_tasks import START, problem, state
 
 from contact_estimation.control.mpc import make_solver
-from contact_estimation.control.mpc.ipopt import IpoptSolver
 from contact_estimation.control.mpc.icem import Icem
+from contact_estimation.control.mpc.ipopt import IpoptSolver
 from contact_estimation.control.mpc.rollout import Rollout
-from mpc_tasks import START, problem, state
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 import pytest
+from mpc_tasks import START, arm, problem
 
 from contact_estimation.control.mpc.stage import Stage
 from contact_estimation.dynamics import CoupledStep
-from mpc_tasks import START, arm, problem
 
 pytestmark = pytest.mark.filterwarnings("ignore::contact_estimation.codegen.CodegenWarning")
 

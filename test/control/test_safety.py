@@ -1,6 +1,7 @@
 """Limits and deadman: nothing wanted gets past them, and nothing jumps."""
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from contact_estimation.control.safety import Deadman, SafetyFilter, SafetySettings, SafetyState
@@ -121,3 +122,27 @@ def test_refusals():
         make(stop_after=0.01)
     with pytest.raises(ConfigError, match="workspace_lower"):
         make(workspace_lower=[2.0, 0.0, 0.0])
+
+
+def test_a_planner_that_was_silent_has_not_earned_a_longer_turn():
+    safety = make(max_turn_rate=0.5, hold_after=0.05)
+    safety.activate(0.0, np.zeros(3), np.eye(3))
+    safety.deadman.fresh(10.0)
+    command = safety.filter(10.0, np.zeros(3), pin.exp3(np.array([0.0, 0.0, 1.0])), np.zeros(3))
+    assert np.linalg.norm(pin.log3(command.rotation)) == pytest.approx(0.5 * 0.05)
+
+
+def test_a_turn_goes_the_shortest_way_from_any_attitude():
+    """Limited step by step, the attitude stays on the geodesic to the wanted one and arrives."""
+    start, wanted = pin.exp3(np.array([2.0, -0.5, 0.3])), pin.exp3(np.array([1.0, 0.7, -1.5]))
+    safety = make(max_turn_rate=1.0)
+    safety.activate(0.0, np.zeros(3), start)
+    left = [float(np.linalg.norm(pin.log3(start.T @ wanted)))]
+    for k in range(1, 400):
+        now = 0.01 * k
+        safety.deadman.fresh(now)
+        command = safety.filter(now, np.zeros(3), wanted, np.zeros(3))
+        left.append(float(np.linalg.norm(pin.log3(command.rotation.T @ wanted))))
+    steps = -np.diff(left)
+    assert left[-1] < 1e-6
+    np.testing.assert_allclose(steps[: int(left[0] / 0.01) - 1], 0.01, atol=1e-9)

@@ -66,16 +66,22 @@ def test_what_cannot_be_read_is_named(arm, tmp_path):
         make_backend("replay", arm).connect()
     with pytest.raises(RecordingError, match="no such file"):
         make_backend("replay", arm, recording=str(tmp_path / "none")).connect()
-    with pytest.raises(ConfigError, match="press_"):
-        make_backend("simulated", load_arm("fr3")).connect()
+    with pytest.raises(ConfigError, match="there is no task 'presses'"):
+        make_backend("simulated", load_arm("fr3"), scenario="presses").connect()
 
 
 @pytest.mark.parametrize("robot", ["ur16e", "fr3"])
 def test_a_commanded_simulated_arm_is_the_impedance_it_is_told_to_be(robot):
     """Whether it is position or torque controlled, and however the scenario's own motion is followed."""
     surface, stiffness = 26000.0, np.array([1500.0, 1500.0, 2000.0])
-    backend = make_backend("sim", load_arm(robot), scenario="linear_contact", duration=60.0, imperfections="ideal",
-                           options={"stiffness": stiffness})
+    backend = make_backend(
+        "sim",
+        load_arm(robot),
+        scenario="linear_contact",
+        duration=60.0,
+        imperfections="ideal",
+        impedance_stiffness=stiffness.tolist(),
+    )
     backend.connect()
 
     def press(seconds):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from contact_estimation.drivers.backend import Backend, EquilibriumPose
-from contact_estimation.drivers.registry import KINDS, make_backend
+from contact_estimation.drivers.registry import driver_names, make_backend
 from contact_estimation.exceptions import ConfigError, DriverError
 from contact_estimation.robot import load_arm
 from contact_estimation.ros.node_settings import RobotDriverParameters
@@ -16,7 +16,7 @@ ROBOT = {"franka": "fr3", "joint_torque": "fr3"}
 OPTIONS = {"joint_torque": {"torque_meaning": "total"}}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*driver_names(), "sim"])
 def test_every_word_makes_a_backend(kind):
     arm = load_arm(ROBOT.get(kind, "ur16e"))
     backend = make_backend(kind, arm, options=OPTIONS.get(kind))
@@ -77,8 +77,30 @@ def test_the_drivers_parameters_reach_the_backend():
     s = RobotDriverParameters(
         driver="rtde", impedance_stiffness=[700.0, 700.0, 900.0], admittance_damping=2000.0, control=True
     )
-    rtde = make_backend("rtde", load_arm("ur16e"), options=s.backend_options()).settings
+    rtde = make_backend("rtde", load_arm("ur16e"), s.backend_options(), shared=s.shared()).settings
     assert rtde.impedance_stiffness == [700.0, 700.0, 900.0] and rtde.admittance_damping == 2000.0 and rtde.control
-    for driver in ("sim", "replay", "joint_torque", "franka"):
-        options = dataclasses.replace(s, driver=driver).backend_options()
-        assert make_backend(driver, load_arm("fr3"), scenario="plane", options=options).joint_names
+    for driver in ("simulated", "sim", "replay", "joint_torque", "franka"):
+        assert make_backend(driver, load_arm("fr3"), shared=s.shared()).joint_names
+    backend = make_backend("simulated", load_arm("fr3"), shared=s.shared())
+    backend.connect()
+    backend.command(EquilibriumPose(*backend.simulation.equilibrium))
+    assert backend.simulation.controller.stiffness.tolist() == [700.0, 700.0, 900.0]
+
+
+def test_options_are_a_mapping_that_the_driver_knows():
+    s = RobotDriverParameters(driver="rtde", options="{max_jump: 0.2}")
+    assert make_backend("rtde", load_arm("ur16e"), s.backend_options(), shared=s.shared()).settings.max_jump == 0.2
+    with pytest.raises(ConfigError, match="driver rtde: unknown key 'max_jumps'; the nearest known key is 'max_jump'"):
+        make_backend("rtde", load_arm("ur16e"), {"max_jumps": 0.2})
+    for options, message in (("- 1", "must be a YAML mapping"), ("{a: ", "not valid YAML")):
+        with pytest.raises(ConfigError, match=message):
+            dataclasses.replace(s, options=options).backend_options()
+
+
+def test_a_simulation_made_ahead_takes_no_commands():
+    backend = make_backend("simulated", load_arm("ur16e"), duration=0.02, ahead=True)
+    backend.connect()
+    assert not backend.commandable and backend.simulation.time == pytest.approx(0.02)
+    assert len(list(iter(backend.read, None))) == 10
+    with pytest.raises(DriverError, match="simulated ahead"):
+        backend.command(EquilibriumPose(np.zeros(3), np.eye(3)))

@@ -13,8 +13,10 @@ H = 0.002
 CONTACTS = {
     "none": [],
     "stiffness": [ContactSettings(stiffness=[1e3, -2e3, 2e4], point=[0.01, 0.02, 0.05], estimate=["stiffness"])],
-    "all of two": [ContactSettings(name="a", stiffness=[1e3, -2e3, 2e4], estimate=["stiffness", "rest", "point"]),
-                   ContactSettings(name="b", stiffness=[9e3, 0, 1e3], point=[0, 0.1, 0], estimate=["rest", "point"])],
+    "all of two": [
+        ContactSettings(name="a", stiffness=[1e3, -2e3, 2e4], estimate=["stiffness", "rest", "point"]),
+        ContactSettings(name="b", stiffness=[9e3, 0, 1e3], point=[0, 0.1, 0], estimate=["rest", "point"]),
+    ],
 }
 
 
@@ -58,9 +60,9 @@ def test_the_step_solves_the_equation_of_motion(case):
     damping = arm.motor.viscous * (dq + H * delta)
     np.testing.assert_allclose(inertial + damping, case.tau + tau_e, atol=1e-8)
     n = arm.n
-    np.testing.assert_allclose(after[n:2 * n], dq + H * delta, atol=1e-14)
-    np.testing.assert_allclose(after[:n], q + H * after[n:2 * n], atol=1e-14)
-    np.testing.assert_array_equal(after[2 * n:], case.xi[2 * n:])
+    np.testing.assert_allclose(after[n : 2 * n], dq + H * delta, atol=1e-14)
+    np.testing.assert_allclose(after[:n], q + H * after[n : 2 * n], atol=1e-14)
+    np.testing.assert_array_equal(after[2 * n :], case.xi[2 * n :])
     assert bool(np.any(tau_e)) == bool(case.contacts.size)
 
 

@@ -35,8 +35,12 @@ def test_the_slope_is_the_derivative_of_the_acceleration(arm):
     step = CoupledStep(arm, contacts)
     delta = ca.Function("delta", [step.xi, step.phi, step.tau, step.h], [step.delta])
     e = 1e-6
-    numeric = np.column_stack([(delta(xi + s, phi, tau, h) - delta(xi - s, phi, tau, h)).full().ravel() / (2 * e)
-                               for s in e * np.eye(len(xi))[12:]])
+    numeric = np.column_stack(
+        [
+            (delta(xi + s, phi, tau, h) - delta(xi - s, phi, tau, h)).full().ravel() / (2 * e)
+            for s in e * np.eye(len(xi))[12:]
+        ]
+    )
     np.testing.assert_allclose(slope, numeric, rtol=1e-5, atol=1e-4 * np.abs(numeric).max() * 1e-2)
 
 
@@ -84,6 +88,7 @@ def test_turning_about_the_point_shows_what_pressing_does_not(arm):
 
 def test_two_rests_are_told_apart_along_different_normals_and_not_along_the_same(arm):
     """Eq. 25: J_1^T n_1 and J_2^T n_2 must be independent."""
+
     def unseen(second):
         pair = [contact(name="a", estimate=["rest"]), contact(name="b", estimate=["rest"], stiffness=second)]
         seen = observe_posture(arm, ParallelContacts(arm, pair), Q, NOISE)
@@ -144,7 +149,7 @@ def test_information_fades_with_memory(arm):
 def test_bad_questions_are_refused(arm):
     with pytest.raises(ConfigError, match="observability of what"):
         ParameterInformation(arm, ParallelContacts(arm, [contact(estimate=[])]), NOISE)
-    with pytest.raises(ConfigError, match="without noise every motion shows everything.*unknown_torque"):
+    with pytest.raises(ConfigError, match=r"without noise every motion shows everything.*unknown_torque"):
         ParameterInformation(arm, ParallelContacts(arm, [contact()]), 0.0)
-    with pytest.raises(ConfigError, match="initial uncertainty of zero: contact_1 rest x .m."):
+    with pytest.raises(ConfigError, match=r"initial uncertainty of zero: contact_1 rest x .m."):
         observe_posture(arm, ParallelContacts(arm, [contact(rest_std=0.0)]), Q, NOISE)

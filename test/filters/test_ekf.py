@@ -32,9 +32,14 @@ def samples(arm):
 
 def settings_of(estimate=("stiffness",), measure="position", noise=NOISE, **contact) -> EkfSettings:
     contact = {"stiffness": [0.0, 0.0, 1e4], "estimate": list(estimate), "rest_std": 1e-3, "point_std": 1e-2} | contact
-    return EkfSettings(contacts=[ContactSettings(**contact)], measure=measure, process_noise=noise,
-                       initial_position_std=1e-4,
-                       initial_velocity_std=1e-2, measurement_noise=MeasurementNoise(position=2.25e-10, torque=0.09))
+    return EkfSettings(
+        contacts=[ContactSettings(**contact)],
+        measure=measure,
+        process_noise=noise,
+        initial_position_std=1e-4,
+        initial_velocity_std=1e-2,
+        measurement_noise=MeasurementNoise(position=2.25e-10, torque=0.09),
+    )
 
 
 def run(arm, settings, samples):
@@ -47,8 +52,9 @@ def run(arm, settings, samples):
     return ekf, estimates
 
 
-@pytest.mark.parametrize("noise", [NOISE, dataclasses.replace(NOISE, unknown_torque=0.0, velocity=1.0)],
-                         ids=["torque", "velocity"])
+@pytest.mark.parametrize(
+    "noise", [NOISE, dataclasses.replace(NOISE, unknown_torque=0.0, velocity=1.0)], ids=["torque", "velocity"]
+)
 @pytest.mark.parametrize("estimate", [(), ("stiffness",), ("stiffness", "rest", "point")], ids=["0", "3", "9"])
 @pytest.mark.parametrize("measure", ["position", "position_torque"])
 def test_equals_a_textbook_filter_with_dense_matrices(arm, samples, measure, estimate, noise):
@@ -56,9 +62,14 @@ def test_equals_a_textbook_filter_with_dense_matrices(arm, samples, measure, est
     settings = settings_of(estimate, measure, noise)
     ekf = Ekf(arm, settings)
     assert ekf.backend == "c"
-    oracle = TextbookEkf(arm, ekf.contacts, state_intensity(arm, ekf.contacts, noise), torque_intensity(arm, noise),
-                         2.25e-10,
-                         0.09 if measure == "position_torque" else None)
+    oracle = TextbookEkf(
+        arm,
+        ekf.contacts,
+        state_intensity(arm, ekf.contacts, noise),
+        torque_intensity(arm, noise),
+        2.25e-10,
+        0.09 if measure == "position_torque" else None,
+    )
     ekf.reset(0.0, samples[0].q)
     oracle.start(ekf.state, ekf.covariance, ekf.contacts.initial(samples[0].q)[0])
     for sample in samples[1:160]:
@@ -90,7 +101,7 @@ def test_planted_rest_is_recovered(arm, samples):
     """The rest is 1 mm above what the filter starts with, the stiffness known."""
     truth = samples[0].rest
     settings = settings_of(("rest",), rest=(truth - [0, 0, 1e-3]).tolist(), stiffness=[0.0, 0.0, 25e3])
-    ekf, estimates = run(arm, settings, samples)
+    _, estimates = run(arm, settings, samples)
     assert estimates[-1].contacts[0].rest[2] == pytest.approx(truth[2], abs=5e-5)
     covariance = estimates[-1].contacts[0].covariance
     assert 0 < covariance[5, 5] < 1e-8 and not covariance[:3].any() and not covariance[6:].any()
@@ -136,6 +147,6 @@ def test_a_share_of_absent_effort_limits_is_refused(arm):
             super().__init__(arm.settings)
             self.effort_limit = np.zeros(self.n)
 
-    settings = replace(settings_of(), process_noise=dict(position=0.0, velocity=0.0, unknown_torque_share=0.02))
-    with pytest.raises(ConfigError, match="share of the effort limits.*'ur16e'.*add them to the URDF"):
+    settings = replace(settings_of(), process_noise={"position": 0.0, "velocity": 0.0, "unknown_torque_share": 0.02})
+    with pytest.raises(ConfigError, match=r"share of the effort limits.*'ur16e'.*add them to the URDF"):
         Ekf(Unlimited(), settings)

@@ -31,7 +31,7 @@ def test_scalar_updates_in_sequence_are_the_joint_update():
     x, p = ca.SX(mean), ca.SX(prior)
     nis = 0
     for k in range(3):
-        row = ca.SX(rows[k:k + 1])
+        row = ca.SX(rows[k : k + 1])
         x, p, term = scalar_update(x, p, row, measured[k] - row @ x, variance[k])
         nis += term
     joint = rows @ prior @ rows.T + np.diag(variance)

@@ -25,8 +25,10 @@ def moving(arm, tau_e, seconds=1.0):
     q = home + amplitude * (1 - np.cos(np.outer(t, rate)))
     dq = amplitude * rate * np.sin(np.outer(t, rate))
     ddq = amplitude * rate**2 * np.cos(np.outer(t, rate))
-    tau = [arm.mass(a) @ c + arm.coriolis(a, b) + arm.gravity(a) + arm.motor.viscous * b - tau_e
-           for a, b, c in zip(q, dq, ddq)]
+    tau = [
+        arm.mass(a) @ c + arm.coriolis(a, b) + arm.gravity(a) + arm.motor.viscous * b - tau_e
+        for a, b, c in zip(q, dq, ddq)
+    ]
     return q, dq, np.array(tau)
 
 
@@ -82,7 +84,7 @@ def pressed(arm):
         for q, dq, tau in zip(recording.q[1:], recording.dq[1:], recording.tau[1:]):
             o.step(DT, q, dq, tau)
             rows.append(o.estimate())
-    return recording, rows[:len(rows) // 2], rows[len(rows) // 2:]
+    return recording, rows[: len(rows) // 2], rows[len(rows) // 2 :]
 
 
 def test_tcp_force_and_first_difference_stiffness_of_a_press(pressed):
@@ -90,7 +92,7 @@ def test_tcp_force_and_first_difference_stiffness_of_a_press(pressed):
     for rows in (estimates, full):
         force = np.array([e.force_tcp for e in rows])
         lag = 5  # 1/K_O
-        np.testing.assert_allclose(force[50:], recording.wrench_tcp[51 - lag:-lag, :3], atol=2.5)
+        np.testing.assert_allclose(force[50:], recording.wrench_tcp[51 - lag : -lag, :3], atol=2.5)
     moving_rows = [e for k, e in enumerate(estimates) if 60 < k < 200]  # halfway down the first press
     assert np.median([e.contacts[0].stiffness[2] for e in moving_rows]) == pytest.approx(20e3, rel=0.15)
 

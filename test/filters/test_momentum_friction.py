@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from contact_estimation.filters.bank.settings import load_drive_settings
-from contact_estimation.filters.momentum import FrictionTrack, MomentumObserver
+from contact_estimation.filters.momentum import FrictionModel, MomentumObserver
 from contact_estimation.filters.registry import load_observer_settings
 from contact_estimation.robot import load_arm
+from contact_estimation.robot.actuators import load_actuators
 
 Q = np.array([0.2, -1.6, 1.9, -1.8, -1.5, 0.3])
 
@@ -25,7 +25,7 @@ def slide(observer, arm, friction):
 
 def test_planted_coulomb_friction_vanishes_from_the_residual():
     arm = load_arm("ur16e")
-    coulomb = np.array(load_drive_settings("ur16e").friction.coulomb)
+    coulomb = np.array(load_actuators("ur16e").friction.coulomb)
     calibrated = slide(MomentumObserver(arm, load_observer_settings("momentum_calibrated")), arm, coulomb)
     plain = slide(MomentumObserver(arm, load_observer_settings("momentum_manufacturer")), arm, coulomb)
     np.testing.assert_allclose(plain, -coulomb, rtol=0.1, atol=0.2)  # friction looks like a contact
@@ -33,8 +33,8 @@ def test_planted_coulomb_friction_vanishes_from_the_residual():
 
 
 def test_friction_stays_at_standstill_and_turns_with_the_motion():
-    drives = dataclasses.replace(load_drive_settings("ur16e"), position_filter=1e4)
-    track = FrictionTrack(drives)
+    drives = dataclasses.replace(load_actuators("ur16e"), position_filter=1e4)
+    track = FrictionModel(drives)
     track.reset(Q)
     coulomb = np.array(drives.friction.coulomb)
     forward = track.torque(0.002, Q + 5e-3, np.zeros(6))

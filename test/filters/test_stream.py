@@ -146,7 +146,7 @@ def test_a_step_back_in_time_restarts(feed):
 def test_a_short_gap_is_integrated_with_positions_in_between(feed):
     steps = len(feed.observer.steps)
     end = feed.q + 0.004
-    estimate = feed(periods=4, q=end)
+    estimate = feed(periods=4, q=end, dq=np.full(6, 0.5))
     assert estimate.valid and feed.stream.counters["interpolated"] == 3
     new = feed.observer.steps[steps:]
     assert sum(step[0] for step in new) == pytest.approx(4 * 0.002) and len(new) == 4
@@ -180,8 +180,11 @@ def test_current_becomes_torque(arm):
 
 
 def test_scale_and_meaning_are_applied_before_the_observer(arm):
-    for meaning, measured in (("total", arm.gravity(Q) - 2.0), ("gravity_compensated", np.full(6, -2.0)),
-                              ("external", np.full(6, 2.0))):
+    for meaning, measured in (
+        ("total", arm.gravity(Q) - 2.0),
+        ("gravity_compensated", np.full(6, -2.0)),
+        ("external", np.full(6, 2.0)),
+    ):
         feed = Feed(arm, good=0, torque_meaning=meaning, torque_scale=[2.0] * 6, check_torque_unit=False)
         feed.tau = measured / 2.0
         feed(), feed()
@@ -201,3 +204,35 @@ def test_warming_up_leaves_no_trace(arm):
     assert not stream.counters and not stream.valid and stream.reason == "no sample yet"
     assert stream.push(T0, Q, np.zeros(6), arm.gravity(Q)).valid
     np.testing.assert_array_equal(stream.observer.estimate().tau_ext, np.zeros(6))
+
+
+class Motion:
+    """All joints turn at 0.5 rad/s, after a start of 0.2 s, with the noise that sensors have."""
+
+    def __init__(self, arm):
+        self.feed, self._rng, self._speed = Feed(arm, good=0), np.random.default_rng(0), 0.0
+        self.q = Q.copy()
+
+    def __call__(self, samples: int, velocity_share: float = 1.0) -> list[Estimate]:
+        estimates = []
+        for _ in range(samples):
+            before, self._speed = self._speed, min(self._speed + 0.005, 0.5)
+            self.q = self.q + 0.5 * (before + self._speed) * 1e-9 * PERIOD
+            noise = self._rng.normal(0, 1, (3, 6))
+            dq = velocity_share * self._speed + 1e-4 * noise[1]
+            tau = self.feed.arm.gravity(self.q) + 0.1 * noise[2]
+            estimates.append(self.feed(q=self.q + 1e-5 * noise[0], dq=dq, tau=tau))
+        return estimates
+
+
+def test_a_motion_is_judged_from_sample_to_sample_however_far_it_leads(arm):
+    for estimate in Motion(arm)(1000):
+        assert estimate.valid, estimate.reason
+
+
+def test_signals_that_contradict_each_other_are_invalid_until_they_agree(arm):
+    motion = Motion(arm)
+    motion(300)
+    wrong = motion(100, velocity_share=0.0)[-1]
+    assert not wrong.valid and "velocity" in wrong.reason and motion.feed.stream.counters["implausible"]
+    assert motion(3000)[-1].valid and motion.feed.stream.counters["recovered"] == 1

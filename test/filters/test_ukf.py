@@ -36,8 +36,9 @@ def both(arm, measure="position", **changes):
 
 def test_shipped_configurations_have_the_same_model_and_noise():
     ekf, ukf = (to_mapping(load_observer_settings(name)) for name in ("ekf", "ukf"))
-    assert {k: v for k, v in ukf.items() if k in ekf and k != "observer"} == {k: v for k, v in ekf.items()
-                                                                              if k != "observer"}
+    assert {k: v for k, v in ukf.items() if k in ekf and k != "observer"} == {
+        k: v for k, v in ekf.items() if k != "observer"
+    }
     assert isinstance(load_observer_settings("ukf"), UkfSettings)
 
 
@@ -62,9 +63,12 @@ def test_the_difference_of_one_step_grows_with_the_variance(arm, samples):
     parted = []
     for scale in (0.03, 0.3):
         contact = dataclasses.asdict(load_observer_settings("ekf").contacts[0]) | {
-            "estimate": ["stiffness", "rest"], "stiffness": [2e3, -1e3, 2e4], "stiffness_std": 3e3 * scale,
+            "estimate": ["stiffness", "rest"],
+            "stiffness": [2e3, -1e3, 2e4],
+            "stiffness_std": 3e3 * scale,
             "rest_std": 1e-3 * scale,
-            "rest": (samples[0].rest + [0.0, 0.0, 2e-3]).tolist()}
+            "rest": (samples[0].rest + [0.0, 0.0, 2e-3]).tolist(),
+        }
         ekf, ukf = both(arm, contacts=[contact], initial_position_std=1e-4 * scale, initial_velocity_std=1e-2 * scale)
         for observer in (ekf, ukf):
             observer.reset(0.0, samples[0].q)
@@ -100,7 +104,7 @@ def test_all_observers_agree_on_the_force_of_a_frictionless_press(arm, samples):
     """Near the lowest point, where the motion is slow, a contact model and none at all see the same push; the torque
     noise the filters expect is the simulation's, because there is nothing to agree on where they are told of friction
     that is not there."""
-    noise = dict(position=1e-12, velocity=1e-6, unknown_torque=0.3, unknown_torque_time=DT, stiffness=1e4)
+    noise = {"position": 1e-12, "velocity": 1e-6, "unknown_torque": 0.3, "unknown_torque_time": DT, "stiffness": 1e4}
     observers = [*both(arm, process_noise=noise), MomentumObserver(arm, MomentumSettings(gain=20.0))]
     for observer in observers:
         observer.reset(0.0, samples[0].q)

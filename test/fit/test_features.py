@@ -26,8 +26,8 @@ def test_errors_are_those_of_the_coupled_step(robot):
     f = step_features(arm, H, q, dq, tau, q1, dq1)
     for k in range(rows):
         after, tau_e = (v.full().ravel() for v in advance(np.concatenate([q[k], dq[k]]), phi, tau[k], H))
-        np.testing.assert_allclose(f.error_q[k] - H**2 * f.inverse[k] @ tau_e, q1[k] - after[:arm.n], atol=1e-9)
-        np.testing.assert_allclose(f.error_dq[k] - H * f.inverse[k] @ tau_e, dq1[k] - after[arm.n:], atol=1e-9)
+        np.testing.assert_allclose(f.error_q[k] - H**2 * f.inverse[k] @ tau_e, q1[k] - after[: arm.n], atol=1e-9)
+        np.testing.assert_allclose(f.error_dq[k] - H * f.inverse[k] @ tau_e, dq1[k] - after[arm.n :], atol=1e-9)
         np.testing.assert_allclose(f.position[k], arm.tcp_pose(q[k])[0], atol=1e-12)
         np.testing.assert_allclose(f.rotation[k], arm.tcp_pose(q[k])[1], atol=1e-12)
         np.testing.assert_allclose(f.jacobian[k], arm.tcp_jacobian(q[k]), atol=1e-12)

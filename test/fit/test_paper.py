@@ -39,8 +39,9 @@ def start(**contact):
     return replace(load_observer_settings("ekf"), **(mapping | {"process_noise": noise}))
 
 
-@pytest.mark.parametrize("weights", [PaperWeights(), PaperWeights(rest=0.0)],
-                         ids=["printed", "without the rest's term"])
+@pytest.mark.parametrize(
+    "weights", [PaperWeights(), PaperWeights(rest=0.0)], ids=["printed", "without the rest's term"]
+)
 def test_planted_contact_is_found(arm, recording, samples, weights):
     """25 kN/m from a start of 10; on friction-free data the printed regularisers do no harm."""
     found = fit_paper(arm, start(), SensorSettings(), recording, weights, passes=2, pairs=800)
@@ -60,13 +61,17 @@ def test_two_contacts_are_refused(arm, recording):
 def test_bad_samples_are_refused_with_their_time(arm, recording):
     q = recording.q.copy()
     q[700, 2] = np.nan
-    with pytest.raises(RecordingError, match=r"simulated press: the sample at 1.402 s cannot be used.*position of "
-                                             r"elbow_joint"):
+    with pytest.raises(
+        RecordingError,
+        match=r"simulated press: the sample at 1.402 s cannot be used.*position of "
+        r"elbow_joint",
+    ):
         fit_paper(arm, start(), SensorSettings(), dataclasses.replace(recording, q=q))
 
 
 def test_too_short_a_recording_is_refused(arm, recording):
-    short = Recording(recording.stamps_ns[:5], arm.joint_names, recording.q[:5], recording.dq[:5], recording.tau[:5],
-                      "five samples")
+    short = Recording(
+        recording.stamps_ns[:5], arm.joint_names, recording.q[:5], recording.dq[:5], recording.tau[:5], "five samples"
+    )
     with pytest.raises(RecordingError, match="five samples: 5 samples are too few"):
         fit_paper(arm, start(), SensorSettings(), short)

@@ -27,10 +27,17 @@ def turned():
 def fit(arm, recording, normals, estimate):
     settings = load_observer_settings("ekf")
     one = dataclasses.replace(settings.contacts[0], estimate=[])
-    contacts = [dataclasses.replace(one, name=name, stiffness=(1e4 * np.array(normal)).tolist())
-                for name, normal in normals.items()]
-    return fit_unbiased(arm, dataclasses.replace(settings, contacts=contacts), load_sensor_settings("joint_torque"),
-                        [recording], UnbiasedSettings(estimate=estimate))
+    contacts = [
+        dataclasses.replace(one, name=name, stiffness=(1e4 * np.array(normal)).tolist())
+        for name, normal in normals.items()
+    ]
+    return fit_unbiased(
+        arm,
+        dataclasses.replace(settings, contacts=contacts),
+        load_sensor_settings("joint_torque"),
+        [recording],
+        UnbiasedSettings(estimate=estimate),
+    )
 
 
 @pytest.mark.parametrize("extra, error", [((), 5e-3), (("tangential",), 1e-3)])

@@ -43,8 +43,10 @@ def recording(arm):
     for _ in range(count):
         tau = arm.gravity(q) - 60.0 * (q - start) - 40.0 * dq
         rows.append((q + np.sqrt(POSITION) * rng.normal(size=6), dq, tau))
-        acceleration = np.linalg.solve(arm.mass(q) + h * np.diag(arm.motor.viscous),
-                                       tau - arm.gravity(q) - arm.coriolis(q, dq) - arm.motor.viscous * dq)
+        acceleration = np.linalg.solve(
+            arm.mass(q) + h * np.diag(arm.motor.viscous),
+            tau - arm.gravity(q) - arm.coriolis(q, dq) - arm.motor.viscous * dq,
+        )
         q = q + h * (dq + h * acceleration)
         dq = dq + h * acceleration + np.sqrt(VELOCITY * h) * rng.normal(size=6)
     q, dq, tau = (np.array(column) for column in zip(*rows))
@@ -98,9 +100,10 @@ def test_the_log_likelihood_is_that_of_the_innovations(arm, settings, recording)
 def test_bad_requests_are_refused(arm, settings, recording):
     with pytest.raises(ConfigError, match="cannot tune 'tork'; known: torque, "):
         tune(arm, settings, SENSORS, [recording], ("tork",))
-    with pytest.raises(ConfigError, match="process_noise.rest is 0"):
+    with pytest.raises(ConfigError, match=r"process_noise.rest is 0"):
         tune(arm, with_noise(settings, {"rest": 0.0}), SENSORS, [recording], ("rest",))
-    short = dataclasses.replace(recording, stamps_ns=recording.stamps_ns[:60], q=recording.q[:60], dq=recording.dq[:60],
-                                tau=recording.tau[:60])
+    short = dataclasses.replace(
+        recording, stamps_ns=recording.stamps_ns[:60], q=recording.q[:60], dq=recording.dq[:60], tau=recording.tau[:60]
+    )
     with pytest.raises(RecordingError, match="innovations are too few"):
         innovation_statistics(SampleStream(Ekf(arm, settings), arm, SENSORS), short)

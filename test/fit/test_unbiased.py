@@ -13,13 +13,19 @@ from contact_estimation.fit.unbiased import UnbiasedSettings, fit_unbiased
 from contact_estimation.io.recording import Recording
 from contact_estimation.robot import load_arm
 from contact_estimation.robot.friction import FrictionSettings, follow_play, friction_torque, presliding_states
-from contact_estimation.settings import from_yaml, replace, share_file
+from contact_estimation.settings import find_config, from_yaml, replace
 from contact_estimation.simulation.press import PressSettings, PressSimulation
 
 STIFFNESS = 25e3
-FRICTION = FrictionSettings(**{**vars(FrictionSettings.none(6)), "viscous": [20.0, 18.0, 10.0, 4.0, 3.0, 3.0],
-                               "coulomb": [3.0, 8.0, 5.0, 2.0, 1.0, 1.0], "presliding": [2e-4] * 6,
-                               "bias": [0.5, -1.5, 1.0, 0.3, -0.2, 0.1]})
+FRICTION = FrictionSettings(
+    **{
+        **vars(FrictionSettings.none(6)),
+        "viscous": [20.0, 18.0, 10.0, 4.0, 3.0, 3.0],
+        "coulomb": [3.0, 8.0, 5.0, 2.0, 1.0, 1.0],
+        "presliding": [2e-4] * 6,
+        "bias": [0.5, -1.5, 1.0, 0.3, -0.2, 0.1],
+    }
+)
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +35,11 @@ def arm():
 
 def press(arm, seed, **changes):
     """One press of 4 s as a recording."""
-    settings = replace(from_yaml(PressSettings, share_file("config", "tasks", "press_ur16e.yaml")), "test",
-                       **({"period": 4.0, "substeps": 4, "stiffness": STIFFNESS} | changes))
+    settings = replace(
+        from_yaml(PressSettings, find_config("tasks", "press_ur16e")),
+        "test",
+        **({"period": 4.0, "substeps": 4, "stiffness": STIFFNESS} | changes),
+    )
     simulation = PressSimulation(arm, settings, seed)
     samples = [simulation.step() for _ in range(2000)]
     columns = {name: np.array([getattr(s, name) for s in samples]) for name in ("q", "dq", "tau")}

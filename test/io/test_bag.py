@@ -57,9 +57,9 @@ def test_joints_by_name(tmp_path):
     turned = read_bag(bag, JOINTS[::-1])
     np.testing.assert_array_equal(turned.q, recording.q[:, ::-1])
     np.testing.assert_array_equal(turned.truth["tau_ext"], recording.truth["tau_ext"][:, ::-1])
-    with pytest.raises(RecordingError, match="nearest there: 'elbow_joint'"):
+    with pytest.raises(RecordingError, match=r"nearest there: 'elbow_joint'"):
         read_bag(bag, (*JOINTS[:2], "elbow_jiont"))
-    with pytest.raises(RecordingError, match="no joint 'fr3_joint1'"):
+    with pytest.raises(RecordingError, match=r"no joint 'fr3_joint1'"):
         read_bag(bag, ("fr3_joint1",))
 
 
@@ -113,7 +113,7 @@ def test_messages_without_effort(tmp_path):
     with Bag(tmp_path / "bag") as bag:
         bag.topic("/joint_states", JOINT_STATE)
         bag.joints("/joint_states", 1, ["a", "b"], [1, 2], effort=[])
-    with pytest.raises(RecordingError, match="effort has 0 entries for 2 joint names"):
+    with pytest.raises(RecordingError, match=r"effort has 0 entries for 2 joint names"):
         read_bag(tmp_path / "bag")
 
 
@@ -122,7 +122,7 @@ def test_zero_stamps(tmp_path):
         bag.topic("/joint_states", JOINT_STATE)
         for k in range(3):
             bag.joints("/joint_states", 0, ["a"], [1], log=k + 1)
-    with pytest.raises(RecordingError, match="every header.stamp on /joint_states is zero"):
+    with pytest.raises(RecordingError, match=r"every header.stamp on /joint_states is zero"):
         read_bag(tmp_path / "bag")
 
 
@@ -135,18 +135,18 @@ def test_topics_are_chosen_or_asked_for(tmp_path):
         read_bag(tmp_path / "bag", joint_states="/joint_state")
     with pytest.raises(RecordingError, match=r"no topic '/ft' .*The bag has /arm/joint_states \(sensor_msgs"):
         read_bag(tmp_path / "bag", wrench="/ft")
-    with pytest.raises(RecordingError, match="carries sensor_msgs/msg/JointState, expected geometry_msgs"):
+    with pytest.raises(RecordingError, match=r"carries sensor_msgs/msg/JointState, expected geometry_msgs"):
         read_bag(tmp_path / "bag", wrench="/arm/joint_states")
     with Bag(tmp_path / "two") as bag:
         for k, name in enumerate(("/left", "/right")):
             bag.topic(name, JOINT_STATE)
             bag.joints(name, 1, ["a"], [k])
-    with pytest.raises(RecordingError, match="several topics carry joint states; choose.*--joint-states.*/left.*right"):
+    with pytest.raises(RecordingError, match=r"several topics carry joint states; .*--joint-states.*/left.*right"):
         read_bag(tmp_path / "two")
     assert read_bag(tmp_path / "two", joint_states="/right").q[0, 0] == 1
     with Bag(tmp_path / "none") as bag:
         bag.topic("/point", POINT)
-    with pytest.raises(RecordingError, match="no topic carries joint states. The bag has /point"):
+    with pytest.raises(RecordingError, match=r"no topic carries joint states. The bag has /point"):
         read_bag(tmp_path / "none")
 
 
@@ -172,7 +172,7 @@ def test_wrench_at_another_rate_is_interpolated(tmp_path):
 def test_wrench_in_base_axes_is_turned(tmp_path):
     with Bag(tmp_path / "bag") as bag:
         slow_wrench(bag, "base_link")
-    with pytest.raises(RecordingError, match="has base axes.*name the robot"):
+    with pytest.raises(RecordingError, match=r"has base axes.*name the robot"):
         read_bag(tmp_path / "bag", base_frame="base_link")
     turn = np.array([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]])
     recording = read_bag(tmp_path / "bag", base_frame="base_link", rotation=lambda q: np.tile(turn, (len(q), 1, 1)))
@@ -182,11 +182,11 @@ def test_wrench_in_base_axes_is_turned(tmp_path):
 def test_empty_bags(tmp_path, storage):
     with Bag(tmp_path / "bag", storage):
         pass
-    with pytest.raises(RecordingError, match="the bag is empty"):
+    with pytest.raises(RecordingError, match=r"the bag is empty"):
         read_bag(tmp_path / "bag")
     with Bag(tmp_path / "silent", storage) as bag:
         bag.topic("/joint_states", JOINT_STATE)
-    with pytest.raises(RecordingError, match="/joint_states: holds no message"):
+    with pytest.raises(RecordingError, match=r"/joint_states: holds no message"):
         read_bag(tmp_path / "silent")
 
 
@@ -194,26 +194,26 @@ def test_empty_bags(tmp_path, storage):
 def test_truncated_bags(tmp_path, storage, share):
     bag = write_bag(tmp_path / "bag", small_recording(3000), storage)
     file = storage_file(bag, storage)
-    file.write_bytes(file.read_bytes()[:int(file.stat().st_size * share)])
-    with pytest.raises(RecordingError, match="truncated or damaged.*recover"):
+    file.write_bytes(file.read_bytes()[: int(file.stat().st_size * share)])
+    with pytest.raises(RecordingError, match=r"truncated or damaged.*recover"):
         read_bag(bag)
 
 
 def test_a_recording_that_was_cut_off(tmp_path):
     bag = write_bag(tmp_path / "bag", small_recording())
     (bag / "metadata.yaml").unlink()
-    with pytest.raises(RecordingError, match="reindex"):
+    with pytest.raises(RecordingError, match=r"contact-estimation convert"):
         read_bag(bag)
     shutil.rmtree(bag)
-    with pytest.raises(RecordingError, match="no such file"):
+    with pytest.raises(RecordingError, match=r"no such file"):
         read_bag(bag)
 
 
 def test_writer_refuses(tmp_path):
     (tmp_path / "bag").mkdir()
-    with pytest.raises(RecordingError, match="exists already"):
+    with pytest.raises(RecordingError, match=r"exists already"):
         write_bag(tmp_path / "bag", small_recording())
-    with pytest.raises(RecordingError, match="negative"):
+    with pytest.raises(RecordingError, match=r"negative"):
         write_bag(tmp_path / "new", small_recording(start_ns=-5))
     assert not (tmp_path / "new").exists()
 
@@ -223,5 +223,5 @@ def test_stamps_out_of_order_are_kept_for_the_check(tmp_path):
     stamps = recording.stamps_ns.copy()
     stamps[5] = stamps[4]
     recording = dataclasses.replace(recording, stamps_ns=stamps)
-    with pytest.raises(RecordingError, match="1 stamps repeat"):
+    with pytest.raises(RecordingError, match=r"1 stamps repeat"):
         read_bag(write_bag(tmp_path / "bag", recording)).check()

@@ -52,17 +52,21 @@ def test_empty_sequences(numbers):
     assert [count for _, count in layout_of(raw, None).spans] == list(numbers)
 
 
-@pytest.mark.parametrize("other", [
-    joints(1, names=("b", "joint_two")),  # same length, other name
-    joints(1, frame="bass"),  # same length, other frame
-    joints(1, names=("a", "joint_two", "c"), numbers=(3, 3, 3)),  # other length
-])
+@pytest.mark.parametrize(
+    "other",
+    [
+        joints(1, names=("b", "joint_two")),  # same length, other name
+        joints(1, frame="bass"),  # same length, other frame
+        joints(1, names=("a", "joint_two", "c"), numbers=(3, 3, 3)),  # other length
+    ],
+)
 def test_a_block_of_two_layouts_is_left_to_the_slow_way(other):
     block = [joints(0), other]
     assert decode_block(block, layout_of(block[0], None)) is None
 
 
-@pytest.mark.parametrize("raw", [b"", b"\x00\x01\x00\x00", joints(0)[:-4], joints(0) + b"\x00" * 4,
-                                 joints(0, little_endian=False)])
+@pytest.mark.parametrize(
+    "raw", [b"", b"\x00\x01\x00\x00", joints(0)[:-4], joints(0) + b"\x00" * 4, joints(0, little_endian=False)]
+)
 def test_anything_else_has_no_layout(raw):
     assert layout_of(raw, None) is None

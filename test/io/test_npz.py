@@ -20,6 +20,7 @@ def saved(tmp_path):
     def save(**data):
         np.savez(tmp_path / "r.npz", **data)
         return tmp_path / "r.npz"
+
     return save
 
 
@@ -39,7 +40,7 @@ def test_columns_without_names_take_the_robots_names(saved, arrays):
 
 
 def test_columns_without_any_name(saved, arrays):
-    with pytest.raises(RecordingError, match="does not name its 3 joints .*--robot"):
+    with pytest.raises(RecordingError, match=r"does not name its 3 joints .*--robot"):
         read_npz(saved(**arrays))
 
 
@@ -56,21 +57,21 @@ def test_wrong_number_of_joints(saved, arrays):
 
 def test_missing_key(saved, arrays):
     del arrays["tau"]
-    with pytest.raises(RecordingError, match="key tau is missing.*this archive has t, q"):
+    with pytest.raises(RecordingError, match=r"key tau is missing.*this archive has t, q"):
         read_npz(saved(**arrays))
 
 
 def test_no_stamps_need_a_rate(saved, arrays):
     del arrays["t"]
     path = saved(**arrays)
-    with pytest.raises(RecordingError, match="no stamps.*--rate"):
+    with pytest.raises(RecordingError, match=r"no stamps.*--rate"):
         read_npz(path, JOINTS)
     np.testing.assert_allclose(read_npz(path, JOINTS, rate=30.0).t, np.arange(50) / 30, atol=1e-9)
 
 
 def test_bad_stamps(saved, arrays):
     arrays["t"][4] = np.nan
-    with pytest.raises(RecordingError, match="1 stamps in t are NaN"):
+    with pytest.raises(RecordingError, match=r"1 stamps in t are NaN"):
         read_npz(saved(**arrays), JOINTS)
 
 
@@ -94,14 +95,14 @@ def test_force_in_base_axes_is_turned(saved, arrays):
 
 def test_pickled_objects_are_never_loaded(tmp_path, arrays):
     np.savez(tmp_path / "evil.npz", **(arrays | {"q": np.array([{"a": 1}], dtype=object)}))
-    with pytest.raises(RecordingError, match="never loaded"):
+    with pytest.raises(RecordingError, match=r"never loaded"):
         read_npz(tmp_path / "evil.npz")
 
 
 def test_truncated(saved, arrays):
     path = saved(**arrays)
     path.write_bytes(path.read_bytes()[:900])
-    with pytest.raises(RecordingError, match="truncated"):
+    with pytest.raises(RecordingError, match=r"truncated"):
         read_npz(path)
 
 
@@ -115,5 +116,5 @@ def test_real_recording():
 def test_real_recording_of_seven_joints_without_stamps():
     path = shared_file("data/franka_press/franka_contact.npz")
     assert read_npz(path, tuple("abcdefg"), rate=30.0).q.shape == (1164, 7)
-    with pytest.raises(RecordingError, match="7 joints, but 6"):
+    with pytest.raises(RecordingError, match=r"7 joints, but 6"):
         read_npz(path, tuple("abcdef"), rate=30.0)

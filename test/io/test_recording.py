@@ -30,24 +30,27 @@ def test_misspelt_joint_names_the_nearest():
 
 
 def test_missing_joint_when_all_others_are_used():
-    with pytest.raises(RecordingError, match="bag: no joint 'wrist_1_joint' among the recorded joints.*4 joints"):
+    with pytest.raises(RecordingError, match=r"bag: no joint 'wrist_1_joint' among the recorded joints.*4 joints"):
         joint_columns(JOINTS, (*JOINTS, "wrist_1_joint"), "bag")
 
 
 def test_doubled_joint():
-    with pytest.raises(RecordingError, match="elbow_joint is recorded more than once"):
+    with pytest.raises(RecordingError, match=r"elbow_joint is recorded more than once"):
         joint_columns((*JOINTS, "elbow_joint"), JOINTS, "bag")
 
 
-@pytest.mark.parametrize(("changes", "text"), [
-    ({"q": np.zeros((300, 4))}, r"q has shape \(300, 4\), expected \(300, 3\)"),
-    ({"tau": np.zeros((299, 3))}, r"tau has shape \(299, 3\)"),
-    ({"wrench_tcp": np.zeros((300, 3))}, r"wrench_tcp has shape \(300, 3\), expected \(300, 6\)"),
-    ({"joint_names": ("a", "a", "b")}, "must be given and differ"),
-    ({"stamps_ns": np.zeros(0)}, "holds no sample"),
-    ({"truth": {"mass": np.zeros((300, 1))}}, "unknown truth 'mass'; known: wrench_tcp"),
-    ({"truth": {"rest": np.zeros((300, 1))}}, "truth rest has shape"),
-])
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"q": np.zeros((300, 4))}, r"q has shape \(300, 4\), expected \(300, 3\)"),
+        ({"tau": np.zeros((299, 3))}, r"tau has shape \(299, 3\)"),
+        ({"wrench_tcp": np.zeros((300, 3))}, r"wrench_tcp has shape \(300, 3\), expected \(300, 6\)"),
+        ({"joint_names": ("a", "a", "b")}, "must be given and differ"),
+        ({"stamps_ns": np.zeros(0)}, "holds no sample"),
+        ({"truth": {"mass": np.zeros((300, 1))}}, "unknown truth 'mass'; known: wrench_tcp"),
+        ({"truth": {"rest": np.zeros((300, 1))}}, "truth rest has shape"),
+    ],
+)
 def test_shapes_are_refused(changes, text):
     with pytest.raises(RecordingError, match=text):
         small_recording(**changes)
@@ -74,7 +77,7 @@ def test_bad_numbers_are_found_with_sample_and_joint(name, value):
 
 def test_infinite_wrench_is_a_problem_but_an_unmeasured_part_is_not():
     with_values("wrench_tcp", (slice(None), slice(3, 6)), np.nan).check()
-    with pytest.raises(RecordingError, match="wrench is infinite"):
+    with pytest.raises(RecordingError, match=r"wrench is infinite"):
         with_values("wrench_tcp", (3, 0), np.inf).check()
 
 
@@ -85,8 +88,11 @@ def test_stamps_that_repeat_run_back_or_leave_a_gap():
     stamps[50] -= 10_000_000
     stamps[100:] += 300_000_000
     found = dataclasses.replace(recording, stamps_ns=stamps).problems(max_gap=0.1)
-    assert [text[:text.index("(")].strip() for text in found] == [
-        "1 stamps repeat the one before", "1 stamps are earlier than the one before", "1 gaps are longer than 0.1 s"]
+    assert [text[: text.index("(")].strip() for text in found] == [
+        "1 stamps repeat the one before",
+        "1 stamps are earlier than the one before",
+        "1 gaps are longer than 0.1 s",
+    ]
     assert "sample 10," in found[0] and "sample 50," in found[1] and "sample 100," in found[2] and "0.302 s" in found[2]
 
 

@@ -36,10 +36,18 @@ def test_log_holds_what_the_stream_says(arm, recording, observer):
         estimate = stream.push(int(recording.stamps_ns[row]), *sample)
         if row % 97 == 0:
             contact = estimate.contacts[0]
-            for name, value in (("force", estimate.force_tcp), ("force_base", estimate.force_base),
-                                ("torque_tcp", estimate.torque_tcp), ("force_covariance", estimate.force_covariance),
-                                ("tau_ext", estimate.tau_ext), ("nis", estimate.nis), ("valid", estimate.valid),
-                                ("mode", estimate.mode), ("rest", contact.rest), ("contact_point", contact.point_base)):
+            for name, value in (
+                ("force", estimate.force_tcp),
+                ("force_base", estimate.force_base),
+                ("torque_tcp", estimate.torque_tcp),
+                ("force_covariance", estimate.force_covariance),
+                ("tau_ext", estimate.tau_ext),
+                ("nis", estimate.nis),
+                ("valid", estimate.valid),
+                ("mode", estimate.mode),
+                ("rest", contact.rest),
+                ("contact_point", contact.point_base),
+            ):
                 np.testing.assert_array_equal(columns[name][row], value, err_msg=name)
             # The norm of all rows at once may round differently from that of one: fused multiply-add, by processor.
             np.testing.assert_allclose(columns["stiffness"][row], estimate.stiffness, rtol=1e-14)
@@ -84,7 +92,7 @@ def test_export_round_trip(arm, recording, tmp_path):
 
 def test_what_is_no_export(tmp_path):
     np.savez(tmp_path / "other.npz", t=np.zeros(3))
-    with pytest.raises(RecordingError, match="holds no exported estimates"):
+    with pytest.raises(RecordingError, match=r"holds no exported estimates"):
         EstimateLog.load(tmp_path / "other.npz")
 
 
@@ -93,9 +101,9 @@ def test_full_log_and_foreign_joints(arm, recording):
     log = EstimateLog("momentum", 1)
     estimate = stream.push(0, recording.q[0], recording.dq[0], recording.tau[0])
     log.append(0, estimate)
-    with pytest.raises(RecordingError, match="made for 1 samples"):
+    with pytest.raises(RecordingError, match=r"made for 1 samples"):
         log.append(1, estimate)
-    with pytest.raises(RecordingError, match="are not, in this order"):
+    with pytest.raises(RecordingError, match=r"are not, in this order"):
         replay(recording.reordered(recording.joint_names[::-1]), stream)
 
 

@@ -82,7 +82,7 @@ def test_a_position_of_another_robot_is_refused(arm):
 def test_motor_side(arm):
     settings = arm.settings
     np.testing.assert_allclose(arm.motor.armature, np.array(settings.gear_ratio) ** 2 * settings.rotor_inertia)
-    with pytest.raises(ConfigError, match="rotor_inertia has 2 entries, expected one per joint"):
+    with pytest.raises(ConfigError, match=r"rotor_inertia has 2 entries, expected one per joint"):
         MotorSide.from_settings(dataclasses.replace(settings, rotor_inertia=[1.0, 2.0]))
 
 
@@ -90,12 +90,12 @@ def test_currents_become_torques_where_the_constants_are_known():
     ur, franka = load_arm("ur16e"), load_arm("fr3")
     # A UR10e controller with the same joints logs 11.976 and 9.839 Nm/A on joints 2 and 3.
     np.testing.assert_allclose(ur.motor.torque_from_current(np.ones(6))[1:4], [11.976, 9.839, 10.763], rtol=0.015)
-    with pytest.raises(ConfigError, match="torque_constant"):
+    with pytest.raises(ConfigError, match=r"torque_constant"):
         franka.motor.torque_from_current(np.ones(7))
 
 
 def test_an_unknown_robot_names_the_nearest():
-    with pytest.raises(ConfigError, match="no robot 'ur61e'.*nearest: 'ur16e'"):
+    with pytest.raises(ConfigError, match=r"no robot 'ur61e'.*nearest: 'ur16e'"):
         load_robot_settings("ur61e")
 
 

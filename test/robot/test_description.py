@@ -31,12 +31,17 @@ def ur16e_links(data):
 
 
 def fr3_links(data):
-    return [(link["mass"], link["com_xyz"], rotation(link["rpy"]), link["inertia"])
-            for name, link in data["fr3"]["links"].items() if name != "link0"]
+    return [
+        (link["mass"], link["com_xyz"], rotation(link["rpy"]), link["inertia"])
+        for name, link in data["fr3"]["links"].items()
+        if name != "link0"
+    ]
 
 
-@pytest.mark.parametrize("name, links, joints", [("ur16e", ur16e_links, lambda d: d["joints"]),
-                                                 ("fr3", fr3_links, lambda d: d["fr3"]["joints"])])
+@pytest.mark.parametrize(
+    "name, links, joints",
+    [("ur16e", ur16e_links, lambda d: d["joints"]), ("fr3", fr3_links, lambda d: d["fr3"]["joints"])],
+)
 def test_the_urdf_holds_the_manufacturers_numbers(name, links, joints):
     data = yaml.safe_load(shared_file(f"robots/{name}.yaml").read_text())
     model = load_model(load_robot_settings(name))
@@ -44,7 +49,7 @@ def test_the_urdf_holds_the_manufacturers_numbers(name, links, joints):
         assert inertia.mass == pytest.approx(mass, abs=1e-12)
         np.testing.assert_allclose(inertia.lever, com, atol=1e-9)
         np.testing.assert_allclose(inertia.inertia, turn @ symmetric(moments) @ turn.T, atol=1e-8)
-    for i, joint in enumerate(list(joints(data).values())[:model.nv]):
+    for i, joint in enumerate(list(joints(data).values())[: model.nv]):
         placement = model.jointPlacements[i + 1]
         if i > 0:  # the first one also carries the turn from base_link to the first link
             np.testing.assert_allclose(placement.translation, joint["origin_xyz"], atol=1e-9)
@@ -58,6 +63,7 @@ def test_the_urdf_holds_the_manufacturers_numbers(name, links, joints):
 @pytest.fixture
 def broken(tmp_path):
     """Robot settings on a URDF of the UR16e in which ``pattern`` is replaced."""
+
     def make(pattern="", new="", **changes):
         settings = load_robot_settings("ur16e")
         text, count = re.subn(pattern, new, urdf_path(settings).read_text(), count=1, flags=re.S)
@@ -65,36 +71,43 @@ def broken(tmp_path):
         path = tmp_path / "arm.urdf"
         path.write_text(text)
         return dataclasses.replace(settings, urdf=str(path), **changes)
+
     return make
 
 
 def test_a_link_without_inertia_is_named(broken):
     settings = broken(r'(<link name="forearm_link">.*?)<inertial>.*?</inertial>', r"\1")
-    with pytest.raises(ModelError, match="moved by joint 'elbow_joint' has no mass.*<inertial>"):
+    with pytest.raises(ModelError, match=r"moved by joint 'elbow_joint' has no mass.*<inertial>"):
         load_model(settings)
 
 
 def test_a_link_with_zero_moments_is_named(broken):
     zero = '<inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/>'
     settings = broken(r'(<link name="wrist_3_link">.*?)<inertia [^>]*/>', rf"\1{zero}")
-    with pytest.raises(ModelError, match="'wrist_3_joint' has principal moments"):
+    with pytest.raises(ModelError, match=r"'wrist_3_joint' has principal moments"):
         load_model(settings)
 
 
 def test_text_that_is_no_urdf(tmp_path):
     path = tmp_path / "arm.urdf"
     path.write_text("<robot>")
-    with pytest.raises(ModelError, match="cannot be read as a URDF"):
+    with pytest.raises(ModelError, match=r"cannot be read as a URDF"):
         load_model(dataclasses.replace(load_robot_settings("ur16e"), urdf=str(path)))
 
 
-@pytest.mark.parametrize("changes, words", [
-    (dict(joints=["shoulder_pan", "shoulder_lift_joint"]), "joint 'shoulder_pan' is not in .*nearest: "
-                                                           "'shoulder_pan_joint'"),
-    (dict(joints=["shoulder_lift_joint", "shoulder_pan_joint"]), "the order"),
-    (dict(tcp_frame="tool1"), "frame 'tool1' is not in"),
-    (dict(base_frame="forearm_link"), "base_frame 'forearm_link' moves"),
-    (dict(urdf="absent.urdf"), "no URDF at 'absent.urdf'")])
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        (
+            {"joints": ["shoulder_pan", "shoulder_lift_joint"]},
+            "joint 'shoulder_pan' is not in .*nearest: 'shoulder_pan_joint'",
+        ),
+        ({"joints": ["shoulder_lift_joint", "shoulder_pan_joint"]}, "the order"),
+        ({"tcp_frame": "tool1"}, "frame 'tool1' is not in"),
+        ({"base_frame": "forearm_link"}, "base_frame 'forearm_link' moves"),
+        ({"urdf": "absent.urdf"}, "no URDF at 'absent.urdf'"),
+    ],
+)
 def test_wrong_names_are_refused(changes, words):
     with pytest.raises(ModelError, match=words):
         load_model(dataclasses.replace(load_robot_settings("ur16e"), **changes))

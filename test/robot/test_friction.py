@@ -67,5 +67,5 @@ def test_the_torque_opposes_and_its_parts_add_up():
 
 
 def test_the_number_of_joints_is_checked():
-    with pytest.raises(ConfigError, match="friction of robot 'fr3': viscous has 6 entries, expected one per joint .7."):
+    with pytest.raises(ConfigError, match=r"robot 'fr3': viscous has 6 entries, expected one per joint .7."):
         FrictionSettings.none(6).check_joints(7, "fr3")

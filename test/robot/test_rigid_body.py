@@ -9,7 +9,7 @@ from contact_estimation.exceptions import ModelError
 from contact_estimation.robot.rigid_body import RigidBody
 
 #: The project's bar; both are exact up to rounding and the snapping of the description's noise.
-CLOSE = dict(rtol=0, atol=1e-10)
+CLOSE = {"rtol": 0, "atol": 1e-10}
 
 
 def states(arm, count=20, seed=0):
@@ -111,8 +111,11 @@ def test_prismatic_and_slanted_joints_equal_pinocchio_too():
         upper = np.triu(pin.crba(model, data, state[0]))
         np.testing.assert_allclose(mass, upper + np.triu(upper, 1).T, **CLOSE)
         frame = model.getFrameId("link2")
-        np.testing.assert_allclose(jacobian, pin.computeFrameJacobian(model, data, state[0], frame,
-                                                                      pin.ReferenceFrame.LOCAL_WORLD_ALIGNED), **CLOSE)
+        np.testing.assert_allclose(
+            jacobian,
+            pin.computeFrameJacobian(model, data, state[0], frame, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED),
+            **CLOSE,
+        )
 
 
 def test_a_branching_model_is_refused():
@@ -120,7 +123,7 @@ def test_a_branching_model_is_refused():
     for k in range(2):
         model.addJoint(0, pin.JointModelRZ(), pin.SE3.Identity(), f"joint{k}")
     model.addFrame(pin.Frame("base", 0, 0, pin.SE3.Identity(), pin.FrameType.BODY))
-    with pytest.raises(ModelError, match="one serial chain"):
+    with pytest.raises(ModelError, match=r"one serial chain"):
         RigidBody(model, "base")
 
 
@@ -128,10 +131,10 @@ def test_a_ball_joint_is_refused():
     model = pin.Model()
     model.addJoint(0, pin.JointModelRUBX(), pin.SE3.Identity(), "endless")
     model.addFrame(pin.Frame("base", 0, 0, pin.SE3.Identity(), pin.FrameType.BODY))
-    with pytest.raises(ModelError, match="'endless'.*only revolute and prismatic"):
+    with pytest.raises(ModelError, match=r"'endless'.*only revolute and prismatic"):
         RigidBody(model, "base")
 
 
 def test_an_unknown_frame_is_named(arm):
-    with pytest.raises(ModelError, match="no frame 'nowhere'"):
+    with pytest.raises(ModelError, match=r"no frame 'nowhere'"):
         arm.body.frame_offset("nowhere")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -27,6 +28,14 @@ def pytest_report_header():
     if not HAS_ROS and not EXPECTED:
         return "test/ros is left out: no ROS 2 (rclpy) in this environment"
     return None
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say that launch files were not run, which a quiet run does not show otherwise."""
+    if shutil.which("ros2") is None:
+        terminalreporter.write_line(
+            "test_launch_run.py: not run, there is no ros2 launch here; test_launch.py checks the rest"
+        )
 
 
 @pytest.fixture(scope="module")

@@ -23,13 +23,13 @@ class Bench:
         self.backend.connect()
         self.gate = CommandGate(self.arm, self.backend, SafetySettings(), np.full(3, 700.0), clock=lambda: self.now)
 
-    def tick(self, seconds=0.002, estimate=True):
+    def tick(self, seconds=0.002, estimate=True, age=0.001):
         for _ in range(max(round(seconds / 0.002), 1)):
             self.now += 0.002
             sample = self.backend.read()
-            self.gate.sample(sample)
+            self.gate.sample(sample, sample.stamp_ns)
             if estimate:
-                self.gate.estimate(True)
+                self.gate.estimate(age, "")
             self.gate.watch()
         return sample
 
@@ -49,11 +49,11 @@ def test_activation_needs_sample_and_estimate():
 def test_inactive_lets_nothing_pass_and_activation_does_not_jump():
     bench = Bench()
     before = bench.tick()
-    bench.gate.want((5.0, 5.0, 5.0), UPRIGHT)
+    bench.gate.set_target((5.0, 5.0, 5.0), UPRIGHT)
     assert bench.backend.simulation.equilibrium[0] == pytest.approx(bench.arm.tcp_pose(before.q)[0], abs=1e-3)
     bench.gate.activate()
     here = bench.arm.tcp_pose(bench.tick().q)[0]
-    bench.gate.want(here + [0.3, 0.0, 0.0], UPRIGHT)
+    bench.gate.set_target(here + [0.3, 0.0, 0.0], UPRIGHT)
     assert np.linalg.norm(bench.backend.simulation.equilibrium[0] - here) < 1e-3
     assert "rate" in bench.gate.reason
     assert bench.gate.counters["commands passed"] == bench.gate.counters["commands limited in rate"] == 1
@@ -65,14 +65,14 @@ def test_a_dead_estimator_holds_then_stops_for_good():
     bench.gate.activate()
     here = bench.arm.tcp_pose(bench.tick(0.02).q)[0]
     bench.tick(0.06, estimate=False)
-    bench.gate.want(here + [0.05, 0, 0], UPRIGHT)
+    bench.gate.set_target(here + [0.05, 0, 0], UPRIGHT)
     assert bench.gate.state is SafetyState.HOLD
     bench.tick(0.2, estimate=False)
     assert bench.gate.state is SafetyState.STOP
     assert bench.gate.counters["commands held"] == bench.gate.counters["commands stopped"] == 1
     frozen = bench.backend.simulation.equilibrium[0].copy()
     bench.tick(0.05)
-    bench.gate.want(here + [0.05, 0, 0], UPRIGHT)
+    bench.gate.set_target(here + [0.05, 0, 0], UPRIGHT)
     assert np.array_equal(bench.backend.simulation.equilibrium[0], frozen)
     bench.gate.activate()
     assert bench.gate.state is SafetyState.ACTIVE
@@ -84,15 +84,52 @@ def test_invalid_estimates_do_not_count():
     bench.gate.activate()
     for _ in range(150):
         bench.tick(estimate=False)
-        bench.gate.estimate(False)
+        bench.gate.estimate(0.0, "a test says so")
     assert bench.gate.state is SafetyState.STOP
+
+
+def test_the_deadman_counts_the_age_of_the_sample_not_the_arrival_of_the_estimate():
+    bench = Bench()
+    bench.tick(0.1, age=0.3)
+    with pytest.raises(DriverError, match="no fresh, valid estimate"):
+        bench.gate.activate()
+    bench.tick()
+    bench.gate.activate()
+    bench.tick(0.06, age=0.06)
+    bench.gate.set_target((0.3, 0.0, 0.5), UPRIGHT)
+    assert bench.gate.state is SafetyState.HOLD
+    bench.tick(0.25, age=0.25)
+    assert bench.gate.state is SafetyState.STOP
+
+
+def test_the_present_is_that_of_the_samples():
+    bench = Bench()
+    sample = bench.tick()
+    bench.now += 0.5
+    assert bench.gate.now_ns - sample.stamp_ns == pytest.approx(500_000_000, abs=2)
+
+
+def test_without_fresh_samples_nothing_passes_and_nothing_is_activated():
+    """The arm fell silent; somebody's estimates still come."""
+    bench = Bench()
+    bench.tick()
+    bench.gate.activate()
+    bench.now += 0.06
+    bench.gate.estimate(0.0, "")
+    bench.gate.set_target((0.3, 0.0, 0.5), UPRIGHT)
+    assert bench.gate.state is SafetyState.HOLD and "no fresh sample" in bench.gate.reason
+    bench.gate.deactivate()
+    with pytest.raises(DriverError, match="no fresh sample"):
+        bench.gate.activate()
+    bench.tick()
+    bench.gate.activate()
 
 
 def test_nonsense_attitude_holds():
     bench = Bench()
     bench.tick()
     bench.gate.activate()
-    bench.gate.want((0.3, 0.0, 0.5), (0.0, 0.0, 0.0, 0.0))
+    bench.gate.set_target((0.3, 0.0, 0.5), (0.0, 0.0, 0.0, 0.0))
     assert bench.gate.state is SafetyState.HOLD and "quaternion" in bench.gate.reason
 
 
@@ -104,7 +141,7 @@ def test_activation_in_contact_keeps_the_spring_as_it_is():
     assert force > 5.0
     present = bench.backend.simulation.equilibrium[0].copy()
     bench.gate.activate()
-    bench.gate.want(present, pin.Quaternion(bench.backend.simulation.equilibrium[1]).coeffs())
+    bench.gate.set_target(present, pin.Quaternion(bench.backend.simulation.equilibrium[1]).coeffs())
     assert bench.backend.simulation.equilibrium[0] == pytest.approx(present, abs=1e-6)
     bench.tick(0.2)
     assert np.linalg.norm(bench.backend.simulation.plant.wrench_tcp) == pytest.approx(force, rel=0.05)

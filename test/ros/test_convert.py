@@ -75,10 +75,19 @@ def test_standard_messages():
 
 
 def test_markers():
-    shapes = [Shape("force", "arrow", "tool0", True, (0.0, 0.0, 0.1), (0.0, 0.0, 0.2), size=(0.01, 0.02, 0.03)),
-              Shape("contact/tip", "ellipsoid", "tool0", True, (0.0, 0.0, 0.1), orientation=(0.0, 0.0, 1.0, 0.0),
-                    size=(1.0, 2.0, 3.0)),
-              Shape("gone", "ellipsoid", "tool0", False)]
+    shapes = [
+        Shape("force", "arrow", "tool0", True, (0.0, 0.0, 0.1), (0.0, 0.0, 0.2), size=(0.01, 0.02, 0.03)),
+        Shape(
+            "contact/tip",
+            "ellipsoid",
+            "tool0",
+            True,
+            (0.0, 0.0, 0.1),
+            orientation=(0.0, 0.0, 1.0, 0.0),
+            size=(1.0, 2.0, 3.0),
+        ),
+        Shape("gone", "ellipsoid", "tool0", False),
+    ]
     arrow, ball, gone = marker_array(shapes, 7).markers
     assert (arrow.type, arrow.action, len(arrow.points), arrow.points[1].z) == (arrow.ARROW, arrow.ADD, 2, 0.2)
     assert (ball.type, ball.scale.y, ball.pose.orientation.z) == (ball.SPHERE, 2.0, 1.0)

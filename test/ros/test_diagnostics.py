@@ -8,7 +8,7 @@ from contact_estimation.ros.diagnostics import StreamHealth
 
 
 def report(health, counters=(), **facts):
-    status, = health.report(5_000_000_000, Counter(dict(counters)), facts).status
+    (status,) = health.report(5_000_000_000, Counter(dict(counters)), facts).status
     return status, {value.key: value.value for value in status.values}
 
 
@@ -32,13 +32,15 @@ def test_values():
     health = StreamHealth("estimator", "ur16e")
     for k in range(1, 101):
         health.add(True, "", k * 1e-5, 2_000_000)
-    status, values = report(health, {"samples": 100, "duplicate": 3}, backend="c")
+    _status, values = report(health, {"samples": 100, "duplicate": 3}, backend="c")
     assert (values["samples"], values["duplicate"], values["backend"], values["valid"]) == ("100", "3", "c", "True")
     assert abs(float(values["cost [ms] p50"]) - 0.505) < 0.01 and float(values["cost [ms] max"]) == 1.0
     assert float(values["age [ms] p50"]) == 2.0 and float(values["rate [Hz]"]) > 100
 
 
-def test_age_of_a_recording_is_not_told():
+def test_every_age_is_told_but_that_of_a_recording():
     health = StreamHealth("estimator", "ur16e")
-    health.add(True, "", 1e-4, 86_400 * 10**9)
+    health.add(True, "", 1e-4, None)
     assert not any(key.startswith("age") for key in report(health)[1])
+    health.add(True, "", 1e-4, 108 * 10**9)
+    assert float(report(health)[1]["age [ms] max"]) == 108_000.0

@@ -4,10 +4,10 @@ import dataclasses
 
 import numpy as np
 import pytest
+from contact_estimation.msg import ContactEstimate, ContactPrimitive
 from rclpy.serialization import deserialize_message, serialize_message
 
 from contact_estimation.filters.observer import ContactState, Estimate
-from contact_estimation.msg import ContactEstimate, ContactPrimitive
 from contact_estimation.ros import convert
 from contact_estimation.ros.bag_types import typestore
 
@@ -36,8 +36,17 @@ def random_estimate(seed: int = 0, contacts: int = 2) -> Estimate:
     rng = np.random.default_rng(seed)
 
     def contact(i):
-        return ContactState(f"contact_{i}", rng.uniform(), *rng.normal(size=(4, 3)), rng.normal(size=(9, 9)),
-                            ("stiffness", "rest"), rng.uniform(size=2), ("rest",))
+        return ContactState(
+            f"contact_{i}",
+            rng.uniform(),
+            *rng.normal(size=(4, 3)),
+            rng.normal(size=(9, 9)),
+            ("stiffness", "rest"),
+            rng.uniform(size=2),
+            ("rest",),
+            "mindlin",
+            {"share": rng.uniform()},
+        )
 
     return Estimate(
         1.5,
@@ -72,9 +81,8 @@ def message_of(estimate: Estimate) -> ContactEstimate:
 def test_every_field_has_its_place():
     assert set(ESTIMATE) == {field.name for field in dataclasses.fields(Estimate)}
     assert set(ESTIMATE.values()) <= set(ContactEstimate.get_fields_and_field_types())
-    assert set(ContactPrimitive.get_fields_and_field_types()) == {
-        field.name for field in dataclasses.fields(ContactState)
-    }
+    fields = {field.name for field in dataclasses.fields(ContactState)}
+    assert set(ContactPrimitive.get_fields_and_field_types()) == fields | {"law_values"}  # a mapping is two arrays
 
 
 @pytest.mark.parametrize("contacts", [0, 1, 3])
@@ -86,8 +94,18 @@ def test_estimate_survives_the_wire(contacts):
 
 def test_invalid_estimate_carries_its_reason():
     nothing = np.full(6, np.nan)
-    estimate = Estimate(0.0, nothing, nothing, nothing, nothing[:3], nothing[:3], nothing[:3], np.full((3, 3), np.nan),
-                        valid=False, reason="a sample has values that are not finite")
+    estimate = Estimate(
+        0.0,
+        nothing,
+        nothing,
+        nothing,
+        nothing[:3],
+        nothing[:3],
+        nothing[:3],
+        np.full((3, 3), np.nan),
+        valid=False,
+        reason="a sample has values that are not finite",
+    )
     message = message_of(estimate)
     assert not message.valid and message.reason == estimate.reason and np.isnan(message.wrench_tcp.force.x)
 

@@ -7,6 +7,8 @@ import time
 
 import numpy as np
 import pytest
+import yaml
+from contact_estimation.msg import ContactEstimate, MpcPrediction
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
 from lifecycle_msgs.msg import Transition
@@ -14,9 +16,9 @@ from lifecycle_msgs.srv import ChangeState
 from visualization_msgs.msg import MarkerArray
 
 from contact_estimation.filters.observer import ContactState, Estimate
-from contact_estimation.msg import ContactEstimate, MpcPrediction
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, qos
+from contact_estimation.settings import find_config
 
 START = np.array([0.0, -0.7853981, 0.0, -2.3561944, 0.0, 1.5707963, 0.7853981])
 
@@ -48,12 +50,22 @@ def estimate(arm, valid: bool = True) -> Estimate:
     )
 
 
-def test_lifecycle_poses_and_fallback(graph, arm):
+@pytest.fixture
+def task(tmp_path) -> str:
+    """The shipped task, with deadlines that a machine busy with other work meets."""
+    settings = yaml.safe_load(find_config("tasks", "mpc_plane_fr3").read_text())
+    settings["safety"] = {**settings.get("safety", {}), "deadline": 10.0, "max_age": 5.0}
+    path = tmp_path / "patient.yaml"
+    path.write_text(yaml.safe_dump(settings))
+    return str(path)
+
+
+def test_lifecycle_poses_and_fallback(graph, arm, task):
     poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose")
-    predictions = graph.watch(MpcPrediction, "/mpc/prediction", qos.PEOPLE)
-    markers = graph.watch(MarkerArray, "/mpc/markers", qos.PEOPLE)
-    diagnostics = graph.watch(DiagnosticArray, "/diagnostics", qos.PEOPLE)
-    publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.PEOPLE).publish
+    predictions = graph.watch(MpcPrediction, "/mpc/prediction", qos.VISUALIZATION)
+    markers = graph.watch(MarkerArray, "/mpc/markers", qos.VISUALIZATION)
+    diagnostics = graph.watch(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
+    publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
 
     def send(valid: bool = True) -> None:
         head = convert.header(time.time_ns(), arm.base_frame)
@@ -71,7 +83,7 @@ def test_lifecycle_poses_and_fallback(graph, arm):
             ChangeState, "/mpc/change_state", ChangeState.Request(transition=Transition(id=transition)), 120.0
         ).success
 
-    with graph.start("mpc", {"robot": "fr3", "task": "mpc_plane_fr3", "diagnostics_rate": 5.0}) as process:
+    with graph.start("mpc", {"robot": "fr3", "task": task, "diagnostics_rate": 5.0}) as process:
         graph.wait_for_subscriber("/estimator/contact_estimate")
         assert change(Transition.TRANSITION_CONFIGURE), process.text()
         assert not change(Transition.TRANSITION_ACTIVATE)  # no estimate yet
@@ -87,10 +99,10 @@ def test_lifecycle_poses_and_fallback(graph, arm):
         assert 1.0 < 700.0 * np.linalg.norm(reached - position) <= 20.0  # it presses, within the limit
         held = len(poses)
         invalid.set()
-        assert graph.spin(lambda: any(m.state == "hold" and "a test says so" in m.reason for m in predictions))
+        assert graph.spin(lambda: any(m.state == "holding" and "a test says so" in m.reason for m in predictions))
         assert len(poses) > held
         np.testing.assert_allclose(convert.xyz(poses[-1].pose.position), position, atol=1e-4)  # it no longer pushes
-        assert graph.spin(lambda: any("handed over to hold" in s.message for a in diagnostics for s in a.status), 3.0)
+        assert graph.spin(lambda: any("holding until" in s.message for a in diagnostics for s in a.status), 3.0)
         assert change(Transition.TRANSITION_DEACTIVATE)
         graph.spin(timeout=0.3)
         count = len(poses)

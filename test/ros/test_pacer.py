@@ -91,3 +91,17 @@ def test_stop_ends_a_wait_for_subscribers():
     player.start()
     player.stop()
     assert player.delivered == 0 and not told
+
+
+def test_a_source_that_is_too_slow_stays_in_the_present():
+    class Slow(Source):
+        def read(self):
+            time.sleep(0.03)
+            return super().read()
+
+    source = Slow([7_000_000_000 + k * 5_000_000 for k in range(20)])
+    delivered, _ = play(source, max_late=0.05)
+    ages = [1e-9 * (delivered[0][0] - stamp) + when - delivered[0][1] for stamp, when in delivered]
+    gaps = np.diff([stamp for stamp, _ in delivered])
+    assert max(ages) <= 0.05 + np.diff([when for _, when in delivered]).max(), "20 samples in 0.6 s would be 0.5 s late"
+    assert gaps.min() == 5_000_000 and (gaps > 30_000_000).sum() >= 4

@@ -1,5 +1,6 @@
 """Parameters of a node are its settings: declared with their documentation, validated, unknown ones refused."""
 
+import dataclasses
 import itertools
 
 import pytest
@@ -8,7 +9,7 @@ from rclpy.parameter import Parameter
 
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.ros import parameters
-from contact_estimation.ros.node_settings import EstimatorParameters, RecorderParameters, ReplayParameters
+from contact_estimation.ros.node_settings import EstimatorParameters, RecorderParameters, RobotDriverParameters
 
 _NUMBER = itertools.count()
 
@@ -36,20 +37,23 @@ def make_node(graph):
 
 
 def test_defaults_overrides_and_descriptions(make_node):
-    node = make_node(observer="momentum", people_rate=10)  # a whole number where a number is meant
+    node = make_node(observer="momentum", visualization_rate=10)  # a whole number where a number is meant
     settings = parameters.declare(node, EstimatorParameters, {"arrow_scale": 0.01})
-    assert (settings.observer, settings.people_rate, settings.arrow_scale) == ("momentum", 10.0, 0.01)
+    assert (settings.observer, settings.visualization_rate, settings.arrow_scale) == ("momentum", 10.0, 0.01)
     assert node.get_parameter("arrow_scale").value == 0.01
     assert "[m/N]" in node.describe_parameter("arrow_scale").description
     assert "observer" in node.describe_parameter("observer").description
 
 
-@pytest.mark.parametrize("given, words", [
-    ({"observr": "ekf"}, "unknown key 'observr'; the nearest known key is 'observer'"),
-    ({"people_rate": -1.0}, "must be greater than 0"),
-    ({"people_rate": "often"}, "must be a number"),
-    ({"robot": 16}, "must be a word"),
-])
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ({"observr": "ekf"}, "unknown key 'observr'; the nearest known key is 'observer'"),
+        ({"visualization_rate": -1.0}, "must be greater than 0"),
+        ({"visualization_rate": "often"}, "must be a number"),
+        ({"robot": 16}, "must be a word"),
+    ],
+)
 def test_bad_overrides_are_refused(make_node, given, words):
     with pytest.raises(ConfigError) as error:
         parameters.declare(make_node(**given), EstimatorParameters)
@@ -59,17 +63,21 @@ def test_bad_overrides_are_refused(make_node, given, words):
 def test_a_missing_parameter_is_named(make_node):
     with pytest.raises(ConfigError, match="'bag' is missing"):
         parameters.declare(make_node(topics=["/a:std_msgs/msg/String"]), RecorderParameters)
-    assert parameters.declare(make_node(), ReplayParameters).recording == ""
+    assert parameters.declare(make_node(), RobotDriverParameters).recording == ""
 
 
 def test_live_changes(make_node):
     node, applied = make_node(), []
     parameters.declare(node, EstimatorParameters)
     parameters.accept_changes(node, EstimatorParameters, {"arrow_scale"}, applied.append)
-    good, = node.set_parameters([Parameter("arrow_scale", value=0.02)])
+    (good,) = node.set_parameters([Parameter("arrow_scale", value=0.02)])
     assert good.successful and applied[-1].arrow_scale == 0.02
-    bad, = node.set_parameters([Parameter("arrow_scale", value=-1.0)])
+    (bad,) = node.set_parameters([Parameter("arrow_scale", value=-1.0)])
     assert not bad.successful and "greater than 0" in bad.reason
-    fixed, = node.set_parameters([Parameter("robot", value="fr3")])
+    (fixed,) = node.set_parameters([Parameter("robot", value="fr3")])
     assert not fixed.successful and "restart" in fixed.reason and "arrow_scale" in fixed.reason
+    everything = [f.name for f in dataclasses.fields(EstimatorParameters) if f.name != "arrow_scale"]
+    for name in everything:
+        (answer,) = node.set_parameters([Parameter(name, value=node.get_parameter(name).value)])
+        assert not answer.successful and name in answer.reason
     assert len(applied) == 1 and node.get_parameter("arrow_scale").value == 0.02

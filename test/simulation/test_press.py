@@ -60,8 +60,15 @@ def test_stamps_are_equidistant_from_the_first_period(samples):
 
 
 def test_noise_is_what_was_asked_for_and_repeats_with_its_seed(arm, samples):
-    changes = dict(count=600, clearance=0.002, depth=0.004, period=2.0, damping=0.0, position_noise=1e-4,
-                   torque_noise=0.5)
+    changes = {
+        "count": 600,
+        "clearance": 0.002,
+        "depth": 0.004,
+        "period": 2.0,
+        "damping": 0.0,
+        "position_noise": 1e-4,
+        "torque_noise": 0.5,
+    }
     noisy, again, other = (press(arm, seed=seed, **changes) for seed in (3, 3, 4))
     q_noise = column(noisy, "q") - column(samples[:600], "q")
     tau_noise = column(noisy, "tau") - column(samples[:600], "tau")
@@ -84,8 +91,9 @@ def test_settings_are_checked():
 
 
 def test_damping_adds_to_the_force_on_the_way_in(arm):
-    plain, damped = (press(arm, 300, period=2.0, depth=0.01, damping=d, position_noise=0.0, torque_noise=0.0)
-                     for d in (0.0, 2000.0))
+    plain, damped = (
+        press(arm, 300, period=2.0, depth=0.01, damping=d, position_noise=0.0, torque_noise=0.0) for d in (0.0, 2000.0)
+    )
     assert damped[200].force_tcp[2] < plain[200].force_tcp[2] - 2.0  # pushing down is negative along the tool's axis
 
 

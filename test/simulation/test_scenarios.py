@@ -46,7 +46,7 @@ def test_the_peg_meets_floor_and_a_wall():
 
 def test_truth_says_the_tilted_normal():
     sim = open_simulation("tilted_plane", imperfections="ideal")
-    truth = [sample for sample in sim.run(3.0)][-1].truth
+    truth = list(sim.run(3.0))[-1].truth
     normal = truth["stiffness"] / np.linalg.norm(truth["stiffness"])
     assert normal == pytest.approx([np.sin(np.pi / 9), 0.0, np.cos(np.pi / 9)], abs=1e-6)
     assert np.linalg.norm(truth["stiffness"]) == pytest.approx(8000)

@@ -110,7 +110,7 @@ def test_rigid_and_very_stiff_elastic_joints_move_alike(arm):
 def test_unknown_payload_shows_as_torque_the_model_does_not_have(arm):
     simulated, _ = plant(arm, {"payload": {"mass": 2.0, "com": [0.0, 0.0, 0.1]}})
     extra = simulated.data.qfrc_bias - arm.gravity(Q)
-    position, rotation = arm.tcp_pose(Q)
+    _position, rotation = arm.tcp_pose(Q)
     jacobian = arm.tcp_jacobian(Q)
     lever = rotation @ [0.0, 0.0, 0.1]
     expected = jacobian[:3].T @ [0, 0, 2 * 9.81] + jacobian[3:].T @ np.cross(lever, [0, 0, 2 * 9.81])

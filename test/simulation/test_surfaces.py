@@ -104,11 +104,9 @@ def test_placement_error_moves_the_surface_not_the_motion():
     assert sim.plant.surfaces[0].point[2] - sim.rest[2] == pytest.approx(0.02)
 
 
-def test_a_scenario_is_refused_for_an_unknown_robot():
-    from contact_estimation.exceptions import ConfigError
+def test_an_arm_no_scenario_knows_starts_in_its_ready_posture():
     from contact_estimation.robot.arm import Arm
 
-    sim = open_simulation("plane", imperfections="ideal")
-    other = Arm(replace(sim.arm.settings, name="other"))
-    with pytest.raises(ConfigError, match="other"):
-        Simulation(sim.scenario, other, sim.imperfections)
+    known = open_simulation("plane", imperfections="ideal")
+    other = Simulation(known.scenario, Arm(replace(known.arm.settings, name="other")), known.imperfections)
+    assert other.plant.q == pytest.approx(known.arm.settings.ready) and other.uses_impedance == known.uses_impedance

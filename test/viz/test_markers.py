@@ -58,8 +58,12 @@ def test_invalid_estimate_shows_nothing_under_the_same_names():
 
 def test_not_a_number_is_never_drawn():
     nan = np.full(3, np.nan)
-    broken = replace(estimate(), force_tcp=nan, force_covariance=np.full((3, 3), np.nan),
-                     contacts=(replace(estimate().contacts[0], point_tcp=nan),))
+    broken = replace(
+        estimate(),
+        force_tcp=nan,
+        force_covariance=np.full((3, 3), np.nan),
+        contacts=(replace(estimate().contacts[0], point_tcp=nan),),
+    )
     assert not any(shape.visible for shape in by_name(broken, "tool0").values())
 
 
@@ -71,7 +75,7 @@ def test_ellipsoid_has_the_covariances_axes(seed):
     shape = ellipsoid("e", "tool0", POINT, covariance, (1.0, 0.0, 0.0, 1.0))
     rotation = Rotation.from_quat(shape.orientation).as_matrix()
     semi = np.array(shape.size) / 2
-    np.testing.assert_allclose(rotation @ np.diag((semi / SIGMAS)**2) @ rotation.T, covariance, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(rotation @ np.diag((semi / SIGMAS) ** 2) @ rotation.T, covariance, rtol=1e-6, atol=1e-8)
 
 
 def test_what_is_not_estimated_has_no_ellipsoid():

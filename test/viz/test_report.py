@@ -79,9 +79,13 @@ def test_curves_and_bands_are_the_columns(logs, recording):
 
 def test_an_observer_has_one_colour_in_every_figure(logs, recording):
     columns = {name: log.columns() for name, log in logs.items()}  # momentum first; it has no rest and no innovation
-    figures = [plots.force_figure(columns, 0.0), plots.contact_point_figure(columns, 0.0),
-               plots.innovation_figure(columns, 0.0), plots.stiffness_figure(columns, 0.0),
-               plots.timing_figure(columns)]
+    figures = [
+        plots.force_figure(columns, 0.0),
+        plots.contact_point_figure(columns, 0.0),
+        plots.innovation_figure(columns, 0.0),
+        plots.stiffness_figure(columns, 0.0),
+        plots.timing_figure(columns),
+    ]
     lines = [line for fig in figures for line in fig.axes[0].get_lines() if line.get_label() == "paper_online"]
     colours = {line.get_color() for line in lines}
     assert len(lines) == 5

@@ -24,8 +24,13 @@ def recording(arm):
 
 def columns_with(force, stiffness):
     count = len(force)
-    return {"t": np.arange(count) / 500, "valid": np.ones(count, bool), "force": force, "stiffness": stiffness,
-            "step_time": np.linspace(1e-6, 100e-6, count)}
+    return {
+        "t": np.arange(count) / 500,
+        "valid": np.ones(count, bool),
+        "force": force,
+        "stiffness": stiffness,
+        "step_time": np.linspace(1e-6, 100e-6, count),
+    }
 
 
 def test_known_errors_come_out(recording):
@@ -49,8 +54,9 @@ def test_known_errors_come_out(recording):
 def test_a_gentle_simulated_contact_is_scored_too(recording):
     """5 N are contact where the truth says so; a sensor's 5 N are not."""
     scale = 5.0 / np.abs(recording.truth["wrench_tcp"][:, 2]).max()
-    gentle = {name: scale * value if name in ("wrench_tcp", "tau_ext") else value
-              for name, value in recording.truth.items()}
+    gentle = {
+        name: scale * value if name in ("wrench_tcp", "tau_ext") else value for name, value in recording.truth.items()
+    }
     reference = reference_of(dataclasses.replace(recording, truth=gentle))
     assert np.count_nonzero(reference.contact) > 500 and np.count_nonzero(reference.free) > 100
     assert not (reference.contact & reference.free).any() and reference.stiffness == 20_000

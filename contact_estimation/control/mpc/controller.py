@@ -1,243 +1,227 @@
-"""The MPC as a controller: estimates in, equilibrium poses out, and what happens when something is not as it should be.
+"""The MPC as a contact controller: it plans over the contacts of the estimate.
 
-A solve that failed, came late or is not finite, and an estimate that is invalid or stale, cost one tick: the last
-safe reference is held, and the command says why. Two in a row hand over to hold: the equilibrium is put where the arm
-is, so that the impedance no longer pushes, and stays there until the controller is activated again. A TCP that is too
-fast or has travelled too far hands over at once.
+The estimate is as old as it says. The state is predicted forward by that age, through the stage's own dynamics, under
+the equilibria that were in force meanwhile (Smith predictor). Where the estimate publishes a force, the contacts' rest
+positions are moved along their normals until the plan's contact law gives that force: a mixture of filters publishes
+mean force, stiffness and rest, and the product of means is not the mean force.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
-from enum import Enum
+import warnings
+from collections.abc import Sequence
 
 import casadi as ca
 import numpy as np
 import pinocchio as pin
+from numpy.typing import NDArray
 
 from contact_estimation.codegen import compile_function
+from contact_estimation.codegen.compile import CompiledFunction
+from contact_estimation.contact import ContactSettings
+from contact_estimation.contact.registry import same_normal_force
+from contact_estimation.control.controller import Observation
 from contact_estimation.control.impedance import clip_norm
 from contact_estimation.control.mpc.costs import CostTerm
 from contact_estimation.control.mpc.icem import Icem
 from contact_estimation.control.mpc.problem import MpcProblem
+from contact_estimation.control.mpc.rollout import Rollout
 from contact_estimation.control.mpc.settings import MpcSettings
 from contact_estimation.control.mpc.solver import Solution, Solver, make_solver
-from contact_estimation.exceptions import ConfigError
+from contact_estimation.control.path import path_share
+from contact_estimation.control.supervision import Now, Plan, SupervisedController
 from contact_estimation.robot import Arm
 
-#: Ticks in a row without a usable plan after which the controller hands over to hold.
-_PATIENCE = 2
+#: [s] longest step of the prediction over the estimate's age.
+_PREDICTION_STEP = 0.01
+#: [m] and [-] between the contact of the task and that of the estimate, from where the guard warns.
+_POINT_MISMATCH, _NORMAL_MISMATCH = 0.03, 0.87
 
 
-class MpcState(Enum):
-    """INACTIVE: commands nothing. ACTIVE: plans. HELD: one tick without a usable plan. HOLD: handed over, until
-    activated again."""
-
-    INACTIVE = "inactive"
-    ACTIVE = "active"
-    HELD = "held"
-    HOLD = "hold"
+class ContactModelWarning(UserWarning):
+    """The MPC plans with another contact than the estimate has: law, point or normal."""
 
 
-@dataclass(frozen=True)
-class Observation:
-    """What the MPC is told: an estimate's numbers, no more.
-
-    ``q``, ``dq`` (n,); ``contacts`` maps contact names to [stiffness N/m; rest m, base; point m, TCP] (9,);
-    ``beliefs`` maps modes to their belief; ``age`` [s] since the sample; ``valid`` and ``reason`` as the estimate says.
-    """
-
-    q: np.ndarray
-    dq: np.ndarray
-    contacts: dict[str, np.ndarray] = field(default_factory=dict)
-    beliefs: dict[str, float] = field(default_factory=dict)
-    age: float = 0.0
-    valid: bool = True
-    reason: str = ""
-
-    @classmethod
-    def of(cls, estimate, age: float = 0.0) -> "Observation":
-        """Observation of an observer's estimate."""
-        contacts = {c.name: np.concatenate([c.stiffness, c.rest, c.point_tcp]) for c in estimate.contacts}
-        return cls(estimate.q, estimate.dq, contacts, estimate.modes, age, estimate.valid, estimate.reason)
-
-
-@dataclass(frozen=True)
-class Command:
-    """Equilibrium ``position`` (3,) [m] and ``rotation`` (3, 3) in the base frame, the ``state``, ``reason`` where it
-    is not ACTIVE, and the
-    ``solution`` of this tick, None where none was asked for."""
-
-    position: np.ndarray
-    rotation: np.ndarray
-    state: MpcState
-    reason: str = ""
-    solution: Solution | None = None
-
-
-class MpcController:
+class MpcController(SupervisedController):
     """Contact-aware MPC of one task.
 
     Args:
-        arm: the robot. settings: the task. solver: ``rti`` or ``ipopt`` (default the settings'). extra: further cost
-        terms.
+        arm: the robot.
+        settings: the task.
+        solver: ``rti`` or ``ipopt`` (default the settings').
+        extra: further cost terms.
         adapt: take contacts and disturbance from the estimates; without it the settings' contacts are believed (for
-        comparison).
+            comparison).
         deadline: [s] replaces the settings'; infinite where time is simulated and a slow machine must not change the
-        result.
+            result.
     """
+
+    name = "mpc"
 
     def __init__(
         self,
         arm: Arm,
         settings: MpcSettings,
         solver: str | None = None,
-        extra: list[CostTerm] = (),
+        extra: Sequence[CostTerm] = (),
         adapt: bool = True,
         deadline: float | None = None,
-    ):
-        self.arm, self.settings, self.adapt = arm, settings, adapt
+    ) -> None:
+        super().__init__(arm, settings, adapt)
         self.problem = MpcProblem(arm, settings, extra)
         self.solver: Solver = make_solver(self.problem, solver)
         self.deadline = deadline or settings.safety.deadline or 1.0 / settings.rate
-        self.state, self.reason = MpcState.INACTIVE, "not activated"
         self._icem = Icem(self.problem, np.random.default_rng(0)) if settings.warm_start == "icem" else None
-        self._names = [contact.name for contact in settings.contacts]
-        self._stiffness = np.array(settings.impedance.stiffness)
-        self._damping = settings.impedance.damping_factor * np.sqrt(self._stiffness)
+        self._rollout = Rollout(self.problem)
         self._turn_stiffness = np.array(settings.impedance.rotational_stiffness)
-        self._phi = self.problem.get("phi")[0] * self.problem.contacts.scale
         self._outputs = self._compile_outputs()
 
-    def _compile_outputs(self):
-        """TCP position, velocity and contact force of the first mode at a state."""
+    def _compile_outputs(self) -> CompiledFunction:
+        """Compile TCP position, contact force, and the torque that balances the rest, of the first mode at a state."""
         mode, stage = self.problem.stage.modes[0], self.problem.stage
-        outputs = {"x": mode.x, "dx": mode.dx, "force": mode.force}
+        missing = ca.substitute(mode.residual, mode.delta, ca.SX.zeros(self.arm.n))
+        missing = ca.substitute(missing, stage.h, ca.SX.zeros(1)) + stage.parameters.get("disturbance", self.arm.n)
         return compile_function(
             ca.Function(
                 "mpc_outputs",
-                [stage.x, self.problem.p],
-                [ca.densify(o) for o in outputs.values()],
-                ["state", "p"],
-                list(outputs),
+                [stage.x, stage.u, self.problem.p],
+                [ca.densify(mode.x), ca.densify(mode.force), ca.densify(missing)],
+                ["state", "u", "p"],
+                ["x", "force", "missing"],
             )
         )
 
-    # -- life --
+    def prepare(self) -> None:
+        """Solve once, so that the first tick is like the others."""
+        middle = self.problem.stack(0.5 * (self.arm.lower + self.arm.upper), np.zeros(self.arm.n))
+        self.solver.reset(middle)
+        self.solver.solve(middle)
 
-    def activate(self, observation: Observation) -> Command:
-        """Begin the task where the arm is.
+    def prediction(self, solution: Solution) -> tuple[np.ndarray, np.ndarray]:
+        """Return TCP positions (H + 1, 3) [m] and contact forces (H + 1, 3) [N, ON the robot, base axes] of a plan."""
+        rows = [self._output(state) for state in solution.states]
+        return np.array([x for x, _ in rows]), np.array([force for _, force in rows])
 
-        Raises:
-            ConfigError: the observation is invalid, stale or not finite.
-        """
-        problem = self._problem_of(observation)
-        if problem:
-            raise ConfigError(f"the MPC cannot be activated: {problem}; wait for a valid estimate")
-        self._start, self._rotation = self.arm.tcp_pose(observation.q)
+    def _restart(self, observation: Observation) -> None:
         self.problem.set("rotation", self._rotation.ravel(order="F"))
-        self._begin, self._failures = None, 0
-        self._disturbance = np.zeros(3)
-        self.problem.set("disturbance", self._disturbance)
-        self._read(observation)
+        self._torque = np.zeros(self.arm.n)  # [Nm] what else turns the joints
+        self.problem.set("disturbance", self._torque)
+        self._compare(observation)
+        self._contact_force(observation)
         self.solver.reset(self.problem.stack(observation.q, observation.dq))
-        self._last_cost, self._last_controls = np.inf, None
-        self.state, self.reason = MpcState.ACTIVE, ""
-        self._position, self._turned = self._start.copy(), self._rotation.copy()
-        self._x = self._start.copy()
-        return Command(self._position.copy(), self._turned.copy(), self.state)
-
-    def deactivate(self) -> None:
-        """Command nothing from now on."""
-        self.state, self.reason = MpcState.INACTIVE, "deactivated"
-
-    def update(self, t: float, observation: Observation) -> Command | None:
-        """Command for time ``t`` [s] (any clock that only advances); None while inactive."""
-        if self.state is MpcState.INACTIVE:
-            return None
-        if self.state is MpcState.HOLD:
-            return self._command(None)
-        self._begin = t if self._begin is None else self._begin
-        problem = self._problem_of(observation)
-        if problem:
-            return self._fail(problem, None)
-        self._read(observation)
-        state = self.problem.stack(observation.q, observation.dq)
-        x, dx, force = self._output(state)
-        self._x = x
-        danger = self._danger(x, dx)
-        if danger:
-            self._hand_over(danger)
-            return self._command(None)
-        if self.adapt:
-            self._balance(x, dx, force)
-        self._set_targets(t - self._begin)
-        searched = self._warm_start(state) if self._icem is not None else 0.0
-        solution = self.solver.solve(state)
-        if not solution.ok:
-            return self._fail(f"solver {self.solver.name}: {solution.status}", solution)
-        if searched + solution.seconds > self.deadline:
-            late = 1e3 * (searched + solution.seconds)
-            return self._fail(f"solve late: {late:.1f} ms, deadline {1e3 * self.deadline:.1f} ms", solution)
-        self._accept(x, solution)
-        return self._command(solution)
+        self._last_cost = np.inf
+        self._plan_made: Solution | None = None
 
     # -- what is planned from --
 
-    def _problem_of(self, observation: Observation) -> str:
-        """Why an observation cannot be planned from, or an empty string."""
-        if not observation.valid:
-            return f"estimate not valid: {observation.reason}"
-        limit = self.settings.safety.max_age
-        if not -limit <= observation.age <= limit:  # clocks of two machines may differ a little
-            return f"estimate stale: {1e3 * observation.age:.0f} ms old, at most {1e3 * limit:.0f} ms"
-        if not (
-            np.isfinite(observation.q).all()
-            and np.isfinite(observation.dq).all()
-            and all(np.isfinite(phi).all() for phi in observation.contacts.values())
-        ):
-            return "estimate not finite"
-        missing = [name for name in self._names if name not in observation.contacts] if self.adapt else []
-        if missing:
-            return (
-                f"the estimate has no contact {', '.join(missing)}; it has {', '.join(observation.contacts) or 'none'}"
-            )
-        return ""
+    def _contact_force(self, observation: Observation) -> np.ndarray:
+        """Take over the contacts, and return their force (3,) [N] ON the robot at the sample."""
+        state = self.problem.stack(observation.q, observation.dq)
+        if not self.adapt:
+            return self._output(state)[1]
+        phi = [self._told(c, observation) for c in self.settings.contacts]
+        self.problem.set_contacts(np.concatenate(phi))
+        self.problem.set_beliefs(observation.beliefs)
+        force = self._output(state)[1]
+        if observation.force is None or not self._names:
+            return force
+        stiffness = np.array([np.linalg.norm(one[:3]) for one in phi])  # (I,) [N/m]
+        normals = np.array([one[:3] for one in phi]) / stiffness[:, None]  # (I, 3)
+        missing = np.linalg.pinv(normals.T) @ (np.asarray(observation.force) - force)  # (I,) [N]
+        for one, normal, size, share in zip(phi, normals, stiffness, missing):
+            one[3:6] += normal * (share / size)
+        self.problem.set_contacts(np.concatenate(phi))
+        return np.asarray(observation.force, float)
 
-    def _read(self, observation: Observation) -> None:
-        if self.adapt:
-            self._phi = np.array([observation.contacts[name] for name in self._names])
-            self.problem.set_contacts(self._phi)
-            self.problem.set_beliefs(observation.beliefs)
+    def _told(self, contact: ContactSettings, observation: Observation) -> NDArray[np.float64]:
+        """Return the parameters [SI] of one contact by the estimate; those of another law by the task.
 
-    def _output(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        A contact that the estimate does not name has the task's stiffness, and rests where the tool is: the published
+        force then moves it to its place.
+        """
+        law, values = observation.laws.get(contact.name, ("", {}))
+        if law.removeprefix("unilateral_") != contact.law.removeprefix("unilateral_"):
+            values = {}
+        own = [values.get(p.name, mean) for p, mean, _ in contact.law_prior]
+        if contact.name not in observation.contacts:
+            x, rotation = self.arm.tcp_pose(observation.q)
+            return np.concatenate([contact.stiffness, x + rotation @ np.array(contact.point), contact.point, own])
+        return np.concatenate([observation.contacts[contact.name], own])
+
+    def _compare(self, observation: Observation) -> None:
+        """Warn where what the plan assumes of a contact is not what the observer estimates."""
+        for contact in self.settings.contacts if self.adapt else ():
+            if contact.name not in observation.contacts:
+                continue
+            law, _ = observation.laws.get(contact.name, ("", {}))
+            phi = observation.contacts[contact.name]
+            size = float(np.linalg.norm(phi[:3]) * np.linalg.norm(contact.stiffness))
+            away = float(np.linalg.norm(phi[6:9] - np.array(contact.point)))
+            if law and not same_normal_force(law, contact.law):
+                self._warn(contact, f"law '{law}'", f"'{contact.law}'", f"law: {law}")
+            if away > _POINT_MISMATCH:
+                words = np.round(phi[6:9], 3).tolist()
+                self._warn(contact, f"point {words} m (TCP)", f"{contact.point} m", f"point: {words}")
+            if float(phi[:3] @ np.array(contact.stiffness)) < _NORMAL_MISMATCH * size:
+                words = np.round(phi[:3] / np.linalg.norm(phi[:3]), 2).tolist()
+                self._warn(contact, f"normal {words}", f"stiffness {contact.stiffness}", f"a stiffness along {words}")
+
+    @staticmethod
+    def _warn(contact: ContactSettings, estimated: str, planned: str, answer: str) -> None:
+        warnings.warn(
+            f"contact '{contact.name}' is estimated with {estimated} but planned with {planned}; "
+            f"set {answer} in the task's contact, or correct the observer's",
+            ContactModelWarning,
+            stacklevel=5,
+        )
+
+    def _output(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         run = self._outputs
         run.inputs["state"][:], run.inputs["p"][:] = state, self.problem.parameters[0]
         run()
-        return tuple(run.outputs[name].copy() for name in ("x", "dx", "force"))
+        return run.outputs["x"].copy(), run.outputs["force"].copy()
 
-    def prediction(self, solution: Solution) -> tuple[np.ndarray, np.ndarray]:
-        """TCP positions (H + 1, 3) [m] and contact forces (H + 1, 3) [N, ON the robot, base axes] of a plan."""
-        rows = [self._output(state) for state in solution.states]
-        return np.array([x for x, _, _ in rows]), np.array([force for _, _, force in rows])
+    def _forward(self, observation: Observation, t: float) -> tuple[np.ndarray, np.ndarray]:
+        """Predict the joint state over the estimate's age, under the equilibria that were in force."""
+        state, n = self.problem.stack(observation.q, observation.dq), self.arm.n
+        if self.adapt:
+            self._balance_torque(t - observation.age, state)
+        steps = int(np.ceil(max(observation.age, 0.0) / _PREDICTION_STEP - 1e-9))
+        h = observation.age / max(steps, 1)
+        control = np.zeros(self.problem.nu)
+        for k in range(steps):
+            x, _ = self._output(state)
+            pull = self._stiffness * (self._commanded(t - observation.age + (k + 0.5) * h) - x)
+            control[:3] = clip_norm(pull, self.settings.impedance.max_force)
+            state, _ = self._rollout.step(state, control, h)
+        return state[:n], state[n : 2 * n]
 
-    def _danger(self, x, dx) -> str:
-        limits = self.settings.safety
-        speed, travel = float(np.linalg.norm(dx)), float(np.linalg.norm(x - self._start))
-        if speed > limits.max_speed:
-            return f"TCP at {speed:.2f} m/s, limit {limits.max_speed:g} m/s"
-        if travel > limits.max_travel:
-            return f"TCP {travel:.2f} m from where the task began, limit {limits.max_travel:g} m (contact lost?)"
-        return ""
-
-    def _balance(self, x, dx, force) -> None:
-        """Low-pass what the balance of forces at the TCP lacks: spring + contact + d = D dx, at rest."""
-        spring = clip_norm(self._stiffness * (self._position - x), self.settings.impedance.max_force)
-        missing = self._damping * dx - spring - force
+    def _balance_torque(self, t: float, state: np.ndarray) -> None:
+        """Low-pass the torque (n,) [Nm] that the balance at the joints lacks at the sample's time ``t`` [s]."""
+        run, x = self._outputs, self._output(state)[0]
+        run.inputs["u"][:3] = clip_norm(self._stiffness * (self._commanded(t) - x), self.settings.impedance.max_force)
+        run()
         share = min(1.0 / (self.settings.rate * self.settings.disturbance_time), 1.0)
-        self._disturbance += share * (missing - self._disturbance)
-        self.problem.set("disturbance", self._disturbance)
+        self._torque = self._torque + share * (run.outputs["missing"] - self._torque)
+        self.problem.set("disturbance", self._torque)
+
+    # -- the plan --
+
+    def _plan(self, now: Now) -> Plan:
+        state = self.problem.stack(now.q, now.dq)
+        self._set_targets(now.elapsed)
+        searched = self._warm_start(self._icem, state) if self._icem is not None else 0.0
+        solution = self.solver.solve(state)
+        problem, spent = "", searched + solution.seconds
+        if not solution.ok:
+            problem = f"solver {self.solver.name}: {solution.status}"
+        elif spent > self.deadline:
+            problem = f"solve late: {1e3 * spent:.1f} ms, deadline {1e3 * self.deadline:.1f} ms"
+        if problem:
+            return Plan(self._position, self._turned, solution, problem)
+        self._last_cost, self._plan_made = solution.cost, solution
+        return Plan(now.x + solution.controls[0][:3] / self._stiffness, self._attitude(solution), solution)
 
     def _set_targets(self, elapsed: float) -> None:
         s = self.settings
@@ -248,48 +232,34 @@ class MpcController:
             rotations = [(pin.exp3(part * turn) @ self._rotation).ravel(order="F") for part in share]
             self.problem.set("rotation", np.array(rotations))
 
-    def _warm_start(self, state: np.ndarray) -> float:
+    def _attitude(self, solution: Solution) -> np.ndarray:
+        if self.settings.orientation:
+            _, now = self.arm.tcp_pose(solution.states[0][: self.arm.n])
+            return np.asarray(pin.exp3(solution.controls[0][3:] / self._turn_stiffness) @ now)
+        return np.array(self.problem.parameters[0, self.problem.columns("rotation")].reshape(3, 3, order="F"))
+
+    def _warm_start(self, icem: Icem, state: np.ndarray) -> float:
         """Sample where the last plan has become much worse than it was: the mode has changed. Returns the time [s]."""
         start = time.perf_counter()
-        controls = self._icem.improve(state, self._last_controls, self._last_cost)
+        last = None if self._plan_made is None else self._plan_made.controls
+        controls = icem.improve(state, last, self._last_cost)
         if controls is not None:
             self.solver.guess(controls)
         return time.perf_counter() - start
 
-    # -- what comes out --
+    def _remaining(self, since: float) -> np.ndarray:
+        """Return the equilibrium of the last plan, linear between its stages."""
+        plan = self._plan_made
+        if plan is None:
+            return self._position
+        stage = min(since / self.settings.dt, self.settings.horizon - 1.001)
+        k, part = int(stage), stage - int(stage)
+        ends = [self._output(plan.states[i])[0] + plan.controls[i][:3] / self._stiffness for i in (0, k, k + 1)]
+        return np.asarray(self._position_planned() + (1.0 - part) * ends[1] + part * ends[2] - ends[0])
 
-    def _accept(self, x: np.ndarray, solution: Solution) -> None:
-        self._failures, self.state, self.reason = 0, MpcState.ACTIVE, ""
-        self._last_cost, self._last_controls = solution.cost, solution.controls
-        control = solution.controls[0]
-        self._position = x + control[:3] / self._stiffness
-        wanted = self.problem.parameters[0, self.problem.columns("rotation")].reshape(3, 3, order="F")
-        if self.settings.orientation:
-            _, now = self.arm.tcp_pose(solution.states[0][: self.arm.n])
-            wanted = pin.exp3(control[3:] / self._turn_stiffness) @ now
-        self._turned = wanted.copy()
-
-    def _fail(self, reason: str, solution: Solution | None) -> Command:
-        self._failures += 1
-        if self._failures >= _PATIENCE:
-            self._hand_over(reason)
-        else:
-            self.state, self.reason = MpcState.HELD, f"holding the last reference: {reason}"
-            spring = clip_norm(self._stiffness * (self._position - self._x), self.settings.impedance.max_force)
-            self._position = self._x + spring / self._stiffness
-        return self._command(solution)
-
-    def _hand_over(self, reason: str) -> None:
-        """Hold where the arm was last seen: the spring relaxes, and contact is left with no more than it had."""
-        self.state, self.reason = MpcState.HOLD, f"handed over to hold: {reason}"
-        self._position = self._x.copy()
-
-    def _command(self, solution: Solution | None) -> Command:
-        return Command(self._position.copy(), self._turned.copy(), self.state, self.reason, solution)
-
-
-def path_share(passes: np.ndarray) -> np.ndarray:
-    """Share of the way (0 to 1) after ``passes`` passages along it, there and back, smooth at both ends (minimum
-    jerk)."""
-    s = np.abs((np.asarray(passes) + 1.0) % 2.0 - 1.0)
-    return s**3 * (10.0 - 15.0 * s + 6.0 * s * s)
+    def _position_planned(self) -> np.ndarray:
+        """Return the equilibrium that was commanded when the last plan was made."""
+        for when, position in reversed(self._commands):
+            if when <= self._planned:
+                return np.asarray(position)
+        return self._position

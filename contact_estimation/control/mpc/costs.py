@@ -15,7 +15,11 @@ and then ``MpcProblem(arm, settings, extra=[ElbowDown(weight=5.0)])``; its param
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import casadi as ca
+
+from contact_estimation.control.mpc.stage import Mode, Parameters
 
 #: Keeps the root of a weight differentiable at zero; far below any weight that counts.
 _TINY = 1e-24
@@ -32,15 +36,19 @@ class CostTerm:
     #: Whether the last state is charged too; a term that reads the control cannot be.
     terminal = True
 
-    def __init__(self, weight=1.0):
+    def __init__(self, weight: float | Sequence[float] = 1.0) -> None:
         self.weight = weight
 
-    def residual(self, mode, parameters) -> ca.SX:
-        """Residual vector of a :class:`~contact_estimation.control.mpc.stage.Mode`; ``parameters.get(name, size)``
-        makes parameters."""
+    def residual(self, mode: Mode, parameters: Parameters) -> ca.SX:
+        """Return the residual vector.
+
+        Args:
+            mode: one contact mode of a stage.
+            parameters: ``parameters.get(name, size)`` makes parameters.
+        """
         raise NotImplementedError
 
-    def weighted(self, mode, parameters) -> ca.SX:
+    def weighted(self, mode: Mode, parameters: Parameters) -> ca.SX:
         """sqrt(weight) * residual."""
         residual = self.residual(mode, parameters)
         weight = parameters.get(f"{self.name}_weight", residual.numel())
@@ -52,8 +60,10 @@ class Velocity(CostTerm):
 
     name = "velocity"
 
-    def residual(self, mode, parameters):
-        return ca.vertcat(mode.dx, mode.w)
+    def residual(self, mode: Mode, parameters: Parameters) -> ca.SX:
+        """Return the residual."""
+        residual: ca.SX = ca.vertcat(mode.dx, mode.w)
+        return residual
 
 
 class ForceError(CostTerm):
@@ -61,7 +71,8 @@ class ForceError(CostTerm):
 
     name = "force"
 
-    def residual(self, mode, parameters):
+    def residual(self, mode: Mode, parameters: Parameters) -> ca.SX:
+        """Return the residual."""
         return mode.force - parameters.get("force_target", 3)
 
 
@@ -70,7 +81,8 @@ class PositionError(CostTerm):
 
     name = "position"
 
-    def residual(self, mode, parameters):
+    def residual(self, mode: Mode, parameters: Parameters) -> ca.SX:
+        """Return the residual."""
         return mode.x - parameters.get("position_target", 3)
 
 
@@ -79,7 +91,8 @@ class SpringForce(CostTerm):
 
     name, terminal = "spring", False
 
-    def residual(self, mode, parameters):
+    def residual(self, mode: Mode, parameters: Parameters) -> ca.SX:
+        """Return the residual."""
         return mode.spring
 
 
@@ -88,7 +101,8 @@ class SpringMoment(CostTerm):
 
     name, terminal = "moment", False
 
-    def residual(self, mode, parameters):
+    def residual(self, mode: Mode, parameters: Parameters) -> ca.SX:
+        """Return the residual."""
         return mode.moment
 
 
@@ -97,7 +111,8 @@ class AttitudeError(CostTerm):
 
     name = "attitude"
 
-    def residual(self, mode, parameters):
+    def residual(self, mode: Mode, parameters: Parameters) -> ca.SX:
+        """Return the residual."""
         return mode.attitude_error()
 
 
@@ -106,6 +121,7 @@ class JointMargin(CostTerm):
 
     name = "joint_margin"
 
-    def residual(self, mode, parameters):
+    def residual(self, mode: Mode, parameters: Parameters) -> ca.SX:
+        """Return the residual."""
         lower, upper = parameters.get("joint_lower", mode.q.numel()), parameters.get("joint_upper", mode.q.numel())
         return ca.fmax(lower - mode.q, 0) + ca.fmax(mode.q - upper, 0)

@@ -24,7 +24,7 @@ class Icem:
         problem: the problem, whose parameters are read at every search. rng: randomness.
     """
 
-    def __init__(self, problem: MpcProblem, rng: np.random.Generator):
+    def __init__(self, problem: MpcProblem, rng: np.random.Generator) -> None:
         self.problem, self._rng = problem, rng
         self._cost = compile_function(_batch_cost(problem))
         settings = problem.settings.sampling
@@ -43,7 +43,7 @@ class Icem:
         return np.where(np.isfinite(costs), costs, np.inf)
 
     def improve(self, x: np.ndarray, last: np.ndarray | None, last_cost: float) -> np.ndarray | None:
-        """Controls (H, nu) better than the plan ``last`` where that has become bad, else None."""
+        """Return controls (H, nu) better than the plan ``last`` where that has become bad, else None."""
         if last is not None and not self.cost(x, last[None])[0] > _JUMP * last_cost:
             return None
         return self.search(x, last)[0]
@@ -77,13 +77,13 @@ class Icem:
         shape = (count, len(self._colour), problem.nu)
         spectrum = (self._rng.standard_normal(shape) + 1j * self._rng.standard_normal(shape)) * self._colour[:, None]
         noise = np.fft.irfft(spectrum, problem.horizon, axis=1)
-        return noise / noise.std()
+        return np.asarray(noise / noise.std())
 
 
 def _clip(samples: np.ndarray, limits: np.ndarray) -> np.ndarray:
     balls = samples.reshape(*samples.shape[:2], -1, 3)
     norms = np.linalg.norm(balls, axis=-1, keepdims=True)
-    return (balls * np.minimum(1.0, limits[:, None] / np.maximum(norms, 1e-12))).reshape(samples.shape)
+    return np.asarray((balls * np.minimum(1.0, limits[:, None] / np.maximum(norms, 1e-12))).reshape(samples.shape))
 
 
 def _batch_cost(problem: MpcProblem) -> ca.Function:

@@ -7,6 +7,7 @@ CasADi graphs map them over the horizon and put their results into IPOPT's spars
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -36,7 +37,7 @@ _FLAGS = ("-O1", "-march=native", "-fno-math-errno")
 class ShootingLayout:
     """Order of the NLP: w = [u_0; x_1; u_1; ...; x_H], g = [defect_0; limits_0; defect_1; ...]."""
 
-    def __init__(self, problem: MpcProblem):
+    def __init__(self, problem: MpcProblem) -> None:
         self.h, self.nx, self.nu, self.ng = problem.horizon, problem.nx, problem.nu, problem.ng
         self.block = self.nu + self.nx
         self.n_w, self.n_g = self.h * self.block, self.h * (self.nx + self.ng)
@@ -47,7 +48,7 @@ class ShootingLayout:
         self.ubg = np.zeros(self.n_g)
 
     def pack(self, states: np.ndarray, controls: np.ndarray) -> np.ndarray:
-        """w of states (H + 1, nx) and controls (H, nu)."""
+        """W of states (H + 1, nx) and controls (H, nu)."""
         return np.hstack([controls, states[1:]]).ravel()
 
     def unpack(self, x: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -64,7 +65,7 @@ class ShootingLayout:
 class StageDerivatives:
     """The NLP and its derivatives: compiled functions of one stage, mapped over the horizon by thin graphs."""
 
-    def __init__(self, problem: MpcProblem):
+    def __init__(self, problem: MpcProblem) -> None:
         self._problem, self.layout = problem, ShootingLayout(problem)
         stage = problem.stage
         x, u, p, z = stage.x, stage.u, problem.p, stage.z
@@ -87,8 +88,8 @@ class StageDerivatives:
             for name, (inputs, outputs) in parts.items()
         }
 
-    def solver(self, name: str, options: dict) -> ca.Function:
-        """nlpsol over (x = w, p = [x_0; parameters]) that calls the compiled functions only."""
+    def solver(self, name: str, options: dict[str, Any]) -> ca.Function:
+        """Nlpsol over (x = w, p = [x_0; parameters]) that calls the compiled functions only."""
         layout, problem, h = self.layout, self._problem, self._problem.horizon
         call = {name: compiled.function for name, compiled in self._compiled.items()}
         w = ca.MX.sym("w", layout.n_w)
@@ -152,8 +153,7 @@ class StageDerivatives:
         return _pattern(where, layout.n_g, layout.n_w)
 
     def _hessian_pattern(self) -> tuple[ca.Sparsity, np.ndarray]:
-        """Pattern of the upper triangle of the Lagrangian's Hessian over w, and where its entries are in the stage
-        triangles."""
+        """Pattern of the Hessian's upper triangle over w, and where its entries are in the stages' triangles."""
         layout = self.layout
         width = layout.nx + layout.nu
         per_stage, where = width * (width + 1) // 2, {}
@@ -174,7 +174,7 @@ def _triangle(matrix: ca.SX) -> ca.SX:
     return ca.vertcat(*[matrix[i, j] for j in range(matrix.shape[1]) for i in range(j + 1)])
 
 
-def _pattern(where: dict, rows: int, columns: int) -> tuple[ca.Sparsity, np.ndarray]:
+def _pattern(where: dict[tuple[int, int], int], rows: int, columns: int) -> tuple[ca.Sparsity, np.ndarray]:
     keys = sorted(where, key=lambda entry: (entry[1], entry[0]))
     pattern = ca.Sparsity.triplet(rows, columns, [r for r, _ in keys], [c for _, c in keys])
     return pattern, np.array([where[entry] for entry in keys])
@@ -189,7 +189,7 @@ class IpoptSolver:
 
     name = "ipopt"
 
-    def __init__(self, problem: MpcProblem, options: dict | None = None):
+    def __init__(self, problem: MpcProblem, options: dict[str, Any] | None = None) -> None:
         self.problem = problem
         derivatives = StageDerivatives(problem)
         self._derivatives, self._layout = derivatives, derivatives.layout

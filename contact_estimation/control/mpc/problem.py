@@ -10,9 +10,11 @@ for contact modes m with the common equilibrium trajectory; with one mode this i
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from contact_estimation.contact import ParallelContacts
 from contact_estimation.control.mpc import costs
@@ -26,7 +28,7 @@ _NORM_SOFTENING = 1e-3
 
 
 def cost_terms(settings: MpcSettings) -> list[costs.CostTerm]:
-    """The cost terms of a task's settings."""
+    """Return the cost terms of a task's settings."""
     weights = settings.weights
     terms = [
         costs.Velocity([weights.velocity] * 3 + [weights.angular_velocity] * 3),
@@ -52,7 +54,7 @@ class MpcProblem:
         lower, upper: bounds of the state (nx,).
     """
 
-    def __init__(self, arm: Arm, settings: MpcSettings, extra: list[costs.CostTerm] = ()):
+    def __init__(self, arm: Arm, settings: MpcSettings, extra: Sequence[costs.CostTerm] = ()) -> None:
         self.arm, self.settings = arm, settings
         self.contacts = ParallelContacts(arm, settings.contacts)
         self.terms = [*cost_terms(settings), *extra]
@@ -141,12 +143,21 @@ class MpcProblem:
         self.set_beliefs({mode.name: 1.0 for mode in self.stage.modes[:1]})
         self.set_contacts(
             np.array(
-                [[*c.stiffness, *(np.zeros(3) if isinstance(c.rest, str) else c.rest), *c.point] for c in s.contacts],
-                float,
-            ).reshape(-1, 9)
+                [
+                    value
+                    for c in s.contacts
+                    for part in (
+                        c.stiffness,
+                        np.zeros(3) if isinstance(c.rest, str) else c.rest,
+                        c.point,
+                        [mean for _, mean, _ in c.law_prior],
+                    )
+                    for value in part
+                ]
+            )
         )
 
-    def set(self, name: str, value) -> None:
+    def set(self, name: str, value: ArrayLike) -> None:
         """Set a parameter: one value (size,) or scalar for all stages, or one row per stage (H + 1, size).
 
         Raises:
@@ -169,10 +180,14 @@ class MpcProblem:
 
     def get(self, name: str) -> np.ndarray:
         """Values (H + 1, size) of a parameter."""
-        return self.parameters[:, self._slices[name]].copy()
+        return np.asarray(self.parameters[:, self._slices[name]].copy())
 
     def set_contacts(self, phi_si: np.ndarray) -> None:
-        """Contact parameters (I, 9): stiffness [N/m], rest [m, base], point [m, TCP] per contact."""
+        """Set the contacts.
+
+        Args:
+            phi_si: per contact stiffness [N/m], rest [m, base], point [m, TCP], and the parameters of its law [SI].
+        """
         self.set("phi", np.asarray(phi_si, float).ravel() / self.contacts.scale)
 
     def set_beliefs(self, beliefs: dict[str, float]) -> None:
@@ -188,4 +203,4 @@ class MpcProblem:
 
     def stack(self, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
         """State (nx,) in which every mode's arm is at ``q``, ``dq`` (n,)."""
-        return np.tile(np.concatenate([q, dq]), len(self.stage.modes))
+        return np.asarray(np.tile(np.concatenate([q, dq]), len(self.stage.modes)))

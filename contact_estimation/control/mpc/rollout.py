@@ -12,7 +12,7 @@ from contact_estimation.control.mpc.problem import MpcProblem
 class Rollout:
     """States and cost of control sequences (H, nu) of a problem."""
 
-    def __init__(self, problem: MpcProblem):
+    def __init__(self, problem: MpcProblem) -> None:
         self.problem = problem
         stage = problem.stage
         self._step = compile_function(

@@ -89,7 +89,7 @@ class RtiSolver:
 
     name = "rti"
 
-    def __init__(self, problem: MpcProblem, iterations: int = 1, cold_iterations: int = 8):
+    def __init__(self, problem: MpcProblem, iterations: int = 1, cold_iterations: int = 8) -> None:
         self.problem, self.iterations, self.cold_iterations = problem, iterations, cold_iterations
         n_limits = problem.nu // 3
         sizes = {
@@ -135,7 +135,7 @@ class RtiSolver:
         self._rollout = Rollout(problem)
         self._cold, self._lost = True, False
 
-    def __del__(self):
+    def __del__(self) -> None:
         if getattr(self, "_memory", None):
             self._library.ce_rti_free(self._memory)
             self._memory = None

@@ -1,4 +1,4 @@
-"""Settings of the contact-aware MPC: one YAML per task in ``config/tasks/mpc_*.yaml``."""
+"""Settings of a contact task and its controllers: one YAML per task, ``mpc_*.yaml``."""
 
 from __future__ import annotations
 
@@ -37,26 +37,75 @@ class CostWeights:
 
 @dataclass(frozen=True, kw_only=True)
 class SafetyLimits:
-    """When the MPC may no longer be trusted, and holds."""
+    """When a contact controller may no longer be trusted, and what it does then."""
 
-    max_age: float = key(0.05, doc="an estimate older than this is stale", unit="s", check=positive)
+    max_age: float = key(0.06, doc="an estimate older than this is stale", unit="s", check=positive)
     deadline: float | None = key(
         None,
         doc="a solve that took longer is late and its result is not used; null: one period",
         unit="s",
         check=positive,
     )
-    max_speed: float = key(0.4, doc="largest speed of the TCP", unit="m/s", check=positive)
-    max_travel: float = key(
-        0.3,
-        doc="largest distance of the TCP from where the task began: what a lost contact can cost",
-        unit="m",
-        check=positive,
+    patience: int = key(
+        2, doc="ticks in a row without a usable estimate or plan that follow the remaining plan", check=non_negative
     )
+    recover_time: float = key(
+        0.1, doc="after holding, estimates must be good for this long before the task goes on", unit="s", check=positive
+    )
+    max_outage: float = key(
+        2.0, doc="without a plan for longer, the task goes on only when activated again", unit="s", check=positive
+    )
+    max_speed: float = key(0.4, doc="largest speed of the TCP", unit="m/s", check=positive)
+    max_travel: float = key(0.3, doc="largest distance of the TCP from where the task began", unit="m", check=positive)
     force_margin: float = key(
         0.97,
         doc="share of max_force the plan may use, so that motion between two solves stays inside",
         check=probability,
+    )
+    overload: float = key(
+        1.2,
+        doc="largest contact force over the wanted one; it limits the push and the energy of an approach",
+        check=positive,
+    )
+    loss_force: float = key(
+        0.2, doc="a contact whose force is below this share of the wanted one is lost", check=probability
+    )
+    loss_time: float = key(0.04, doc="... for this long", unit="s", check=positive)
+    loss_speed: float = key(
+        0.05,
+        doc="a tool that sinks faster, along the push, while the force falls has lost its contact; at twice this speed "
+        "whatever the force",
+        unit="m/s",
+        check=positive,
+    )
+    on_loss: str = key(
+        "hold",
+        doc="answer to a lost contact: hold where it was lost, search along the push, or retract against it",
+        choices=("hold", "search", "retract"),
+    )
+    search_speed: float = key(0.02, doc="speed of a search and of a retreat", unit="m/s", check=positive)
+    search_travel: float = key(0.05, doc="way after which a search gives up and holds", unit="m", check=positive)
+    retract_distance: float = key(0.03, doc="way of a retreat", unit="m", check=positive)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PiGains:
+    """Gains of the PI force controller."""
+
+    proportional: float = key(0.5, doc="push per force error", unit="N/N", check=non_negative)
+    integral: float = key(5.0, doc="growth of the push per force error", unit="1/s", check=non_negative)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForceAdmittanceGains:
+    """Gain of the force admittance."""
+
+    time: float = key(
+        0.15,
+        doc="a force error decays within this time; the damping is this times the stiffness of contact and impedance "
+        "in series",
+        unit="s",
+        check=positive,
     )
 
 
@@ -128,8 +177,10 @@ class MpcSettings:
     )
     safety: SafetyLimits = key(SafetyLimits(), doc="limits and fallback")
     sampling: SamplingSettings = key(SamplingSettings(), doc="the sampling warm start")
+    pi: PiGains = key(PiGains(), doc="gains of controller pi")
+    admittance: ForceAdmittanceGains = key(ForceAdmittanceGains(), doc="gain of controller admittance")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         names = [contact.name for contact in self.contacts]
         for mode, closed in self.modes.items():
             for name in closed:
@@ -146,7 +197,7 @@ class MpcSettings:
 
 
 def load_mpc_settings(name: str) -> MpcSettings:
-    """A shipped task by name (``mpc_plane_fr3``, ...) or a YAML file by path.
+    """Return a shipped task by name (``mpc_plane_fr3``, ...) or a YAML file by path.
 
     Raises:
         ConfigError: unknown name, or an error in the file.

@@ -30,8 +30,10 @@ class Solution:
 
 
 class Solver(Protocol):
-    """A solver of one :class:`~contact_estimation.control.mpc.problem.MpcProblem`, whose parameters it reads at every
-    solve."""
+    """A solver of one :class:`~contact_estimation.control.mpc.problem.MpcProblem`.
+
+    It reads the problem's parameters at every solve.
+    """
 
     #: Word it is chosen by.
     name: str

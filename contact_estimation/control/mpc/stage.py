@@ -3,16 +3,19 @@
 The controller compensates gravity and Coriolis torque, so that what moves the arm is the impedance, the contacts and
 friction:
 
-    M delta = J^T (F_s + d - D dx) + J_w^T (m_s - D_w w) + sum J_i^T n_i F_i - B dq,     F_s = K_imp (x_0 - x)
+    M delta = J^T (F_s - D dx) + J_w^T (m_s - D_w w) + sum J_i^T F_i - B dq + d,     F_s = K_imp (x_0 - x)
 
-with d what else pulls at the TCP, estimated from the balance of forces (joint friction, gravity error): it makes
-tracking offset-free.
+with d (n,) what else turns the joints, estimated from the balance of torques (friction, gravity error, a null-space
+spring): it makes tracking offset-free (Pannocchia and Rawlings 2003). At the joints and not at the TCP, because a tool
+that the model turns by a milliradian presses a stiff surface by newtons.
 
 The control is the spring force F_s at the start of the stage instead of x_0 itself: a change of variables (x_0 = x +
 F_s / K_imp) that turns eq. 31 into a ball around zero. A stage of 40 ms is long for a stiff contact, therefore
-springs and dampers act with their value at the end of the stage, linearised: F_s - h K_imp J dq+ and F_i - h ||K_i||
-n_i^T J_i dq+. For h -> 0 this is the step of :mod:`contact_estimation.dynamics`; unlike that one it stays stable when
-an estimate reports a wall ten times stiffer.
+springs and dampers act with their value at the end of the stage, linearised: F_s - h K_imp J dq+ and, in contact axes
+E, E^T F_i - h S_i E^T J_i dq+. S_i is the diagonal of the contact law's derivative by depth and slip, where it is
+positive: a force that falls with depth acts with its value at the start, so that the matrix stays positive definite.
+For the spring S_i is ||K_i|| n n^T. For h -> 0 this is the step of :mod:`contact_estimation.dynamics`; unlike that one
+it stays stable when an estimate reports a wall ten times stiffer.
 """
 
 from __future__ import annotations
@@ -23,14 +26,11 @@ from contact_estimation.contact import ParallelContacts
 from contact_estimation.dynamics.ldl import LDL
 from contact_estimation.robot import Arm
 
-#: [N/m] keeps a normal defined while an estimate passes through K = 0.
-_SOFTENING = 1e-3
-
 
 class Parameters:
     """Names and sizes of what a solve is given beside the state; filled while the stage is written down."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.symbols: dict[str, ca.SX] = {}
 
     def get(self, name: str, size: int) -> ca.SX:
@@ -51,7 +51,9 @@ class Mode:
         next: state after the stage (2 n,).
     """
 
-    def __init__(self, name: str, arm: Arm, contacts: ParallelContacts, closed: list[int], parameters: Parameters):
+    def __init__(
+        self, name: str, arm: Arm, contacts: ParallelContacts, closed: list[int], parameters: Parameters
+    ) -> None:
         n = arm.n
         self.name, self._arm, self._closed, self._parameters = name, arm, closed, parameters
         self.q, self.dq = ca.SX.sym(f"q_{name}", n), ca.SX.sym(f"dq_{name}", n)
@@ -62,16 +64,13 @@ class Mode:
         self._translation, self._turn = jacobian[:3, :], jacobian[3:, :]
         self.dx, self.w = self._translation @ self.dq, self._turn @ self.dq
         phi = parameters.get("phi", contacts.size)
-        parts, points = contacts.split(phi), contacts.points(self.kinematics, phi)
-        self._rows, self._stiffness, self._normal_forces, self.forces = [], [], [], []
+        all_closed, points = contacts.closed(self.kinematics, phi), contacts.points(self.kinematics, phi)
+        self._contacts: list[tuple[ca.SX, ca.SX, ca.SX]] = []  # Jacobian (3, n), slope (3,), force (3,); contact axes
+        self.forces: list[ca.SX] = []
         for i in closed:
-            stiffness, rest, _ = parts[i]
-            norm = ca.sqrt(ca.dot(stiffness, stiffness) + _SOFTENING**2)
-            normal, force = stiffness / norm, ca.dot(stiffness, rest - points[i])
-            self._rows.append(normal.T @ self.kinematics.point_jacobian(arm.tcp_frame, points[i]))
-            self._stiffness.append(norm)
-            self._normal_forces.append(force)
-            self.forces.append(normal * force)
+            jacobian = all_closed[i].axes.T @ self.kinematics.point_jacobian(arm.tcp_frame, points[i])
+            self._contacts.append((jacobian, ca.sparsify(ca.fmax(all_closed[i].slope, 0)), all_closed[i].force))
+            self.forces.append(all_closed[i].force_base)
         self.force = sum(self.forces, ca.SX.zeros(3))
 
     def attitude_error(self) -> ca.SX:
@@ -92,15 +91,18 @@ class Mode:
         residual = (
             arm.body.rnea(self.kinematics, still, self.delta, gravity=False) + ca.SX(arm.motor.armature) * self.delta
         )
-        residual += viscous * dq_next + self._translation.T @ (
-            slope * (self._translation @ dq_next) - spring - get("disturbance", 3)
+        residual += (
+            viscous * dq_next
+            + self._translation.T @ (slope * (self._translation @ dq_next) - spring)
+            - get("disturbance", n)
         )
         residual += self._turn.T @ (turn_slope * (self._turn @ dq_next) - moment)
         matrix = arm.mass_matrix(self.kinematics) + h * ca.diag(viscous)
         matrix += h * (self._translation.T @ (slope * self._translation) + self._turn.T @ (turn_slope * self._turn))
-        for row, stiffness, force in zip(self._rows, self._stiffness, self._normal_forces):
-            residual += row.T * (h * stiffness * (row @ dq_next) - force)
-            matrix += h**2 * stiffness * (row.T @ row)
+        for jacobian, slope, force in self._contacts:
+            slope = ca.diag(slope)
+            residual += jacobian.T @ (h * (slope @ (jacobian @ dq_next)) - force)
+            matrix += h**2 * (jacobian.T @ slope @ jacobian)
         #: residual(q, dq, control, delta) = 0 defines delta; it is linear in delta with the symmetric ``matrix``.
         self.residual, self.factor = residual, LDL(matrix)
         self.acceleration = -self.factor.solve(ca.substitute(residual, self.delta, still))
@@ -126,7 +128,9 @@ class Stage:
         A, B: exact derivatives of ``next``.
     """
 
-    def __init__(self, arm: Arm, contacts: ParallelContacts, modes: dict[str, list[int]], orientation: bool = False):
+    def __init__(
+        self, arm: Arm, contacts: ParallelContacts, modes: dict[str, list[int]], orientation: bool = False
+    ) -> None:
         self.arm, self.contacts, self.orientation = arm, contacts, orientation
         self.parameters = Parameters()
         self.h = self.parameters.get("h", 1)
@@ -151,7 +155,7 @@ class Stage:
         return ca.vertcat(self.x, self.u)
 
     def _acceleration_derivative(self, mode: Mode) -> ca.SX:
-        """d delta / d z by implicit differentiation of the residual: exact, a fraction of AD through the solve."""
+        """D delta / d z by implicit differentiation of the residual: exact, a fraction of AD through the solve."""
         held = -mode.factor.solve(ca.densify(ca.jacobian(mode.residual, self.z)))
         return ca.substitute(held, mode.delta, mode.acceleration)
 
@@ -173,7 +177,7 @@ class Stage:
         With r(z, delta) = 0 linear in delta and mu = -W^-1 nu, nu^T delta has the Hessian T^T (d^2 mu^T r) T, T = [I;
         d delta/dz].
         """
-        n, scalar, deltas, multipliers, values = self.arm.n, 0, [], [], []
+        n, scalar, deltas, multipliers, values = self.arm.n, ca.SX(0), [], [], []
         for i, mode in enumerate(self.modes):
             part = weights[2 * n * i : 2 * n * (i + 1)]
             held = ca.SX.sym("mu", n)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from contact_estimation.exceptions import IdentificationError
 from contact_estimation.fit.calibration.regression import condition_number
 from contact_estimation.fit.calibration.settings import CalibrationSettings
 from contact_estimation.robot import Arm
+
+if TYPE_CHECKING:
+    from contact_estimation.fit.calibration.identify import Identified
+    from contact_estimation.fit.calibration.motion import Motion
+    from contact_estimation.io.recording import Recording
 
 _COLUMNS = ("viscous", "Coulomb", "bias")
 #: [s] A contact lasts longer than this; shorter residuals are spikes.
@@ -17,33 +24,38 @@ _WINDOW = 0.25
 def options(settings: CalibrationSettings) -> None:
     """Refuse options that cannot be told apart."""
     if {"links", "scale"} <= set(settings.identify):
-        raise IdentificationError("identify: 'links' and 'scale' cannot be told apart (twice the mass reads like "
-                                  "twice the gain); choose one")
+        raise IdentificationError(
+            "identify: 'links' and 'scale' cannot be told apart (twice the mass reads like twice the gain); choose one"
+        )
 
 
-def inside_limits(arm: Arm, recording) -> None:
+def inside_limits(arm: Arm, recording: Recording) -> None:
     """Refuse positions beyond the joint limits: they belong to another robot."""
     beyond = np.maximum(recording.q - arm.upper, arm.lower - recording.q).max(axis=0)
     j = int(np.argmax(beyond))
     if beyond[j] > 0.05:
-        raise IdentificationError(f"{recording.source}: {arm.joint_names[j]} goes {beyond[j]:.2f} rad beyond the "
-                                  f"limits of robot '{arm.name}' ([{arm.lower[j]:.2f}, {arm.upper[j]:.2f}] rad): "
-                                  "another robot? Choose it with --robot")
+        raise IdentificationError(
+            f"{recording.source}: {arm.joint_names[j]} goes {beyond[j]:.2f} rad beyond the "
+            f"limits of robot '{arm.name}' ([{arm.lower[j]:.2f}, {arm.upper[j]:.2f}] rad): "
+            "another robot? Choose it with --robot"
+        )
 
 
-def measured_force(recording, settings: CalibrationSettings) -> None:
+def measured_force(recording: Recording, settings: CalibrationSettings) -> None:
     """Refuse a recording whose force sensor felt a contact."""
     if recording.wrench_tcp is None:
         return
     force = np.linalg.norm(recording.wrench_tcp[:, :3] - recording.wrench_zero[:3], axis=1)
     k = int(np.argmax(np.nan_to_num(force)))
     if force[k] > settings.max_contact_force:
-        raise IdentificationError(f"{recording.source}: contact at {recording.t[k] - recording.t[0]:.1f} s: the force "
-                                  f"sensor reads {force[k]:.0f} N (free motion: at most {settings.max_contact_force:g} "
-                                  "N). Calibrate from free motion; crop the contact")
+        raise IdentificationError(
+            f"{recording.source}: contact at {recording.t[k] - recording.t[0]:.1f} s: the force "
+            f"sensor reads {force[k]:.0f} N (free motion: at most {settings.max_contact_force:g} "
+            "N). Calibrate from free motion; crop the contact"
+        )
 
 
-def excitation(arm: Arm, motions, settings: CalibrationSettings) -> np.ndarray:
+def excitation(arm: Arm, motions: list[Motion], settings: CalibrationSettings) -> np.ndarray:
     """Condition numbers (n,) of the joints' friction regressors [dq, sign(dq), 1], over the moving samples.
 
     Raises:
@@ -57,17 +69,21 @@ def excitation(arm: Arm, motions, settings: CalibrationSettings) -> np.ndarray:
         columns = np.column_stack([speed, np.sign(speed), np.ones_like(speed)])[moving]
         numbers[j] = condition_number(columns) if moving.sum() > 3 else float("inf")
         if travel[j] < settings.min_travel:
-            raise IdentificationError(f"too little excitation: {name} moves over {travel[j]:.2g} rad only, "
-                                      f"{settings.min_travel:g} rad are needed (condition number {numbers[j]:.3g}); "
-                                      "record a motion of that joint in both directions at several speeds")
+            raise IdentificationError(
+                f"too little excitation: {name} moves over {travel[j]:.2g} rad only, "
+                f"{settings.min_travel:g} rad are needed (condition number {numbers[j]:.3g}); "
+                "record a motion of that joint in both directions at several speeds"
+            )
         if not numbers[j] <= settings.max_condition:
-            raise IdentificationError(f"too little excitation: {_alike(columns)} of {name} cannot be told apart "
-                                      f"(condition number {numbers[j]:.3g}, at most {settings.max_condition:g}); move "
-                                      "it in both directions at several speeds")
+            raise IdentificationError(
+                f"too little excitation: {_alike(columns)} of {name} cannot be told apart "
+                f"(condition number {numbers[j]:.3g}, at most {settings.max_condition:g}); move "
+                "it in both directions at several speeds"
+            )
     return numbers
 
 
-def _alike(columns) -> str:
+def _alike(columns: np.ndarray) -> str:
     length = np.linalg.norm(columns, axis=0)
     if not (length > 0).all():
         return "the friction terms"
@@ -76,7 +92,7 @@ def _alike(columns) -> str:
     return " and ".join(f"{_COLUMNS[k]}" for k in sorted(largest)) + " friction"
 
 
-def result(arm: Arm, found, residual, settings: CalibrationSettings) -> None:
+def result(arm: Arm, found: Identified, residual: list[np.ndarray], settings: CalibrationSettings) -> None:
     """Refuse a fit that does not explain the torque, or whose residual is a force at the TCP."""
     tau = np.concatenate([d.motion.tau for d in found.designs])
     error = np.concatenate(residual)
@@ -85,42 +101,50 @@ def result(arm: Arm, found, residual, settings: CalibrationSettings) -> None:
     )
     j = int(np.argmax(share))
     if share[j] > settings.max_unexplained:
-        raise IdentificationError(f"the torque of {arm.joint_names[j]} is not that of robot '{arm.name}' in free "
-                                  f"motion: {100 * share[j]:.0f} % of its spread stays unexplained (at most "
-                                  f"{100 * settings.max_unexplained:.0f} %). Another robot, a contact, or a wrong "
-                                  f"torque unit? (condition number {found.condition[j]:.3g})")
+        raise IdentificationError(
+            f"the torque of {arm.joint_names[j]} is not that of robot '{arm.name}' in free "
+            f"motion: {100 * share[j]:.0f} % of its spread stays unexplained (at most "
+            f"{100 * settings.max_unexplained:.0f} %). Another robot, a contact, or a wrong "
+            f"torque unit? (condition number {found.condition[j]:.3g})"
+        )
     for name, unit in (("viscous", "Nms/rad"), ("coulomb", "Nm")):
         value, std = found.value(name), found.std(name)
         j = int(np.argmin(value / arm.effort_limit))
         if value[j] < -max(4 * std[j], 0.02 * arm.effort_limit[j]):
-            raise IdentificationError(f"the {name} friction of {arm.joint_names[j]} comes out negative ({value[j]:.3g} "
-                                      f"+- {std[j]:.2g} {unit}): the recording contradicts robot '{arm.name}' in free "
-                                      f"motion (condition number {found.condition[j]:.3g})")
+            raise IdentificationError(
+                f"the {name} friction of {arm.joint_names[j]} comes out negative ({value[j]:.3g} "
+                f"+- {std[j]:.2g} {unit}): the recording contradicts robot '{arm.name}' in free "
+                f"motion (condition number {found.condition[j]:.3g})"
+            )
     mass, spread = found.value("payload")[0], found.std("payload")[0]
     if mass < -max(4 * spread, 0.3):
         j = int(np.argmax(found.weighed))
-        raise IdentificationError(f"the arm seems to carry {mass:.2f} +- {spread:.2f} kg, less than nothing: the "
-                                  f"torque of {arm.joint_names[j]} and the joints behind it is not that of robot "
-                                  f"'{arm.name}' (condition number {found.condition[j]:.3g}). Another robot, or a "
-                                  "tool_mass in its YAML that is not there?")
+        raise IdentificationError(
+            f"the arm seems to carry {mass:.2f} +- {spread:.2f} kg, less than nothing: the "
+            f"torque of {arm.joint_names[j]} and the joints behind it is not that of robot "
+            f"'{arm.name}' (condition number {found.condition[j]:.3g}). Another robot, or a "
+            "tool_mass in its YAML that is not there?"
+        )
     gain = found.value("gain")
     j = int(np.argmax(np.abs(gain - 1)))
     if abs(gain[j] - 1) > settings.max_scale_error:
-        raise IdentificationError(f"the torque of {arm.joint_names[j]} is {gain[j]:.2f} times what the gravity of "
-                                  f"robot '{arm.name}' asks for (at most {100 * settings.max_scale_error:.0f} % off; "
-                                  f"condition number {found.condition[j]:.3g}): another robot, or wrong torque "
-                                  "constants? Choose --robot, or correct torque_scale in the sensor set")
+        raise IdentificationError(
+            f"the torque of {arm.joint_names[j]} is {gain[j]:.2f} times what the gravity of "
+            f"robot '{arm.name}' asks for (at most {100 * settings.max_scale_error:.0f} % off; "
+            f"condition number {found.condition[j]:.3g}): another robot, or wrong torque "
+            "constants? Choose --robot, or correct torque_scale in the sensor set"
+        )
     _contact(arm, found, residual, settings)
 
 
-def _contact(arm: Arm, found, residual, settings: CalibrationSettings) -> None:
+def _contact(arm: Arm, found: Identified, residual: list[np.ndarray], settings: CalibrationSettings) -> None:
     """Look for windows in which one force at the TCP explains most of what is left."""
     for d, r in zip(found.designs, residual):
         m = d.motion
         size = max(1, int(_WINDOW * m.rate))
-        worst = (0.0, 0.0, None)
+        worst = (0.0, 0.0, 0)
         for k in range(0, len(r) - size + 1, size):
-            mean = r[k:k + size].mean(axis=0) / found.value("gain")
+            mean = r[k : k + size].mean(axis=0) / found.value("gain")
             jacobian = -arm.tcp_jacobian(m.q[k + size // 2])[:3].T / found.std_residual[:, None]
             scaled = mean / found.std_residual
             force = np.linalg.lstsq(jacobian, scaled, rcond=0.05)[0]
@@ -129,7 +153,9 @@ def _contact(arm: Arm, found, residual, settings: CalibrationSettings) -> None:
             if explained > 0.9 and np.sum(scaled**2) > 16 * arm.n and size_n > worst[0]:
                 worst = (size_n, float(m.t[k] - m.t[0]), int(np.argmax(np.abs(jacobian @ force))))
         if worst[0] > settings.max_contact_force:
-            raise IdentificationError(f"{m.source}: contact at {worst[1]:.1f} s: a force of about {worst[0]:.0f} N at "
-                                      "the TCP explains what free motion does not, most of it on "
-                                      f"{arm.joint_names[worst[2]]} (condition number "
-                                      f"{found.condition[worst[2]]:.3g}). Calibrate from free motion; crop the contact")
+            raise IdentificationError(
+                f"{m.source}: contact at {worst[1]:.1f} s: a force of about {worst[0]:.0f} N at "
+                "the TCP explains what free motion does not, most of it on "
+                f"{arm.joint_names[worst[2]]} (condition number "
+                f"{found.condition[worst[2]]:.3g}). Calibrate from free motion; crop the contact"
+            )

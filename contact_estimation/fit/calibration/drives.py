@@ -1,4 +1,4 @@
-"""A calibration as the drive settings a contact bank starts with."""
+"""A calibration as the joint friction and actuators that the contact IMM filter starts with."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import dataclasses
 
 import numpy as np
 
-from contact_estimation.filters.bank.settings import DriveSettings
 from contact_estimation.fit.calibration.identify import Identified
 from contact_estimation.fit.calibration.outcome import between_recordings
 from contact_estimation.fit.calibration.settings import Calibration
+from contact_estimation.robot.actuators import ActuatorSettings
 
 
-def drive_settings(result: Calibration, found: Identified, base: DriveSettings | None) -> DriveSettings:
+def drive_settings(result: Calibration, found: Identified, base: ActuatorSettings | None) -> ActuatorSettings:
     """Drives with the calibrated friction.
 
     With ``base`` everything else stays. Without it the noise comes from the residual: its slow part is the deviation
@@ -25,6 +25,10 @@ def drive_settings(result: Calibration, found: Identified, base: DriveSettings |
     jumps = np.concatenate([np.diff(r, axis=0) for r in residual]) / np.sqrt(2)
     duration = np.mean([d.motion.t[-1] - d.motion.t[0] for d in found.designs])
     drift = between_recordings(found)["bias"] / np.sqrt(duration)
-    return DriveSettings(friction=result.friction, deviation_std=[float(v) for v in found.std_residual],
-                         deviation_time=float(np.median(found.correlation_time)), bias_drift=[float(v) for v in drift],
-                         torque_noise=[float(max(v, 1e-3)) for v in jumps.std(axis=0)])
+    return ActuatorSettings(
+        friction=result.friction,
+        disturbance_std=[float(v) for v in found.std_residual],
+        disturbance_time=float(np.median(found.correlation_time)),
+        bias_random_walk=[float(v) for v in drift],
+        torque_noise=[float(max(v, 1e-3)) for v in jumps.std(axis=0)],
+    )

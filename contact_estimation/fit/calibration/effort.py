@@ -13,19 +13,22 @@ from contact_estimation.robot import Arm
 
 
 def with_total_torque(arm: Arm, sensors: SensorSettings, recording: Recording) -> Recording:
-    """The recording with its effort turned into the total joint torque [Nm], gravity and friction inside.
+    """Return the recording with its effort turned into the total joint torque [Nm], gravity and friction inside.
 
     Raises:
         ConfigError: the sensor set does not fit the arm. IdentificationError: the effort is the environment's torque
             alone.
     """
     if sensors.torque_meaning == "external":
-        raise IdentificationError("the sensor set says that the effort is the environment's torque: friction and "
-                                  "gravity are gone from it. Record the drives' torque or current (torque_meaning: "
-                                  "total)")
+        raise IdentificationError(
+            "the sensor set says that the effort is the environment's torque: friction and "
+            "gravity are gone from it. Record the drives' torque or current (torque_meaning: "
+            "total)"
+        )
     if sensors.torque_scale is not None and len(sensors.torque_scale) != arm.n:
-        raise ConfigError(f"torque_scale has {len(sensors.torque_scale)} entries, robot '{arm.name}' has {arm.n} "
-                          f"joints")
+        raise ConfigError(
+            f"torque_scale has {len(sensors.torque_scale)} entries, robot '{arm.name}' has {arm.n} joints"
+        )
     tau = recording.tau * (1.0 if sensors.torque_scale is None else np.array(sensors.torque_scale))
     if sensors.torque_unit == "A":
         tau = arm.motor.torque_from_current(tau)

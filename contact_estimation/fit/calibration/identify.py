@@ -6,6 +6,7 @@ near the description, ...) count as what they are; then iteratively reweighted f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,10 +22,14 @@ from contact_estimation.fit.calibration.regression import (
     robust_scale,
 )
 from contact_estimation.fit.calibration.settings import CalibrationSettings
+from contact_estimation.io.recording import Recording
 from contact_estimation.robot import Arm
 
 _ITERATIONS = 12
 _MAX_TIME = 5.0  # [s] longest autocorrelation time looked for
+
+
+_DEFAULT = CalibrationSettings()
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ class Identified:
     designs: list[Design]
 
     def std(self, name: str) -> np.ndarray:
-        """Standard deviations of a kind of parameter."""
+        """Return standard deviations of a kind of parameter."""
         return np.sqrt(np.diag(self.covariance)[self.layout[name]])
 
     def value(self, name: str) -> np.ndarray:
@@ -59,12 +64,13 @@ class Identified:
         return evaluate(self.layout, self.theta, d)[0]
 
 
-def identify(arm: Arm, recordings, settings: CalibrationSettings = CalibrationSettings()) -> Identified:
+def identify(arm: Arm, recordings: Sequence[Recording], settings: CalibrationSettings = _DEFAULT) -> Identified:
     """Identify the parameters from recordings of free motion.
 
     Args:
-        recordings: :class:`~contact_estimation.io.recording.Recording` list, joints in the arm's order, ``tau`` the
-            total torque [Nm].
+        arm: the robot.
+        recordings: joints in the arm's order, ``tau`` the total torque [Nm].
+        settings: what is identified, and what is refused.
 
     Raises:
         IdentificationError: too little motion, contact in a recording, or a robot other than ``arm``; names the joint
@@ -127,7 +133,7 @@ def identify_designs(arm: Arm, designs: list[Design], settings: CalibrationSetti
 def _weighed(arm: Arm, designs: list[Design]) -> np.ndarray:
     """Whether gravity makes up a good part (30 %) of the spread of the joints' torque (n,)."""
     gravity = np.concatenate([[arm.gravity(q) for q in d.motion.q] for d in designs])
-    return gravity.std(axis=0) > 0.3 * np.concatenate([d.motion.tau for d in designs]).std(axis=0)
+    return np.asarray(gravity.std(axis=0) > 0.3 * np.concatenate([d.motion.tau for d in designs]).std(axis=0))
 
 
 def _prior(arm: Arm, layout: Layout, settings: CalibrationSettings) -> tuple[np.ndarray, np.ndarray]:

@@ -26,7 +26,7 @@ _PER_JOINT = ("viscous", "asymmetry", "coulomb", "bias", "log_presliding", "gain
 class Layout:
     """Where each parameter stands in the vector theta: n of each kind, then payload (4) and links (10 n)."""
 
-    def __init__(self, n: int):
+    def __init__(self, n: int) -> None:
         self.n = n
         self._slices = {name: slice(i * n, (i + 1) * n) for i, name in enumerate(_PER_JOINT)}
         start = len(_PER_JOINT) * n
@@ -39,8 +39,10 @@ class Layout:
 
 @dataclass(frozen=True)
 class Design:
-    """What does not depend on theta: ``rigid`` (T, n), ``payload`` (T, n, 4), ``links`` (T, n, 10 n) and ``sliding``
-    (T, n, L)."""
+    """What does not depend on theta.
+
+    It has ``rigid`` (T, n), ``payload`` (T, n, 4), ``links`` (T, n, 10 n) and ``sliding`` (T, n, L).
+    """
 
     motion: Motion
     rigid: np.ndarray
@@ -52,8 +54,9 @@ class Design:
 def design(arm: Arm, motion: Motion) -> Design:
     """Regressors of one recording."""
     model, data = arm.model, arm.model.createData()
-    regressor = np.array([pin.computeJointTorqueRegressor(model, data, *state).copy()
-                          for state in zip(motion.q, motion.dq, motion.ddq)])
+    regressor = np.array(
+        [pin.computeJointTorqueRegressor(model, data, *state).copy() for state in zip(motion.q, motion.dq, motion.ddq)]
+    )
     inertial = link_parameters(arm)
     payload = regressor[:, :, -10:] @ _payload_map(arm)
     return Design(motion, regressor @ inertial, payload, regressor, motion.slidings(LENGTHS))
@@ -65,10 +68,10 @@ def link_parameters(arm: Arm) -> np.ndarray:
 
 
 def _payload_map(arm: Arm) -> np.ndarray:
-    """(10, 4): last link's parameters of a load with mass m and first moment h = m c in TCP axes, rotational inertia
-    about c left out.
+    """Map (10, 4) from a load's mass m and first moment h = m c in TCP axes to the last link's parameters.
 
-    A lever p to the TCP makes the second moment m (p^2 1 - p p^T) + cross terms of p and R h.
+    The rotational inertia about c is left out. A lever p to the TCP makes the second moment m (p^2 1 - p p^T) + cross
+    terms of p and R h.
     """
     placement = arm.model.frames[arm.model.getFrameId(arm.tcp_frame)].placement
     p, r = placement.translation, placement.rotation
@@ -91,10 +94,20 @@ def evaluate(layout: Layout, theta: np.ndarray, d: Design) -> tuple[np.ndarray, 
     sliding, slope = _interpolate(d.sliding, theta[layout["log_presliding"]])
     coulomb, gain = theta[layout["coulomb"]], theta[layout["gain"]]
     inertial = d.rigid + d.payload @ theta[layout["payload"]] + d.links @ theta[layout["links"]]
-    columns = {"viscous": m.dq, "asymmetry": np.abs(m.dq), "coulomb": sliding, "bias": np.ones_like(m.dq),
-               "log_presliding": coulomb * slope, "gain": inertial, "armature": m.ddq}
-    torque = gain * inertial + coulomb * sliding + sum(
-        theta[layout[name]] * columns[name] for name in ("viscous", "asymmetry", "bias", "armature"))
+    columns = {
+        "viscous": m.dq,
+        "asymmetry": np.abs(m.dq),
+        "coulomb": sliding,
+        "bias": np.ones_like(m.dq),
+        "log_presliding": coulomb * slope,
+        "gain": inertial,
+        "armature": m.ddq,
+    }
+    torque = (
+        gain * inertial
+        + coulomb * sliding
+        + sum(theta[layout[name]] * columns[name] for name in ("viscous", "asymmetry", "bias", "armature"))
+    )
     jacobian = np.zeros((*torque.shape, layout.size))
     joints = np.arange(n)
     for name, values in columns.items():
@@ -105,7 +118,7 @@ def evaluate(layout: Layout, theta: np.ndarray, d: Design) -> tuple[np.ndarray, 
 
 
 def _interpolate(sliding: np.ndarray, log_length: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """s (T, n) at the breakaway lengths and its derivative by their logarithm, linear between the grid's lengths."""
+    """S (T, n) at the breakaway lengths and its derivative by their logarithm, linear between the grid's lengths."""
     grid = np.log(LENGTHS)
     position = np.clip(log_length, grid[0], grid[-1])
     k = np.clip(np.searchsorted(grid, position) - 1, 0, len(grid) - 2)

@@ -45,11 +45,11 @@ class Motion:
         return self._thin(presliding_states(self._seen, np.asarray(length)))
 
     def slidings(self, lengths: np.ndarray) -> np.ndarray:
-        """The same for L candidates (L,) of every joint: (T, n, L)."""
+        """Return the same for L candidates (L,) of every joint: (T, n, L)."""
         return self._thin(presliding_states(self._seen[:, :, None], lengths))
 
-    def _thin(self, values):
-        return sosfiltfilt(self._sos, values, axis=0)[self._rows]
+    def _thin(self, values: np.ndarray) -> np.ndarray:
+        return np.asarray(sosfiltfilt(self._sos, values, axis=0)[self._rows])
 
 
 def prepare(recording: Recording, cutoff: float) -> Motion:
@@ -61,14 +61,20 @@ def prepare(recording: Recording, cutoff: float) -> Motion:
     recording.check(max_gap=0.5)
     period = recording.period
     if recording.duration < 2.0 or len(recording) < 50:
-        raise RecordingError(f"{recording.source}: {recording.duration:.2g} s are too short to calibrate from; record "
-                             "at least some ten seconds of motion of every joint")
+        raise RecordingError(
+            f"{recording.source}: {recording.duration:.2g} s are too short to calibrate from; record "
+            "at least some ten seconds of motion of every joint"
+        )
     if 1 / period < 2 * _KEPT * cutoff:
-        raise RecordingError(f"{recording.source}: sampled at {1 / period:.0f} Hz, a cut-off of {cutoff:g} Hz needs "
-                             f"{2 * _KEPT * cutoff:.0f} Hz; lower --cutoff to {1 / period / (2 * _KEPT):.1f}")
+        raise RecordingError(
+            f"{recording.source}: sampled at {1 / period:.0f} Hz, a cut-off of {cutoff:g} Hz needs "
+            f"{2 * _KEPT * cutoff:.0f} Hz; lower --cutoff to {1 / period / (2 * _KEPT):.1f}"
+        )
     t = np.arange(recording.t[0], recording.t[-1], period)
-    q, tau = (np.column_stack([np.interp(t, recording.t, column) for column in values.T])
-              for values in (recording.q, recording.tau))
+    q, tau = (
+        np.column_stack([np.interp(t, recording.t, column) for column in values.T])
+        for values in (recording.q, recording.tau)
+    )
     # Three derivatives of a fourth-order filter stay smooth.
     sos = butter(4, cutoff, fs=1 / period, output="sos")
     smooth = sosfiltfilt(sos, q, axis=0)
@@ -77,5 +83,15 @@ def prepare(recording: Recording, cutoff: float) -> Motion:
     step = max(1, int(1 / period / (_KEPT * cutoff)))
     edge = int(0.5 / cutoff / period)  # where the filter saw the end of the recording
     rows = slice(edge, len(t) - edge, step)
-    return Motion(recording.source, t[rows], smooth[rows], dq[rows], ddq[rows], sosfiltfilt(sos, tau, axis=0)[rows],
-                  1 / period / step, follow_play(smooth, _PLAY), sos, rows)
+    return Motion(
+        recording.source,
+        t[rows],
+        smooth[rows],
+        dq[rows],
+        ddq[rows],
+        sosfiltfilt(sos, tau, axis=0)[rows],
+        1 / period / step,
+        follow_play(smooth, _PLAY),
+        sos,
+        rows,
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
@@ -19,8 +20,10 @@ _CHANGING = ("viscous", "coulomb", "bias")
 
 
 def calibration(arm: Arm, found: Identified, settings: CalibrationSettings) -> Calibration:
-    """The result in SI units of the joint (torque scale taken out). Friction below zero within its interval becomes
-    zero."""
+    """Return the result in SI units of the joint, torque scale taken out.
+
+    Friction below zero within its interval becomes zero.
+    """
     gain = found.value("gain")
     spread = between_recordings(found)
     values = {
@@ -65,8 +68,10 @@ def _payload(found: Identified) -> Payload:
 
 
 def between_recordings(found: Identified) -> dict[str, np.ndarray]:
-    """Standard deviation (n,) of viscous, Coulomb friction and bias between recordings; between its halves for a single
-    one."""
+    """Return the standard deviation (n,) of viscous friction, Coulomb friction and bias between recordings.
+
+    A single recording is cut into halves.
+    """
     pieces = [(d, slice(None)) for d in found.designs]
     if len(pieces) == 1:
         half = len(found.designs[0].rigid) // 2
@@ -88,8 +93,10 @@ def _friction_of(found: Identified, d: Design, part: slice) -> np.ndarray:
 
 
 def intervals(found: Identified) -> dict[str, dict[str, np.ndarray]]:
-    """95 % intervals of the identification, in units of the measured torque, viscous friction with the robot's own:
-    name -> value, low, high."""
+    """Return 95 % intervals: name -> value, low, high.
+
+    They are in units of the measured torque, viscous friction with the robot's own.
+    """
     out = {}
     for name in ("viscous", "asymmetry", "coulomb", "bias", "gain", "armature", "payload"):
         value, std = found.value(name), found.std(name)
@@ -104,7 +111,7 @@ def intervals(found: Identified) -> dict[str, dict[str, np.ndarray]]:
 
 
 def as_yaml(arm: Arm, result: Calibration, found: Identified, header: str) -> str:
-    """The calibration as YAML text, every value with its 95 % interval as a comment."""
+    """Return the calibration as YAML text, every value with its 95 % interval as a comment."""
     mapping, bounds = to_mapping(result), intervals(found)
     gain = found.value("gain")
     bounds = {
@@ -127,11 +134,11 @@ def as_yaml(arm: Arm, result: Calibration, found: Identified, header: str) -> st
     return "\n".join(lines) + "\n"
 
 
-def _plain(values) -> list[float]:
+def _plain(values: np.ndarray) -> list[float]:
     return [float(v) for v in values]
 
 
-def _rounded(value):
+def _rounded(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: _rounded(v) for k, v in value.items()}
     if isinstance(value, list):

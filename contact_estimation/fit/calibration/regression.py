@@ -31,20 +31,29 @@ def integrated_time(residual: np.ndarray, maximum: int | None = None) -> float:
 
 
 def huber_weights(residual: np.ndarray, scale: np.ndarray, threshold: float) -> np.ndarray:
-    """Weights in (0, 1] of residuals (..., n) with standard deviations ``scale`` (n,): 1 inside ``threshold``, falling
-    outside."""
+    """Return weights in (0, 1]: 1 inside ``threshold``, falling outside.
+
+    Args:
+        residual: (..., n).
+        scale: (n,) standard deviations.
+        threshold: in standard deviations.
+    """
     size = np.abs(residual) / scale
     return np.where(size <= threshold, 1.0, threshold / np.maximum(size, threshold))
 
 
 def robust_scale(residual: np.ndarray) -> np.ndarray:
-    """Standard deviation per column from the median absolute deviation."""
-    return 1.4826 * np.median(np.abs(residual - np.median(residual, axis=0)), axis=0) + 1e-12
+    """Return standard deviation per column from the median absolute deviation."""
+    return np.asarray(1.4826 * np.median(np.abs(residual - np.median(residual, axis=0)), axis=0) + 1e-12)
 
 
 def long_run_covariance(scores: list[np.ndarray], lags: int) -> np.ndarray:
-    """Covariance (P, P) of the sum of scores (T_k, P) of several independent stretches, with Bartlett weights up to
-    ``lags``."""
+    """Return the covariance (P, P) of the sum of scores of several independent stretches.
+
+    Args:
+        scores: (T_k, P) per stretch.
+        lags: Bartlett weights reach this far.
+    """
     size = scores[0].shape[1]
     total = np.zeros((size, size))
     for u in scores:

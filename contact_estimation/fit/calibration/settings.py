@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from contact_estimation.robot.friction import FrictionSettings
 from contact_estimation.settings import from_yaml, key, non_negative, positive
@@ -15,26 +16,38 @@ OPTIONS = ("scale", "armature", "payload", "asymmetry", "links")
 class CalibrationSettings:
     """How recordings are filtered, what is identified, and when they are refused."""
 
-    identify: list[str] = key(["scale", "armature", "payload", "asymmetry"], choices=OPTIONS, doc="what is identified "
-                                                                                                  "beside friction "
-                              "and bias; links corrects the description's inertias instead of the scale")
+    identify: list[str] = key(
+        ["scale", "armature", "payload", "asymmetry"],
+        choices=OPTIONS,
+        doc="what is identified "
+        "beside friction "
+        "and bias; links corrects the description's inertias instead of the scale",
+    )
     cutoff: float = key(6.0, doc="zero-phase low-pass of positions and torques", unit="Hz", check=positive)
     outlier: float = key(2.0, doc="residuals beyond this many standard deviations count less (Huber)", check=positive)
     min_travel: float = key(0.1, doc="a joint that moves less shows no friction", unit="rad", check=positive)
-    max_condition: float = key(50.0, doc="largest condition number of a joint's normalised friction "
-                                         "regressor", check=positive)
-    max_unexplained: float = key(0.6, doc="largest share of the torque's spread over gravity's and friction's that may "
-                                          "stay unexplained",
-                                 check=positive)
-    max_contact_force: float = key(25.0, doc="a force at the TCP that explains the residual and lasts is a contact "
-                                             "beyond this",
-                                   unit="N", check=positive)
-    max_scale_error: float = key(0.2, doc="largest departure of a joint's torque scale from 1, where gravity shows "
-                                          "it", check=positive)
+    max_condition: float = key(
+        50.0, doc="largest condition number of a joint's normalised friction regressor", check=positive
+    )
+    max_unexplained: float = key(
+        0.6,
+        doc="largest share of the torque's spread over gravity's and friction's that may stay unexplained",
+        check=positive,
+    )
+    max_contact_force: float = key(
+        25.0,
+        doc="a force at the TCP that explains the residual and lasts is a contact beyond this",
+        unit="N",
+        check=positive,
+    )
+    max_scale_error: float = key(
+        0.2, doc="largest departure of a joint's torque scale from 1, where gravity shows it", check=positive
+    )
     scale_std: float = key(0.15, doc="prior of the torque scale about 1", check=positive)
     payload_std: float = key(5.0, doc="prior of the payload's mass about 0", unit="kg", check=positive)
-    link_std: float = key(0.2, doc="prior of the links' inertial parameters, relative to the "
-                                   "description", check=positive)
+    link_std: float = key(
+        0.2, doc="prior of the links' inertial parameters, relative to the description", check=positive
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,11 +70,12 @@ class Calibration:
     armature: list[float] = key(doc="reflected rotor inertia", unit="kg m^2", check=non_negative, length="joints")
     armature_std: list[float] = key(doc="its standard deviation", unit="kg m^2", check=non_negative, length="joints")
     payload: Payload | None = key(None, doc="load behind the flange, null where it was not identified")
-    residual: list[float] = key([], doc="torque the calibrated model does not explain, RMS per "
-                                        "joint", unit="Nm", check=non_negative)
+    residual: list[float] = key(
+        [], doc="torque the calibrated model does not explain, RMS per joint", unit="Nm", check=non_negative
+    )
 
 
-def load_calibration(path, n: int, robot: str) -> Calibration:
+def load_calibration(path: Path | str, n: int, robot: str) -> Calibration:
     """Calibration of the YAML file at ``path`` for robot ``robot`` with ``n`` joints.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,15 +16,22 @@ from contact_estimation.robot import Arm
 
 @dataclass(frozen=True)
 class Prediction:
-    """Torque errors of one recording, RMS per joint (n,) [Nm]: ``rigid`` model of the description, ``calibrated`` on
-    the others."""
+    """Torque errors of one recording, RMS per joint (n,) [Nm].
+
+    Attributes:
+        source: name of the recording.
+        rigid: of the description's rigid model.
+        calibrated: calibrated on the other recordings.
+    """
 
     source: str
     rigid: np.ndarray
     calibrated: np.ndarray
 
 
-def cross_validate(arm: Arm, designs: list[Design], settings: CalibrationSettings, progress=None) -> list[Prediction]:
+def cross_validate(
+    arm: Arm, designs: list[Design], settings: CalibrationSettings, progress: Callable[[int], None] | None = None
+) -> list[Prediction]:
     """Predict every recording with what the others identify; a single recording is cut into halves.
 
     The rigid model is the description's with its rotor inertia and viscous friction.
@@ -33,7 +41,7 @@ def cross_validate(arm: Arm, designs: list[Design], settings: CalibrationSetting
         designs = [_part(designs[0], slice(0, half), "first half"), _part(designs[0], slice(half, None), "second half")]
     out = []
     for k, d in enumerate(designs):
-        found = identify_designs(arm, designs[:k] + designs[k + 1:], settings)
+        found = identify_designs(arm, designs[:k] + designs[k + 1 :], settings)
         m = d.motion
         rigid = d.rigid + arm.motor.armature * m.ddq + arm.motor.viscous * m.dq
         out.append(Prediction(m.source, _rms(m.tau - rigid), _rms(m.tau - found.predict(d))))
@@ -44,7 +52,8 @@ def cross_validate(arm: Arm, designs: list[Design], settings: CalibrationSetting
 
 def shrinkage(predictions: list[Prediction]) -> np.ndarray:
     """Calibrated over rigid RMS (n,), over all recordings."""
-    return _rms(np.array([p.calibrated for p in predictions])) / _rms(np.array([p.rigid for p in predictions]))
+    calibrated, rigid = (np.array([getattr(p, name) for p in predictions]) for name in ("calibrated", "rigid"))
+    return np.asarray(_rms(calibrated) / _rms(rigid))
 
 
 def _part(d: Design, rows: slice, name: str) -> Design:
@@ -56,4 +65,4 @@ def _part(d: Design, rows: slice, name: str) -> Design:
 
 
 def _rms(values: np.ndarray) -> np.ndarray:
-    return np.sqrt(np.mean(values**2, axis=0))
+    return np.asarray(np.sqrt(np.mean(values**2, axis=0)))

@@ -2,18 +2,31 @@
 
 The order of the files: ``rotations``, ``trajectory`` (positions and their differences), ``norms``, ``engine`` (both
 formulations), ``parameters`` and ``scene`` (what is identified, in what), ``channels`` and ``grid`` (what was
-measured), ``problem`` (cost and derivatives), ``arrow``, ``line_search`` and ``solver`` (Newton steps), ``estimate``
-(continuation), ``result`` and ``report``; ``scene_file``, ``recording`` and ``session`` for files; ``examples`` and
-``studies``.
+measured), ``problem`` (cost and derivatives), ``bordered``, ``line_search``, ``contact_events`` and ``solver`` (Newton
+steps), ``estimate`` (continuation), ``result`` and ``report``; ``scene_file``, ``recording`` and ``runner`` for files.
 """
 
 from contact_estimation.identify.batch.channels import Channel, Measurement
 from contact_estimation.identify.batch.estimate import Estimate, Stage, estimate
 from contact_estimation.identify.batch.parameters import PhysicalParameter, modifier
-from contact_estimation.identify.batch.problem import Problem
+from contact_estimation.identify.batch.problem import Problem, Setup
 from contact_estimation.identify.batch.result import Result, read_out
 from contact_estimation.identify.batch.scene import Scene
 from contact_estimation.identify.batch.solver import Options, solve
 
-__all__ = ["Channel", "Estimate", "Measurement", "Options", "PhysicalParameter", "Problem", "Result", "Scene", "Stage",
-           "estimate", "modifier", "read_out", "solve"]
+__all__ = [
+    "Channel",
+    "Estimate",
+    "Measurement",
+    "Options",
+    "PhysicalParameter",
+    "Problem",
+    "Result",
+    "Scene",
+    "Setup",
+    "Stage",
+    "estimate",
+    "modifier",
+    "read_out",
+    "solve",
+]

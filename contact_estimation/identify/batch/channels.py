@@ -12,8 +12,10 @@ import dataclasses
 
 import mujoco
 import numpy as np
+import scipy.ndimage
 
 from contact_estimation.exceptions import IdentificationError, RecordingError
+from contact_estimation.identify.arrays import Array, Indices
 
 TORQUE = "torque"
 MODELS = ("sensor", "orientation", TORQUE)
@@ -23,10 +25,10 @@ MODELS = ("sensor", "orientation", TORQUE)
 class Measurement:
     """Raw samples of one channel: t (k,) [s] increasing, values (k, m); rows with NaN are gaps."""
 
-    t: np.ndarray
-    values: np.ndarray
+    t: Array
+    values: Array
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         values = np.asarray(self.values, float)
         values = values[:, None] if values.ndim == 1 else values
         object.__setattr__(self, "t", np.asarray(self.t, float))
@@ -36,6 +38,19 @@ class Measurement:
                 f"a channel needs at least 2 samples at increasing times, given times {self.t.shape} and "
                 f"values {values.shape}"
             )
+
+    def earlier(self, delay: float) -> Measurement:
+        """Return the samples as those of a clock that was late by ``delay`` [s]."""
+        return Measurement(self.t - delay, self.values)
+
+    def slope(self, width: float, unit_quaternion: bool = False) -> Measurement:
+        """Return the rate of change of the samples, smoothed by a Gaussian of standard deviation ``width`` [s]."""
+        keep = np.all(np.isfinite(self.values), axis=1)
+        even = np.arange(self.t[0], self.t[-1], 1.0 / self.rate)
+        values = _aligned(self.values[keep]) if unit_quaternion else self.values[keep]
+        filled = np.column_stack([np.interp(even, self.t[keep], column) for column in values.T])
+        by_sample = scipy.ndimage.gaussian_filter1d(filled, width * self.rate, axis=0, order=1, mode="nearest")
+        return Measurement(even, by_sample * self.rate)
 
     @property
     def rate(self) -> float:
@@ -47,24 +62,18 @@ class Measurement:
 class Channel:
     """How a measurement enters the cost.
 
-    Attributes:
-        name: the measurement's name.
-        model: ``sensor`` compares with MuJoCo sensors, ``orientation`` with a frame-quaternion sensor (residual:
-            rotation vector of the error), ``torque`` is the motors' generalised force u.
-        targets: names of the MuJoCo sensors in order, or of the actuated joints.
-        std: noise standard deviation per number, in the sensor's unit (rad for an orientation).
-        barrier: scale of the exponential barrier, same unit; None for the quadratic norm.
-        weight: factor on the channel's cost; 0 predicts the channel without using it.
+    ``sensor`` compares with MuJoCo sensors, ``orientation`` with a frame-quaternion sensor (residual: rotation vector
+    of the error), ``torque`` is the motors' generalised force u.
     """
 
-    name: str
-    model: str
-    targets: tuple[str, ...]
-    std: float | tuple[float, ...]
-    barrier: float | None = None
-    weight: float = 1.0
+    name: str  # of the measurement
+    model: str  # one of MODELS
+    targets: tuple[str, ...]  # MuJoCo sensors in order, or actuated joints
+    std: float | tuple[float, ...]  # noise per number, in the sensor's unit (rad for an orientation)
+    barrier: float | None = None  # scale of the exponential barrier, same unit; None for the quadratic norm
+    weight: float = 1.0  # factor on the channel's cost; 0 predicts the channel without using it
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.model not in MODELS:
             raise IdentificationError(f"channel '{self.name}': model '{self.model}' is not one of {', '.join(MODELS)}")
         if np.any(np.asarray(self.std) <= 0) or self.weight < 0 or (self.barrier is not None and self.barrier <= 0):
@@ -73,13 +82,14 @@ class Channel:
             )
 
 
-def columns(model: mujoco.MjModel, channel: Channel):
+def columns(model: mujoco.MjModel, channel: Channel) -> tuple[Indices, bool]:
     """Sensor-data columns (or dof addresses for torque), and whether all need the motion (velocity or acceleration).
 
     Raises:
         IdentificationError: a sensor or joint that the model does not have.
     """
-    found, stages = [], []
+    found: list[int] = []
+    stages: list[bool] = []
     for target in channel.targets:
         kind = mujoco.mjtObj.mjOBJ_JOINT if channel.model == TORQUE else mujoco.mjtObj.mjOBJ_SENSOR
         index = mujoco.mj_name2id(model, kind, target)
@@ -95,10 +105,11 @@ def columns(model: mujoco.MjModel, channel: Channel):
     return np.array(found, int), any(stages)
 
 
-def resample(measurement: Measurement, grid: np.ndarray, unit_quaternion: bool = False):
+def resample(measurement: Measurement, grid: Array, unit_quaternion: bool = False) -> tuple[Array, Array]:
     """Values (n, m) on the grid and their multiplicity (n,); 0 where the channel has no sample near.
 
     Args:
+        measurement: raw samples (k, m).
         grid: (n,) times [s].
         unit_quaternion: renormalise after averaging (signs are aligned first).
     """
@@ -107,10 +118,10 @@ def resample(measurement: Measurement, grid: np.ndarray, unit_quaternion: bool =
     if len(t) < 2:
         return np.zeros((len(grid), measurement.values.shape[1])), np.zeros(len(grid))
     if unit_quaternion:
-        flips = np.cumprod(np.where(np.sum(values[1:] * values[:-1], axis=1) < 0, -1.0, 1.0))
-        values = values * np.concatenate([[1.0], flips])[:, None]
-    edges = np.concatenate([[grid[0] - 0.5 * (grid[1] - grid[0])], 0.5 * (grid[1:] + grid[:-1]),
-                            [grid[-1] + 0.5 * (grid[-1] - grid[-2])]])
+        values = _aligned(values)
+    edges = np.concatenate(
+        [[grid[0] - 0.5 * (grid[1] - grid[0])], 0.5 * (grid[1:] + grid[:-1]), [grid[-1] + 0.5 * (grid[-1] - grid[-2])]]
+    )
     first, last = np.searchsorted(t, edges[:-1]), np.searchsorted(t, edges[1:])
     count = (last - first).astype(float)
     sums = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
@@ -120,7 +131,7 @@ def resample(measurement: Measurement, grid: np.ndarray, unit_quaternion: bool =
     out, at = np.column_stack([np.interp(grid, t, column) for column in values.T]), grid.astype(float)
     out[several] = (sums[last] - sums[first])[several] / count[several, None]
     at[several] = (times[last] - times[first])[several] / count[several]
-    # A cell's mean belongs to the mean of its sample times; the slope between cells moves it to the grid time.
+    # A window bin's mean belongs to the mean of its sample times; the slope between cells moves it to the grid time.
     out += np.gradient(out, at, axis=0) * (grid - at)[:, None]
     worth = np.where(several, count, density)
     gap = 1.5 / measurement.rate
@@ -131,3 +142,9 @@ def resample(measurement: Measurement, grid: np.ndarray, unit_quaternion: bool =
     if unit_quaternion:
         out /= np.linalg.norm(out, axis=1, keepdims=True)
     return out, worth
+
+
+def _aligned(values: Array) -> Array:
+    """Give quaternions (k, 4) the sign of the one before."""
+    flips = np.cumprod(np.where(np.sum(values[1:] * values[:-1], axis=1) < 0, -1.0, 1.0))
+    return np.asarray(values * np.concatenate([[1.0], flips])[:, None])

@@ -13,28 +13,28 @@ predicted acceleration, da^/dq = -(dtau/da)^-1 dtau/dq, exact and ten times chea
 from __future__ import annotations
 
 import concurrent.futures
-import dataclasses
 import os
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
 
 from contact_estimation.exceptions import IdentificationError
+from contact_estimation.identify.arrays import Array, Indices
 
 FORMULATIONS = ("inverse", "forward")
 _EPSILON = 1e-6
 
 
-@dataclasses.dataclass
-class Derivatives:
+class Derivatives(NamedTuple):
     """Derivatives along the trajectory, (n, outputs, nv): of the dynamics residual and of the sensors."""
 
-    dynamics_q: np.ndarray
-    dynamics_v: np.ndarray
-    dynamics_a: np.ndarray
-    sensors_q: np.ndarray
-    sensors_v: np.ndarray
-    sensors_a: np.ndarray
+    dynamics_q: Array
+    dynamics_v: Array
+    dynamics_a: Array
+    sensors_q: Array
+    sensors_v: Array
+    sensors_a: Array
 
 
 class Engine:
@@ -45,18 +45,21 @@ class Engine:
         threads: threads of the derivative pass; None takes every core this process may use.
     """
 
-    def __init__(self, formulation: str = "inverse", threads: int | None = None):
+    def __init__(self, formulation: str = "inverse", threads: int | None = None) -> None:
         if formulation not in FORMULATIONS:
             raise IdentificationError(f"formulation '{formulation}' is not known; use one of {', '.join(FORMULATIONS)}")
         self.formulation = formulation
         self.threads = threads or len(os.sched_getaffinity(0))
         self._pool = concurrent.futures.ThreadPoolExecutor(self.threads) if self.threads > 1 else None
 
-    def evaluate(self, model: mujoco.MjModel, q, v, a, tau):
+    def evaluate(self, model: mujoco.MjModel, q: Array, v: Array, a: Array, tau: Array) -> tuple[Array, Array]:
         """Dynamics residual (n, nv) [N, Nm or m/s^2, rad/s^2] and sensor readings (n, nsensordata).
 
         Args:
-            q, v, a: (n, nq), (n, nv), (n, nv) along the trajectory.
+            model: compiled scene.
+            q: positions (n, nq).
+            v: velocities (n, nv).
+            a: accelerations (n, nv).
             tau: (n, nv) generalised forces applied by the motors, 0 for unactuated coordinates.
         """
         residual, sensors = np.empty((len(q), model.nv)), np.empty((len(q), model.nsensordata))
@@ -67,16 +70,24 @@ class Engine:
             sensors[i] = data.sensordata
         return residual, sensors
 
-    def differentiate(self, model: mujoco.MjModel, q, v, a, tau) -> Derivatives:
-        """Derivatives of :meth:`evaluate` by position step, velocity and acceleration."""
+    def differentiate(self, model: mujoco.MjModel, q: Array, v: Array, a: Array, tau: Array) -> Derivatives:
+        """Differentiate :meth:`evaluate` by position step, velocity and acceleration."""
         n, nv, ns = len(q), model.nv, model.nsensordata
         forces, sensors = np.empty((3, n, nv, nv)), np.empty((3, n, nv, ns))
-        chunks = np.array_split(np.arange(n), self.threads)
-        work = [(model, q, v, a, tau, forces, sensors, chunk) for chunk in chunks if len(chunk)]
-        if self._pool is None:
-            self._differentiate_chunk(*work[0])
-        else:
-            list(self._pool.map(lambda args: self._differentiate_chunk(*args), work))
+
+        def work(chunk: Indices) -> None:
+            data, scratch = mujoco.MjData(model), np.empty(nv)
+            for i in chunk:
+                if self.formulation == "forward":
+                    self._forward(model, data, q[i], v[i], a[i], tau[i], scratch)
+                    data.qfrc_applied[:] = 0.0
+                else:
+                    data.qpos[:], data.qvel[:], data.qacc[:] = q[i], v[i], a[i]
+                out = *(forces[k, i] for k in range(3)), *(sensors[k, i] for k in range(3))
+                mujoco.mjd_inverseFD(model, data, _EPSILON, 0, *out, None)
+
+        chunks = [chunk for chunk in np.array_split(np.arange(n), self.threads) if len(chunk)]
+        list(map(work, chunks) if self._pool is None else self._pool.map(work, chunks))
         by = [forces[k].swapaxes(1, 2) for k in range(3)]  # the engine's outputs are transposed
         sensed = [sensors[k].swapaxes(1, 2) for k in range(3)]
         if self.formulation == "inverse":
@@ -84,38 +95,34 @@ class Engine:
         inverse_mass = np.linalg.inv(by[2])
         predicted_q, predicted_v = -inverse_mass @ by[0], -inverse_mass @ by[1]
         minus_identity = np.broadcast_to(-np.eye(nv), (n, nv, nv))
-        return Derivatives(predicted_q, predicted_v, minus_identity, sensed[0] + sensed[2] @ predicted_q,
-                           sensed[1] + sensed[2] @ predicted_v, np.zeros_like(sensed[2]))
-
-    def _differentiate_chunk(self, model, q, v, a, tau, forces, sensors, chunk):
-        data, scratch = mujoco.MjData(model), np.empty(model.nv)
-        forward = self.formulation == "forward"
-        for i in chunk:
-            if forward:
-                self._forward(model, data, q[i], v[i], a[i], tau[i], scratch)
-                data.qfrc_applied[:] = 0.0
-            else:
-                data.qpos[:], data.qvel[:], data.qacc[:] = q[i], v[i], a[i]
-            mujoco.mjd_inverseFD(model, data, _EPSILON, 0, forces[0, i], forces[1, i], forces[2, i],
-                                 sensors[0, i], sensors[1, i], sensors[2, i], None)
+        sensed_q, sensed_v = sensed[0] + sensed[2] @ predicted_q, sensed[1] + sensed[2] @ predicted_v
+        return Derivatives(predicted_q, predicted_v, minus_identity, sensed_q, sensed_v, np.zeros_like(sensed[2]))
 
     @staticmethod
-    def _inverse(model, data, q, v, a, tau, out):
+    def _inverse(
+        model: mujoco.MjModel, data: mujoco.MjData, q: Array, v: Array, a: Array, tau: Array, out: Array
+    ) -> None:
         data.qpos[:], data.qvel[:], data.qacc[:] = q, v, a
         mujoco.mj_inverse(model, data)
         np.subtract(data.qfrc_inverse, tau, out=out)
 
     @staticmethod
-    def _forward(model, data, q, v, a, tau, out):
+    def _forward(
+        model: mujoco.MjModel, data: mujoco.MjData, q: Array, v: Array, a: Array, tau: Array, out: Array
+    ) -> None:
         data.qpos[:], data.qvel[:], data.qfrc_applied[:] = q, v, tau
         mujoco.mj_forward(model, data)
         np.subtract(data.qacc, a, out=out)
 
 
-def contact_forces(model: mujoco.MjModel, q, v, a, bodies: tuple[str, str] | None = None) -> np.ndarray:
+def contact_forces(model: mujoco.MjModel, q: Array, v: Array, a: Array, bodies: tuple[str, str] | None = None) -> Array:
     """Total contact force (n, 3) [N], world axes, along a trajectory.
 
     Args:
+        model: compiled scene.
+        q: positions (n, nq).
+        v: velocities (n, nv).
+        a: accelerations (n, nv).
         bodies: (on, by): only contacts between geoms of these two bodies, as force on the first; None sums every
             contact as force on the later body of each pair.
     """

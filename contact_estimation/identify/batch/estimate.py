@@ -7,49 +7,38 @@ the real problem.
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
 
-import numpy as np
-
+from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.batch.problem import Problem
 from contact_estimation.identify.batch.solver import Iteration, Options, Solution, solve
 
 
-@dataclasses.dataclass(frozen=True)
-class Stage:
-    """One problem of the continuation.
+class Stage(NamedTuple):
+    """One problem of the continuation."""
 
-    Attributes:
-        remote_distance: distance [m] from which contacts act; above 0, strings are two-way springs.
-        softening: factor on the standard deviation of the dynamics.
-        tolerance, max_iterations: as in :class:`~contact_estimation.identify.batch.solver.Options`.
-    """
-
-    remote_distance: float = 0.0
-    softening: float = 1.0
-    tolerance: float = 1e-3
-    max_iterations: int = 25
+    remote_distance: float = 0.0  # from which contacts act [m]; above 0, strings are two-way springs
+    softening: float = 1.0  # factor on the standard deviation of the dynamics
+    tolerance: float = 1e-3  # see Options
+    max_iterations: int = 25  # see Options
 
 
 CONTINUATION = (Stage(1e-3, 30.0, 0.05, 3), Stage())
 #: Detours taken in turn: a little easier first, as easy as the first stage if that was not enough.
 _DETOURS = (Stage(2e-4, 5.0, 0.05, 3), Stage(1e-3, 30.0, 0.05, 3))
 
+Note = Callable[[int, Iteration], None]
 
-@dataclasses.dataclass
+
+@dataclass
 class Estimate:
-    """Outcome of all stages.
+    """Outcome of all stages."""
 
-    Attributes:
-        solution: of the last stage.
-        trace: (stage index, iteration) of every stage in order.
-        mode: what was free.
-        converged, reason: of the last stage.
-    """
-
-    solution: Solution
-    trace: list[tuple[int, Iteration]]
-    mode: str = "both"
+    solution: Solution  # of the last stage
+    trace: list[tuple[int, Iteration]]  # (stage index, iteration) of every stage in order
+    mode: str = "both"  # what was free
 
     @property
     def iterations(self) -> int:
@@ -67,32 +56,44 @@ class Estimate:
         return self.solution.reason
 
 
-def estimate(problem: Problem, q: np.ndarray, p: np.ndarray, mode: str = "both",
-             stages: tuple[Stage, ...] = CONTINUATION, progress=None) -> Estimate:
+def estimate(
+    problem: Problem,
+    q: Array,
+    p: Array,
+    mode: str = "both",
+    stages: tuple[Stage, ...] = CONTINUATION,
+    progress: Note | None = None,
+) -> Estimate:
     """Run the stages from the start (q, p).
 
-    Where the last stage stalls in a corner of the contact forces (stick or slip, touch or not, at a few times) it
-    takes up to two detours over a softened problem; the best solution of the last stage counts.
+    Where the last stage stalls at a contact event (stick or slip, touch or not, at a few times) it takes up to two
+    detours over a softened problem; the best solution of the last stage counts.
 
     Args:
+        problem: what is solved.
+        q: first positions (n, nq).
+        p: first optimiser's parameters (c,).
         mode: ``both``, ``trajectory`` or ``parameters``.
+        stages: the continuation.
         progress: called with (stage index, :class:`Iteration`).
     """
-    trace, plan, detours, best, k = [], list(stages), list(_DETOURS), None, 0
+    plan, detours, final = list(stages), list(_DETOURS), stages[-1]
+    trace: list[tuple[int, Iteration]] = []
+    solutions: list[Solution] = []
+    k = 0
     while k < len(plan):
-        stage, final = plan[k], plan[k] == stages[-1]
+        stage = plan[k]
         problem.ease(stage.remote_distance, stage.softening)
 
-        def note(iteration, index=k):
+        def note(iteration: Iteration, index: int = k) -> None:
             trace.append((index, iteration))
             if progress is not None:
                 progress(index, iteration)
 
         solution = solve(problem, q, p, Options(mode, stage.max_iterations, stage.tolerance), note)
-        q, p = solution.q, solution.p
-        if final and (best is None or solution.cost < best.cost):
-            best = solution
-        if final and solution.stalled and detours:
-            plan += [detours.pop(0), stage]
-        k += 1
-    return Estimate(best, trace, mode)
+        q, p, k = solution.q, solution.p, k + 1
+        if stage == final:
+            solutions.append(solution)
+            if solution.stalled and detours:
+                plan += [detours.pop(0), stage]
+    return Estimate(min(solutions, key=lambda solution: solution.cost), trace, mode)

@@ -6,52 +6,55 @@ the line.
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
 
 SUFFICIENT_DECREASE = 1e-4
 CURVATURE = 0.9
-_EVALUATIONS = 12
+_EVALUATIONS = 12  # of the cost, at most
+_DIFFERENCE = 1e-4  # of the length: step of the directional derivative
 
 
-@dataclasses.dataclass(frozen=True)
-class Step:
-    """Accepted step: length, cost there, evaluations spent, and whether both Wolfe conditions hold."""
+class Step(NamedTuple):
+    """Accepted step."""
 
     length: float
-    cost: float
-    evaluations: int
-    wolfe: bool
+    cost: float  # there
+    evaluations: int  # spent
+    wolfe: bool  # whether both Wolfe conditions hold
 
 
 class _Line:
     """Cost along the line; counts evaluations and remembers the best point with sufficient decrease."""
 
-    def __init__(self, cost_along, cost, slope):
+    def __init__(self, cost_along: Callable[[float], float], cost: float, slope: float) -> None:
         self._cost_along, self.cost, self.slope = cost_along, cost, slope
-        self.spent, self.best = 0, None
+        self.spent = 0
+        self.best: tuple[float, float] | None = None
 
-    def enough(self, length, value) -> bool:
+    def enough(self, length: float, value: float) -> bool:
         return value <= self.cost + SUFFICIENT_DECREASE * length * self.slope
 
-    def value(self, length) -> float:
+    def value(self, length: float) -> float:
         self.spent += 1
         value = self._cost_along(length)
         if self.enough(length, value) and (self.best is None or value < self.best[1]):
             self.best = (length, value)
         return value
 
-    def derivative(self, length, value) -> float:
+    def derivative(self, length: float, value: float) -> float:
         self.spent += 1
-        delta = 1e-4 * length
+        delta = _DIFFERENCE * length
         return (value - self._cost_along(length - delta)) / delta
 
 
-def search(cost_along, cost: float, slope: float, longest: float = 1.0) -> Step | None:
+def search(cost_along: Callable[[float], float], cost: float, slope: float, longest: float = 1.0) -> Step | None:
     """Find a step length in (0, longest], starting with a full Newton step.
 
     Args:
         cost_along: function of the length, the cost there.
-        cost, slope: cost and directional derivative (< 0) at 0.
+        cost: at 0.
+        slope: directional derivative (< 0) at 0.
         longest: largest length tried; 1 keeps to what the quadratic model covers.
 
     Returns:
@@ -59,7 +62,8 @@ def search(cost_along, cost: float, slope: float, longest: float = 1.0) -> Step 
         that decreases the cost sufficiently but not flatly. None where no point decreased the cost sufficiently.
     """
     line = _Line(cost_along, cost, slope)
-    low, high = (0.0, cost, slope), None  # (length, cost, derivative) of the bracket's better end; length of the other
+    low = (0.0, cost, slope)  # (length, cost, derivative) of the bracket's better end
+    high: float | None = None  # length of the other
     length = min(1.0, longest)
     while line.spent < _EVALUATIONS:
         value, high_cost = line.value(length), None
@@ -78,7 +82,7 @@ def search(cost_along, cost: float, slope: float, longest: float = 1.0) -> Step 
     return None if line.best is None else Step(*line.best, line.spent, False)
 
 
-def _inside(low, high, high_cost):
+def _inside(low: tuple[float, float, float], high: float, high_cost: float | None) -> float:
     """Minimiser of the parabola through the bracket, kept away from its ends; the middle where there is none."""
     start, cost, derivative = low
     width = high - start

@@ -8,43 +8,70 @@ cell, so the cost is a chi-square and the Hessian yields intervals.
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
 
 from contact_estimation.exceptions import IdentificationError
+from contact_estimation.identify.arrays import Array, Indices
 from contact_estimation.identify.batch import norms, rotations
 from contact_estimation.identify.batch.channels import TORQUE, Channel, Measurement, columns, resample
 from contact_estimation.identify.batch.engine import Engine
 from contact_estimation.identify.batch.linearisation import Linearisation
+from contact_estimation.identify.batch.parameters import CHANNEL_KINDS, ChannelParameter
 from contact_estimation.identify.batch.scene import Scene
 from contact_estimation.identify.batch.trajectory import Coordinates, Stencil, chain, motion
 
-_PARAMETER_STEP = 1e-5
+_PARAMETER_STEP = 1e-5  # difference of an optimiser's parameter
+#: Residual [standard deviations] from which its cost grows linearly: outliers, and cells in which a contact begins.
+_OUTLIER = 4.0
+#: Standard deviation [s] of the Gaussian that smooths a channel for its slope. Noise in the slope would look like
+#: information on the delay, because the trajectory follows every smooth slope.
+_SMOOTHING = 5e-3
+_ASIDE = (1e-5, -1e-5)  # delays [s] that are differenced
+_EVERYWHERE = slice(None)
+Times = Indices | slice
 
 
-@dataclasses.dataclass
-class _SensorBlock:
-    """One channel on the grid: its columns, values, per-sample weight and the slice of residuals it fills."""
+class Setup(NamedTuple):
+    """How a problem is posed."""
+
+    formulation: str = "inverse"  # or "forward"
+    scheme: str = "central"  # velocity differences, or "backward" (the paper's)
+    reference_step: float = 0.005  # cell length for which the dynamics' std is meant [s]
+    threads: int | None = None  # of the derivative pass; None takes every core
+
+
+class _SensorBlock(NamedTuple):
+    """One channel on the grid."""
 
     channel: Channel
-    columns: np.ndarray
-    values: np.ndarray
-    part: slice
+    columns: Indices  # of the sensor data, or of the degrees of freedom for a torque
+    raw: Measurement
+    values: Array  # (n, m)
+    part: slice  # of the residuals it fills; empty for a torque
 
 
-@dataclasses.dataclass(frozen=True)
-class _Rows:
-    """Some times of a trajectory: their indices, motion, motor torques, and differences to the neighbours."""
+class _Correction(NamedTuple):
+    """What a channel does to the truth: measured(t) = gain true(t - delay) + bias."""
 
-    times: np.ndarray | slice
-    q: np.ndarray
-    v: np.ndarray
-    a: np.ndarray
-    tau: np.ndarray
-    before: np.ndarray
-    after: np.ndarray
+    delay: float = 0.0
+    gain: float = 1.0
+    bias: Array | float = 0.0
+
+
+class _Rows(NamedTuple):
+    """Some times of a trajectory."""
+
+    times: Times
+    q: Array
+    v: Array
+    a: Array
+    tau: Array  # motor torques
+    before: Array  # differences to the neighbours
+    after: Array
 
 
 class Problem:
@@ -56,65 +83,117 @@ class Problem:
         channels: how each measurement enters; a channel whose measurement is missing is left out. Where a torque
             channel is missing or has weight 0, nothing is asked of its joints' dynamics.
         measurements: raw samples by channel name.
-        dynamics_std: per dof name or single number: standard deviation of the unexplained force [N, Nm] (inverse) or
-            of the acceleration error [m/s^2, rad/s^2] (forward), for a cell of ``reference_step``. inf switches a
+        dynamics_std: per dof (nv,) or single number: standard deviation of the unexplained force [N, Nm] (inverse) or
+            of the acceleration error [m/s^2, rad/s^2] (forward), for a cell of the reference step. inf switches a
             dof's term off.
-        reference_step: [s], cell length for which ``dynamics_std`` is meant.
-        formulation: ``inverse`` or ``forward``.
-        scheme: velocity differences, ``central`` or ``backward`` (the paper's).
+        setup: formulation and differences.
 
     Raises:
         IdentificationError: no measurement matches a channel; wrong names or shapes; forward dynamics without torque.
     """
 
-    def __init__(self, scene: Scene, grid: np.ndarray, channels: list[Channel], measurements: dict[str, Measurement],
-                 dynamics_std: np.ndarray | float, reference_step: float = 0.005, formulation: str = "inverse",
-                 scheme: str = "central", threads: int | None = None):
-        self.scene, self.grid, self.engine = scene, np.asarray(grid, float), Engine(formulation, threads)
-        model = scene.nominal
-        self.coordinates, self.stencil = Coordinates(model), Stencil.of(self.grid, scheme)
+    def __init__(
+        self,
+        scene: Scene,
+        grid: Array,
+        channels: Sequence[Channel],
+        measurements: Mapping[str, Measurement],
+        dynamics_std: Array | float,
+        setup: Setup | None = None,
+    ) -> None:
+        setup = setup or Setup()
+        self.scene, self.grid = scene, np.asarray(grid, float)
+        self.engine = Engine(setup.formulation, setup.threads)
+        self.coordinates = Coordinates(scene.nominal)
+        self.stencil = Stencil.of(self.grid, setup.scheme)
         self.remote_distance, self._softening = 0.0, 1.0
-        n, nv = len(self.grid), model.nv
+        n, nv = len(self.grid), self.coordinates.nv
         self.tau = np.zeros((n, nv))
-        cell = np.gradient(self.grid)
-        dynamics_std = np.broadcast_to(np.asarray(dynamics_std, float), (nv,))
-        weights = [np.outer(cell / reference_step * self.stencil.interior, 1.0 / dynamics_std**2)]
-        worths = [np.outer(self.stencil.interior, np.isfinite(dynamics_std))]
-        scales, self._blocks, start = [np.full(nv, np.inf)], [], nv
+        std = np.broadcast_to(np.asarray(dynamics_std, float), (nv,))
+        cell = np.gradient(self.grid) / setup.reference_step * self.stencil.interior
+        self._blocks: list[_SensorBlock] = []
+        self._torques: list[_SensorBlock] = []
+        self._shifted: dict[tuple[str, int], tuple[Array, Array]] = {}
+        self.weights = np.outer(cell, 1.0 / std**2)  # (n, m), grows by every channel
+        self.worth = np.outer(self.stencil.interior, np.isfinite(std)).astype(float)  # (n, m)
+        self.scales = np.full(nv, np.inf)  # of the barriers (m,)
+        self.limits = np.full(nv, np.inf)  # of Huber's norm (m,)
         self.channels = [channel for channel in channels if channel.name in measurements]
         if not self.channels:
-            raise IdentificationError(f"none of the channels {[c.name for c in channels]} has a measurement; measured: "
-                                      f"{', '.join(sorted(measurements)) or 'nothing'}")
+            raise IdentificationError(
+                f"none of the channels {[c.name for c in channels]} has a measurement; measured: "
+                f"{', '.join(sorted(measurements)) or 'nothing'}"
+            )
         for channel in channels:
             if channel.model == TORQUE and (channel.name not in measurements or channel.weight == 0):
-                if formulation == "forward":
-                    raise IdentificationError(f"forward dynamics need the torque of channel '{channel.name}'; measure "
-                                              f"and weight it, or use the inverse formulation")
-                weights[0][:, columns(model, channel)[0]] = 0.0
+                if setup.formulation == "forward":
+                    raise IdentificationError(
+                        f"forward dynamics need the torque of channel '{channel.name}'; measure "
+                        f"and weight it, or use the inverse formulation"
+                    )
+                self.weights[:, columns(scene.nominal, channel)[0]] = 0.0
         for channel in self.channels:
-            index, needs_motion = columns(model, channel)
-            measurement = measurements[channel.name]
-            if measurement.values.shape[1] != len(index):
+            self._add(channel, measurements[channel.name])
+        for parameter, _, _ in scene.parameters.of_channels(scene.parameters.nominal):
+            self._check(parameter)
+
+    def _check(self, parameter: ChannelParameter) -> None:
+        """Refuse a channel's parameter that has no channel, or not a number for each of its columns."""
+        blocks = {block.channel.name: block for block in (*self._blocks, *self._torques)}
+        for name in parameter.channels:
+            if name not in blocks:
                 raise IdentificationError(
-                    f"channel '{channel.name}' has {measurement.values.shape[1]} measured numbers, its "
-                    f"targets {', '.join(channel.targets)} have {len(index)}"
+                    f"parameter '{parameter.name}' belongs to channel '{name}', which has no measurement; measured: "
+                    f"{', '.join(blocks)}"
                 )
-            values, worth = resample(measurement, self.grid, channel.model == "orientation")
-            if channel.model == TORQUE:
-                self.tau[:, index] = values
-                weights[0][:, index] *= channel.weight * (worth > 0)[:, None]
-                continue
-            width = 3 if channel.model == "orientation" else len(index)
-            if needs_motion:
-                worth = worth * self.stencil.interior
-            std = np.broadcast_to(np.asarray(channel.std, float), (width,))
-            weights.append(np.outer(worth, channel.weight / std**2))
-            worths.append(np.repeat(np.minimum(worth, 1.0)[:, None], width, axis=1) * (channel.weight > 0))
-            scales.append(np.full(width, np.inf if channel.barrier is None else channel.barrier))
-            self._blocks.append(_SensorBlock(channel, index, values, slice(start, start + width)))
-            start += width
-        self.weights, self.scales = np.concatenate(weights, axis=1), np.concatenate(scales)
-        self.worth = np.concatenate(worths, axis=1)
+            turns = blocks[name].channel.model == "orientation"
+            if blocks[name].channel.model == TORQUE and self.engine.formulation == "forward":
+                raise IdentificationError(
+                    f"parameter '{parameter.name}' belongs to the torque channel '{name}', which the forward "
+                    "formulation takes as it is; use the inverse formulation"
+                )
+            wanted = len(blocks[name].columns) if parameter.kind == "bias" else 1
+            if parameter.size != wanted or (turns and parameter.kind != "delay"):
+                raise IdentificationError(
+                    f"parameter '{parameter.name}': a {parameter.kind} of channel '{name}' is "
+                    f"{'not supported for an orientation' if turns else f'{wanted} numbers'}, given {parameter.size}"
+                )
+
+    def _add(self, channel: Channel, measurement: Measurement) -> None:
+        """Put a channel on the grid and into the cost."""
+        index, needs_motion = columns(self.scene.nominal, channel)
+        if measurement.values.shape[1] != len(index):
+            raise IdentificationError(
+                f"channel '{channel.name}' has {measurement.values.shape[1]} measured numbers, its "
+                f"targets {', '.join(channel.targets)} have {len(index)}"
+            )
+        values, worth = self._resample(channel, measurement)
+        if channel.model == TORQUE:
+            self.tau[:, index] = values
+            self._torques.append(_SensorBlock(channel, index, measurement, values, slice(0, 0)))
+            self.weights[:, index] *= channel.weight * (worth > 0)[:, None]
+            return
+        width = 3 if channel.model == "orientation" else len(index)
+        if needs_motion:
+            worth = worth * self.stencil.interior
+        std = np.broadcast_to(np.asarray(channel.std, float), (width,))
+        used = np.repeat(np.minimum(worth, 1.0)[:, None], width, axis=1) * (channel.weight > 0)
+        start = len(self.scales)
+        self.weights = np.hstack([self.weights, np.outer(worth, channel.weight / std**2)])
+        self.worth = np.hstack([self.worth, used])
+        self.scales = np.append(self.scales, np.full(width, np.inf if channel.barrier is None else channel.barrier))
+        self.limits = np.append(self.limits, _OUTLIER * std)
+        self._blocks.append(_SensorBlock(channel, index, measurement, values, slice(start, start + width)))
+
+    def _resample(self, channel: Channel, measurement: Measurement) -> tuple[Array, Array]:
+        """Values and multiplicity; a cell counts only if it holds samples however much the channel may be delayed."""
+        turns = channel.model == "orientation"
+        values, worth = resample(measurement, self.grid, turns)
+        for parameter, _, _ in self.scene.parameters.of_channels(self.scene.parameters.nominal):
+            if parameter.kind == "delay" and channel.name in parameter.channels:
+                for delay in (*parameter.min_value, *parameter.max_value):
+                    worth = worth * (resample(measurement.earlier(delay), self.grid, turns)[1] > 0)
+        return values, worth
 
     @property
     def size(self) -> tuple[int, int]:
@@ -123,123 +202,228 @@ class Problem:
 
     def ease(self, remote_distance: float = 0.0, softening: float = 1.0) -> None:
         """Make the problem easier: contacts act from a distance [m] and the dynamics' std grows by a factor."""
-        self.weights[:, :self.coordinates.nv] *= (self._softening / softening)**2
+        self.weights[:, : self.coordinates.nv] *= (self._softening / softening) ** 2
         self.remote_distance, self._softening = remote_distance, softening
 
-    def residuals(self, q: np.ndarray, p: np.ndarray) -> np.ndarray:
+    def residuals(self, q: Array, p: Array) -> Array:
         """Residuals (n, m) in SI units: the dynamics' nv columns, then each channel's (see :meth:`parts`)."""
-        model = self.scene.build(p, self.remote_distance)
-        _, v, a = motion(self.coordinates, self.stencil, q)
-        dynamics, sensors = self.engine.evaluate(model, q, v, a, self.tau)
-        return np.concatenate([dynamics] + [self._sensed(block, sensors) for block in self._blocks], axis=1)
+        return self._at(self._model(p), self._rows(q, p), p)[0]
 
     def parts(self) -> dict[str, slice]:
         """Name -> columns of the residual matrix."""
         return {"dynamics": slice(0, self.coordinates.nv)} | {b.channel.name: b.part for b in self._blocks}
 
-    def measured(self, name: str) -> np.ndarray:
-        """A channel's values on the grid (n, m)."""
-        return next(block.values for block in self._blocks if block.channel.name == name)
+    def _block(self, name: str) -> _SensorBlock:
+        return next(block for block in self._blocks if block.channel.name == name)
 
-    def predicted(self, q: np.ndarray, p: np.ndarray, name: str) -> np.ndarray:
-        """What the model predicts for a channel (n, m); for an orientation the quaternion."""
-        block = next(block for block in self._blocks if block.channel.name == name)
-        _, v, a = motion(self.coordinates, self.stencil, q)
-        model = self.scene.build(p, self.remote_distance)
-        return self.engine.evaluate(model, q, v, a, self.tau)[1][:, block.columns]
+    def measured(self, name: str, p: Array | None = None) -> Array:
+        """Return a channel's values on the grid (n, m), with ``p`` those that its delay, gain and bias leave."""
+        block = self._block(name)
+        if p is None:
+            return block.values
+        correction = self._correction(block, p)
+        return np.asarray((self._delayed(block, correction.delay) - correction.bias) / correction.gain)
 
-    def cost(self, q: np.ndarray, p: np.ndarray) -> float:
+    def predicted(self, q: Array, p: Array, name: str) -> Array:
+        """Return what the model predicts for a channel (n, m), gain and bias aside; a quaternion for an orientation."""
+        return self._at(self._model(p), self._rows(q, p), p)[1][:, self._block(name).columns]
+
+    def cost(self, q: Array, p: Array) -> float:
         """Total cost (a chi-square where norms are quadratic)."""
         return self.cost_of(self.residuals(q, p), p)
 
-    def cost_of(self, residuals: np.ndarray, p: np.ndarray) -> float:
+    def cost_of(self, residuals: Array, p: Array) -> float:
         """Cost of residuals that are already there, plus the prior."""
-        return float(np.sum(self.weights * norms.evaluate(residuals, self.scales)[0]) + np.sum(self.prior(p)[0]**2))
+        return float(
+            np.sum(self.weights * norms.evaluate(residuals, self.scales, self.limits)[0])
+            + np.sum(self.prior(p)[0] ** 2)
+        )
 
-    def costs(self, residuals: np.ndarray) -> dict[str, float]:
+    def costs(self, residuals: Array) -> dict[str, float]:
         """Cost of each part by name."""
-        values = self.weights * norms.evaluate(residuals, self.scales)[0]
+        values = self.weights * norms.evaluate(residuals, self.scales, self.limits)[0]
         return {name: float(values[:, part].sum()) for name, part in self.parts().items()}
 
-    def linearise(self, q: np.ndarray, p: np.ndarray, free_q: bool = True, free_p: bool = True) -> Linearisation:
-        """Residuals with their derivatives at (q, p); what is not free gets no columns."""
-        everywhere = slice(None)
-        residuals, by_q, by_p = self._differentiate(q, p, free_q, free_p, everywhere)
-        return Linearisation(self, p, residuals, by_q, by_p, free_q, free_p)
-
-    def renew(self, linearisation: Linearisation, q: np.ndarray, p: np.ndarray, times: np.ndarray, residuals) -> None:
-        """Move a linearisation with a free trajectory to (q, p), whose ``residuals`` are given, and differentiate anew
-        at some ``times`` (indices) only."""
-        _, by_q, by_p = self._differentiate(q, p, True, linearisation.free_p, times)
-        linearisation.move(p, residuals, times, by_q, by_p)
-
-    def _differentiate(self, q, p, free_q, free_p, times):
-        """Residuals and derivatives by trajectory and parameters, at ``times`` (an index or slice)."""
-        model = self.scene.build(p, self.remote_distance)
-        differences, v, a = motion(self.coordinates, self.stencil, q)
-        here = _Rows(times, q[times], v[times], a[times], self.tau[times], differences[:-1][times],
-                     differences[1:][times])
-        residuals, sensors = self._at(model, here)
-        shape = (*residuals.shape, 3 * self.coordinates.nv)
-        by_q = self._by_trajectory(model, here, sensors) if free_q else np.zeros(shape)
-        return residuals, by_q, self._by_parameters(here, p, residuals, free_p)
-
-    def _at(self, model, here):
-        dynamics, sensors = self.engine.evaluate(model, here.q, here.v, here.a, here.tau)
-        sensed = [self._sensed(block, sensors, here.times) for block in self._blocks]
-        return np.concatenate([dynamics] + sensed, axis=1), sensors
-
-    def prior(self, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The parameters' residuals against their prior, and the derivative's diagonal, each (c,)."""
+    def prior(self, p: Array) -> tuple[Array, Array]:
+        """Return the parameters' residuals against their prior, and the derivative's diagonal, each (c,)."""
         inverse = 1.0 / self.scene.parameters.prior_std
         return (p - self.scene.parameters.nominal) * inverse, inverse
 
-    def _sensed(self, block, sensors, times=slice(None)):
-        predicted = sensors[:, block.columns]
-        if block.channel.model == "orientation":
-            return rotations.log(rotations.multiply(rotations.conjugate(block.values[times]), predicted))
-        return predicted - block.values[times]
+    def linearise(self, q: Array, p: Array, free_q: bool = True, free_p: bool = True) -> Linearisation:
+        """Residuals with their derivatives at (q, p); what is not free gets no columns."""
+        here, model = self._rows(q, p), self._model(p)
+        residuals, sensors = self._at(model, here, p)
+        by_q = self._by_trajectory(model, here, sensors, p) if free_q else None
+        by_p = self._by_parameters(here, p, residuals, sensors) if free_p else None
+        return Linearisation(self, p, residuals, by_q, by_p)
 
-    def _by_trajectory(self, model, here, sensors):
+    def renew(self, linearisation: Linearisation, q: Array, p: Array, times: Indices, residuals: Array) -> None:
+        """Move a linearisation with a free trajectory and differentiate anew at some times only.
+
+        Args:
+            linearisation: what moves.
+            q: new positions (n, nq).
+            p: new parameters (c,).
+            times: indices that are differentiated.
+            residuals: at the new point (n, m).
+        """
+        here, model = self._rows(q, p, times), self._model(p)
+        some, sensors = self._at(model, here, p)
+        by_p = self._by_parameters(here, p, some, sensors) if linearisation.free_p else None
+        linearisation.move(p, residuals, times, self._by_trajectory(model, here, sensors, p), by_p)
+
+    def _model(self, p: Array) -> mujoco.MjModel:
+        return self.scene.build(p, self.remote_distance)
+
+    def _rows(self, q: Array, p: Array, times: Times = _EVERYWHERE) -> _Rows:
+        differences, v, a = motion(self.coordinates, self.stencil, q)
+        parts = (part[times] for part in (q, v, a, self._torque(p), differences[:-1], differences[1:]))
+        return _Rows(times, *parts)
+
+    def _torque(self, p: Array) -> Array:
+        """Motor torques (n, nv) from those measured."""
+        tau: Array = self.tau.copy()
+        for block in self._torques:
+            correction = self._correction(block, p)
+            tau[:, block.columns] = (self._delayed(block, correction.delay) - correction.bias) / correction.gain
+        return tau
+
+    def _correction(self, block: _SensorBlock, p: Array) -> _Correction:
+        found = {
+            parameter.kind: value
+            for parameter, value, _ in self.scene.parameters.of_channels(p)
+            if block.channel.name in parameter.channels
+        }
+        delay, gain = (
+            float(found[kind][0]) if kind in found else start for kind, start in (("delay", 0.0), ("gain", 1.0))
+        )
+        return _Correction(delay, gain, found.get("bias", 0.0))
+
+    def _delayed(self, block: _SensorBlock, delay: float, beyond: float = 0.0) -> Array:
+        """Values (n, m), on the grid, of a channel whose clock is late by ``delay + beyond`` [s].
+
+        The samples move by whole periods and along their slope for the rest. Interpolation by a part of a period
+        would average the noise, and the cost would prefer it.
+        """
+        period = 1.0 / block.raw.rate
+        whole = round(delay / period)
+        rest = delay - whole * period + beyond
+        if whole == 0 and rest == 0.0:
+            return block.values
+        key = block.channel.name, whole
+        if key not in self._shifted:
+            if len(self._shifted) > 32:  # an optimum is surrounded by few periods
+                self._shifted.clear()
+            turns = block.channel.model == "orientation"
+            moved = block.raw.earlier(whole * period)
+            slope = moved.slope(max(_SMOOTHING, 2.0 * period), turns)
+            self._shifted[key] = resample(moved, self.grid, turns)[0], resample(slope, self.grid)[0]
+        at, rising = self._shifted[key]
+        values = at + rest * rising
+        turns = block.channel.model == "orientation"
+        return np.asarray(values / np.linalg.norm(values, axis=1, keepdims=True) if turns else values)
+
+    def _at(self, model: mujoco.MjModel, here: _Rows, p: Array) -> tuple[Array, Array]:
+        """Residuals and sensor readings."""
+        dynamics, sensors = self.engine.evaluate(model, here.q, here.v, here.a, here.tau)
+        sensed = [self._sensed(block, sensors, here.times, self._correction(block, p)) for block in self._blocks]
+        return np.concatenate([dynamics, *sensed], axis=1), sensors
+
+    def _sensed(
+        self, block: _SensorBlock, sensors: Array, times: Times, correction: _Correction, beyond: float = 0.0
+    ) -> Array:
+        predicted, measured = sensors[:, block.columns], self._delayed(block, correction.delay, beyond)[times]
+        if block.channel.model == "orientation":
+            return rotations.log(rotations.multiply(rotations.conjugate(measured), predicted))
+        return correction.gain * predicted + correction.bias - measured
+
+    def _by_trajectory(self, model: mujoco.MjModel, here: _Rows, sensors: Array, p: Array) -> Array:
         d = self.engine.differentiate(model, here.q, here.v, here.a, here.tau)
         by = [[d.dynamics_q], [d.dynamics_v], [d.dynamics_a]]
         for block in self._blocks:
+            turns, correction = block.channel.model == "orientation", self._correction(block, p)
+            measured = self._delayed(block, correction.delay)[here.times]
+            factor = self._orientation_jacobian(measured, sensors[:, block.columns]) if turns else None
             for rows, full in zip(by, (d.sensors_q, d.sensors_v, d.sensors_a)):
                 part = full[:, block.columns]
-                if block.channel.model == "orientation":
-                    part = self._orientation_jacobian(block, sensors, here.times) @ part
-                rows.append(part)
-        return chain(self.coordinates, self.stencil.at(here.times), here.before, here.after,
-                     *(np.concatenate(rows, axis=1) for rows in by))
+                rows.append(correction.gain * part if factor is None else factor @ part)
+        stacked = (np.concatenate(rows, axis=1) for rows in by)
+        return chain(self.coordinates, self.stencil.at(here.times), (here.before, here.after), *stacked)
 
     @staticmethod
-    def _orientation_jacobian(block, sensors, times):
-        inverse = rotations.conjugate(block.values[times])
-        error = rotations.multiply(inverse, sensors[:, block.columns])
-        product = np.stack(
-            [rotations.multiply(inverse, np.broadcast_to(unit, inverse.shape)) for unit in np.eye(4)], axis=-1
-        )
-        return rotations.log_jacobian(error) @ product
+    def _orientation_jacobian(measured: Array, predicted: Array) -> Array:
+        """Find the derivative (n, 3, 4) of the error's rotation vector by the predicted quaternion."""
+        inverse = rotations.conjugate(measured)
+        error = rotations.multiply(inverse, predicted)
+        units = [rotations.multiply(inverse, np.broadcast_to(unit, inverse.shape)) for unit in np.eye(4)]
+        return rotations.log_jacobian(error) @ np.stack(units, axis=-1)
 
-    def _by_parameters(self, here, p, residuals, free):
-        n, m = residuals.shape
-        if not free:
-            return np.zeros((n, m, 0))
-        out = np.empty((n, m, len(p)))
+    def _by_parameters(self, here: _Rows, p: Array, residuals: Array, sensors: Array) -> Array:
+        out = np.zeros((*residuals.shape, len(p)))
         lower, upper = self.scene.parameters.lower, self.scene.parameters.upper
-        for k in range(len(p)):
+        of_sensors = set()
+        for parameter, _, first in self.scene.parameters.of_channels(p):
+            for k in range(parameter.size):
+                of_sensors.add(first + k)
+                for block in (*self._blocks, *self._torques):
+                    if block.channel.name in parameter.channels:
+                        column = self._by_sensor(block, parameter.kind, k, here, sensors, self._correction(block, p))
+                        out[:, :, first + k] += column * parameter.scale[k]
+        for k in set(range(len(p))) - of_sensors:
             step = _PARAMETER_STEP if p[k] + _PARAMETER_STEP <= upper[k] else -_PARAMETER_STEP
             moved = p.copy()
             moved[k] = np.clip(p[k] + step, lower[k], upper[k])
-            model = self.scene.build(moved, self.remote_distance)
-            out[:, :, k] = (self._at(model, here)[0] - residuals) / (moved[k] - p[k])
+            out[:, :, k] = (self._at(self._model(moved), here, p)[0] - residuals) / (moved[k] - p[k])
+        return out
+
+    def by_sensors(self, q: Array, p: Array) -> tuple[list[tuple[str, str, int]], Array]:
+        """Differentiate the residuals by what channels may do to the truth, whether or not it is a parameter.
+
+        Args:
+            q: positions (n, nq).
+            p: optimiser's parameters (c,).
+
+        Returns:
+            (channel, kind, number) of each of e columns, and the columns (n, m, e), per s, per 1 and per unit.
+        """
+        here, model = self._rows(q, p), self._model(p)
+        sensors = self._at(model, here, p)[1]
+        inverse = self.engine.formulation == "inverse"
+        names, columns = [], []
+        for block in (*self._blocks, *(self._torques if inverse else ())):
+            kinds = ["delay"] if block.channel.model == "orientation" else list(CHANNEL_KINDS)
+            for kind in kinds if block.channel.weight > 0 else []:
+                for k in range(len(block.columns) if kind == "bias" else 1):
+                    names.append((block.channel.name, kind, k))
+                    columns.append(self._by_sensor(block, kind, k, here, sensors, self._correction(block, p)))
+        return names, np.stack(columns, axis=2)
+
+    def _by_sensor(
+        self, block: _SensorBlock, kind: str, k: int, here: _Rows, sensors: Array, correction: _Correction
+    ) -> Array:
+        """Differentiate the residuals by a delay, by a gain, or by number k of a bias of one channel: (n, m)."""
+        out = np.zeros((len(here.q), self.weights.shape[1]))
+        if block.channel.model == TORQUE:
+            column = block.columns if kind != "bias" else block.columns[k : k + 1]
+            ends = (self._delayed(block, correction.delay, step) for step in _ASIDE)
+            slope = np.subtract(*ends) / np.subtract(*_ASIDE)
+            by = {"delay": slope[here.times], "gain": -here.tau[:, column], "bias": np.float64(-1.0)}[kind]
+            out[:, column] = -by / correction.gain
+            return out
+        if kind == "bias":
+            out[:, block.part.start + k] = 1.0
+        elif kind == "gain":
+            out[:, block.part] = sensors[:, block.columns]
+        else:
+            ends = (self._sensed(block, sensors, here.times, correction, step) for step in _ASIDE)
+            out[:, block.part] = np.subtract(*ends) / np.subtract(*_ASIDE)
         return out
 
 
-def acceleration_std(model: mujoco.MjModel, force_std: np.ndarray) -> np.ndarray:
-    """Allowance for acceleration errors (nv,) that means the same as one for forces, by the mass matrix at rest."""
+def acceleration_std(model: mujoco.MjModel, force_std: Array) -> Array:
+    """Turn an allowance for forces (nv,) into one for acceleration errors (nv,), by the mass matrix at rest."""
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     mass = np.empty((model.nv, model.nv))
     mujoco.mj_fullM(model, data, mass)
-    return np.sqrt(np.linalg.inv(mass)**2 @ force_std**2)
+    return np.sqrt(np.linalg.inv(mass) ** 2 @ force_std**2)

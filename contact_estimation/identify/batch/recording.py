@@ -11,8 +11,13 @@ from contact_estimation.identify.batch.channels import Measurement
 from contact_estimation.io.open import kind_of, open_recording
 
 #: What an arm's recording offers under which source name: (attribute, first column, end).
-_ARM = {"q": ("q", 0, None), "dq": ("dq", 0, None), "tau": ("tau", 0, None), "f_tcp": ("wrench_tcp", 0, 3),
-        "m_tcp": ("wrench_tcp", 3, 6)}
+_ARM = {
+    "q": ("q", 0, None),
+    "dq": ("dq", 0, None),
+    "tau": ("tau", 0, None),
+    "f_tcp": ("wrench_tcp", 0, 3),
+    "m_tcp": ("wrench_tcp", 3, 6),
+}
 
 
 def read(path: Path | str, sources: set[str], joint_names: tuple[str, ...]) -> tuple[dict[str, Measurement], float]:
@@ -22,6 +27,7 @@ def read(path: Path | str, sources: set[str], joint_names: tuple[str, ...]) -> t
     the clock of ``t``; missing values are NaN. Sources that are absent are left out (the estimate runs without them).
 
     Args:
+        path: bag or archive.
         sources: wanted names: q, dq, tau [rad, rad/s, Nm], f_tcp, m_tcp [N, Nm; environment on robot], or an
             archive's own.
         joint_names: order of the arm's columns.
@@ -39,8 +45,9 @@ def read(path: Path | str, sources: set[str], joint_names: tuple[str, ...]) -> t
         if values is None or np.all(np.isnan(values[:, first:end])):
             continue
         values = values[:, first:end]
-        out[name] = Measurement(recording.t - start, values - recording.wrench_zero[first:end]
-                                if attribute == "wrench_tcp" else values)
+        out[name] = Measurement(
+            recording.t - start, values - recording.wrench_zero[first:end] if attribute == "wrench_tcp" else values
+        )
     if Path(path).is_file() and kind_of(Path(path)) == ".npz":
         with np.load(path, allow_pickle=False) as archive:
             for name in sources - set(_ARM):

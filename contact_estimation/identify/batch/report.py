@@ -1,4 +1,4 @@
-"""The report: one HTML page with parameters and intervals, trace, channels against data, forces and a strip."""
+"""The report: one HTML page with parameters and intervals, trace, channels against data, forces and a filmstrip."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ from pathlib import Path
 
 import mujoco
 import numpy as np
+from matplotlib.figure import Figure
 
-from contact_estimation.identify.batch.strip import draw_strip
+from contact_estimation.identify.batch.estimate import Estimate
+from contact_estimation.identify.batch.filmstrip import draw_filmstrip
+from contact_estimation.identify.batch.problem import Problem
+from contact_estimation.identify.batch.result import Result
+from contact_estimation.identify.batch.runner import Solved
+from contact_estimation.identify.batch.solver import Solution
 from contact_estimation.viz.html import Page
 from contact_estimation.viz.style import COLOURS, TRUTH, figure
 
 _SERIES = "xyzabc"
 
 
-def write_report(path: Path, session, title: str) -> Path:
-    """Write the report of one estimate (a :class:`~contact_estimation.identify.batch.session.Session`)."""
-    problem, estimate, result = session.problem, session.estimate, session.result
+def write_report(path: Path, solved: Solved, title: str) -> Path:
+    """Write the report of one estimate."""
+    problem, estimate, result = solved
     n, c = problem.size
     page = Page(
         "Trajectory and parameters together",
@@ -25,17 +31,20 @@ def write_report(path: Path, session, title: str) -> Path:
     )
     page.paragraph(f"Stopped after {estimate.iterations} iterations at cost {result.cost:.5g}: {estimate.reason}.")
     page.heading("Parameters")
-    page.table(["parameter", "unit", "value", "std", "95 % from", "to", "note"],
-               [[p.name, p.unit or "–", p.value, p.std, p.lower, p.upper, p.note]
-                for p in result.parameters])
+    page.table(
+        ["parameter", "unit", "value", "std", "95 % from", "to", "note"],
+        [[p.name, p.unit or "-", p.value, p.std, p.lower, p.upper, p.note] for p in result.parameters],
+    )
     page.paragraph(
         "Intervals are Gaussian, with the trajectory marginalised, and widened where the fit is worse than the "
         "stated noise.",
         note=True,
     )
     page.heading("Fit")
-    page.table(["part", "RMS residual [SI]", "of its noise", "cost"],
-               [[f.name, f.rms, f.normalised, f.cost] for f in result.channels])
+    page.table(
+        ["part", "RMS residual [SI]", "of its noise", "cost"],
+        [[f.name, f.rms, f.normalised, f.cost] for f in result.channels],
+    )
     page.figure(
         trace_figure(estimate),
         "Cost per Newton iteration; a new stage (contact distance, allowed unexplained force) is "
@@ -43,9 +52,11 @@ def write_report(path: Path, session, title: str) -> Path:
     )
     page.heading("Contact force")
     page.figure(force_figure(result), "Estimated contact force, environment on robot, world axes.")
-    moving = _moving_body(problem.scene.nominal, result)
-    page.figure(draw_strip(problem.scene.build(estimate.solution.p), result.t, result.q, result.contact_force, moving),
-                "The scene at moments of the trajectory, from the side and from above; the arrow is the contact force.")
+    moving = _moving_body(problem.scene.nominal)
+    page.figure(
+        draw_filmstrip(problem.scene.build(estimate.solution.p), result.t, result.q, result.contact_force, moving),
+        "The scene at moments of the trajectory, from the side and from above; the arrow is the contact force.",
+    )
     page.heading("Channels")
     for name in problem.parts():
         if name != "dynamics":
@@ -56,25 +67,8 @@ def write_report(path: Path, session, title: str) -> Path:
     return page.write(path)
 
 
-def write_starts(path: Path, runs, summary: dict) -> Path:
-    """Write the report of the random-start experiment (table IV and figure 5)."""
-    page = Page("Random parameter starts", f"{summary['starts']} starts, {summary['converged']} converged.")
-    page.heading("Final values")
-    mean, std = summary["values_mean"], summary["values_std"]
-    page.table(["parameter", "mean", "std", "std / mean [%]"],
-               [["final cost", summary["cost_mean"], summary["cost_mean"] * summary["cost_spread_pct"] / 100.0,
-                 summary["cost_spread_pct"]]]
-               + [[name, mean[name], std[name], 100.0 * std[name] / abs(mean[name])] for name in mean], digits=4)
-    fig, axes = figure(1, 1, height=3.2)
-    for k, run in enumerate(runs):
-        axes[0, 0].semilogy(np.arange(1, len(run.costs) + 1), run.costs, color=COLOURS[1 + k % 6], alpha=0.6, lw=0.9)
-    axes[0, 0].set(xlabel="Newton iteration (all stages)", ylabel="cost")
-    page.figure(fig, "Cost per iteration of every start; the jump is the end of the remote-contact stage.")
-    return page.write(path)
-
-
-def trace_figure(estimate):
-    """Cost (one line per stage) and step length over iterations."""
+def trace_figure(estimate: Estimate) -> Figure:
+    """Draw cost (one line per stage) and step length over iterations."""
     fig, axes = figure(1, 2, height=2.6)
     stages = np.array([stage for stage, _ in estimate.trace])
     costs = np.array([iteration.cost for _, iteration in estimate.trace])
@@ -88,8 +82,8 @@ def trace_figure(estimate):
     return fig
 
 
-def force_figure(result):
-    """Contact force components over time."""
+def force_figure(result: Result) -> Figure:
+    """Draw the contact force components over time."""
     fig, axes = figure(1, 1, height=2.6)
     for k in range(3):
         axes[0, 0].plot(result.t, result.contact_force[:, k], label=_SERIES[k])
@@ -98,8 +92,8 @@ def force_figure(result):
     return fig
 
 
-def channel_figure(problem, solution, name: str):
-    """Measured (black, thin) and explained values of one channel, and its residuals."""
+def channel_figure(problem: Problem, solution: Solution, name: str) -> Figure:
+    """Draw measured (black, thin) and explained values of one channel, and its residuals."""
     measured, predicted = problem.measured(name), problem.predicted(solution.q, solution.p, name)
     part = problem.parts()[name]
     residual = np.where(problem.weights[:, part] > 0, problem.residuals(solution.q, solution.p)[:, part], np.nan)
@@ -116,8 +110,8 @@ def channel_figure(problem, solution, name: str):
     return fig
 
 
-def dynamics_figure(problem, solution):
-    """Unexplained force (or acceleration) of every dof in units of its allowed standard deviation."""
+def dynamics_figure(problem: Problem, solution: Solution) -> Figure:
+    """Draw the unexplained force (or acceleration) of every dof in units of its allowed standard deviation."""
     part = problem.parts()["dynamics"]
     scaled = problem.residuals(solution.q, solution.p)[:, part] * np.sqrt(problem.weights[:, part])
     fig, axes = figure(1, 1, height=2.4)
@@ -126,9 +120,9 @@ def dynamics_figure(problem, solution):
     return fig
 
 
-def _moving_body(model: mujoco.MjModel, result) -> str:
+def _moving_body(model: mujoco.MjModel) -> str:
     """Body the force arrow is drawn at: the one that carries the first geom of the first contact pair."""
     if model.npair:
         pair = [model.geom_bodyid[model.pair_geom1[0]], model.geom_bodyid[model.pair_geom2[0]]]
-        return model.body(min(b for b in pair if b > 0)).name
-    return model.body(model.nbody - 1).name
+        return str(model.body(min(b for b in pair if b > 0)).name)
+    return str(model.body(model.nbody - 1).name)

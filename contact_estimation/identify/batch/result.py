@@ -2,81 +2,79 @@
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.stats
 
-from contact_estimation.identify.batch.arrow import Factorisation
+from contact_estimation.identify.arrays import Array
+from contact_estimation.identify.batch.bordered import Factorisation
 from contact_estimation.identify.batch.engine import contact_forces
 from contact_estimation.identify.batch.estimate import Estimate
+from contact_estimation.identify.batch.evidence import AT_BOUND, UNDETERMINED, judge
+from contact_estimation.identify.batch.parameters import ParameterVector
 from contact_estimation.identify.batch.problem import Problem
 from contact_estimation.identify.batch.trajectory import motion
+from contact_estimation.identify.verdict import Verdict
 
 _AT_BOUND = 1e-3
 
 
-@dataclasses.dataclass(frozen=True)
-class ParameterEstimate:
-    """One parameter in SI units: value, standard deviation, 95 % interval (NaN for one that was held), and a remark.
-
-    The remark is empty, "held", "at its bound", or "not determined by the data" (the interval is wider than the
-    bounds).
-    """
+class ParameterEstimate(NamedTuple):
+    """One parameter in SI units."""
 
     name: str
     unit: str
     value: float
     std: float
-    lower: float
+    lower: float  # 95 % interval, NaN for a parameter that was held
     upper: float
-    note: str
+    lower_total: float  # 95 % interval that includes the model error found, see :mod:`.evidence`
+    upper_total: float
+    note: str  # "", "held", "at its bound" or "not determined by the data" (the interval is wider than the bounds)
 
 
-@dataclasses.dataclass(frozen=True)
-class ChannelFit:
-    """Fit of one part of the cost: RMS residual [SI], the same over the channel's std, cost, independent samples."""
+def _parameter_estimate(name: str, unit: str, value: float, std: float, *rest: Any) -> ParameterEstimate:
+    lower, upper, lower_total, upper_total = map(float, rest[:4])
+    return ParameterEstimate(name, unit, float(value), float(std), lower, upper, lower_total, upper_total, rest[4])
+
+
+class ChannelFit(NamedTuple):
+    """Fit of one part of the cost."""
 
     name: str
-    rms: float
-    normalised: float
+    rms: float  # residual [SI]
+    normalised: float  # the same over the channel's std
     cost: float
-    samples: float
+    samples: float  # independent ones
 
 
-@dataclasses.dataclass
+@dataclass
 class Result:
-    """An estimate, read out.
+    """An estimate, read out."""
 
-    Attributes:
-        t: (n,) [s]; q: (n, nq); v, a: (n, nv).
-        parameters: one entry per scalar.
-        correlation: (c, c) of the parameters.
-        contact_force: (n, 3) [N], world axes, environment on robot for the scene's contacts (see ``contact``).
-        channels: fit of the dynamics and of every channel.
-        cost: total.
-    """
-
-    t: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    a: np.ndarray
-    parameters: list[ParameterEstimate]
-    correlation: np.ndarray
-    contact_force: np.ndarray
-    channels: list[ChannelFit]
-    cost: float
+    t: Array  # (n,) [s]
+    q: Array  # (n, nq)
+    v: Array  # (n, nv)
+    a: Array  # (n, nv)
+    parameters: list[ParameterEstimate]  # one per scalar
+    correlation: Array  # of the parameters (c, c)
+    contact_force: Array  # (n, 3) [N], world axes, environment on robot for the scene's contacts
+    channels: list[ChannelFit]  # the dynamics' and every channel's
+    cost: float  # total
+    verdict: Verdict
 
     def values(self) -> dict[str, float]:
         """Parameter values by name (vectors as name[k])."""
         return {parameter.name: parameter.value for parameter in self.parameters}
 
-    def save(self, path) -> None:
+    def save(self, path: Path | str) -> None:
         """Write the arrays to an `.npz` file (no pickles)."""
-        np.savez_compressed(path, t=self.t, q=self.q, v=self.v, a=self.a, contact_force=self.contact_force,
-                            parameter_names=np.array([p.name for p in self.parameters]),
-                            parameter_values=np.array([p.value for p in self.parameters]),
-                            parameter_std=np.array([p.std for p in self.parameters]), cost=self.cost)
+        names, values, stds = (np.array([getattr(p, key) for p in self.parameters]) for key in ("name", "value", "std"))
+        arrays = {name: getattr(self, name) for name in ("t", "q", "v", "a", "contact_force", "cost")}
+        np.savez_compressed(path, **arrays, parameter_names=names, parameter_values=values, parameter_std=stds)
 
 
 def read_out(
@@ -85,6 +83,8 @@ def read_out(
     """Evaluate everything at the estimate.
 
     Args:
+        problem: what was solved.
+        estimate: its outcome.
         contact: names of the two bodies (on, by) whose contact force is wanted; None sums all contacts.
         level: confidence of the intervals. They are Gaussian, from the Gauss-Newton Hessian with the trajectory
             marginalised (the Schur complement), widened by the reduced chi-square where the fit is worse than the
@@ -100,26 +100,38 @@ def read_out(
     wide = scipy.stats.norm.ppf(0.5 + 0.5 * level) * inner_std
     low, high = parameters.values(p - wide), parameters.values(p + wide)
     notes = _notes(parameters, p, wide)
-    rows = zip(parameters.names, parameters.units, parameters.values(p), parameters.std(p, inner_std), low, high, notes)
     _, v, a = motion(problem.coordinates, problem.stencil, q)
     model = problem.scene.build(p)
+    force = contact_forces(model, q, v, a, contact)
+    verdict, total = judge(problem, estimate, force, notes, inner_std)
+    total = scipy.stats.norm.ppf(0.5 + 0.5 * level) * total
+    inside = (np.clip(end, parameters.lower, parameters.upper) for end in (p - total, p + total))
+    ends = low, high, *map(parameters.values, inside)
+    rows = zip(parameters.names, parameters.units, parameters.values(p), parameters.std(p, inner_std), *ends, notes)
     scale = np.sqrt(np.diag(covariance))
     fits = []
     for name, part in problem.parts().items():
         weight = problem.weights[:, part]
-        square = np.sum(weight * residuals[:, part]**2)
+        square = np.sum(weight * residuals[:, part] ** 2)
         used = weight > 0
-        rms = float(np.sqrt(np.mean(residuals[:, part][used]**2))) if used.any() else float("nan")
+        rms = float(np.sqrt(np.mean(residuals[:, part][used] ** 2))) if used.any() else float("nan")
         fits.append(ChannelFit(name, rms, float(np.sqrt(square / max(counts[name], 1.0))), costs[name], counts[name]))
-    return Result(problem.grid, q, v, a, [ParameterEstimate(n, u, float(x), float(s), float(lo), float(hi), b)
-                                          for n, u, x, s, lo, hi, b in rows],
-                  covariance / np.outer(scale, scale) if len(scale) else covariance,
-                  contact_forces(model, q, v, a, contact), fits, solution.cost)
+    return Result(
+        problem.grid,
+        q,
+        v,
+        a,
+        [_parameter_estimate(*row) for row in rows],
+        covariance / np.outer(scale, scale) if len(scale) else covariance,
+        force,
+        fits,
+        solution.cost,
+        verdict,
+    )
 
 
-def parameter_covariance(problem: Problem, estimate: Estimate) -> np.ndarray:
-    """Covariance (c, c) of the optimiser's parameter vector with the trajectory marginalised (held, where that was
-    the mode).
+def parameter_covariance(problem: Problem, estimate: Estimate) -> Array:
+    """Covariance (c, c) of the optimiser's parameters, the trajectory marginalised (or held, if that was the mode).
 
     NaN where the parameters were held. A direction the data do not determine gets a variance that is huge, not
     infinite.
@@ -129,27 +141,28 @@ def parameter_covariance(problem: Problem, estimate: Estimate) -> np.ndarray:
         return np.full((count, count), np.nan)
     solution = estimate.solution
     if estimate.mode == "parameters":
-        information = problem.linearise(solution.q, solution.p, free_q=False).arrow.corner
+        information = problem.linearise(solution.q, solution.p, free_q=False).system.corner
     else:
-        information = Factorisation(problem.linearise(solution.q, solution.p).arrow, 1e-9, 0.0).schur
+        information = Factorisation(problem.linearise(solution.q, solution.p).system, 1e-9, 0.0).schur
     values, vectors = np.linalg.eigh(information)
-    return 2.0 * (vectors / np.maximum(values, 1e-12 * max(values[-1], 1e-300))) @ vectors.T
+    return np.asarray(2.0 * (vectors / np.maximum(values, 1e-12 * max(values[-1], 1e-300))) @ vectors.T)
 
 
-def _notes(parameters, p, wide):
+def _notes(parameters: ParameterVector, p: Array, wide: Array) -> list[str]:
+    """Remarks, see :class:`ParameterEstimate`."""
     notes = []
     for k in range(len(p)):
         if np.isnan(wide[k]):
             notes.append("held")
         elif 2.0 * wide[k] > parameters.upper[k] - parameters.lower[k]:
-            notes.append("not determined by the data")
+            notes.append(UNDETERMINED)
         elif min(p[k] - parameters.lower[k], parameters.upper[k] - p[k]) < _AT_BOUND:
-            notes.append("at its bound")
+            notes.append(AT_BOUND)
         else:
             notes.append("")
     return notes
 
 
-def _counts(problem):
+def _counts(problem: Problem) -> dict[str, float]:
     """Independent numbers behind each part of the cost: a cell worth a quarter of a sample counts a quarter."""
     return {name: float(np.sum(problem.worth[:, part])) for name, part in problem.parts().items()}

@@ -1,10 +1,17 @@
 """The scene: a MuJoCo model whose contacts are given in physical units, and the parameters to identify in it.
 
-MuJoCo scales contact stiffness by the apparent mass of the contact. To make a contact an exact spring-damper of k
-[N/m] and b [N s/m], a scene writes solref = (-k, -b) and :meth:`Scene.build` multiplies both by A (1 - d) after
-compilation, with A the sum of the bodies' `body_invweight0` and a small impedance d (the apparent mass the contact
-adds is d/A, negligible). The same holds for strings (tendon length limits) with A = `tendon_invweight0`, and for
-joint friction with A = `dof_invweight0`, where b [N m s/rad] is the slope of the friction torque over velocity at rest.
+A contact of stiffness k [N/m], damping b [N s/m], friction mu and slip damping c [N s/m] is the law
+
+    N = max(0, k d + b d'),        f = -min(mu N, c |v|) v / |v|
+
+for a depth d and a slip velocity v. A scene writes solref = (-k, -b) and solreffriction = (-1, -c). MuJoCo's own law
+has an impedance z and the sum A of the two `body_invweight0` in it: the contact adds an apparent mass z / A to the
+bodies, its friction adds r z / A (r: `impratio`), and friction changes the normal force by mu (c |v| - mu N) / r.
+:meth:`Scene.build` therefore makes A and r large and multiplies stiffness and damping by A (1 - z), and c by
+A (1 - z) / r: the law holds to 1e-4.
+
+Strings (tendon length limits) have A = `tendon_invweight0`. Joint friction has A = `dof_invweight0`, where b
+[N m s/rad] is the slope of the friction torque over velocity at rest.
 """
 
 from __future__ import annotations
@@ -13,10 +20,16 @@ import mujoco
 import numpy as np
 
 from contact_estimation.exceptions import ModelError
+from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.batch.parameters import ParameterVector, PhysicalParameter
 
-#: Impedance of physical contacts: static stiffness is right to 1e-5 and the contact adds next to no mass.
+#: Impedance z: the share of a constraint's force that is its own inertia.
 IMPEDANCE = 1e-3
+#: Factor on A, and r: leaves 5e-5 of the normal force and 1e-4 / A of mass in the friction.
+_INVERSE_MASS_FACTOR, _FRICTION_RATIO = 1e6, 1e5
+#: The same where loops are closed by equality constraints, whose own A must stay: 5 % of N, and 0.1 / A of mass.
+_CLOSED_LOOPS = 1.0, 100.0
+_LOOPS = (mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD)
 _SOLIMP = (IMPEDANCE, IMPEDANCE, 1e-3, 0.5, 2.0)
 
 
@@ -24,28 +37,39 @@ class Scene:
     """A model with parameters.
 
     Args:
-        spec: contact pairs named by parameters or carrying a negative ``solref`` are physical (see the module's
-            text), as are tendons with a negative ``solref_limit``.
+        spec: its contact pairs are physical (see the module's text) and nothing else touches. Tendons with a negative
+            ``solref_limit`` are physical too. The integrator does not matter: the law is that of continuous time.
         parameters: what may be identified.
 
     Raises:
-        ModelError: the spec does not compile.
+        ModelError: the spec does not compile, or a contact pair is not given in physical units.
     """
 
-    def __init__(self, spec: mujoco.MjSpec, parameters: list[PhysicalParameter]):
+    def __init__(self, spec: mujoco.MjSpec, parameters: list[PhysicalParameter]) -> None:
         self._spec = spec
+        for pair in spec.pairs:
+            if pair.solref[0] >= 0 or pair.solreffriction[1] >= 0:
+                raise ModelError(
+                    f"contact pair '{pair.name}' has solref {pair.solref} and solreffriction {pair.solreffriction}; "
+                    "give -stiffness -damping and -1 -slip_damping, or remove the pair and list it under 'contacts'"
+                )
+        for geom in spec.geoms:  # only pairs touch
+            geom.contype = geom.conaffinity = 0
         # v_i+1 = v_i + h a(q_i, v_i) is what differences of positions mean: no implicit damping, and no result that
         # depends on the time evaluated before.
         self._spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_EULERDAMP)
         self._spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_WARMSTART)
+        self._spec.option.enableflags &= ~int(mujoco.mjtEnableBit.mjENBL_INVDISCRETE)
+        self._spec.option.integrator = mujoco.mjtIntegrator.mjINT_EULER  # MuJoCo differentiates no inverse with RK4
         self._spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
         self.parameters = ParameterVector(parameters)
         self.nominal = self.build(self.parameters.nominal)
 
-    def build(self, p: np.ndarray, remote_distance: float = 0.0) -> mujoco.MjModel:
+    def build(self, p: Array, remote_distance: float = 0.0) -> mujoco.MjModel:
         """Compiled model for the optimiser's parameter vector ``p``.
 
         Args:
+            p: optimiser's parameters (c,).
             remote_distance: distance [m] at which physical contacts begin to act before the surfaces touch (paper 3,
                 V-A).
         """
@@ -55,10 +79,11 @@ class Scene:
             model = spec.compile()
         except ValueError as error:
             raise ModelError(f"the scene does not compile: {error}") from error
-        for i in range(model.npair):
-            if model.pair_solref[i, 0] < 0:
-                _make_pair_physical(model, i, remote_distance)
-        for i in np.flatnonzero(model.dof_solref[:, 1] < 0):
+        # MuJoCo puts a geom or site that is nearer than 1e-6 m to its body's frame onto it: a derivative by an offset
+        # would be exactly 0 there.
+        model.geom_sameframe[:] = model.site_sameframe[:] = mujoco.mjtSameFrame.mjSAMEFRAME_NONE
+        _make_pairs_physical(model, remote_distance)
+        for i in np.flatnonzero(model.dof_solref[:, 1] < 0).tolist():
             model.dof_solref[i] *= model.dof_invweight0[i] * (1.0 - IMPEDANCE)
             model.dof_solimp[i] = _SOLIMP
         for i in range(model.ntendon):
@@ -67,18 +92,20 @@ class Scene:
         return model
 
 
-def _make_pair_physical(model, i, remote_distance):
-    bodies = [model.geom_bodyid[model.pair_geom1[i]], model.geom_bodyid[model.pair_geom2[i]]]
-    factor = model.body_invweight0[bodies, 0].sum() * (1.0 - IMPEDANCE)
-    model.pair_solref[i] *= factor
-    if model.pair_solreffriction[i, 1] < 0:
-        model.pair_solreffriction[i] *= factor
-    model.pair_solimp[i] = _SOLIMP
-    model.pair_margin[i] = remote_distance
+def _make_pairs_physical(model: mujoco.MjModel, remote_distance: float) -> None:
+    closed = np.isin(model.eq_type, _LOOPS).any()
+    factor, model.opt.impratio = _CLOSED_LOOPS if closed else (_INVERSE_MASS_FACTOR, _FRICTION_RATIO)
+    bodies = model.geom_bodyid[np.stack([model.pair_geom1, model.pair_geom2])]  # (2, npair)
+    model.body_invweight0[np.unique(bodies), 0] *= factor
+    scale = model.body_invweight0[bodies, 0].sum(axis=0)[:, None] * (1.0 - IMPEDANCE)
+    model.pair_solref[:] *= scale
+    model.pair_solreffriction[:] *= scale / model.opt.impratio
+    model.pair_solimp[:] = _SOLIMP
+    model.pair_margin[:] = remote_distance
 
 
-def _make_string_physical(model, i, taut):
-    """A limit that pulls only beyond its length; ``taut`` makes it a two-way spring of the same law (it may push).
+def _make_string_physical(model: mujoco.MjModel, i: int, taut: bool) -> None:
+    """Make a limit that pulls only beyond its length; ``taut`` makes it a two-way spring of the same law (it may push).
 
     An anchor that starts a millimetre too near leaves the string slack along the whole trajectory, where its force
     has no gradient: the counterpart of a contact that never touches.
@@ -94,11 +121,17 @@ def _make_string_physical(model, i, taut):
 
 
 def add_springy_tip(spec: mujoco.MjSpec, body: str, stiffness: float, damping: float, axes: str = "xyz") -> list[str]:
-    """Attach ``body`` to its parent by spring-damper slides along ``axes`` (paper 3, section V-B); returns the
-    joints' names.
+    """Attach a body to its parent by spring-damper slides (paper 3, section V-B).
 
     Args:
-        stiffness: [N/m], damping: [N s/m], of every axis.
+        spec: the scene.
+        body: what is attached.
+        stiffness: of every axis [N/m].
+        damping: of every axis [N s/m].
+        axes: letters of x, y, z.
+
+    Returns:
+        The joints' names.
 
     Raises:
         ModelError: no such body, or an axis that is not x, y or z.
@@ -108,8 +141,9 @@ def add_springy_tip(spec: mujoco.MjSpec, body: str, stiffness: float, damping: f
         raise ModelError(f"springy end effector: no body '{body}' in the scene, or axes '{axes}' are not among x, y, z")
     names = []
     for axis in axes:
-        joint = tip.add_joint(name=f"{body}_spring_{axis}", type=mujoco.mjtJoint.mjJNT_SLIDE,
-                              axis=np.eye(3)["xyz".index(axis)])
+        joint = tip.add_joint(
+            name=f"{body}_spring_{axis}", type=mujoco.mjtJoint.mjJNT_SLIDE, axis=np.eye(3)["xyz".index(axis)]
+        )
         joint.stiffness[0], joint.damping[0] = stiffness, damping
         names.append(joint.name)
     return names

@@ -1,38 +1,39 @@
 """Scenes as YAML: a robot description, what it touches, what is measured, and what is to be identified.
 
 The file is checked by the settings engine; an unknown key is an error that names the nearest known one. Example:
-`config/scenes/ur16e_press.yaml`.
+`config/robots/ur16e/scenes/ur16e_press.yaml`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import mujoco
 import numpy as np
 
 from contact_estimation.exceptions import ConfigError, ModelError
+from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.batch.channels import MODELS, Channel
-from contact_estimation.identify.batch.parameters import KINDS, PhysicalParameter, modifier
+from contact_estimation.identify.batch.parameters import (
+    CHANNEL_KINDS,
+    KINDS,
+    ChannelParameter,
+    PhysicalParameter,
+    modifier,
+)
 from contact_estimation.identify.batch.scene import Scene, add_springy_tip
 from contact_estimation.settings import from_yaml, key, non_negative, positive, share_file
 
 _GEOMS = {
-    "sphere": mujoco.mjtGeom.mjGEOM_SPHERE,
-    "box": mujoco.mjtGeom.mjGEOM_BOX,
-    "plane": mujoco.mjtGeom.mjGEOM_PLANE,
-    "cylinder": mujoco.mjtGeom.mjGEOM_CYLINDER,
-    "capsule": mujoco.mjtGeom.mjGEOM_CAPSULE,
+    name: getattr(mujoco.mjtGeom, f"mjGEOM_{name.upper()}")
+    for name in ("sphere", "box", "plane", "cylinder", "capsule")
 }
-_SENSORS = {"jointpos": (mujoco.mjtSensor.mjSENS_JOINTPOS, mujoco.mjtObj.mjOBJ_JOINT),
-            "jointvel": (mujoco.mjtSensor.mjSENS_JOINTVEL, mujoco.mjtObj.mjOBJ_JOINT),
-            "force": (mujoco.mjtSensor.mjSENS_FORCE, mujoco.mjtObj.mjOBJ_SITE),
-            "torque": (mujoco.mjtSensor.mjSENS_TORQUE, mujoco.mjtObj.mjOBJ_SITE),
-            "framepos": (mujoco.mjtSensor.mjSENS_FRAMEPOS, mujoco.mjtObj.mjOBJ_SITE),
-            "framequat": (mujoco.mjtSensor.mjSENS_FRAMEQUAT, mujoco.mjtObj.mjOBJ_SITE),
-            "gyro": (mujoco.mjtSensor.mjSENS_GYRO, mujoco.mjtObj.mjOBJ_SITE),
-            "accelerometer": (mujoco.mjtSensor.mjSENS_ACCELEROMETER, mujoco.mjtObj.mjOBJ_SITE)}
+_JOINT_SENSORS = ("jointpos", "jointvel")
+_SITE_SENSORS = ("force", "torque", "framepos", "framequat", "gyro", "accelerometer")
+_SENSORS = _JOINT_SENSORS + _SITE_SENSORS
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BodySettings:
@@ -94,7 +95,7 @@ class SensorSettings:
     """A sensor of the model; what it reads is compared with a channel."""
 
     name: str = key(doc="name of the sensor")
-    type: str = key(doc="kind of sensor", choices=tuple(_SENSORS))
+    type: str = key(doc="kind of sensor", choices=_SENSORS)
     object: str = key(doc="joint or site it belongs to")
 
 
@@ -119,8 +120,8 @@ class ParameterSettings:
     """A parameter to identify."""
 
     name: str = key(doc="name of the parameter")
-    kind: str = key(doc="what it is", choices=KINDS)
-    targets: list[str] = key(doc="pairs, joints, sites or bodies that share it")
+    kind: str = key(doc="what it is", choices=KINDS + CHANNEL_KINDS)
+    targets: list[str] = key(doc="pairs, joints, sites, bodies or channels that share it")
     nominal: list[float] = key(doc="start value and centre of the prior")
     lower: float = key(doc="lower bound")
     upper: float = key(doc="upper bound")
@@ -164,8 +165,9 @@ class SceneSettings:
     grid: GridSettings = key(GridSettings(), doc="the time grid")
     formulation: str = key("inverse", doc="unexplained forces or acceleration errors", choices=("inverse", "forward"))
     velocity: str = key("central", doc="velocity differences; backward is the paper's", choices=("central", "backward"))
-    remote_distance: float = key(1e-3, doc="distance from which contacts act in the first stage", unit="m",
-                                 check=non_negative)
+    remote_distance: float = key(
+        1e-3, doc="distance from which contacts act in the first stage", unit="m", check=non_negative
+    )
     softening: float = key(30.0, doc="factor on dynamics_std in the first stage", check=positive)
     contact: list[str] = key([], doc="two bodies (on, by) whose contact force is reported; empty for all contacts")
 
@@ -183,48 +185,59 @@ def load(path: Path | str) -> tuple[SceneSettings, Scene]:
 
 
 def build(settings: SceneSettings, model_file: Path) -> Scene:
-    """The scene of ``settings`` on the description in ``model_file``."""
+    """Build the scene of ``settings`` on the description in ``model_file``."""
     try:
         spec = mujoco.MjSpec.from_file(str(model_file))
     except ValueError as error:
         raise ModelError(f"MuJoCo cannot read {model_file}: {error}") from error
     spec.compiler.fusestatic = False  # frames such as tool0 are bodies one refers to
-    spec.option.impratio, spec.option.tolerance = 100.0, 1e-12
-    for geom in spec.geoms:  # only the pairs below touch
-        geom.contype = geom.conaffinity = 0
+    spec.option.tolerance = 1e-12
+    _add_bodies(spec, settings)
+    _add_contacts(spec, settings)
+    return Scene(spec, [_parameter(item) for item in settings.parameters])
+
+
+def _add_bodies(spec: mujoco.MjSpec, settings: SceneSettings) -> None:
+    """Bodies, the springy end effector, shapes and sites."""
     for item in settings.bodies:
         body = _body(spec, item.parent).add_body(name=item.name, pos=item.pos)
         body.mass, body.inertia, body.explicitinertial = item.mass, item.inertia, True
     if settings.springy is not None:
-        add_springy_tip(spec, settings.springy.body, settings.springy.stiffness, settings.springy.damping,
-                        settings.springy.axes)
-    for item in settings.geoms:
-        _body(spec, item.body).add_geom(name=item.name, type=_GEOMS[item.type], size=item.size, pos=item.pos, mass=0.0,
-                                        contype=0, conaffinity=0)
-    for item in settings.sites:
-        _body(spec, item.body).add_site(name=item.name, pos=item.pos)
-    for item in settings.contacts:
-        pair = spec.add_pair(name=item.name, geomname1=item.geoms[0], geomname2=item.geoms[1], condim=3)
-        pair.friction = [item.friction, item.friction, 0.0, 0.0, 0.0]
-        pair.solref = [-item.stiffness, -item.damping]
-        pair.solreffriction = [-1.0, -item.slip_damping / spec.option.impratio]
+        add_springy_tip(
+            spec, settings.springy.body, settings.springy.stiffness, settings.springy.damping, settings.springy.axes
+        )
+    for shape in settings.geoms:
+        _body(spec, shape.body).add_geom(
+            name=shape.name, type=_GEOMS[shape.type], size=shape.size, pos=shape.pos, mass=0.0, contype=0, conaffinity=0
+        )
+    for site in settings.sites:
+        _body(spec, site.body).add_site(name=site.name, pos=site.pos)
+
+
+def _add_contacts(spec: mujoco.MjSpec, settings: SceneSettings) -> None:
+    """Contact pairs, joint friction and sensors."""
+    for contact in settings.contacts:
+        pair = spec.add_pair(name=contact.name, geomname1=contact.geoms[0], geomname2=contact.geoms[1], condim=3)
+        pair.friction = [contact.friction, contact.friction, 0.0, 0.0, 0.0]
+        pair.solref = [-contact.stiffness, -contact.damping]
+        pair.solreffriction = [-1.0, -contact.slip_damping]
     for joint in spec.joints:
         joint.solref_friction = [-1.0, -settings.joint_friction_slope]
-    for item in settings.sensors:
-        kind, owner = _SENSORS[item.type]
-        spec.add_sensor(name=item.name, type=kind, objtype=owner, objname=item.object)
-    return Scene(spec, [_parameter(item) for item in settings.parameters])
+    for sensor in settings.sensors:
+        kind = getattr(mujoco.mjtSensor, f"mjSENS_{sensor.type.upper()}")
+        owner = mujoco.mjtObj.mjOBJ_JOINT if sensor.type in _JOINT_SENSORS else mujoco.mjtObj.mjOBJ_SITE
+        spec.add_sensor(name=sensor.name, type=kind, objtype=owner, objname=sensor.object)
 
 
 def channels(settings: SceneSettings) -> list[Channel]:
-    """The scene's channels."""
+    """Return the scene's channels."""
     return [
         Channel(c.name, c.model, tuple(c.targets), tuple(c.std) if len(c.std) > 1 else c.std[0], c.barrier, c.weight)
         for c in settings.channels
     ]
 
 
-def dynamics_std(settings: SceneSettings, model: mujoco.MjModel) -> np.ndarray:
+def dynamics_std(settings: SceneSettings, model: mujoco.MjModel) -> Array:
     """Unexplained force allowed per dof, (nv,).
 
     Raises:
@@ -233,8 +246,9 @@ def dynamics_std(settings: SceneSettings, model: mujoco.MjModel) -> np.ndarray:
     joints = {model.joint(k).name: model.joint(k) for k in range(model.njnt)}
     unknown = sorted(set(settings.dynamics_std) - set(joints) - {"default"})
     if unknown:
-        raise ConfigError(f"dynamics_std names joints the scene does not have: {', '.join(unknown)}; it has "
-                          f"{', '.join(joints)}")
+        raise ConfigError(
+            f"dynamics_std names joints the scene does not have: {', '.join(unknown)}; it has {', '.join(joints)}"
+        )
     std = np.empty(model.nv)
     for name, joint in joints.items():
         value = settings.dynamics_std.get(name, settings.dynamics_std.get("default"))
@@ -242,26 +256,27 @@ def dynamics_std(settings: SceneSettings, model: mujoco.MjModel) -> np.ndarray:
             raise ConfigError(f"dynamics_std has no value for joint '{name}' and no 'default'")
         first = joint.dofadr[0]
         following = [j.dofadr[0] for j in joints.values() if j.dofadr[0] > first]
-        std[first:min(following, default=model.nv)] = value
+        std[first : min(following, default=model.nv)] = value
     return std
 
 
-def _parameter(item):
+def _parameter(item: ParameterSettings) -> PhysicalParameter:
+    bounds = item.lower, item.upper
+    if item.kind in CHANNEL_KINDS:
+        return ChannelParameter(
+            item.name, item.kind, item.targets, item.nominal, *bounds, prior_std=item.prior_std, unit=item.unit
+        )
+    write = modifier(item.kind, item.targets)
     return PhysicalParameter(
-        item.name,
-        item.nominal,
-        item.lower,
-        item.upper,
-        modifier(item.kind, item.targets),
-        log=item.log,
-        prior_std=item.prior_std,
-        unit=item.unit,
+        item.name, item.nominal, *bounds, write, log=item.log, prior_std=item.prior_std, unit=item.unit
     )
 
 
-def _body(spec, name):
+def _body(spec: mujoco.MjSpec, name: str) -> Any:
     body = spec.worldbody if name == "world" else spec.body(name)
     if body is None:
-        raise ModelError(f"the scene refers to body '{name}', which the model does not have; it has "
-                         f"{', '.join(b.name for b in spec.bodies)}")
+        raise ModelError(
+            f"the scene refers to body '{name}', which the model does not have; it has "
+            f"{', '.join(b.name for b in spec.bodies)}"
+        )
     return body

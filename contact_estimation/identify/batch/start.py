@@ -7,12 +7,17 @@ import numpy as np
 import scipy.ndimage
 
 from contact_estimation.exceptions import IdentificationError
+from contact_estimation.identify.arrays import Array
+from contact_estimation.identify.batch.channels import Channel
+from contact_estimation.identify.batch.problem import Problem
 
 
-def initial_trajectory(problem, p: np.ndarray, sources: dict[str, str], smooth: float = 0.01) -> np.ndarray:
+def initial_trajectory(problem: Problem, p: Array, sources: dict[str, str], smooth: float = 0.01) -> Array:
     """Positions (n, nq) read off the sensors; coordinates without a source rest at the model's reference position.
 
     Args:
+        problem: whose channels are read.
+        p: optimiser's parameters (c,).
         sources: joint name -> channel name for a joint with an encoder; ``"position,orientation"`` channels for a
             free joint.
         smooth: standard deviation [s] of the Gaussian that takes the noise out before differences amplify it.
@@ -33,16 +38,16 @@ def initial_trajectory(problem, p: np.ndarray, sources: dict[str, str], smooth: 
             )
         address = model.jnt_qposadr[index]
         if model.jnt_type[index] == mujoco.mjtJoint.mjJNT_FREE:
-            q[:, address:address + 3] = _smoothed(problem.grid, problem.measured(names[0]), smooth)
-            turn = _smoothed(problem.grid, problem.measured(names[1]), smooth)
-            q[:, address + 3:address + 7] = turn / np.linalg.norm(turn, axis=1, keepdims=True)
+            q[:, address : address + 3] = _smoothed(problem.grid, problem.measured(names[0], p), smooth)
+            turn = _smoothed(problem.grid, problem.measured(names[1], p), smooth)
+            q[:, address + 3 : address + 7] = turn / np.linalg.norm(turn, axis=1, keepdims=True)
             continue
         column = _column(model, known[names[0]], index)
-        q[:, address] = _smoothed(problem.grid, problem.measured(names[0])[:, column:column + 1], smooth)[:, 0]
+        q[:, address] = _smoothed(problem.grid, problem.measured(names[0], p)[:, column : column + 1], smooth)[:, 0]
     return q
 
 
-def _column(model, channel, joint):
+def _column(model: mujoco.MjModel, channel: Channel, joint: int) -> int:
     for column, target in enumerate(channel.targets):
         sensor = model.sensor(target)
         if sensor.type[0] == mujoco.mjtSensor.mjSENS_JOINTPOS and sensor.objid[0] == joint:
@@ -52,7 +57,7 @@ def _column(model, channel, joint):
     )
 
 
-def _smoothed(grid, values, width):
+def _smoothed(grid: Array, values: Array, width: float) -> Array:
     """Gaussian smoothing in time on a uniform fine grid, back on ``grid``."""
     step = float(np.min(np.diff(grid)))
     fine = np.arange(grid[0], grid[-1] + step, step)

@@ -7,21 +7,25 @@ q <- q (+) d is MuJoCo's `mj_integratePos`.
 
 from __future__ import annotations
 
-import dataclasses
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
+import numpy.typing as npt
 
 from contact_estimation.exceptions import IdentificationError, shape_error
+from contact_estimation.identify.arrays import Array, Indices
 from contact_estimation.identify.batch import rotations
 
 
 class Coordinates:
     """Which numbers of qpos are plain and which are quaternions, and where they sit among the nv tangent numbers."""
 
-    def __init__(self, model: mujoco.MjModel):
+    def __init__(self, model: mujoco.MjModel) -> None:
         self.nq, self.nv = model.nq, model.nv
-        plain_q, plain_v, self.quaternions = [], [], []
+        plain_q: list[int] = []
+        plain_v: list[int] = []
+        self.quaternions: list[tuple[int, int]] = []  # addresses in qpos and among the tangent numbers
         for kind, qadr, vadr in zip(model.jnt_type, model.jnt_qposadr, model.jnt_dofadr):
             if kind == mujoco.mjtJoint.mjJNT_FREE:
                 plain_q += range(qadr, qadr + 3)
@@ -34,41 +38,41 @@ class Coordinates:
                 plain_v.append(vadr)
         self._plain_q, self._plain_v = np.array(plain_q, int), np.array(plain_v, int)
 
-    def difference(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    def difference(self, before: Array, after: Array) -> Array:
         """Tangent vectors d (..., nv) with before (+) d = after, for positions (..., nq)."""
-        out = np.empty(before.shape[:-1] + (self.nv,))
+        out = np.empty((*before.shape[:-1], self.nv))
         out[..., self._plain_v] = after[..., self._plain_q] - before[..., self._plain_q]
         for q, v in self.quaternions:
-            out[..., v:v + 3] = rotations.log(
-                rotations.multiply(rotations.conjugate(before[..., q:q + 4]), after[..., q:q + 4]))
+            out[..., v : v + 3] = rotations.log(
+                rotations.multiply(rotations.conjugate(before[..., q : q + 4]), after[..., q : q + 4])
+            )
         return out
 
-    def add(self, position: np.ndarray, step: np.ndarray) -> np.ndarray:
-        """position (+) step: (..., nq) moved by tangent vectors (..., nv); quaternions are renormalised."""
+    def add(self, position: Array, step: Array) -> Array:
+        """Position (+) step: (..., nq) moved by tangent vectors (..., nv); quaternions are renormalised."""
         out = np.empty_like(position)
         out[..., self._plain_q] = position[..., self._plain_q] + step[..., self._plain_v]
         for q, v in self.quaternions:
-            turned = rotations.multiply(position[..., q:q + 4], rotations.exp(step[..., v:v + 3]))
-            out[..., q:q + 4] = turned / np.linalg.norm(turned, axis=-1, keepdims=True)
+            turned = rotations.multiply(position[..., q : q + 4], rotations.exp(step[..., v : v + 3]))
+            out[..., q : q + 4] = turned / np.linalg.norm(turned, axis=-1, keepdims=True)
         return out
 
 
-@dataclasses.dataclass(frozen=True)
-class Stencil:
+class Stencil(NamedTuple):
     """Velocity v_i = vm D_i + vp D_i+1 and acceleration a_i = am D_i + ap D_i+1 from differences D_i = q_i (-) q_i-1.
 
     Arrays (n,), 1/s and 1/s^2. The first and last time have one neighbour: their velocity is one-sided, their
     acceleration is not defined (``interior`` is False there and the problem leaves out what depends on it).
     """
 
-    vm: np.ndarray
-    vp: np.ndarray
-    am: np.ndarray
-    ap: np.ndarray
-    interior: np.ndarray
+    vm: Array
+    vp: Array
+    am: Array
+    ap: Array
+    interior: npt.NDArray[np.bool_]
 
     @classmethod
-    def of(cls, t: np.ndarray, scheme: str = "central") -> "Stencil":
+    def of(cls, t: Array, scheme: str = "central") -> Stencil:
         """Weights for the times ``t`` (n,) [s].
 
         ``backward`` is the paper's v_i = (q_i - q_i-1)/h, which lags half a step behind q_i and so biases damping
@@ -79,8 +83,10 @@ class Stencil:
         """
         t = np.asarray(t, float)
         if t.ndim != 1 or len(t) < 3 or not np.all(np.diff(t) > 0):
-            raise IdentificationError(f"a trajectory needs at least 3 strictly increasing times, given {t.shape} times"
-                                      " that are not; sort them and remove duplicates")
+            raise IdentificationError(
+                f"a trajectory needs at least 3 strictly increasing times, given {t.shape} times"
+                " that are not; sort them and remove duplicates"
+            )
         if scheme not in ("central", "backward"):
             raise IdentificationError(f"velocity scheme '{scheme}' is not known; use 'central' or 'backward'")
         n = len(t)
@@ -97,12 +103,12 @@ class Stencil:
         interior[[0, -1]] = False
         return cls(vm, vp, am, ap, interior)
 
-    def at(self, times) -> Stencil:
-        """The weights of some times (an index or slice)."""
+    def at(self, times: Indices | slice) -> Stencil:
+        """Take the weights of some times (an index or slice)."""
         return Stencil(self.vm[times], self.vp[times], self.am[times], self.ap[times], self.interior[times])
 
 
-def motion(coordinates: Coordinates, stencil: Stencil, q: np.ndarray):
+def motion(coordinates: Coordinates, stencil: Stencil, q: Array) -> tuple[Array, Array, Array]:
     """Differences D (n+1, nv; D_0 = D_n = 0), velocities and accelerations (n, nv) of positions q (n, nq)."""
     if q.shape != (len(stencil.vm), coordinates.nq):
         raise shape_error("motion", "q", q.shape, (len(stencil.vm), coordinates.nq))
@@ -115,14 +121,20 @@ def motion(coordinates: Coordinates, stencil: Stencil, q: np.ndarray):
     return differences, velocity, acceleration
 
 
-def chain(coordinates: Coordinates, stencil: Stencil, before, after, by_q, by_v, by_a) -> np.ndarray:
-    """Derivatives (n, m, 3 nv) of per-time functions by the steps of q_i-1, q_i, q_i+1.
+def chain(
+    coordinates: Coordinates, stencil: Stencil, differences: tuple[Array, Array], by_q: Array, by_v: Array, by_a: Array
+) -> Array:
+    """Find derivatives (n, m, 3 nv) of per-time functions by the steps of q_i-1, q_i, q_i+1.
 
     Args:
-        before, after: (n, nv) differences D_i and D_i+1 of :func:`motion`.
-        by_q, by_v, by_a: (n, m, nv) derivatives at each time by position step, velocity and acceleration.
+        coordinates: of the model.
+        stencil: of the times.
+        differences: (n, nv) D_i and D_i+1 of :func:`motion`.
+        by_q: derivatives at each time by position step (n, m, nv).
+        by_v: by velocity.
+        by_a: by acceleration.
     """
-    column = (slice(None), None, None)
+    (before, after), column = differences, (slice(None), None, None)
     by_before = stencil.vm[column] * by_v + stencil.am[column] * by_a
     by_after = stencil.vp[column] * by_v + stencil.ap[column] * by_a
     n, m, nv = by_q.shape
@@ -136,6 +148,6 @@ def chain(coordinates: Coordinates, stencil: Stencil, before, after, by_q, by_v,
         right_after = rotations.right_jacobian_inverse(after[:, part])
         left_before, left_after = right_before.swapaxes(-1, -2), right_after.swapaxes(-1, -2)
         out[:, :, 0, part] = -by_before[..., part] @ left_before
-        out[:, :, 1, part] = (by_q[..., part] + by_before[..., part] @ right_before - by_after[..., part] @ left_after)
+        out[:, :, 1, part] = by_q[..., part] + by_before[..., part] @ right_before - by_after[..., part] @ left_after
         out[:, :, 2, part] = by_after[..., part] @ right_after
     return out.reshape(n, m, 3 * nv)

@@ -1,2 +1,1 @@
-"""Rigid planar bodies that hit, stick, slide and roll: simulation, parameters and contact forces (paper 5, Fazeli et
-al. 2017)."""
+"""Rigid planar bodies that hit, stick, slide and roll: parameters and contact forces (paper 5, Fazeli et al. 2017)."""

@@ -1,43 +1,45 @@
-"""Where bodies are not rigid: impacts that last, with a compliant normal force (the future work of paper 5, section
-7.4).
+"""Impacts that last: a compliant normal force (the future work of paper 5, section 7.4).
 
-Normal force of Hunt and Crossley, F = k d (1 + c d'), with penetration d = -phi and d' its rate; friction mu F
-against the slip, smooth below ``SMOOTH``. Motion during the contact shows k/m and c besides m/I: F/m is the measured
-normal acceleration, linear in (k/m, k c/m), and eq. 27 holds for every sample, whatever makes the force.
+Normal force of Hunt and Crossley with penetration d = -phi and friction mu F against the slip:
+
+    F = k d (1 + c d').
+
+Motion during the contact shows k/m and c besides m/I: F/m is the measured normal acceleration, linear in (k/m, k c/m),
+and eq. 27 holds for every sample, whatever makes the force.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from contact_estimation.exceptions import IdentificationError
+from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.planar.closed_forms import ratio_least_squares
 from contact_estimation.identify.planar.shapes import Shape, contact_rows
 from contact_estimation.identify.planar.stepping import gravity
 
-SMOOTH = 0.01  # m/s: slip velocity below which friction fades
+SMOOTH = 0.01  # [m/s] slip velocity below which friction fades
 
 
-@dataclass(frozen=True)
-class CompliantContact:
-    """``stiffness_over_mass`` k/m [1/s^2], ``dissipation`` c [s/m], friction."""
+class CompliantContact(NamedTuple):
+    """A compliant contact: k/m [1/s^2], c [s/m] and Coulomb friction."""
 
     stiffness_over_mass: float
     dissipation: float
     friction: float
 
-    def acceleration(self, shape: Shape, q, v) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Normal and tangential force per mass of every contact (c,), (c,) [m/s^2], and levers (c, 2) [m]."""
+    def acceleration(self, shape: Shape, q: Array, v: Array) -> tuple[Array, Array, Array]:
+        """Find normal and tangential force per mass of every contact (c,), (c,) [m/s^2], and levers (c, 2) [m]."""
         phi, normal, tangent = contact_rows(shape, q)
         depth, rate = np.maximum(-phi, 0.0), -(normal @ v)
         force = np.maximum(self.stiffness_over_mass * depth * (1.0 + self.dissipation * rate), 0.0)
         return force, -self.friction * force * np.tanh((tangent @ v) / SMOOTH), shape.levers(q[2])
 
 
-@dataclass(frozen=True)
-class CompliantEstimate:
+class CompliantEstimate(NamedTuple):
     """m/I [1/m^2], k/m [1/s^2], dissipation [s/m] and friction found in ``samples`` of contact."""
 
     m_over_i: float
@@ -47,24 +49,36 @@ class CompliantEstimate:
     samples: int
 
 
-def simulate_compliant(shape: Shape, m_over_i: float, contact: CompliantContact, q0, v0, h: float, steps: int,
-                       substeps: int = 50) -> tuple[np.ndarray, np.ndarray]:
-    """States q, v (steps + 1, 3) of a free fall onto compliant ground, symplectic Euler with ``substeps`` per
-    sample."""
-    q, v, fine = np.array(q0, float), np.array(v0, float), h / substeps
-    states = [(q.copy(), v.copy())]
+def simulate_compliant(
+    shape: Shape,
+    m_over_i: float,
+    contact: CompliantContact,
+    start: tuple[ArrayLike, ArrayLike],
+    h: float,
+    steps: int,
+    substeps: int = 50,
+) -> tuple[Array, Array]:
+    """States q, v (steps + 1, 3) of a free fall from ``start`` = (q, v) onto compliant ground (symplectic Euler)."""
+    (q, v), fine = (np.array(part, float) for part in start), h / substeps
+    states = [(q, v)]
     for i in range(steps * substeps):
         normal, tangent, r = contact.acceleration(shape, q, v)
         turn = m_over_i * (r[:, 0] * normal - r[:, 1] * tangent).sum()
         v = v + fine * (gravity() + np.array([tangent.sum(), normal.sum(), turn]))
         q = q + fine * v
         if (i + 1) % substeps == 0:
-            states.append((q.copy(), v.copy()))
-    return np.array([s[0] for s in states]), np.array([s[1] for s in states])
+            states.append((q, v))
+    return np.array([q for q, _ in states]), np.array([v for _, v in states])
 
 
-def identify_compliant(shape: Shape, q, v, h: float) -> CompliantEstimate:
-    """Identify from states (N, 3) sampled several times within an impact on one contact; midpoint differences.
+def identify_compliant(shape: Shape, q: ArrayLike, v: ArrayLike, h: float) -> CompliantEstimate:
+    """Identify an impact on one contact by midpoint differences.
+
+    Args:
+        shape: outline.
+        q: configurations (N, 3), several within the impact.
+        v: velocities (N, 3).
+        h: sample interval [s].
 
     Raises:
         IdentificationError: fewer than 4 samples of contact on a single point.
@@ -74,16 +88,17 @@ def identify_compliant(shape: Shape, q, v, h: float) -> CompliantEstimate:
     phi, normal, tangent = contact_rows(shape, middle)
     single = np.flatnonzero((phi < 0.0).sum(axis=1) == 1)
     if len(single) < 4:
-        raise IdentificationError(f"{len(single)} samples of contact on a single point, at least 4 are needed; "
-                                  "sample faster")
+        raise IdentificationError(
+            f"{len(single)} samples of contact on a single point, at least 4 are needed; sample faster"
+        )
     lowest = np.argmin(phi[single], axis=1)
-    depth = -phi[single, lowest]
-    rate = -np.einsum("ni,ni->n", normal[single, lowest], velocity[single])
+    depth, moving = -phi[single, lowest], velocity[single]
+    rate = -np.einsum("ni,ni->n", normal[single, lowest], moving)
     force = (v[single + 1] - v[single]) / h - gravity()
-    (stiffness, damped), *_ = np.linalg.lstsq(np.stack([depth, depth * rate], axis=1), force[:, 1], rcond=None)
+    stiffness, damped = np.linalg.lstsq(np.stack([depth, depth * rate], axis=1), force[:, 1], rcond=None)[0]
     levers = shape.levers(middle[single, 2])[np.arange(len(single)), lowest]
     ratio = ratio_least_squares(v[single], v[single + 1], levers, h, gravity())
-    slip = np.einsum("ni,ni->n", tangent[single, lowest], velocity[single])
+    slip = np.einsum("ni,ni->n", tangent[single, lowest], moving)
     sliding = np.abs(slip) > 5.0 * SMOOTH
     opposing = -force[sliding, 0] * np.sign(slip[sliding])
     friction = float(np.median(opposing / force[sliding, 1])) if sliding.any() else np.nan

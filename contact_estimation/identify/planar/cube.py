@@ -1,6 +1,6 @@
 """m/I, centre of mass, friction and restitution of a cube from recorded tosses, whatever its corners are like.
 
-See :mod:`cube_model` for the equations. Where the centre of mass is shows in free flight and in every impact; a
+See :mod:`cube_model` for the equations. Where the centre of mass is shows in free flight and in every impact. A
 tracker that names the cube's axes anew from time to time hides it, unless the names are searched as well.
 """
 
@@ -11,65 +11,58 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from contact_estimation.exceptions import IdentificationError
+from contact_estimation.identify.arrays import Array, Indices
 from contact_estimation.identify.planar.corner_impacts import CornerImpacts, corner_impacts
 from contact_estimation.identify.planar.cube_model import CubeModel, Residuals, fit, name_axes
 from contact_estimation.identify.planar.cube_shape import LENGTHS, corner_depth
 from contact_estimation.identify.planar.impacts import least_absolute_ratio
 from contact_estimation.identify.planar.tosses import Gauge, gauge
 
-_FEWEST = 20          # impacts
+_FEWEST = 20  # impacts
 _CONTRADICTION = 0.5  # share of the rotation left unexplained above which nothing is reported
 _CHECK = "check the side, and that the quaternions turn body axes into world axes, in the order w, x, y, z"
 # Where the search for the centre of mass starts, in sides: the middle, and off it towards a face, an edge, a corner.
 _STARTS = 0.05 * np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.7, 0.7], [0.6, 0.6, 0.6]])
 _NAMINGS, _REFITS = 5, 2  # rounds of naming and fitting, and of taking impacts about the centre of mass found
+_SLIDES, _SAME_WAY = 0.3, 0.8  # [m/s, cosine] an impact slides throughout if its corner still moves so afterwards
 
 
 @dataclass(frozen=True)
 class CubeReport:
-    """m/I [1/m^2], centre of mass [m], Coulomb friction and corner restitution with 95 % intervals (bootstrap over
-    tosses, axes keeping their names).
+    """What tosses say, with 95 % intervals (bootstrap over tosses, axes keeping their names)."""
 
-    ``m_over_i_corner`` is what the corner itself as contact point and the middle as centre of mass would give;
-    ``m_over_i_axes`` (3,) takes m/I for three values, in the axes of ``centre``; ``corner_depth`` [m] is what the
-    corners lack; ``compression`` [s] depth per speed of touch; ``renamings`` how often the body axes were named anew;
-    ``unexplained`` the median |dw| the model leaves [rad/s] over the median |dw|; ``scale`` and ``ground`` see
-    :class:`tosses.Gauge`.
-    """
-
-    m_over_i: float
+    m_over_i: float  # [1/m^2]
     interval: tuple[float, float]
-    m_over_i_axes: tuple[float, float, float]
-    m_over_i_corner: float
-    centre: tuple[float, float, float]
+    m_over_i_axes: tuple[float, ...]  # (3,) m/I taken for three values, in the axes of ``centre``
+    m_over_i_corner: float  # with the sharp corner as contact point and the centre of mass in the middle
+    centre: tuple[float, ...]  # centre of mass (3,) [m]
     centre_interval: tuple[tuple[float, float], ...]
-    corner_depth: float
-    compression: float
-    friction: float
+    corner_depth: float  # what the corners lack [m]
+    compression: float  # depth per speed of touch [s]
+    friction: float  # Coulomb coefficient
     friction_interval: tuple[float, float]
-    restitution: float
-    unexplained: float
+    restitution: float  # of a corner
+    unexplained: float  # median |dw| the model leaves over the median |dw|
     impacts: int
     sliding: int
     tosses: int
-    renamings: int
-    scale: float
+    renamings: int  # how often the body axes were named anew
+    scale: float  # see :class:`tosses.Gauge`
     ground: float
 
 
 @dataclass(frozen=True)
 class FittedCube:
-    """A model with the impacts (n) it was fitted to, the names ``turns`` (tosses, 3, 3) of the axes of every toss, and
-    the recording's frame."""
+    """A model with what it was fitted to."""
 
     model: CubeModel
     impacts: CornerImpacts
-    turns: np.ndarray
+    turns: Array  # names of the axes of every toss (tosses, 3, 3)
     frame: Gauge
     m_over_i_corner: float
 
-    def residuals(self, rows=slice(None)) -> Residuals:
-        """What can be compared with the model, of impacts ``rows``."""
+    def residuals(self, rows: Indices | slice = slice(None)) -> Residuals:
+        """Return what can be compared with the model, of impacts ``rows``."""
         impacts = self.impacts[rows]
         return Residuals(impacts, self.turns[impacts.toss], self.model.side)
 
@@ -79,11 +72,13 @@ class FittedCube:
         return float(np.median(left) / np.median(np.linalg.norm(self.impacts.dw, axis=1)))
 
 
-def fit_cube(tosses: list[np.ndarray], side: float, rate: float) -> FittedCube:
-    """The model of least absolute deviation of levers and heights of all single-corner impacts.
+def fit_cube(tosses: list[Array], side: float, rate: float) -> FittedCube:
+    """Fit levers and heights of all single-corner impacts by least absolute deviation.
 
     Args:
-        tosses: poses (N_i, 7), see :func:`tosses.load_tosses`. side: of the cube [m]. rate: samples per second.
+        tosses: poses (N_i, 7), see :func:`tosses.load_tosses`.
+        side: of the cube [m].
+        rate: samples per second.
 
     Raises:
         ConfigError, RecordingError: see :func:`tosses.gauge`.
@@ -92,14 +87,16 @@ def fit_cube(tosses: list[np.ndarray], side: float, rate: float) -> FittedCube:
     frame = gauge(tosses, side, rate)
     impacts = corner_impacts(tosses, side, rate, frame)
     if len(impacts) < _FEWEST:
-        raise IdentificationError(f"{len(impacts)} single-corner impacts between stretches of free flight found in "
-                                  f"{len(tosses)} tosses, at least {_FEWEST} are needed; check side ({side} m) and "
-                                  f"rate ({rate} 1/s)")
+        raise IdentificationError(
+            f"{len(impacts)} single-corner impacts between stretches of free flight found in "
+            f"{len(tosses)} tosses, at least {_FEWEST} are needed; check side ({side} m) and "
+            f"rate ({rate} 1/s)"
+        )
     corner = least_absolute_ratio(np.cross(impacts.corner, impacts.dv).ravel(), impacts.dw.ravel())
     if corner <= 0.0:
         raise IdentificationError(f"m/I came out as {corner:.3g} 1/m^2: rotations contradict the levers; {_CHECK}")
-    searches = [_search(impacts, CubeModel(side, np.array([corner]), side * start, np.zeros(LENGTHS)), len(tosses))
-                for start in _STARTS]
+    starts = [CubeModel(side, np.array([corner]), side * start, np.zeros(LENGTHS)) for start in _STARTS]
+    searches = [_search(impacts, start, len(tosses)) for start in starts]
     model, turns, _ = min(searches, key=lambda search: search[2])
     for _ in range(_REFITS):
         impacts = corner_impacts(tosses, side, rate, frame, turns @ model.centre)
@@ -111,7 +108,7 @@ def fit_cube(tosses: list[np.ndarray], side: float, rate: float) -> FittedCube:
     return fitted
 
 
-def _search(impacts, model, tosses):
+def _search(impacts: CornerImpacts, model: CubeModel, tosses: int) -> tuple[CubeModel, Array, float]:
     """Names and model in turn; with what the names cost at the end."""
     for _ in range(_NAMINGS):
         turns, _ = name_axes(impacts, model, tosses)
@@ -119,24 +116,22 @@ def _search(impacts, model, tosses):
     return model, *name_axes(impacts, model, tosses)
 
 
-def identify_cube(tosses: list[np.ndarray], side: float, rate: float, seed: int = 0, resamples: int = 200,
-                  fitted: FittedCube | None = None) -> CubeReport:
-    """Everything :class:`CubeReport` holds; friction from the impacts that go on sliding.
+def identify_cube(fitted: FittedCube, seed: int = 0, resamples: int = 200) -> CubeReport:
+    """Report a fitted cube with intervals; friction from the impacts that go on sliding.
 
     Args:
-        tosses: poses (N_i, 7), see :func:`tosses.load_tosses`. side: of the cube [m]. rate: samples per second.
-        fitted: what :func:`fit_cube` said of them, if it is known.
+        fitted: what :func:`fit_cube` said.
+        seed: of the resampling.
+        resamples: of the bootstrap over tosses.
 
     Raises:
-        ConfigError, RecordingError, IdentificationError: see :func:`fit_cube`; or no impact slides.
+        IdentificationError: no impact slides.
     """
-    fitted = fitted or fit_cube(tosses, side, rate)
     model, impacts = fitted.model, fitted.impacts
     slides, friction = _friction(impacts)
     if not slides.any():
         raise IdentificationError(f"none of {len(impacts)} impacts goes on sliding: friction has a lower bound only")
-    rng = np.random.default_rng(seed)
-    names = np.unique(impacts.toss)
+    rng, names = np.random.default_rng(seed), np.unique(impacts.toss)
     rows = {name: np.flatnonzero(impacts.toss == name) for name in names}
     models, frictions = [], []
     for _ in range(resamples):
@@ -144,29 +139,39 @@ def identify_cube(tosses: list[np.ndarray], side: float, rate: float, seed: int 
         models.append(fit(fitted.residuals(draw), model, rounds=6))
         sliding = draw[slides[draw]]
         if sliding.size:
-            frictions.append(np.median(friction[sliding]))
+            frictions.append(float(np.median(friction[sliding])))
     three = fit(fitted.residuals(), replace(model, ratio=np.repeat(model.ratio, 3)))
     return CubeReport(
-        m_over_i=float(model.ratio[0]), interval=_interval([drawn.ratio[0] for drawn in models]),
-        m_over_i_axes=tuple(map(float, three.ratio)), m_over_i_corner=fitted.m_over_i_corner,
+        m_over_i=float(model.ratio[0]),
+        interval=_interval([float(drawn.ratio[0]) for drawn in models]),
+        m_over_i_axes=tuple(map(float, three.ratio)),
+        m_over_i_corner=fitted.m_over_i_corner,
         centre=tuple(map(float, model.centre)),
-        centre_interval=tuple(_interval([drawn.centre[i] for drawn in models]) for i in range(3)),
-        corner_depth=corner_depth(model.lengths), compression=model.compression,
-        friction=float(np.median(friction[slides])), friction_interval=_interval(frictions),
+        centre_interval=tuple(_interval([float(drawn.centre[i]) for drawn in models]) for i in range(3)),
+        corner_depth=corner_depth(model.lengths),
+        compression=model.compression,
+        friction=float(np.median(friction[slides])),
+        friction_interval=_interval(frictions),
         restitution=float(np.median(-impacts.slip_after[:, 2] / impacts.slip_before[:, 2])),
-        unexplained=fitted.unexplained(model), impacts=len(impacts), sliding=int(slides.sum()), tosses=len(tosses),
+        unexplained=fitted.unexplained(model),
+        impacts=len(impacts),
+        sliding=int(slides.sum()),
+        tosses=len(fitted.turns),
         renamings=int(np.any(fitted.turns[1:] != fitted.turns[:-1], axis=(1, 2)).sum()),
-        scale=fitted.frame.scale, ground=fitted.frame.ground)
+        scale=fitted.frame.scale,
+        ground=fitted.frame.ground,
+    )
 
 
-def _friction(impacts):
-    """Which impacts slide throughout (corner still moving the same way afterwards), and everyone's impulse ratio."""
+def _friction(impacts: CornerImpacts) -> tuple[Array, Array]:
+    """Which impacts slide throughout (n,), and everyone's impulse ratio (n,)."""
     before, after = impacts.slip_before[:, :2], impacts.slip_after[:, :2]
     speed = np.linalg.norm(before, axis=1), np.linalg.norm(after, axis=1)
     along = (before * after).sum(axis=1) / np.maximum(speed[0] * speed[1], 1e-12)
-    return (speed[1] > 0.3) & (along > 0.8), np.linalg.norm(impacts.dv[:, :2], axis=1) / impacts.dv[:, 2]
+    slides = (speed[1] > _SLIDES) & (along > _SAME_WAY)
+    return slides, np.linalg.norm(impacts.dv[:, :2], axis=1) / impacts.dv[:, 2]
 
 
-def _interval(values) -> tuple[float, float]:
+def _interval(values: list[float]) -> tuple[float, float]:
     low, high = np.quantile(values, [0.025, 0.975])
     return float(low), float(high)

@@ -11,114 +11,128 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from contact_estimation.identify.planar.body_axes import cheapest_sequence, cube_turns
+from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.planar.corner_impacts import CornerImpacts
-from contact_estimation.identify.planar.cube_shape import LENGTHS, norms
+from contact_estimation.identify.planar.cube_shape import LENGTHS, cheapest_sequence, cube_turns, norms
 
-_QUADRATIC = 0.3     # residuals below this many scales count squared, above by their size
+_QUADRATIC = 0.3  # residuals below this many scales count squared, above by their size
 _LEAST_SCALE = 1e-3  # of the side: scales of the residuals are not taken for smaller
-_NAMING = 0.01       # of the side: lever error that costs 1 when axes are named
-_WORST = 10.0        # most that one impact may cost then
-_CHANGE = 3.0        # cost of axes being named anew
+_ROBUST = 1.4826  # standard deviation of a Gaussian over its median absolute value
+_NAMING = 0.01  # of the side: lever error that costs 1 when axes are named
+_WORST = 10.0  # most that one impact may cost then
+_CHANGE = 3.0  # cost of axes being named anew
 
 
 @dataclass(frozen=True)
 class CubeModel:
-    """m/I (1 or 3 values: along the axes of ``centre``) [1/m^2] about the centre of mass ``centre`` (3,) [m, from the
-    middle], ``lengths`` (3,) [m] of :mod:`cube_shape`, and ``compression``: depth per speed of touch [s]."""
+    """A cube with its centre of mass and its blunt corners."""
 
-    side: float
-    ratio: np.ndarray
-    centre: np.ndarray
-    lengths: np.ndarray
-    compression: float = 0.0
+    side: float  # [m]
+    ratio: Array  # m/I about the centre of mass (1 or 3: along the axes of ``centre``) [1/m^2]
+    centre: Array  # centre of mass (3,) [m, from the middle]
+    lengths: Array  # of the shape (3,) [m], see :mod:`cube_shape`
+    compression: float = 0.0  # depth per speed of touch [s]
 
-    def vector(self) -> np.ndarray:
+    def vector(self) -> Array:
         """Unknowns as one vector: logarithm of m/I, centre, lengths, compression."""
         return np.concatenate([np.log(self.ratio), self.centre, self.lengths, [self.compression]])
 
-    def moved(self, vector: np.ndarray) -> CubeModel:
-        """The same cube with the unknowns ``vector``."""
+    def moved(self, vector: Array) -> CubeModel:
+        """Return the same cube with the unknowns ``vector``."""
         ratio, centre, lengths, compression = np.split(vector, np.cumsum([len(self.ratio), 3, LENGTHS]))
         return replace(self, ratio=np.exp(ratio), centre=centre, lengths=lengths, compression=float(compression[0]))
 
 
 class Residuals:
-    """What a model leaves of impacts (n) whose toss has axes named by ``turns`` (n, 3, 3), model to body axes.
+    """What a model leaves of impacts.
 
-    Both in metres, so that they can be weighed against each other: of rotations as the change of lever that would
+    All are in metres, so that they can be weighed against each other: of rotations the change of lever that would
     explain them, of heights as they are.
+
+    Args:
+        impacts: the n impacts.
+        turns: names of the axes of each impact's toss (n, 3, 3), model to body axes.
+        side: of the cube [m].
     """
 
-    def __init__(self, impacts: CornerImpacts, turns: np.ndarray, side: float):
+    def __init__(self, impacts: CornerImpacts, turns: Array, side: float) -> None:
         self.impacts, self.axes = impacts, impacts.attitude @ turns
         self.heights, points = norms(-impacts.attitude[:, 2], 0.5 * side)
         self.points = impacts.attitude @ points
         self.centre = np.einsum("nij,nj->ni", impacts.attitude, impacts.centre)
 
-    def turning(self, model: CubeModel) -> tuple[np.ndarray, np.ndarray]:
+    def turning(self, model: CubeModel) -> tuple[Array, Array]:
         """Levers from the centre of mass (n, 3) [m] and its jumps of velocity (n, 3) [m/s], world axes."""
         centre = self.axes @ model.centre
         dv = self.impacts.dv + np.cross(self.impacts.dw, centre - self.centre)
         return self.points @ np.concatenate([[1.0], model.lengths]) - centre, dv
 
-    def rotation(self, model: CubeModel) -> np.ndarray:
-        """dw - m/I r x dv (n, 3) [rad/s]."""
+    def rotation(self, model: CubeModel) -> Array:
+        """Dw - m/I r x dv (n, 3) [rad/s]."""
         moment = np.cross(*self.turning(model))
         if len(model.ratio) == 1:
             return self.impacts.dw - model.ratio * moment
         inside = np.einsum("nji,nj->ni", self.axes, moment)
-        return self.impacts.dw - np.einsum("nij,nj->ni", self.axes, model.ratio * inside)
+        return np.asarray(self.impacts.dw - np.einsum("nij,nj->ni", self.axes, model.ratio * inside))
 
-    def levers(self, model: CubeModel) -> np.ndarray:
-        """The same as lengths (n, 3) [m]."""
+    def levers(self, model: CubeModel) -> Array:
+        """Return the same as lengths (n, 3) [m]."""
         size = np.mean(model.ratio) * np.linalg.norm(self.impacts.dv, axis=1, keepdims=True)
-        return self.rotation(model) / size
+        return np.asarray(self.rotation(model) / size)
 
-    def height(self, model: CubeModel) -> np.ndarray:
-        """Recorded height of the middle minus the model's (n,) [m]."""
+    def height(self, model: CubeModel) -> Array:
+        """Return the recorded height of the middle minus the model's (n,) [m]."""
         touch = np.maximum(-self.impacts.slip_before[:, 2], 0.0)
-        return (self.impacts.height - self.heights @ np.concatenate([[1.0], model.lengths])
-                + model.compression * touch)
+        return np.asarray(
+            self.impacts.height - self.heights @ np.concatenate([[1.0], model.lengths]) + model.compression * touch
+        )
 
-    def stacked(self, model: CubeModel) -> np.ndarray:
+    def stacked(self, model: CubeModel) -> Array:
         """Levers and height (n, 4) [m]."""
         return np.column_stack([self.levers(model), self.height(model)])
 
 
 def fit(residuals: Residuals, model: CubeModel, rounds: int = 25, hold_ratio: bool = False) -> CubeModel:
-    """Least absolute deviation from ``model`` on, levers (as vectors) and heights each by their own median.
+    """Least absolute deviation of levers (as vectors) and heights, each by their own median.
 
-    Gauss-Newton on reweighted squares; the scales and weights are those of the last step. ``hold_ratio``: m/I stays.
+    Gauss-Newton on reweighted squares; the scales and weights are those of the last step.
+
+    Args:
+        residuals: of the impacts.
+        model: start.
+        rounds: at most.
+        hold_ratio: m/I stays.
     """
-    least = _LEAST_SCALE * model.side
-    widths = np.concatenate([np.full(len(model.ratio), 1e-4), np.full(4 + LENGTHS, 1e-3 * least)])
-    limits = np.concatenate([np.full(len(model.ratio), 0.2), np.full(4 + LENGTHS, 0.05 * model.side)])
+    least, ratios = _LEAST_SCALE * model.side, len(model.ratio)
+    # Differences and largest steps: of the logarithm of m/I, then of the lengths [m] (and, alike, of compression).
+    widths = np.concatenate([np.full(ratios, 1e-4), np.full(4 + LENGTHS, 1e-3 * least)])
+    limits = np.concatenate([np.full(ratios, 0.2), np.full(4 + LENGTHS, 0.05 * model.side)])
     x = model.vector()
-    free = np.arange(len(model.ratio) if hold_ratio else 0, len(x))
+    free = np.arange(ratios if hold_ratio else 0, len(x))
     for _ in range(rounds):
         now = residuals.stacked(model.moved(x))
         lever, height = np.linalg.norm(now[:, :3], axis=1), np.abs(now[:, 3])
-        scales = [max(1.4826 * np.median(size), least) for size in (lever, height)]
+        scales = [max(_ROBUST * float(np.median(size)), least) for size in (lever, height)]
         # A vector of three noisy components has a median length of about 1.5 of their scale.
         scales[0] = max(scales[0] / 1.5, least)
-        weight = np.column_stack([np.repeat(_weights(lever, scales[0])[:, None], 3, axis=1),
-                                  _weights(height, scales[1])])
-        columns = [(residuals.stacked(model.moved(x + step)) - now) * weight / width
-                   for width, step in zip(widths[free], np.diag(widths)[free])]
-        step = np.linalg.lstsq(np.stack(columns, axis=-1).reshape(-1, len(free)), -(now * weight).ravel(),
-                               rcond=1e-8)[0]
+        weight = np.column_stack([*[_weights(lever, scales[0])] * 3, _weights(height, scales[1])])
+        columns = [
+            (residuals.stacked(model.moved(x + step)) - now) * weight / width
+            for width, step in zip(widths[free], np.diag(widths)[free])
+        ]
+        rows = np.stack(columns, axis=-1).reshape(-1, len(free))
+        step = np.linalg.lstsq(rows, -(now * weight).ravel(), rcond=1e-8)[0]
         x[free] += np.clip(step, -limits[free], limits[free])
         if np.all(np.abs(step) < 0.1 * widths[free]):
             break
     return model.moved(x)
 
 
-def _weights(size, scale):
+def _weights(size: Array, scale: float) -> Array:
     return 1.0 / np.sqrt(scale * np.maximum(size, _QUADRATIC * scale))
 
 
-def name_axes(impacts: CornerImpacts, model: CubeModel, tosses: int) -> tuple[np.ndarray, float]:
+def name_axes(impacts: CornerImpacts, model: CubeModel, tosses: int) -> tuple[Array, float]:
     """How the axes of every toss are named: turns (tosses, 3, 3), model to body axes, and what they cost."""
     turns, costs = cube_turns(), []
     for turn in turns:

@@ -1,24 +1,38 @@
-"""Where a blunt cube touches the ground: a support function of four lengths, and its gradient.
+"""A cube's shape: its corners, the 24 ways of naming its axes, and where a blunt one touches the ground.
 
 The height of a convex body's middle when it touches is its support function h(u) of the direction u that points down
 in body axes, and the point that touches is the gradient of h. All usual ways of being blunt are sums of four norms of
 u: a sharp cube is |u|_1, rounding by r adds r (|u|_2 - |u|_1), plates that end t before the edges add
 t (|u|_inf - |u|_1), and corners chamfered by t take off t min|u|. A cube that rests on a face keeps its height: the
 first three lengths add up to half the side, which leaves three of them.
+
+Six equal faces let a tracker name the axes anew whenever it is set up. Nothing in one toss tells the 24 ways apart
+but the centre of mass, if it is off the middle. Names last for some tosses; the sequence of least cost is found by
+dynamic programming (Viterbi).
 """
 
 from __future__ import annotations
 
+from itertools import permutations, product
+
 import numpy as np
+
+from contact_estimation.identify.arrays import Array, Indices
 
 LENGTHS = 3  # free lengths of a shape: rounded, cut, chamfered
 
 
-def norms(down: np.ndarray, half: float) -> tuple[np.ndarray, np.ndarray]:
+def cube_corners(side: float) -> Array:
+    """Return the corners (8, 3) [m] of a cube about its middle."""
+    return 0.5 * side * np.array(list(product((1.0, -1.0), repeat=3)))
+
+
+def norms(down: Array, half: float) -> tuple[Array, Array]:
     """Support function of the sharp cube and by how much each of the three lengths changes it.
 
     Args:
-        down: unit vectors (n, 3) that point down, in body axes. half: half the side [m].
+        down: unit vectors (n, 3) that point down, in body axes.
+        half: half the side [m].
 
     Returns:
         Heights (n, 4): the sharp cube [m], then per metre of rounding, cut and chamfer; and their gradients
@@ -26,15 +40,39 @@ def norms(down: np.ndarray, half: float) -> tuple[np.ndarray, np.ndarray]:
         (1, rounded, cut, chamfered).
     """
     size, sign = np.abs(down), np.where(down >= 0.0, 1.0, -1.0)
-    rows = np.arange(len(down))
-    largest, smallest = np.zeros_like(down), np.zeros_like(down)
-    largest[rows, size.argmax(axis=1)] = smallest[rows, size.argmin(axis=1)] = 1.0
+    largest, smallest = np.eye(3)[size.argmax(axis=1)], np.eye(3)[size.argmin(axis=1)]
     length = np.linalg.norm(down, axis=1, keepdims=True)
     points = np.stack([half * sign, down / length - sign, sign * (largest - 1.0), -sign * smallest], axis=2)
     return np.einsum("ni,nij->nj", down, points), points
 
 
-def corner_depth(lengths: np.ndarray) -> float:
+def corner_depth(lengths: Array) -> float:
     """How much nearer the middle a blunt cube touches than a sharp one when a corner points straight down [m]."""
     heights, _ = norms(np.full((1, 3), 1.0 / np.sqrt(3.0)), 0.0)
     return -float(heights[0, 1:] @ lengths)
+
+
+def cube_turns() -> Array:
+    """Return the 24 rotations (24, 3, 3) that map a cube onto itself, identity first."""
+    signs = list(product((1.0, -1.0), repeat=3))
+    matrices = [np.eye(3)[list(order)] * sign for order in permutations(range(3)) for sign in signs]
+    return np.array([matrix for matrix in matrices if np.linalg.det(matrix) > 0.0])
+
+
+def cheapest_sequence(costs: Array, change: float) -> tuple[Indices, float]:
+    """Return the names (n,) [column indices] of least cost, and that cost.
+
+    Args:
+        costs: of every name in every row (n, names).
+        change: cost of another name than in the row before.
+    """
+    total, came_from = costs[0], []
+    for row in costs[1:]:
+        best = int(np.argmin(total))
+        stay = total <= total[best] + change
+        came_from.append(np.where(stay, np.arange(len(total)), best))
+        total = np.where(stay, total, total[best] + change) + row
+    names = [int(np.argmin(total))]
+    for origin in reversed(came_from):
+        names.append(int(origin[names[-1]]))
+    return np.array(names[::-1]), float(total.min())

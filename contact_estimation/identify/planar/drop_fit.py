@@ -2,37 +2,63 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from contact_estimation.identify.planar.drop_model import (DOUBLE, MODES, STICK, Compressed, DropProblem, Impact,
-                                                           drop_jumps, replay, residuals)
+from contact_estimation.identify.arrays import Array
+from contact_estimation.identify.planar.drop_model import (
+    DOUBLE,
+    MODES,
+    STICK,
+    Compressed,
+    DropProblem,
+    Impact,
+    Impacts,
+    JumpState,
+    drop_jumps,
+    replay,
+    residuals,
+)
 from contact_estimation.identify.planar.shapes import lower_bound
 from contact_estimation.identify.planar.stepping import gravity
 
-#: The body's radius of gyration sqrt(I/m) is searched between this share of the outline's radius and the whole of it.
-SMALLEST_GYRATION = 0.25
-_NEARLY_FLAT = 0.25      # share of the radius: two contacts this close in height may land together
-_VIOLATION_PRICE = 1e4   # cost of 1 m/s of broken complementarity
-_IMPACT_PRICE = 10.0     # an impact must explain this much more of the cost (its step, mode and size are free)
-_DOUBLE_PRICE = 12.0     # two more free numbers
-_HOPELESS_COST = 100.0   # a mode this much worse after half of its iterations is given up
-_SLOWEST_APPROACH = 0.3  # m/s: below it a contact's place within its step is not pinned any harder
+SMALLEST_GYRATION = 0.25  # smallest radius of gyration sqrt(I/m) searched, of the outline's radius
+_NEARLY_FLAT = 0.25  # share of the radius: two contacts this close in height may land together
+_VIOLATION_PRICE = 1e4  # [s/m] cost of broken complementarity
+_CONSISTENT = 1e-3  # [m/s] violation that is rounding
+_IMPACT_PRICE = 10.0  # an impact must explain this much more of the cost: its step, mode and size are free
+_DOUBLE_PRICE = 12.0  # two more free numbers
+_HOPELESS_COST = 100.0  # a mode this much worse after half of its iterations is given up
+_SLOWEST_APPROACH = 0.3  # [m/s] below it a contact's place within its step is not pinned any harder
+_BETTER = 1e-6  # a merit must be lower by this to count as lower
 
 
 @dataclass(frozen=True)
 class DropFit:
-    """Optimum ``u`` for given ``impacts``: ``cost`` is the weighted sum of squares, ``merit`` adds what breaks the
-    complementarity conditions and a price per impact; ``information`` is J^T J."""
+    """Optimum for given impacts."""
 
-    u: np.ndarray
-    impacts: tuple[Impact, ...]
-    merit: float
-    cost: float
-    information: np.ndarray
-    consistent: bool
-    converged: bool
+    u: Array  # unknowns, see :mod:`drop_model`
+    impacts: tuple[Impact, ...]  # steps, modes and contacts
+    merit: float  # cost plus what breaks the complementarity conditions and a price per impact
+    cost: float  # weighted sum of squares
+    information: Array  # J^T J
+    consistent: bool  # no complementarity condition is broken
+    converged: bool  # the last step lowered the cost by next to nothing
+
+
+class Search(NamedTuple):
+    """How far one fit goes."""
+
+    fixed_ratio: float | None = None  # m/I [1/m^2] that stays; None lets it move inside its bounds
+    tolerance: float = 0.02  # the fit ends when a step lowers the cost (a chi-square) by less
+    iterations: int = 12  # at most
+    give_up: float = np.inf  # the fit also ends when the cost is still above this after half of the iterations
+
+
+_DEFAULT = Search()
 
 
 def ratio_bounds(problem: DropProblem) -> tuple[float, float]:
@@ -41,77 +67,82 @@ def ratio_bounds(problem: DropProblem) -> tuple[float, float]:
     return lower, lower / SMALLEST_GYRATION**2
 
 
-def fit_modes(problem: DropProblem, impacts, start, compressed: Compressed,
-              fixed_ratio: float | None = None, first: int = 0) -> DropFit:
+def fit_modes(
+    problem: DropProblem,
+    impacts: Impacts,
+    start: Array,
+    compressed: Compressed,
+    fixed_ratio: float | None = None,
+    first: int = 0,
+) -> DropFit:
     """Best fit over the modes of ``impacts``, from the ``first`` on: every mode of every impact in turn, twice over."""
-    best = fit(problem, impacts, start, compressed, fixed_ratio)
+    best = fit(problem, impacts, start, compressed, Search(fixed_ratio))
     for _ in range(2):
         changed = False
         for j in range(first, len(impacts)):
             for mode in MODES:
                 if best.impacts[j].mode in (mode, DOUBLE):
                     continue
-                trial = list(best.impacts)
-                trial[j] = replace(trial[j], mode=mode)
-                other = fit(problem, trial, best.u, compressed, fixed_ratio, give_up=best.merit + _HOPELESS_COST)
-                if other.merit < best.merit - 1e-6:
+                trial = [*best.impacts[:j], best.impacts[j]._replace(mode=mode), *best.impacts[j + 1 :]]
+                search = Search(fixed_ratio, give_up=best.merit + _HOPELESS_COST)
+                other = fit(problem, trial, best.u, compressed, search)
+                if other.merit < best.merit - _BETTER:
                     best, changed = other, True
         if not changed or len(impacts) - first == 1:
             break
     return best
 
 
-def fit(problem: DropProblem, impacts, start, compressed: Compressed, fixed_ratio: float | None = None,
-        tolerance: float = 0.02, iterations: int = 12, give_up: float = np.inf) -> DropFit:
-    """Levenberg-Marquardt from ``start`` (7 + 3J) for fixed impacts; m/I is kept inside its bounds or at
-    ``fixed_ratio``.
-
-    It ends when a step lowers the cost (a chi-square) by less than ``tolerance``, or when the cost is still above
-    ``give_up`` after half of the ``iterations``.
-    """
-    lower, upper = ratio_bounds(problem) if fixed_ratio is None else (fixed_ratio, fixed_ratio)
-    u, damping, converged = np.array(start, float), 1e-4, False
+def fit(
+    problem: DropProblem, impacts: Impacts, start: Array, compressed: Compressed, search: Search = _DEFAULT
+) -> DropFit:
+    """Levenberg-Marquardt from ``start`` (7 + 3J) for fixed impacts."""
+    fixed, damping, converged = search.fixed_ratio, 1e-4, False
+    lower, upper = ratio_bounds(problem) if fixed is None else (fixed, fixed)
+    u = np.array(start, float)
     u[-1] = np.clip(u[-1], lower, upper)
-    gaps = _gaps(u, problem, impacts)
+    gaps = problem.h * np.maximum(np.abs(drop_jumps(u, problem, impacts).approach), _SLOWEST_APPROACH)
     r, jacobian, state = residuals(u, problem, impacts, compressed, gaps)
-    cost = r @ r
-    for iteration in range(iterations):
-        if fixed_ratio is not None:
+    cost = float(r @ r)
+    for iteration in range(search.iterations):
+        if fixed is not None:
             jacobian[:, -1] = 0.0
         information = jacobian.T @ jacobian
-        scale = np.diag(information)
-        trial = u - np.linalg.solve(information + np.diag(damping * scale + 1e-9), jacobian.T @ r)
+        damped = information + np.diag(damping * np.diag(information) + 1e-9)
+        trial = u - np.linalg.solve(damped, jacobian.T @ r)
         trial[-1] = np.clip(trial[-1], lower, upper)
         new = residuals(trial, problem, impacts, compressed, gaps)
-        new_cost = new[0] @ new[0]
+        new_cost = float(new[0] @ new[0])
         if new_cost <= cost:
-            converged = cost - new_cost < tolerance
+            converged = cost - new_cost < search.tolerance
             u, (r, jacobian, state), cost, damping = trial, new, new_cost, max(damping * 0.1, 1e-12)
         else:
             damping *= 10.0
             converged = damping > 1e8
-        if converged or iteration >= iterations // 2 and cost + compressed.rest > give_up:
+        if converged or (iteration >= search.iterations // 2 and cost + compressed.rest > search.give_up):
             break
-    merit, consistent = _merit(u, problem, impacts, state, cost + compressed.rest)
-    return DropFit(u, tuple(impacts), merit, cost + compressed.rest, jacobian.T @ jacobian, consistent, converged)
+    cost += compressed.rest
+    merit, consistent = _merit(u, problem, impacts, state, cost)
+    return DropFit(u, tuple(impacts), merit, cost, jacobian.T @ jacobian, consistent, converged)
 
 
-def start_from_segments(problem: DropProblem, ks) -> tuple[np.ndarray, list[Impact], list[int | None]]:
+def start_from_segments(problem: DropProblem, ks: Sequence[int]) -> tuple[Array, list[Impact], list[int | None]]:
     """Start for impacts in steps ``ks`` from the unconstrained drop: its jumps and the m/I they imply (eq. 27).
 
-    Returns u, the impacts, and per impact the contact that may close in the same step (None: the others are clearly
-    higher). Such landings start as ``DOUBLE``, all others as ``STICK``.
+    Returns:
+        u, the impacts, and per impact the contact that may close in the same step (None: the others are clearly
+        higher). Such landings start as ``DOUBLE``, all others as ``STICK``.
     """
     p = Compressed(problem, ks).linear()
-    jumps = p[:, 2:].T
-    arms, impacts, others = np.zeros(len(ks)), [], []
+    jumps, arms = p[:, 2:].T, np.zeros(len(ks))
+    impacts, others = [], []
     for j, k in enumerate(ks):
         since = np.maximum(k - np.asarray(ks), 0)
         levers = problem.shape.levers(p[2, 0] + problem.h * (k * p[2, 1] + since @ p[2, 2:]))
-        order = np.argsort(levers[:, 1])
-        contact, other = int(order[0]), None
+        order = np.argsort(levers[:, 1]).tolist()
+        contact, other = order[0], None
         if len(order) > 1 and levers[order[1], 1] - levers[contact, 1] < _NEARLY_FLAT * problem.shape.radius:
-            other = int(order[1])
+            other = order[1]
         else:
             arms[j] = levers[contact, 0] * jumps[j, 1] - levers[contact, 1] * jumps[j, 0]
         impacts.append(Impact(int(k), STICK if other is None else DOUBLE, contact))
@@ -122,24 +153,24 @@ def start_from_segments(problem: DropProblem, ks) -> tuple[np.ndarray, list[Impa
     return np.concatenate([p[:, 0], p[:, 1], jumps[:, [1, 0, 2]].ravel(), [ratio]]), impacts, others
 
 
-def profile(problem: DropProblem, best: DropFit, points: int = 20) -> tuple[np.ndarray, np.ndarray]:
+def profile(problem: DropProblem, best: DropFit, points: int = 20) -> tuple[Array, Array]:
     """Radii of gyration sqrt(I/m) (points,) [m] over their whole range and the cost of the best drop with each."""
-    radius = problem.shape.radius
-    radii = radius * (SMALLEST_GYRATION + (1.0 - SMALLEST_GYRATION) * (np.arange(points) + 0.5) / points)
+    shares = SMALLEST_GYRATION + (1.0 - SMALLEST_GYRATION) * (np.arange(points) + 0.5) / points
+    radii, costs = problem.shape.radius * shares, np.empty(points)
     compressed = Compressed(problem, [impact.k for impact in best.impacts])
-    costs = np.empty(points)
     middle = int(np.argmin(np.abs(radii - 1.0 / np.sqrt(best.u[-1]))))
     for order in (range(middle, points), range(middle - 1, -1, -1)):
         near = best
         for i in order:
-            near = fit(problem, near.impacts, near.u, compressed, 1.0 / radii[i]**2)
+            ratio = 1.0 / radii[i] ** 2
+            near = fit(problem, near.impacts, near.u, compressed, Search(ratio))
             if not near.consistent:
-                near = fit_modes(problem, near.impacts, near.u, compressed, 1.0 / radii[i]**2)
+                near = fit_modes(problem, near.impacts, near.u, compressed, ratio)
             costs[i] = near.merit
     return radii, costs
 
 
-def _merit(u, problem, impacts, state, cost):
+def _merit(u: Array, problem: DropProblem, impacts: Impacts, state: JumpState, cost: float) -> tuple[float, bool]:
     """Cost plus what breaks the complementarity conditions: inconsistent modes, pulling contacts, penetration."""
     violation = 0.0
     for impact, jump, slip, approach in zip(impacts, state.jumps, state.slip, state.approach):
@@ -153,11 +184,11 @@ def _merit(u, problem, impacts, state, cost):
     scale = problem.h * max(1.0, float(np.abs(v[:, 1]).max()))
     price = _IMPACT_PRICE * len(impacts) + _DOUBLE_PRICE * sum(impact.mode == DOUBLE for impact in impacts)
     price += _second_contacts(problem, impacts, q, v)
-    merit = cost + _VIOLATION_PRICE * violation + float(np.sum((depth / scale)**2)) + price
-    return merit, violation < 1e-3
+    merit = cost + _VIOLATION_PRICE * violation + float(np.sum((depth / scale) ** 2)) + price
+    return float(merit), violation < _CONSISTENT
 
 
-def _second_contacts(problem, impacts, q, v):
+def _second_contacts(problem: DropProblem, impacts: Impacts, q: Array, v: Array) -> float:
     """Price of single impacts in whose step a second contact would close too: eq. 8 has both of them then.
 
     A second contact that would be ``depth`` below ground counts with depth over the noise of its height, squared.
@@ -165,17 +196,11 @@ def _second_contacts(problem, impacts, q, v):
     if problem.shape.n_contacts == 1:
         return 0.0
     g, price = gravity(problem.slope), 0.0
+    spread = np.hypot(problem.sigma[1], 2.0 * problem.shape.radius * problem.sigma[2]) / 4.0
     for impact in impacts:
         if impact.mode != DOUBLE:
-            r = problem.shape.levers(q[impact.k, 2])
-            before = v[impact.k] + problem.h * g
+            r, before = problem.shape.levers(q[impact.k, 2]), v[impact.k] + problem.h * g
             ahead = q[impact.k, 1] + r[:, 1] + problem.h * (before[1] + r[:, 0] * before[2])
             ahead[impact.contact] = np.inf
-            spread = np.hypot(problem.sigma[1], 2.0 * problem.shape.radius * problem.sigma[2]) / 4.0
-            price += (min(ahead.min(), 0.0) / spread)**2
-    return price
-
-
-def _gaps(u, problem, impacts):
-    """How far each contact moves in its step [m]."""
-    return problem.h * np.maximum(np.abs(drop_jumps(u, problem, impacts).approach), _SLOWEST_APPROACH)
+            price += (min(ahead.min(), 0.0) / spread) ** 2
+    return float(price)

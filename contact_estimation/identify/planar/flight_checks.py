@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
 from contact_estimation.exceptions import IdentificationError
-from contact_estimation.identify.planar.tosses import CLEAR, LONG_FLIGHT, cube_corners, gauge, prepare
+from contact_estimation.identify.arrays import Array
+from contact_estimation.identify.planar.tosses import CLEAR, LONG_FLIGHT, gauge, prepare
 
 
-@dataclass(frozen=True)
-class FlightCentre:
-    """Centre of mass (3,) [m, axes as named] from the tracked origin, its standard error (3,) [m] by bootstrap over
-    tosses, and how many flights told it."""
+class FlightCentre(NamedTuple):
+    """The centre of mass that free flight tells."""
 
-    centre: np.ndarray
-    error: np.ndarray
+    centre: Array  # (3,) [m, axes as named] from the tracked origin
+    error: Array  # standard error (3,) [m] by bootstrap over tosses
     flights: int
 
 
-def centre_of_mass(tosses: list[np.ndarray], side: float, rate: float, turns: np.ndarray | None = None,
-                   seed: int = 0, resamples: int = 200) -> FlightCentre:
-    """x + R c moves on a parabola: c and one acceleration for all, start and velocity for each flight.
+def centre_of_mass(
+    tosses: list[Array], side: float, rate: float, turns: Array | None = None, seed: int = 0, resamples: int = 200
+) -> FlightCentre:
+    """X + R c moves on a parabola: c and one acceleration for all, start and velocity for each flight.
 
     Args:
-        tosses: poses (N_i, 7), see :func:`tosses.load_tosses`. side: of the cube [m]. rate: samples per second.
-        turns: how the axes of every toss are named (tosses, 3, 3), see :class:`cube.FittedCube`; None: as recorded.
+        tosses: poses (N_i, 7), see :func:`tosses.load_tosses`.
+        side: of the cube [m].
+        rate: samples per second.
+        turns: names of the axes of every toss (tosses, 3, 3), see :class:`cube.FittedCube`; None: as recorded.
+        seed: of the resampling.
+        resamples: of the bootstrap.
 
     Raises:
         ConfigError, RecordingError: see :func:`tosses.gauge`.
         IdentificationError: no toss flies long enough.
     """
-    scale, corners, normals, flights = gauge(tosses, side, rate).scale, cube_corners(side), [], 0
+    scale, flights = gauge(tosses, side, rate).scale, 0
     turns = np.broadcast_to(np.eye(3), (len(tosses), 3, 3)) if turns is None else turns
+    normals: list[tuple[Array, Array]] = []
     for poses, turn in zip(tosses, turns):
-        toss, matrix, vector = prepare(poses, corners, rate, scale), np.zeros((6, 6)), np.zeros(6)
+        toss, matrix, vector = prepare(poses, side, rate, scale), np.zeros((6, 6)), np.zeros(6)
         for first, last in toss.long_flights(CLEAR * side):
             span = slice(first, last + 1)
             t = (np.arange(first, last + 1) - 0.5 * (first + last)) / rate
@@ -51,9 +57,9 @@ def centre_of_mass(tosses: list[np.ndarray], side: float, rate: float, turns: np
     if not normals:
         raise IdentificationError(f"none of {len(tosses)} tosses flies freely for {LONG_FLIGHT} samples or more")
 
-    def solve(chosen):
-        total = [sum(normals[i][part] for i in chosen) for part in (0, 1)]
-        return np.linalg.lstsq(*total, rcond=None)[0][:3]
+    def solve(chosen: Iterable[int]) -> Array:
+        matrices, vectors = zip(*(normals[i] for i in chosen))
+        return np.asarray(np.linalg.lstsq(np.sum(matrices, axis=0), np.sum(vectors, axis=0), rcond=None)[0][:3])
 
     rng, count = np.random.default_rng(seed), len(normals)
     drawn = np.array([solve(rng.integers(count, size=count)) for _ in range(resamples)])

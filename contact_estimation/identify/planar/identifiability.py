@@ -6,30 +6,34 @@ projected off the columns of the contact forces before its rank and its smallest
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+_NULL = 1e-10  # share of the largest singular value below which a direction of the forces is rounding
+_SEEN = 1e-6  # largest component of an unseen direction that a determined parameter may have
 
 
-@dataclass(frozen=True)
-class Identifiability:
-    """``rank`` of the projected regressor over ``parameters`` columns; ``determined`` tells per parameter whether no
-    change of it goes unseen; ``excitation`` is alpha of section 7.3: the smallest eigenvalue of Y^T Y / T with
-    columns scaled to unit norm before projection (0: a direction is unseen, 1: forces explain nothing); ``condition``
-    is that of Y."""
+class Identifiability(NamedTuple):
+    """What a regressor determines."""
 
-    parameters: int
-    rank: int
-    determined: tuple[bool, ...]
+    parameters: int  # number of columns
+    rank: int  # of the projected regressor Y
+    determined: tuple[bool, ...]  # per parameter, whether no change of it goes unseen
+    # alpha of section 7.3, the smallest eigenvalue of Y^T Y / T with columns scaled to unit norm before projection
+    # (0: a direction is unseen, 1: forces explain nothing)
     excitation: float
-    condition: float
+    condition: float  # of Y
 
 
-def analyse(regressor, forces=None, tolerance: float = 1e-8) -> Identifiability:
-    """Analyse the stacked ``regressor`` (T, r) beside the force columns ``forces`` (T, f).
+def analyse(regressor: ArrayLike, forces: ArrayLike | None = None, tolerance: float = 1e-8) -> Identifiability:
+    """Analyse a regressor beside unknown forces.
 
-    Columns without any signal, and directions whose singular value is below ``tolerance`` of a unit column, are
-    undetermined.
+    Args:
+        regressor: stacked rows (T, r).
+        forces: columns of the contact forces (T, f).
+        tolerance: singular value, for unit columns, below which a direction is undetermined.
     """
     regressor = np.asarray(regressor, float)
     count = regressor.shape[1]
@@ -39,12 +43,12 @@ def analyse(regressor, forces=None, tolerance: float = 1e-8) -> Identifiability:
     unit = regressor / np.where(norms > 0.0, norms, 1.0)
     if forces is not None and np.size(forces):
         left, values, _ = np.linalg.svd(np.asarray(forces, float), full_matrices=False)
-        basis = left[:, values > 1e-10 * values.max()]
+        basis = left[:, values > _NULL * values.max()]
         unit = unit - basis @ (basis.T @ unit)
     _, values, right = np.linalg.svd(unit, full_matrices=True)
     values = np.concatenate([values, np.zeros(count - len(values))])
     seen = values > tolerance
-    unseen = right[~seen]
-    determined = tuple(bool(n > 0.0 and np.abs(unseen[:, i]).max(initial=0.0) < 1e-6) for i, n in enumerate(norms))
+    unseen = np.abs(right[~seen]).max(axis=0, initial=0.0)  # (r,)
+    determined = tuple(bool(n > 0.0 and part < _SEEN) for n, part in zip(norms, unseen))
     condition = float(values.max() / values.min()) if values.min() > 0.0 else np.inf
-    return Identifiability(count, int(seen.sum()), determined, float(values.min()**2), condition)
+    return Identifiability(count, int(seen.sum()), determined, float(values.min() ** 2), condition)

@@ -2,77 +2,76 @@
 
 Configuration q = (x, y, theta): centre of mass [m] in a frame whose x axis lies in the ground and whose y axis points
 out of it, and the orientation [rad], counter-clockwise from x to y. A contact at offset r = (r_x, r_y) from the
-centre of mass has the distance phi = y + r_y, the normal row J_n = (0, 1, r_x) and the tangent row J_t = (1, 0,
--r_y): the velocity of the body's material point. The paper's J_x (eq. 10) also carries the motion of the contact
-point along the boundary (d beta / d theta); that is not a velocity at which friction does work, so it is left out
-here. For polygons both agree.
+centre of mass has
+
+    phi = y + r_y,    J_n = (0, 1, r_x),    J_t = (1, 0, -r_y)    (distance; velocity of the body's material point).
+
+The paper's J_x (eq. 10) also carries the motion of the contact point along the boundary (d beta / d theta). Friction
+does no work at that velocity, so it is left out here. For polygons both agree.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from contact_estimation.exceptions import ConfigError
+from contact_estimation.exceptions import ConfigError, IdentificationError
+from contact_estimation.identify.arrays import Array
 
 
 class Shape(Protocol):
-    """A rigid outline that can touch the ground at ``n_contacts`` places."""
+    """A rigid outline that can touch the ground at some places."""
 
-    n_contacts: int
+    @property
+    def n_contacts(self) -> int:
+        """Number of places that can touch."""
 
     @property
     def radius(self) -> float:
         """Largest distance [m] of the outline from the centre of mass."""
 
-    def levers(self, theta) -> np.ndarray:
-        """Contact offsets r (..., n_contacts, 2) [m] from the centre of mass, world axes, at orientation ``theta``
-        (...)."""
-
-    def lever_rates(self, theta) -> np.ndarray:
-        """Derivative (..., n_contacts, 2) of :meth:`levers` with respect to ``theta`` [m/rad]."""
+    def levers(self, theta: ArrayLike) -> Array:
+        """Contact offsets r (..., n_contacts, 2) [m] from the centre of mass, world axes, at ``theta`` (...) [rad]."""
 
     def lever(self, theta: float, contact: int) -> tuple[float, float, float, float]:
-        """(r_x, r_y, dr_x/dtheta, dr_y/dtheta) of one contact at one angle: the scalar of the two above, without
-        arrays."""
+        """One offset and its derivative, (r_x, r_y, dr_x/dtheta, dr_y/dtheta), without arrays."""
 
 
 @dataclass(frozen=True)
 class Polygon:
-    """Corners (n, 2) [m] in body axes about the centre of mass; each corner may touch (eq. 28).
+    """Corners that may each touch (eq. 28).
 
     Raises:
         ConfigError: ``corners`` is not an (n, 2) array of finite numbers.
     """
 
-    corners: np.ndarray
-    n_contacts: int = field(init=False)
+    corners: Array  # (n, 2) [m], body axes about the centre of mass
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         corners = np.asarray(self.corners, float)
         if corners.ndim != 2 or corners.shape[1] != 2 or not np.isfinite(corners).all():
             raise ConfigError(f"Polygon: corners must be finite with shape (n, 2), got shape {corners.shape}")
         object.__setattr__(self, "corners", corners)
-        object.__setattr__(self, "n_contacts", len(corners))
+
+    @property
+    def n_contacts(self) -> int:
+        """Number of corners."""
+        return len(self.corners)
 
     @property
     def radius(self) -> float:
         """Distance [m] of the farthest corner."""
         return float(np.hypot(*self.corners.T).max())
 
-    def levers(self, theta) -> np.ndarray:
+    def levers(self, theta: ArrayLike) -> Array:
         """See :class:`Shape`."""
-        c, s = np.cos(theta)[..., None], np.sin(theta)[..., None]
+        c, s = np.asarray(np.cos(theta))[..., None], np.asarray(np.sin(theta))[..., None]
         x, y = self.corners.T
         return np.stack([c * x - s * y, s * x + c * y], axis=-1)
-
-    def lever_rates(self, theta) -> np.ndarray:
-        """See :class:`Shape`."""
-        r = self.levers(theta)
-        return np.stack([-r[..., 1], r[..., 0]], axis=-1)
 
     def lever(self, theta: float, contact: int) -> tuple[float, float, float, float]:
         """See :class:`Shape`."""
@@ -89,7 +88,7 @@ def square(side: float) -> Polygon:
 
 
 def rimless_wheel(spokes: int, length: float) -> Polygon:
-    """Wheel of ``spokes`` massless spokes of ``length`` [m] (figure 6): only the tips touch."""
+    """Wheel of massless spokes of ``length`` [m] (figure 6): only the tips touch."""
     if int(spokes) != spokes or spokes < 3:
         raise ConfigError(f"rimless_wheel: spokes is {spokes!r}, expected a whole number of at least 3")
     angle = 2.0 * np.pi * np.arange(int(spokes)) / spokes
@@ -98,49 +97,56 @@ def rimless_wheel(spokes: int, length: float) -> Polygon:
 
 @dataclass(frozen=True)
 class Ellipse:
-    """Ellipse with SEMI-axes ``a`` along body x and ``b`` along body y [m]; homogeneous: m/I = 4 / (a^2 + b^2).
+    """Ellipse that touches at its lowest point; a homogeneous one has m/I = 4 / (a^2 + b^2).
 
     The lowest point lies D(theta) = sqrt(a^2 sin^2 + b^2 cos^2) below the centre, at r_x = -dD/dtheta.
     """
 
-    a: float
-    b: float
-    n_contacts: int = field(default=1, init=False)
+    a: float  # SEMI-axis along body x [m]
+    b: float  # SEMI-axis along body y [m]
 
-    def __post_init__(self):
-        _positive("Ellipse", "a", self.a)
-        _positive("Ellipse", "b", self.b)
+    def __post_init__(self) -> None:
+        for name in ("a", "b"):
+            _positive("Ellipse", name, getattr(self, name))
+
+    @property
+    def n_contacts(self) -> int:
+        """One."""
+        return 1
 
     @property
     def radius(self) -> float:
-        """The larger semi-axis [m]."""
+        """Longer semi-axis [m]."""
         return float(max(self.a, self.b))
 
-    def _depth(self, theta):
-        """D and its first two derivatives with respect to theta."""
-        sine, cosine, gap = np.sin(theta), np.cos(theta), self.a**2 - self.b**2
+    def _depth(self, theta: ArrayLike) -> tuple[Array, Array, Array]:
+        """D(theta) and its first two derivatives."""
+        sine, cosine, gap = np.asarray(np.sin(theta)), np.asarray(np.cos(theta)), self.a**2 - self.b**2
         depth = np.sqrt(self.a**2 * sine**2 + self.b**2 * cosine**2)
         first = gap * sine * cosine / depth
         return depth, first, (gap * (cosine**2 - sine**2) - first**2) / depth
 
-    def levers(self, theta) -> np.ndarray:
+    def levers(self, theta: ArrayLike) -> Array:
         """See :class:`Shape`."""
-        depth, first, _ = self._depth(np.asarray(theta, float))
+        depth, first, _ = self._depth(theta)
         return np.stack([-first, -depth], axis=-1)[..., None, :]
-
-    def lever_rates(self, theta) -> np.ndarray:
-        """See :class:`Shape`."""
-        _, first, second = self._depth(np.asarray(theta, float))
-        return np.stack([-second, -first], axis=-1)[..., None, :]
 
     def lever(self, theta: float, contact: int = 0) -> tuple[float, float, float, float]:
         """See :class:`Shape`."""
-        depth, first, second = (float(x) for x in self._depth(theta))
+        depth, first, second = map(float, self._depth(theta))
         return -first, -depth, -second, -first
 
 
-def contact_rows(shape: Shape, q) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Distance phi (..., c) [m], normal rows J_n (..., c, 3) and tangent rows J_t (..., c, 3) at q (..., 3)."""
+def contact_rows(shape: Shape, q: ArrayLike) -> tuple[Array, Array, Array]:
+    """Return distance and Jacobian rows of every contact.
+
+    Args:
+        shape: outline.
+        q: configurations (..., 3).
+
+    Returns:
+        phi (..., c) [m], normal rows J_n (..., c, 3) and tangent rows J_t (..., c, 3).
+    """
     q = np.asarray(q, float)
     r = shape.levers(q[..., 2])
     one, zero = np.ones(r.shape[:-1]), np.zeros(r.shape[:-1])
@@ -148,12 +154,45 @@ def contact_rows(shape: Shape, q) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return q[..., 1, None] + r[..., 1], normal, tangent
 
 
+def project_to_contact(
+    shape: Shape, q: ArrayLike, sigma: ArrayLike, contact: int | None = None, tolerance: float = 1e-12
+) -> Array:
+    """Put a noisy configuration back on the ground it touches (section 7.1, figure 17).
+
+    Args:
+        shape: outline.
+        q: configuration (3,).
+        sigma: noise (3,) in which distances are counted.
+        contact: index of the contact that touches; None takes the lowest.
+        tolerance: distance [m] that counts as touching.
+
+    Returns:
+        The nearest configuration (3,) with phi = 0 at the contact.
+
+    Raises:
+        IdentificationError: no convergence (a lever that turns over within the correction).
+    """
+    start, variance = np.array(q, float), np.asarray(sigma, float) ** 2
+    nearest: Array = start.copy()
+    contact = int(np.argmin(contact_rows(shape, start)[0])) if contact is None else contact
+    for _ in range(50):
+        phi, normal, _ = contact_rows(shape, nearest)
+        row = normal[contact]
+        if abs(phi[contact]) < tolerance:
+            return nearest
+        step = (row @ (start - nearest) + phi[contact]) / (row @ (variance * row))
+        nearest = np.asarray(start - variance * row * step)
+    raise IdentificationError(
+        f"projection of configuration {start} onto contact {contact} did not converge (phi {phi[contact]:.2g} m)"
+    )
+
+
 def lower_bound(shape: Shape) -> float:
     """Smallest m/I [1/m^2] any mass distribution inside the outline can have: I <= m radius^2."""
     return 1.0 / shape.radius**2
 
 
-def _positive(owner: str, name: str, value) -> float:
+def _positive(owner: str, name: str, value: float) -> float:
     if not (np.isfinite(value) and value > 0):
         raise ConfigError(f"{owner}: {name} is {value!r}, expected a length greater than 0 [m]")
     return float(value)

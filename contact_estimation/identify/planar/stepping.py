@@ -7,150 +7,170 @@ Geometry is taken at q^k, as in the closed forms (eq. 20-26), so that recordings
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Callable, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from contact_estimation.exceptions import IdentificationError
+from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.planar.lcp import solve_lcp
 from contact_estimation.identify.planar.shapes import Shape, contact_rows
 
-GRAVITY = 9.81
+GRAVITY = 9.81  # [m/s^2]
 
 
 class Contacts(NamedTuple):
-    """Distances phi (c,) [m], rows J_n and J_t (c, n), friction and restitution (c,) of every contact a system can
-    make."""
+    """Every contact a system can make at one configuration."""
 
-    phi: np.ndarray
-    normal: np.ndarray
-    tangent: np.ndarray
-    friction: np.ndarray
-    restitution: np.ndarray
+    phi: Array  # distances (c,) [m]
+    normal: Array  # rows J_n (c, n)
+    tangent: Array  # rows J_t (c, n)
+    friction: Array  # Coulomb coefficients (c,)
+    restitution: Array  # Newton's coefficients (c,)
 
 
 class System(Protocol):
     """What can be stepped: M dv/dt = force + J_n^T c_n + J_t^T c_t."""
 
-    def mass(self, q: np.ndarray) -> np.ndarray:
+    def mass(self, q: Array) -> Array:
         """Inertia matrix M (n, n)."""
 
-    def force(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def force(self, q: Array, v: Array) -> Array:
         """Gravity and velocity terms (n,), everything except contact and external forces."""
 
-    def contacts(self, q: np.ndarray) -> Contacts:
+    def contacts(self, q: Array) -> Contacts:
         """Every possible contact at q."""
 
 
 @dataclass(frozen=True)
 class FallingBody:
-    """One planar rigid body over flat ground; ``slope`` [rad] tilts the ground downhill towards +x.
+    """One planar rigid body over flat ground."""
 
-    ``mass_over_inertia`` is m/I [1/m^2]; ``friction`` and ``restitution`` belong to body and ground together.
-    """
+    shape: Shape  # outline
+    mass_over_inertia: float  # m/I [1/m^2]
+    body_mass: float = 1.0  # m [kg]
+    friction: float = 0.7  # Coulomb coefficient of body and ground together
+    restitution: float = 0.6  # Newton's coefficient of body and ground together
+    slope: float = 0.0  # angle [rad] by which the ground falls towards +x
 
-    shape: Shape
-    mass_over_inertia: float
-    body_mass: float = 1.0
-    friction: float = 0.7
-    restitution: float = 0.6
-    slope: float = 0.0
-
-    def mass(self, q) -> np.ndarray:
-        """diag(m, m, I)."""
+    def mass(self, q: Array) -> Array:
+        """Return diag(m, m, I)."""
         return self.body_mass * np.diag([1.0, 1.0, 1.0 / self.mass_over_inertia])
 
-    def force(self, q, v) -> np.ndarray:
+    def force(self, q: Array, v: Array) -> Array:
         """Gravity [N, N, Nm] in ground axes."""
         return self.body_mass * gravity(self.slope)
 
-    def contacts(self, q) -> Contacts:
-        """The shape's contacts with one friction and one restitution."""
+    def contacts(self, q: Array) -> Contacts:
+        """Return the shape's contacts with one friction and one restitution."""
         phi, normal, tangent = contact_rows(self.shape, q)
         return Contacts(phi, normal, tangent, np.full(len(phi), self.friction), np.full(len(phi), self.restitution))
 
 
-def gravity(slope: float = 0.0) -> np.ndarray:
-    """Acceleration (3,) of a free body [m/s^2, m/s^2, rad/s^2] in the axes of ground that falls by ``slope`` along
-    +x."""
+def gravity(slope: float = 0.0) -> Array:
+    """Acceleration (3,) of a free body [m/s^2, m/s^2, rad/s^2] in the axes of ground that falls by ``slope`` [rad]."""
     return GRAVITY * np.array([np.sin(slope), -np.cos(slope), 0.0])
+
+
+class Impulses(NamedTuple):
+    """Impulses of one step (leading axes empty) or of all steps (N, ...)."""
+
+    normal: Array  # c_n (..., c) [N s]
+    tangent: Array  # c_t (..., c, 2) along +J_t and -J_t [N s]
+    slip: Array  # lambda (..., c) [m/s]
 
 
 @dataclass(frozen=True)
 class Trajectory:
-    """N steps of ``h`` [s]: states q, v (N+1, n); impulses of step k in row k: ``normal`` (N, c), ``tangent`` (N, c, 2)
-    along +J_t and -J_t [N s], ``slip`` lambda (N, c) [m/s]; ``phi`` (N+1, c) [m]."""
+    """N steps of a system; row k of the impulses belongs to step k."""
 
-    h: float
-    q: np.ndarray
-    v: np.ndarray
-    normal: np.ndarray
-    tangent: np.ndarray
-    slip: np.ndarray
-    phi: np.ndarray
+    h: float  # step [s]
+    q: Array  # configurations (N+1, n)
+    v: Array  # velocities (N+1, n)
+    normal: Array  # c_n (N, c) [N s]
+    tangent: Array  # c_t (N, c, 2) along +J_t and -J_t [N s]
+    slip: Array  # lambda (N, c) [m/s]
 
     @property
-    def t(self) -> np.ndarray:
+    def t(self) -> Array:
         """Time [s] of every state."""
-        return self.h * np.arange(len(self.q))
+        return self.h * np.arange(len(self.q), dtype=float)
 
     @property
-    def friction_impulse(self) -> np.ndarray:
+    def friction_impulse(self) -> Array:
         """Signed tangential impulse c_t1 - c_t2 (N, c) [N s] along J_t."""
         return self.tangent[..., 0] - self.tangent[..., 1]
 
 
-def simulate(system: System, q0, v0, h: float, steps: int,
-             external: Callable[[int, np.ndarray, np.ndarray], np.ndarray] | None = None) -> Trajectory:
-    """Step ``system`` from (q0, v0) ``steps`` times by ``h`` [s]; ``external(k, q, v)`` adds generalised forces (n,).
+def simulate(
+    system: System,
+    q0: ArrayLike,
+    v0: ArrayLike,
+    h: float,
+    steps: int,
+    external: Callable[[int, Array, Array], Array] | None = None,
+) -> Trajectory:
+    """Step a system.
+
+    Args:
+        system: what moves.
+        q0: first configuration (n,).
+        v0: first velocity (n,).
+        h: step [s].
+        steps: how many.
+        external: generalised forces (n,) that ``external(k, q, v)`` adds.
 
     Raises:
         IdentificationError: the step's LCP has no solution (contradictory contacts), naming the step.
     """
-    q, v = np.array(q0, float), np.array(v0, float)
-    count = len(system.contacts(q).phi)
-    record = {"q": [q], "v": [v], "normal": [], "tangent": [], "slip": [], "phi": [system.contacts(q).phi]}
+    states, impulses = [(np.array(q0, float), np.array(v0, float))], []
     for k in range(steps):
-        contacts = system.contacts(q)
+        q, v = states[-1]
         force = system.force(q, v) + (0.0 if external is None else external(k, q, v))
-        v, normal, tangent, slip = step_velocity(system.mass(q), v, force, contacts, h, k, count)
-        q = q + h * v
-        for name, value in zip(record, (q, v, normal, tangent, slip, system.contacts(q).phi)):
-            record[name].append(value)
-    return Trajectory(h, **{name: np.array(values) for name, values in record.items()})
+        after, impulse = step_velocity(system.mass(q), v, force, system.contacts(q), h, k)
+        states.append((q + h * after, after))
+        impulses.append(impulse)
+    return Trajectory(h, *map(np.array, zip(*states)), *map(np.array, zip(*impulses)))
 
 
-def step_velocity(mass, v, force, contacts: Contacts, h: float, k: int = 0, count: int | None = None):
-    """Velocity after one step and its impulses: v (n,), c_n (c,), c_t (c, 2), lambda (c,)."""
-    count = len(contacts.phi) if count is None else count
+def step_velocity(
+    mass: Array, v: Array, force: Array, contacts: Contacts, h: float, k: int = 0
+) -> tuple[Array, Impulses]:
+    """Velocity (n,) after one step and its impulses; ``k`` names the step in errors."""
+    count = len(contacts.phi)
     free = v + h * np.linalg.solve(mass, force)
-    normal, tangent, slip = np.zeros(count), np.zeros((count, 2)), np.zeros(count)
+    impulses = Impulses(np.zeros(count), np.zeros((count, 2)), np.zeros(count))
     active = np.flatnonzero(contacts.phi + h * contacts.normal @ free <= 0.0)
     if active.size == 0:
-        return free, normal, tangent, slip
+        return free, impulses
     rows_n, rows_t = contacts.normal[active], contacts.tangent[active]
-    rows = np.vstack([rows_n, rows_t, -rows_t])
+    rows = np.vstack([rows_n, rows_t, -rows_t])  # (3 m, n)
     effect = np.linalg.solve(mass, rows.T)
     m = active.size
-    matrix = np.zeros((4 * m, 4 * m))
-    matrix[:3 * m, :3 * m] = rows @ effect
-    share = np.vstack([np.eye(m), np.eye(m)])
-    matrix[m:3 * m, 3 * m:] = share
-    matrix[3 * m:, :m] = np.diag(contacts.friction[active])
-    matrix[3 * m:, m:3 * m] = -share.T
+    matrix, share = np.zeros((4 * m, 4 * m)), np.vstack([np.eye(m), np.eye(m)])
+    matrix[: 3 * m, : 3 * m] = rows @ effect
+    matrix[m : 3 * m, 3 * m :] = share
+    matrix[3 * m :, :m] = np.diag(contacts.friction[active])
+    matrix[3 * m :, m : 3 * m] = -share.T
     offset = np.concatenate([rows @ free, np.zeros(m)])
     offset[:m] += _rebound(contacts.phi[active], rows_n @ v, contacts.restitution[active], h)
     solution = solve_lcp(matrix, offset)
     if not solution.solved:
         raise IdentificationError(f"step {k}: the contact LCP of {m} contacts has no solution; reduce the step ({h} s)")
     z = solution.z
-    normal[active], tangent[active], slip[active] = z[:m], z[m:3 * m].reshape(2, m).T, z[3 * m:]
-    return free + effect @ z[:3 * m], normal, tangent, slip
+    impulses.normal[active], impulses.slip[active] = z[:m], z[3 * m :]
+    impulses.tangent[active] = z[m : 3 * m].reshape(2, m).T
+    return free + effect @ z[: 3 * m], impulses
 
 
-def _rebound(phi, approach, restitution, h):
-    """What is added to J_n v^{k+1} >= 0: restitution times the approach speed, or, for a contact that hardly approaches
-    (slower than gravity makes it in four steps), the distance that may still be closed in this step."""
+def _rebound(phi: Array, approach: Array, restitution: Array, h: float) -> Array:
+    """Find what is added to J_n v^{k+1} >= 0: restitution times the approach speed [m/s].
+
+    A contact that hardly approaches (slower than gravity makes it in four steps) may instead close its distance in
+    this step; of a penetration, a fifth is undone.
+    """
     bouncing = approach < -4.0 * GRAVITY * h
     return np.where(bouncing, restitution * approach, np.where(phi > 0.0, phi, 0.2 * phi) / h)

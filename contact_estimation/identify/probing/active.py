@@ -1,24 +1,35 @@
-"""Choice of the next stroke: the one after which the widest interval, measured by its target, is narrowest (paper 4,
-section IV).
+"""Choice of the next stroke (paper 4, section IV): after it the widest interval, measured by its target, is narrowest.
 
-The information of a stroke is predicted with the wrench's Jacobian at the estimate along the stroke: reversals,
-leaning and pressing prove useful by themselves, because they do what section IV says of them.
+The information of a stroke is predicted with the wrench's Jacobian at the estimate along the stroke. Reversals, leaning
+and pressing prove useful by themselves, because they do what section IV says of them.
 """
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
 
+from contact_estimation.identify.probing.excitation import ExcitationSettings
+from contact_estimation.identify.probing.filter import ProbingFilter
+from contact_estimation.identify.probing.model import Mean
+from contact_estimation.identify.probing.spatial import SpatialModel
 from contact_estimation.identify.probing.update import differentiate
+
+#: Points along a stroke at which its information is predicted.
+_POINTS = 6
 
 
 @dataclass(frozen=True)
 class Stroke:
-    """A stroke in the surface axes of the guess: ``heading`` [rad] of sliding, and the ``lean`` (3,) rotation vector
-    at its end."""
+    """A stroke in the surface axes of the guess.
+
+    Attributes:
+        heading: direction of sliding [rad].
+        lean: rotation vector (3,) of the tool at its end [rad].
+    """
 
     heading: float
     lean: np.ndarray
@@ -29,76 +40,99 @@ class Stroke:
         return np.array([np.cos(self.heading), np.sin(self.heading), 0.0])
 
 
-def candidates(place: np.ndarray, length: float, reach: float, tilt: float) -> list[Stroke]:
-    """Strokes to four sides, upright or leaning against the sliding direction, that stay within ``reach`` [m] of the
-    first touch.
+@dataclass(frozen=True)
+class Posture:
+    """From where the next stroke begins.
 
-    ``place`` (2,) [m] is the tip's present place in surface axes; a place out of reach leaves the strokes that come
-    back.
+    Attributes:
+        lean: present lean (3,) in surface axes [rad].
+        surface: axes (3, 3) of the guessed surface.
+        rotation: orientation (3, 3) of the upright tool.
+    """
+
+    lean: np.ndarray
+    surface: np.ndarray
+    rotation: np.ndarray
+
+
+def candidates(place: np.ndarray, length: float, reach: float, tilt: float) -> list[Stroke]:
+    """List the strokes to four sides, upright or leaning against sliding, that stay within reach.
+
+    Args:
+        place: present place (2,) of the tip in surface axes, from the first touch [m].
+        length: length of a stroke [m].
+        reach: greatest distance from the first touch [m]; from beyond it the strokes that come back are left.
+        tilt: lean [rad].
+
+    Returns:
+        the strokes.
     """
     out = []
     for heading in 0.5 * np.pi * np.arange(4):
         goal = place + length * np.array([np.cos(heading), np.sin(heading)])
-        if np.linalg.norm(goal) <= max(reach, np.linalg.norm(place)):
+        if np.linalg.norm(goal) <= max(reach, float(np.linalg.norm(place))):
             axis = np.array([-np.sin(heading), np.cos(heading), 0.0])
             out += [Stroke(heading, lean * axis) for lean in (0.0, tilt)]
     return out
 
 
-def predicted_covariance(estimator, stroke: Stroke, lean, surface, rotation, excitation, samples: int) -> np.ndarray:
-    """Covariance (n_s, n_s) of the free parameters that ``stroke`` is expected to leave.
+def predicted_covariance(
+    estimator: ProbingFilter,
+    model: SpatialModel,
+    stroke: Stroke,
+    posture: Posture,
+    excitation: ExcitationSettings,
+    samples: int,
+) -> np.ndarray:
+    """Predict the covariance (n_s, n_s) of the free parameters that a stroke leaves.
 
     Args:
         estimator: the running filter.
-        stroke: candidate. lean: present lean (3,) in surface axes. surface: (3, 3) axes of the guessed surface.
-            rotation: (3, 3) upright tool.
+        model: its model.
+        stroke: candidate.
+        posture: from where it begins.
         excitation: force, speed and times of a stroke.
         samples: how many wrenches the stroke will bring.
+
+    Returns:
+        the covariance.
     """
-    model, (s, covariance) = estimator.model, estimator.local()
-    steps, information = 6, np.linalg.inv(covariance)
-    kinematic = estimator.kinematic_noise
-    for k in range(steps):
-        share = (k + 0.5) / steps
-        blend = 0.5 * (1.0 - np.cos(np.pi * share))
-        turned = surface @ pin.exp3(-(lean + blend * (stroke.lean - lean))) @ surface.T @ rotation
-        rate = -0.5 * np.pi / excitation.stroke_time * np.sin(np.pi * share) * (surface @ (stroke.lean - lean))
+    s, covariance = estimator.local()
+    information = np.linalg.inv(estimator.joint_covariance())
+    kinematic, change = estimator.kinematic_noise, stroke.lean - posture.lean
+    for k in range(_POINTS):
+        share = (k + 0.5) / _POINTS
+        lean = posture.lean + 0.5 * (1.0 - np.cos(np.pi * share)) * change
+        turned = posture.surface @ pin.exp3(-lean) @ posture.surface.T @ posture.rotation
+        rate = -0.5 * np.pi / excitation.stroke_time * np.sin(np.pi * share) * (posture.surface @ change)
         load = excitation.force + excitation.force_swing * np.sin(2.0 * np.pi * share)
-        pose, twist = _pressed(model, s, surface @ stroke.direction * excitation.speed, turned, rate, load)
-        rows, prepared = model.prepare(pose, twist, s)
+        velocity = posture.surface @ stroke.direction * excitation.speed
+        pose, arm = _pressed(model, s, turned, load)
+        mean = Mean(pose, np.concatenate([velocity - np.cross(rate, arm), rate]), s)
+        rows, axes = model.prepare(mean)
+        noises = rows @ kinematic @ rows.T
         mean_c = np.concatenate([s, np.zeros(len(rows))])
-        spread = np.diag(np.concatenate([np.diag(covariance), np.diag(rows @ kinematic @ rows.T)]))
-        line = differentiate(lambda c: model.wrenches(pose, twist, c, prepared, model.modes[:1]), mean_c, spread)[0]
-        slope, noisy = line.slope[:, :len(s)], line.slope[:, len(s):]
-        noise = estimator.wrench_noise + noisy @ (rows @ kinematic @ rows.T) @ noisy.T
-        information += samples / steps * slope.T @ np.linalg.solve(noise, slope)
-    return np.linalg.inv(information)
+        spread = np.diag(np.concatenate([np.diag(covariance), np.diag(noises)]))
+        function = functools.partial(model.wrenches, mean, axes=axes, modes=model.modes[:1])
+        line = differentiate(function, mean_c, spread)[0]
+        slope, noisy = line.slope[:, : len(s)], line.slope[:, len(s) :]
+        information += samples / _POINTS * estimator.information(slope, noisy @ noises @ noisy.T)
+    return np.asarray(np.linalg.inv(information)[: len(s), : len(s)])
 
 
-def _pressed(model, s, tip_velocity, rotation, rate, load):
-    """Pose and twist of the tool, turned as asked, with the first tip at the origin pressed by ``load`` [N]."""
-    first = 3 * model.contacts
+def _pressed(model: SpatialModel, s: np.ndarray, rotation: np.ndarray, load: float) -> tuple[np.ndarray, np.ndarray]:
+    """Pose of the turned tool whose first tip, at the origin, is pressed by ``load`` [N], and the tip's lever arm."""
     arm, normal = rotation @ model.tip(s), model.normal(s)
-    deformation = load / model.bounds[first + 3].to_bounded(s[first + 3])
+    offset, stiffness = model.surface_terms(s)
     pose = np.eye(4)
     pose[:3, :3] = rotation
-    pose[:3, 3] = normal * (s[first + 2] - deformation) - arm
-    return pose, np.concatenate([tip_velocity - np.cross(rate, arm), rate])
+    pose[:3, 3] = normal * (offset - load / stiffness) - arm
+    return pose, arm
 
 
-def choose(estimator, options, targets, samples, **place) -> Stroke:
-    """The option whose predicted worst ratio of standard deviation to target is least; ``targets`` (n_s,) are
-    physical."""
-    def worst(stroke):
-        covariance = predicted_covariance(estimator, stroke, samples=samples, **place)
-        return np.max(physical_deviation(estimator.model, estimator.local()[0], covariance) / targets)
-
-    return min(options, key=worst)
-
-
-def physical_deviation(model, s, covariance) -> np.ndarray:
-    """Standard deviations (n_s,) of the physical parameters, to first order for the bounded ones."""
+def physical_deviation(model: SpatialModel, s: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Return the standard deviations (n_s,) of the physical parameters, to first order for the bounded ones."""
     out = np.sqrt(np.diag(covariance))
     for i, bounds in model.bounds.items():
         out[i] *= bounds.slope(s[i])
-    return out
+    return np.asarray(out)

@@ -2,15 +2,17 @@
 
 A parameter x in (lower, upper) is carried as the free coordinate s = ln((x - lower) / (upper - x)), which is Gaussian
 when x has a Johnson distribution; so no estimate of s can stand for a non-physical x. The paper prints the density
-without the square in the exponent and without the factor (upper - lower) of the change of variables; :func:`density`
-has both.
+without the square in the exponent and without the factor (upper - lower) of the change of variables;
+:meth:`Bounds.density` has both.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import least_squares
 from scipy.special import expit
 
@@ -22,50 +24,56 @@ _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 @dataclass(frozen=True)
 class Bounds:
-    """Open interval of a physical parameter, in its own SI unit."""
+    """Open interval of a physical parameter.
+
+    Attributes:
+        lower: lower end, in the parameter's SI unit.
+        upper: upper end.
+    """
 
     lower: float
     upper: float
 
-    def to_bounded(self, s):
-        """x of the free coordinate ``s`` (any shape)."""
+    def to_bounded(self, s: Any) -> Any:
+        """Return x of the free coordinate ``s``: a number for a number, an array for an array."""
         return self.lower + (self.upper - self.lower) * expit(s)
 
-    def to_free(self, x):
-        """Free coordinate of ``x`` (any shape).
+    def to_free(self, x: Any) -> Any:
+        """Return the free coordinate of ``x``: a number for a number, an array for an array.
 
         Raises:
             IdentificationError: a value lies outside the open interval.
         """
         x = np.asarray(x, dtype=float)
         if np.any(x <= self.lower) or np.any(x >= self.upper):
-            raise IdentificationError(f"a bounded parameter was given as {x}, expected values strictly between "
-                                      f"{self.lower} and {self.upper}; widen the bounds or mend the value")
+            raise IdentificationError(
+                f"a bounded parameter was given as {x}, expected values strictly between "
+                f"{self.lower} and {self.upper}; widen the bounds or mend the value"
+            )
         return np.log((x - self.lower) / (self.upper - x))
 
-    def slope(self, s):
-        """dx/ds at the free coordinate ``s``."""
+    def slope(self, s: Any) -> Any:
+        """Return dx/ds at the free coordinate ``s``."""
         share = expit(s)
         return (self.upper - self.lower) * share * (1.0 - share)
 
     def moments(self, gamma: float, sigma: float) -> tuple[float, float]:
-        """Mean and standard deviation of x for s ~ N(gamma, sigma^2), by 41-point Gauss-Hermite quadrature."""
+        """Return mean and standard deviation of x for s ~ N(gamma, sigma^2), by 41-point Gauss-Hermite quadrature."""
         x = self.to_bounded(gamma + sigma * _NODES)
         mean = float(_WEIGHTS @ x)
         return mean, float(np.sqrt(max(_WEIGHTS @ (x - mean) ** 2, 0.0)))
 
-    def density(self, x, gamma: float, sigma: float):
-        """Johnson density of x for s ~ N(gamma, sigma^2)."""
+    def density(self, x: ArrayLike, gamma: float, sigma: float) -> np.ndarray:
+        """Return the Johnson density of x for s ~ N(gamma, sigma^2)."""
         s = self.to_free(x)
-        jacobian = (self.upper - self.lower) / ((x - self.lower) * (self.upper - x))
-        return np.exp(-((s - gamma) ** 2) / (2.0 * sigma**2)) / (np.sqrt(2.0 * np.pi) * sigma) * jacobian
+        return np.asarray(np.exp(-0.5 * ((s - gamma) / sigma) ** 2) / (np.sqrt(2.0 * np.pi) * sigma * self.slope(s)))
 
     def interval(self, gamma: float, sigma: float, sigmas: float = 2.0) -> tuple[float, float]:
-        """Ends of the interval of x that the free interval gamma -+ ``sigmas`` sigma maps to."""
+        """Return the ends of the interval of x that the free interval gamma -+ ``sigmas`` sigma maps to."""
         return self.to_bounded(gamma - sigmas * sigma), self.to_bounded(gamma + sigmas * sigma)
 
     def fit(self, mean: float, std: float) -> tuple[float, float]:
-        """(gamma, sigma) whose x has the given mean and standard deviation: the least informative start.
+        """Find (gamma, sigma) whose x has the given mean and standard deviation: the least informative start.
 
         Raises:
             IdentificationError: no distribution of this family on the interval has these moments.
@@ -73,10 +81,12 @@ class Bounds:
         width = self.upper - self.lower
         centre = (mean - self.lower) / width
         if not 0.0 < centre < 1.0 or not 0.0 < std < width * np.sqrt(centre * (1.0 - centre)):
-            raise IdentificationError(f"mean {mean} and standard deviation {std} do not fit between {self.lower} and "
-                                      f"{self.upper}; lower the standard deviation or widen the bounds")
+            raise IdentificationError(
+                f"mean {mean} and standard deviation {std} do not fit between {self.lower} and "
+                f"{self.upper}; lower the standard deviation or widen the bounds"
+            )
 
-        def residual(v):
+        def residual(v: np.ndarray) -> list[float]:
             got = self.moments(v[0], np.exp(v[1]))
             return [(got[0] - mean) / std, (got[1] - std) / std]
 
@@ -88,29 +98,3 @@ class Bounds:
                 f"on ({self.lower}, {self.upper}); lower the standard deviation"
             )
         return float(found.x[0]), float(np.exp(found.x[1]))
-
-
-@dataclass(frozen=True)
-class Unbounded(Bounds):
-    """The same interface without the reparameterisation: x is linear in s, as in the plain process model (9).
-
-    Only the ablation uses it: x leaves the interval freely.
-    """
-
-    def to_bounded(self, s):
-        return self.lower + (self.upper - self.lower) * np.asarray(s)
-
-    def to_free(self, x):
-        return (np.asarray(x, dtype=float) - self.lower) / (self.upper - self.lower)
-
-    def slope(self, s):
-        return (self.upper - self.lower) * np.ones_like(np.asarray(s, dtype=float))
-
-    def density(self, x, gamma: float, sigma: float):
-        s = self.to_free(x)
-        return np.exp(-((s - gamma) ** 2) / (2.0 * sigma**2)) / (
-            np.sqrt(2.0 * np.pi) * sigma * (self.upper - self.lower)
-        )
-
-    def fit(self, mean: float, std: float) -> tuple[float, float]:
-        return float(self.to_free(mean)), std / (self.upper - self.lower)

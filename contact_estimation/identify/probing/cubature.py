@@ -21,17 +21,19 @@ import numpy as np
 from contact_estimation.exceptions import ConfigError
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def rule(dimension: int, degree: int = 7) -> tuple[np.ndarray, np.ndarray]:
-    """Points (dimension, count) and weights (count,) exact for polynomials up to ``degree`` under N(0, I).
+    """Return points (dimension, count) and weights (count,), exact for polynomials up to ``degree`` under N(0, I).
 
     Raises:
         ConfigError: ``degree`` is not 3, 5 or 7, or ``dimension`` is below 1.
     """
     makers = {3: _degree3, 5: _degree5, 7: _degree7}
     if degree not in makers or dimension < 1:
-        raise ConfigError(f"there is no integration rule of degree {degree} in {dimension} dimensions; "
-                          "the degree is 3, 5 or 7 and the dimension at least 1")
+        raise ConfigError(
+            f"there is no integration rule of degree {degree} in {dimension} dimensions; "
+            "the degree is 3, 5 or 7 and the dimension at least 1"
+        )
     points, weights = makers[degree](dimension)
     points.setflags(write=False)
     weights.setflags(write=False)
@@ -39,22 +41,22 @@ def rule(dimension: int, degree: int = 7) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _axes_points(n: int, count: int) -> np.ndarray:
-    """All points on the unit sphere with ``count`` equal non-zero coordinates of either sign, (n, points)."""
+    """List all points on the unit sphere with ``count`` equal non-zero coordinates of either sign, (n, points)."""
     columns = []
     for axes in itertools.combinations(range(n), count):
         for signs in itertools.product((1.0, -1.0), repeat=count):
             point = np.zeros(n)
             point[list(axes)] = np.array(signs) / np.sqrt(count)
             columns.append(point)
-    return np.array(columns).reshape(-1, n).T
+    return np.asarray(np.array(columns).reshape(-1, n).T)
 
 
-def _degree3(n):
+def _degree3(n: int) -> tuple[np.ndarray, np.ndarray]:
     points = np.sqrt(n) * _axes_points(n, 1)
     return np.ascontiguousarray(points), np.full(2 * n, 0.5 / n)
 
 
-def _degree5(n):
+def _degree5(n: int) -> tuple[np.ndarray, np.ndarray]:
     """Sphere rule of degree 5 at the radius sqrt(n + 2), and the centre."""
     scale = 1.0 / (n * (n + 2.0))
     pairs, singles = _axes_points(n, 2), _axes_points(n, 1)
@@ -64,7 +66,8 @@ def _degree5(n):
     return np.ascontiguousarray(points), np.concatenate([[1.0 - outer], outer * sphere])
 
 
-def _degree7(n):
+def _degree7(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Spherical rules along one, two and three axes at two radii, and the centre."""
     scale = 1.0 / (n * (n + 2.0) * (n + 4.0))
     groups = [_axes_points(n, count) for count in (1, 2, 3)]
     single = 0.5 * scale * (15.0 - (n - 1.0) * (5.0 - n) - 0.5 * (n - 1.0) * (n - 2.0))

@@ -1,4 +1,4 @@
-"""What the probing filter gives, and which of its ingredients are in use."""
+"""What the probing filter gives."""
 
 from __future__ import annotations
 
@@ -8,26 +8,21 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Ingredients:
-    """Which ingredients are in use; everything but the default is an ablation. ``coloured`` is this package's own,
-    the others are the paper's."""
-
-    cubature: bool = True
-    merge: bool = True
-    event_triggered: bool = True
-    bounded: bool = True
-    coloured: bool = True
-
-
-@dataclass(frozen=True)
 class ProbingEstimate:
-    """What the filter knows after a sample.
+    """What the filter knows after a sample; offsets are referred to the world's origin.
 
-    ``mean`` and ``std`` (n_s,) are of the physical parameters ``names`` (SI; expected values by quadrature for the
-    bounded ones), with offsets referred to the world origin. ``free`` (n_s,) and ``free_covariance`` (n_s, n_s) are
-    the Gaussian behind them. ``slip`` (contacts,) [m/s] is the tangential velocity, ``modes`` the probability of each
-    tuple of signs, ``used`` whether this sample's wrench was used, ``nis`` its normalised innovation squared with
-    ``nis_dof`` degrees of freedom.
+    Attributes:
+        t: stamp [s].
+        names: names of the parameters.
+        mean: expected values (n_s,) of the physical parameters, SI; by quadrature for the bounded ones.
+        std: their standard deviations (n_s,).
+        free: mean (n_s,) of the Gaussian behind them, in free coordinates.
+        free_covariance: its covariance (n_s, n_s).
+        slip: tangential velocity (contacts,) [m/s].
+        modes: probability of each tuple of signs of sliding.
+        used: whether this sample's wrench was used.
+        nis: its normalised innovation squared, NaN where it was not used.
+        nis_dof: degrees of freedom of ``nis``.
     """
 
     t: float

@@ -11,8 +11,14 @@ import numpy as np
 class SlideEvents:
     """Bookkeeping of Algorithm 1, with |v_t| where the paper prints v_t.
 
-    ``step`` [m] is Delta s_tm, ``speed_min`` [m/s] is v_tm. ``distance_min`` [m] refines the paper's condition: after a
-    stop or a reversal the friction force needs a presliding distance before it is Coulomb's, whatever the speed.
+    Attributes:
+        step: sliding distance after which parameters may have changed [m], Delta s_tm.
+        speed_min: speed from which it counts as sliding [m/s], v_tm.
+        distance_min: [m], refines the paper's condition: after a stop or a reversal friction needs a presliding
+            distance before it is Coulomb's, whatever the speed.
+        travelled: sliding distance since the parameters last changed [m].
+        since_stop: sliding distance since the last stop or reversal [m].
+        heading: direction in which that slide began, or None at rest.
     """
 
     step: float
@@ -23,25 +29,28 @@ class SlideEvents:
     heading: np.ndarray | None = None
 
     def parameters_may_change(self) -> bool:
-        """True once per ``step`` of sliding; resets the travelled distance."""
+        """Return True once per ``step`` of sliding, and reset the travelled distance."""
         if self.travelled <= self.step:
             return False
         self.travelled = 0.0
         return True
 
     def record(self, velocity: np.ndarray, dt: float) -> bool:
-        """Note the estimated slip velocity (1,) or (3,) [m/s] of a sample.
+        """Note a sample's slip and tell whether forces may be used.
+
+        Args:
+            velocity: estimated slip velocity (1,) or (3,) [m/s].
+            dt: time since the last sample [s].
 
         Returns:
-            True when forces may be used: it slides, and has slid far enough since it stopped or turned by a right
-                angle.
+            True when it slides, and has slid far enough since it stopped or turned by a right angle.
         """
         speed = float(np.linalg.norm(velocity))
         self.travelled += speed * dt
         if speed <= self.speed_min:
             self.since_stop, self.heading = 0.0, None
             return False
-        if self.heading is None or self.heading @ velocity <= 0.0:
+        if self.heading is None or float(self.heading @ velocity) <= 0.0:
             self.since_stop, self.heading = 0.0, velocity / speed
         self.since_stop += speed * dt
         return self.since_stop > self.distance_min

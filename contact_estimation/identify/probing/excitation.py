@@ -13,6 +13,9 @@ import numpy as np
 
 from contact_estimation.settings import key, positive
 
+#: Time [s] over which the force rises, so that the first contact is gentle.
+_ONSET = 0.3
+
 
 @dataclass(frozen=True)
 class ExcitationSettings:
@@ -34,9 +37,13 @@ class ExcitationSettings:
 class Command:
     """What the excitation asks for at one time.
 
-    ``stroke`` is the stroke's number; ``speed`` [m/s] along the surface, positive in even strokes; ``blend`` in [0,
-    1] and ``blend_rate`` [1/s] lead from the last stroke's lean to this one's; ``force`` [N] and ``force_rate`` [N/s]
-    are normal.
+    Attributes:
+        stroke: number of the stroke.
+        speed: along the surface [m/s], positive in even strokes.
+        blend: 0 to 1, leads from the last stroke's lean to this one's.
+        blend_rate: its rate [1/s].
+        force: normal force [N].
+        force_rate: its rate [N/s].
     """
 
     stroke: int
@@ -47,56 +54,72 @@ class Command:
     force_rate: float
 
 
+def stroke_speed(cfg: ExcitationSettings, to_reversal: float) -> float:
+    """Return the sliding speed [m/s], ``to_reversal`` [s] before or after the nearest reversal."""
+    share = np.clip((to_reversal - 0.5 * cfg.dwell_time) / cfg.ramp_time, 0.0, 1.0)
+    return float(cfg.speed * share**2 * (3.0 - 2.0 * share))
+
+
+def lean_blend(cfg: ExcitationSettings, phase: float) -> float:
+    """Return the share (0 to 1) of a stroke's change of lean that is done at ``phase`` [s] since its start."""
+    return float(0.5 * (1.0 - np.cos(np.pi * np.clip(phase / cfg.tilt_time, 0.0, 1.0))))
+
+
+def normal_force(cfg: ExcitationSettings, t: float) -> float:
+    """Return the normal force [N] at ``t`` [s] since contact; the first 0.3 s are gentle."""
+    swing = cfg.force_swing * np.sin(2.0 * np.pi * cfg.force_frequency * t)
+    return float(min(t / _ONSET, 1.0) * (cfg.force + swing))
+
+
 def command(cfg: ExcitationSettings, t: float) -> Command:
-    """The excitation at time ``t`` [s] since contact."""
+    """Return the excitation at ``t`` [s] since contact."""
     stroke = int(t / cfg.stroke_time)
     phase = t - stroke * cfg.stroke_time
-    rest = min(phase - 0.5 * cfg.dwell_time, cfg.stroke_time - 0.5 * cfg.dwell_time - phase)
-    share = np.clip(rest / cfg.ramp_time, 0.0, 1.0)
     x = np.clip(phase / cfg.tilt_time, 0.0, 1.0)
     omega = 2.0 * np.pi * cfg.force_frequency
-    onset = min(t / 0.3, 1.0)  # the first contact is gentle
     return Command(
         stroke,
-        direction(stroke) * cfg.speed * share**2 * (3.0 - 2.0 * share),
-        0.5 * (1.0 - np.cos(np.pi * x)),
+        direction(stroke) * stroke_speed(cfg, min(phase, cfg.stroke_time - phase)),
+        lean_blend(cfg, phase),
         0.5 * np.pi / cfg.tilt_time * np.sin(np.pi * x) if x < 1.0 else 0.0,
-        onset * (cfg.force + cfg.force_swing * np.sin(omega * t)),
-        onset * omega * cfg.force_swing * np.cos(omega * t),
+        normal_force(cfg, t),
+        min(t / _ONSET, 1.0) * omega * cfg.force_swing * np.cos(omega * t),
     )
 
 
 def direction(stroke: int) -> float:
-    """Sign of the sliding velocity of a stroke: forth, back, forth, ..."""
+    """Return the sign of the sliding velocity of a stroke: forth, back, forth, ..."""
     return 1.0 if stroke % 2 == 0 else -1.0
 
 
 def lean(cfg: ExcitationSettings, stroke: int) -> float:
-    """Lean [rad] at the end of a stroke, about the axis normal x slide: positive leans the probe against positive
-    sliding."""
+    """Return the lean [rad] at the end of a stroke, about the axis normal x slide.
+
+    A positive lean is against positive sliding.
+    """
     return 0.0 if stroke < cfg.first_tilted_stroke else direction(stroke) * cfg.tilt
 
 
 def first_rotation_end(cfg: ExcitationSettings) -> float:
-    """Time [s] at which the first rotation is complete."""
+    """Return the time [s] at which the first rotation is complete."""
     return cfg.first_tilted_stroke * cfg.stroke_time + cfg.tilt_time
 
 
 def planar_tilt(cfg: ExcitationSettings, order: Command) -> tuple[float, float]:
-    """Lean [rad] and its rate [rad/s] in the plane."""
+    """Return the lean [rad] and its rate [rad/s] in the plane."""
     start, goal = lean(cfg, order.stroke - 1), lean(cfg, order.stroke)
     return start + order.blend * (goal - start), order.blend_rate * (goal - start)
 
 
 def spatial_tilt(cfg: ExcitationSettings, order: Command) -> np.ndarray:
-    """Lean as a rotation vector (3,) [rad] in surface axes (x, y tangent, z normal)."""
+    """Return the lean as a rotation vector (3,) [rad] in surface axes (x, y tangent, z normal)."""
     start, goal = (
         lean(cfg, k) * np.array([-np.sin(azimuth(k)), np.cos(azimuth(k)), 0.0])
         for k in (order.stroke - 1, order.stroke)
     )
-    return start + order.blend * (goal - start)
+    return np.asarray(start + order.blend * (goal - start))
 
 
 def azimuth(stroke: int) -> float:
-    """Direction of positive sliding in the surface [rad]: every pair of strokes turns by a right angle."""
+    """Return the direction of positive sliding in the surface [rad]: every pair of strokes turns by a right angle."""
     return 0.5 * np.pi * ((stroke // 2) % 2)

@@ -1,29 +1,40 @@
-"""Autonomous exploration: the arm probes a surface it hardly knows until every parameter's interval is below its
-target.
+"""Autonomous exploration: the arm probes an unknown surface until every parameter's interval is below its target.
 
-It approaches along the guessed normal, notices the touch, and then chooses stroke after stroke (:mod:`active`).
-Contact is kept and the force limited with the measured force along the estimated normal. What it found goes to the
-controller as a compliant contact (:mod:`handover`).
+It approaches along the guessed normal, notices the touch, and then chooses stroke after stroke
+(:mod:`~contact_estimation.identify.probing.active`). Contact is kept and the force limited with the measured force
+along the estimated normal. The result is also a compliant contact for the controller
+(:mod:`~contact_estimation.identify.probing.export`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import ArrayLike
 
 from contact_estimation.exceptions import IdentificationError
 from contact_estimation.filters.observer import ContactState
-from contact_estimation.identify.probing.active import Stroke, candidates, choose
+from contact_estimation.identify.probing.active import (
+    Posture,
+    Stroke,
+    candidates,
+    physical_deviation,
+    predicted_covariance,
+)
 from contact_estimation.identify.probing.estimate import ProbingEstimate
-from contact_estimation.identify.probing.excitation import ExcitationSettings
+from contact_estimation.identify.probing.excitation import ExcitationSettings, lean_blend, normal_force, stroke_speed
+from contact_estimation.identify.probing.export import compliant_contact
 from contact_estimation.identify.probing.filter import ProbingFilter
-from contact_estimation.identify.probing.handover import compliant_contact
-from contact_estimation.identify.probing.runs import bounds
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.spatial import SpatialModel
 from contact_estimation.settings import key, positive
+
+#: Greatest speed along the normal [m/s] with which the force is corrected: 2 mm per sample at 25 Hz, so that one
+#: sample cannot go from the air to the force limit.
+_MAX_DESCENT = 0.05
 
 
 @dataclass(frozen=True)
@@ -45,10 +56,39 @@ class ExploreSettings:
     control_rate: float = key(250.0, unit="Hz", check=positive, doc="rate of the motion control")
 
 
+class Tool(Protocol):
+    """What carries and feels the probe: a robot, or a simulated one."""
+
+    @property
+    def pose(self) -> np.ndarray:
+        """Pose (4, 4) of the tool."""
+
+    def move(self, twist: np.ndarray, dt: float) -> np.ndarray:
+        """Move by ``twist`` (6,) for ``dt`` [s]; returns the twist carried out."""
+
+    def sense(self, twist: np.ndarray, dt: float) -> np.ndarray:
+        """Return the measured wrench (6,) ON the probe, tool axes, after a motion; called at the control rate."""
+
+    def measure(self, twist: np.ndarray, wrench: np.ndarray) -> tuple[Any, ...]:
+        """Return the sample of the estimator: the arguments of ``ProbingFilter.step`` behind ``dt``.
+
+        They are measured pose, twist and wrench, and for a wrench from joint torque its covariance and bias map.
+        """
+
+
 @dataclass(frozen=True)
 class Exploration:
-    """Result: the estimate, the same as a compliant contact at the last pose (for the controller), whether all
-    targets were met, time since touch [s], strokes made, largest force [N], and the estimate after every sample."""
+    """Result of an exploration.
+
+    Attributes:
+        estimate: the last estimate.
+        contact: the same as a compliant contact at the last pose, for the controller.
+        reached: whether all targets were met.
+        seconds: time since the touch [s].
+        strokes: strokes made.
+        max_force: largest measured force [N].
+        history: estimate after every sample.
+    """
 
     estimate: ProbingEstimate
     contact: ContactState
@@ -59,32 +99,40 @@ class Exploration:
     history: tuple[ProbingEstimate, ...]
 
 
+_DEFAULT_GOAL, _DEFAULT_STROKES = ExploreSettings(), ExcitationSettings()
+
+
 class Explorer:
     """Explores one surface with one tip.
 
     Args:
-        tool: moves the probe: ``pose`` and ``move(twist, dt)``, as :class:`ArmTool`.
-        sense: function of (pose, twist carried out, dt) that returns the measured wrench (6,); called at the control
-            rate.
-        measure: function of (pose, twist, wrench) that returns the arguments of :meth:`ProbingFilter.step` after
-            ``dt``: measured pose (4, 4), twist and wrench, for a wrench from joint torque its covariance and bias map.
-        tip, surface: guess of the tip (3,) in tool axes, and of the surface as a rotation (3, 3) whose third column
-            is the normal.
+        tool: moves and feels the probe.
+        tip: guess of the tip (3,) in tool axes [m].
+        surface: guess of the surface: a rotation (3, 3) whose third column is the normal.
+        settings: priors and noise of the estimator.
+        explore: targets and limits.
+        excitation: shape of the strokes.
     """
 
-    def __init__(self, tool, sense, measure, tip, surface, settings: ProbingSettings, explore: ExploreSettings,
-                 excitation: ExcitationSettings):
-        self._tool, self._sense, self._measure = tool, sense, measure
-        self._tip, self._surface = np.asarray(tip), np.asarray(surface)
+    def __init__(
+        self,
+        tool: Tool,
+        tip: ArrayLike,
+        surface: ArrayLike,
+        settings: ProbingSettings,
+        explore: ExploreSettings = _DEFAULT_GOAL,
+        excitation: ExcitationSettings = _DEFAULT_STROKES,
+    ) -> None:
+        self._tool, self._tip, self._surface = tool, np.asarray(tip), np.asarray(surface)
         self._cfg, self._goal, self._excitation = settings, explore, excitation
-        self._model = SpatialModel(*bounds(settings), [self._surface], (0,))
-        self._filter = ProbingFilter(self._model, settings)
-        self._targets = 0.5 * np.array(
-            [explore.tip] * 3 + [explore.angle] * 2 + [explore.offset, explore.stiffness, explore.friction]
-        )
-        self._dt, self._every = 1.0 / explore.control_rate, int(round(explore.control_rate / explore.rate))
+        self.model = SpatialModel(*settings.bounds(), [self._surface])
+        self._filter = ProbingFilter(self.model, settings)
+        half_widths = [explore.tip] * 3 + [explore.angle] * 2 + [explore.offset, explore.stiffness, explore.friction]
+        self._targets = 0.5 * np.array(half_widths)  # (n_s,) standard deviations
+        self._dt, self._every = 1.0 / explore.control_rate, round(explore.control_rate / explore.rate)
         self._count, self._max_force, self._lean = 0, 0.0, np.zeros(3)
         self._wrench = np.zeros(6)
+        self._history: list[ProbingEstimate] = []
 
     def run(self) -> Exploration:
         """Approach, touch, and probe until every interval is below its target or the strokes are used up.
@@ -104,41 +152,24 @@ class Explorer:
         self._approach()
         touch = self._tool.pose
         self._upright = touch[:3, :3]
-        self._filter.start(0.0, touch, *self._model.start(self._cfg, touch, [self._tip]))
+        self._filter.start(0.0, touch, *self.model.start(self._cfg, touch, [self._tip]))
         self._count, self._history = 0, [self._filter.estimate()]
         return self._history[0]
 
     def probe(self) -> Exploration:
-        """After :meth:`touch`: probe until every interval is below its target or the strokes are used up.
+        """Probe, after :meth:`touch`, until every interval is below its target or the strokes are used up.
 
         Raises:
             IdentificationError: the arm cannot go on.
         """
-        strokes = []
-        samples = int(self._excitation.stroke_time * self._goal.rate)
+        strokes: list[Stroke] = []
         while not self._reached() and len(strokes) < self._goal.max_strokes:
-            options = candidates(
-                self._place(),
-                self._excitation.speed * self._excitation.stroke_time,
-                self._goal.reach,
-                self._excitation.tilt,
-            )
-            stroke = choose(
-                self._filter,
-                options,
-                self._targets,
-                samples,
-                lean=self._lean,
-                surface=self._surface,
-                rotation=self._upright,
-                excitation=self._excitation,
-            )
-            self._perform(stroke)
-            strokes.append(stroke)
+            strokes.append(self._choose())
+            self._perform(strokes[-1])
         estimate = self._filter.estimate()
         return Exploration(
             estimate,
-            compliant_contact(estimate, self._model, self._tool.pose),
+            compliant_contact(estimate, self.model, self._tool.pose),
             self._reached(),
             self._count * self._dt,
             tuple(strokes),
@@ -146,19 +177,26 @@ class Explorer:
             tuple(self._history),
         )
 
-    @property
-    def model(self) -> SpatialModel:
-        """Model that the estimates refer to."""
-        return self._model
+    def _choose(self) -> Stroke:
+        """Choose the stroke whose predicted worst ratio of standard deviation to target is least."""
+        cfg = self._excitation
+        posture = Posture(self._lean, self._surface, self._upright)
+        samples = int(cfg.stroke_time * self._goal.rate)
 
-    def _reached(self):
-        _, covariance = self._filter.local()
+        def worst(stroke: Stroke) -> float:
+            left = predicted_covariance(self._filter, self.model, stroke, posture, cfg, samples)
+            return float(np.max(physical_deviation(self.model, self._filter.local()[0], left) / self._targets))
+
+        return min(candidates(self._place(), cfg.speed * cfg.stroke_time, self._goal.reach, cfg.tilt), key=worst)
+
+    def _reached(self) -> bool:
+        s, covariance = self._filter.local()
         deviations = np.sqrt(np.diag(covariance))
-        for i, interval in self._model.bounds.items():
-            deviations[i] = interval.moments(self._filter.local()[0][i], deviations[i])[1]
+        for i, interval in self.model.bounds.items():
+            deviations[i] = interval.moments(s[i], deviations[i])[1]
         return bool(np.all(deviations < self._targets))
 
-    def _approach(self):
+    def _approach(self) -> None:
         direction = np.concatenate([-self._goal.approach_speed * self._surface[:, 2], np.zeros(3)])
         for _ in range(int(self._goal.approach_distance / self._goal.approach_speed / self._dt)):
             self._advance(direction)
@@ -169,49 +207,45 @@ class Explorer:
             "away from the surface, or the start is too far away"
         )
 
-    def _place(self):
+    def _place(self) -> np.ndarray:
         """Where the estimated tip is, in surface axes, relative to the first touch (2,)."""
         s, _ = self._filter.local()
         pose = self._tool.pose
-        tip = pose[:3, 3] + pose[:3, :3] @ self._model.tip(s) - self._filter.origin
-        return (self._surface.T @ tip)[:2]
+        tip = pose[:3, 3] + pose[:3, :3] @ self.model.tip(s) - self._filter.origin
+        return np.asarray((self._surface.T @ tip)[:2])
 
-    def _advance(self, twist):
+    def _advance(self, twist: np.ndarray) -> np.ndarray:
         done = self._tool.move(twist, self._dt)
-        self._wrench = self._sense(self._tool.pose, done, self._dt)
+        self._wrench = self._tool.sense(done, self._dt)
         self._max_force = max(self._max_force, float(np.linalg.norm(self._wrench[:3])))
         self._count += 1
         return done
 
-    def _perform(self, stroke):
+    def _perform(self, stroke: Stroke) -> None:
         """Slide, lean and press for one stroke; the filter runs along."""
-        cfg, steps = self._excitation, int(round(self._excitation.stroke_time / self._dt))
+        cfg, steps = self._excitation, round(self._excitation.stroke_time / self._dt)
         start, last = self._lean, self._lean
         for k in range(steps):
-            rest = min(k, steps - 1 - k) * self._dt - 0.5 * cfg.dwell_time
-            ramp = np.clip(rest / cfg.ramp_time, 0.0, 1.0)
-            blend = 0.5 * (1.0 - np.cos(np.pi * min((k + 1) * self._dt / cfg.tilt_time, 1.0)))
-            lean = start + blend * (stroke.lean - start)
+            lean = start + lean_blend(cfg, (k + 1) * self._dt) * (stroke.lean - start)
             turn = self._surface @ pin.log3(pin.exp3(-lean) @ pin.exp3(last)) / self._dt
             last = lean
-            done = self._advance(self._twist(stroke, cfg.speed * ramp**2 * (3.0 - 2.0 * ramp), turn))
+            speed = stroke_speed(cfg, min(k, steps - 1 - k) * self._dt)
+            done = self._advance(self._twist(stroke, speed, turn))
             if self._count % self._every == 0:
-                self._filter.step(self._every * self._dt, *self._measure(self._tool.pose, done, self._wrench))
+                self._filter.step(self._every * self._dt, *self._tool.measure(done, self._wrench))
                 self._history.append(self._filter.estimate())
         self._lean = last
 
-    def _twist(self, stroke, speed, turn):
+    def _twist(self, stroke: Stroke, speed: float, turn: np.ndarray) -> np.ndarray:
         """Twist of the tool: along the estimated surface, pressing with the force asked for."""
-        cfg, (s, _) = self._excitation, self._filter.local()
-        normal, pose = self._model.normal(s), self._tool.pose
+        s, _ = self._filter.local()
+        normal, pose = self.model.normal(s), self._tool.pose
         slide = self._surface @ stroke.direction
         slide = slide - normal * (normal @ slide)
-        phase = 2.0 * np.pi * cfg.force_frequency * self._count * self._dt
-        onset = min(self._count * self._dt / 0.3, 1.0)
         force = pose[:3, :3] @ self._wrench[:3]
-        push = onset * (cfg.force + cfg.force_swing * np.sin(phase)) - force @ normal
+        push = normal_force(self._excitation, self._count * self._dt) - force @ normal
         if np.linalg.norm(force) > self._goal.force_limit:
             push = min(push, -0.5 * self._goal.force_limit)
-        descent = np.clip(self._goal.force_gain * push, -0.05, 0.05)
-        arm = pose[:3, :3] @ self._model.tip(s)
+        descent = np.clip(self._goal.force_gain * push, -_MAX_DESCENT, _MAX_DESCENT)
+        arm = pose[:3, :3] @ self.model.tip(s)
         return np.concatenate([speed * slide - descent * normal - np.cross(turn, arm), turn])

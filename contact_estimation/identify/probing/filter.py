@@ -1,57 +1,80 @@
 """The probing estimator: motion, parameters and sign of sliding together (paper 4, Algorithm 1).
 
-One class serves the plane and space; what differs is the model (:class:`PlanarModel`, :class:`SpatialModel`).
-Measured pose and twist are linear in the state and are used first, exactly; the wrench then updates what is left.
-That order is the joint update (13), since the noises are independent, with a mode probability that already knows the
-measured twist.
+One class serves the plane and space; what differs is the model. Measured pose and twist are linear in the state and are
+used first, exactly; the wrench then updates what is left. That order is the joint update (13), since the noises are
+independent, with a mode probability that already knows the measured twist.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import chi2
 
 from contact_estimation.exceptions import IdentificationError, shape_error
 from contact_estimation.identify.probing import gpb1
-from contact_estimation.identify.probing.estimate import Ingredients, ProbingEstimate
+from contact_estimation.identify.probing.bristles import BristleState
+from contact_estimation.identify.probing.disturbances import Disturbance
+from contact_estimation.identify.probing.estimate import ProbingEstimate
 from contact_estimation.identify.probing.events import SlideEvents
+from contact_estimation.identify.probing.model import ContactModel, Mean, SlideAxes
 from contact_estimation.identify.probing.motion import transition
 from contact_estimation.identify.probing.settings import ProbingSettings
-from contact_estimation.identify.probing.trailing import Trail
-from contact_estimation.identify.probing.update import cholesky, correct, differentiate, regress, separate
+from contact_estimation.identify.probing.spatial import SpatialModel
+from contact_estimation.identify.probing.update import (
+    Correction,
+    Linearisation,
+    WrenchFunction,
+    cholesky,
+    correct,
+    regress,
+)
 
-#: A sign mode less probable than this is not computed.
+#: Predicted probability below which a sign mode is not computed: one sample in a million would need it.
 _MODE_MIN = 1e-6
+#: Standard deviations at the start of velocity [m/s, rad/s] and acceleration [m/s^2, rad/s^2]: wider than any probing
+#: motion, since the first measured twist follows at once.
+_START_VELOCITY, _START_ACCELERATION = 0.1, 1.0
 
 
 class ProbingFilter:
     """Estimator of contact geometry and dynamics from pose, twist and wrench.
 
+    The state is [pose error; velocity; acceleration; parameters; joint-torque errors; errors across the bristles].
+
     Args:
         model: measurement model.
         settings: priors, noise, events, rule.
-        ingredients: ablation switches.
         rng: generator of the samples of the mode probability, where it is sampled; default seeded with 0.
+        disturbance: slow error of the wrench; default that of the joint torques in the settings, or else the offset of
+            a measured wrench in the settings.
     """
 
-    def __init__(self, model, settings: ProbingSettings, ingredients: Ingredients = Ingredients(),
-                 rng: np.random.Generator | None = None):
-        self.model, self.settings, self._use = model, settings, ingredients
+    def __init__(
+        self,
+        model: ContactModel,
+        settings: ProbingSettings,
+        rng: np.random.Generator | None = None,
+        disturbance: Disturbance | None = None,
+    ) -> None:
+        self.model, self.settings = model, settings
         m, n_s = model.axes, len(model.parameters)
-        linear, angular = slice(0, model.force_size), slice(model.force_size, m)
+        turns = m - model.force_size
         self._kinematic = slice(0, 2 * m)
         self._param = slice(3 * m, 3 * m + n_s)
-        self._n_bias = len(settings.torque_bias_std)
-        self._bias_variance = np.square(np.array(settings.torque_bias_std))
-        self._bias = slice(3 * m + n_s, 3 * m + n_s + self._n_bias)
-        self._aside = slice(self._bias.stop, self._bias.stop + len(model.trailing))  # error across the bristles
-        self._size = self._aside.stop
-        axis = np.empty(m)
-        axis[linear], axis[angular] = settings.jerk, settings.angular_jerk
-        self._jerk = tuple(axis)
-        noise = np.empty(2 * m)
-        noise[:m][linear], noise[:m][angular] = settings.position_noise, settings.angle_noise
-        noise[m:][linear], noise[m:][angular] = settings.velocity_noise, settings.rate_noise
-        self.kinematic_noise = np.diag(noise**2)
+        told, self._offset_map = _told(model, settings)
+        self._disturbance = told if disturbance is None else disturbance
+        self._gate = float(chi2.isf(settings.gate_probability, model.wrench_size))
+        self._n_bias = len(self._disturbance.std)
+        self._bias = slice(self._param.stop, self._param.stop + self._n_bias)
+        self._bristle_error = slice(self._bias.stop, self._bias.stop + len(model.bristle_contacts))
+        self._bias_variance = np.square(np.array(self._disturbance.std))
+        self._jerk = (settings.jerk,) * model.force_size + (settings.angular_jerk,) * turns
+        noise = [settings.position_noise] * model.force_size + [settings.angle_noise] * turns
+        noise += [settings.velocity_noise] * model.force_size + [settings.rate_noise] * turns
+        self.kinematic_noise = np.diag(np.square(noise))
         self.wrench_noise = np.diag(np.square(model.wrench_deviations(settings)))
         self._walk = np.square(model.walk(settings))
         rng = rng if rng is not None else np.random.default_rng(0)
@@ -59,7 +82,7 @@ class ProbingFilter:
         self._draws = rng.standard_normal((width, settings.samples))
         self._started = False
 
-    def start(self, t: float, pose, s, covariance, origin) -> None:
+    def start(self, t: float, pose: np.ndarray, s: ArrayLike, covariance: ArrayLike, origin: ArrayLike) -> None:
         """Begin at contact.
 
         Args:
@@ -69,222 +92,274 @@ class ProbingFilter:
             covariance: its covariance (n_s, n_s).
             origin: point in the world [m] to which positions refer inside the filter; take the touching tip, so that
                 surface angle and offset are nearly uncorrelated.
+
+        Raises:
+            ConfigError: ``s`` or ``covariance`` has another shape.
         """
         s, covariance = np.array(s, dtype=float), np.array(covariance, dtype=float)
-        n_s, m = len(self.model.parameters), self.model.axes
+        n_s, m, cfg = len(self.model.parameters), self.model.axes, self.settings
         for name, given, expected in (("s", s, (n_s,)), ("covariance", covariance, (n_s, n_s))):
             if given.shape != expected:
                 raise shape_error("ProbingFilter.start", name, given.shape, expected)
         self._origin = np.array(origin, dtype=float)
         self._pose = self.model.shift(pose, self._origin)
-        self._x = np.zeros(self._size)
+        self._x = np.zeros(self._bristle_error.stop)
         self._x[self._param] = s
-        self._P = np.zeros((self._size, self._size))
+        self._P = np.zeros((len(self._x), len(self._x)))
         self._P[:m, :m] = self.kinematic_noise[:m, :m]
-        self._P[m:3 * m, m:3 * m] = np.diag(np.concatenate([np.full(m, 0.1**2), np.full(m, 1.0)]))
+        spread = np.repeat([_START_VELOCITY**2, _START_ACCELERATION**2], m)
+        self._P[m : 3 * m, m : 3 * m] = np.diag(spread)
         self._P[self._param, self._param] = covariance
         self._P[self._bias, self._bias] = np.diag(self._bias_variance)
-        cfg = self.settings
-        if self.model.trailing:
-            self._trail = Trail(self.model, cfg.presliding_stiffness, self._aside, self._kinematic)
-        self._events = [SlideEvents(cfg.slide_step, cfg.slide_speed_min, cfg.slide_distance_min)
-                        for _ in range(self.model.contacts)]
+        self._forgotten = np.array(list(self.model.bounds))  # stiffness and friction
+        self._offsets = [i for i, name in enumerate(self.model.parameters) if name == "d" or name.endswith("_d")]
+        self._start_variance = np.diag(covariance).copy()
+        self._gated, self._surprises = False, 0
+        self._sample_noise, self._map = self.wrench_noise, self._offset_map
+        self._changes: list[float] = []
+        self._bristles: BristleState | None = None
+        if isinstance(self.model, SpatialModel):
+            error, kinematic = self._bristle_error, self._kinematic
+            self._bristles = BristleState(self.model, cfg.presliding_stiffness, error, kinematic)
+        self._events = [
+            SlideEvents(cfg.slide_step, cfg.slide_speed_min, cfg.slide_distance_min) for _ in range(self.model.contacts)
+        ]
         self._t, self._used, self._nis, self._evidence = float(t), False, float("nan"), 0.0
-        self._slip = np.zeros(self.model.contacts)
+        self._slip, self._innovation = np.zeros(self.model.contacts), np.full(self.model.wrench_size, np.nan)
         self._modes = np.full(len(self.model.modes), 1.0 / len(self.model.modes))
         self._started = True
 
-    def step(self, dt: float, pose, twist, wrench, wrench_noise=None, bias_map=None) -> None:
+    def step(
+        self,
+        dt: float,
+        pose: np.ndarray,
+        twist: np.ndarray,
+        wrench: ArrayLike,
+        wrench_noise: np.ndarray | None = None,
+        bias_map: np.ndarray | None = None,
+    ) -> None:
         """Take one sample.
 
         Args:
             dt: time since the last sample [s].
             pose: measured pose of the end-effector in the world.
-            twist: its measured velocity (axes,), world axes at the end-effector origin [m/s, rad/s].
+            twist: its measured velocity (axes,), world axes at the end-effector's origin [m/s, rad/s].
             wrench: measured wrench (w,) of the environment ON the probe, end-effector axes and origin [N, Nm].
             wrench_noise: covariance (w, w) where it differs from the settings'.
-            bias_map: matrix (w, joints) from the slow joint-torque error to the wrench; needed with
-                ``torque_bias_std``.
+            bias_map: matrix (w, n) from the slow error to the wrench; needed with ``torque_bias_std`` (from the joint
+                torques) or a ``disturbance``.
 
         Raises:
-            IdentificationError: before :meth:`start`, ``dt`` is not positive, a measurement is not finite, or the
-                bias map is missing.
+            IdentificationError: before :meth:`start`, ``dt`` is not positive, a measurement is not finite, or the bias
+                map is missing.
+            ConfigError: the wrench has another shape.
         """
+        wrench = np.asarray(wrench, dtype=float)
+        bias_map = self._offset_map if bias_map is None else bias_map
+        self._check(dt, pose, twist, wrench, bias_map)
+        self._t += dt
+        if self._bristles:
+            measured = Mean(self.model.shift(pose, self._origin), twist, self._x[self._param])
+            self._P = self._bristles.predict(self._P, dt, measured)
+        self._predict(dt)
+        self._correct_motion(pose, twist)
+        force = float(np.linalg.norm(wrench[: self.model.force_size]))
+        slides = self._note_sliding(dt, force)
+        self._used, self._gated, self._nis, self._evidence = False, False, float("nan"), 0.0
+        self._sample_noise, self._map = self.wrench_noise if wrench_noise is None else wrench_noise, bias_map
+        if force > self.settings.contact_force_min and self._forces_count(slides):
+            self._correct_wrench(wrench)
+
+    def _check(
+        self, dt: float, pose: np.ndarray, twist: np.ndarray, wrench: np.ndarray, bias_map: np.ndarray | None
+    ) -> None:
         if not self._started:
             raise IdentificationError("the probing filter was not started; call start() with the first pose in contact")
         if not dt > 0.0:
             raise IdentificationError(f"the time step is {dt} s, expected a positive one; drop repeated samples")
-        wrench = np.asarray(wrench, dtype=float)
         if wrench.shape != (self.model.wrench_size,):
             raise shape_error("ProbingFilter.step", "wrench", wrench.shape, (self.model.wrench_size,))
         if not np.isfinite(np.sum(pose) + np.sum(twist) + np.sum(wrench)):
             raise IdentificationError("pose, twist or wrench is not finite; drop the sample")
         if self._n_bias and bias_map is None:
-            raise IdentificationError("torque_bias_std is set but no bias_map was given; pass the map from joint "
-                                      "torque to wrench, or leave torque_bias_std empty for a measured wrench")
-        self._t += dt
-        if self.model.trailing:
-            shifted = self.model.shift(pose, self._origin)
-            self._P = self._trail.forget(self._P, dt, shifted, twist, self._x[self._param])
-        self._predict(dt)
-        self._correct_motion(pose, twist)
-        force = float(np.linalg.norm(wrench[:self.model.force_size]))
-        slides = self._note_sliding(dt, force)
-        self._used, self._nis, self._evidence = False, float("nan"), 0.0
-        touching = force > self.settings.contact_force_min
-        if touching and (slides or not self._use.event_triggered):
-            noise = self.wrench_noise if wrench_noise is None else wrench_noise
-            self._correct_wrench(wrench, noise, bias_map)
+            raise IdentificationError(
+                "a slow error is estimated but no bias_map was given; pass its map to the wrench, or leave "
+                "torque_bias_std empty for a measured wrench"
+            )
 
-    def _predict(self, dt):
+    def _mean(self) -> Mean:
+        m = self.model.axes
+        return Mean(self._pose, self._x[m : 2 * m], self._x[self._param])
+
+    def _predict(self, dt: float) -> None:
         """Process update, full or reduced (Algorithm 1)."""
         m = self.model.axes
         f, q = transition(round(dt, 6), self._jerk)
-        increment = f[:m, m:] @ self._x[m:3 * m]
-        self._pose = self.model.advance(self._pose, increment)
-        self._x[m:3 * m] = f[m:, m:] @ self._x[m:3 * m]
+        self._pose = self.model.advance(self._pose, f[:m, m:] @ self._x[m : 3 * m])
+        self._x[m : 3 * m] = f[m:, m:] @ self._x[m : 3 * m]
         motion = slice(0, 3 * m)
         self._P[motion] = f @ self._P[motion]
         self._P[:, motion] = self._P[:, motion] @ f.T
         self._P[motion, motion] += q
-        if self._use.event_triggered:
-            grow = float(any([event.parameters_may_change() for event in self._events]))
-        else:  # the same growth for a probe at the slowest speed that counts, spread over time
-            grow = self.settings.slide_speed_min * dt / self.settings.slide_step
-        index = np.arange(self._param.start, self._param.stop)
-        self._P[index, index] += grow * self._walk
+        diagonal = np.arange(len(self._x))
+        index = diagonal[self._param]
+        self._P[index, index] += self._walk_share(dt) * self._walk
         if self._n_bias:
-            decay = np.exp(-dt / self.settings.torque_bias_time)
+            decay = np.exp(-dt / self._disturbance.time)
             self._x[self._bias] *= decay
             self._P[self._bias] *= decay
             self._P[:, self._bias] *= decay
-            index = np.arange(self._bias.start, self._bias.stop)
+            index = diagonal[self._bias]
             self._P[index, index] += (1.0 - decay**2) * self._bias_variance
 
-    def _correct_motion(self, pose, twist):
+    def _walk_share(self, dt: float) -> float:
+        """How much of one slide step's random walk the parameters take in this sample: all of it, or nothing."""
+        due = [event.parameters_may_change() for event in self._events]  # reset every tip
+        return float(any(due))
+
+    def _forces_count(self, slides: bool) -> bool:
+        """Whether a sample's wrench is used; ``slides`` says that every contact slides."""
+        return slides
+
+    def _correct_motion(self, pose: np.ndarray, twist: np.ndarray) -> None:
         """Linear update with the measured pose and twist."""
         m, k = self.model.axes, self._kinematic
-        innovation = np.concatenate([self.model.difference(self.model.shift(pose, self._origin), self._pose),
-                                     np.asarray(twist) - self._x[m:2 * m]])
+        moved = self.model.difference(self.model.shift(pose, self._origin), self._pose)
+        innovation = np.concatenate([moved, np.asarray(twist) - self._x[m : 2 * m]])
         cross = self._P[:, k]
         gain = np.linalg.solve(self._P[k, k] + self.kinematic_noise, cross.T).T
         self._P = self._P - gain @ cross.T
         self._P = 0.5 * (self._P + self._P.T)
         self._move(gain @ innovation)
 
-    def _move(self, increment):
+    def _move(self, increment: np.ndarray) -> None:
         """Add a state increment: on the pose's manifold, plainly elsewhere."""
         m = self.model.axes
         self._pose = self.model.advance(self._pose, increment[:m])
         self._x[m:] += increment[m:]
 
-    def _note_sliding(self, dt, force):
+    def _note_sliding(self, dt: float, force: float) -> bool:
         """Slip estimate and predicted mode probabilities; True when every contact slides."""
-        m = self.model.axes
-        s, twist = self._x[self._param], self._x[m:2 * m]
-        index = np.r_[0:2 * m, self._param.start:self._param.stop]
+        m, mean = self.model.axes, self._mean()
+        index = np.r_[0 : 2 * m, self._param.start : self._param.stop]
         covariance = self._P[np.ix_(index, index)]
-        self._slip, gradient, velocities = self.model.slip(self._pose, twist, s)
+        self._slip, gradient, velocities = self.model.slip(mean)
         if self.settings.mode_probability == "sampled":
             draws = np.linalg.cholesky(covariance) @ self._draws
-            drawn = self.model.slip_samples(self._pose, twist, s, draws)
+            drawn = self.model.slip_samples(mean, draws)
             self._modes = gpb1.sampled_probabilities(drawn, self.model.modes)
         elif self.model.contacts == 1:
-            positive = gpb1.closed_probability(
-                self._slip[0], float(np.sqrt(max(gradient[0] @ covariance @ gradient[0], 0.0)))
-            )
+            variance = max(gradient[0] @ covariance @ gradient[0], 0.0)
+            positive = gpb1.closed_probability(self._slip[0], float(np.sqrt(variance)))
             self._modes = np.array([positive, 1.0 - positive])
         else:
             root = cholesky(gradient @ covariance @ gradient.T)
             self._modes = gpb1.sampled_probabilities(self._slip[:, None] + root @ self._draws, self.model.modes)
-        if self.model.trailing:
-            self._P = self._trail.follow(self._x, self._P, dt, self._pose, twist, s, velocities, force)
-        return all([event.record(velocity, dt) for event, velocity in zip(self._events, velocities)])
+        if self._bristles:
+            self._P = self._bristles.follow(self._x, self._P, dt, mean, velocities, force)
+        slides = [event.record(velocity, dt) for event, velocity in zip(self._events, velocities)]  # note every tip
+        return all(slides)
 
-    def _correct_wrench(self, wrench, noise, bias_map):
-        """One measurement update per mode and their merge, eq. 16-24."""
-        m = self.model.axes
-        s, twist = self._x[self._param], self._x[m : 2 * m]
-        deflection = self._trail.deflection if self.model.trailing else None
-        functionals, prepared = self.model.prepare(self._pose, twist, s, deflection)
-        n_s, n_f = len(s), len(functionals)
-        selector = np.zeros((n_s + n_f, self._size))
-        selector[:n_s, self._param] = np.eye(n_s)
-        selector[n_s:, self._kinematic] = functionals
-        if self.model.trailing:  # what noise of the twist does to friction reaches it through the bristles
-            selector[n_s + 1::2] = 0.0
-            selector[n_s + 1::2, self._aside] = np.diag(self._trail.turn_by_error())
-        mean_c = np.concatenate([s, np.zeros(n_f)])
-        kept = np.flatnonzero(self._modes > _MODE_MIN) if self._use.merge else np.zeros(1, dtype=int)
-        function = self._wrench_function(twist, s, prepared, kept)
-        known = bias_map @ self._x[self._bias] if self._n_bias else 0.0
+    def _correct_wrench(self, wrench: np.ndarray) -> None:
+        """One measurement update per mode and their merge, eq. 16-24; a wrench beyond the gate is left out."""
+        kept, prior = self._sign_modes()
+        corrections = self._corrections(wrench, kept)
+        best = max(corrections, key=lambda c: c.log_likelihood)
+        excess = max(best.nis - self._gate, 0.0)
+        self._gated, self._surprises = excess > 0.0, self._surprises + 1 if excess else 0
+        if excess and self._surprises < self.settings.gated_in_a_row:
+            self._innovation, self._nis = best.whitened, best.nis
+            self._evidence = best.log_likelihood + 0.5 * excess
+            return
+        if excess:
+            self._surprises = 0
+            self._changes.append(self._t)
+            self._forget()
+            corrections = self._corrections(wrench, kept)
+        self._merge(kept, prior, corrections)
+        if excess:
+            self._evidence = best.log_likelihood + 0.5 * excess
+            self._innovation = best.whitened
+
+    def _forget(self) -> None:
+        """Give stiffness and friction the variance of the start; tip and angles did not change at once.
+
+        Until the change was seen, the offsets may have taken up its effect, so they are loosened too.
+        """
+        for i in self._offsets:
+            self._P[self._param.start + i, self._param.start + i] += self.settings.change_offset_std**2
+        for i in self._forgotten:
+            k = self._param.start + i
+            variance = max(self._P[k, k], self._start_variance[i])
+            self._P[k], self._P[:, k] = 0.0, 0.0
+            self._P[k, k] = variance
+
+    def _corrections(self, wrench: np.ndarray, kept: np.ndarray) -> list[Correction]:
+        """Kalman step of each of the modes ``kept``."""
+        mean, bias_map = self._mean(), self._map
+        deflection = self._bristles.deflection if self._bristles else None
+        rows, axes = self.model.prepare(mean, deflection)
+        selector = self._selector(rows)
+        mean_c = np.concatenate([mean.s, np.zeros(len(rows))])
+        function = self._wrench_function(mean, axes, kept)
+        if bias_map is not None and self._n_bias:
+            wrench = wrench - bias_map @ self._x[self._bias]
         corrections = []
         for line in self._linearise(function, mean_c, selector @ self._P @ selector.T):
             jacobian = line.slope @ selector
             if self._n_bias:
                 jacobian[:, self._bias] = bias_map
-            corrections.append(
-                correct(
-                    line,
-                    wrench - known,
-                    noise,
-                    mean_c,
-                    jacobian,
-                    self._P,
-                    self.settings.residual_colour if self._use.coloured else 1.0,
-                )
-            )
-        prior = self._modes[kept] if self._use.merge else np.ones(1)
+            colour = self.settings.residual_colour
+            corrections.append(correct(line, wrench, self._sample_noise, mean_c, jacobian, self._P, colour))
+        return corrections
+
+    def _selector(self, rows: np.ndarray) -> np.ndarray:
+        """Matrix C (k, n) from the state to what the wrench depends on: the parameters, then the kinematic noises."""
+        n_s = len(self.model.parameters)
+        selector = np.zeros((n_s + len(rows), len(self._x)))
+        selector[:n_s, self._param] = np.eye(n_s)
+        selector[n_s:, self._kinematic] = rows
+        if self._bristles:  # what noise of the twist does to friction reaches it through the bristles
+            selector[n_s + 1 :: 2] = 0.0
+            selector[n_s + 1 :: 2, self._bristle_error] = np.diag(self._bristles.turn_by_error())
+        return selector
+
+    def _merge(self, kept: np.ndarray, prior: np.ndarray, corrections: list[Correction]) -> None:
+        """GPB1 merge of the corrections of the modes ``kept``."""
         scores = np.array([c.log_likelihood for c in corrections])
         posterior = gpb1.posterior(prior, scores)
         best = scores.max()
         self._evidence = float(best + np.log(prior @ np.exp(scores - best)))
-        increment, self._P = gpb1.merge(
-            posterior, np.array([c.increment for c in corrections]), np.array([c.covariance for c in corrections])
-        )
+        increments, covariances = (np.array(part) for part in zip(*((c.increment, c.covariance) for c in corrections)))
+        increment, self._P = gpb1.merge(posterior, increments, covariances)
         self._P = 0.5 * (self._P + self._P.T)
         self._move(increment)
-        if self.model.trailing:
-            self._trail.hand_over(self._x)
-        if self._use.merge:
-            self._modes = np.zeros(len(self._modes))
-            self._modes[kept] = posterior
+        if self._bristles:
+            self._bristles.absorb_error(self._x)
+        self._modes = np.zeros(len(self._modes))
+        self._modes[kept] = posterior
+        self._innovation = corrections[int(np.argmax(posterior))].whitened
         self._used, self._nis = True, float(posterior @ np.array([c.nis for c in corrections]))
 
-    def _linearise(self, function, mean_c, covariance_c):
-        if self._use.cubature:
-            degree = self.settings.degree if self.model.contacts == 1 else self.settings.degree_several
-            lines = regress(function, mean_c, covariance_c, degree)
-            if self._use.coloured:
-                n_s = len(self.model.parameters)
-                lines = separate(lines, function, mean_c, covariance_c, n_s, degree)
-            return lines
-        return differentiate(function, mean_c, covariance_c)
+    def _sign_modes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the indices of the modes that are computed, and their predicted probabilities."""
+        kept = np.flatnonzero(self._modes > _MODE_MIN)
+        return kept, self._modes[kept]
 
-    def _wrench_function(self, twist, s, prepared, kept):
-        """Wrench at points of c, one array for each mode in ``kept``.
+    def _wrench_function(self, mean: Mean, axes: list[SlideAxes], kept: np.ndarray) -> WrenchFunction:
+        """Return the wrench at points of c, one array for each mode in ``kept``."""
+        modes = tuple(self.model.modes[i] for i in kept)
+        return lambda c: self.model.wrenches(mean, c, axes, modes)
 
-        Without the merge there is one mode, whose sign of sliding is that of each point.
-        """
-        if self._use.merge:
-            modes = [self.model.modes[i] for i in kept]
-            return lambda c: self.model.wrenches(self._pose, twist, c, prepared, modes)
-        n_s = len(s)
-
-        def one(c):
-            deviations = np.zeros((2 * self.model.axes + n_s, c.shape[1]))
-            deviations[-n_s:] = c[:n_s] - s[:, None]
-            velocity = self.model.slip_samples(self._pose, twist, s, deviations)
-            return [
-                np.where(velocity[0] > 0.0, *self.model.wrenches(self._pose, twist, c, prepared, self.model.modes[:2]))
-            ]
-
-        return one
+    def _linearise(self, function: WrenchFunction, mean_c: np.ndarray, covariance_c: np.ndarray) -> list[Linearisation]:
+        degree = self.settings.degree if self.model.contacts == 1 else self.settings.degree_several
+        parameters = len(self.model.parameters) if self.settings.residual_colour != 1.0 else None
+        return regress(function, mean_c, covariance_c, degree, parameters)
 
     @property
     def origin(self) -> np.ndarray:
         """Point in the world [m] to which :meth:`local` refers."""
-        return self._origin.copy()
+        return np.array(self._origin)
 
     @property
     def used(self) -> bool:
@@ -293,24 +368,57 @@ class ProbingFilter:
 
     @property
     def log_evidence(self) -> float:
-        """Log-likelihood of the last sample's wrench, 0 where it was not used."""
+        """Log-likelihood of the last sample's wrench, at the gate for one beyond it; 0 where it was not looked at."""
         return self._evidence
 
     @property
-    def torque_bias(self) -> np.ndarray:
-        """Estimated slow error of the joint torques (joints,) [Nm]; empty for a measured wrench."""
-        return self._x[self._bias].copy()
+    def bias(self) -> np.ndarray:
+        """Estimated slow error (n,) of the joint torques [Nm] or of the wrench; empty where none is estimated."""
+        return np.array(self._x[self._bias])
+
+    @property
+    def bias_covariance(self) -> np.ndarray:
+        """Covariance (n, n) of :attr:`bias`."""
+        return np.array(self._P[self._bias, self._bias])
+
+    @property
+    def gated(self) -> bool:
+        """Whether the last sample's wrench lay beyond the gate: left out, or the sign of a change."""
+        return self._gated
+
+    @property
+    def changes(self) -> tuple[float, ...]:
+        """Stamps [s] at which stiffness and friction were found to have changed at once."""
+        return tuple(self._changes)
+
+    def information(self, slope: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        """Information (n_s + n, n_s + n) about parameters and slow error that one wrench like the last one brings.
+
+        Args:
+            slope: derivative (w, n_s) of the wrench by the parameters.
+            noise: covariance (w, w) of what pose and twist add to the last wrench's own.
+        """
+        unseen = np.zeros((len(slope), self._bias.stop - self._bias.start))
+        rows = np.hstack([slope, unseen if self._map is None or not self._n_bias else self._map])
+        return np.asarray(rows.T @ np.linalg.solve(self._sample_noise + noise, rows))
+
+    def joint_covariance(self) -> np.ndarray:
+        """Return the covariance (n_s + n, n_s + n) of parameters and slow error."""
+        both = slice(self._param.start, self._bias.stop)
+        return np.array(self._P[both, both])
+
+    @property
+    def innovation(self) -> np.ndarray:
+        """Innovation (w,) of the last wrench that was used or gated, in standard deviations, of the likeliest mode."""
+        return np.asarray(self._innovation)
 
     def local(self) -> tuple[np.ndarray, np.ndarray]:
-        """Free parameters (n_s,) and their covariance (n_s, n_s), with offsets relative to the origin given to
-        :meth:`start`."""
+        """Return the free parameters (n_s,) and their covariance, with offsets relative to :attr:`origin`."""
         return self._x[self._param].copy(), self._P[self._param, self._param].copy()
 
     def estimate(self) -> ProbingEstimate:
-        """The estimate after the last sample."""
-        free, covariance = self.model.offset_to_world(
-            self._x[self._param], self._P[self._param, self._param], self._origin
-        )
+        """Return the estimate after the last sample."""
+        free, covariance = self.model.offset_to_world(*self.local(), self._origin)
         mean, std = free.copy(), np.sqrt(np.diag(covariance))
         for i, bounds in self.model.bounds.items():
             mean[i], std[i] = bounds.moments(free[i], std[i])
@@ -327,3 +435,16 @@ class ProbingFilter:
             self._nis,
             self.model.wrench_size,
         )
+
+
+def _told(model: ContactModel, settings: ProbingSettings) -> tuple[Disturbance, np.ndarray | None]:
+    """Return the slow error that the settings tell, and its map where that is constant."""
+    if settings.torque_bias_std or not (settings.force_bias_std or settings.moment_bias_std):
+        return Disturbance(settings.torque_bias_std, settings.torque_bias_time), None
+    moments = model.wrench_size - model.force_size
+    std = (settings.force_bias_std,) * model.force_size + (settings.moment_bias_std,) * moments
+    return Disturbance(std), np.eye(model.wrench_size)
+
+
+#: Makes the filter of one hypothesis or run; :class:`ProbingFilter` itself, or what a study makes of it.
+MakeFilter = Callable[[ContactModel, ProbingSettings, "np.random.Generator | None"], ProbingFilter]

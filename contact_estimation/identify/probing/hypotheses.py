@@ -12,10 +12,11 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from contact_estimation.identify.probing import gpb1
-from contact_estimation.identify.probing.estimate import Ingredients, ProbingEstimate
-from contact_estimation.identify.probing.filter import ProbingFilter
+from contact_estimation.identify.probing.estimate import ProbingEstimate
+from contact_estimation.identify.probing.filter import MakeFilter, ProbingFilter
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.spatial import SpatialModel
 
@@ -35,17 +36,26 @@ _SAME = 0.1
 class HypothesisFilter:
     """``start``, ``step`` and ``estimate`` of :class:`ProbingFilter` for a tool with two tips on one surface.
 
-    Arguments are those of :class:`ProbingFilter`.
+    Args:
+        model: measurement model.
+        settings: priors, noise, events, rule.
+        rng: generator that the filters share, where they sample.
+        make: makes the filter of one hypothesis.
     """
 
-    def __init__(self, model: SpatialModel, settings: ProbingSettings, ingredients: Ingredients = Ingredients(),
-                 rng: np.random.Generator | None = None):
+    def __init__(
+        self,
+        model: SpatialModel,
+        settings: ProbingSettings,
+        rng: np.random.Generator | None = None,
+        make: MakeFilter = ProbingFilter,
+    ) -> None:
         self.model = model
-        self._make = lambda: ProbingFilter(model, settings, ingredients, rng)
+        self._settings, self._rng, self._make = settings, rng, make
         self._filters: list[ProbingFilter] = []
         self._score = np.zeros(0)
 
-    def start(self, t: float, pose, s, covariance, origin) -> None:
+    def start(self, t: float, pose: np.ndarray, s: np.ndarray, covariance: np.ndarray, origin: ArrayLike) -> None:
         """Begin at contact, as :meth:`ProbingFilter.start` does."""
         gradient = self._height_gradient(pose, s)
         reach = covariance @ gradient
@@ -53,22 +63,31 @@ class HypothesisFilter:
         shrunk = covariance - np.outer(reach, reach) * (1.0 - _DEVIATION**2) / variance
         self._filters, self._score = [], np.log(_WEIGHTS / _WEIGHTS.sum())
         for mean in _MEANS:
-            one = self._make()
+            one = self._make(self.model, self._settings, self._rng)
             one.start(t, pose, s + reach * mean / np.sqrt(variance), shrunk, origin)
             self._filters.append(one)
 
-    def _height_gradient(self, pose, s):
+    def _height_gradient(self, pose: np.ndarray, s: np.ndarray) -> np.ndarray:
         """Gradient (n_s,) of the difference in height of the first two tips over the surface."""
-        def height(s):
-            return self.model.normal(s) @ pose[:3, :3] @ (self.model.tip(s, 1) - self.model.tip(s, 0))
+
+        def height(s: np.ndarray) -> float:
+            return float(self.model.normal(s) @ pose[:3, :3] @ (self.model.tip(s, 1) - self.model.tip(s, 0)))
 
         step = 1e-6
         return np.array([(height(s + step * e) - height(s - step * e)) / (2.0 * step) for e in np.eye(len(s))])
 
-    def step(self, *sample) -> None:
+    def step(
+        self,
+        dt: float,
+        pose: np.ndarray,
+        twist: np.ndarray,
+        wrench: ArrayLike,
+        wrench_noise: np.ndarray | None = None,
+        bias_map: np.ndarray | None = None,
+    ) -> None:
         """Take one sample; arguments of :meth:`ProbingFilter.step`."""
         for one in self._filters:
-            one.step(*sample)
+            one.step(dt, pose, twist, wrench, wrench_noise, bias_map)
         if all(one.used for one in self._filters):  # likelihoods of different data cannot be compared
             self._score = _MEMORY * self._score + [one.log_evidence for one in self._filters]
         keep = self._score > self._score.max() - _DROP
@@ -78,23 +97,22 @@ class HypothesisFilter:
         self._score = self._score[keep]
 
     def _agree_with_the_best(self) -> np.ndarray:
-        """True for every hypothesis that has come to the same parameters as the most probable one."""
+        """Mark every hypothesis that has come to the same parameters as the most probable one."""
         best = int(np.argmax(self._score))
         mean, covariance = self._filters[best].local()
         apart = np.array([one.local()[0] - mean for one in self._filters])
         distance = np.sum(apart.T * np.linalg.solve(covariance, apart.T), axis=0)
-        same = distance < _SAME * len(mean)
+        same: np.ndarray = distance < _SAME * len(mean)
         same[best] = False
         return same
 
     @property
     def probabilities(self) -> np.ndarray:
-        """Of the hypotheses that are left."""
-        weights = np.exp(self._score - self._score.max())
-        return weights / weights.sum()
+        """Probabilities of the hypotheses that are left."""
+        return gpb1.posterior(np.ones(len(self._score)), self._score)
 
     def estimate(self) -> ProbingEstimate:
-        """Mean and covariance of the sum of hypotheses; slip, modes and NIS are the most probable one's."""
+        """Return mean and covariance of the sum of hypotheses; slip, modes and NIS are the most probable one's."""
         estimates, weights = [one.estimate() for one in self._filters], self.probabilities
         best = estimates[int(np.argmax(weights))]
         if len(estimates) == 1:

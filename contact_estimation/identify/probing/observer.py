@@ -7,22 +7,21 @@ assumes slow motion without inertial forces; those of the arm are taken off the 
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
 
 from contact_estimation.exceptions import ConfigError
-from contact_estimation.filters.observer import Estimate
+from contact_estimation.filters.observer import ContactState, Estimate
+from contact_estimation.identify.probing.estimate import ProbingEstimate
+from contact_estimation.identify.probing.export import compliant_contact
 from contact_estimation.identify.probing.filter import ProbingFilter
-from contact_estimation.identify.probing.handover import compliant_contact
-from contact_estimation.identify.probing.offline import frame_from_normal
-from contact_estimation.identify.probing.runs import bounds
-from contact_estimation.identify.probing.sensorless import tool_jacobian, torque_to_wrench
+from contact_estimation.identify.probing.joint_torque import TorqueBlock, tool_jacobian, torque_to_wrench
 from contact_estimation.identify.probing.settings import ProbingSettings
-from contact_estimation.identify.probing.spatial import SpatialModel
-from contact_estimation.identify.probing.torque_block import TorqueBlock
-from contact_estimation.identify.probing.world_spatial import homogeneous
+from contact_estimation.identify.probing.spatial import SpatialModel, frame_from_normal, homogeneous
 from contact_estimation.robot import Arm
+from contact_estimation.robot.actuators import joint_strength
 from contact_estimation.settings import key, positive
 
 
@@ -40,8 +39,10 @@ class ProbingObserverSettings:
     tare_time: float = key(
         0.5, doc="time constant with which the torque's offset is learnt before the touch", unit="s", check=positive
     )
-    torque_std: list[float] = key(
-        doc="white error of the external torque of each joint, per averaged sample",
+    torque_std: list[float] | None = key(
+        None,
+        doc="white error of the external torque of each joint, per averaged sample; null: this and "
+        "probing.torque_bias_std are derived from the effort limits",
         unit="Nm",
         check=positive,
         length="joints",
@@ -53,7 +54,9 @@ class ProbingObserver:
     """Observer of a probed surface.
 
     Args:
-        arm: the robot. settings: guess, noise, rate. name: name in reports.
+        arm: the robot.
+        settings: guess, noise, rate.
+        name: name in reports.
 
     Raises:
         ConfigError: a list has not one entry per joint, or the normal is zero.
@@ -61,19 +64,18 @@ class ProbingObserver:
 
     backend = "python"
 
-    def __init__(self, arm: Arm, settings: ProbingObserverSettings, name: str = "probing"):
-        for what, values in (
-            ("torque_std", settings.torque_std),
-            ("probing.torque_bias_std", settings.probing.torque_bias_std),
-        ):
-            if len(values) not in ({arm.n} if what == "torque_std" else {0, arm.n}):
-                raise ConfigError(f"{what} has {len(values)} entries, but robot '{arm.name}' has {arm.n} joints")
+    def __init__(self, arm: Arm, settings: ProbingObserverSettings, name: str = "probing") -> None:
+        settings, torque_std = _with_torque_errors(arm, settings)
+        bias = settings.probing.torque_bias_std
+        for what, count in (("torque_std", len(torque_std)), ("probing.torque_bias_std", len(bias) or arm.n)):
+            if count != arm.n:
+                raise ConfigError(f"{what} has {count} entries, but robot '{arm.name}' has {arm.n} joints")
         if not np.linalg.norm(settings.normal) > 0.0:
             raise ConfigError("normal is zero; give the rough direction out of the surface, for example [0, 0, 1]")
         self.name, self.arm, self.settings = name, arm, settings
-        self._variance = np.square(settings.torque_std)
+        self._variance = np.square(torque_std)
         self._samples = TorqueBlock(arm)
-        self._model = SpatialModel(*bounds(settings.probing), [frame_from_normal(settings.normal)], (0,))
+        self._model = SpatialModel(*settings.probing.bounds(), [frame_from_normal(settings.normal)])
         self._filter = ProbingFilter(self._model, settings.probing)
 
     def reset(self, t: float, q: np.ndarray) -> None:
@@ -92,7 +94,7 @@ class ProbingObserver:
         if self._samples.elapsed >= 1.0 / self.settings.rate - 1e-9:
             self._block(self._samples.elapsed)
 
-    def _block(self, elapsed):
+    def _block(self, elapsed: float) -> None:
         """One update with the means of a block of ``elapsed`` [s]."""
         self._q, self._dq, self._torque = self._samples.take()
         jacobian = tool_jacobian(self.arm, self._q)
@@ -113,23 +115,24 @@ class ProbingObserver:
         bias_map = to_wrench if self.settings.probing.torque_bias_std else None
         self._filter.step(elapsed, pose, twist, self._wrench, self._covariance, bias_map)
         if bias_map is not None:  # what is reported is without the torque error that the filter has learnt
-            self._wrench = self._wrench - bias_map @ self._filter.torque_bias
+            self._wrench = self._wrench - bias_map @ self._filter.bias
 
-    def _learn_tare(self, elapsed):
-        """Running mean of the external torque: a plain mean at first, then exponential."""
+    def _learn_tare(self, elapsed: float) -> None:
+        """Follow the mean of the external torque: a plain mean at first, then exponential."""
         self._tared += elapsed
         share = elapsed / min(self._tared, self.settings.tare_time)
         self._tare = self._tare + min(share, 1.0) * (self._torque - self._tare)
 
-    def _pose(self):
+    def _pose(self) -> np.ndarray:
         position, rotation = self.arm.tcp_pose(self._q)
         return homogeneous(rotation, position)
 
     def estimate(self) -> Estimate:
-        """The estimate after the last block; the contact appears once the surface was touched."""
+        """Return the estimate after the last block; the contact appears once the surface was touched."""
         pose = self._pose()
         closed = bool(np.linalg.norm(self._wrench[:3]) > self.settings.probing.contact_force_min)
-        contacts, mode, nis, dof = (), "free", float("nan"), 0
+        contacts: tuple[ContactState, ...] = ()
+        mode, nis, dof = "free", float("nan"), 0
         if self._touched:
             probing = self._filter.estimate()
             contacts = (compliant_contact(probing, self._model, pose, probability=float(closed)),)
@@ -152,6 +155,20 @@ class ProbingObserver:
             modes=modes,
         )
 
-    def probing(self):
-        """The probing estimate itself (friction and intervals included), or None before the first touch."""
+    def probing(self) -> ProbingEstimate | None:
+        """Return the probing estimate itself (friction and intervals included), or None before the first touch."""
         return self._filter.estimate() if self._touched else None
+
+
+def _with_torque_errors(arm: Arm, settings: ProbingObserverSettings) -> tuple[ProbingObserverSettings, list[float]]:
+    """Return the settings, and the white torque error per joint [Nm]; derived where the settings have none.
+
+    A UR16e has 0.1 to 0.3 % of its effort limits as white error, 0.4 to 0.9 % as slow one.
+    """
+    if settings.torque_std is not None:
+        return settings, settings.torque_std
+    strength = joint_strength(arm)
+    probing = settings.probing
+    if not probing.torque_bias_std:
+        probing = dataclasses.replace(probing, torque_bias_std=tuple(float(v) for v in 7e-3 * strength))
+    return dataclasses.replace(settings, probing=probing), [float(v) for v in 2e-3 * strength]

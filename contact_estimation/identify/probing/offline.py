@@ -1,80 +1,169 @@
-"""Identify from a recording of a real probing motion."""
+"""Identify from a recording of a real probing motion, and say whether the result can be believed."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from contact_estimation.exceptions import RecordingError
-from contact_estimation.identify.probing.filter import ProbingFilter
+from contact_estimation.identify.probing.curved import CurvedPlanarModel
+from contact_estimation.identify.probing.disturbances import Samples
+from contact_estimation.identify.probing.estimate import ProbingEstimate
+from contact_estimation.identify.probing.innovations import Innovations
+from contact_estimation.identify.probing.model import ContactModel, Start
+from contact_estimation.identify.probing.passes import Pass, disturbed_passes, loosened_passes, plain_pass
 from contact_estimation.identify.probing.planar import PlanarModel
-from contact_estimation.identify.probing.runs import bounds
 from contact_estimation.identify.probing.settings import ProbingSettings
-from contact_estimation.identify.probing.spatial import SpatialModel
+from contact_estimation.identify.probing.spatial import SpatialModel, frame_from_normal
+from contact_estimation.identify.verdict import Finding, Verdict, conclude, interval, repeated, total_std
 
-#: Arrays of a recording: name -> trailing shape in the plane and in space (None: any).
-_SHAPES = {
-    "planar": {"t": (), "pose": (3,), "twist": (3,), "wrench": (3,), "tip": (2,), "phi": ()},
-    "spatial": {"t": (), "pose": (4, 4), "twist": (6,), "wrench": (6,), "tip": (3,), "normal": (3,)},
+#: Tests between which the probability of a false alarm is divided.
+_TESTS = 11.0
+#: Share of wrenches beyond the gate from which the rest is no sample of the recording any more.
+_LEFT_OUT_FAILED = 0.25
+#: Arrays of a recording in the plane and in space: name -> shape of one sample.
+_SAMPLES: dict[str, dict[str, tuple[int, ...]]] = {
+    "planar": {"t": (), "pose": (3,), "twist": (3,), "wrench": (3,)},
+    "spatial": {"t": (), "pose": (4, 4), "twist": (6,), "wrench": (6,)},
+}
+#: The rough guess: name -> shape.
+_GUESS: dict[str, dict[str, tuple[int, ...]]] = {
+    "planar": {"tip": (2,), "phi": ()},
+    "spatial": {"tip": (3,), "normal": (3,)},
 }
 
 
-def identify_recording(path: Path, example: str, settings: ProbingSettings) -> dict:
-    """Filter a recording that begins at first contact.
+def identify_recording(path: Path, example: str, settings: ProbingSettings) -> tuple[dict[str, Any], Verdict]:
+    """Filter a recording that begins at first contact, and judge the result.
+
+    The recording is filtered once more with each disturbance freed (offset, delay, weight, gain, curvature and so on).
+    Of those whose estimates are not zero, the one with the largest evidence is named, and its result is given.
 
     Args:
-        path: ``.npz`` with ``t`` (T,) [s], ``pose`` (T, 3) [m, m, rad] or (T, 4, 4), ``twist`` and ``wrench`` (T, 3
-            or 6; the wrench is that of
-            the environment ON the probe in end-effector axes), and the rough guess: ``tip`` (2 or 3,) [m] and ``phi``
-            [rad], the surface's angle, or ``normal`` (3,), pointing out of it.
+        path: ``.npz`` with ``t`` (T,) [s], ``pose`` (T, 3) [m, m, rad] or (T, 4, 4), ``twist`` and ``wrench`` (T, 3 or
+            6; the wrench is that of the environment ON the probe in end-effector axes), and the rough guess: ``tip``
+            (2 or 3,) [m] and ``phi`` [rad], the surface's angle, or ``normal`` (3,), pointing out of it.
         example: ``planar`` or ``spatial``.
         settings: priors and noise.
 
     Returns:
-        names, units, mean and std of the parameters after the last sample, samples and used samples.
+        names, units, mean, std and ``interval_total`` (95 %, with the model error that was found) of the parameters
+        after the last sample, samples and used samples, mean NIS per component, the disturbance and its value; and
+        the verdict.
 
     Raises:
         RecordingError: the file or an array is missing, misshapen, not finite, or time does not advance.
     """
-    data = _load(Path(path), _SHAPES[example])
+    arrays = _load(Path(path), _SAMPLES[example], _GUESS[example])
+    data = Samples(*(arrays[name] for name in Samples._fields))
+
+    def plane(model: PlanarModel) -> tuple[ContactModel, Start]:
+        return model, model.start(settings, data.pose[0], arrays["tip"], float(arrays["phi"]))
+
+    def space() -> tuple[ContactModel, Start]:
+        model = SpatialModel(*settings.bounds(), [frame_from_normal(arrays["normal"])])
+        return model, model.start(settings, data.pose[0], arrays["tip"])
+
+    bounds, make, curved = settings.bounds(), space, None
     if example == "planar":
-        model = PlanarModel(*bounds(settings))
-        start = model.start(settings, data["pose"][0], data["tip"], float(data["phi"]))
-    else:
-        model = SpatialModel(*bounds(settings), [frame_from_normal(data["normal"])], (0,))
-        start = model.start(settings, data["pose"][0], data["tip"])
-    estimator = ProbingFilter(model, settings)
-    estimator.start(data["t"][0], data["pose"][0], *start)
-    used = 0
-    for k in range(1, len(data["t"])):
-        estimator.step(data["t"][k] - data["t"][k - 1], data["pose"][k], data["twist"][k], data["wrench"][k])
-        used += estimator.estimate().used
-    estimate = estimator.estimate()
-    return {"names": estimate.names, "units": model.units, "mean": estimate.mean, "std": estimate.std,
-            "samples": len(data["t"]), "used": used}
+        make, curved = (lambda: plane(PlanarModel(*bounds))), (lambda: plane(CurvedPlanarModel(*bounds)))
+    alarm, settled = settings.false_alarm / _TESTS, data.t[0] + settings.settling_time
+    plain, freed = plain_pass(data, make, settings), disturbed_passes(data, make, curved, settings)
+    disturbances = [one.finding(alarm) for one in freed]
+    findings = plain.innovations.after(settled).findings(alarm)
+    others = [one for one, finding in zip(freed, disturbances) if finding.flagged]
+    if plain.changes:  # a change looks like a disturbance, but explains the recording better by itself
+        others.append(plain)
+    if any(finding.flagged for finding in findings):
+        others += loosened_passes(data, make, settings, plain)
+    best = max(others, key=lambda one: one.gain(plain, data.t > settled), default=plain)
+    late = best.innovations.after(settled)
+    left = late.findings(alarm)
+    named = Finding("disturbance", float(best is not plain), 0.0, _explain(best, left))
+    told = [replace(finding, message="") for finding in disturbances]  # the likeliest of them is named alone
+    verdict = conclude(
+        [named, *left, *told, _left_out(late), _changes(best, settled), _sensor(data)],
+        _failures(settings, best.estimate),
+    )
+    return _result(data, plain, best, late), verdict
 
 
-def frame_from_normal(normal) -> np.ndarray:
-    """A rotation (3, 3) whose third column is ``normal`` (3,), made a unit vector."""
-    z = np.asarray(normal, dtype=float) / np.linalg.norm(normal)
-    x = np.cross(np.eye(3)[np.argmin(np.abs(z))], z)
-    x /= np.linalg.norm(x)
-    return np.column_stack([x, np.cross(z, x), z])
+def _explain(best: Pass, left: list[Finding]) -> str:
+    """Name the disturbance, and say so where it leaves much open."""
+    if any(finding.flagged for finding in left):
+        return f"nothing that was tried explains the wrench; nearest comes: {best.message}"
+    return best.message
 
 
-def _load(path, shapes):
+def _result(data: Samples, plain: Pass, best: Pass, late: Innovations) -> dict[str, Any]:
+    """Collect what is printed."""
+    count = len(plain.estimate.names)
+    mean, std = best.estimate.mean[:count], best.estimate.std[:count]
+    return {
+        "names": plain.estimate.names,
+        "units": best.units[:count],
+        "mean": mean,
+        "std": std,
+        "interval_total": interval(mean, total_std(std, late.power, late.lag1)),
+        "samples": len(data.t),
+        "used": int(np.sum(~best.innovations.gated)),
+        "nis": late.power,
+        "disturbance": best.name,
+        "disturbance_value": best.bias,
+    }
+
+
+def _left_out(late: Innovations) -> Finding:
+    """Count wrenches beyond the gate."""
+    count = int(late.gated.sum())
+    message = f"{count} of {len(late.t)} wrenches lie far off every prediction and were left out"
+    return Finding("gated", float(count), 0.0, message, fatal=count > _LEFT_OUT_FAILED * len(late.t))
+
+
+def _changes(best: Pass, settled: float) -> Finding:
+    """Tell when stiffness or friction changed."""
+    times = [t for t in best.changes if t > settled]
+    when = ", ".join(f"{t:.1f} s" for t in times)
+    message = f"stiffness or friction changed at {when}; the result holds from the last of them on"
+    return Finding("changes", float(len(times)), 0.0, message)
+
+
+def _sensor(data: Samples) -> Finding:
+    """Look for wrench axes that stay at their limit."""
+    stuck = max(repeated(axis) for axis in data.wrench.T)
+    message = f"the wrench stays at the same extreme value for {stuck} samples: the sensor is at its limit; press less"
+    return Finding("saturation", float(stuck), 0.0, message)
+
+
+def _failures(settings: ProbingSettings, estimate: ProbingEstimate) -> list[str]:
+    """List why a result is of no use at all."""
+    if not np.all(np.isfinite(estimate.mean)) or not np.all(np.isfinite(estimate.std)):
+        return ["the estimate is not finite; check units and signs of the recording"]
+    stiffness = max(float(x) for name, x in zip(estimate.names, estimate.mean) if name.endswith("stiffness"))
+    if stiffness > 0.95 * settings.stiffness_max:
+        return [
+            f"the stiffness {stiffness:.0f} N/m lies at its bound of {settings.stiffness_max:.0f} N/m; "
+            "raise stiffness_max in --settings"
+        ]
+    return []
+
+
+def _load(path: Path, samples: dict[str, tuple[int, ...]], guess: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
     if not path.is_file():
         raise RecordingError(f"no such recording: {path}")
+    names = [*samples, *guess]
     with np.load(path, allow_pickle=False) as file:
-        missing = sorted(set(shapes) - set(file.files))
+        missing = sorted(set(names) - set(file.files))
         if missing:
-            raise RecordingError(f"{path} lacks {', '.join(missing)}; expected the arrays {', '.join(shapes)}")
-        data = {name: np.asarray(file[name], dtype=float) for name in shapes}
-    samples = data["t"].shape
-    for name, trailing in shapes.items():
-        expected = trailing if name in ("tip", "phi", "normal") else samples + trailing
-        if data[name].shape != expected or (name == "t" and (len(samples) != 1 or samples[0] < 2)):
+            raise RecordingError(f"{path} lacks {', '.join(missing)}; expected the arrays {', '.join(names)}")
+        data = {name: np.asarray(file[name], dtype=float) for name in names}
+    count = data["t"].shape
+    shapes = {**{name: count + shape for name, shape in samples.items()}, **guess}
+    for name, expected in shapes.items():
+        if data[name].shape != expected or len(count) != 1 or count[0] < 2:
             raise RecordingError(
                 f"{path}: {name} has shape {data[name].shape}, expected {expected} with at least two samples"
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from contact_estimation.exceptions import ConfigError
+from contact_estimation.identify.probing.bounded import Bounds
 from contact_estimation.settings import key, non_negative, positive
 
 
@@ -48,6 +49,9 @@ class ProbingSettings:
         check=positive,
         doc="uncertainty at the start of the height of the surface under the touching tip",
     )
+    curvature_start_std: float = key(
+        3.0, unit="1/m", check=positive, doc="uncertainty of a surface's curvature, where it is estimated (plane)"
+    )
     stiffness_start: float = key(5000.0, unit="N/m", check=positive, doc="expected stiffness at the start")
     stiffness_start_std: float = key(2000.0, unit="N/m", check=positive, doc="uncertainty of stiffness at the start")
     friction_start: float = key(0.5, check=positive, doc="expected friction at the start")
@@ -85,6 +89,31 @@ class ProbingSettings:
         2.0, unit="N", check=non_negative, doc="force norm below which the probe is in the air"
     )
 
+    gate_probability: float = key(
+        1.5e-5,
+        check=positive,
+        doc="probability of a good wrench to lie so far from its prediction that it is left out (chi-square of the "
+        "innovation)",
+    )
+    gated_in_a_row: int = key(
+        3,
+        check=positive,
+        doc="wrenches beyond the gate in a row after which stiffness and friction count as changed: they get the "
+        "variance of the start",
+    )
+
+    change_offset_std: float = key(
+        5e-4,
+        unit="m",
+        check=non_negative,
+        doc="what an offset may have taken up of a change of stiffness before that was seen",
+    )
+    settling_time: float = key(
+        2.0, unit="s", check=non_negative, doc="time after the first touch that the verdict on a recording leaves out"
+    )
+    false_alarm: float = key(
+        0.01, check=positive, doc="probability with which the verdict doubts a recording that is as the filter expects"
+    )
     degree: int = key(7, doc="degree of the integration rule: 3, 5 or 7")
     degree_several: int = key(
         5,
@@ -112,8 +141,17 @@ class ProbingSettings:
         "is estimated from joint torque; empty for a measured wrench",
     )
     torque_bias_time: float = key(2.0, unit="s", check=positive, doc="correlation time of that error")
+    force_bias_std: float = key(
+        0.0,
+        unit="N",
+        check=non_negative,
+        doc="standard deviation of a constant offset of each axis of a measured force, which is estimated; 0: none",
+    )
+    moment_bias_std: float = key(
+        0.0, unit="Nm", check=non_negative, doc="the same of each axis of a measured moment; 0: none"
+    )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("degree", "degree_several"):
             if getattr(self, name) not in (3, 5, 7):
                 raise ConfigError(f"{name} is {getattr(self, name)}, expected 3, 5 or 7")
@@ -122,3 +160,7 @@ class ProbingSettings:
                 f"the start (stiffness {self.stiffness_start} N/m, friction {self.friction_start}) must lie "
                 f"below the bounds ({self.stiffness_max} N/m, {self.friction_max})"
             )
+
+    def bounds(self) -> tuple[Bounds, Bounds]:
+        """Return the intervals of stiffness [N/m] and friction."""
+        return Bounds(0.0, self.stiffness_max), Bounds(0.0, self.friction_max)

@@ -1,128 +1,138 @@
-"""The contact in space, which paper 4 leaves as future work: 3-D tips, planes with two angles and an offset, the full
-wrench.
+"""The contact in space, which paper 4 leaves as future work: 3-D tips, planes with two angles, the full wrench.
 
-Parameters: (x, y, z) of every tip in tool axes [m]; then for every surface its two angles (a, b) [rad], offset d [m],
-kappa~ and mu~. The normal is n = R_ref R_x(a) R_y(b) e_z, so that the angles are small and regular around the
-reference the surface was given, and the surface is n.p = d. Contact i presses tip i on its surface: delta_i = d -
-n.p_i and, as in eq. 3-5, f_i = kappa delta_i (n - mu u_i), with u_i the direction of sliding. The wrench is the sum
-over contacts, ON the probe, in tool axes about the tool's origin.
+The normal of a surface is n = R_ref R_x(a) R_y(b) e_z, so that its angles (a, b) are small around the reference that
+the surface was given; the surface is n.p = d. Contact i presses tip i on its surface: delta_i = d - n.p_i and, as in
+eq. 3-5, f_i = kappa delta_i (n - mu u_i), with u_i the direction of sliding. The wrench is the sum over contacts, ON
+the probe, in tool axes about the tool's origin.
 
 The sign of sliding of eq. 3-5 becomes a direction. Per contact two modes remain: along the predicted direction or
 against it; within a mode the direction turns with the transverse velocity of each point. Friction follows the direction
-of sliding over a presliding distance (:mod:`presliding`), so it is turned by the angle that it trails.
+of sliding over a distance (:mod:`~contact_estimation.identify.probing.bristles`), so it is turned by that angle.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import ArrayLike
 
 from contact_estimation.exceptions import IdentificationError
 from contact_estimation.identify.probing.bounded import Bounds
+from contact_estimation.identify.probing.model import ContactModel, Mean, Modes, SlideAxes, Start
+from contact_estimation.identify.probing.settings import ProbingSettings
 
-_SURFACE = 5  # parameters of a surface: a, b, d, kappa~, mu~
+#: Parameters of a surface and their units.
+_SURFACE = {"a": "rad", "b": "rad", "d": "m", "stiffness": "N/m", "friction": "1"}
 
 
-class SpatialModel:
-    """Measurement model of space for :class:`~contact_estimation.identify.probing.filter.ProbingFilter`.
+class _TipMotion(NamedTuple):
+    """Lever arm, normal, tangential velocity, unit vectors along and across sliding (3,), world axes, at the mean."""
+
+    arm: np.ndarray
+    normal: np.ndarray
+    tangential: np.ndarray
+    along: np.ndarray
+    across: np.ndarray
+
+
+class SpatialModel(ContactModel):
+    """Measurement model of space.
 
     Poses are homogeneous matrices (4, 4) of the tool in the world; twists (6,) are [velocity of the tool's origin;
     angular velocity] in world axes; pose errors are [position; rotation vector] in world axes.
 
     Args:
-        stiffness, friction: bounds shared by all surfaces.
+        stiffness: bounds of the stiffness [N/m] of every surface.
+        friction: bounds of its friction.
         references: (surfaces, 3, 3) rotations whose third column is the first guess of each normal.
         surface_of_tip: index of the surface that each tip touches, for example ``(0,)``, or ``(0, 0)`` for a fork.
 
     Raises:
-        IdentificationError: a tip names a surface that is not there.
+        IdentificationError: a tip names a surface that does not exist.
     """
 
     axes = 6
-    wrench_size = 6
     force_size = 3
+    wrench_size = 6
 
-    def __init__(self, stiffness: Bounds, friction: Bounds, references, surface_of_tip=(0,)):
+    def __init__(
+        self, stiffness: Bounds, friction: Bounds, references: ArrayLike, surface_of_tip: Sequence[int] = (0,)
+    ) -> None:
         self._references = np.asarray(references, dtype=float)
         self._surface_of = tuple(surface_of_tip)
-        if not set(self._surface_of) <= set(range(len(self._references))):
-            raise IdentificationError(
-                f"surface_of_tip is {self._surface_of}, but {len(self._references)} surfaces were given"
-            )
-        self.contacts = len(self._surface_of)
+        self.contacts, self.surfaces = len(self._surface_of), len(self._references)
+        if not set(self._surface_of) <= set(range(self.surfaces)):
+            raise IdentificationError(f"surface_of_tip is {self._surface_of}, but {self.surfaces} surfaces were given")
         tips = [f"tip{i}_{axis}" for i in range(self.contacts) for axis in "xyz"]
-        surfaces = [
-            f"surface{j}_{name}"
-            for j in range(len(self._references))
-            for name in ("a", "b", "d", "stiffness", "friction")
-        ]
-        self.parameters = tuple(tips + surfaces)
-        self.units = tuple(["m"] * len(tips) + ["rad", "rad", "m", "N/m", "1"] * len(self._references))
+        self.parameters = (*tips, *(f"surface{j}_{name}" for j in range(self.surfaces) for name in _SURFACE))
+        self.units = ("m",) * len(tips) + tuple(_SURFACE.values()) * self.surfaces
         self.bounds = {}
-        for j in range(len(self._references)):
+        for j in range(self.surfaces):
             self.bounds[self._first(j) + 3], self.bounds[self._first(j) + 4] = stiffness, friction
-        #: contacts by surface: where friction has a direction, it trails that of sliding
-        self.trailing = tuple(self._surface_of.index(j) for j in range(len(self._references)))
+        self.bristle_contacts = tuple(self._surface_of.index(j) for j in range(self.surfaces))
         self.modes = tuple(itertools.product((1.0, -1.0), repeat=self.contacts))
 
-    def _first(self, surface):
+    def _first(self, surface: int) -> int:
         """Index of the first parameter of a surface."""
-        return 3 * self.contacts + _SURFACE * surface
+        return 3 * self.contacts + len(_SURFACE) * surface
 
     def surface_of(self, contact: int) -> int:
-        """Index of the surface that a tip touches."""
+        """Return the index of the surface that a tip touches."""
         return self._surface_of[contact]
 
-    def surface_terms(self, s, surface: int = 0):
-        """Offset d [m], as ``s`` has it, and stiffness [N/m] of a surface."""
+    def surface_terms(self, s: np.ndarray, surface: int = 0) -> tuple[float, float]:
+        """Return the offset d [m], as ``s`` has it, and the stiffness [N/m] of a surface."""
         first = self._first(surface)
         return s[first + 2], self.bounds[first + 3].to_bounded(s[first + 3])
 
-    def tip(self, s, contact: int = 0):
-        """Tip (3, ...) of a contact in tool axes [m]."""
-        return s[3 * contact : 3 * contact + 3]
+    def tip(self, s: np.ndarray, contact: int = 0) -> np.ndarray:
+        """Return the tip (3, ...) of a contact in tool axes [m]."""
+        tip: np.ndarray = s[3 * contact : 3 * contact + 3]
+        return tip
 
-    def normal(self, s, surface: int = 0):
-        """Outward unit normal (3, ...) of a surface in world axes."""
+    def normal(self, s: np.ndarray, surface: int = 0) -> np.ndarray:
+        """Return the outward unit normal (3, ...) of a surface in world axes."""
         a, b = s[self._first(surface)], s[self._first(surface) + 1]
         cos_b = np.cos(b)
-        return self._references[surface] @ np.array([np.sin(b), -np.sin(a) * cos_b, np.cos(a) * cos_b])
+        return np.asarray(self._references[surface] @ np.array([np.sin(b), -np.sin(a) * cos_b, np.cos(a) * cos_b]))
 
-    @staticmethod
-    def advance(pose, increment):
-        """Pose moved by a pose error (6,)."""
-        out = pose.copy()
+    def advance(self, pose: np.ndarray, increment: np.ndarray) -> np.ndarray:
+        """Return the pose moved by a pose error (6,)."""
+        out = np.array(pose)
         out[:3, 3] += increment[:3]
         out[:3, :3] = pin.exp3(np.asarray(increment[3:])) @ pose[:3, :3]
         return out
 
-    @staticmethod
-    def difference(pose, reference):
-        """Pose error (6,) from ``reference`` to ``pose``."""
+    def difference(self, pose: np.ndarray, reference: np.ndarray) -> np.ndarray:
+        """Return the pose error (6,) from ``reference`` to ``pose``."""
         return np.concatenate([pose[:3, 3] - reference[:3, 3], pin.log3(pose[:3, :3] @ reference[:3, :3].T)])
 
-    @staticmethod
-    def shift(pose, origin):
-        """Pose with its position relative to ``origin`` (3,)."""
+    def shift(self, pose: np.ndarray, origin: np.ndarray) -> np.ndarray:
+        """Return the pose with its position relative to ``origin`` (3,)."""
         out = np.array(pose)
         out[:3, 3] -= origin
         return out
 
-    def _slide_axes(self, pose, twist, s, contact):
-        """Tip velocity, its tangential part, the unit direction of that and the transverse unit vector, at the mean."""
+    def _tip_motion(self, mean: Mean, contact: int) -> _TipMotion:
+        """How a tip moves at the mean; a tip at rest slides along its surface's first axis."""
+        pose, twist, s = mean
         arm = pose[:3, :3] @ self.tip(s, contact)
         normal = self.normal(s, self._surface_of[contact])
         velocity = twist[:3] + _cross(twist[3:], arm)
         tangential = velocity - normal * (normal @ velocity)
         speed = np.linalg.norm(tangential)
         along = tangential / speed if speed > 1e-9 else self._references[self._surface_of[contact]][:, 0]
-        return arm, normal, tangential, along, _cross(normal, along)
+        return _TipMotion(arm, normal, tangential, along, _cross(normal, along))
 
-    def grips(self, pose, s, force):
-        """Friction (contacts,) [N] of tips that slide under a measured ``force`` [N] (its norm), shared among them as
-        their loads are."""
+    def grips(self, pose: np.ndarray, s: np.ndarray, force: float) -> np.ndarray:
+        """Return the friction (contacts,) [N] of sliding tips, which share a ``force`` [N] (its norm) as their loads.
+
+        A tip that carries no load counts with a deformation of a nanometre.
+        """
         loads, frictions = np.empty(self.contacts), np.empty(self.contacts)
         for i, surface in enumerate(self._surface_of):
             offset, stiffness = self.surface_terms(s, surface)
@@ -130,48 +140,41 @@ class SpatialModel:
             loads[i] = stiffness * max(offset - self.normal(s, surface) @ point, 1e-9)
             friction = self._first(surface) + 4
             frictions[i] = self.bounds[friction].to_bounded(s[friction])
-        return force * loads / loads.sum() * frictions / np.hypot(1.0, frictions)
+        return np.asarray(force * loads / loads.sum() * frictions / np.hypot(1.0, frictions))
 
-    def prepare(self, pose, twist, s, deflection=None):
-        """What stays fixed during one wrench update.
+    def prepare(self, mean: Mean, deflection: np.ndarray | None = None) -> tuple[np.ndarray, list[SlideAxes]]:
+        """Return two rows per surface, and the slide axes of every contact.
 
-        Args:
-            pose, twist, s: the mean.
-            deflection: of the bristles (contacts, 3), world axes, of which the direction counts; without it friction
-                does not trail.
-
-        Returns:
-            rows (2 surfaces, 12) over [pose; twist] errors through which kinematic noise enters the wrench:
-            deformation and transverse velocity, at the middle of the tips on each surface (between tips 2 cm apart it
-            differs by 1e-5 m). Then, per contact, the unit vectors along and across the sliding, and the same two
-            turned by the angle that friction trails.
+        The rows (2 surfaces, 12) are the gradients of deformation and transverse velocity, at the middle of the tips on
+        each surface (between tips 2 cm apart the deformation differs by 1e-5 m).
         """
-        rows, axes = np.zeros((2 * len(self._references), 12)), []
+        rows, axes = np.zeros((2 * self.surfaces, 12)), []
         for i, surface in enumerate(self._surface_of):
-            arm, normal, _, along, across = self._slide_axes(pose, twist, s, i)
+            arm, normal, _, along, across = self._tip_motion(mean, i)
             share = 1.0 / self._surface_of.count(surface)
             rows[2 * surface, :6] += share * np.concatenate([-normal, -_cross(arm, normal)])
             rows[2 * surface + 1, 6:] += share * np.concatenate([across, _cross(arm, across)])
             angle = 0.0 if deflection is None else np.arctan2(across @ deflection[i], along @ deflection[i])
             cos, sin = np.cos(angle), np.sin(angle)
-            trail, aside = cos * along + sin * across, cos * across - sin * along
-            axes.append(tuple(axis[:, None] for axis in (along, across, trail, aside)))
+            vectors = (along, across, cos * along + sin * across, cos * across - sin * along)
+            axes.append(SlideAxes(*(vector[:, None] for vector in vectors)))
         return rows, axes
 
-    def wrenches(self, pose, twist, c, axes, modes):
-        """Predicted wrench (6, N) of each of ``modes`` at the points ``c`` (k, N): parameters, then two noises per
-        surface. ``axes`` are those of :meth:`prepare`."""
-        pressed, rubbed = 0.0, []
+    def wrenches(self, mean: Mean, c: np.ndarray, axes: list[SlideAxes], modes: Modes) -> list[np.ndarray]:
+        """Predict the wrench (6, N) of each mode; ``c`` ends with the two noises of every surface."""
+        pressed, rubbed = np.zeros((6, c.shape[1])), []
         for i in range(self.contacts):
-            press, rubs = self._contact(pose, twist, c, i, *axes[i], {mode[i] for mode in modes})
+            press, rubs = self._contact(i, mean, c, axes[i], {mode[i] for mode in modes})
             pressed = pressed + press
             rubbed.append(rubs)
         return [pressed + sum(rubbed[i][sign] for i, sign in enumerate(mode)) for mode in modes]
 
-    def _contact(self, pose, twist, c, i, along, across, trail, aside, signs):
-        """Wrench of the normal force of contact ``i``, and of its friction for each of ``signs``."""
-        surface = self._surface_of[i]
-        rotation, first, tip = pose[:3, :3], self._first(surface), c[3 * i : 3 * i + 3]
+    def _contact(
+        self, i: int, mean: Mean, c: np.ndarray, axes: SlideAxes, signs: set[float]
+    ) -> tuple[np.ndarray, dict[float, np.ndarray]]:
+        """Wrench (6, N) of the normal force of contact ``i``, and of its friction for each of ``signs``."""
+        (pose, twist, _), surface = mean, self._surface_of[i]
+        rotation, first, tip = pose[:3, :3], self._first(surface), self.tip(c, i)
         noises = len(self.parameters) + 2 * surface
         deformation_noise, transverse_noise = c[noises], c[noises + 1]
         arm, normal = rotation @ tip, self.normal(c, surface)
@@ -181,24 +184,27 @@ class SpatialModel:
         load = self.bounds[first + 3].to_bounded(c[first + 3]) * delta
         grip = load * self.bounds[first + 4].to_bounded(c[first + 4])
         velocity = twist[:3, None] + _cross(twist[3:, None], arm)
-        velocity_along = np.abs(along.T @ velocity)
-        velocity_across = across.T @ velocity + transverse_noise
+        velocity_along = np.abs(axes.along.T @ velocity)
+        velocity_across = axes.across.T @ velocity + transverse_noise
         rubs = {}
         for sign in signs:
-            slide = (sign * velocity_along) * trail + velocity_across * aside
+            slide = (sign * velocity_along) * axes.friction_along + velocity_across * axes.friction_across
             slide -= normal * np.einsum("ij,ij->j", normal, slide)
             force = rotation.T @ (slide * (-grip / np.sqrt(np.einsum("ij,ij->j", slide, slide) + 1e-18)))
             rubs[sign] = np.vstack([force, _cross(tip, force)])
         force = rotation.T @ (normal * load)
         return np.vstack([force, _cross(tip, force)]), rubs
 
-    def slip(self, pose, twist, s):
-        """Tangential speed (contacts,), its gradient (contacts, 12 + n_s) over [pose; twist; s], and the velocities
-        (contacts, 3). The turn of the tangent plane with the surface angles is of second order and left out."""
+    def slip(self, mean: Mean) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the tangential speeds (contacts,), their gradient (contacts, 12 + n_s), and velocities (contacts, 3).
+
+        The turn of the tangent plane with the surface's angles is of second order and left out.
+        """
+        pose, twist, s = mean
         values, gradient = np.zeros(self.contacts), np.zeros((self.contacts, 12 + len(s)))
         velocities = np.zeros((self.contacts, 3))
         for i in range(self.contacts):
-            arm, _, velocities[i], along, _ = self._slide_axes(pose, twist, s, i)
+            arm, _, velocities[i], along, _ = self._tip_motion(mean, i)
             values[i] = along @ velocities[i]
             pull = _cross(along, twist[3:])
             gradient[i, 3:6] = _cross(arm, pull)
@@ -206,19 +212,20 @@ class SpatialModel:
             gradient[i, 12 + 3 * i : 15 + 3 * i] = pose[:3, :3].T @ pull
         return values, gradient, velocities
 
-    def slip_samples(self, pose, twist, s, deviations):
-        """Tangential velocity (contacts, N) along the predicted direction at ``deviations`` (12 + n_s, N) of [pose;
-        twist; s]."""
-        out = np.empty((self.contacts, deviations.shape[1]))
+    def slip_samples(self, mean: Mean, deviations: np.ndarray) -> np.ndarray:
+        """Return the slip (contacts, N) along the predicted direction at ``deviations`` (12 + n_s, N)."""
+        (pose, twist, s), out = mean, np.empty((self.contacts, deviations.shape[1]))
         for i in range(self.contacts):
-            along = self._slide_axes(pose, twist, s, i)[3]
+            along = self._tip_motion(mean, i).along
             arm = pose[:3, :3] @ (self.tip(s, i)[:, None] + deviations[12 + 3 * i : 15 + 3 * i])
             arm = arm + _cross(deviations[3:6], arm)
             out[i] = along @ (twist[:3, None] + deviations[6:9] + _cross(twist[3:, None] + deviations[9:12], arm))
         return out
 
-    def offset_to_world(self, s, covariance, origin):
-        """``s`` and ``covariance`` with every offset referred to the world origin instead of ``origin`` (3,)."""
+    def offset_to_world(
+        self, s: np.ndarray, covariance: np.ndarray, origin: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return s and its covariance with every offset referred to the world's origin instead of ``origin`` (3,)."""
         out, jacobian = np.array(s), np.eye(len(s))
         for j, reference in enumerate(self._references):
             first = self._first(j)
@@ -229,29 +236,16 @@ class SpatialModel:
             jacobian[first + 2, first], jacobian[first + 2, first + 1] = by_a @ origin, by_b @ origin
         return out, jacobian @ covariance @ jacobian.T
 
-    @staticmethod
-    def wrench_deviations(settings):
-        """Standard deviations (6,) of the measured wrench."""
-        return np.repeat([settings.force_noise, settings.torque_noise], 3)
+    def start(self, settings: ProbingSettings, pose: np.ndarray, tips: ArrayLike) -> Start:
+        """Make a rough start from a first touch: each surface passes near the guessed tip that touches it.
 
-    def walk(self, settings):
-        """Standard deviations (n_s,) of what the parameters may change per slide step."""
-        surface = [
-            settings.angle_walk,
-            settings.angle_walk,
-            settings.offset_walk,
-            settings.stiffness_walk,
-            settings.friction_walk,
-        ]
-        return np.array([settings.tip_walk] * (3 * self.contacts) + surface * len(self._references))
-
-    def start(self, settings, pose, tips):
-        """Rough start from a first touch at ``pose`` (4, 4): each surface passes near the guessed tip (contacts, 3)
-        that touches it.
+        Args:
+            settings: start values and their standard deviations.
+            pose: pose (4, 4) at the touch.
+            tips: guessed tips (contacts, 3) [m], tool axes.
 
         Returns:
-            s (n_s,), covariance (n_s, n_s) and origin (3,), the first tip in the world, for
-            :meth:`ProbingFilter.start`.
+            arguments of ``ProbingFilter.start``; the origin is the first tip in the world.
         """
         tips = np.asarray(tips, dtype=float).reshape(self.contacts, 3)
         rotation = pose[:3, :3]
@@ -276,6 +270,21 @@ class SpatialModel:
         return s, root @ root.T, origin
 
 
-def _cross(a, b):
+def homogeneous(rotation: np.ndarray, position: ArrayLike) -> np.ndarray:
+    """Return the matrix (4, 4) of a rotation (3, 3) and a position (3,)."""
+    out = np.eye(4)
+    out[:3, :3], out[:3, 3] = rotation, position
+    return out
+
+
+def frame_from_normal(normal: ArrayLike) -> np.ndarray:
+    """Return a rotation (3, 3) whose third column is ``normal`` (3,), made a unit vector."""
+    z = np.asarray(normal, dtype=float) / np.linalg.norm(normal)
+    x = np.cross(np.eye(3)[np.argmin(np.abs(z))], z)
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(z, x), z])
+
+
+def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Cross product over the first axis; numpy's own is several times slower on few rows."""
     return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])

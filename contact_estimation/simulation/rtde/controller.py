@@ -1,5 +1,4 @@
-"""The controller behind the sockets: a simulated arm, robot and safety state, and the script that takes register
-commands.
+"""The controller behind the sockets: a simulated arm, its states, and the script that takes register commands.
 
 The base frame of a UR controller is the URDF's base_link turned by 180 degrees about z; TCP poses, speeds and forces
 are in it. The force is at the flange, oriented in the base.
@@ -8,6 +7,7 @@ are in it. The force is at the flange, oriented in the base.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -55,7 +55,7 @@ class UrController:
         ConfigError: the arm has not six joints with torque constants.
     """
 
-    def __init__(self, simulation: Simulation):
+    def __init__(self, simulation: Simulation) -> None:
         arm = simulation.arm
         if arm.n != 6 or arm.motor.drive_gain is None or not isinstance(simulation.controller, AdmittanceController):
             raise ConfigError(
@@ -63,9 +63,9 @@ class UrController:
                 f"'{arm.name}' is "
                 "none: choose --robot ur16e"
             )
-        self.simulation, self.arm = simulation, arm
+        self.simulation, self.arm, self._followed = simulation, arm, simulation.controller
         simulation.follow_stiffly = True  # servoing and speed commands of a real controller do not yield
-        self.values = {name: _zero(kind) for name, kind in OUTPUTS.items()}
+        self.values: dict[str, Any] = {name: _zero(kind) for name, kind in OUTPUTS.items()}
         self.values.update(
             robot_mode=RUNNING,
             safety_mode=NORMAL,
@@ -76,10 +76,10 @@ class UrController:
             actual_robot_voltage=48.0,
             payload=float(arm.settings.tool_mass),
         )
-        self.registers: dict = {}
+        self.registers: dict[str, float] = {}
         self.script = False
         self.received: list[int] = []
-        self._handled = Command.NONE
+        self._handled: int = Command.NONE
         self._force_zero = np.zeros(6)
         self._twist: np.ndarray | None = None
         self._jog: np.ndarray | None = None
@@ -89,7 +89,7 @@ class UrController:
     @property
     def protective_stop(self) -> bool:
         """Whether the arm is stopped for safety."""
-        return self.values["safety_mode"] == PROTECTIVE_STOP
+        return bool(self.values["safety_mode"] == PROTECTIVE_STOP)
 
     def stop_for_safety(self) -> None:
         """Protective stop: motion ends, the script ends."""
@@ -101,19 +101,19 @@ class UrController:
         self.values["safety_mode"] = NORMAL
 
     def start_script(self) -> None:
-        """A script was uploaded; refused (nothing happens) during a protective stop."""
+        """Start an uploaded script; during a protective stop nothing happens."""
         if not self.protective_stop:
             self.script, self._handled = True, Command.NONE
             self.values["output_int_register_0"] = READY
             self._hold()
 
     def end_script(self) -> None:
-        """The script ends; the arm stays where it is."""
+        """End the script; the arm stays where it is."""
         self.script = False
         self.values["output_int_register_0"] = 0
         self._hold()
 
-    def write(self, registers: dict) -> None:
+    def write(self, registers: dict[str, float]) -> None:
         """Input registers from a client."""
         self.registers.update(registers)
         if self.script:
@@ -125,7 +125,7 @@ class UrController:
         self._publish(self.simulation.step())
 
     def _react(self, command: int) -> None:
-        """The script's loop: ready -> command -> done -> (client clears) -> ready."""
+        """Run the script's loop: ready -> command -> done -> (client clears) -> ready."""
         if command == Command.NONE:
             self.values["output_int_register_0"], self._handled = READY, Command.NONE
             return
@@ -163,29 +163,29 @@ class UrController:
 
     def _hold(self) -> None:
         self._twist = self._jog = self._servo = None
-        controller = self.simulation.controller
-        self.simulation.command(*self.arm.tcp_pose(controller.q_ref))
+        self.simulation.command(*self.arm.tcp_pose(self._followed.q_ref))
 
     def _move(self) -> None:
         """Shift the equilibrium the simulated controller follows; without a motion command it stays."""
         if self._twist is None and self._jog is None and self._servo is None:
             return
-        simulation, period, q = self.simulation, self.simulation.period, self.simulation.controller.q_ref
+        simulation, period, q = self.simulation, self.simulation.period, self._followed.q_ref
         if self._servo is not None:
             simulation.command(*self.arm.tcp_pose(self._servo))
             return
-        twist = self._twist if self._twist is not None else self.arm.tcp_jacobian(q) @ self._jog
+        twist = self._twist
+        if twist is None:
+            twist = self.arm.tcp_jacobian(q) @ self._jog
         position, rotation = self.arm.tcp_pose(q)
         simulation.command(position + period * twist[:3], pin.exp3(period * twist[3:]) @ rotation, twist)
 
     def _publish(self, sample: Sample) -> None:
         arm, values = self.arm, self.values
-        controller = self.simulation.controller
+        wrench = np.zeros(6) if sample.wrench_tcp is None else sample.wrench_tcp
+        controller = self._followed
         position, rotation = arm.tcp_pose(sample.q)
         jacobian = arm.tcp_jacobian(sample.q)
-        force = np.concatenate(
-            [CONTROLLER_BASE @ rotation @ sample.wrench_tcp[:3], CONTROLLER_BASE @ rotation @ sample.wrench_tcp[3:]]
-        )
+        force = np.concatenate([CONTROLLER_BASE @ rotation @ wrench[:3], CONTROLLER_BASE @ rotation @ wrench[3:]])
         self._wrench = force
         twist = jacobian @ sample.dq
         target_position, target_rotation = arm.tcp_pose(controller.q_ref)
@@ -201,7 +201,7 @@ class UrController:
             target_current=tuple(moment / arm.motor.drive_gain),
             joint_control_output=tuple(sample.tau),
             actual_TCP_force=tuple(force - self._force_zero),
-            ft_raw_wrench=tuple(sample.wrench_tcp),
+            ft_raw_wrench=tuple(wrench),
             actual_TCP_pose=_pose(position, rotation),
             target_TCP_pose=_pose(target_position, target_rotation),
             actual_TCP_speed=tuple(np.concatenate([CONTROLLER_BASE @ twist[:3], CONTROLLER_BASE @ twist[3:]])),
@@ -212,9 +212,9 @@ class UrController:
         )
 
 
-def _pose(position, rotation):
+def _pose(position: np.ndarray, rotation: np.ndarray) -> tuple[float, ...]:
     return tuple(np.concatenate([CONTROLLER_BASE @ position, pin.log3(CONTROLLER_BASE @ rotation)]))
 
 
-def _zero(kind):
+def _zero(kind: str) -> Any:
     return (0,) * int(kind[6]) if kind.startswith("VECTOR") else 0

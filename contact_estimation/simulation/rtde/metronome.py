@@ -36,7 +36,7 @@ class Metronome:
         patience: float = 0.25,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
-    ):
+    ) -> None:
         self._period, self._patience, self._clock, self._sleep = period, patience, clock, sleep
         self._due = clock() + period
         self._last = -float("inf")

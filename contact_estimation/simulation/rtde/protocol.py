@@ -1,5 +1,6 @@
-"""RTDE packets: framing, commands, data types (Universal Robots, "Real-Time Data Exchange (RTDE) Guide", protocol 1
-and 2).
+"""RTDE packets: framing, commands, data types.
+
+Universal Robots, "Real-Time Data Exchange (RTDE) Guide", protocol 1 and 2.
 
 A packet is size (uint16, header included), type (uint8), payload; everything is big endian.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum
+from typing import Any
 
 from contact_estimation.exceptions import DriverError
 
@@ -80,8 +82,8 @@ _DOUBLES = (
 
 #: Output variable -> type name.
 OUTPUTS = (
-    {name: "VECTOR6D" for name in _VECTORS}
-    | {name: "DOUBLE" for name in _DOUBLES}
+    dict.fromkeys(_VECTORS, "VECTOR6D")
+    | dict.fromkeys(_DOUBLES, "DOUBLE")
     | {
         "actual_digital_input_bits": "UINT64",
         "actual_digital_output_bits": "UINT64",
@@ -123,7 +125,7 @@ INPUTS = (
 
 
 def pack(kind: int, payload: bytes = b"") -> bytes:
-    """A packet."""
+    """Write a packet."""
     return HEADER.pack(HEADER.size + len(payload), kind) + payload
 
 
@@ -148,7 +150,7 @@ def split(buffer: bytearray) -> list[tuple[int, bytes]]:
 
 
 def text_message(version: int, text: str) -> bytes:
-    """A text message, as protocol ``version`` 1 or 2 writes it."""
+    """Write a text message, as protocol ``version`` 1 or 2 writes it."""
     if version == 1:
         return pack(Packet.TEXT_MESSAGE, bytes([1]) + text.encode())
     message, source = text.encode()[:255], b"controller"
@@ -165,7 +167,7 @@ class Recipe:
         types: type names, ``NOT_FOUND`` where a variable is unknown. valid: whether all are known.
     """
 
-    def __init__(self, names: list[str], known: dict[str, str]):
+    def __init__(self, names: list[str], known: dict[str, str]) -> None:
         self.names = list(names)
         self.types = [known.get(name, "NOT_FOUND") for name in names]
         self.valid = "NOT_FOUND" not in self.types
@@ -173,15 +175,15 @@ class Recipe:
         #: Size of the data in bytes.
         self.size = sum(format_.size for format_ in self._formats)
 
-    def encode(self, values: dict) -> bytes:
-        """The variables' values from ``values`` in this order."""
+    def encode(self, values: dict[str, Any]) -> bytes:
+        """Encode the variables' values from ``values`` in this order."""
         parts = []
         for name, format_ in zip(self.names, self._formats):
             value = values[name]
             parts.append(format_.pack(*value) if len(format_.format) > 2 else format_.pack(value))
         return b"".join(parts)
 
-    def decode(self, data: bytes) -> dict:
+    def decode(self, data: bytes) -> dict[str, Any]:
         """Values by name.
 
         Raises:

@@ -14,6 +14,7 @@ import struct
 import sys
 import time
 from collections.abc import Sequence
+from typing import BinaryIO
 
 from contact_estimation.exceptions import ConfigError, DriverError
 from contact_estimation.simulation.rtde.controller import UrController
@@ -39,10 +40,11 @@ _DASHBOARD = {
 class _Client:
     """One RTDE connection."""
 
-    def __init__(self, connection: socket.socket):
+    def __init__(self, connection: socket.socket) -> None:
         self.connection, self.buffer = connection, bytearray()
-        self.version, self.outputs, self.started = 1, None, False
-        self.every, self.inputs = 1, {}
+        self.version, self.started, self.every = 1, False, 1
+        self.outputs: Recipe | None = None
+        self.inputs: dict[int, Recipe] = {}
         self.tail, self.resume, self.ticks = b"", 0.0, -1
 
 
@@ -65,7 +67,7 @@ class RtdeServer:
         port: int = RTDE_PORT,
         newest: int = 2,
         without: Sequence[str] = (),
-    ):
+    ) -> None:
         unknown = [name for name in without if name not in OUTPUTS]
         if unknown:
             near = difflib.get_close_matches(unknown[0], OUTPUTS, n=1, cutoff=0.0)[0]
@@ -136,7 +138,7 @@ class RtdeServer:
             f"time {self.controller.values['timestamp']:.3f}"
         )
 
-    def run(self, seconds: float = float("inf"), console=None) -> None:
+    def run(self, seconds: float = float("inf"), console: BinaryIO | None = None) -> None:
         """Serve; ``console`` is a binary stream whose lines are given to :meth:`fault` and answered on stdout."""
         if console is not None:
             self._selector.register(console, selectors.EVENT_READ, self._read_console)
@@ -160,7 +162,7 @@ class RtdeServer:
 
     # -- RTDE ------------------------------------------------------------------------------------------------
 
-    def _accept_rtde(self, listener) -> None:
+    def _accept_rtde(self, listener: socket.socket) -> None:
         connection, _ = listener.accept()
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.settimeout(0.2)
@@ -202,11 +204,11 @@ class RtdeServer:
             client.started = kind == Packet.START and ready
             self._write(client, pack(kind, bytes([ready])))
         elif kind == Packet.DATA:
-            recipe = client.inputs.get(payload[0]) if payload else None
+            known = client.inputs.get(payload[0]) if payload else None
             try:
-                if recipe is None:
+                if known is None:
                     raise DriverError(f"RTDE data came for the unknown input recipe {payload[0] if payload else None}")
-                self.controller.write(recipe.decode(payload[1:]))
+                self.controller.write(known.decode(payload[1:]))
             except DriverError as error:
                 self._write(client, text_message(client.version, str(error)))
         elif kind != Packet.TEXT_MESSAGE:
@@ -243,6 +245,8 @@ class RtdeServer:
             values = {**values, "actual_q": (float("nan"),) * 6}
         elif fault == "jump":
             values = {**values, "actual_q": tuple(q + 1.0 for q in values["actual_q"])}
+        if client.outputs is None:
+            return
         body = client.outputs.encode(values)
         if fault == "short":
             body = body[: len(body) // 2]
@@ -267,13 +271,13 @@ class RtdeServer:
 
     # -- dashboard, script port, console ---------------------------------------------------------------------
 
-    def _accept_dashboard(self, listener) -> None:
+    def _accept_dashboard(self, listener: socket.socket) -> None:
         connection, _ = listener.accept()
         connection.settimeout(0.2)
         connection.sendall(b"Connected: Universal Robots Dashboard Server\n")
         self._selector.register(connection, selectors.EVENT_READ, self._read_dashboard)
 
-    def _read_dashboard(self, connection) -> None:
+    def _read_dashboard(self, connection: socket.socket) -> None:
         data = self._read_or_close(connection)
         for line in data.decode("ascii", "replace").splitlines():
             words = line.strip().lower()
@@ -303,18 +307,18 @@ class RtdeServer:
             return "Protective stop releasing"
         return "closing safety popup"
 
-    def _accept_script(self, listener) -> None:
+    def _accept_script(self, listener: socket.socket) -> None:
         connection, _ = listener.accept()
         connection.settimeout(0.2)
         self._selector.register(connection, selectors.EVENT_READ, self._read_script)
 
-    def _read_script(self, connection) -> None:
+    def _read_script(self, connection: socket.socket) -> None:
         text = self._read_or_close(connection)
         # What is uploaded is the client's own program; its end tag is all this controller needs to know it is complete.
         if b"end" in text:
             self.controller.start_script()
 
-    def _read_or_close(self, connection) -> bytes:
+    def _read_or_close(self, connection: socket.socket) -> bytes:
         try:
             data = connection.recv(65536)
         except OSError:
@@ -324,7 +328,7 @@ class RtdeServer:
             connection.close()
         return data
 
-    def _read_console(self, console) -> None:
+    def _read_console(self, console: BinaryIO) -> None:
         line = console.readline()
         if not line:
             self._selector.unregister(console)

@@ -31,7 +31,9 @@ class Motion:
     #: Time in which a linear segment reaches its speed [s], as a jogging robot does.
     RAMP = 0.1
 
-    def __init__(self, segments: list[SegmentSettings], position, rotation, point_tcp):
+    def __init__(
+        self, segments: list[SegmentSettings], position: np.ndarray, rotation: np.ndarray, point_tcp: np.ndarray
+    ) -> None:
         self._segments = list(segments)
         self._rotation, self._local = np.array(rotation), np.array(point_tcp, float)
         self._origin = np.array(position) + self._rotation @ self._local
@@ -39,7 +41,7 @@ class Motion:
         self._ends = np.cumsum([segment.duration for segment in segments])
 
     def at(self, t: float) -> Reference:
-        """Reference at time ``t`` [s]."""
+        """Compute the reference at time ``t`` [s]."""
         i = min(int(np.searchsorted(self._ends, t, side="right")), len(self._segments) - 1)
         segment = self._segments[i]
         start, goal = self._goals[i], self._goals[i + 1]
@@ -57,7 +59,7 @@ class Motion:
         return Reference(self._origin + now[:3] - lever, rotation, np.concatenate([velocity, omega]), segment)
 
 
-def _blend(segment, t, ramp):
+def _blend(segment: SegmentSettings, t: float, ramp: float) -> tuple[float, float]:
     """Share of the way and its rate [1/s] at time ``t`` [s] in the segment."""
     total = segment.duration
     t = min(max(t, 0.0), total)

@@ -1,14 +1,20 @@
-"""Settings of a scenario. Places are given relative to the first tool point at the start, so that one file serves
-every arm."""
+"""Settings of a scenario.
+
+Places are given relative to the first tool point at the start, so that one file serves every arm.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from contact_estimation.control.admittance import AdmittanceSettings
 from contact_estimation.control.impedance import ImpedanceSettings
 from contact_estimation.exceptions import ConfigError
-from contact_estimation.settings import find_config, from_yaml, key, load_yaml, non_negative, positive, share_file
+from contact_estimation.robot import Arm
+from contact_estimation.robot.posture import ready_posture
+from contact_estimation.settings import config_files, find_config, from_yaml, key, load_yaml, non_negative, positive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,21 +94,25 @@ class ScenarioSettings:
     title: str = key(doc="one line that says what happens")
     source: str = key("", doc="paper and section it comes from")
     robot: str = key(doc="robot used when none is asked for")
-    start: dict[str, list[float]] = key(doc="joint positions at the start per robot", unit="rad")
+    start: dict[str, list[float]] = key(
+        {}, doc="joint positions at the start, by robot; others start in their ready posture", unit="rad"
+    )
     tool_points: list[list[float]] = key([[0.0, 0.0, 0.0]], doc="points of the tool that touch, TCP frame", unit="m")
     surfaces: list[SurfaceSettings] = key(doc="what can be touched")
     placement_error: list[float] = key(
         [0.0, 0.0, 0.0], doc="how far every surface is from where the motion supposes it, base axes", unit="m", length=3
     )
     motion: list[SegmentSettings] = key(doc="segments, in order; the last pose is held")
-    controller: dict[str, str] = key(doc="impedance or admittance, per robot")
+    controller: dict[str, str] = key(
+        {}, doc="impedance or admittance, by robot; others are controlled as their own YAML says"
+    )
     impedance: ImpedanceSettings = key(ImpedanceSettings(), doc="gains of the Cartesian impedance")
     admittance: AdmittanceSettings = key(AdmittanceSettings(), doc="gains of the admittance")
     rate: float = key(500.0, doc="rate of the samples", unit="Hz", check=positive)
     control_rate: float = key(1000.0, doc="rate of the inner control loop", unit="Hz", check=positive)
     timestep: float = key(1.0e-3, doc="integration step", unit="s", check=positive)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for robot, word in self.controller.items():
             if word not in ("impedance", "admittance"):
                 raise ConfigError(f"controller.{robot} is '{word}'; expected impedance or admittance")
@@ -116,18 +126,11 @@ class ScenarioSettings:
         if any(len(point) != 3 for point in self.tool_points) or not self.tool_points:
             raise ConfigError(f"tool_points must hold points [x, y, z], found {self.tool_points}")
 
-    def for_robot(self, robot: str) -> tuple[list[float], str]:
-        """Start configuration and controller for ``robot``.
-
-        Raises:
-            ConfigError: the scenario does not know this robot.
-        """
-        if robot not in self.start or robot not in self.controller:
-            raise ConfigError(
-                f"the scenario '{self.title}' has no start or controller for robot '{robot}'; it knows "
-                f"{', '.join(sorted(set(self.start) & set(self.controller)))}"
-            )
-        return self.start[robot], self.controller[robot]
+    def for_robot(self, arm: Arm) -> tuple[np.ndarray, str]:
+        """Joint positions (n,) [rad] at the start, and controller (``impedance`` or ``admittance``) of ``arm``."""
+        start = self.start.get(arm.name)
+        q = ready_posture(arm) if start is None else np.array(start, float)
+        return q, self.controller.get(arm.name, arm.settings.control)
 
     @property
     def duration(self) -> float:
@@ -136,7 +139,7 @@ class ScenarioSettings:
 
 
 def load_scenario(name: str) -> ScenarioSettings:
-    """A shipped scenario by name, or one from a YAML file.
+    """Load a shipped scenario by name, or one from a YAML file.
 
     Raises:
         ConfigError: there is no such scenario, or the file has an error.
@@ -146,5 +149,5 @@ def load_scenario(name: str) -> ScenarioSettings:
 
 def scenario_names() -> list[str]:
     """Names of the shipped scenarios (other tasks share the folder; a scenario has surfaces and a motion)."""
-    paths = share_file("config", "tasks").glob("*.yaml")
-    return sorted(path.stem for path in paths if {"surfaces", "motion"} <= load_yaml(path).keys())
+    files = config_files("tasks").items()
+    return [name for name, path in files if {"surfaces", "motion"} <= load_yaml(path).keys()]

@@ -4,16 +4,41 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
 from contact_estimation.simulation.sensors.settings import ImperfectionSettings, per_joint, strength
 
 
+class Plant(Protocol):
+    """What the sensors are mounted on; see :class:`~contact_estimation.simulation.arm.SimulatedArm`."""
+
+    motor_position: np.ndarray
+    motor_velocity: np.ndarray
+    motor_torque: np.ndarray
+    link_torque: np.ndarray
+    wrench_tcp: np.ndarray
+
+    @property
+    def q(self) -> np.ndarray:
+        """Link positions (n,) [rad]."""
+
+    @property
+    def dq(self) -> np.ndarray:
+        """Link velocities (n,) [rad/s]."""
+
+
 @dataclass(frozen=True)
 class Readings:
-    """One sample of the sensors: ``q`` [rad], ``dq`` [rad/s], ``tau`` [Nm], each (n,), and ``wrench_tcp`` (6,) [N,
-    Nm], TCP axes."""
+    """One sample of the sensors.
+
+    Attributes:
+        q: joint positions (n,) [rad].
+        dq: joint velocities (n,) [rad/s].
+        tau: joint torque (n,) [Nm].
+        wrench_tcp: force and torque (6,) [N, Nm], TCP axes.
+    """
 
     q: np.ndarray
     dq: np.ndarray
@@ -24,7 +49,7 @@ class Readings:
 class SensorPipeline:
     """Noise, quantisation, side of the gear and bias, in the order in which they happen. Seeded by ``rng``."""
 
-    def __init__(self, settings: ImperfectionSettings, n: int, period: float, rng: np.random.Generator):
+    def __init__(self, settings: ImperfectionSettings, n: int, period: float, rng: np.random.Generator) -> None:
         self.settings, self._rng, self._n = settings, rng, n
         torque = settings.torque
         self._torque_scale = strength(torque)
@@ -38,8 +63,8 @@ class SensorPipeline:
         self._wrench_std = strength(wrench) * np.array([wrench.noise] * 3 + [wrench.torque_noise] * 3)
         self._wrench_bias = strength(wrench) * np.array(list(wrench.bias) + [0.0] * 3)
 
-    def read(self, arm) -> Readings:
-        """Readings of a :class:`~contact_estimation.simulation.arm.SimulatedArm` now."""
+    def read(self, arm: Plant) -> Readings:
+        """Read the sensors of a :class:`~contact_estimation.simulation.arm.SimulatedArm` now."""
         s, rng, n = self.settings, self._rng, self._n
         encoder, velocity = s.encoder, s.velocity
         q = self.position(arm)
@@ -59,14 +84,14 @@ class SensorPipeline:
         wrench = arm.wrench_tcp + self._wrench_std * rng.standard_normal(6) + self._wrench_bias
         return Readings(q, dq, tau, wrench)
 
-    def position(self, arm) -> np.ndarray:
+    def position(self, arm: Plant) -> np.ndarray:
         """Joint positions (n,) [rad] on the side the encoders are, before noise and quantisation."""
         return arm.motor_position if self.settings.encoder.side == "motor" else arm.q
 
 
-def quantise(values: np.ndarray, step) -> np.ndarray:
+def quantise(values: np.ndarray, step: Any) -> np.ndarray:
     """``values`` rounded to multiples of ``step`` (number or per entry); entries with step 0 stay as they are."""
     if np.ndim(step) == 0:
-        return values.copy() if step == 0 else np.round(values / step) * step
+        return np.array(values if step == 0 else np.round(values / step) * step)
     safe = np.where(step > 0, step, 1.0)
     return np.where(step > 0, np.round(values / safe) * safe, values)

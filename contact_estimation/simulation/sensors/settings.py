@@ -1,4 +1,4 @@
-"""Settings of a simulated arm's imperfections: one YAML per arm in ``config/sensors/simulated_arms``.
+"""Settings of a simulated arm's imperfections: ``simulation.yaml`` of a robot's profile.
 
 Every group has ``enabled`` and ``scale``: 0 is as good as off, 1 is as configured, 2 doubles the effect.
 """
@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from contact_estimation.exceptions import ConfigError
+from contact_estimation.robot import Arm
+from contact_estimation.robot.actuators import joint_strength
+from contact_estimation.robot.settings import robot_file
 from contact_estimation.settings import find_config, from_yaml, key, non_negative, positive, probability
 
 
-def _switch():
+def _switch() -> Any:
     return key(True, doc="whether this effect acts at all")
 
 
-def _scale():
+def _scale() -> Any:
     return key(1.0, doc="factor on the size of this effect; 0 is as good as off", check=non_negative)
 
 
@@ -168,12 +172,48 @@ class ImperfectionSettings:
 
 
 def load_imperfections(name: str) -> ImperfectionSettings:
-    """Imperfections by shipped name (``ideal``, ``ur16e``, ``fr3``) or from a YAML file.
+    """Imperfections of a shipped robot, ``ideal`` ones, or from a YAML file or a profile folder.
 
     Raises:
         ConfigError: there is no such file, or it has an error.
     """
-    return from_yaml(ImperfectionSettings, find_config("sensors/simulated_arms", name))
+    return from_yaml(ImperfectionSettings, find_config("simulation", name))
+
+
+def imperfections_of(arm: Arm, choice: str = "") -> ImperfectionSettings:
+    """Imperfections with which ``arm`` is simulated.
+
+    Args:
+        arm: the robot.
+        choice: as :func:`load_imperfections`; empty: the profile's own, plain ones derived where it has none.
+
+    Raises:
+        ConfigError: unknown name, or an error in the file.
+    """
+    if choice:
+        return load_imperfections(choice)
+    path = robot_file(arm.settings, "simulation")
+    return derived_imperfections(arm) if path is None else from_yaml(ImperfectionSettings, path)
+
+
+def derived_imperfections(arm: Arm) -> ImperfectionSettings:
+    """Plain imperfections of an arm of which only the description is known: motor torque, friction, some noise.
+
+    Shares of the effort limits within what the shipped arms have, so that an observer's derived prior
+    (:func:`~contact_estimation.robot.actuators.derived_actuators`) holds for them.
+    """
+    strength_of = joint_strength(arm)
+
+    def share(factor: float) -> list[float]:
+        return [float(value) for value in factor * strength_of]
+
+    return ImperfectionSettings(
+        sensors="joint_torque",
+        encoder=EncoderSettings(noise=1.0e-5),  # [rad] UR16e 1.2e-5, FR3 3e-6
+        velocity=VelocitySettings(noise=5.0e-4),  # [rad/s] FR3 5e-4
+        torque=TorqueSettings(noise=share(1e-3), coloured_noise=share(2e-3)),  # FR3 0.06 to 0.25 % and 0.1 to 0.4 %
+        friction=FrictionSettings(coulomb=share(0.01)),  # UR16e 0.3 to 5.6 %, FR3 0.3 to 1.3 %
+    )
 
 
 def scaled(settings: ImperfectionSettings, **scales: float) -> ImperfectionSettings:
@@ -206,6 +246,6 @@ def per_joint(values: list[float] | None, n: int, owner: str) -> np.ndarray:
     return np.array(values)
 
 
-def strength(group) -> float:
+def strength(group: Any) -> float:
     """Effective scale of a group of settings."""
     return group.scale if group.enabled else 0.0

@@ -36,7 +36,7 @@ def excitation(arm, seconds, seed, rate=200.0):
         q += np.outer(np.sin(w * t), a) + np.outer(np.cos(w * t), b)
         dq += w * (np.outer(np.cos(w * t), a) - np.outer(np.sin(w * t), b))
         ddq -= w**2 * (np.outer(np.sin(w * t), a) + np.outer(np.cos(w * t), b))
-    return t, q + np.array([0.3, -1.2, 1.4, -1.0, -1.2, 0.4])[:arm.n], dq, ddq
+    return t, q + np.array([0.3, -1.2, 1.4, -1.0, -1.2, 0.4])[: arm.n], dq, ddq
 
 
 def free_motion(arm, seconds=30.0, seed=0, colour=0.98, noise=0.02, payload=True, contact=None):

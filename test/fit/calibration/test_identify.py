@@ -38,15 +38,23 @@ def test_the_planted_parameters_are_found_within_their_intervals(arm, found):
     np.testing.assert_allclose(np.array(friction.viscous) + arm.motor.viscous, TRUTH.viscous, rtol=0.05)
     for name, tolerance in (("coulomb", 0.05), ("torque_scale", 0.03), ("presliding", 0.25)):
         weighed = found.weighed if name == "torque_scale" else np.full(arm.n, True)
-        np.testing.assert_allclose(np.array(getattr(friction, name))[weighed], np.array(getattr(TRUTH, name))[weighed],
-                                   rtol=tolerance, err_msg=name)
+        np.testing.assert_allclose(
+            np.array(getattr(friction, name))[weighed],
+            np.array(getattr(TRUTH, name))[weighed],
+            rtol=tolerance,
+            err_msg=name,
+        )
     np.testing.assert_allclose(friction.bias, TRUTH.bias, atol=0.25)
     np.testing.assert_allclose(result.armature, ARMATURE, rtol=0.15)
     assert result.payload.mass == pytest.approx(PAYLOAD[0], abs=0.15)
     np.testing.assert_allclose(result.payload.com, PAYLOAD[1], atol=0.01)
     gain = 1 / np.array(TRUTH.torque_scale)
-    errors = np.concatenate([(found.value(name) - np.array(getattr(TRUTH, name)) * gain) / found.std(name)
-                             for name in ("viscous", "coulomb", "bias", "asymmetry")])
+    errors = np.concatenate(
+        [
+            (found.value(name) - np.array(getattr(TRUTH, name)) * gain) / found.std(name)
+            for name in ("viscous", "coulomb", "bias", "asymmetry")
+        ]
+    )
     assert np.mean(np.abs(errors) < 1.96) > 0.8  # 24 intervals of 95 %, not independent
 
 
@@ -65,7 +73,7 @@ def test_outliers_do_not_move_the_result(arm, recordings, found):
     rng = np.random.default_rng(0)
     tau = recordings[0].tau.copy()
     for start in rng.integers(0, len(tau) - 10, 12):  # 10-60 Nm spikes of 20 ms, as at every stop of the UR
-        tau[start:start + 4, 1] += rng.uniform(10, 60) * rng.choice([-1, 1])
+        tau[start : start + 4, 1] += rng.uniform(10, 60) * rng.choice([-1, 1])
     spiked = identify(arm, [dataclasses.replace(recordings[0], tau=tau), recordings[1]], SETTINGS)
     moved = np.abs(spiked.value("coulomb") - found.value("coulomb")) / found.std("coulomb")
     assert moved.max() < 1.0
@@ -78,7 +86,7 @@ def test_the_written_file_loads_and_carries_intervals(arm, found, tmp_path):
     loaded = load_calibration(tmp_path / "c.yaml", arm.n, arm.name)
     np.testing.assert_allclose(loaded.friction.coulomb, result.friction.coulomb, rtol=1e-4)
     assert text.startswith("# Written by a test\n") and text.count("# 95 %:") == 7
-    with pytest.raises(ConfigError, match="viscous has 6 entries, expected one per joint .7."):
+    with pytest.raises(ConfigError, match=r"viscous has 6 entries, expected one per joint .7."):
         load_calibration(tmp_path / "c.yaml", 7, "fr3")
 
 
@@ -98,20 +106,24 @@ def test_a_measured_contact_is_refused_at_once(arm, recordings):
 def test_a_joint_that_does_not_move_is_named(arm, recordings):
     q, dq = recordings[0].q.copy(), recordings[0].dq.copy()
     q[:, 4], dq[:, 4] = 0.7, 0.0
-    with pytest.raises(IdentificationError, match="wrist_2_joint moves over .* rad only.*condition number"):
+    with pytest.raises(IdentificationError, match=r"wrist_2_joint moves over .* rad only.*condition number"):
         identify(arm, [dataclasses.replace(recordings[0], q=q, dq=dq)], SETTINGS)
 
 
 def test_a_joint_that_moves_one_way_only_is_named(arm, recordings):
     q = recordings[0].q.copy()
     q[:, 0] = 0.03 * recordings[0].t
-    with pytest.raises(IdentificationError, match="of shoulder_pan_joint cannot be told apart .condition number"):
+    with pytest.raises(IdentificationError, match=r"of shoulder_pan_joint cannot be told apart .condition number"):
         identify(arm, [dataclasses.replace(recordings[0], q=q)], SETTINGS)
 
 
-@pytest.mark.parametrize("made_with, read_as, words", [
-    ("ur10e", "ur16e", "the torque of [a-z_0-9]* is .* times what the gravity of robot 'ur16e' asks for"),
-    ("ur16e", "ur10e", "seems to carry -.* kg, less than nothing: the torque of shoulder_lift_joint")])
+@pytest.mark.parametrize(
+    "made_with, read_as, words",
+    [
+        ("ur10e", "ur16e", "the torque of [a-z_0-9]* is .* times what the gravity of robot 'ur16e' asks for"),
+        ("ur16e", "ur10e", "seems to carry -.* kg, less than nothing: the torque of shoulder_lift_joint"),
+    ],
+)
 def test_another_robot_is_refused_with_the_joint(made_with, read_as, words):
     """Both have the same chain and joint names."""
     recording = free_motion(load_arm(made_with), seconds=20, seed=2, payload=False)
@@ -122,7 +134,7 @@ def test_another_robot_is_refused_with_the_joint(made_with, read_as, words):
 def test_positions_beyond_the_limits_are_another_robots(arm, recordings):
     q = recordings[0].q.copy()
     q[:, 2] += 3.0
-    with pytest.raises(IdentificationError, match="elbow_joint goes .* rad beyond the limits of robot 'ur16e'"):
+    with pytest.raises(IdentificationError, match=r"elbow_joint goes .* rad beyond the limits of robot 'ur16e'"):
         identify(arm, [dataclasses.replace(recordings[0], q=q)], SETTINGS)
 
 
@@ -139,8 +151,9 @@ def test_link_corrections_explain_a_heavier_link(arm):
     assert (links.std_residual[1:3] < 0.5 * without.std_residual[1:3]).all()
 
 
-@pytest.mark.parametrize("count, rate, words", [(100, 200.0, "too short to calibrate "
-                                                             "from"), (200, 20.0, "sampled at 20 Hz, a cut-off")])
+@pytest.mark.parametrize(
+    "count, rate, words", [(100, 200.0, "too short to calibrate from"), (200, 20.0, "sampled at 20 Hz, a cut-off")]
+)
 def test_short_and_slow_recordings_are_refused(arm, recordings, count, rate, words):
     r = recordings[0]
     cut = dataclasses.replace(
@@ -151,8 +164,11 @@ def test_short_and_slow_recordings_are_refused(arm, recordings, count, rate, wor
 
 
 def test_effort_becomes_total_torque(arm, recordings):
-    r = dataclasses.replace(recordings[0], stamps_ns=recordings[0].stamps_ns[:20],
-                            **{name: getattr(recordings[0], name)[:20] for name in ("q", "dq", "tau")})
+    r = dataclasses.replace(
+        recordings[0],
+        stamps_ns=recordings[0].stamps_ns[:20],
+        **{name: getattr(recordings[0], name)[:20] for name in ("q", "dq", "tau")},
+    )
     current = dataclasses.replace(r, tau=r.tau / arm.motor.drive_gain)
     np.testing.assert_allclose(with_total_torque(arm, SensorSettings(torque_unit="A"), current).tau, r.tau)
     gravity = np.array([arm.gravity(q) for q in r.q])

@@ -27,8 +27,14 @@ def test_each_half_of_the_panda_excitation_predicts_the_other():
 
 def ur10e(arm, name):
     rows = np.load(shared_file("data/ur10e_identification/ur10e_logs.npz"))[f"identification_data__ur-{name}"]
-    return Recording(np.round(rows[:, 0] * 1e9).astype(np.int64), arm.joint_names, rows[:, 1:7], rows[:, 7:13],
-                     arm.motor.torque_from_current(rows[:, 13:19]), name)
+    return Recording(
+        np.round(rows[:, 0] * 1e9).astype(np.int64),
+        arm.joint_names,
+        rows[:, 1:7],
+        rows[:, 7:13],
+        arm.motor.torque_from_current(rows[:, 13:19]),
+        name,
+    )
 
 
 def test_one_ur10e_log_predicts_another_and_its_load_is_seen():
@@ -44,13 +50,13 @@ def test_one_ur10e_log_predicts_another_and_its_load_is_seen():
 def test_a_press_is_no_free_motion(number):
     arm = load_arm("ur16e")
     press = read_npz(shared_file(f"data/ur16e_press/ur_vertical_{number}.npz"), arm.joint_names)
-    with pytest.raises(IdentificationError, match="contact at .* the force sensor reads"):
+    with pytest.raises(IdentificationError, match=r"contact at .* the force sensor reads"):
         identify(arm, [press], SETTINGS)
-    with pytest.raises(IdentificationError, match="shoulder_pan_joint moves over .*condition number"):
+    with pytest.raises(IdentificationError, match=r"shoulder_pan_joint moves over .*condition number"):
         identify(arm, [dataclasses.replace(press, wrench_tcp=None)], SETTINGS)
 
 
 def test_a_ur10e_read_as_a_ur16e_is_refused():
     arm = load_arm("ur10e")
-    with pytest.raises(IdentificationError, match="gravity of robot 'ur16e' asks for.*another robot"):
+    with pytest.raises(IdentificationError, match=r"gravity of robot 'ur16e' asks for.*another robot"):
         identify(load_arm("ur16e"), [ur10e(arm, "20_02_19_14harm50sec")], SETTINGS)

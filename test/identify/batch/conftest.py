@@ -7,10 +7,11 @@ import sys
 import mujoco
 import numpy as np
 import pytest
-from batch_scenes import BALL
+from batch_scenes import BALL, finger_recording  # noqa: F401
 
 if sys.version_info < (3, 11):
     collect_ignore_glob = ["test_*.py"]  # mujoco.sysid needs Python 3.11
+
 
 @pytest.fixture
 def ball_scene():
@@ -20,10 +21,16 @@ def ball_scene():
     from contact_estimation.identify.batch.parameters import PhysicalParameter, modifier
     from contact_estimation.identify.batch.scene import Scene
 
-    return Scene(mujoco.MjSpec.from_string(BALL), [
-        PhysicalParameter("friction", 0.4, 0.1, 1.0, modifier("contact_friction", ["ball_on_floor"]), log=True),
-        PhysicalParameter("stiffness", 2000.0, 200.0, 2e4, modifier("contact_stiffness", ["ball_on_floor"]), log=True),
-        PhysicalParameter("mass", 0.5, 0.1, 2.0, modifier("mass", ["ball"]), log=True, prior_std=0.1)])
+    return Scene(
+        mujoco.MjSpec.from_string(BALL),
+        [
+            PhysicalParameter("friction", 0.4, 0.1, 1.0, modifier("contact_friction", ["ball_on_floor"]), log=True),
+            PhysicalParameter(
+                "stiffness", 2000.0, 200.0, 2e4, modifier("contact_stiffness", ["ball_on_floor"]), log=True
+            ),
+            PhysicalParameter("mass", 0.5, 0.1, 2.0, modifier("mass", ["ball"]), log=True, prior_std=0.1),
+        ],
+    )
 
 
 @pytest.fixture
@@ -39,11 +46,3 @@ def rolling(ball_scene):
     q[:, 1:4] += np.column_stack([0.2 * t, 0.1 * np.sin(8 * t), -0.0015 + 0.0004 * np.cos(20 * t)])
     q[:, 4:8] = rotations.exp(np.column_stack([2 * t, np.sin(6 * t), 3 * t**2]))
     return t, q, np.zeros((len(t), ball_scene.nominal.nv))
-
-
-@pytest.fixture(scope="session")
-def finger_recording():
-    """One simulated finger recording."""
-    from contact_estimation.identify.batch.examples import finger
-
-    return finger.simulate(3, 2.4)

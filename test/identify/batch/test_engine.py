@@ -46,9 +46,11 @@ def test_derivatives_against_finite_differences(ball_scene, rolling, formulation
     for c in range(model.nv):
         step = np.zeros((len(q), model.nv))
         step[:, c] = h
-        numeric = {"q": (both(coordinates.add(q, step), v, a) - both(coordinates.add(q, -step), v, a)) / (2 * h),
-                   "v": (both(q, v + step, a) - both(q, v - step, a)) / (2 * h),
-                   "a": (both(q, v, a + step) - both(q, v, a - step)) / (2 * h)}
+        numeric = {
+            "q": (both(coordinates.add(q, step), v, a) - both(coordinates.add(q, -step), v, a)) / (2 * h),
+            "v": (both(q, v + step, a) - both(q, v - step, a)) / (2 * h),
+            "a": (both(q, v, a + step) - both(q, v, a - step)) / (2 * h),
+        }
         for name, value in numeric.items():
             scale = np.abs(analytic[name]).max(axis=(0, 2)) + 1e-3
             assert np.abs(analytic[name][:, :, c] - value).max(axis=0) / scale == pytest.approx(0.0, abs=2e-3), (

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from contact_estimation.exceptions import IdentificationError
-from contact_estimation.identify.batch import studies
 from contact_estimation.identify.batch.estimate import Stage, estimate
-from contact_estimation.identify.batch.examples import anchor, finger
 from contact_estimation.identify.batch.result import read_out
 from contact_estimation.identify.batch.solver import Options, solve
 from contact_estimation.identify.batch.start import initial_trajectory
+from contact_estimation.studies.batch import anchor, finger, monte_carlo
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +44,7 @@ def test_estimate_converges_and_says_why(solved):
 
 def test_contact_force_matches_the_simulation(result, finger_recording):
     truth = np.column_stack([np.interp(result.t, finger_recording.t, c) for c in finger_recording.contact_force.T])
-    assert np.sqrt(np.mean((result.contact_force - truth)**2)) < 0.1 * np.sqrt(np.mean(truth**2))
+    assert np.sqrt(np.mean((result.contact_force - truth) ** 2)) < 0.1 * np.sqrt(np.mean(truth**2))
 
 
 def test_intervals_are_sensible(result):
@@ -85,7 +84,7 @@ def test_modes_leave_the_other_half_alone(solved):
 
 
 def test_force_is_predicted_without_its_channel(finger_recording):
-    assert studies.leave_out(finger_recording, "force").rms_pct < 10.0
+    assert monte_carlo.leave_out(finger_recording, "force").rms_pct < 10.0
 
 
 def test_forward_dynamics_reach_the_same_parameters(finger_recording):

@@ -9,7 +9,7 @@ from contact_estimation.identify.batch.line_search import CURVATURE, SUFFICIENT_
 
 
 def test_the_newton_step_of_a_parabola_is_taken_whole():
-    step = search(lambda x: (x - 1.0)**2, 1.0, -2.0)
+    step = search(lambda x: (x - 1.0) ** 2, 1.0, -2.0)
     assert step.length == 1.0 and step.wolfe and step.evaluations == 2
 
 

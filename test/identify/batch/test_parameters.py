@@ -5,12 +5,11 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 import pytest
+from batch_scenes import BALL
 
 from contact_estimation.exceptions import IdentificationError
 from contact_estimation.identify.batch.parameters import KINDS, ParameterVector, PhysicalParameter, modifier
 from contact_estimation.identify.batch.scene import Scene
-
-from batch_scenes import BALL
 
 TARGET = {
     "contact": "ball_on_floor",
@@ -59,8 +58,12 @@ def test_mass_scales_the_inertia():
 
 
 def test_values_and_vector_are_inverse_and_std_scales():
-    parameters = ParameterVector([PhysicalParameter("k", 100.0, 10.0, 1000.0, None, log=True, prior_std=0.5),
-                                  PhysicalParameter("x", [0.0, 0.1], -0.2, 0.2, None)])
+    parameters = ParameterVector(
+        [
+            PhysicalParameter("k", 100.0, 10.0, 1000.0, None, log=True, prior_std=0.5),
+            PhysicalParameter("x", [0.0, 0.1], -0.2, 0.2, None),
+        ]
+    )
     p = parameters.vector({"k": 50.0, "x": np.array([0.05, -0.1])})
     assert parameters.values(p) == pytest.approx([50.0, 0.05, -0.1])
     assert parameters.std(p, np.array([0.1, 0.1, 0.1])) == pytest.approx([5.0, 0.02, 0.02])
@@ -70,8 +73,7 @@ def test_values_and_vector_are_inverse_and_std_scales():
     assert np.all(sample >= parameters.lower) and np.all(sample <= parameters.upper)
 
 
-@pytest.mark.parametrize("arguments, text", [
-    ((5.0, 0.0, 1.0), "inside"), ((0.5, 0.5, 0.5), "inside")])
+@pytest.mark.parametrize("arguments, text", [((5.0, 0.0, 1.0), "inside"), ((0.5, 0.5, 0.5), "inside")])
 def test_bounds_must_enclose_the_nominal_value(arguments, text):
     with pytest.raises(IdentificationError, match=text):
         PhysicalParameter("x", *arguments, None)

@@ -8,7 +8,7 @@ import pytest
 from contact_estimation.exceptions import IdentificationError
 from contact_estimation.identify.batch import rotations
 from contact_estimation.identify.batch.channels import Channel, Measurement
-from contact_estimation.identify.batch.problem import Problem
+from contact_estimation.identify.batch.problem import Problem, Setup
 from contact_estimation.identify.batch.start import initial_trajectory
 
 CHANNELS = [
@@ -46,9 +46,7 @@ def make(ball_scene, rolling):
             CHANNELS,
             {n: measurements[n] for n in names},
             0.1 if formulation == "inverse" else 5.0,
-            formulation=formulation,
-            scheme=scheme,
-            threads=1,
+            Setup(formulation, scheme, threads=1),
         )
 
     return build
@@ -61,15 +59,17 @@ def test_gradient_is_the_costs(make, rolling, ball_scene, formulation, scheme):
     problem, (_, q, _) = make(formulation, scheme=scheme), rolling
     p = ball_scene.parameters.nominal + 0.05
     found = problem.linearise(q, p)
-    arrow = found.arrow
+    system = found.system
     assert found.cost == pytest.approx(problem.cost(q, p), rel=1e-12)
     rng, n, nv = np.random.default_rng(0), len(q), problem.coordinates.nv
     for _ in range(4):
         dq, dp = rng.standard_normal((n, nv)), rng.standard_normal(len(p))
         h = 1e-7
-        numeric = (problem.cost(problem.coordinates.add(q, h * dq), p + h * dp)
-                   - problem.cost(problem.coordinates.add(q, -h * dq), p - h * dp)) / (2 * h)
-        assert arrow.gradient_q @ dq.ravel() + arrow.gradient_p @ dp == pytest.approx(numeric, rel=2e-3)
+        numeric = (
+            problem.cost(problem.coordinates.add(q, h * dq), p + h * dp)
+            - problem.cost(problem.coordinates.add(q, -h * dq), p - h * dp)
+        ) / (2 * h)
+        assert system.gradient_q @ dq.ravel() + system.gradient_p @ dp == pytest.approx(numeric, rel=2e-3)
 
 
 def test_missing_channels_are_left_out_and_none_is_an_error(make, rolling, ball_scene):

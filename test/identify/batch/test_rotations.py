@@ -22,8 +22,9 @@ def test_log_takes_the_shorter_way_for_either_sign():
 @pytest.mark.parametrize("size", [0.0, 1e-5, 0.5, 2.5])
 def test_log_jacobian(size):
     quaternion = rotations.exp(size * np.array([0.6, -0.64, 0.48]))
-    numeric = np.column_stack([(rotations.log(quaternion + d) - rotations.log(quaternion - d)) / 2e-6
-                               for d in 1e-6 * np.eye(4)])
+    numeric = np.column_stack(
+        [(rotations.log(quaternion + d) - rotations.log(quaternion - d)) / 2e-6 for d in 1e-6 * np.eye(4)]
+    )
     tangent = np.eye(4) - np.outer(quaternion, quaternion)  # only unit quaternions occur
     assert rotations.log_jacobian(quaternion) @ tangent == pytest.approx(numeric @ tangent, abs=1e-5)
 

@@ -8,15 +8,14 @@ import mujoco
 import numpy as np
 import pytest
 import yaml
+from batch_scenes import BALL
 
 from contact_estimation.exceptions import ConfigError, ModelError
 from contact_estimation.identify.batch import scene_file
 from contact_estimation.identify.batch.engine import Engine, contact_forces
-from contact_estimation.identify.batch.examples import anchor
 from contact_estimation.identify.batch.scene import add_springy_tip
 from contact_estimation.settings import find_config
-
-from batch_scenes import BALL
+from contact_estimation.studies.batch import anchor
 
 
 def test_remote_contact_acts_before_the_surfaces_touch(ball_scene):
@@ -58,9 +57,14 @@ def test_the_shipped_scene_loads_and_knows_its_channels():
     assert scene_file.dynamics_std(settings, scene.nominal).shape == (6,)
 
 
-@pytest.mark.parametrize("change, text", [
-    ({"contact_pairs": []}, "nearest known key"), ({"formulation": "inverted"}, "one of inverse, forward"),
-    ({"dynamics_std": {"default": 0.0}}, "greater than 0")])
+@pytest.mark.parametrize(
+    "change, text",
+    [
+        ({"contact_pairs": []}, "nearest known key"),
+        ({"formulation": "inverted"}, "one of inverse, forward"),
+        ({"dynamics_std": {"default": 0.0}}, "greater than 0"),
+    ],
+)
 def test_a_bad_scene_file_is_refused(tmp_path, change, text):
     data = yaml.safe_load(find_config("scenes", "ur16e_press").read_text()) | change
     path = tmp_path / "scene.yaml"
@@ -74,7 +78,7 @@ def test_unknown_bodies_and_joints_are_named(tmp_path):
     data["bodies"][0]["parent"] = "tool1"
     path = tmp_path / "scene.yaml"
     path.write_text(yaml.safe_dump(data))
-    with pytest.raises(ModelError, match="'tool1'.*tool0"):
+    with pytest.raises(ModelError, match=r"'tool1'.*tool0"):
         scene_file.load(path)
     settings, scene = scene_file.load(find_config("scenes", "ur16e_press"))
     with pytest.raises(ConfigError, match="elbow"):

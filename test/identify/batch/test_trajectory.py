@@ -45,7 +45,7 @@ def test_chain_rule_against_finite_differences(ball_scene, rolling, scheme):
     nv = coordinates.nv
     by_v, by_a = rng.standard_normal((2, len(t), 4, nv))
     differences, _, _ = motion(coordinates, stencil, q)
-    blocks = chain(coordinates, stencil, differences[:-1], differences[1:], np.zeros_like(by_v), by_v, by_a)
+    blocks = chain(coordinates, stencil, (differences[:-1], differences[1:]), np.zeros_like(by_v), by_v, by_a)
     blocks = blocks.reshape(len(t), 4, 3, nv)
 
     def value(i, positions):

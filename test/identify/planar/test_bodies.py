@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from contact_estimation.exceptions import IdentificationError
-from contact_estimation.identify.planar.arm_disk import ArmDisk, identify_push
 from contact_estimation.identify.planar.compliance import CompliantContact, identify_compliant, simulate_compliant
-from contact_estimation.identify.planar.projection import project_to_contact
-from contact_estimation.identify.planar.shapes import Ellipse, contact_rows, square
-from contact_estimation.identify.planar.wheel import WHEEL, identify_wheel
+from contact_estimation.identify.planar.shapes import Ellipse, contact_rows, project_to_contact, square
+from contact_estimation.studies.planar.arm_disk import ArmDisk, identify_push
+from contact_estimation.studies.planar.wheel import WHEEL, identify_wheel
 
 
 def test_impulses_of_the_wheels_spokes():
@@ -56,7 +55,7 @@ def test_arm_dynamics_keep_energy_and_are_linear_in_the_parameters():
 
 def test_compliant_impact():
     contact, shape = CompliantContact(4e4, 0.2, 0.3), square(0.1)
-    q, v = simulate_compliant(shape, 600.0, contact, [0, 0.12, 0.3], [0.3, 0, 1.0], 5e-4, 500)
+    q, v = simulate_compliant(shape, 600.0, contact, ([0, 0.12, 0.3], [0.3, 0, 1.0]), 5e-4, 500)
     found = identify_compliant(shape, q, v, 5e-4)
     assert found.m_over_i == pytest.approx(600.0, rel=0.01)
     assert found.stiffness_over_mass == pytest.approx(4e4, rel=0.01)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from contact_estimation.exceptions import ConfigError, IdentificationError
-from contact_estimation.identify.planar.closed_forms import (ratio_least_squares, sliding_impulse, sliding_regression,
-                                                             sticking_impulse, sticking_regression)
+from contact_estimation.identify.planar.closed_forms import ContactStep, ratio_least_squares
 from contact_estimation.identify.planar.shapes import Ellipse
 from contact_estimation.identify.planar.stepping import FallingBody, gravity, simulate
 
@@ -30,13 +29,14 @@ def test_both_modes_agree_with_the_lcp_and_their_regressions_hold():
     for body, v, after, r, force, run in steps(0, 40, pushed=True):
         m, inertia = body.body_mass, body.body_mass / body.mass_over_inertia
         theta = np.array([m / inertia, 1 / m, 1 / inertia])
+        step = ContactStep(v, r, 0.01, gravity(), force, 0.4)
         if run.slip[0, 0] > 1e-9:
             sign = np.sign(after[0] - r[1] * after[2])
-            impulse = sliding_impulse(v, r, 0.01, m, inertia, 0.3, sign, gravity(), force, 0.4)
-            y, f = sliding_regression(v, after, r, 0.01, 0.3, sign, gravity(), force, 0.4)
+            impulse = step.sliding_impulse(m, inertia, 0.3, sign)
+            y, f = step.sliding_regression(after, 0.3, sign)
         else:
-            impulse = sticking_impulse(v, r, 0.01, m, inertia, gravity(), force, 0.4)
-            y, f = sticking_regression(v, after, r, 0.01, gravity(), force, 0.4)
+            impulse = step.sticking_impulse(m, inertia)
+            y, f = step.sticking_regression(after)
             assert not y[:, 1].any()
         seen.add(run.slip[0, 0] > 1e-9)
         np.testing.assert_allclose(impulse, (run.normal[0, 0], run.friction_impulse[0, 0]), atol=1e-9)
@@ -46,14 +46,15 @@ def test_both_modes_agree_with_the_lcp_and_their_regressions_hold():
 
 def test_mass_and_inertia_separate_only_under_a_known_force():
     for pushed, rank in ((True, 3), (False, 1)):
-        body, v, after, r, force, run = next(s for s in steps(1, 200, pushed) if s[-1].slip[0, 0] > 1e-9)
+        body, v, _, r, _, run = next(s for s in steps(1, 200, pushed) if s[-1].slip[0, 0] > 1e-9)
         rng, rows = np.random.default_rng(2), []
         for _ in range(4):
             push = 5.0 * rng.standard_normal(3) if pushed else np.zeros(3)
             run = simulate(body, run.q[0], v, 0.01, 1, lambda k, q, w, f=push: f)
             slip = run.v[1, 0] - r[1] * run.v[1, 2]
             if abs(slip) > 1e-9:
-                rows.append(sliding_regression(v, run.v[1], r, 0.01, 0.3, np.sign(slip), gravity(), push, 0.4)[0])
+                step = ContactStep(v, r, 0.01, gravity(), push, 0.4)
+                rows.append(step.sliding_regression(run.v[1], 0.3, np.sign(slip))[0])
         assert np.linalg.matrix_rank(np.vstack(rows), tol=1e-9) == rank
 
 
@@ -69,4 +70,4 @@ def test_a_flat_landing_excites_nothing():
 
 def test_sliding_needs_a_direction():
     with pytest.raises(ConfigError, match="slip_sign"):
-        sliding_impulse(np.zeros(3), (0, -1), 0.01, 1, 1, 0.3, 0, gravity())
+        ContactStep(np.zeros(3), (0, -1), 0.01, gravity()).sliding_impulse(1, 1, 0.3, 0)

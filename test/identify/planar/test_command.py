@@ -7,7 +7,7 @@ import pytest
 from shared import shared_file
 
 from contact_estimation.cli import main
-from contact_estimation.identify.planar.table1 import BODIES, add_noise, random_drop
+from contact_estimation.studies.planar.table1 import BODIES, add_noise, random_drop
 
 
 def run(capsys, *argv):
@@ -57,17 +57,27 @@ def test_recorded_drop(capsys, tmp_path):
         code, out = run(capsys, "--drop", path, "--shape", "square:1", "--friction", "0.7", "--json")
         found = json.loads(out.out)
         assert code == 0 and found["status"] == "local" and found["m_over_i"] == pytest.approx(6.0, rel=0.05)
+        assert found["verdict"] == "good" and found["reasons"] == []
+        assert found["interval_total"][0] <= found["interval"][0] < found["interval"][1] <= found["interval_total"][1]
     for argv in (["--shape", "circle:1"], ["--shape", "ellipse:1"], []):
         assert run(capsys, "--drop", str(tmp_path / "with.npz"), "--friction", "0.7", *argv)[0] == 2
-    np.savez(tmp_path / "uneven.npz", t=run_.t**2, q=q)
-    assert run(capsys, "--drop", str(tmp_path / "uneven.npz"), "--shape", "square:1", "--friction", "0.7")[0] == 2
+    np.savez(tmp_path / "warped.npz", t=run_.t**2, q=q)
+    code, out = run(
+        capsys, "--drop", str(tmp_path / "warped.npz"), "--shape", "square:1", "--friction", "0.7", "--json"
+    )
+    assert code == 3 and json.loads(out.out)["verdict"] == "failed" and json.loads(out.out)["reasons"]
 
 
 def test_mistakes(capsys, tmp_path):
     none = {"pre": np.zeros((0, 6)), "post": np.zeros((0, 6)), "n": np.zeros((0, 3)), "d": np.zeros((0, 3))}
     np.savez(tmp_path / "empty.npz", **none)
-    for argv in (["--impacts", str(tmp_path / "absent.npz")], ["--impacts", str(tmp_path / "empty.npz")],
-                 ["--tosses", str(tmp_path / "empty.npz")], ["--example", "table1", "--drops", "0"],
-                 ["--example", "table1", "--seed", "-1"], ["--example", "wheel", "--noise", "-1"]):
+    for argv in (
+        ["--impacts", str(tmp_path / "absent.npz")],
+        ["--impacts", str(tmp_path / "empty.npz")],
+        ["--tosses", str(tmp_path / "empty.npz")],
+        ["--example", "table1", "--drops", "0"],
+        ["--example", "table1", "--seed", "-1"],
+        ["--example", "wheel", "--noise", "-1"],
+    ):
         code, out = run(capsys, *argv)
         assert code == 2 and out.out == "" and out.err.strip()

@@ -1,7 +1,7 @@
 """Cube tosses: planted truth from a physics engine, the real recording, files that are not what they should be."""
 
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -9,14 +9,13 @@ from scipy.spatial.transform import Rotation
 from shared import shared_file
 
 from contact_estimation.exceptions import ConfigError, IdentificationError, RecordingError
-from contact_estimation.identify.planar.body_axes import cheapest_sequence, cube_turns
 from contact_estimation.identify.planar.corner_impacts import corner_impacts
 from contact_estimation.identify.planar.cube import fit_cube, identify_cube
 from contact_estimation.identify.planar.cube_model import fit
-from contact_estimation.identify.planar.cube_shape import corner_depth, norms
+from contact_estimation.identify.planar.cube_shape import cheapest_sequence, corner_depth, cube_turns, norms
 from contact_estimation.identify.planar.flight_checks import centre_of_mass
-from contact_estimation.identify.planar.simulated_tosses import Cube, cube_vertices, toss_cube
 from contact_estimation.identify.planar.tosses import gauge, load_tosses
+from contact_estimation.studies.planar.simulated_tosses import Cube, Tracker, cube_vertices, toss_cube
 
 SIDE, RATE = 0.1048, 148.0
 LOSSY, BOUNCY = 0.6, 0.2  # damping: restitution 0.3 and 0.6
@@ -29,7 +28,7 @@ def simulated():
 
 
 def test_planted_cube(simulated):
-    report = identify_cube(simulated, SIDE, RATE, resamples=50)
+    report = identify_cube(fit_cube(simulated, SIDE, RATE), resamples=50)
     assert report.m_over_i == pytest.approx(456.8, rel=0.03)
     assert report.interval[0] < report.m_over_i < report.interval[1]
     assert report.friction == pytest.approx(0.25, abs=0.02) and report.unexplained < 0.06
@@ -38,11 +37,12 @@ def test_planted_cube(simulated):
 
 
 @pytest.mark.parametrize("damping", [LOSSY, BOUNCY])
-@pytest.mark.parametrize("shape, size, depth", [("round", 6e-3, 4.4e-3), ("cut", 5e-3, 5.8e-3),
-                                                ("chamfer", 7e-3, 4.0e-3)])
+@pytest.mark.parametrize(
+    "shape, size, depth", [("round", 6e-3, 4.4e-3), ("cut", 5e-3, 5.8e-3), ("chamfer", 7e-3, 4.0e-3)]
+)
 def test_blunt_cubes_off_their_middle(shape, size, depth, damping):
     cube = Cube(shape, size, 380.0, (0.0, 0.0, 0.006), damping=damping)
-    fitted = fit_cube(toss_cube(cube, 110, seed=2, session=5), SIDE, RATE)
+    fitted = fit_cube(toss_cube(cube, 110, seed=2, tracker=Tracker(session=5)), SIDE, RATE)
     assert fitted.model.ratio[0] == pytest.approx(380.0, rel=0.05)
     assert np.linalg.norm(fitted.model.centre) == pytest.approx(0.006, abs=5e-4)
     assert corner_depth(fitted.model.lengths) == pytest.approx(depth, abs=1e-3)
@@ -78,8 +78,10 @@ def test_names_of_axes():
     assert np.allclose(np.linalg.det(turns), 1.0)
     costs = np.random.default_rng(1).uniform(0.0, 1.0, (6, 3))
     names, cost = cheapest_sequence(costs, 0.4)
-    sequences = {path: sum(costs[i, name] for i, name in enumerate(path))
-                 + 0.4 * sum(a != b for a, b in zip(path, path[1:])) for path in product(range(3), repeat=6)}
+    sequences = {
+        path: sum(costs[i, name] for i, name in enumerate(path)) + 0.4 * sum(a != b for a, b in pairwise(path))
+        for path in product(range(3), repeat=6)
+    }
     assert cost == pytest.approx(min(sequences.values())) and sequences[tuple(names)] == pytest.approx(cost)
 
 
@@ -92,7 +94,7 @@ def test_the_length_unit_is_corrected_by_free_fall(simulated):
 
 def test_another_rate_and_side():
     cube = Cube("round", 4e-3, 700.0, side=0.08, damping=BOUNCY)
-    fitted = fit_cube(toss_cube(cube, 60, rate=240.0, samples=110), 0.08, 240.0)
+    fitted = fit_cube(toss_cube(cube, 60, tracker=Tracker(240.0, 110)), 0.08, 240.0)
     assert fitted.model.ratio[0] == pytest.approx(700.0, rel=0.05)
 
 
@@ -124,7 +126,7 @@ def test_corner_impacts_obey_the_moment_equation(simulated):
 def test_real_tosses():
     tosses = load_tosses(shared_file("data/cube_tosses/cube_tosses_000_399.npz"))
     fitted = fit_cube(tosses, SIDE, RATE)
-    report = identify_cube(tosses, SIDE, RATE, resamples=20, fitted=fitted)
+    report = identify_cube(fitted, resamples=20)
     assert report.impacts > 250 and 0.12 < report.friction < 0.22
     # What this recording says, not what its URDF says (457 1/m^2): see docs/identify_planar.md.
     assert report.m_over_i == pytest.approx(382.0, rel=0.03) and report.unexplained < 0.055

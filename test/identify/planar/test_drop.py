@@ -8,7 +8,7 @@ from contact_estimation.identify.planar.drop import identify_drop
 from contact_estimation.identify.planar.drop_model import DOUBLE, MODES, Compressed, DropProblem, Impact, residuals
 from contact_estimation.identify.planar.segmentation import noise_levels
 from contact_estimation.identify.planar.shapes import Ellipse, square
-from contact_estimation.identify.planar.table1 import BODIES, add_noise, random_drop, run_table
+from contact_estimation.studies.planar.table1 import BODIES, add_noise, random_drop, run_table
 
 
 @pytest.mark.parametrize("shape", [square(1.0), Ellipse(2.0, 1.0)])
@@ -22,8 +22,9 @@ def test_jacobian_against_finite_differences(shape, mode):
     u = np.concatenate([rng.standard_normal(6), rng.uniform(1, 3, 6), [2.5]])
     rest = problem, impacts, compressed, gaps
     _, jacobian, _ = residuals(u, *rest)
-    numeric = np.array([(residuals(u + d, *rest)[0] - residuals(u - d, *rest)[0]) / 2e-6
-                        for d in 1e-6 * np.eye(len(u))]).T
+    numeric = np.array(
+        [(residuals(u + d, *rest)[0] - residuals(u - d, *rest)[0]) / 2e-6 for d in 1e-6 * np.eye(len(u))]
+    ).T
     np.testing.assert_allclose(jacobian, numeric, rtol=1e-5, atol=1e-4 * np.abs(numeric).max())
 
 

@@ -5,16 +5,24 @@ import pytest
 from shared import shared_file
 
 from contact_estimation.exceptions import IdentificationError, RecordingError
-from contact_estimation.identify.planar.impacts import (Handedness, Impacts, identify_impacts, least_absolute_ratio,
-                                                        load_impacts, predict_impulses)
+from contact_estimation.identify.planar.impacts import (
+    Handedness,
+    Impacts,
+    identify_impacts,
+    least_absolute_ratio,
+    load_impacts,
+    predict_impulses,
+)
 
 
 def planted(count, signs, noise=0.0, m_over_i=1200.0, seed=0, rebound=(0.5, 0.0, 0.0)):
     rng = np.random.default_rng(seed)
     pre = np.hstack([rng.uniform(-0.1, 0.1, (count, 3)), rng.uniform([-1, -3, -10], [1, -2, 10], (count, 3))])
     zero, one = np.zeros(count), np.ones(count)
-    rows = [np.column_stack([zero, one, rng.uniform(-0.03, 0.03, count)]),
-            np.column_stack([one, zero, rng.uniform(0.025, 0.05, count)])]
+    rows = [
+        np.column_stack([zero, one, rng.uniform(-0.03, 0.03, count)]),
+        np.column_stack([one, zero, rng.uniform(0.025, 0.05, count)]),
+    ]
     impacts = Impacts(pre, pre.copy(), *rows)
     handed = Handedness(*signs, 1.0)
     along = np.abs(pre[:, 3] + signs[1] * rows[1][:, 2] * pre[:, 5])
@@ -82,10 +90,12 @@ def test_halves_of_the_real_ellipse_agree():
 def test_files_that_cannot_be_used(tmp_path):
     impacts = planted(20, (1, 1))
     good = {"pre": impacts.pre, "post": impacts.post, "n": impacts.normal, "d": impacts.tangent}
-    for name, change, message in (("lacks", {"d": None}, "lacks d"),
-                                  ("shape", {"post": impacts.post[:5]}, "post has shape"),
-                                  ("flags", {"flags": np.ones((20, 6))}, "free of flags"),
-                                  ("rows", {"flags": np.zeros((3, 6))}, "flags has shape")):
+    for name, change, message in (
+        ("lacks", {"d": None}, "lacks d"),
+        ("shape", {"post": impacts.post[:5]}, "post has shape"),
+        ("flags", {"flags": np.ones((20, 6))}, "free of flags"),
+        ("rows", {"flags": np.zeros((3, 6))}, "flags has shape"),
+    ):
         path = tmp_path / f"{name}.npz"
         np.savez(path, **{k: v for k, v in {**good, **change}.items() if v is not None})
         with pytest.raises(RecordingError, match=message):

@@ -53,3 +53,18 @@ def test_unsolvable_problem_says_so():
 def test_shape_error():
     with pytest.raises(ConfigError, match="matrix"):
         solve_lcp(np.eye(3), np.zeros(2))
+
+
+def test_nothing_counts_as_solved_that_rounding_has_spoilt():
+    """Gram matrices of rows from 1e-9 to 1e3 in size."""
+    rng, solved = np.random.default_rng(0), 0
+    for _ in range(300):
+        n = int(rng.integers(2, 7))
+        root = rng.standard_normal((n, n)) * 10.0 ** rng.uniform(-9.0, 3.0, (n, 1))
+        vector = rng.standard_normal(n)
+        found = solve_lcp(root @ root.T, vector)
+        if found.solved:
+            solved += 1
+            assert found.w.min() >= -1e-7 * np.abs(vector).max()
+            assert np.abs(found.z * found.w).max() <= 1e-7 * np.abs(vector).max() * max(found.z.max(), 3.0)
+    assert 100 < solved < 300

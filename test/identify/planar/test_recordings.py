@@ -13,9 +13,11 @@ T = 0.004 * np.arange(40)
 Q = np.column_stack([T, 1.0 - T, 3.0 * T])
 POSE = np.tile([1.0, 0, 0, 0, 0, 0, 1], (40, 1))
 ROWS = np.random.default_rng(0).standard_normal((40, 6))
-READERS = {"drop": (load_drop, {"t": T, "q": Q}),
-           "impacts": (load_impacts, {"pre": ROWS, "post": ROWS, "n": ROWS[:, :3], "d": ROWS[:, 3:]}),
-           "tosses": (load_tosses, {"data": POSE, "start": np.array([0]), "length": np.array([40])})}
+READERS = {
+    "drop": (load_drop, {"t": T, "q": Q}),
+    "impacts": (load_impacts, {"pre": ROWS, "post": ROWS, "n": ROWS[:, :3], "d": ROWS[:, 3:]}),
+    "tosses": (load_tosses, {"data": POSE, "start": np.array([0]), "length": np.array([40])}),
+}
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -36,9 +38,20 @@ def test_damaged_archives_end_in_a_recording_error(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", READERS)
-@pytest.mark.parametrize("wrong", [np.array(3.0), np.zeros(0), np.array([["x", "y"]]), np.array([{}], dtype=object),
-                                   np.zeros((2, 2, 2)), np.full((40, 6), np.nan), np.full(40, np.inf),
-                                   np.zeros((3, 40)), np.full(1, -1e300)])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        np.array(3.0),
+        np.zeros(0),
+        np.array([["x", "y"]]),
+        np.array([{}], dtype=object),
+        np.zeros((2, 2, 2)),
+        np.full((40, 6), np.nan),
+        np.full(40, np.inf),
+        np.zeros((3, 40)),
+        np.full(1, -1e300),
+    ],
+)
 def test_no_array_of_another_kind_gets_through(tmp_path, name, wrong):
     read, arrays = READERS[name]
     for key in arrays:
@@ -71,15 +84,28 @@ def test_drops_of_any_rate_with_wrapped_angles(tmp_path):
         theta = 5.0 * (t - 7.0) / (50 * h)
         wrapped = (theta + np.pi) % (2.0 * np.pi) - np.pi
         np.savez(tmp_path / "a.npz", t=t, q=np.column_stack([t, t, wrapped]))
-        _, q, v, found = load_drop(tmp_path / "a.npz")
-        assert found == pytest.approx(h) and v is None
+        _, q, v, left_out = load_drop(tmp_path / "a.npz")
+        assert v is None and left_out == 0
         np.testing.assert_allclose(np.diff(q[:, 2]), 0.1, rtol=1e-6)
         np.testing.assert_allclose(load_drop(tmp_path / "a.npz", clockwise=True)[1], q * [1, 1, -1])
 
 
-def test_drops_that_cannot_be_stepped(tmp_path):
-    for change, message in (({"t": T**2}, "apart"), ({"t": -T}, "apart"), ({"t": 0.0 * T}, "apart"),
-                            ({"t": T[:2], "q": Q[:2]}, "N > 2"), ({"v": Q[:, :2]}, "expected")):
+def test_samples_that_are_missing_are_left_out(tmp_path):
+    q = Q.copy()
+    q[5:8, 1] = np.nan
+    np.savez(tmp_path / "a.npz", t=T, q=q)
+    t, q, _, left_out = load_drop(tmp_path / "a.npz")
+    assert left_out == 3 and len(t) == 37 and np.isfinite(q).all()
+
+
+def test_drops_whose_time_does_not_advance(tmp_path):
+    for change, message in (
+        ({"t": -T}, "increase"),
+        ({"t": 0.0 * T}, "increase"),
+        ({"t": T[:2], "q": Q[:2]}, "N > 2"),
+        ({"v": Q[:, :2]}, "expected"),
+        ({"q": np.full_like(Q, np.nan)}, "finite"),
+    ):
         np.savez(tmp_path / "a.npz", **{"t": T, "q": Q, **change})
         with pytest.raises(RecordingError, match=message):
             load_drop(tmp_path / "a.npz")

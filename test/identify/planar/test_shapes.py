@@ -15,8 +15,9 @@ def test_normal_row_is_the_gradient_of_the_distance(shape):
     for _ in range(20):
         q = rng.uniform(-3, 3, 3)
         _, normal, _ = contact_rows(shape, q)
-        numeric = np.array([(contact_rows(shape, q + d)[0] - contact_rows(shape, q - d)[0]) / 2e-6
-                            for d in 1e-6 * np.eye(3)]).T
+        numeric = np.array(
+            [(contact_rows(shape, q + d)[0] - contact_rows(shape, q - d)[0]) / 2e-6 for d in 1e-6 * np.eye(3)]
+        ).T
         np.testing.assert_allclose(normal, numeric, atol=1e-8)
 
 
@@ -24,7 +25,10 @@ def test_normal_row_is_the_gradient_of_the_distance(shape):
 def test_lever_rates_against_finite_differences(shape):
     for theta in np.linspace(-3, 3, 13):
         numeric = (shape.levers(theta + 1e-6) - shape.levers(theta - 1e-6)) / 2e-6
-        np.testing.assert_allclose(shape.lever_rates(theta), numeric, atol=1e-8)
+        rates = [shape.lever(theta, contact)[2:] for contact in range(shape.n_contacts)]
+        np.testing.assert_allclose(rates, numeric, atol=1e-8)
+        values = [shape.lever(theta, contact)[:2] for contact in range(shape.n_contacts)]
+        np.testing.assert_allclose(values, shape.levers(theta))
 
 
 def test_tangent_row_is_the_velocity_of_the_material_point():
@@ -48,8 +52,16 @@ def test_no_mass_distribution_lies_outside_the_bound():
     assert lower_bound(Ellipse(2.0, 1.0)) == pytest.approx(0.25)
 
 
-@pytest.mark.parametrize("make", [lambda: square(0.0), lambda: Ellipse(1.0, -1.0), lambda: rimless_wheel(2, 1.0),
-                                  lambda: rimless_wheel(6, np.nan), lambda: Polygon(np.zeros((3, 3)))])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: square(0.0),
+        lambda: Ellipse(1.0, -1.0),
+        lambda: rimless_wheel(2, 1.0),
+        lambda: rimless_wheel(6, np.nan),
+        lambda: Polygon(np.zeros((3, 3))),
+    ],
+)
 def test_impossible_shapes_are_refused(make):
     with pytest.raises(ConfigError):
         make()

@@ -55,7 +55,7 @@ def test_a_body_at_rest_does_not_determine_its_inertia():
 def test_bounds_are_kept():
     run = drop()
     steps = body_steps(BODY.shape, run.q, run.v, run.h, BODY.friction, gravity())
-    found = identify_window(steps, SLACK, known={0: 0.8}, lower=[0.0, 0.006], upper=[9.0, 0.02])
+    found = identify_window(steps, SLACK, known={0: 0.8}, bounds=([0.0, 0.006], [9.0, 0.02]))
     assert found.theta[1] == pytest.approx(0.006)
 
 

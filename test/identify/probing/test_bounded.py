@@ -5,7 +5,8 @@ import pytest
 from scipy.integrate import quad
 
 from contact_estimation.exceptions import IdentificationError
-from contact_estimation.identify.probing.bounded import Bounds, Unbounded
+from contact_estimation.identify.probing.bounded import Bounds
+from contact_estimation.studies.probing.ablation import Unbounded
 
 BOUNDS = Bounds(0.0, 20000.0)
 

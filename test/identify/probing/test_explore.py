@@ -4,15 +4,14 @@ import numpy as np
 import pytest
 
 from contact_estimation.exceptions import IdentificationError
-from contact_estimation.identify.probing import world_spatial
 from contact_estimation.identify.probing.active import candidates
-from contact_estimation.identify.probing.arm_tool import ArmTool
-from contact_estimation.identify.probing.excitation import ExcitationSettings
 from contact_estimation.identify.probing.explore import Explorer, ExploreSettings
-from contact_estimation.identify.probing.explore_example import explore_many, explore_one
-from contact_estimation.identify.probing.sensorless import ARMS
 from contact_estimation.identify.probing.settings import ProbingSettings
+from contact_estimation.identify.probing.spatial import homogeneous
 from contact_estimation.robot import load_arm
+from contact_estimation.studies.probing.exploration import ArmTool, explore_many, explore_one
+from contact_estimation.studies.probing.sensorless import ARMS
+from contact_estimation.studies.probing.simulated_probe import SpatialProbe
 
 
 def test_an_arm_explores_until_every_interval_is_below_target():
@@ -22,9 +21,9 @@ def test_an_arm_explores_until_every_interval_is_below_target():
 
 
 def test_what_was_found_is_a_compliant_contact():
-    cfg, arm = ProbingSettings(), load_arm("ur16e")
-    truth, guess = world_spatial.draw(cfg, 1, np.random.default_rng(5))
-    result = explore_one(arm, "ur16e", truth, guess, 0, cfg, ExploreSettings(), np.random.default_rng(0))
+    probe, rng, posture = SpatialProbe(ProbingSettings()), np.random.default_rng(0), ARMS["ur16e"].posture
+    truth, guess = probe.draw(1, np.random.default_rng(5))
+    result = explore_one(load_arm("ur16e"), posture, truth, guess, 0, probe, ExploreSettings(), rng)
     assert np.linalg.norm(result.contact.stiffness) == pytest.approx(truth.stiffness[0], abs=500.0)
     assert result.contact.stiffness @ truth.normal[0] / np.linalg.norm(result.contact.stiffness) > np.cos(0.01)
 
@@ -37,20 +36,19 @@ def test_tighter_targets_take_longer():
     assert tight["strokes"] > rough["strokes"]
 
 
+class InTheAir(ArmTool):
+    """An arm that touches nothing."""
+
+    def sense(self, twist, dt):
+        return np.zeros(6)
+
+
 def test_a_missing_surface_is_reported():
     arm = load_arm("ur16e")
     position, rotation = arm.tcp_pose(np.array(ARMS["ur16e"].posture))
-    tool = ArmTool(arm, ARMS["ur16e"].posture, world_spatial.homogeneous(rotation, position))
-    explorer = Explorer(
-        tool,
-        lambda pose, twist, dt: np.zeros(6),
-        None,
-        [0.0, 0.0, 0.15],
-        np.eye(3),
-        ProbingSettings(),
-        ExploreSettings(approach_distance=0.005),
-        ExcitationSettings(),
-    )
+    tool = InTheAir(arm, ARMS["ur16e"].posture, homogeneous(rotation, position))
+    goal = ExploreSettings(approach_distance=0.005)
+    explorer = Explorer(tool, [0.0, 0.0, 0.15], np.eye(3), ProbingSettings(), goal)
     with pytest.raises(IdentificationError, match="no contact within"):
         explorer.run()
 
@@ -58,11 +56,11 @@ def test_a_missing_surface_is_reported():
 def test_the_arm_moves_the_tool_as_asked_and_refuses_its_limits():
     arm = load_arm("ur16e")
     position, rotation = arm.tcp_pose(np.array(ARMS["ur16e"].posture))
-    tool = ArmTool(arm, ARMS["ur16e"].posture, world_spatial.homogeneous(rotation, position))
+    tool = ArmTool(arm, ARMS["ur16e"].posture, homogeneous(rotation, position))
     twist = np.array([0.02, -0.01, 0.03, 0.1, 0.0, -0.2])
     assert np.allclose(tool.move(twist, 1e-3), twist, atol=1e-9)
     assert np.allclose(tool.pose[:3, 3] - position, 1e-3 * twist[:3], atol=1e-6)
-    with pytest.raises(IdentificationError, match="singular|limit"):
+    with pytest.raises(IdentificationError, match=r"singular|limit"):
         for _ in range(2000):
             tool.move(np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0]), 2e-3)
 

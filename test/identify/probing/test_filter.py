@@ -1,31 +1,32 @@
 """The estimator on simulated runs."""
 
+import dataclasses
+
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
 from contact_estimation.exceptions import ConfigError, IdentificationError
-from contact_estimation.identify.probing.estimate import Ingredients
-from contact_estimation.identify.probing.excitation import ExcitationSettings
 from contact_estimation.identify.probing.filter import ProbingFilter
 from contact_estimation.identify.probing.planar import PlanarModel
-from contact_estimation.identify.probing.runs import bounds, filter_planar
 from contact_estimation.identify.probing.settings import ProbingSettings
-from contact_estimation.identify.probing.world_planar import draw, simulate
+from contact_estimation.identify.probing.spatial import SpatialModel
 from contact_estimation.settings import replace
+from contact_estimation.studies.probing.ablation import AblationSwitches
+from contact_estimation.studies.probing.experiment import Experiment, filter_run, planar_guess, samples, simulate
 
 CFG = ProbingSettings()
 
 
 @pytest.fixture(scope="module")
 def data():
-    rng = np.random.default_rng(7)
-    truth, guess = draw(CFG, 4, rng)
-    return truth, guess, simulate(truth, guess, CFG, ExcitationSettings(), 4.0, 25.0, rng)
+    experiment = Experiment("planar", 4, seed=7, seconds=4.0)
+    return experiment, simulate(experiment)
 
 
 def started(settings=CFG):
-    model = PlanarModel(*bounds(settings))
+    model = PlanarModel(*settings.bounds())
     estimator = ProbingFilter(model, settings)
     pose = np.array([0.3, 0.5, 0.1])
     estimator.start(0.0, pose, *model.start(settings, pose, np.array([0.0, -0.18]), 0.1))
@@ -34,29 +35,28 @@ def started(settings=CFG):
 
 @pytest.mark.parametrize("run", range(4))
 def test_planted_parameters_are_recovered(data, run):
-    truth, guess, recording = data
-    trace = filter_planar(recording, guess, run, CFG)
-    assert trace.tip_error[-1] < 1e-3 and trace.orientation_error[-1] < 5e-3
-    assert trace.stiffness_error[-1] < 250.0 and trace.friction_error[-1] < 3e-3
+    trace = filter_run(*data, run)
+    assert np.all(trace.errors[-1] < [1e-3, 5e-3, 250.0, 3e-3])
     assert np.all(trace.std[-1, :2] < 0.2 * trace.std[0, :2])
 
 
 def test_intervals_are_honest():
     """The NEES of independent runs is chi-square; its mean over 40 runs lies within the 99.9 % interval once the first
     rotation is complete. In the first second the density is no Gaussian, and some runs are far outside."""
-    runs, dof, rng = 40, 6, np.random.default_rng(7)
-    truth, guess = draw(CFG, runs, rng)
-    recording = simulate(truth, guess, CFG, ExcitationSettings(), 4.0, 25.0, rng)
-    traces = [filter_planar(recording, guess, r, CFG) for r in range(runs)]
+    runs, dof = 40, 6
+    experiment = Experiment("planar", runs, seed=7, seconds=4.0)
+    data = simulate(experiment)
+    traces = [filter_run(experiment, data, r) for r in range(runs)]
     low, high = chi2.ppf([0.0005, 0.9995], runs * dof) / runs
     for k in (80, -1):
         assert low < np.mean([trace.nees[k] for trace in traces]) < high
 
 
 def test_sampled_mode_probability_gives_the_same_estimate(data):
-    truth, guess, recording = data
-    closed = filter_planar(recording, guess, 0, CFG)
-    sampled = filter_planar(recording, guess, 0, replace(CFG, mode_probability="sampled"))
+    experiment, recorded = data
+    closed = filter_run(experiment, recorded, 0)
+    sampling = dataclasses.replace(experiment, settings=replace(CFG, mode_probability="sampled"))
+    sampled = filter_run(sampling, recorded, 0)
     assert np.all(np.abs(closed.mean[-1] - sampled.mean[-1]) < 0.5 * closed.std[-1])
 
 
@@ -74,7 +74,7 @@ def test_forces_are_not_used_while_sticking_or_in_the_air():
 def test_wild_forces_never_make_a_parameter_non_physical():
     rng = np.random.default_rng(3)
     estimator, pose = started()
-    for k in range(200):
+    for _ in range(200):
         pose = pose + [0.0012, 0.0, 0.0]
         estimator.step(0.04, pose, np.array([0.03, 0.0, 0.0]), rng.uniform(-60.0, 60.0, 3))
         estimate = estimator.estimate()
@@ -83,24 +83,25 @@ def test_wild_forces_never_make_a_parameter_non_physical():
 
 
 def test_the_world_offset_does_not_depend_on_the_filters_origin(data):
-    truth, guess, recording = data
-    model = PlanarModel(*bounds(CFG))
+    experiment, recorded = data
+    pose, twist, wrench = samples(experiment, recorded.recording, 1)
+    pose0, tip, phi = planar_guess(recorded.guess, 1)
+    model = PlanarModel(*CFG.bounds())
     results = []
     for shift in ([0.0, 0.0], [0.01, -0.02]):
         estimator = ProbingFilter(model, CFG)
-        pose0 = guess.pose[:, 1]
-        s, covariance, origin = model.start(CFG, pose0, guess.tip[:, 1], guess.phi[1])
+        s, covariance, origin = model.start(CFG, pose0, tip, phi)
         moved = origin + shift
         s_moved, covariance_moved = model.offset_to_world(s, covariance, -np.array(shift))
         estimator.start(0.0, pose0, s_moved, covariance_moved, moved)
         for k in range(100):
-            estimator.step(0.04, recording.pose[k, :, 1], recording.twist[k, :, 1], recording.wrench[k, :, 1])
+            estimator.step(0.04, pose[k], twist[k], wrench[k])
         results.append(estimator.estimate())
     assert np.all(np.abs(results[0].mean - results[1].mean) < 0.3 * results[0].std)
 
 
 def test_misuse_is_explained():
-    model = PlanarModel(*bounds(CFG))
+    model = PlanarModel(*CFG.bounds())
     with pytest.raises(IdentificationError, match="start"):
         ProbingFilter(model, CFG).step(0.04, np.zeros(3), np.zeros(3), np.zeros(3))
     with pytest.raises(ConfigError, match="shape"):
@@ -119,10 +120,22 @@ def test_misuse_is_explained():
 
 def test_linearised_ablation_is_overconfident(data):
     """An extended Kalman filter on the same data trusts itself far too much within the first second."""
-    truth, guess, recording = data
-    k = 24
-    cubature = np.mean([filter_planar(recording, guess, r, CFG).nees[k] for r in range(4)])
-    linear = np.mean(
-        [filter_planar(recording, guess, r, CFG, Ingredients(cubature=False)).nees[k] for r in range(4)]
-    )
+    k, linearised = 24, AblationSwitches(cubature=False)
+    cubature = np.mean([filter_run(*data, r).nees[k] for r in range(4)])
+    linear = np.mean([filter_run(*data, r, linearised).nees[k] for r in range(4)])
     assert linear > 5.0 * cubature
+
+
+def test_every_tip_of_a_fork_notes_its_own_sliding():
+    """The first tip turns about its place and sticks, the second slides: its distance counts all the same."""
+    model = SpatialModel(*CFG.bounds(), [np.eye(3)], (0, 0))
+    pose = np.eye(4)
+    pose[:3, :3] = np.diag([1.0, -1.0, -1.0])
+    estimator = ProbingFilter(model, CFG)
+    estimator.start(0.0, pose, *model.start(CFG, pose, [[0.0, 0.0, 0.18], [0.1, 0.0, 0.18]]))
+    for k in range(1, 6):
+        turned = pose.copy()
+        turned[:3, :3] = Rotation.from_rotvec([0.0, 0.0, 0.3 * 0.04 * k]).as_matrix() @ pose[:3, :3]
+        estimator.step(0.04, turned, np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.3]), np.array([0.0, 0.0, -20.0, 0, 0, 0]))
+    first, second = estimator._events
+    assert first.since_stop == 0.0 and second.since_stop > 4e-3

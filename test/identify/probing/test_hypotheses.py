@@ -3,20 +3,18 @@
 import numpy as np
 import pytest
 
-from contact_estimation.identify.probing import gpb1, hypotheses, runs
-from contact_estimation.identify.probing.experiment import Experiment, simulate
-from contact_estimation.identify.probing.filter import ProbingFilter
+from contact_estimation.identify.probing import gpb1, hypotheses
 from contact_estimation.identify.probing.hypotheses import HypothesisFilter
-from contact_estimation.identify.probing.runs import bounds, filter_spatial
-from contact_estimation.identify.probing.score import within
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.spatial import SpatialModel
+from contact_estimation.studies.probing import experiment as experiments
+from contact_estimation.studies.probing.experiment import Experiment, filter_run, simulate
 
 CFG = ProbingSettings()
 
 
 def started():
-    model = SpatialModel(*bounds(CFG), [np.eye(3)], (0, 0))
+    model = SpatialModel(*CFG.bounds(), [np.eye(3)], (0, 0))
     pose = np.eye(4)
     pose[:3, :3] = np.diag([1.0, -1.0, -1.0])
     start = model.start(CFG, pose, [[-0.01, 0.0, 0.18], [0.01, 0.0, 0.18]])
@@ -51,11 +49,11 @@ def test_a_tip_in_the_air_is_recognised(monkeypatch):
     """Run 20 of seed 0: a single filter takes a tip that hangs in the air for pressed, and stays sure of it."""
     experiment = Experiment("spatial", 30, 0, seconds=6.0, tips=(-0.01, 0.01))
     data = simulate(experiment)
-    split = filter_spatial(data.recording, data.guess, 20, experiment.settings)
-    monkeypatch.setattr(runs, "HypothesisFilter", ProbingFilter)
-    single = filter_spatial(data.recording, data.guess, 20, experiment.settings)
-    assert within(split)[-1] and split.nees[-1] < 30.0
-    assert not within(single)[-1] and single.nees[-1] > 300.0
+    split = filter_run(experiment, data, 20)
+    monkeypatch.setattr(experiments, "HypothesisFilter", lambda model, settings, rng, make: make(model, settings, rng))
+    single = filter_run(experiment, data, 20)
+    assert split.within()[-1] and split.nees[-1] < 30.0
+    assert not single.within()[-1] and single.nees[-1] > 300.0
 
 
 def test_hypotheses_far_behind_are_dropped(monkeypatch):

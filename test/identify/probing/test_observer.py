@@ -9,14 +9,23 @@ from contact_estimation.exceptions import ConfigError
 from contact_estimation.filters.observer import Observer
 from contact_estimation.filters.registry import make_observer
 from contact_estimation.filters.settings import SensorSettings
-from contact_estimation.identify.probing import world_spatial
-from contact_estimation.identify.probing.arm_tool import ArmTool
 from contact_estimation.identify.probing.excitation import ExcitationSettings
+from contact_estimation.identify.probing.joint_torque import tool_jacobian
 from contact_estimation.identify.probing.observer import ProbingObserver, ProbingObserverSettings
-from contact_estimation.identify.probing.sensorless import ARMS, tool_jacobian
 from contact_estimation.identify.probing.settings import ProbingSettings
+from contact_estimation.identify.probing.spatial import homogeneous
 from contact_estimation.robot import load_arm
 from contact_estimation.settings import from_yaml, replace
+from contact_estimation.studies.probing.exploration import ArmTool
+from contact_estimation.studies.probing.sensorless import ARMS
+from contact_estimation.studies.probing.simulated_probe import (
+    GuardedPlan,
+    Guess,
+    Motion,
+    SpatialProbe,
+    Truth,
+    contact_wrench,
+)
 
 CONFIG = Path(__file__).resolve().parents[3] / "config" / "observers" / "probing.yaml"
 DT, POSTURE = 0.002, np.array(ARMS["fr3"].posture)
@@ -29,12 +38,12 @@ def arm():
 
 def in_the_base(truth, guess, position, rotation):
     """The drawn surface moved so that the tool touches it at the arm's posture."""
-    move = world_spatial.homogeneous(rotation, position) @ np.linalg.inv(guess.pose(0))
+    move = homogeneous(rotation, position) @ np.linalg.inv(guess.pose(0))
     turn = move[:3, :3]
     normal = truth.normal @ turn.T
     return (
-        world_spatial.SpatialTruth(truth.tips, normal, truth.d + normal @ move[:3, 3], truth.stiffness, truth.friction),
-        world_spatial.SpatialGuess(guess.tips, turn @ guess.surface, rotation[None], position[None]),
+        Truth(truth.tips, normal, truth.d + normal @ move[:3, 3], truth.stiffness, truth.friction),
+        Guess(guess.tips, turn @ guess.surface, rotation[None], position[None]),
     )
 
 
@@ -69,7 +78,7 @@ def probed(arm):
     and noise."""
     rng = np.random.default_rng(1)
     position, rotation = arm.tcp_pose(POSTURE)
-    truth, guess = in_the_base(*world_spatial.draw(ProbingSettings(), 1, rng), position, rotation)
+    truth, guess = in_the_base(*SpatialProbe(ProbingSettings()).draw(1, rng), position, rotation)
     settings = ProbingObserverSettings(
         tip=guess.tips[0, 0].tolist(),
         normal=guess.surface[0][:, 2].tolist(),
@@ -88,15 +97,13 @@ def probed(arm):
     for _ in range(500):
         feed(start, np.zeros(7), np.zeros(6))
     before = observer.estimate()
-    tool, plan = (
-        ArmTool(arm, POSTURE, guess.pose(0)),
-        world_spatial.GuardedPlan(guess, ProbingSettings(), ExcitationSettings()),
-    )
+    tool, plan = (ArmTool(arm, POSTURE, guess.pose(0)), GuardedPlan(guess, ProbingSettings(), ExcitationSettings()))
     bristles, wrench, before_dq = np.zeros((1, 1, 3)), np.zeros((1, 6)), np.zeros(7)
     for k in range(int(6.0 / DT)):
         last, twist = tool.q, tool.move(plan.advance(k * DT, DT, wrench)[0], DT)
         plan.position, plan.rotation = tool.pose[None, :3, 3], tool.pose[None, :3, :3]
-        wrench, bristles = world_spatial.contact_wrench(truth, plan.position, plan.rotation, twist[None], bristles, DT)
+        motion = Motion(plan.position, plan.rotation, twist[None], wrench)
+        wrench, bristles, _ = contact_wrench(truth, motion, bristles, DT)
         dq = (tool.q - last) / DT
         feed(tool.q, dq, wrench[0], (dq - before_dq) / DT)
         before_dq = dq

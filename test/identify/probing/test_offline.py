@@ -4,51 +4,54 @@ import numpy as np
 import pytest
 
 from contact_estimation.exceptions import RecordingError
-from contact_estimation.identify.probing.experiment import Experiment, simulate
-from contact_estimation.identify.probing.offline import frame_from_normal, identify_recording
+from contact_estimation.identify.probing.offline import identify_recording
 from contact_estimation.identify.probing.settings import ProbingSettings
-from contact_estimation.identify.probing.world_spatial import homogeneous
+from contact_estimation.identify.probing.spatial import frame_from_normal
+from contact_estimation.studies.probing.experiment import Experiment, planar_guess, samples, simulate
 
 
 @pytest.fixture
 def planar():
-    data = simulate(Experiment("planar", 1, seed=6, seconds=4.0))
-    rec, guess = data.recording, data.guess
-    return data.truth, {
-        "t": rec.t,
-        "pose": rec.pose[:, :, 0],
-        "twist": rec.twist[:, :, 0],
-        "wrench": rec.wrench[:, :, 0],
-        "tip": guess.tip[:, 0],
-        "phi": guess.phi[0],
-    }
+    experiment = Experiment("planar", 1, seed=6, seconds=4.0)
+    data = simulate(experiment)
+    pose, twist, wrench = samples(experiment, data.recording, 0)
+    _, tip, phi = planar_guess(data.guess, 0)
+    return data.truth, {"t": data.recording.t, "pose": pose, "twist": twist, "wrench": wrench, "tip": tip, "phi": phi}
 
 
 def test_a_planar_recording_is_identified(planar, tmp_path):
     truth, arrays = planar
     np.savez(tmp_path / "probe.npz", **arrays)
-    result = identify_recording(tmp_path / "probe.npz", "planar", ProbingSettings())
+    result, verdict = identify_recording(tmp_path / "probe.npz", "planar", ProbingSettings())
     assert (
-        np.allclose(result["mean"][:2], truth.tip[:, 0], atol=2e-3)
+        np.allclose(result["mean"][:2], truth.tips[0, 0, :2], atol=2e-3)
         and abs(result["mean"][5] - truth.friction[0]) < 3e-3
     )
     assert 0 < result["used"] < result["samples"] == len(arrays["t"])
+    assert verdict.verdict == "good", verdict.reasons
 
 
 def test_a_spatial_recording_is_identified(tmp_path):
-    data = simulate(Experiment("spatial", 1, seed=6, seconds=5.0))
-    rec, guess = data.recording, data.guess
-    poses = np.array([homogeneous(r, p) for r, p in zip(rec.rotation[:, 0], rec.position[:, 0])])
-    np.savez(
-        tmp_path / "probe.npz",
-        t=rec.t,
-        pose=poses,
-        twist=rec.twist[:, 0],
-        wrench=rec.wrench[:, 0],
-        tip=guess.tips[0, 0],
-        normal=guess.surface[0][:, 2],
-    )
-    result = identify_recording(tmp_path / "probe.npz", "spatial", ProbingSettings())
+    experiment = Experiment("spatial", 1, seed=6, seconds=5.0)
+    data = simulate(experiment)
+    pose, twist, wrench = samples(experiment, data.recording, 0)
+    guess = {"tip": data.guess.tips[0, 0], "normal": data.guess.surface[0][:, 2]}
+    np.savez(tmp_path / "probe.npz", t=data.recording.t, pose=pose, twist=twist, wrench=wrench, **guess)
+    result, verdict = identify_recording(tmp_path / "probe.npz", "spatial", ProbingSettings())
+    assert np.allclose(result["mean"][:3], data.truth.tips[0, 0], atol=2e-3)
+    assert verdict.verdict == "good", verdict.reasons
+
+
+def test_a_spatial_wrench_with_an_offset_is_doubted_and_the_offset_found(tmp_path):
+    experiment = Experiment("spatial", 1, seed=6, seconds=8.0)
+    data = simulate(experiment)
+    pose, twist, wrench = samples(experiment, data.recording, 0)
+    offset = np.array([2.0, -2.0, 1.0, 0.1, 0.1, -0.1])
+    guess = {"tip": data.guess.tips[0, 0], "normal": data.guess.surface[0][:, 2]}
+    np.savez(tmp_path / "probe.npz", t=data.recording.t, pose=pose, twist=twist, wrench=wrench + offset, **guess)
+    result, verdict = identify_recording(tmp_path / "probe.npz", "spatial", ProbingSettings())
+    assert verdict.verdict == "doubtful" and "has an offset" in verdict.reasons[0], verdict.reasons
+    assert np.allclose(result["disturbance_value"], offset, atol=[0.3] * 3 + [0.03] * 3)
     assert np.allclose(result["mean"][:3], data.truth.tips[0, 0], atol=2e-3)
 
 
@@ -69,7 +72,7 @@ def test_broken_recordings_are_explained(planar, tmp_path, change, message):
 
 
 def test_a_missing_recording_is_named(tmp_path):
-    with pytest.raises(RecordingError, match="absent.npz"):
+    with pytest.raises(RecordingError, match=r"absent\.npz"):
         identify_recording(tmp_path / "absent.npz", "planar", ProbingSettings())
 
 

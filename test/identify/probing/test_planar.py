@@ -1,10 +1,11 @@
-"""The planar model: equations 3-7 and their derivatives."""
+"""The planar model against the paper's printed equations 3-7, and its derivatives."""
 
 import numpy as np
 import pytest
 
 from contact_estimation.identify.probing.bounded import Bounds
-from contact_estimation.identify.probing.planar import PlanarModel, contact_wrench, deformation, slip_velocity
+from contact_estimation.identify.probing.model import Mean
+from contact_estimation.identify.probing.planar import PlanarModel
 from contact_estimation.identify.probing.settings import ProbingSettings
 
 POSE, TWIST = np.array([0.3, 0.5, 0.4]), np.array([0.02, -0.01, 0.5])
@@ -14,6 +15,26 @@ TIP, PHI, D = np.array([0.02, -0.18]), 0.3, 0.25
 @pytest.fixture
 def model():
     return PlanarModel(Bounds(0.0, 20000.0), Bounds(0.0, 1.5))
+
+
+def deformation(pose, tip, phi, d):
+    """Eq. 6, as printed."""
+    theta = pose[2] - phi
+    return np.sin(phi) * pose[0] - np.cos(phi) * pose[1] - np.sin(theta) * tip[0] - np.cos(theta) * tip[1] + d
+
+
+def slip_velocity(pose, twist, tip, phi):
+    """Eq. 7, as printed."""
+    theta = pose[2] - phi
+    arm = np.sin(theta) * tip[0] + np.cos(theta) * tip[1]
+    return np.cos(phi) * twist[0] + np.sin(phi) * twist[1] - arm * twist[2]
+
+
+def contact_wrench(theta, tip, load, friction):
+    """Eq. 3-5, as printed, for load kappa delta and friction sgn(v_t) mu."""
+    c, s = np.cos(theta), np.sin(theta)
+    moment = load * (friction * (c * tip[1] + s * tip[0]) + (c * tip[0] - s * tip[1]))
+    return load * (s - friction * c), load * (c + friction * s), moment
 
 
 def rotation(angle):
@@ -41,34 +62,27 @@ def test_wrench_is_spring_and_friction_seen_from_the_probe(sign):
     assert contact_wrench(POSE[2] - PHI, TIP, load, sign * friction) == pytest.approx([*force, moment])
 
 
-def test_printed_moment_equation_5(model):
-    theta, load, friction = POSE[2] - PHI, 20.0, 0.6
-    c, s = np.cos(theta), np.sin(theta)
-    printed = load * (friction * (c * TIP[1] + s * TIP[0]) + (c * TIP[0] - s * TIP[1]))
-    assert contact_wrench(theta, TIP, load, friction)[2] == pytest.approx(printed)
-
-
 def test_model_wrenches_are_equations_3_to_5_per_mode(model):
     s = parameters(model)
     c = np.append(s, 1e-3)[:, None]
     load = 4000.0 * (deformation(POSE, TIP, PHI, D) + 1e-3)
-    for (sign,), wrench in zip(model.modes, model.wrenches(POSE, TWIST, c, None, model.modes)):
+    for (sign,), wrench in zip(model.modes, model.wrenches(Mean(POSE, TWIST, s), c, None, model.modes)):
         assert wrench[:, 0] == pytest.approx(contact_wrench(POSE[2] - PHI, TIP, load, sign * 0.6))
 
 
 def test_slip_gradient_against_finite_differences(model):
     s = parameters(model)
-    value, gradient, velocity = model.slip(POSE, TWIST, s)
+    value, gradient, velocity = model.slip(Mean(POSE, TWIST, s))
     assert value[0] == velocity[0, 0] == pytest.approx(slip_velocity(POSE, TWIST, TIP, PHI))
     step = 1e-6
-    ahead = model.slip_samples(POSE, TWIST, s, step * np.eye(12))
-    behind = model.slip_samples(POSE, TWIST, s, -step * np.eye(12))
+    ahead = model.slip_samples(Mean(POSE, TWIST, s), step * np.eye(12))
+    behind = model.slip_samples(Mean(POSE, TWIST, s), -step * np.eye(12))
     assert np.allclose(gradient, (ahead - behind) / (2 * step), atol=1e-9)
 
 
 def test_prepared_row_is_the_gradient_of_the_deformation(model):
     s, step = parameters(model), 1e-6
-    row, _ = model.prepare(POSE, TWIST, s)
+    row, _ = model.prepare(Mean(POSE, TWIST, s))
     numeric = [
         (deformation(POSE + d, TIP, PHI, D) - deformation(POSE - d, TIP, PHI, D)) / (2 * step) for d in step * np.eye(3)
     ]

@@ -5,29 +5,27 @@ import pinocchio as pin
 import pytest
 
 from contact_estimation.exceptions import IdentificationError
-from contact_estimation.identify.probing import world_spatial
 from contact_estimation.identify.probing.bounded import Bounds
+from contact_estimation.identify.probing.model import Mean
 from contact_estimation.identify.probing.planar import PlanarModel
-from contact_estimation.identify.probing.spatial import SpatialModel
+from contact_estimation.identify.probing.spatial import SpatialModel, homogeneous
+from contact_estimation.studies.probing import simulated_probe
 
 STIFFNESS, FRICTION = Bounds(0.0, 20000.0), Bounds(0.0, 1.5)
 REFERENCE = pin.exp3(np.array([0.3, -0.2, 0.5]))
-POSE = world_spatial.homogeneous(pin.exp3(np.array([3.0, 0.2, 0.1])), [0.4, -0.2, 0.3])
+POSE = homogeneous(pin.exp3(np.array([3.0, 0.2, 0.1])), [0.4, -0.2, 0.3])
 TWIST = np.array([0.02, -0.01, 0.005, 0.1, -0.3, 0.2])
 
 
-def parameters(model, tips):
-    s = [*np.ravel(tips)]
-    for j in range(len(model.parameters) // 5 if len(tips) == 0 else 1):
-        s += [0.05, -0.08, 0.1, STIFFNESS.to_free(4000.0), FRICTION.to_free(0.6)]
-    return np.array(s)
+def parameters(tips):
+    return np.array([*np.ravel(tips), 0.05, -0.08, 0.1, STIFFNESS.to_free(4000.0), FRICTION.to_free(0.6)])
 
 
 @pytest.fixture(params=[1, 2])
 def case(request):
-    tips = np.array([[0.01, -0.02, 0.18], [0.03, -0.02, 0.181]])[:request.param]
+    tips = np.array([[0.01, -0.02, 0.18], [0.03, -0.02, 0.181]])[: request.param]
     model = SpatialModel(STIFFNESS, FRICTION, [REFERENCE], (0,) * request.param)
-    s = parameters(model, tips)
+    s = parameters(tips)
     heights = [model.normal(s) @ (POSE[:3, 3] + POSE[:3, :3] @ tip) for tip in tips]
     s[3 * len(tips) + 2] = max(heights) + 0.004  # every tip is pressed
     return model, s, tips
@@ -35,37 +33,39 @@ def case(request):
 
 def true_wrench(model, s, tips, bristles):
     first = 3 * len(tips)
-    truth = world_spatial.SpatialTruth(
+    truth = simulated_probe.Truth(
         tips[None], model.normal(s)[None], s[first + 2 : first + 3], np.array([4000.0]), np.array([0.6])
     )
-    return world_spatial.contact_wrench(truth, POSE[None, :3, 3], POSE[None, :3, :3], TWIST[None], bristles, 1e3)[0][0]
+    motion = simulated_probe.Motion(POSE[None, :3, 3], POSE[None, :3, :3], TWIST[None], np.zeros((1, 6)))
+    return simulated_probe.contact_wrench(truth, motion, bristles, 1e3)[0][0]
 
 
-def test_sliding_wrench_equals_that_of_the_simulated_world(case):
+def test_sliding_wrench_equals_that_of_the_simulated_probe(case):
     model, s, tips = case
-    rows, axes = model.prepare(POSE, TWIST, s)
+    rows, axes = model.prepare(Mean(POSE, TWIST, s))
     c = np.append(s, np.zeros(len(rows)))[:, None]
-    wrench = model.wrenches(POSE, TWIST, c, axes, model.modes[:1])[0][:, 0]
+    wrench = model.wrenches(Mean(POSE, TWIST, s), c, axes, model.modes[:1])[0][:, 0]
     assert np.allclose(wrench, true_wrench(model, s, tips, np.zeros((1, len(tips), 3))), atol=1e-6)
 
 
 def test_modes_mirror_friction_alone(case):
     model, s, tips = case
-    rows, axes = model.prepare(POSE, TWIST, s)
+    rows, axes = model.prepare(Mean(POSE, TWIST, s))
     c = np.append(s, np.zeros(len(rows)))[:, None]
     ahead, behind = (
-        model.wrenches(POSE, TWIST, c, axes, [mode])[0][:, 0] for mode in (model.modes[0], model.modes[-1])
+        model.wrenches(Mean(POSE, TWIST, s), c, axes, [mode])[0][:, 0] for mode in (model.modes[0], model.modes[-1])
     )
-    load = sum((4000.0 * (s[-3] - model.normal(s) @ (POSE[:3, 3] + POSE[:3, :3] @ tip)) for tip in tips))
+    load = sum(4000.0 * (s[-3] - model.normal(s) @ (POSE[:3, 3] + POSE[:3, :3] @ tip)) for tip in tips)
     assert np.allclose(POSE[:3, :3] @ (0.5 * (ahead + behind))[:3], load * model.normal(s), atol=1e-9)
 
 
 def test_slip_gradient_against_finite_differences(case):
     model, s, _ = case
-    _, gradient, velocities = model.slip(POSE, TWIST, s)
+    _, gradient, velocities = model.slip(Mean(POSE, TWIST, s))
     step, n = 1e-6, 12 + len(s)
     numeric = (
-        model.slip_samples(POSE, TWIST, s, step * np.eye(n)) - model.slip_samples(POSE, TWIST, s, -step * np.eye(n))
+        model.slip_samples(Mean(POSE, TWIST, s), step * np.eye(n))
+        - model.slip_samples(Mean(POSE, TWIST, s), -step * np.eye(n))
     ) / (2 * step)
     assert np.allclose(gradient, numeric, atol=1e-8)
     assert np.allclose(velocities @ model.normal(s), 0.0, atol=1e-12)
@@ -73,7 +73,7 @@ def test_slip_gradient_against_finite_differences(case):
 
 def test_prepared_rows_are_the_gradients_of_the_noises(case):
     model, s, tips = case
-    rows, axes = model.prepare(POSE, TWIST, s)
+    rows, axes = model.prepare(Mean(POSE, TWIST, s))
     step, normal, first = 1e-6, model.normal(s), 3 * len(tips)
 
     def noises(error):
@@ -117,12 +117,14 @@ def test_a_plane_in_space_equals_the_plane():
     dynamics = [STIFFNESS.to_free(4000.0), FRICTION.to_free(0.6)]
     flat = np.array([*tip, phi, 0.25, *dynamics])
     full = np.array([*tip, 0.0, 0.0, 0.0, 0.25, *dynamics])
-    posed = world_spatial.homogeneous(pin.exp3(np.array([0.0, 0.0, pose[2]])), [pose[0], pose[1], 0.0])
+    posed = homogeneous(pin.exp3(np.array([0.0, 0.0, pose[2]])), [pose[0], pose[1], 0.0])
     moving = np.array([twist[0], twist[1], 0.0, 0.0, 0.0, twist[2]])
-    rows, axes = spatial.prepare(posed, moving, full)
-    wrench = spatial.wrenches(posed, moving, np.append(full, [0.0, 0.0])[:, None], axes, spatial.modes[:1])[0][:, 0]
-    sign = 0 if planar.slip(pose, twist, flat)[0][0] > 0.0 else 1
-    expected = planar.wrenches(pose, twist, np.append(flat, 0.0)[:, None], None, planar.modes)[sign][:, 0]
+    _, axes = spatial.prepare(Mean(posed, moving, full))
+    wrench = spatial.wrenches(Mean(posed, moving, full), np.append(full, [0.0, 0.0])[:, None], axes, spatial.modes[:1])[
+        0
+    ][:, 0]
+    sign = 0 if planar.slip(Mean(pose, twist, flat))[0][0] > 0.0 else 1
+    expected = planar.wrenches(Mean(pose, twist, flat), np.append(flat, 0.0)[:, None], None, planar.modes)[sign][:, 0]
     assert np.allclose(wrench[[0, 1, 5]], expected, atol=1e-9) and np.allclose(wrench[[2, 3, 4]], 0.0, atol=1e-9)
 
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from contact_estimation.identify.probing.bounded import Bounds
-from contact_estimation.identify.probing.planar import PlanarModel, contact_wrench, deformation
+from contact_estimation.identify.probing.model import Mean
+from contact_estimation.identify.probing.planar import PlanarModel
 from contact_estimation.identify.probing.settings import ProbingSettings
-from contact_estimation.identify.probing.update import cholesky, correct, differentiate, regress, separate
+from contact_estimation.identify.probing.update import cholesky, correct, differentiate, regress
 
 
 @pytest.mark.parametrize("linearise", [lambda f, m, p: regress(f, m, p, 7), differentiate])
@@ -30,6 +31,7 @@ def test_a_linear_wrench_gives_the_kalman_update(linearise):
 def test_regression_is_the_papers_unscented_update():
     """slope P_cc slope^T + residual = P_zz and slope P_cc = P_zc, which is eq. 16-21, against a large Monte Carlo
     sample."""
+
     def wrench(c):
         return [np.vstack([c[0] * np.exp(0.3 * c[1]), c[0] * c[1] * c[2]])]
 
@@ -53,24 +55,30 @@ def test_reduced_coordinates_lose_nothing_against_the_full_state():
     s[3] += 0.004
     local, twist = model.shift(pose, origin), np.array([0.03, 0.0, 0.0])
     noise = np.diag([cfg.position_noise**2] * 2 + [cfg.angle_noise**2])
-    rows, _ = model.prepare(local, twist, s)
+    rows, _ = model.prepare(Mean(local, twist, s))
 
     def block(p, q):
         return np.block([[p, np.zeros((len(p), len(q)))], [np.zeros((len(q), len(p))), q]])
 
-    reduced = regress(lambda c: model.wrenches(local, twist, c, None, model.modes[:1]), np.append(s, 0.0),
-                      block(covariance, rows[:, :3] @ noise @ rows[:, :3].T), 7)[0]
+    reduced = regress(
+        lambda c: model.wrenches(Mean(local, twist, s), c, None, model.modes[:1]),
+        np.append(s, 0.0),
+        block(covariance, rows[:, :3] @ noise @ rows[:, :3].T),
+        7,
+    )[0]
 
     def full(c):
         posed = local[:, None] + c[6:]
-        load = model.bounds[4].to_bounded(c[4]) * deformation(posed, c[:2], c[2], c[3])
-        return [np.vstack(contact_wrench(posed[2] - c[2], c[:2], load, model.bounds[5].to_bounded(c[5])))]
+        quiet = np.vstack([c[:6], np.zeros(c.shape[1])])
+        return model.wrenches(Mean(posed, twist, s), quiet, [], model.modes[:1])
 
     whole = regress(full, np.concatenate([s, np.zeros(3)]), block(covariance, noise), 7)[0]
     spread = np.sqrt(np.diag(whole.slope @ block(covariance, noise) @ whole.slope.T + whole.residual))
     assert np.all(np.abs(reduced.mean - whole.mean) < 1e-3 * spread)
-    assert np.all(np.abs(reduced.slope[:, :6] @ covariance - whole.slope[:, :6] @ covariance)
-                  < 1e-3 * np.outer(spread, np.sqrt(np.diag(covariance))))
+    assert np.all(
+        np.abs(reduced.slope[:, :6] @ covariance - whole.slope[:, :6] @ covariance)
+        < 1e-3 * np.outer(spread, np.sqrt(np.diag(covariance)))
+    )
 
 
 def test_cholesky_lifts_what_rounding_made_indefinite():
@@ -80,12 +88,12 @@ def test_cholesky_lifts_what_rounding_made_indefinite():
 
 def test_noise_of_pose_and_twist_is_white_and_only_the_parameters_residual_repeats():
     """f = s + s^2 + n^2: the residual of s is 2 var(s)^2 (repeats), that of n 2 var(n)^2 (white)."""
+
     def function(c):
         return [(c[0] + c[0] ** 2 + c[1] ** 2)[None]]
 
     mean, covariance = np.zeros(2), np.diag([0.3**2, 0.2**2])
-    lines = regress(function, mean, covariance, 7)
-    line = separate(lines, function, mean, covariance, 1, 7)[0]
+    line = regress(function, mean, covariance, 7, parameters=1)[0]
     assert line.white[0, 0] == pytest.approx(2.0 * 0.2**4, rel=1e-9)
     assert line.noise(8.0)[0, 0] == pytest.approx(8.0 * 2.0 * 0.3**4 + 2.0 * 0.2**4, rel=1e-9)
     assert line.noise(1.0)[0, 0] == pytest.approx(2.0 * 0.3**4 + 2.0 * 0.2**4, rel=1e-9)

@@ -1,0 +1,1 @@
+"""Recordings of worlds that share no code with the estimators, clean and with planted faults."""

@@ -1,0 +1,171 @@
+"""Try identification on recordings of worlds that share no code with it, clean and with planted faults.
+
+    python -m benchmark.adversary [--system planar] [--runs 3] [--clean 20] [--seed 0] [--fault friction] [--save FILE]
+
+Every run writes the files a user would have into a folder and calls ``contact-estimation identify ... --json`` as a
+user would. ``verdict`` of the answer (``good``, ``doubtful``, ``failed``) counts. Where there is none, ``status`` does
+(``failed`` or ``undetermined``), then the exit code; a traceback is ``crashed``. Rows are appended to ``rows.jsonl`` in
+``--out``; what is there already is not run again, unless it crashed. The same seed draws the same body with and
+without a fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import importlib
+import json
+import os
+import subprocess
+import sys
+import time
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from benchmark.adversary.case import CLEAN
+from benchmark.adversary.summary import summary, table
+
+SYSTEMS = ("batch", "probing", "planar")
+TIMEOUT = 900.0  # [s]
+THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def world(system: str):
+    """Import the module of a system's world."""
+    return importlib.import_module(f"benchmark.adversary.{system}")
+
+
+def run_one(system: str, fault: str, seed: int, out: Path) -> dict:
+    """Simulate, write, identify; returns the row."""
+    module, folder = world(system), out / system / f"{fault}_{seed}"
+    folder.mkdir(parents=True, exist_ok=True)
+    case = module.write(folder, fault, np.random.default_rng([zlib.crc32(system.encode()), seed]))
+    begin = time.monotonic()
+    code, text, errors, cpu = identify(case.command)
+    verdict, reasons, found = judge(module, code, text, errors)
+    return {
+        "system": system,
+        "fault": fault,
+        "seed": seed,
+        "verdict": verdict,
+        "reasons": reasons,
+        "truth": case.truth,
+        "found": found,
+        "note": case.note,
+        "exit": code,
+        "seconds": round(time.monotonic() - begin, 2),
+        "cpu": round(cpu, 2),
+        "command": ["contact-estimation", *case.command, "--json"],
+    }
+
+
+def identify(command: list[str]) -> tuple[int, str, str, float]:
+    """Exit code (-1 when it takes too long), what was printed, and processor time [s]."""
+    full = [sys.executable, "-m", "contact_estimation", *command, "--json"]
+    before = os.times()
+    try:
+        done = subprocess.run(
+            full, capture_output=True, text=True, timeout=TIMEOUT, check=False, env={**os.environ, **THREADS}
+        )
+    except subprocess.TimeoutExpired:
+        return -1, "", f"no answer within {TIMEOUT:g} s", TIMEOUT
+    after = os.times()
+    cpu = after.children_user - before.children_user + after.children_system - before.children_system
+    return done.returncode, done.stdout, done.stderr, cpu
+
+
+def judge(module, code: int, text: str, errors: str) -> tuple[str, list[str], dict[str, list[float]]]:
+    """Verdict, its reasons, and the intervals by parameter."""
+    last = [errors.strip().splitlines()[-1]] if errors.strip() else []
+    if "Traceback (most recent call last)" in errors or code == -1:
+        return "crashed", last, {}
+    try:
+        output = json.loads(text)
+        found = {name: [float(x) for x in interval] for name, interval in module.read(output).items()}
+    except (ValueError, KeyError, TypeError):
+        return "failed" if code else "crashed", last, {}
+    status = output.get("status")
+    verdict = output.get("verdict") or ("failed" if code or status in ("failed", "undetermined") else "good")
+    return verdict, output.get("reasons") or [output.get("reason", "")], found
+
+
+def wanted(args) -> list[tuple[str, str, int]]:
+    """(system, fault, seed) of every run asked for, clean runs first."""
+    jobs = []
+    for system in args.system or SYSTEMS:
+        faults = world(system).FAULTS
+        unknown = sorted(set(args.fault) - set(faults)) if args.system and len(args.system) == 1 else []
+        if unknown:
+            raise SystemExit(f"{system} has no fault {', '.join(unknown)}; it has {', '.join(faults)}")
+        clean = args.runs if args.clean is None else args.clean
+        jobs += [(system, CLEAN, args.seed + k) for k in range(clean)]
+        jobs += [
+            (system, f, args.seed + k) for f in faults if not args.fault or f in args.fault for k in range(args.runs)
+        ]
+    return jobs
+
+
+def collect(jobs: list[tuple[str, str, int]], out: Path, processes: int) -> list[dict]:
+    """Rows of all jobs; those in ``rows.jsonl`` are read, the others run and appended."""
+    out.mkdir(parents=True, exist_ok=True)
+    kept = out / "rows.jsonl"
+    rows = {}
+    for line in kept.read_text().splitlines() if kept.is_file() else ():
+        row = json.loads(line)
+        if row["verdict"] != "crashed":  # a broken installation crashes too
+            rows[row["system"], row["fault"], row["seed"]] = row
+    missing = [job for job in jobs if job not in rows]
+    with concurrent.futures.ProcessPoolExecutor(processes) as pool, kept.open("a") as file:
+        pending = {pool.submit(run_one, *job, out): job for job in missing}
+        for done, future in enumerate(concurrent.futures.as_completed(pending), 1):
+            row = future.result()
+            rows[pending[future]] = row
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+            print(
+                f"{done}/{len(missing)} {row['system']} {row['fault']} {row['seed']}: {row['verdict']}", file=sys.stderr
+            )
+    return [rows[job] for job in jobs]
+
+
+def main() -> None:
+    """Run, print, save."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--system", action="append", choices=SYSTEMS, help="repeatable; default all")
+    parser.add_argument("--fault", action="append", default=[], help="repeatable; default all of the system")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each fault (default 3)")
+    parser.add_argument("--clean", type=int, help="clean runs (default as many as --runs)")
+    parser.add_argument("--seed", type=int, default=0, help="first seed (default 0)")
+    parser.add_argument("--processes", type=int, choices=(1, 2), default=2)
+    parser.add_argument(
+        "--out", type=Path, default=Path("out/adversary"), help="recordings and rows (default %(default)s)"
+    )
+    parser.add_argument("--save", type=Path, metavar="FILE.md")
+    args = parser.parse_args()
+    rows = collect(wanted(args), args.out.resolve(), args.processes)
+    systems = args.system or list(SYSTEMS)
+    lines = ["# Identification on strangers' recordings", "", f"`{command(args)}`", ""]
+    lines += summary(systems, rows)
+    for system in systems:
+        lines += table(system, world(system).FAULTS, world(system).MAIN, rows)
+    print("\n".join(lines))
+    if args.save:
+        args.save.write_text("\n".join(lines).rstrip() + "\n")
+
+
+def command(args) -> str:
+    """Write out the command line that makes these rows."""
+    parts = ["python -m benchmark.adversary", *(f"--system {s}" for s in args.system or ())]
+    parts += [f"--fault {f}" for f in args.fault]
+    parts += [
+        f"--runs {args.runs}",
+        *([f"--clean {args.clean}"] if args.clean is not None else []),
+        f"--seed {args.seed}",
+    ]
+    return " ".join(parts)
+
+
+if __name__ == "__main__":
+    main()

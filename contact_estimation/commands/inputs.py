@@ -1,0 +1,104 @@
+"""What several verbs read and write: recordings, EKF configurations, YAML files."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from contact_estimation.exceptions import ConfigError, RecordingError
+
+if TYPE_CHECKING:
+    from contact_estimation.filters.settings import EkfSettings
+    from contact_estimation.io.recording import Recording
+    from contact_estimation.robot import Arm
+
+
+def add_robot_argument(parser: argparse.ArgumentParser, required: bool = True) -> None:
+    """Declare ``--robot``, whose value :func:`~contact_estimation.robot.load_arm` takes."""
+    parser.add_argument("--robot", required=required, help="robot: a name in config/robots, or a profile of your own")
+
+
+def add_recording_arguments(parser: argparse.ArgumentParser, nargs: str | None = None, wrench: bool = True) -> None:
+    """Declare RECORDING and how it is read; :func:`open_for` opens it.
+
+    Args:
+        parser: of the verb.
+        nargs: None for one (``args.recording``), "?" for one or none, "+" for several (``args.recordings``).
+        wrench: whether a measured wrench is of use to the verb.
+    """
+    name, text = ("recordings" if nargs == "+" else "recording"), "rosbag2 (folder, .mcap or .db3) or .npz archive"
+    parser.add_argument(name, type=Path, nargs=nargs, metavar="RECORDING", help=text)
+    text = "JointState topic of a bag (default /joint_states, or the only one)"
+    parser.add_argument("--joint-states", metavar="TOPIC", help=text)
+    if wrench:
+        text = (
+            "WrenchStamped topic of a bag, measured force on the robot (default the force_torque_sensor_broadcaster's)"
+        )
+        parser.add_argument("--wrench", metavar="TOPIC", help=text)
+    parser.add_argument("--rate", type=float, metavar="HZ", help="sample rate of an .npz archive without stamps")
+
+
+def open_for(arm: Arm | None, args: argparse.Namespace, path: Path | None = None) -> Recording:
+    """Open a recording with the joints, in the order, of an arm.
+
+    Args:
+        arm: the robot it was made with; None takes the joints as recorded.
+        args: of a verb with :func:`add_recording_arguments`.
+        path: which one; by default ``args.recording``.
+
+    Raises:
+        RecordingError: it cannot be read, or does not fit the arm.
+    """
+    from contact_estimation.io.open import open_recording
+
+    if args.rate is not None and not args.rate > 0:
+        raise RecordingError(f"--rate must be greater than 0 Hz, found {args.rate:g}")
+    path, topics = path or args.recording, {"joint_states": args.joint_states, "wrench": getattr(args, "wrench", None)}
+    if arm is None:
+        return open_recording(path, rate=args.rate, **topics)
+    fitted: dict[str, Any] = {"base_frame": arm.base_frame, "rotation": lambda q: arm.tcp_poses(q)[1]}
+    return open_recording(path, arm.joint_names, rate=args.rate, **topics, **fitted)
+
+
+def ekf_settings(config: str, user: str) -> EkfSettings:
+    """Load the observer configuration ``config`` for a verb that works on an EKF.
+
+    Args:
+        config: shipped name or YAML file.
+        user: what needs it, for the error.
+
+    Raises:
+        ConfigError: it cannot be loaded, or is of another kind.
+    """
+    from contact_estimation.filters.registry import load_observer_settings
+    from contact_estimation.filters.settings import EkfSettings
+
+    settings = load_observer_settings(config)
+    if not isinstance(settings, EkfSettings):
+        raise ConfigError(
+            f"--config {config} is an observer of kind '{settings.observer}'; {user} needs one of kind 'ekf'"
+        )
+    return settings
+
+
+def write_yaml(path: Path, mapping: dict[str, Any], header: str, option: str = "--out") -> None:
+    """Write ``mapping`` as YAML below comment lines, making the folder.
+
+    Args:
+        path: the file.
+        mapping: plain values.
+        header: text of the comment.
+        option: that named the file, for the error.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    import yaml
+
+    comment = "".join(f"# {line}\n" for line in header.splitlines())
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(comment + yaml.safe_dump(mapping, sort_keys=False, default_flow_style=None))
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written ({error.strerror}); choose another {option}") from error

@@ -1,0 +1,129 @@
+"""What every controller of a contact task is: estimates in, equilibrium poses of the impedance out.
+
+A controller is chosen by name (:func:`contact_estimation.control.registry.make_controller`). All of them command the
+same equilibrium under the same supervision (:mod:`contact_estimation.control.supervision`); they differ in the force
+that they ask of the impedance's spring.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+import numpy as np
+
+from contact_estimation.control.mpc.settings import MpcSettings
+from contact_estimation.control.mpc.solver import Solution
+from contact_estimation.robot import Arm
+
+
+class ControllerState(Enum):
+    """What the controller does.
+
+    INACTIVE: commands nothing. ACTIVE: controls. SHORTENED: a tick without a usable plan, the remaining plan is
+    followed. HOLDING: pushes no more. SEARCHING: the contact was lost and is approached again. RETRACTING: the contact
+    was lost and the tool withdraws.
+    """
+
+    INACTIVE = "inactive"
+    ACTIVE = "active"
+    SHORTENED = "shortened"
+    HOLDING = "holding"
+    SEARCHING = "searching"
+    RETRACTING = "retracting"
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a controller is told: an estimate's numbers, no more.
+
+    Attributes:
+        q, dq: (n,) [rad], [rad/s].
+        contacts: contact names to [stiffness N/m; rest m, base; point m, TCP] (9,).
+        laws: contact names to the law's name and the values [SI] of the law's own parameters.
+        beliefs: modes to their probability.
+        probabilities: contact names to the probability that they are closed.
+        force: (3,) [N] of the environment ON the robot, base axes, as published; None: what the contacts' laws give.
+        age: since the sample [s].
+        valid, reason: as the estimate says.
+    """
+
+    q: np.ndarray
+    dq: np.ndarray
+    contacts: dict[str, np.ndarray] = field(default_factory=dict)
+    laws: dict[str, tuple[str, dict[str, float]]] = field(default_factory=dict)
+    beliefs: dict[str, float] = field(default_factory=dict)
+    probabilities: dict[str, float] = field(default_factory=dict)
+    force: np.ndarray | None = None
+    age: float = 0.0
+    valid: bool = True
+    reason: str = ""
+
+    @classmethod
+    def of(cls, estimate: Any, age: float = 0.0) -> Observation:
+        """Return the observation of an observer's estimate."""
+        return cls(
+            q=estimate.q,
+            dq=estimate.dq,
+            contacts={c.name: np.concatenate([c.stiffness, c.rest, c.point_tcp]) for c in estimate.contacts},
+            laws={c.name: (c.law, c.law_parameters) for c in estimate.contacts},
+            beliefs=estimate.modes,
+            probabilities={c.name: c.probability for c in estimate.contacts},
+            force=estimate.force_base,
+            age=age,
+            valid=estimate.valid,
+            reason=estimate.reason,
+        )
+
+
+@dataclass(frozen=True)
+class Command:
+    """What the impedance controller is to do.
+
+    Attributes:
+        position: (3,) equilibrium [m], base frame.
+        rotation: (3, 3) equilibrium, base frame.
+        state: of the controller.
+        reason: why it is not ACTIVE.
+        solution: of this tick, None where none was asked for.
+    """
+
+    position: np.ndarray
+    rotation: np.ndarray
+    state: ControllerState
+    reason: str = ""
+    solution: Solution | None = None
+
+
+class ContactController(Protocol):
+    """A controller of one contact task."""
+
+    #: Word it is chosen by.
+    name: str
+    arm: Arm
+    settings: MpcSettings
+    state: ControllerState
+
+    def prepare(self) -> None:
+        """Pay now what only the first tick costs."""
+
+    def activate(self, observation: Observation, equilibrium: np.ndarray | None = None) -> Command:
+        """Begin the task where the arm is.
+
+        Args:
+            observation: a good one.
+            equilibrium: (3,) [m] that is in force now, where it is known; default where the TCP is.
+
+        Raises:
+            ConfigError: the observation is invalid, stale or not finite.
+        """
+
+    def deactivate(self) -> None:
+        """Command nothing from now on."""
+
+    def update(self, t: float, observation: Observation) -> Command | None:
+        """Return the command for time ``t`` [s] (any clock that only advances); None while inactive."""
+
+    def prediction(self, solution: Solution) -> tuple[np.ndarray, np.ndarray]:
+        """Return TCP positions (H + 1, 3) [m] and contact forces (H + 1, 3) [N, ON the robot] of a plan."""

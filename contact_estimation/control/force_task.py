@@ -1,0 +1,35 @@
+"""Plain force controllers: one push along each force axis, the task's path along the others.
+
+They share what the MPC has, the wanted force and path of the task, and differ in the push.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+import pinocchio as pin
+
+from contact_estimation.control.controller import Observation
+from contact_estimation.control.path import path_share
+from contact_estimation.control.supervision import Now, Plan, SupervisedController
+
+
+class ForceTaskController(SupervisedController):
+    """Base of the plain controllers."""
+
+    @abstractmethod
+    def _push(self, now: Now) -> np.ndarray:
+        """Return the force (3,) [N] of the impedance's spring, base axes; only force axes count."""
+
+    def _restart(self, observation: Observation) -> None:
+        """Nothing is kept from tick to tick but the equilibrium."""
+
+    def _plan(self, now: Now) -> Plan:
+        s = self.settings
+        share = float(path_share(np.array([now.elapsed / s.path_time]))[0])
+        rotation = pin.exp3(share * np.array(s.turn)) @ self._rotation
+        target = self._start + share * np.array(s.path)
+        position = target - (now.disturbance + now.force) / self._stiffness  # what pulls sideways is made up for
+        pushed = now.x + self._push(now) / self._stiffness
+        return Plan(np.where(self._axes, pushed, position), rotation)

@@ -1,0 +1,415 @@
+"""Supervision shared by all contact controllers: bad estimates, lost contact, force and energy of the contact.
+
+- A tick without a usable estimate or plan follows the remaining plan; more than ``patience`` in a row hold, so that
+  nothing is pushed. Once estimates are good for ``recover_time`` the task goes on by itself.
+- A lost contact is noticed by its probability, by its force, and by the speed at which the tool sinks; then the tool
+  holds, searches or retracts as the task says.
+- The push along the wanted force's direction n is limited (:meth:`SupervisedController._govern`). A static push p makes
+  the contact force p + d. A tool of effective mass m that approaches with speed v adds at most v sqrt(K m), from
+  m v^2 / 2 = F^2 / (2 K). Hence v may be (F_max - F) / sqrt(K m), and the push F - d + D v.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from contact_estimation.control.controller import Command, ControllerState, Observation
+from contact_estimation.control.impedance import clip_norm
+from contact_estimation.control.mpc.settings import MpcSettings
+from contact_estimation.control.mpc.solver import Solution
+from contact_estimation.exceptions import ConfigError
+from contact_estimation.robot import Arm
+
+#: The probability below which a contact is more likely open than closed.
+_OPEN = 0.5
+#: Share of the wanted force from which a contact counts as made.
+_MADE = 0.5
+#: [s] over which the speed of sinking is measured.
+_SINK_WINDOW = 0.08
+#: Share of the wanted force by which a sinking tool's force falls where nothing is below it; on a surface it grows.
+_FALL = 0.35
+
+
+@dataclass
+class Now:
+    """The arm and its contact at the time of the command.
+
+    Attributes:
+        t: time of the command [s].
+        elapsed: time [s] of the task, without what was spent holding.
+        q, dq: (n,) joint state [rad], [rad/s].
+        x, dx: (3,) TCP position [m] and velocity [m/s], base frame.
+        force: (3,) contact force [N] ON the robot, base axes.
+        stiffness: of the contact along the wanted force [N/m].
+        disturbance: (3,) what else pulls at the TCP [N], base axes.
+    """
+
+    t: float
+    elapsed: float
+    q: np.ndarray
+    dq: np.ndarray
+    x: np.ndarray
+    dx: np.ndarray
+    force: np.ndarray
+    stiffness: float
+    disturbance: np.ndarray
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a controller asks for: equilibrium, and the solution behind it; ``problem`` says why there is none."""
+
+    position: np.ndarray
+    rotation: np.ndarray
+    solution: Solution | None = None
+    problem: str = ""
+
+
+class SupervisedController(ABC):
+    """Base of the contact controllers: the state machine around :meth:`_plan`.
+
+    Args:
+        arm: the robot.
+        settings: the task.
+        adapt: take contacts, force and disturbance from the estimates; without it the settings' contacts are believed.
+    """
+
+    name = ""
+
+    def __init__(self, arm: Arm, settings: MpcSettings, adapt: bool = True) -> None:
+        self.arm, self.settings, self.adapt = arm, settings, adapt
+        self.state, self.reason = ControllerState.INACTIVE, "not activated"
+        self._names = [contact.name for contact in settings.contacts]
+        self._points = {contact.name: np.array(contact.point) for contact in settings.contacts}
+        self._stiffness = np.array(settings.impedance.stiffness)
+        self._damping = settings.impedance.damping_factor * np.sqrt(self._stiffness)
+        self._limit = settings.safety.force_margin * settings.impedance.max_force
+        self._axes = np.array(settings.weights.force) > 0
+        wanted = np.array(settings.force)
+        self._wanted = float(np.linalg.norm(wanted))
+        self._normal = wanted / max(self._wanted, 1e-12)  # (3,) base axes
+
+    # -- what a controller adds --
+
+    @abstractmethod
+    def _plan(self, now: Now) -> Plan:
+        """Return the equilibrium for now."""
+
+    @abstractmethod
+    def _restart(self, observation: Observation) -> None:
+        """Forget plans and integrals: the task begins, or goes on after a break."""
+
+    def _remaining(self, since: float) -> np.ndarray:
+        """Return the equilibrium (3,) [m] that the last plan has ``since`` [s] after it was made."""
+        return self._position
+
+    def _contact_force(self, observation: Observation) -> np.ndarray:
+        """Return the contact force (3,) [N] ON the robot, base axes."""
+        if observation.force is not None and self.adapt:
+            return np.asarray(observation.force, float)
+        return self._law_force(observation)
+
+    def _forward(self, observation: Observation, t: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the joint state (n,), (n,) at ``t`` [s], ``observation.age`` after the sample."""
+        dq = np.asarray(observation.dq, float)
+        return np.asarray(observation.q, float) + max(observation.age, 0.0) * dq, dq
+
+    def prepare(self) -> None:
+        """Pay now what only the first tick costs."""
+        self.arm.tcp_pose(0.5 * (self.arm.lower + self.arm.upper))
+
+    def prediction(self, solution: Solution) -> tuple[np.ndarray, np.ndarray]:
+        """Return TCP positions and contact forces of a plan."""
+        raise ConfigError(f"controller '{self.name}' makes no plan that could be predicted")
+
+    # -- life --
+
+    def activate(self, observation: Observation, equilibrium: np.ndarray | None = None) -> Command:
+        """Begin the task where the arm is.
+
+        Args:
+            observation: a good one.
+            equilibrium: (3,) [m] that is in force now, where it is known; default where the TCP is.
+
+        Raises:
+            ConfigError: the observation is invalid, stale or not finite.
+        """
+        problem = self._problem_of(observation)
+        if problem:
+            raise ConfigError(f"controller '{self.name}' cannot be activated: {problem}; wait for a valid estimate")
+        self._start, self._rotation = self.arm.tcp_pose(observation.q)
+        self._position = np.array(self._start if equilibrium is None else equilibrium, float)
+        self._turned, self._x = self._rotation.copy(), self._start.copy()
+        self._disturbance = np.zeros(3)
+        self._elapsed, self._last = 0.0, None
+        self._commands: deque[tuple[float, np.ndarray]] = deque(maxlen=64)
+        self._way: deque[tuple[float, float, float]] = deque(maxlen=64)
+        self._failures, self._latched, self._made = 0, False, False
+        self._bad_since: float | None = None
+        self._good_since: float | None = None
+        self._low_since: float | None = None
+        self._planned, self._resumed_at = 0.0, self._start.copy()
+        self._restart(observation)
+        self.state, self.reason = ControllerState.ACTIVE, ""
+        return self._command(None)
+
+    def deactivate(self) -> None:
+        """Command nothing from now on."""
+        self.state, self.reason = ControllerState.INACTIVE, "deactivated"
+
+    _last: float | None = None
+
+    def update(self, t: float, observation: Observation) -> Command | None:
+        """Return the command for time ``t`` [s] (any clock that only advances); None while inactive."""
+        if self.state is ControllerState.INACTIVE:
+            return None
+        if self._latched:
+            return self._command(None)
+        step = 0.0 if self._last is None else max(t - self._last, 0.0)
+        self._last = t
+        command = self._tick(t, step, observation)
+        self._commands.append((t, command.position))
+        return command
+
+    def _tick(self, t: float, step: float, observation: Observation) -> Command:
+        problem = self._problem_of(observation)
+        if problem:
+            self._good_since = None
+            return self._fail(t, problem, None)
+        if self.state is ControllerState.HOLDING and not self._recovered(t, observation):
+            return self._command(None)
+        now = self._now(t, step, observation)
+        danger = self._danger(now)
+        if danger:
+            self._hold(danger, latch=True)
+            return self._command(None)
+        lost = self._lost(now, observation)
+        if self.state in (ControllerState.SEARCHING, ControllerState.RETRACTING):
+            if not self._after_loss(now, observation):
+                return self._command(None)
+        elif lost:
+            return self._lose(now, lost)
+        return self._control(now)
+
+    def _control(self, now: Now) -> Command:
+        """Plan, limit, command."""
+        plan = self._plan(now)
+        if plan.problem:
+            return self._fail(now.t, plan.problem, plan.solution)
+        self._failures, self._bad_since, self._planned = 0, None, now.t
+        self.state, self.reason = ControllerState.ACTIVE, ""
+        self._elapsed = now.elapsed
+        self._position, self._turned = self._govern(plan.position, now), plan.rotation
+        return self._command(plan.solution)
+
+    # -- what is known now --
+
+    def _problem_of(self, observation: Observation) -> str:
+        """Return why an observation cannot be planned from, or an empty string."""
+        if not observation.valid:
+            return f"estimate not valid: {observation.reason}"
+        limit = self.settings.safety.max_age
+        if not -limit <= observation.age <= limit:  # clocks of two machines may differ a little
+            return f"estimate stale: {1e3 * observation.age:.0f} ms old, at most {1e3 * limit:.0f} ms"
+        arrays = [observation.q, observation.dq, *observation.contacts.values()]
+        if not all(np.isfinite(array).all() for array in arrays) or not (
+            observation.force is None or np.isfinite(observation.force).all()
+        ):
+            return "estimate not finite"
+        missing = [name for name in self._names if name not in observation.contacts] if self.adapt else []
+        if missing and observation.force is None:
+            return (
+                f"the estimate has no contact {', '.join(missing)}; it has {', '.join(observation.contacts) or 'none'}"
+            )
+        return ""
+
+    def _now(self, t: float, step: float, observation: Observation) -> Now:
+        """Return what is known at ``t``; the balance of forces is taken at the time of the sample."""
+        x, _ = self.arm.tcp_pose(observation.q)
+        dx = self.arm.tcp_jacobian(observation.q)[:3] @ observation.dq
+        force = self._contact_force(observation)
+        if self.adapt:
+            self._balance(t - observation.age, x, dx, force)
+        q, dq = self._forward(observation, t)
+        self._x, _ = self.arm.tcp_pose(q)
+        moving = self.arm.tcp_jacobian(q)[:3] @ dq
+        elapsed = self._elapsed + (step if self.state is ControllerState.ACTIVE else 0.0)
+        stiffness = self._contact_stiffness(observation)
+        return Now(t, elapsed, q, dq, self._x, moving, force, stiffness, self._disturbance)
+
+    def _balance(self, t: float, x: np.ndarray, dx: np.ndarray, force: np.ndarray) -> None:
+        """Low-pass what the balance of forces at the TCP lacks: spring + contact + d = D dx, at rest."""
+        spring = clip_norm(self._stiffness * (self._commanded(t) - x), self.settings.impedance.max_force)
+        missing = self._damping * dx - spring - force
+        share = min(1.0 / (self.settings.rate * self.settings.disturbance_time), 1.0)
+        self._disturbance = self._disturbance + share * (missing - self._disturbance)
+
+    def _commanded(self, t: float) -> np.ndarray:
+        """Return the equilibrium (3,) [m] that was in force at ``t`` [s]."""
+        before = [position for when, position in self._commands if when < t]
+        commanded: np.ndarray = self._position
+        if self._commands:
+            commanded = before[-1] if before else self._commands[0][1]
+        return commanded
+
+    def _contact_stiffness(self, observation: Observation) -> float:
+        """Return the stiffness [N/m] of the contacts along the wanted force, together."""
+        found = observation.contacts if self.adapt else {}
+        vectors = [found[name][:3] for name in self._names if name in found]
+        vectors = vectors or [np.array(contact.stiffness) for contact in self.settings.contacts]
+        total = sum(float((self._normal @ k) ** 2 / max(np.linalg.norm(k), 1e-9)) for k in vectors)
+        return max(total, 1.0)
+
+    def _law_force(self, observation: Observation) -> np.ndarray:
+        """Return the force (3,) [N] of the contacts as linear springs."""
+        x, rotation = self.arm.tcp_pose(observation.q)
+        force = np.zeros(3)
+        for contact in self.settings.contacts:
+            rest = np.zeros(3) if isinstance(contact.rest, str) else np.array(contact.rest)
+            phi = np.concatenate([contact.stiffness, rest, contact.point])
+            phi = observation.contacts.get(contact.name, phi) if self.adapt else phi
+            size = max(float(np.linalg.norm(phi[:3])), 1e-9)
+            force += phi[:3] / size * float(phi[:3] @ (phi[3:6] - x - rotation @ phi[6:9]))
+        return force
+
+    # -- limits --
+
+    def _danger(self, now: Now) -> str:
+        limits = self.settings.safety
+        speed, travel = float(np.linalg.norm(now.dx)), float(np.linalg.norm(now.x - self._start))
+        if speed > limits.max_speed:
+            return f"TCP at {speed:.2f} m/s, limit {limits.max_speed:g} m/s"
+        if travel > limits.max_travel:
+            return f"TCP {travel:.2f} m from where the task began, limit {limits.max_travel:g} m (contact lost?)"
+        return ""
+
+    def _govern(self, position: np.ndarray, now: Now) -> np.ndarray:
+        """Limit the push along the wanted force, and the spring's force."""
+        spring = self._stiffness * (position - now.x)
+        normal, wanted = self._normal, self._wanted
+        if wanted > 0 and self.adapt:
+            most = self.settings.safety.overload * wanted
+            extra, force = -float(normal @ now.disturbance), max(float(normal @ now.force), 0.0)
+            mass = self._effective_mass(now.q)
+            speed = max(most - force, 0.0) / np.sqrt(now.stiffness * mass)  # [m/s] allowed
+            damping = float(normal**2 @ self._damping)
+            allowed = min(most - extra, force - extra + damping * speed)
+            excess = -float(normal @ spring) - allowed
+            if excess > 0:
+                spring = spring + excess * normal
+        return np.asarray(now.x + clip_norm(spring, self._limit) / self._stiffness)
+
+    def _effective_mass(self, q: np.ndarray) -> float:
+        """Return 1 / (n^T J M^-1 J^T n) [kg]: what a sudden contact along n meets (Khatib 1995)."""
+        row = self._normal @ self.arm.tcp_jacobian(q)[:3]
+        return 1.0 / max(float(row @ np.linalg.solve(self.arm.mass(q), row)), 1e-6)
+
+    # -- bad ticks --
+
+    def _fail(self, t: float, reason: str, solution: Solution | None) -> Command:
+        self._failures += 1
+        self._bad_since = t if self._bad_since is None else self._bad_since
+        limits = self.settings.safety
+        if t - self._bad_since > limits.max_outage:
+            self._hold(f"{reason} for more than {limits.max_outage:g} s", latch=True)
+        elif self._failures > limits.patience or self.state is ControllerState.HOLDING:
+            self._hold(reason, latch=False)
+        elif self.state in (ControllerState.ACTIVE, ControllerState.SHORTENED):
+            self.state, self.reason = ControllerState.SHORTENED, f"following the remaining plan: {reason}"
+            spring = self._stiffness * (self._remaining(t - self._planned) - self._x)
+            self._position = self._x + clip_norm(spring, self._limit) / self._stiffness
+        return self._command(solution)
+
+    def _hold(self, reason: str, latch: bool) -> None:
+        """Put the equilibrium where the arm was last seen: the spring relaxes, and nothing is pushed."""
+        if self.state is not ControllerState.HOLDING:
+            self._position = self._x.copy()
+        until = "until activated again" if latch else "until the estimate is good again"
+        self.state, self.reason = ControllerState.HOLDING, f"holding {until}: {reason}"
+        self._latched = latch
+
+    def _recovered(self, t: float, observation: Observation) -> bool:
+        """Return whether estimates have been good for long enough; then the task goes on from where the arm is."""
+        self._good_since = t if self._good_since is None else self._good_since
+        if t - self._good_since < self.settings.safety.recover_time:
+            return False
+        self._resume(observation)
+        return True
+
+    def _resume(self, observation: Observation) -> None:
+        self._good_since, self._low_since, self._made, self._failures = None, None, False, 0
+        self._way.clear()
+        self._resumed_at, _ = self.arm.tcp_pose(observation.q)
+        self._restart(observation)
+        self.state, self.reason = ControllerState.ACTIVE, ""
+
+    # -- contact lost --
+
+    def _lost(self, now: Now, observation: Observation) -> str:
+        """Return why the contact counts as lost, or an empty string."""
+        limits, force = self.settings.safety, float(self._normal @ now.force)
+        if not self.adapt or self._wanted == 0:
+            return ""
+        self._way.append((now.t, float(self._normal @ now.x), force))
+        while len(self._way) > 2 and self._way[0][0] < now.t - _SINK_WINDOW:
+            self._way.popleft()
+        self._made = self._made or force > _MADE * self._wanted
+        if not self._made:
+            sunk = float(self._normal @ (self._resumed_at - now.x))
+            return f"none within {1e3 * sunk:.0f} mm" if sunk > limits.search_travel else ""
+        known = [observation.probabilities[name] for name in self._names if name in observation.probabilities]
+        is_open = bool(known) and max(known) < _OPEN
+        low = is_open or force < limits.loss_force * self._wanted
+        self._low_since = (now.t if self._low_since is None else self._low_since) if low else None
+        if self._low_since is not None and now.t - self._low_since >= limits.loss_time:
+            return "it is open" if is_open else f"its force is {force:.1f} N of {self._wanted:g} N"
+        (first, before, strong), (last, here, _) = self._way[0], self._way[-1]
+        sunk, most, fall = before - here, limits.loss_speed * _SINK_WINDOW, (strong - force) / self._wanted
+        if last - first >= 0.5 * _SINK_WINDOW and (sunk > 2.0 * most or (sunk > most and fall > _FALL)):
+            return f"the tool sinks by {1e3 * sunk:.0f} mm in {1e3 * (last - first):.0f} ms at {force:.1f} N"
+        return ""
+
+    def _lose(self, now: Now, why: str) -> Command:
+        """Answer a lost contact as the task says."""
+        answer = self.settings.safety.on_loss
+        self._lost_at, self._lost_since = now.x.copy(), now.t
+        self._position, self._low_since, self._made = now.x.copy(), None, False
+        if answer == "hold":
+            self._hold(f"contact lost: {why}", latch=True)
+        else:
+            self.state = ControllerState.SEARCHING if answer == "search" else ControllerState.RETRACTING
+            self.reason = f"contact lost: {why}"
+        return self._command(None)
+
+    def _after_loss(self, now: Now, observation: Observation) -> bool:
+        """Search or retract; returns whether the contact is back."""
+        limits, way = self.settings.safety, self.settings.safety.search_speed * (now.t - self._lost_since)
+        if self.state is ControllerState.RETRACTING:
+            self._position = self._lost_at + min(way, limits.retract_distance) * self._normal
+            if way >= limits.retract_distance:
+                self._hold(f"retracted; {self.reason}", latch=True)
+                self._position = self._lost_at + limits.retract_distance * self._normal
+            return False
+        if float(self._normal @ now.force) > limits.loss_force * self._wanted and self._closed(observation):
+            self._good_since = now.t if self._good_since is None else self._good_since
+            if now.t - self._good_since >= limits.loss_time:
+                self._resume(observation)
+                return True
+        else:
+            self._good_since = None
+        if float(self._normal @ (self._lost_at - now.x)) > limits.search_travel:
+            self._hold(f"no contact within {limits.search_travel:g} m; {self.reason}", latch=True)
+            return False
+        self._position = self._govern(self._lost_at - way * self._normal, now)
+        return False
+
+    def _closed(self, observation: Observation) -> bool:
+        known = [observation.probabilities[name] for name in self._names if name in observation.probabilities]
+        return not known or max(known) >= _OPEN
+
+    def _command(self, solution: Solution | None) -> Command:
+        return Command(self._position.copy(), self._turned.copy(), self.state, self.reason, solution)

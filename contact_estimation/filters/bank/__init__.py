@@ -1,1 +1,0 @@
-"""The contact bank: friction-aware filters, one per contact mode, mixed as an IMM."""

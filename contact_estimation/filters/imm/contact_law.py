@@ -1,0 +1,126 @@
+"""The contacts of the IMM filter at a configuration: depth and slip from the filter's coordinates, force from the law.
+
+    k = e^(ln K),   n = n0 + a1 t1 + a2 t2 (normalised),   x = p(q) + R(q) p_tcp
+    depth = d - n^T x,   slip_i = r_i - t_i^T x,   F = n N + t1 T1 + t2 T2
+
+With the stiffness as a logarithm K > 0 by construction: neither the sign of K nor K = 0 can be reached. A single normal
+feels d = n^T x_rest only; the tangential rest r exists where the law feels slip.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import casadi as ca
+
+from contact_estimation.contact.closed import ClosedContact
+from contact_estimation.filters.imm.state import ContactPart, FilterState
+from contact_estimation.robot import Arm
+from contact_estimation.robot.rigid_body import Kinematics
+
+#: [N] A contact that has just closed has zero depth but for rounding (1e-16 m times 1e6 N/m at most). There the force
+#: has the mean of its slopes on both sides, so that its uncertainty does not hang on the last bit.
+_ROUNDING = 1e-6
+
+
+class ContactExpressions(NamedTuple):
+    """One contact at a configuration.
+
+    Attributes:
+        part: its parameters and its part of the state.
+        axes: (3, 3), columns normal and tangents before any tilt, base axes.
+        normal: (3,) with tilt, base axes.
+        point_tcp: (3,) [m], TCP frame.
+        point: (3,) [m], base frame.
+        closed: what its law sees.
+        normal_force: [N].
+        force: (3,) [N] of the closed contact on the robot, base axes.
+        rest: x_rest (3,) [m], base frame.
+    """
+
+    part: ContactPart
+    axes: ca.SX
+    normal: ca.SX
+    point_tcp: ca.SX
+    point: ca.SX
+    closed: ClosedContact
+    normal_force: ca.SX
+    force: ca.SX
+    rest: ca.SX
+
+
+class ContactForces:
+    """Expressions for the contacts of the IMM filter at a configuration.
+
+    Args:
+        arm: the robot.
+        state: the filters' state.
+        kinematics: of the robot at the configuration.
+        x: (N,) state.
+        theta: (theta_size,) parameters that are not estimated.
+        basis: (9 I,) normals and tangents, column by column.
+        unilateral: never let a contact pull, nor rub without pressing, unless its law opens by itself; for what is
+            published. The filters keep the law of the closed contact, whose pull makes a closed contact that has opened
+            lose against the free mode at once.
+
+    Attributes:
+        contacts: per contact its expressions.
+    """
+
+    def __init__(
+        self,
+        arm: Arm,
+        state: FilterState,
+        kinematics: Kinematics,
+        x: ca.SX,
+        theta: ca.SX,
+        basis: ca.SX,
+        unilateral: bool = False,
+    ) -> None:
+        self._arm, self._kinematics, self._pose = arm, kinematics, arm.tcp(kinematics)
+        self.contacts: list[ContactExpressions] = []
+        for i, part in enumerate(state.contacts):
+            p = ca.SX(theta[part.theta_where])
+            p[part.estimated] = x[part.where]
+            axes = ca.reshape(basis[9 * i : 9 * i + 9], 3, 3)
+            self.contacts.append(self._contact(part, p, axes, unilateral))
+
+    def _contact(self, part: ContactPart, theta: ca.SX, axes: ca.SX, unilateral: bool) -> ContactExpressions:
+        """Expressions of one contact with the parameters ``theta``."""
+        p, (rotation, position) = part.theta.split(theta), self._pose
+        normal, tangents = axes[:, 0], axes[:, 1:]
+        if any(index is not None for index in part.indices("tilt")):
+            normal = normal + tangents @ p.tilt
+            normal = normal / ca.norm_2(normal)
+        point = position + rotation @ p.point
+        slip = p.rest_tangential - tangents.T @ point if part.law.feels_slip else ca.SX(2, 1)
+        parameters = p.law * ca.DM([q.scale for q in part.law.parameters])
+        depth = p.rest - ca.dot(normal, point)
+        closed = ClosedContact(part.law, ca.horzcat(normal, tangents), ca.exp(p.stiffness), depth, slip, parameters)
+        force = closed.force
+        if unilateral and not part.law.opens:  # nothing rubs or holds a point that is not pressed
+            force = force * (0.5 * ((force[0] > -_ROUNDING) + (force[0] > _ROUNDING)))
+        rest = point + normal * depth + tangents @ slip
+        base = ca.densify(closed.axes @ force)
+        return ContactExpressions(part, axes, normal, p.point, point, closed, force[0], base, rest)
+
+    @property
+    def depth(self) -> ca.SX:
+        """Depths d - n^T x (I,) [m]."""
+        return ca.vertcat(*[contact.closed.depth for contact in self.contacts])
+
+    def joint_torque(self, closed: ca.SX) -> ca.SX:
+        """Return tau_e (n,) [Nm] of the closed contacts; ``closed`` (I,) is one or zero."""
+        torque = ca.SX.zeros(self._arm.n)
+        for i, contact in enumerate(self.contacts):
+            jacobian = self._kinematics.point_jacobian(self._arm.tcp_frame, contact.point)
+            torque += closed[i] * (jacobian.T @ contact.force)
+        return torque
+
+    def wrench_base(self, closed: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """Return the total force [N] and torque [Nm] about the TCP, (3,) each, in base axes."""
+        force, torque = ca.SX.zeros(3), ca.SX.zeros(3)
+        for i, contact in enumerate(self.contacts):
+            force += closed[i] * contact.force
+            torque += closed[i] * ca.cross(contact.point - self._pose[1], contact.force)
+        return force, torque

@@ -1,0 +1,113 @@
+"""One step of the interacting multiple model filter: who starts from whom, mixing, an update per filter, Bayes' rule.
+
+Everything runs in generated code over shared buffers; what a call writes is what the next one reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import casadi as ca
+import numpy as np
+
+from contact_estimation.codegen import CompiledFunction
+from contact_estimation.filters.imm.measurement import UNDECIDED, build_prior, build_update
+from contact_estimation.filters.imm.mode_chain import ModeChain, build_mixing, build_mode_prediction, build_mode_update
+from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.kalman import packed_size
+from contact_estimation.robot import Arm
+
+
+def step_functions(arm: Arm, state: FilterState, filters: int) -> list[ca.Function]:
+    """Return the functions of a step of ``filters`` filters."""
+    mode_prediction = build_mode_prediction(filters, len(state.contacts))
+    mixing, mode_update = build_mixing(state.size, filters), build_mode_update(filters)
+    return [build_update(arm, state), build_prior(arm, state), mixing, mode_prediction, mode_update]
+
+
+class ImmStep:
+    """States of M filters of N entries, and what a block of samples makes of them.
+
+    Args:
+        state: the filters' state.
+        chain: modes and filters.
+        functions: compiled :func:`step_functions` by name.
+        signals: buffers by name: settings, and the block's measurement.
+
+    Attributes:
+        x: (M, N) means. p: (M, N (N + 1) / 2) packed covariances. probabilities: (M,).
+        ratios: (M, m + n) squared innovations over their variances, before gating.
+        updates: per filter its update, from the mixed state into ``x`` and ``p``.
+    """
+
+    def __init__(
+        self,
+        state: FilterState,
+        chain: ModeChain,
+        functions: Mapping[str, CompiledFunction],
+        signals: dict[str, np.ndarray],
+    ) -> None:
+        self._state, self._chain, self._signals, count = state, chain, signals, len(chain.owner)
+        update, mixing = functions["imm_update"], functions["imm_mixing"]
+        self._prior = functions["imm_prior"]
+        self._predict, self._mode_update = functions["imm_mode_prediction"], functions["imm_mode_update"]
+        self.x, self.p = (mixing.inputs[k].reshape(count, -1) for k in ("X", "P"))
+        self.probabilities, self._transition = (self._predict.inputs[k] for k in ("probabilities", "transition"))
+        self.ratios = np.zeros((count, state.m + state.n))
+        self._pressed = self._predict.inputs["pressed"].reshape(count, -1)
+        before, weights = (self._predict.outputs[k].reshape(count, -1) for k in ("pressed_before", "weights"))
+        likelihood = self._mode_update.inputs["log_likelihood"]
+        given = [self._predict.outputs["predicted"], likelihood, signals["least_probability"]]
+        self._posterior = self._mode_update.bind(given, [self.probabilities])
+        # No filter is updated before all are mixed: the mixed states have buffers of their own.
+        mixed_x, mixed_p = np.zeros((count, state.size)), np.zeros((count, packed_size(state.size)))
+        self._mixes = [
+            mixing.bind([mixing.inputs["X"], mixing.inputs["P"], weights[j]], [mixed_x[j], mixed_p[j]])
+            for j in range(count)
+        ]
+        # The decay and noise of every mode, without and with an unknown contact.
+        self._motion = [(np.zeros(state.size), np.zeros(state.size), np.ones(1)) for _ in range(2)]
+        self._motion[1][2][:] = state.frozen_share
+        bounds = [state.bounds(free=False), state.bounds(free=True)]
+        self.updates = []
+        for j in range(count):
+            own = {"x": mixed_x[j], "P": mixed_p[j], "closed": chain.closed[j].copy(), "pressed_before": before[j]}
+            own |= bounds[int(not chain.closed[j].any() and not chain.felt[j])]
+            own["felt"] = chain.felt[j : j + 1].copy()
+            own["decay"], own["noise"], own["motion_share"] = self._motion[int(chain.felt[j])]
+            results = [self.x[j], self.p[j], likelihood[j : j + 1], self.ratios[j], self._pressed[j]]
+            self.updates.append(update.bind([(signals | own)[name] for name in update.inputs], results))
+
+    def start(self, q: np.ndarray, deflection: np.ndarray, probabilities: np.ndarray) -> None:
+        """Set everything to its prior at a configuration.
+
+        Args:
+            q: positions (n,) [rad].
+            deflection: what the elastic channels' offsets are taken to be (m,) [rad].
+            probabilities: (M,) of the filters.
+        """
+        prior = self._prior.inputs
+        for name, buffer in prior.items():
+            buffer[:] = self._signals.get(name, 0.0)
+        prior["q_mean"][:], prior["prior_variance"][:] = q, self._state.first_variance
+        self._prior()
+        self.x[:], self.p[:] = self._prior.outputs["x"], self._prior.outputs["P"]
+        self.x[:, self._state.parts["offset"]] = deflection
+        self.probabilities[:] = probabilities
+        self._pressed[:] = UNDECIDED
+
+    def set_interval(self, duration: float) -> None:
+        """Prepare predictions over ``duration`` [s], for the modes' present newborns."""
+        known, unknown = self._motion
+        known[0][:], known[1][:] = self._state.decay_and_noise(duration)
+        unknown[0][:], unknown[1][:] = self._state.frozen(known[0], known[1])
+        self._transition[:] = self._chain.transition(duration).ravel(order="F")
+
+    def run(self) -> None:
+        """Take the measurement in the signals."""
+        self._predict()
+        for mix in self._mixes:
+            mix()
+        for update in self.updates:
+            update()
+        self._posterior()

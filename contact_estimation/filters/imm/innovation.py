@@ -1,0 +1,71 @@
+"""How well the noise settings fit: per channel the outliers and the mean square of the normalised innovation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+#: Blocks that are counted together: counting one by one would cost as much as a filter's update.
+_TOGETHER = 64
+#: Stops and shocks make a few percent of outliers; a mean square of 2 is noise set too small by a factor of 1.4.
+_MANY_OUTLIERS, _LARGE_MEAN = 0.05, 2.0
+
+
+class InnovationStatistics:
+    """Counts over all blocks since :meth:`clear`.
+
+    Args:
+        channels: their names.
+        gate: standard deviations beyond which an innovation is an outlier.
+    """
+
+    def __init__(self, channels: list[str], gate: float) -> None:
+        self.channels, self._gate = channels, gate
+        self._recent, self._waiting = np.zeros((_TOGETHER, len(channels))), 0
+        self.clear()
+
+    def clear(self) -> None:
+        """Start anew."""
+        self._waiting, self._blocks = 0, 0
+        self._outliers = np.zeros(len(self.channels), dtype=int)
+        self._sum = np.zeros(len(self.channels))
+
+    def add(self, ratios: np.ndarray) -> None:
+        """Count a block's squared innovations over their variances, one per channel."""
+        self._recent[self._waiting] = ratios
+        self._waiting += 1
+        if self._waiting == _TOGETHER:
+            self._count()
+
+    def _count(self) -> None:
+        recent, limit = self._recent[: self._waiting], self._gate**2
+        self._outliers += np.count_nonzero(recent > limit, axis=0)
+        self._sum += np.minimum(recent, limit).sum(axis=0)
+        self._blocks += self._waiting
+        self._waiting = 0
+
+    @property
+    def outliers(self) -> np.ndarray:
+        """Outliers per channel."""
+        self._count()
+        return self._outliers
+
+    def facts(self) -> dict[str, str]:
+        """Return a line for diagnostics per channel: how many outliers, how well the noise fits, what that means."""
+        self._count()
+        blocks = max(self._blocks, 1)
+        lines = {}
+        for name, count, mean in zip(self.channels, self._outliers.tolist(), (self._sum / blocks).tolist()):
+            text = f"{count} of {self._blocks} blocks beyond {self._gate:g} standard deviations, mean square {mean:.2f}"
+            lines[name] = text + _judge(count / blocks, mean)
+        return lines
+
+
+def _judge(share: float, mean: float) -> str:
+    """Say what a channel's share of outliers and its mean square innovation (1 where the noise is right) mean."""
+    if share > _MANY_OUTLIERS:
+        return ": too many for stops and shocks; friction or load is not as configured, or the noise is set too small"
+    if mean > _LARGE_MEAN:
+        return ": the noise is set too small, or its colour is not allowed for"
+    if share > 0:
+        return ": rejected, as at stops and shocks"
+    return ""

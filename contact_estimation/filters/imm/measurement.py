@@ -1,0 +1,251 @@
+"""Prediction and measurement update of one filter with a block of samples: scalar by scalar, re-linearised, gated.
+
+Measurements: m elastic channels y = o + (tau_e - G) / k, then n torque channels y = tau_e - (b + c s + v), with tau_e
+of the contacts that are closed, or the external torque of an unknown one. An innovation beyond the gate has its noise
+raised until it lies on the gate: an outlier (the torque spikes of every stop) moves the state a little, never far, and
+the likelihood stays finite. The contact parameters of open contacts return to their prior, at the place where the arm
+is: when the contact closes, it closes there. So does the external torque where no unknown contact is felt.
+
+Every scalar is the same generated function, called once per channel.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import casadi as ca
+
+from contact_estimation.codegen import call_named, named_function, symbols
+from contact_estimation.filters.imm.contact_law import ContactForces
+from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.unknown import push_covariance
+from contact_estimation.filters.kalman import pack, packed_outer, packed_size, unpack
+from contact_estimation.robot import Arm
+
+#: Probability that a contact that closes where the arm is presses already.
+UNDECIDED = 0.5
+#: A contact this many standard deviations from the surface is as good as open; the logarithm stays finite.
+_FAR = -4.0
+
+
+def build_update(arm: Arm, state: FilterState) -> ca.Function:
+    """Return the function of one filter's prediction and update.
+
+    Inputs: x (N,), P (packed); decay, noise (N,) of the prediction; y, R (m + n,) measurements and variances; q_mean,
+    presliding_mean (n,) of the block; motion_noise (m + n,): what its motion adds to the variances of offsets and
+    disturbances; closed (I,); theta (theta_size,), basis (9 I,); prior, prior_variance (N,) of open contacts; touch
+    (I,): one where the rest is where the contact closes; gate, max_stiffness_step, lower, upper; pressed_before (I,);
+    felt: one where an unknown contact is, motion_share: of motion_noise that counts; push_covariance (n, n)
+    [Nm^2/s] of its torque, duration [s], birth_time [s].
+    Outputs: x_next, P_next; log_likelihood; ratios (m + n,): innovation squared over its variance, before gating;
+    pressed (I,): probability that a closed contact presses.
+    """
+    n, m, size, count = arm.n, state.m, state.size, len(state.contacts)
+    predict, scalar, finish = _build_prediction(state), _build_scalar(state), _build_finish(arm, state)
+    geometry, channels = _build_channels(arm, state)
+    half = packed_size(size)
+    bounds, channel = len(state.bounded), m + n
+    shapes: dict[str, int | tuple[int, int]] = {"x": size, "P": half, "decay": size, "noise": size, "y": channel}
+    shapes |= {"R": channel, "q_mean": n, "presliding_mean": n, "motion_noise": channel, "closed": count}
+    shapes |= {"theta": state.theta_size, "basis": 9 * count, "prior": size, "prior_variance": size, "touch": count}
+    shapes |= {"gate": 1, "max_stiffness_step": 1, "lower": bounds, "upper": bounds, "pressed_before": count}
+    shapes |= {"felt": 1, "motion_share": 1, "push_covariance": (n, n), "duration": 1, "birth_time": 1}
+    s = symbols(ca.MX, **shapes)
+    fixed = call_named(geometry, s)
+    now = call_named(predict, s)
+    log_likelihood, ratios = 0, []
+    for k, function in enumerate(channels):
+        predicted = call_named(function, {"x": now.x_next, "P": now.P_next, "y": s.y[k]}, fixed, s)
+        now = call_named(scalar, {"x": now.x_next, "P": now.P_next, "variance": s.R[k]}, predicted, s)
+        log_likelihood += now.log_likelihood
+        ratios.append(now.ratio)
+    last = call_named(finish, {"x": now.x_next, "P": now.P_next}, s)
+    outputs = {
+        "x_next": last.x_next,
+        "P_next": last.P_next,
+        "log_likelihood": log_likelihood + last.log_likelihood,
+        "ratios": ca.vertcat(*ratios),
+        "pressed": last.pressed,
+    }
+    return named_function("imm_update", s, outputs)
+
+
+def _build_prediction(state: FilterState) -> ca.Function:
+    """Over a block every entry decays to its prior mean; noise is that of the time and of the motion."""
+    size, m, external = state.size, state.m, state.parts["external"]
+    s = symbols(x=size, P=packed_size(size), decay=size, noise=size, motion_noise=m + state.n, prior=size)
+    vars(s).update(vars(symbols(felt=1, motion_share=1, push_covariance=(state.n, state.n), duration=1)))
+    grown = ca.SX(s.noise)
+    grown[state.parts["offset"]] += s.motion_share * s.motion_noise[:m]
+    grown[state.parts["disturbance"]] += s.motion_share * s.motion_noise[m:]
+    covariance = unpack(s.P, size) * (s.decay @ s.decay.T) + ca.diag(grown)
+    if state.has_external:
+        covariance[external, external] += s.felt * s.duration * s.push_covariance
+    outputs = {"x_next": s.decay * s.x + (1 - s.decay) * s.prior, "P_next": pack(covariance)}
+    return named_function("prediction", s, outputs)
+
+
+def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, list[ca.Function]]:
+    """Build every channel at a state.
+
+    Outputs: innovation; row (N,) of the measurement; own (N,): the covariance times the row without the contacts'
+    entries, which are the same in all channels.
+
+    Returns:
+        What depends on the block alone (kinematics at q_mean, contacts that are closed), and per channel the rest.
+    """
+    n, size, count, where = arm.n, state.size, len(state.contacts), state.parts.where
+    block = symbols(q_mean=n, closed=count, theta=state.theta_size, basis=9 * count)
+    s = symbols(x=size, P=packed_size(size), y=1, presliding_mean=n, felt=1)
+    kinematics = arm.kinematics(block.q_mean)
+    torque = ContactForces(arm, state, kinematics, s.x, block.theta, block.basis).joint_torque(block.closed)
+    if state.has_external:
+        torque += s.felt * s.x[where["external"]]
+    gravity = arm.body.gravity_torque(kinematics)
+    channels = [
+        s.x[where["offset"]][k] + (torque[j] - gravity[j]) * ca.exp(-s.x[where["joint_stiffness"]][k])
+        for k, j in enumerate(state.elastic_joints)
+    ]
+    friction = s.x[where["bias"]] + s.x[where["coulomb"]] * s.presliding_mean + s.x[where["disturbance"]]
+    channels += ca.vertsplit(torque - friction)
+    rows = [ca.jacobian(channel, s.x) for channel in channels]
+    expressions, split, fixed = ca.extract_parametric(
+        [*channels, *rows], list(vars(block).values()), {"extract_trivial": True}
+    )
+    geometry = named_function("geometry", block, {"fixed": ca.vertcat(*fixed)})
+    s.fixed = ca.SX.sym("fixed", geometry.numel_out(0))
+    expressions = ca.substitute(expressions, [ca.vertcat(*split)], [s.fixed])
+    covariance, functions = unpack(s.P, size), []
+    for k, (channel, row) in enumerate(zip(expressions[: len(channels)], expressions[len(channels) :])):
+        own = ca.sparsify(ca.horzcat(ca.SX(1, where["contacts"].stop), row[where["contacts"].stop :]))
+        outputs = {"innovation": s.y - channel, "row": row.T, "own": covariance @ own.T}
+        functions.append(named_function(f"channel_{k}", s, outputs))
+    return geometry, functions
+
+
+def _build_scalar(state: FilterState) -> ca.Function:
+    """Kalman update with one gated scalar."""
+    size, bounded, contacts = state.size, state.bounded, state.parts["contacts"]
+    limits = {"gate": 1, "max_stiffness_step": 1, "lower": len(bounded), "upper": len(bounded)}
+    s = symbols(x=size, P=packed_size(size), innovation=1, variance=1, row=size, own=size, **limits)
+    cross = unpack(s.P, size)[:, contacts] @ s.row[contacts] + s.own
+    expected = ca.dot(s.row, cross) + s.variance
+    total = ca.fmax(expected, s.innovation**2 / s.gate**2)  # the noise that puts it on the gate
+    step = cross * (s.innovation / total)
+    for contact in state.contacts:
+        (index,) = contact.indices("stiffness")
+        if index is not None:
+            step[index] = ca.fmin(ca.fmax(step[index], -s.max_stiffness_step), s.max_stiffness_step)
+    x = s.x + step
+    if bounded:
+        x[bounded] = ca.fmin(ca.fmax(x[bounded], s.lower), s.upper)
+    outputs = {
+        "x_next": x,
+        "P_next": s.P - packed_outer(cross, cross / total),
+        "log_likelihood": -0.5 * (ca.log(total) + s.innovation**2 / total),
+        "ratio": s.innovation**2 / expected,
+    }
+    return named_function("scalar_update", s, outputs)
+
+
+def _build_finish(arm: Arm, state: FilterState) -> ca.Function:
+    """Build what closed contacts' depths say of the mode; open contacts return to their prior.
+
+    A closed contact presses. How probable that is, after against before, is evidence; its product over all blocks is
+    the probability now, so that standing still says nothing and drawing back opens the contact at once.
+    """
+    n, size, count = arm.n, state.size, len(state.contacts)
+    s = symbols(x=size, P=packed_size(size), q_mean=n, closed=count, theta=state.theta_size, basis=9 * count)
+    vars(s).update(vars(symbols(prior=size, prior_variance=size, touch=count, pressed_before=count)))
+    vars(s).update(vars(symbols(felt=1, push_covariance=(n, n), birth_time=1)))
+    at, covariance = ca.SX.sym("at", size), unpack(s.P, size)
+    forces = ContactForces(arm, state, arm.kinematics(s.q_mean), at, s.theta, s.basis)
+    depths, gradients = ca.substitute([forces.depth, ca.jacobian(forces.depth, at)], [at], [s.x])
+    log_likelihood, pressed = 0, []
+    for i in range(count):
+        row = gradients[i, :].T
+        probability = _normal(depths[i] / ca.sqrt(ca.bilin(covariance, row, row)))
+        log_likelihood += s.closed[i] * ca.log(probability / s.pressed_before[i])
+        pressed.append(s.closed[i] * probability + (1 - s.closed[i]) * UNDECIDED)
+    mean, own = _prior(forces, state, at, s)
+    keep, opened = ca.SX.ones(size), ca.SX.zeros(size, size)
+    for i, contact in enumerate(state.contacts):
+        where = contact.where
+        keep[where] = s.closed[i]
+        opened[where, where] = (1 - s.closed[i]) * own[where, where]
+    if state.has_external:
+        where = state.parts["external"]
+        keep[where] = s.felt
+        opened[where, where] = (1 - s.felt) * own[where, where]
+    outputs = {
+        "x_next": keep * s.x + (1 - keep) * mean,
+        "P_next": pack(covariance * (keep @ keep.T) + opened),
+        "log_likelihood": log_likelihood,
+        "pressed": ca.vertcat(*pressed),
+    }
+    return named_function("finish", s, outputs)
+
+
+def _normal(z: ca.SX) -> ca.SX:
+    """Cumulative standard normal distribution, bounded from below."""
+    return 0.5 * (1 + ca.erf(ca.fmax(z, _FAR) / 2**0.5))
+
+
+def build_prior(arm: Arm, state: FilterState) -> ca.Function:
+    """Return the function of the state before anything was measured, at a configuration.
+
+    Inputs: q_mean (n,), theta (theta_size,), basis (9 I,), prior, prior_variance (N,), touch (I,), push_variance (6,)
+    per second, link_share, birth_time [s]. Outputs: x (N,), P (packed).
+    """
+    count, size = len(state.contacts), state.size
+    s = symbols(q_mean=arm.n, theta=state.theta_size, basis=9 * count, prior=size, prior_variance=size, touch=count)
+    vars(s).update(vars(symbols(push_variance=6, link_share=1, birth_time=1)))
+    given = dict(vars(s))
+    s.push_covariance = push_covariance(arm, arm.kinematics(s.q_mean), s.push_variance, s.link_share)
+    at = ca.SX.sym("at", size)
+    forces = ContactForces(arm, state, arm.kinematics(s.q_mean), at, s.theta, s.basis)
+    mean, covariance = _prior(forces, state, at, s)
+    return named_function("imm_prior", SimpleNamespace(**given), {"x": mean, "P": pack(covariance)})
+
+
+def _prior(forces: ContactForces, state: FilterState, at: ca.SX, s: SimpleNamespace) -> tuple[ca.SX, ca.SX]:
+    """Mean and covariance of contacts that would close now, everything else as given; ``forces`` at the state ``at``.
+
+    What is known at touch is the gap, not the rest position: rest = n^T x(p) + gap. The rest position of a point of
+    unknown place is therefore as unknown as the place, and correlated with it.
+    """
+    mean, correlate = ca.SX(s.prior), ca.SX.eye(state.size)
+    for i, contact in enumerate(forces.contacts):
+        # Sideways a point is held where it touches, always.
+        rests: list[tuple[int | None, Any, Any]] = [(contact.part.indices("rest")[0], contact.normal, s.touch[i])]
+        sideways = contact.part.indices("rest_tangential")
+        rests += [(index, contact.axes[:, 1 + k], 1) for k, index in enumerate(sideways)]
+        for index, direction, known in rests:
+            if index is not None:
+                here = ca.dot(direction, contact.point)
+                here, slope = ca.substitute([here, ca.jacobian(here, at)], [at], [s.prior])
+                mean[index] = known * here + (1 - known) * s.prior[index]
+                correlate[index, :] += known * slope
+    covariance = correlate @ ca.diag(s.prior_variance) @ correlate.T
+    if state.has_external:
+        covariance[state.parts["external"], state.parts["external"]] = s.birth_time * s.push_covariance
+    return mean, covariance
+
+
+def build_zero_depth(arm: Arm, state: FilterState) -> ca.Function:
+    """Return the function of a pseudo-measurement: a contact that closed at a known position had zero depth there.
+
+    Inputs: x (N,), P (packed), q_touch (n,): where it closed, chosen (I,): one for that contact, depth_variance [m^2],
+    theta (theta_size,), basis (9 I,). Outputs: x_next, P_next.
+    """
+    count, size = len(state.contacts), state.size
+    s = symbols(x=size, P=packed_size(size), q_touch=arm.n, chosen=count, depth_variance=1, theta=state.theta_size)
+    s.basis = ca.SX.sym("basis", 9 * count)
+    forces = ContactForces(arm, state, arm.kinematics(s.q_touch), s.x, s.theta, s.basis)
+    depth = ca.dot(s.chosen, forces.depth)
+    row, covariance = ca.jacobian(depth, s.x).T, unpack(s.P, size)
+    cross = covariance @ row
+    total = ca.dot(row, cross) + s.depth_variance
+    outputs = {"x_next": s.x - cross * (depth / total), "P_next": s.P - packed_outer(cross, cross / total)}
+    return named_function("imm_zero_depth", s, outputs)

@@ -1,0 +1,219 @@
+"""The contact modes as a Markov chain, and the mixing of their filters: the interacting multiple model filter.
+
+Blom and Bar-Shalom, The interacting multiple model algorithm for systems with Markovian switching coefficients, 1988.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import expm
+
+from contact_estimation.codegen import named_function, symbols
+from contact_estimation.filters.imm.settings import UNKNOWN, ImmSettings, UnknownContactSettings
+from contact_estimation.filters.kalman import packed_outer, packed_size
+
+#: exp(-600) is 1e-261: the floor of the mode probabilities is far above it, and no likelihood becomes zero.
+_LEAST_LOG_LIKELIHOOD = -600.0
+
+
+class ModeChain:
+    """Combinations of closed contacts and the unknown contact, and the filters that stand for them.
+
+    A slow press adds little evidence per block. If the filter of a closed contact were restarted from the free one at
+    every block, as a plain IMM does while the contact is improbable, its evidence could never add up. Every combination
+    but ``free`` therefore has several filters, born at different times; at any time only one of them, the newborn,
+    takes what comes from other combinations.
+
+    Args:
+        settings: contacts, modes and rates.
+        hypotheses: filters per combination of closed contacts.
+
+    Attributes:
+        names: ``free``, ``contact_1``, ``contact_1+contact_2``, ..., ``unknown`` (C combinations).
+        rates: (C, C) generator of their Markov chain [1/s]; only one contact changes at an instant.
+        combinations: (C, I) one where a combination has the contact closed.
+        unknown: (C,) one where a combination is the unknown contact.
+        owner: (M,) combination of each filter.
+        closed: (M, I) one where a filter has the contact closed.
+        felt: (M,) one where a filter feels an unknown contact.
+    """
+
+    def __init__(self, settings: ImmSettings, hypotheses: int) -> None:
+        names = [c.name for c in settings.contacts]
+        chosen = settings.modes
+        if chosen is None:
+            chosen = [list(c) for k in range(len(names) + 1) for c in combinations(names, k)]
+        self.names = ["+".join(mode) if mode else "free" for mode in chosen]
+        self.combinations = np.array([[float(name in mode) for name in names] for mode in chosen])  # (C, I)
+        self.rates = _rates(self.combinations, settings.close_rate, settings.open_rate)
+        filters = [hypotheses if mode and len(chosen) > 1 else 1 for mode in chosen]
+        self.unknown = np.zeros(len(chosen))
+        if settings.has_unknown:
+            filters = [count if mode else settings.unknown.free_filters for mode, count in zip(chosen, filters)]
+            filters.append(settings.unknown.filters)
+            self.names.append(UNKNOWN)
+            self.rates = _with_unknown(self.rates, self.combinations, settings.unknown)
+            self.combinations = np.vstack([self.combinations, np.zeros(len(names))])
+            self.unknown = np.append(self.unknown, 1.0)
+        count = len(self.names)
+        self.owner = np.repeat(np.arange(count), filters)
+        self.closed, self.felt = self.combinations[self.owner], self.unknown[self.owner]
+        self._floor = settings.least_probability
+        self._first = np.searchsorted(self.owner, np.arange(count))
+        self._newborn = self._first.copy()
+
+    def start(self, closed: float) -> np.ndarray:
+        """Return the probabilities (M,) of the filters before the first sample; the newborns are the first ones again.
+
+        Args:
+            closed: probability that anything is touched.
+        """
+        self._newborn = self._first.copy()
+        free: NDArray[np.bool_] = (self.closed.sum(axis=1) == 0) & (self.felt == 0)
+        if free.all() or not free.any():
+            return np.full(len(free), 1.0 / len(free))
+        shared = np.where(free, (1 - closed) / free.sum(), closed / (~free).sum())
+        return np.asarray(np.maximum(shared, self._floor))
+
+    def transition(self, dt: float) -> np.ndarray:
+        """Return the probabilities (M, M) of going from filter a (row) to filter b in ``dt`` [s].
+
+        Staying within a combination keeps the filter; coming from another one leads to the newborn.
+        """
+        chain = expm(self.rates * dt)
+        enters = self._newborn[self.owner] == np.arange(len(self.owner))
+        matrix = chain[np.ix_(self.owner, self.owner)] * enters
+        same = self.owner[:, None] == self.owner
+        return np.asarray(np.where(same, 0.0, matrix) + np.diag(np.diag(chain)[self.owner]))
+
+    def toggled(self, combination: int, contact: int) -> int | None:
+        """Return the combination that differs in one contact only; None where the modes have none."""
+        if self.unknown[combination]:
+            return None
+        wanted = self.combinations[combination].copy()
+        wanted[contact] = 1.0 - wanted[contact]
+        found = np.flatnonzero((self.combinations == wanted).all(axis=1) & (self.unknown == 0))
+        return int(found[0]) if len(found) else None
+
+    def opens(self, start: int, end: int) -> bool:
+        """Whether combination ``end`` has only contacts that ``start`` has too: the others have opened."""
+        fewer = (self.combinations[end] <= self.combinations[start]).all()
+        return bool(fewer and self.unknown[end] <= self.unknown[start])
+
+    def move(self, probabilities: np.ndarray, start: int, end: int, share: float) -> int:
+        """Move probability to a combination that another one has just become.
+
+        The newborn's filter has started from ``start`` with the last block as long as that was probable.
+
+        Args:
+            probabilities: (M,) of the filters, changed in place.
+            start: combination until now.
+            end: combination from now on.
+            share: of the probability of ``start`` that moves.
+
+        Returns:
+            The newborn filter of ``end``.
+        """
+        rows = self.owner == start
+        moved = share * probabilities[rows].sum()
+        probabilities[rows] *= 1.0 - share
+        probabilities[self._newborn[end]] += moved
+        np.maximum(probabilities, self._floor, out=probabilities)
+        probabilities /= probabilities.sum()
+        return int(self._newborn[end])
+
+    def give_birth(self, probabilities: np.ndarray) -> bool:
+        """Make the least probable filter of every combination its newborn.
+
+        Its probability goes to the combination's most probable one.
+
+        Args:
+            probabilities: (M,) of the filters, changed in place.
+
+        Returns:
+            Whether a newborn has changed: :meth:`transition` must then be asked again.
+        """
+        before = self._newborn.copy()
+        for c in range(len(self.names)):
+            members = np.flatnonzero(self.owner == c)
+            worst, best = members[np.argmin(probabilities[members])], members[np.argmax(probabilities[members])]
+            if len(members) > 1:
+                self._newborn[c] = worst
+            if worst != best:
+                probabilities[best] += probabilities[worst] - self._floor
+                probabilities[worst] = self._floor
+        return bool((self._newborn != before).any())
+
+    def of_combinations(self, probabilities: np.ndarray) -> np.ndarray:
+        """Return the probabilities (C,) of the combinations from those of the filters (M,)."""
+        return np.bincount(self.owner, probabilities, len(self.names))
+
+
+def _rates(combinations_closed: np.ndarray, close_rate: float, open_rate: float) -> np.ndarray:
+    """Return the generator (C, C) [1/s] of the chain: one contact changes at an instant.
+
+    A mode that no single change leads to or from (a list of modes with gaps) is reached at the smaller rate.
+    """
+    change = combinations_closed[None, :, :] - combinations_closed[:, None, :]  # (C, C, I)
+    single = np.abs(change).sum(axis=2) == 1
+    rates = np.where(single, np.where(change.sum(axis=2) > 0, close_rate, open_rate), 0.0)
+    if len(rates) > 1 and not single.any(axis=1).all():
+        rates = np.where(single, rates, min(close_rate, open_rate))
+        np.fill_diagonal(rates, 0.0)
+    return rates - np.diag(rates.sum(axis=1))
+
+
+def _with_unknown(rates: np.ndarray, combinations_closed: np.ndarray, unknown: UnknownContactSettings) -> np.ndarray:
+    """Return the generator (C + 1, C + 1) [1/s] of a chain that has the unknown contact as its last mode."""
+    touched = combinations_closed.any(axis=1)
+    total = np.pad(rates, (0, 1))
+    total[:-1, -1] = np.where(touched, unknown.rate_from_contact, unknown.rate_from_free)
+    total[-1, :-1] = np.where(touched, unknown.rate_to_contact, unknown.rate_to_free)
+    np.fill_diagonal(total, 0.0)
+    return total - np.diag(total.sum(axis=1))
+
+
+def build_mode_prediction(count: int, contacts: int) -> ca.Function:
+    """Return the function of the mode probabilities before the measurement, and who each filter starts from.
+
+    Inputs: probabilities (M,); transition (M, M) from row to column; pressed (I, M): per filter the probability that
+    its contacts press. Outputs: predicted (M,); weights (M, M): column j the shares of the filters in the start of
+    filter j; pressed_before (I, M).
+    """
+    s = symbols(probabilities=count, transition=(count, count), pressed=(contacts, count))
+    joint = ca.repmat(s.probabilities, 1, count) * s.transition
+    predicted = ca.sum1(joint)
+    weights = joint / ca.repmat(predicted, count, 1)
+    outputs = {"predicted": predicted.T, "weights": weights, "pressed_before": s.pressed @ weights}
+    return named_function("imm_mode_prediction", s, outputs)
+
+
+def build_mode_update(count: int) -> ca.Function:
+    """Return the function of Bayes' rule with likelihoods that stay finite.
+
+    Inputs: predicted, log_likelihood (M,); least_probability. Output: probabilities (M,).
+    """
+    s = symbols(predicted=count, log_likelihood=count, least_probability=1)
+    relative = ca.fmax(s.log_likelihood - ca.mmax(s.log_likelihood), _LEAST_LOG_LIKELIHOOD)
+    weighted = s.predicted * ca.exp(relative)
+    probabilities = ca.fmax(weighted / ca.sum1(weighted), s.least_probability)
+    return named_function("imm_mode_update", s, {"probabilities": probabilities / ca.sum1(probabilities)})
+
+
+def build_mixing(size: int, count: int) -> ca.Function:
+    """Return the function of the start of one filter, moment-matched from ``count`` filters of ``size`` states.
+
+    Inputs: X (N M), P (packed M), weights (M,). Outputs: x_mixed (N,), P_mixed (packed).
+    """
+    half = packed_size(size)
+    s = symbols(ca.MX, X=size * count, P=half * count, weights=count)
+    means = [s.X[size * i : size * (i + 1)] for i in range(count)]
+    mean = sum(s.weights[i] * means[i] for i in range(count))
+    difference = ca.SX.sym("difference", size)
+    spread = ca.Function("spread", [difference], [packed_outer(difference, difference)])  # once in the generated code
+    total = sum(s.weights[i] * (s.P[half * i : half * (i + 1)] + spread(means[i] - mean)) for i in range(count))
+    return named_function("imm_mixing", s, {"x_mixed": mean, "P_mixed": total})

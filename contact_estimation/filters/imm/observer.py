@@ -1,0 +1,200 @@
+"""The contact IMM filter as an observer: blocks of samples into friction-aware filters, some per contact mode."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from contact_estimation.codegen import OPTIMISE_FLAGS, compile_functions
+from contact_estimation.filters.imm.change_detector import ChangeDetector, detector_functions
+from contact_estimation.filters.imm.imm_step import ImmStep, step_functions
+from contact_estimation.filters.imm.innovation import InnovationStatistics
+from contact_estimation.filters.imm.mode_chain import ModeChain
+from contact_estimation.filters.imm.output import Output, build_output
+from contact_estimation.filters.imm.preintegration import Preintegration, build_block, build_sample
+from contact_estimation.filters.imm.settings import ImmSettings, run_time_inputs
+from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.observer import Estimate
+from contact_estimation.filters.settings import SensorSettings
+from contact_estimation.robot import Arm
+from contact_estimation.robot.actuators import ElasticSettings, actuators_of
+
+#: Share by which a block's duration may differ from the last one's before predictions are made anew: jitter of stamps.
+_JITTER = 0.02
+#: Vectorising straight-line code takes a fifth of the compiler's time and gains nothing here.
+_FLAGS = (*OPTIMISE_FLAGS, "-fno-tree-slp-vectorize")
+#: Run at a reset and at a touch only.
+_RARE = ("imm_prior", "imm_zero_depth")
+
+
+class ContactImm:
+    """IMM filter over contact modes, with joint friction, torque bias and joint elasticity in the state.
+
+    Args:
+        arm: the robot.
+        settings: of the filter.
+        name: name in reports.
+        sensors: what is measured, default :class:`SensorSettings`'s defaults: whether the elastic deflection is seen.
+
+    Attributes:
+        actuators: joint friction and actuators.
+        state: the filters' state.
+        chain: the combinations of closed contacts and their filters.
+        step_: a step of all filters.
+        channels: names of the measurement channels, elastic joints first.
+    """
+
+    #: The registry passes the sensor settings.
+    uses_sensors = True
+
+    def __init__(
+        self, arm: Arm, settings: ImmSettings, name: str = "contact_imm", sensors: SensorSettings | None = None
+    ) -> None:
+        self.name, self.arm, self.settings = name, arm, settings
+        sensors = sensors or SensorSettings()
+        actuators = actuators_of(arm, settings.actuators)
+        if not sensors.motor_side_velocity:
+            actuators = dataclasses.replace(actuators, elastic=ElasticSettings())
+        self.actuators = actuators
+        self.state = state = FilterState(settings, actuators, arm.n, sensors.motor_side_velocity)
+        self.chain = chain = ModeChain(settings, settings.hypotheses or (1 if actuators.elastic.joints else 3))
+        detects = settings.commit_probability < 1.0 and len(chain.names) > 1
+        functions = [build_sample(arm, state.motor_side), build_block(arm, state), build_output(arm, state)]
+        functions += step_functions(arm, state, len(chain.owner))
+        functions += detector_functions(arm, state) if detects else []
+        compiled = {f.name(): run for f, run in zip(functions, compile_functions(functions, flags=_FLAGS, rare=_RARE))}
+        sample, block = compiled["imm_sample"], compiled["imm_block"]
+        self.backend = compiled["imm_update"].backend
+        # All functions read and write the same buffers, by the names of their arguments and results.
+        self._signals = signals = run_time_inputs(settings, actuators, sensors.rate) | state.inputs
+        signals["q_now"] = self._q_now = np.zeros(arm.n)
+        self._samples = Preintegration(arm, state, sample, block, signals, actuators.position_filter)
+        self._q, self._dq, self._tau = (signals[name] for name in ("q", "dq", "tau"))
+        self.step_ = step = ImmStep(state, chain, compiled, signals)
+        self._detector = None
+        if detects:
+            self._detector = ChangeDetector(settings, state, chain, step, compiled, signals, self._samples.state)
+        self._output = Output(settings, state, chain, step, compiled["imm_output"], signals)
+        self.channels = [f"elastic deflection of {arm.joint_names[j]}" for j in state.elastic_joints]
+        self.channels += [f"torque of {name}" for name in arm.joint_names]
+        self._statistics = InnovationStatistics(self.channels, settings.gate)
+        self._dt = -1.0
+        self.reset(0.0, np.zeros(arm.n))
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        """Probabilities (M,) of the filters (a view of the live buffer)."""
+        return self.step_.probabilities
+
+    # -- samples ----------------------------------------------------------------------------------------------
+
+    def reset(self, t: float, q: np.ndarray) -> None:
+        """Start at rest at ``q`` (n,) [rad] at time ``t`` [s]; whether a contact is closed is not known."""
+        joints = self.state.elastic_joints
+        self._samples.start(q)
+        self._t, self._born = t, t
+        self._q_now[:] = q
+        # The elastic offset starts where the deflection under gravity alone puts it.
+        deflection = self.arm.gravity(q)[joints] / self._signals["joint_stiffness"] + q[joints]
+        self.step_.start(q, deflection, self.chain.start(self.settings.closed_at_start))
+        self._mode = int(self.chain.of_combinations(self.probabilities).argmax())
+        if self._detector is not None:
+            self._detector.start(q)
+        self._statistics.clear()
+        self._nis, self._first = float("nan"), True
+        self._duration, self._elapsed, self._count = -1.0, 0.0, 0
+
+    def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
+        """Take a sample; every ``block`` seconds the filters are updated.
+
+        Args:
+            dt: time since the last sample [s].
+            q: positions (n,) [rad].
+            dq: velocities (n,) [rad/s].
+            tau: torques (n,) [Nm].
+        """
+        detector = self._detector
+        self._q[:], self._dq[:], self._tau[:] = q, dq, tau
+        if dt != self._dt:
+            self._dt, self._block_end = dt, self.settings.block - 0.5 * dt
+            self._samples.set_interval(dt)
+        if self._first:
+            self._first = False
+            self._samples.start_moving(self._q_now, dq, self.settings.moving_before_start)
+        self._samples.take()
+        self._q_now[:] = q
+        self._t += dt
+        self._elapsed += dt
+        self._count += 1
+        if detector is not None:
+            detector.gather()
+        if self._elapsed > self._block_end:
+            self._end_block()
+        elif detector is not None and detector.commit(self._q_now):
+            self._name_mode(int(self.probabilities.argmax()))
+
+    def _end_block(self) -> None:
+        """Update the filters with the block that is complete."""
+        duration, step = self._elapsed, self.step_
+        self._samples.finish(duration, self._count)
+        self._elapsed, self._count = 0.0, 0
+        if abs(duration - self._duration) > _JITTER * duration:
+            self._duration = duration
+            step.set_interval(duration)
+        step.run()
+        probable = int(step.probabilities.argmax())
+        self._name_mode(probable)
+        if self._detector is not None:
+            self._detector.follow(probable, self._q_now)
+        self._nis = float(step.ratios[probable].sum())
+        self._statistics.add(step.ratios[probable])
+        if self._t - self._born > self.settings.hypothesis_interval:
+            self._born = self._t
+            if self.chain.give_birth(step.probabilities):
+                step.set_interval(self._duration)
+
+    def _name_mode(self, probable: int) -> None:
+        """Name the mode of filter ``probable``, with hysteresis: a probability that wavers about a half is no touch."""
+        mode = int(self.chain.owner[probable])
+        if mode != self._mode:
+            probabilities = self.chain.of_combinations(self.probabilities)
+            opens = self.chain.opens(self._mode, mode)
+            sure = 0.0 if self._detector is None else self.settings.commit_probability
+            if opens or probabilities[mode] >= sure or probabilities[self._mode] <= 1.0 - sure:
+                self._mode = mode
+
+    # -- estimates --------------------------------------------------------------------------------------------
+
+    def estimate(self) -> Estimate:
+        """Return the estimate after the last sample.
+
+        The force follows the position at the full rate between updates of the parameters.
+        """
+        row = self._output.row()
+        wrench = self._output.wrench.split(row)
+        names = self.chain.names
+        return Estimate(
+            t=self._t,
+            q=self._q_now.copy(),
+            dq=self._dq.copy(),
+            tau_ext=wrench.torque,
+            force_base=wrench.force_base,
+            force_tcp=wrench.force_tcp,
+            torque_tcp=wrench.torque_tcp,
+            force_covariance=wrench.force_covariance.reshape(3, 3),
+            contacts=self._output.contacts(row),
+            nis=self._nis,
+            nis_dof=len(self.channels),
+            mode=names[self._mode],
+            modes=dict(zip(names, self.chain.of_combinations(self.probabilities).tolist())),
+        )
+
+    @property
+    def outliers(self) -> np.ndarray:
+        """Counts of gated innovations per channel, elastic joints first."""
+        return self._statistics.outliers
+
+    def facts(self) -> dict[str, str]:
+        """Return lines for diagnostics: per channel how many blocks were outliers, how well the noise fits, and why."""
+        return self._statistics.facts()

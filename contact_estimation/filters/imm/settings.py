@@ -1,0 +1,353 @@
+"""Settings of the contact IMM filter, and the inputs of generated code that they and the actuators' become."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from contact_estimation.contact.law import LAW_GROUPS, LawParameter
+from contact_estimation.contact.registry import find_law
+from contact_estimation.exceptions import ConfigError
+from contact_estimation.robot.actuators import ActuatorSettings
+from contact_estimation.settings import key, non_negative, positive, probability
+
+#: Name of the mode in which an unmodelled external torque acts.
+UNKNOWN = "unknown"
+#: Parts of a contact that can be estimated, in the order they are packed.
+KINDS = ("stiffness", "rest", "normal", "point", *LAW_GROUPS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImmContact:
+    """A contact that may open and close, before anything of it is known."""
+
+    name: str = key("contact_1", doc="name of the contact in messages and reports")
+    normal: list[float] = key(doc="direction in which the environment pushes", unit="base axes", length=3)
+    normal_std: float = key(
+        0.1, doc="uncertainty of the normal, per direction; used where it is estimated", unit="rad", check=non_negative
+    )
+    stiffness: float = key(
+        2e4, doc="stiffness at first touch, in the middle of what is expected", unit="N/m", check=positive
+    )
+    stiffness_factor: float = key(2.2, doc="one standard deviation is this factor up or down", check=positive)
+    stiffness_random_walk: float = key(
+        0.05,
+        doc="relative change of the stiffness in one second",
+        unit="1/s^0.5",
+        check=non_negative,
+        was="stiffness_wander",
+    )
+    rest: float | str = key(
+        "touch",
+        doc="height of the rest position along the normal, or 'touch': where the contact closes",
+        unit="m, base frame",
+        choices=("touch",),
+    )
+    rest_std: float = key(
+        4e-4, doc="uncertainty of the rest position when the contact closes", unit="m", check=positive
+    )
+    rest_std_first: float = key(
+        2e-3,
+        doc="the same for the first sample, where the contact may have been closed for long",
+        unit="m",
+        check=positive,
+    )
+    rest_random_walk: float = key(
+        5e-5, doc="change of the rest position in one second", unit="m/s^0.5", check=non_negative, was="rest_wander"
+    )
+    point: list[float] = key([0.0, 0.0, 0.0], doc="contact point on the robot", unit="m, TCP frame", length=3)
+    point_std: list[float] = key(
+        [0.01, 0.01, 0.0],
+        doc="uncertainty of the contact point; a zero keeps that coordinate",
+        unit="m",
+        check=non_negative,
+        length=3,
+    )
+    point_random_walk: float = key(
+        0.0, doc="change of the contact point in one second", unit="m/s^0.5", check=non_negative, was="point_wander"
+    )
+    law: str = key(
+        "sliding",
+        doc="contact law: sliding (friction with an unknown coefficient acts sideways), sticking (the point is held "
+        "sideways as stiffly as along the normal, as by a hinge, a hole or a rough edge), spring (frictionless), "
+        "mindlin, the name of an entry point, or a law of your own as module:Class or file.py:Class",
+        was="sticks",
+    )
+    friction_std: float = key(
+        0.1,
+        doc="of law sliding: usual size of the friction coefficient, per direction; never more than three times that",
+        check=non_negative,
+    )
+    friction_time: float = key(
+        0.4, doc="of law sliding: how long a friction force keeps its direction", unit="s", check=positive
+    )
+    estimate: list[str] = key(
+        ["stiffness", "rest", "point", "tangential"], doc="what is estimated; the rest stays as given", choices=KINDS
+    )
+
+    def __post_init__(self) -> None:
+        if not np.linalg.norm(self.normal) > 0:
+            raise ConfigError(
+                f"contact '{self.name}': key 'normal' is zero; give the direction in which the environment pushes"
+            )
+        if find_law(self.law).feels_slip and "tangential" not in self.estimate:
+            raise ConfigError(
+                f"contact '{self.name}': law '{self.law}' feels slip, so 'estimate' must have 'tangential': "
+                "where the point is held is not known before it touches"
+            )
+        if not self.stiffness_factor > 1:
+            raise ConfigError(
+                f"contact '{self.name}': key 'stiffness_factor' must be greater than 1, found {self.stiffness_factor}"
+            )
+
+    @property
+    def law_prior(self) -> list[LawParameter]:
+        """The law's own parameters, friction coefficients as the settings know them."""
+        return [
+            replace(p, std=self.friction_std, time_constant=self.friction_time) if p.name.startswith("friction_") else p
+            for p in find_law(self.law).parameters
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeDetectorSettings:
+    """Search for change points of the force (Basseville and Nikiforov 1993), beside the filters."""
+
+    bin: float = key(0.008, doc="samples are averaged over this before lines are fitted", unit="s", check=positive)
+    law_error: float = key(
+        0.2, doc="share of the change of a closed contact's force that is not linear in its depth", check=non_negative
+    )
+    friction_error: float = key(
+        0.5, doc="share of the change of the joints' friction that its model may be wrong by", check=non_negative
+    )
+    sliding_variation: float = key(
+        0.1, doc="share of a sliding contact's friction that varies although the direction stays", check=non_negative
+    )
+    sliding_speed: float = key(1e-3, doc="slower contacts are not surely sliding", unit="m/s", check=positive)
+    scatter_time: float = key(
+        0.1, doc="the actual scatter of a channel about its line is averaged over this", unit="s", check=positive
+    )
+    scatter_limit: float = key(
+        9.0,
+        doc="scatter of one sample that counts at most, in expected variances; the average starts from it",
+        check=positive,
+    )
+    least_elastic_scatter: float = key(
+        0.5, doc="scatter that an elastic channel has at least, in expected variances", check=positive
+    )
+    least_torque_scatter: float = key(
+        0.25, doc="scatter that a torque channel has at least, in expected variances", check=positive
+    )
+    trusted_scatter: float = key(
+        3.0,
+        doc="scatter from which a channel is not heard, in expected variances: its slow errors are no straight lines",
+        check=positive,
+    )
+    channel_limit: float = key(
+        4.0,
+        doc="standard deviations that one channel counts at most: a torque spike at a stop decides nothing",
+        check=positive,
+    )
+    deadband_to_noise: float = key(
+        5.0, doc="encoders are taken to be at least as noisy as the actuators' deadband over this", check=positive
+    )
+    touch_std: float = key(5e-5, doc="how well the place of a touch is known at best", unit="m", check=positive)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnknownContactSettings:
+    """The mode ``unknown``: an external joint torque that nothing explains but a random walk.
+
+    Its covariance per second is that of a random force and torque at the TCP and, as a share of it, at every link.
+    """
+
+    filters: int = key(
+        2, doc="filters of the mode, born at different times; 0: there is no such mode", check=non_negative
+    )
+    free_filters: int = key(
+        2,
+        doc="filters of free space beside it: one alone keeps as friction what it took of a push before that was named",
+        check=positive,
+    )
+    force_random_walk: float = key(
+        16.0,
+        doc="change of the force in one second: more sees faster pushes, less gives known contacts no advantage",
+        unit="N/s^0.5",
+        check=positive,
+    )
+    torque_random_walk: float = key(
+        3.2, doc="the same of the torque about the point it acts at", unit="Nm/s^0.5", check=positive
+    )
+    link_share: float = key(
+        0.1, doc="variance of pushes at every link, in that of pushes at the TCP", check=non_negative
+    )
+    birth_time: float = key(
+        14.0,
+        doc="a push begins as uncertain as a random walk of this duration: 60 N and 12 Nm by default",
+        unit="s",
+        check=positive,
+    )
+    frozen_friction: float = key(
+        0.01,
+        doc="share of their random walks that bias, friction disturbance and elastic offset keep while the mode lasts",
+        check=non_negative,
+    )
+    rate_from_free: float = key(0.2, doc="how often a push begins in free space", unit="1/s", check=positive)
+    rate_to_free: float = key(2.0, doc="how often it ends", unit="1/s", check=positive)
+    rate_from_contact: float = key(
+        0.05, doc="how often a known contact becomes an unknown one", unit="1/s", check=positive
+    )
+    rate_to_contact: float = key(1.0, doc="how often it turns out to be a known contact", unit="1/s", check=positive)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImmSettings:
+    """IMM filter: friction-aware filters, one or more per contact mode (free, contact_1, contact_1+contact_2, ...)."""
+
+    observer: str = key("contact_imm", doc="kind of observer", choices=("contact_imm", "contact_bank"))
+    sensors: str | None = key(None, doc="sensor set used instead of the robot's own")
+    models: dict[str, str] = key({}, doc="robot descriptions used instead of a robot's own, robot name to robot name")
+    actuators: str = key(
+        "robot",
+        doc="joint friction and actuators: 'robot' for the robot's own, a robot's name, or an actuators YAML",
+        was="drives",
+    )
+    contacts: list[ImmContact] = key(doc="contacts that may open and close, at most four")
+    modes: list[list[str]] | None = key(
+        None, doc="combinations of closed contacts that can happen, [] being free space; default all"
+    )
+    close_rate: float = key(1.0, doc="how often a contact closes", unit="1/s", check=positive)
+    open_rate: float = key(3.0, doc="how often a closed contact opens", unit="1/s", check=positive)
+    closed_at_start: float = key(0.3, doc="probability that anything is touched at the first sample", check=probability)
+    commit_probability: float = key(
+        0.98,
+        doc="probability from which a contact is named closed, and from which a change point of the force commits the "
+        "filter to a touch or release at once; 1 leaves that to the filters",
+        check=probability,
+        was="decide",
+    )
+    least_probability: float = key(
+        1e-60,
+        doc="no filter's probability falls below this: a floor of 1e-6 forgives a mode all evidence against it",
+        check=positive,
+    )
+    published_probability: float = key(
+        1e-4, doc="a filter less probable than this adds nothing to what is published", check=positive
+    )
+    hypotheses: int | None = key(
+        None,
+        check=positive,
+        doc="filters per combination of closed contacts, closed at different times; null: "
+        "one where the elastic deflection is measured, three where slow presses must be told from "
+        "friction by torque alone",
+    )
+    hypothesis_interval: float = key(
+        0.1, doc="how often the least probable of them starts anew", unit="s", check=positive
+    )
+    block: float = key(0.01, doc="samples are averaged over this before an update", unit="s", check=positive)
+    gate: float = key(
+        3.0,
+        doc="an innovation beyond this many standard deviations is an outlier: its noise is raised until it fits",
+        check=positive,
+    )
+    max_stiffness_step: float = key(
+        0.7,
+        doc="largest change of the stiffness's logarithm by one measurement: at first touch the linearisation must not "
+        "fling it",
+        check=positive,
+    )
+    moving_before_start: float = key(
+        0.1,
+        doc="an arm that moves at its first sample is taken to have moved like that for this long: its friction has "
+        "turned that way",
+        unit="s",
+        check=non_negative,
+    )
+    unknown: UnknownContactSettings = key(
+        UnknownContactSettings(), doc="contact of unknown place and direction, beside the contacts"
+    )
+    change_detector: ChangeDetectorSettings = key(
+        ChangeDetectorSettings(), doc="touch and release as change points of the force"
+    )
+
+    def __post_init__(self) -> None:
+        if self.commit_probability < 0.5:
+            raise ConfigError(
+                f"key 'commit_probability' is {self.commit_probability}: a mode is committed to from a probability of "
+                "0.5 to 1 on"
+            )
+        names = [c.name for c in self.contacts]
+        if not 1 <= len(names) <= 4:
+            raise ConfigError(f"key 'contacts' has {len(names)} entries, expected one to four")
+        if len(set(names)) != len(names):
+            raise ConfigError(f"contacts need different names, found {names}")
+        if UNKNOWN in names:
+            raise ConfigError(f"a contact is named '{UNKNOWN}', as the mode of unknown contact is; name it otherwise")
+        _check_modes(self.modes, names)
+
+    @property
+    def has_unknown(self) -> bool:
+        """Whether there is a mode of unknown contact: one is asked for, and the arm may be free."""
+        return self.unknown.filters > 0 and (self.modes is None or [] in self.modes)
+
+
+def _check_modes(modes: list[list[str]] | None, names: list[str]) -> None:
+    """Raise ConfigError where ``modes`` are no different combinations of the contacts ``names``."""
+    if modes is not None and not modes:
+        raise ConfigError("key 'modes' is empty; list at least one combination, [] being free space")
+    for mode in modes or []:
+        for name in mode:
+            if name not in names:
+                raise ConfigError(
+                    f"key 'modes' names the contact '{name}', which is not in 'contacts' ({', '.join(names)})"
+                )
+        if len(set(mode)) != len(mode):
+            raise ConfigError(f"key 'modes' has a mode that names a contact twice: {mode}")
+    if len({frozenset(mode) for mode in modes or []}) != len(modes or []):
+        raise ConfigError("key 'modes' lists the same combination twice")
+
+
+def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings, rate: float) -> dict[str, np.ndarray]:
+    """Return the inputs of generated code that settings become, flat arrays by name.
+
+    What has the name of its key is that key; the others are derived here. No value of a setting is in the code.
+
+    Args:
+        settings: of the filter.
+        actuators: of the robot.
+        rate: samples per second.
+    """
+    detector, elastic, friction = settings.change_detector, actuators.elastic, actuators.friction
+    n, m, contacts, unknown = len(friction.viscous), len(elastic.joints), settings.contacts, settings.unknown
+    friction_std = [[p.std for p in c.law_prior if p.name.startswith("friction_")] for c in contacts]
+    sources: tuple[tuple[object, str], ...] = (
+        (settings, "block gate max_stiffness_step least_probability close_rate"),
+        (actuators, "model_error velocity_noise noise_time max_noise_ratio load_blocks deadband_noise"),
+        (elastic, "transmission_error velocity_delay"),
+        (detector, "law_error friction_error sliding_variation sliding_speed scatter_limit trusted_scatter"),
+        (detector, "channel_limit deadband_to_noise"),
+    )
+    same_name = {name: getattr(source, name) for source, names in sources for name in names.split()}
+    derived = {
+        "deadband": [actuators.deadband] * n,
+        "torque_variance": np.square(actuators.torque_noise),
+        "elastic_variance": elastic.noise**2,
+        # The configured noise of the elastic channel has the usual encoder noise in it, for which the deadband was
+        # chosen.
+        "usual_noise": (actuators.deadband / actuators.deadband_noise) ** 2,
+        "coulomb_prior": friction.coulomb,
+        "presliding_length": np.maximum(friction.presliding, 1e-6),  # [rad] an encoder's resolution; it is divided by
+        "joint_stiffness": elastic.stiffness,
+        "touch": [float(isinstance(c.rest, str)) for c in contacts],
+        "contact_stiffness": [c.stiffness for c in contacts],
+        "stiffness_factor": [c.stiffness_factor for c in contacts],
+        "friction_std": [max(std, default=0.0) for std in friction_std],
+        "push_variance": np.square([unknown.force_random_walk] * 3 + [unknown.torque_random_walk] * 3),
+        "link_share": unknown.link_share,
+        "birth_time": unknown.birth_time,
+        "period": 1.0 / rate,
+        "per_bin": max(1, round(detector.bin * rate)),
+        "least_scatter": [detector.least_elastic_scatter] * m + [detector.least_torque_scatter] * n,
+    }
+    return {name: np.array(value, float).reshape(-1) for name, value in (same_name | derived).items()}

@@ -1,0 +1,217 @@
+"""The state of one filter: its named parts, and what is known of them before anything was measured.
+
+    x = [per contact: ln K, d, a1, a2, p (3), r (2), l, as far as estimated;  b (n); c (n); v (n);  o (m); ln k (m);
+         e (n)]
+
+ln K: stiffness; d: rest height along the normal [m]; a: tilt of the normal; p: contact point in the TCP frame [m]; r:
+rest position along the tangents [m], where the contact law feels slip; l: parameters of the law; b: torque bias,
+c: Coulomb amplitude, v: friction disturbance [Nm]; o: offset [rad] and k: stiffness [Nm/rad] of m elastic joints; e:
+external torque [Nm] of an unknown contact, where there is such a mode.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from contact_estimation.codegen import Parts
+from contact_estimation.contact.closed import contact_basis
+from contact_estimation.contact.law import ContactLaw
+from contact_estimation.contact.registry import find_law
+from contact_estimation.filters.imm.settings import ImmContact, ImmSettings
+from contact_estimation.robot.actuators import ActuatorSettings
+
+
+class Entry(NamedTuple):
+    """Prior of one entry of the state.
+
+    Attributes:
+        name: in messages.
+        mean: prior mean.
+        std: prior standard deviation; zero for what is never estimated.
+        first_std: the same at the very first sample.
+        random_walk: growth of the standard deviation in one second.
+        time_constant: [s] after which a deviation from the mean is forgotten; infinite for random walks.
+        bound: standard deviations it may be away from its mean.
+        group: word of ``estimate`` that asks for it.
+    """
+
+    name: str
+    mean: float
+    std: float
+    first_std: float
+    random_walk: float = 0.0
+    time_constant: float = np.inf
+    bound: float = np.inf
+    group: str = ""
+
+
+class ContactPart:
+    """One contact's parameters theta, and those of them that are in the state.
+
+    Args:
+        settings: of the contact.
+        start: first entry of the contact in the state.
+        theta_start: first entry of the contact in the parameters of all contacts.
+
+    Attributes:
+        law: its contact law.
+        entries: all parameters.
+        theta: parts of these: ``stiffness``, ``rest``, ``tilt`` (2), ``point`` (3), ``rest_tangential``, ``law``.
+        theta_where: their slice of the parameters of all contacts.
+        estimated: index of every estimated parameter in theta.
+        names: of the estimated ones.
+        where: their slice of the state.
+    """
+
+    def __init__(self, settings: ImmContact, start: int, theta_start: int) -> None:
+        self.law: ContactLaw = find_law(settings.law)
+        own = len(self.law.parameters)
+        self.theta = Parts(stiffness=1, rest=1, tilt=2, point=3, rest_tangential=2 * self.law.feels_slip, law=own)
+        self.entries = _contact_entries(settings, self.law.feels_slip)
+        self.theta_where = slice(theta_start, theta_start + len(self.entries))
+        self.estimated = [k for k, e in enumerate(self.entries) if e.group in settings.estimate and e.std > 0]
+        self.names = tuple(self.entries[k].name for k in self.estimated)
+        self.where = slice(start, start + len(self.estimated))
+
+    def indices(self, part: str) -> list[int | None]:
+        """Return per entry of a part of theta its index in the state, None where it is not estimated."""
+        wanted = range(self.theta.size)[self.theta[part]]
+        return [self.where.start + self.estimated.index(k) if k in self.estimated else None for k in wanted]
+
+
+class FilterState:
+    """Parts and prior of a filter's state.
+
+    Args:
+        settings: contacts and what is estimated of them.
+        actuators: joint friction and elasticity.
+        n: number of joints.
+        motor_side: the measured velocity is the motors'.
+
+    Attributes:
+        contacts: per contact its parameters and its part of the state.
+        n, m: number of joints and of elastic joints. elastic_joints: these.
+        size: N. parts: ``contacts``, ``bias``, ``coulomb``, ``disturbance``, ``offset``, ``joint_stiffness``,
+            ``external`` (n, or none).
+        theta_size: entries of all contacts' parameters.
+        mean, variance: (N,) prior. first_variance: at the very first sample.
+        random_walk: (N,) growth of the variance per second. time_constant: (N,) [s], infinite for random walks.
+        frozen_share: of the friction's random walks that an unknown contact leaves.
+        bounded: indices of entries that are kept within bounds.
+        basis: per contact (3, 3), columns normal, tangent 1, tangent 2 in base axes.
+    """
+
+    def __init__(self, settings: ImmSettings, actuators: ActuatorSettings, n: int, motor_side: bool = False) -> None:
+        elastic = actuators.elastic
+        self.motor_side, self.n = motor_side, n
+        self.m, self.elastic_joints = len(elastic.joints), list(elastic.joints)
+        self.contacts: list[ContactPart] = []
+        start = self.theta_size = 0
+        for contact in settings.contacts:
+            part = ContactPart(contact, start, self.theta_size)
+            self.contacts.append(part)
+            start, self.theta_size = part.where.stop, part.theta_where.stop
+        per_joint = dict.fromkeys(("bias", "coulomb", "disturbance"), n)
+        external = n if settings.has_unknown else 0
+        self.parts = Parts(contacts=start, **per_joint, offset=self.m, joint_stiffness=self.m, external=external)
+        bound = actuators.friction_bound if settings.has_unknown else np.inf
+        entries = [c.entries[k] for c in self.contacts for k in c.estimated] + _joint_entries(actuators, n, bound)
+        # Its covariance depends on the configuration: :func:`~contact_estimation.filters.imm.unknown.push_covariance`.
+        entries += [Entry("external", 0.0, 0.0, 0.0)] * external
+        self.frozen_share = settings.unknown.frozen_friction
+        self.size = len(entries)
+        self.mean = np.array([e.mean for e in entries])
+        self.variance = np.square([e.std for e in entries])
+        self.first_variance = np.square([e.first_std for e in entries])
+        self.random_walk = np.square([e.random_walk for e in entries])
+        self.time_constant = np.array([e.time_constant for e in entries])
+        bounds = np.array([e.bound for e in entries])
+        self.bounded = np.flatnonzero(np.isfinite(bounds)).tolist()
+        self._reach = np.where(np.isfinite(bounds), bounds, 0.0) * np.sqrt(self.variance)
+        self.basis = [contact_basis(np.asarray(c.normal, float)) for c in settings.contacts]
+
+    @property
+    def has_external(self) -> bool:
+        """Whether the external torque of an unknown contact is in the state."""
+        return bool(self.parts["external"].stop > self.parts["external"].start)
+
+    @property
+    def inputs(self) -> dict[str, np.ndarray]:
+        """Inputs of generated code: theta (theta_size,), basis (9 I,) column by column, prior, its variance."""
+        return {
+            "theta": np.array([e.mean for c in self.contacts for e in c.entries]),
+            "basis": np.concatenate([b.ravel(order="F") for b in self.basis]),
+            "prior": self.mean.copy(),
+            "prior_variance": self.variance.copy(),
+        }
+
+    def bounds(self, free: bool) -> dict[str, np.ndarray]:
+        """Return ``lower`` and ``upper`` of the bounded entries; friction has bounds only where the arm is ``free``."""
+        middle, reach = self.mean[self.bounded], self._reach[self.bounded].copy()
+        if not free:
+            friction = [*range(self.size)[self.parts["bias"]], *range(self.size)[self.parts["disturbance"]]]
+            reach[np.isin(self.bounded, friction)] = np.inf
+        return {"lower": middle - reach, "upper": middle + reach}
+
+    def decay_and_noise(self, dt: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the diagonals (N,) of the transition and of the process noise over ``dt`` [s].
+
+        Random walks keep their value; entries with a time constant forget it, and keep their prior variance.
+        """
+        decay = np.exp(-dt / self.time_constant)
+        return decay, self.random_walk * dt + self.variance * (1 - decay**2)
+
+    def frozen(self, decay: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return ``decay`` and ``noise`` (N,) of the mode ``unknown``: bias, disturbance and offset nearly stand still.
+
+        Left free they would take the push, or give it back.
+        """
+        decay, noise = decay.copy(), noise.copy()
+        decay[self.parts["disturbance"]] = 1.0
+        for name in ("bias", "disturbance", "offset"):
+            noise[self.parts[name]] *= self.frozen_share
+        return decay, noise
+
+
+def _contact_entries(c: ImmContact, feels_slip: bool) -> list[Entry]:
+    """Parameters of a contact in the order of theta; tangents are columns 2 and 3 of the contact's basis."""
+    factor, height = float(np.log(c.stiffness_factor)), 0.0 if isinstance(c.rest, str) else c.rest
+    entries = [
+        Entry("stiffness", float(np.log(c.stiffness)), factor, factor, c.stiffness_random_walk, group="stiffness"),
+        Entry("rest", height, c.rest_std, c.rest_std_first, c.rest_random_walk, group="rest"),
+    ]
+    entries += [Entry(f"tilt_{k}", 0.0, c.normal_std, c.normal_std, group="normal") for k in (1, 2)]
+    entries += [
+        Entry(f"point_{axis}", at, std, std, c.point_random_walk, group="point")
+        for axis, at, std in zip("xyz", c.point, c.point_std)
+    ]
+    if feels_slip:  # where the point is held sideways is as unknown as the height
+        rest = (0.0, c.rest_std, c.rest_std_first, c.rest_random_walk)
+        entries += [Entry(f"rest_{k}", *rest, group="tangential") for k in (1, 2)]
+    for p in c.law_prior:
+        mean, std, walk = p.mean / p.scale, p.std / p.scale, p.random_walk / p.scale
+        entries.append(Entry(p.name, mean, std, std, walk, p.time_constant, p.bound, p.group))
+    return entries
+
+
+def _joint_entries(actuators: ActuatorSettings, n: int, friction_bound: float) -> list[Entry]:
+    """Bias, Coulomb friction and friction disturbance of all joints, offset and stiffness of the elastic ones."""
+    friction, elastic = actuators.friction, actuators.elastic
+    entries = [
+        Entry("bias", mean, std, std, walk, bound=friction_bound)
+        for mean, std, walk in zip(friction.bias, friction.bias_std, actuators.bias_random_walk)
+    ]
+    entries += [Entry("coulomb", mean, std, std) for mean, std in zip(friction.coulomb, friction.coulomb_std)]
+    time = actuators.disturbance_time
+    entries += [
+        Entry("disturbance", 0.0, std, std, time_constant=time, bound=friction_bound)
+        for std in actuators.disturbance_std
+    ]
+    entries += [Entry("offset", 0.0, elastic.offset_std, elastic.offset_std, elastic.offset_random_walk)] * len(
+        elastic.joints
+    )
+    spread, bound = elastic.stiffness_spread, elastic.stiffness_bound
+    entries += [Entry("joint_stiffness", float(np.log(k)), spread, spread, bound=bound) for k in elastic.stiffness]
+    return entries

@@ -1,0 +1,56 @@
+"""Unknown contact: how uncertain the external joint torque of a push is, and the wrench at the TCP that it amounts to.
+
+A push of unknown place and direction is a random force and torque at the TCP or at a link. Its joint torque tau_e has
+the covariance
+
+    L(q) = J^T S J + share sum_k J_k^T S J_k,    S = diag(F^2, F^2, F^2, T^2, T^2, T^2)
+
+with the Jacobians J of the TCP and J_k of the joint frames. The filters of the mode ``unknown`` carry tau_e as a
+random walk with L per second: a disturbance Kalman filter (Hu and Xiong, Contact force estimation for robot manipulator
+using semiparametric model and disturbance Kalman filter, 2018). They carry joint torque, not a wrench: a push at a link
+of an arm of seven joints is no wrench at its TCP.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from contact_estimation.robot import Arm
+from contact_estimation.robot.rigid_body import Kinematics
+
+
+def push_covariance(arm: Arm, kinematics: Kinematics, variance: ca.SX, link_share: ca.SX) -> ca.SX:
+    """Return L (n, n) [Nm^2] of a push somewhere on the arm.
+
+    Args:
+        arm: the robot.
+        kinematics: of the robot at a configuration.
+        variance: (6,) of force [N^2] and torque [Nm^2] at a point.
+        link_share: variance of pushes at every link, in that at the TCP.
+    """
+    jacobian = kinematics.jacobian(arm.tcp_frame)
+    total: ca.SX = jacobian.T @ ca.diag(variance) @ jacobian
+    angular = jacobian[3:, :]
+    for k in range(1, arm.n):  # the origin of joint k is on link k - 1, which joints 0 to k - 1 move
+        linear = [ca.cross(angular[:, j], kinematics.world[k][1] - kinematics.world[j][1]) for j in range(k)]
+        columns = ca.vertcat(ca.horzcat(*linear), angular[:, :k])  # (6, k)
+        total[:k, :k] += link_share * (columns.T @ ca.diag(variance) @ columns)
+    return total
+
+
+def tcp_wrench(jacobian: ca.SX, torque: ca.SX, covariance: ca.SX, variance: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Return the wrench (6,) at the TCP that explains an external torque, and its covariance (6, 6), in base axes.
+
+    Weighted least squares with the prior N(0, S), which keeps it finite where the Jacobian is singular:
+    w = S J (J^T S J + P)^-1 tau_e.
+
+    Args:
+        jacobian: J (6, n) of the TCP in base axes.
+        torque: tau_e (n,) [Nm].
+        covariance: P (n, n) of it.
+        variance: diagonal (6,) of S.
+    """
+    cross = ca.diag(variance) @ jacobian  # (6, n)
+    factors = ca.ldl(ca.densify(jacobian.T @ cross + covariance), False)
+    wrench = cross @ ca.ldl_solve(torque, *factors)
+    return wrench, ca.diag(variance) - cross @ ca.ldl_solve(cross.T, *factors)

@@ -1,0 +1,163 @@
+"""Evidence for and against an estimate: residuals against the noise that was told, and score tests for sensor faults.
+
+Cells in which a contact begins or ends are left out: a grid cannot say when within a cell it did. A score test (Rao
+1948) asks what freeing a delay, a gain or a bias of one channel would do, with trajectory and parameters free beside
+it. The fault whose freeing lowers the cost most is named; the others are often its shadows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from contact_estimation.identify.arrays import Array
+from contact_estimation.identify.batch.bordered import Factorisation
+from contact_estimation.identify.batch.estimate import Estimate
+from contact_estimation.identify.batch.problem import Problem
+from contact_estimation.identify.verdict import Finding, Verdict, conclude, lag_correlation, total_std
+
+#: Chi-square per number from which noise does not explain a channel, and the dynamics' share of what was allowed:
+#: noise is seldom told better than to a third. Above 9 the result is worthless.
+_CHI_SQUARE, _DYNAMICS, _WORTHLESS = 2.0, 1.5, 9.0
+_CORRELATION = 0.3  # from one cell to the next, from which residuals are not noise
+_SIGMAS = 5.0  # standard deviations from which a sensor fault counts
+#: What is let pass however sharply it is known: delay [s], gain, bias [standard deviations of the channel].
+_LEAST = {"delay": 5e-4, "gain": 0.03, "bias": 1.0}
+#: Remarks on a parameter.
+AT_BOUND, UNDETERMINED = "at its bound", "not determined by the data"
+_AROUND_EVENT = 2  # cells on either side of a contact's begin or end
+
+
+class _Fault(NamedTuple):
+    """Score test of one property of one channel."""
+
+    channel: str
+    kind: str
+    estimate: float
+    std: float
+    drop: float  # of the cost, if it were freed
+    shift: Array  # of the parameters (c,)
+
+    def finding(self, least: float) -> Finding:
+        """Return the test in the user's words."""
+        much, name = abs(self.estimate), self.channel
+        message = {
+            "delay": f"'{name}' and the other channels disagree by {1e3 * much:.1f} ms: its clock is "
+            f"{'late' if self.estimate > 0 else 'early'}; mend the times",
+            "gain": f"'{name}' reads {100 * much:.0f} % too {'much' if self.estimate > 0 else 'little'}; mend its "
+            "scale",
+            "bias": f"'{name}' reads {self.estimate:.3g} off; mend its zero",
+        }[self.kind]
+        add = f", or identify it as a parameter of kind {self.kind}"
+        return Finding(f"{self.kind}[{name}]", much, max(_SIGMAS * self.std, least), message + add)
+
+
+def judge(
+    problem: Problem, estimate: Estimate, contact_force: Array, notes: list[str], std: Array
+) -> tuple[Verdict, Array]:
+    """Make the verdict on an estimate.
+
+    Args:
+        problem: what was solved.
+        estimate: its outcome.
+        contact_force: (n, 3) [N] along the trajectory.
+        notes: remark on each parameter (c,), see :class:`~.result.ParameterEstimate`.
+        std: of the optimiser's parameters from the told noise (c,).
+
+    Returns:
+        the verdict, and standard deviations (c,) widened by the model error that was found.
+    """
+    residuals = problem.residuals(estimate.solution.q, estimate.solution.p)
+    quiet = _away_from_events(contact_force)
+    findings, worst = [], (1.0, 0.0)
+    for name, part in problem.parts().items():
+        found, chi_square, correlation = _residual_tests(problem, residuals, name, part, quiet)
+        findings += found
+        if name != "dynamics" and chi_square > worst[0]:
+            worst = chi_square, correlation
+    shifts = []
+    if estimate.mode == "both":
+        faults = sensor_faults(problem, estimate)
+        flagged = [(f, f.finding(_least(problem, f))) for f in faults]
+        flagged = sorted((pair for pair in flagged if pair[1].flagged), key=lambda pair: -pair[0].drop)
+        findings += [finding for _, finding in flagged[:1]]
+        shifts = [fault.shift for fault, _ in flagged[:1]]
+    findings += [
+        Finding(f"note[{name}]", 1.0, 0.0, f"parameter '{name}' is {note}")
+        for name, note, prior in zip(problem.scene.parameters.names, notes, problem.scene.parameters.prior_std)
+        if note == AT_BOUND or (note == UNDETERMINED and np.isinf(prior))
+    ]
+    if not estimate.converged:
+        findings.append(Finding("converged", 1.0, 0.0, f"the estimate did not converge: {estimate.reason}"))
+    failures = [] if np.isfinite(estimate.solution.cost) else ["the cost is not finite"]
+    return conclude(findings, failures), total_std(std, *worst, shifts)
+
+
+def _least(problem: Problem, fault: _Fault) -> float:
+    if fault.kind != "bias":
+        return _LEAST[fault.kind]
+    std = next(channel.std for channel in problem.channels if channel.name == fault.channel)
+    return _LEAST["bias"] * float(np.min(std))
+
+
+def _away_from_events(contact_force: Array) -> Array:
+    """Cells (n,) that are not next to a contact's begin or end."""
+    touching = np.any(contact_force != 0.0, axis=1)
+    events = np.flatnonzero(np.diff(touching))
+    quiet = np.ones(len(touching), bool)
+    for event in events.tolist():
+        quiet[max(event + 1 - _AROUND_EVENT, 0) : event + 1 + _AROUND_EVENT] = False
+    return quiet
+
+
+def _residual_tests(
+    problem: Problem, residuals: Array, name: str, part: slice, quiet: Array
+) -> tuple[list[Finding], float, float]:
+    """Test one part's residuals; return tests, chi-square per number, and largest correlation between cells."""
+    weight, worth = problem.weights[:, part], problem.worth[:, part]
+    cells = quiet & np.all(weight > 0, axis=1)
+    if np.sum(cells) < 10:
+        return [], 1.0, 0.0
+    z = residuals[cells][:, part] * np.sqrt(weight[cells] / np.maximum(worth[cells], 1e-9))
+    chi_square = float(np.mean(z**2))
+    correlation = float(np.max(lag_correlation(z)))
+    if name == "dynamics":
+        message = (
+            f"the motion needs forces that the model does not have, {np.sqrt(chi_square):.1f} times what dynamics_std "
+            "allows: a wrong mass, friction, a second contact, or wrong torques"
+        )
+        return [Finding("dynamics", chi_square, _DYNAMICS, message, chi_square > _WORTHLESS)], chi_square, 0.0
+    message = f"'{name}' differs from the model by {np.sqrt(chi_square):.1f} times its told noise"
+    found = [Finding(f"chi_square[{name}]", chi_square, _CHI_SQUARE, message, chi_square > _WORTHLESS)]
+    if np.median(worth[cells]) < 1.0:  # interpolated cells share their samples
+        return found, chi_square, 0.0
+    message = f"'{name}': the differences from the model repeat from cell to cell instead of being noise"
+    return [*found, Finding(f"whiteness[{name}]", correlation, _CORRELATION, message)], chi_square, correlation
+
+
+def sensor_faults(problem: Problem, estimate: Estimate) -> list[_Fault]:
+    """Return the score test of every delay, gain and bias, to first order at the solution.
+
+    With Hessian H and gradient g of half the cost, the trajectory eliminated, the property a of a channel is
+    a = -(g_a - H_ap H_pp^-1 g_p) / s with s = H_aa - H_ap H_pp^-1 H_pa, std = s^-1/2, and the cost drops by a^2 s.
+    """
+    q, p = estimate.solution.q, estimate.solution.p
+    names, columns = problem.by_sensors(q, p)
+    reduced = Factorisation(problem.linearise(q, p).bordered_by(columns), 1e-9, 0.0)
+    hessian, gradient, c = 0.5 * reduced.schur, 0.5 * reduced.gradient, len(p)
+    own = {
+        (name, parameter.kind)
+        for parameter, _, _ in problem.scene.parameters.of_channels(p)
+        for name in parameter.channels
+    }
+    inverse = np.linalg.pinv(hessian[:c, :c], rcond=1e-14, hermitian=True)
+    found = []
+    for k, (channel, kind, _) in enumerate(names, start=c):
+        across = inverse @ hessian[:c, k]
+        power = hessian[k, k] - hessian[k, :c] @ across
+        if (channel, kind) in own or power <= 1e-9 * hessian[k, k]:
+            continue
+        a = -(gradient[k] - across @ gradient[:c]) / power
+        found.append(_Fault(channel, kind, float(a), float(power**-0.5), float(a * a * power), -across * a))
+    return found

@@ -1,0 +1,298 @@
+"""Free flights joined by impacts at unknown times, fitted to recorded states before anything is known about contact.
+
+Between impacts the centre of mass falls and the body turns evenly, so a recorded path is a parabola with kinks:
+
+    q(t) = q0 + v0 t + g t^2 / 2 + sum_j dv_j max(t - t_j, 0),    v(t) = dq/dt
+
+An impact falls anywhere between two samples: t_j is an unknown. Velocities of the two samples beside an impact are
+left out, because the impact may last until there. Noise is measured by differences that vanish in flight, never
+from the residual of a fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from contact_estimation.identify.arrays import Array, Flags
+from contact_estimation.identify.planar.stepping import gravity
+
+IMPACT_DURATION = 2e-3  # [s] longest impact; velocities this near to one are left out
+MOST_IMPACTS = 10  # impacts sought in one recording
+_ROBUST = 1.4826  # standard deviation of a Gaussian over its median absolute value
+_TRIM = 4.0  # differences beyond this many standard deviations are not noise
+_NEAR = 3  # samples on either side of an impact whose differences are not noise
+_ITERATIONS = 30  # Gauss-Newton steps for the times of the impacts
+_SMALLEST_STEP = 0.05  # [samples] a smaller step of the times is not tried
+_BETTER = 1e-3  # a chi-square must fall by this much for another step
+_NONE: Array = np.zeros(0)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Noisy states of one free body over ground at y = 0.
+
+    Attributes:
+        t: instants (N,) [s], increasing.
+        q: configurations (N, 3) [m, m, rad].
+        v: velocities (N, 3) at the same instants; None where only q was measured.
+        slope: angle [rad] by which the ground falls towards +x.
+        delay: by how much velocities are later than they should be [s].
+        stepped: the states come from a time-stepping simulation, q^{k+1} = q^k + h v^{k+1}: impacts happen at
+            samples, up to a step above the ground, and velocities lag by half a step of gravity.
+    """
+
+    t: Array
+    q: Array
+    v: Array | None
+    slope: float = 0.0
+    delay: float = 0.0
+    stepped: bool = False
+
+    @property
+    def interval(self) -> float:
+        """Median time between samples [s]."""
+        return float(np.median(np.diff(self.t)))
+
+    def until(self, time: float) -> Recording:
+        """Return the samples before an impact at ``time`` [s], less the last: it may already belong to it."""
+        end: int = int(np.searchsorted(self.t, time - IMPACT_DURATION)) - 1
+        return replace(self, t=self.t[:end], q=self.q[:end], v=None if self.v is None else self.v[:end])
+
+    @property
+    def channels(self) -> Array:
+        """Measured numbers (N, 3) or (N, 6) less what gravity does to them."""
+        t, g = self.t[:, None], gravity(self.slope)
+        q = self.q - 0.5 * g * t**2
+        late = self.delay + (0.5 * self.interval if self.stepped else 0.0)
+        return q if self.v is None else np.hstack([q, self.v - g * (t - late)])
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Noise of the channels, and how well it is known.
+
+    Attributes:
+        sigma: standard deviations (3,) or (6,).
+        samples: independent differences (3,) or (6,) behind each of them.
+    """
+
+    sigma: Array
+    samples: Array
+
+
+@dataclass(frozen=True)
+class FlightFit:
+    """Least-squares path.
+
+    Attributes:
+        start: q0 and v0 (2, 3).
+        jumps: dv_j (J, 3).
+        times: t_j (J,) [s].
+        covariance: of [start and jumps by axis, times] (6 + 4 J, 6 + 4 J).
+        residual: over the noise (N, channels); NaN where a number was left out.
+        rows: whitened derivative of the path (numbers used, 6 + 4 J).
+        chi_square: sum of the squared residuals.
+    """
+
+    start: Array
+    jumps: Array
+    times: Array
+    covariance: Array
+    residual: Array
+    rows: Array
+    chi_square: float
+
+    @property
+    def degrees(self) -> int:
+        """Numbers used less parameters."""
+        return int(self.rows.shape[0] - self.rows.shape[1])
+
+
+def measure_noise(recording: Recording, times: Array | None = None) -> Noise:
+    """Measure the noise by differences that vanish in flight, away from impacts at ``times`` [s].
+
+    Positions by third differences of q on an even grid; velocities by second differences of v.
+    """
+    sigma, samples = [], []
+    order = [(recording.q, 3)] + ([] if recording.v is None else [(recording.v, 2)])
+    for rows, degree in order:
+        differences, gain = _flight_differences(recording.t, rows - _fallen(recording, degree), degree)
+        keep = _away(recording.t, degree, times)
+        differences = differences[keep] if keep.sum() >= 4 else differences
+        robust = _ROBUST * np.median(np.abs(differences), axis=0)
+        inside = np.abs(differences) <= _TRIM * robust
+        trimmed = np.sqrt(np.sum(np.where(inside, differences, 0.0) ** 2, axis=0) / np.maximum(inside.sum(axis=0), 1))
+        floor = 1e-5 * np.ptp(rows, axis=0) + 1e-9
+        sigma.append(np.maximum(trimmed, floor))
+        samples.append(inside.sum(axis=0) / gain)
+    return Noise(np.concatenate(sigma), np.concatenate(samples))
+
+
+def _fallen(recording: Recording, degree: int) -> Array:
+    """Return what gravity does to q (degree 3) or v (degree 2)."""
+    t, g = recording.t[:, None], gravity(recording.slope)
+    return np.asarray(0.5 * g * t**2 if degree == 3 else g * t)
+
+
+def _flight_differences(t: Array, rows: Array, degree: int) -> tuple[Array, float]:
+    """Divided differences (N - degree, 3) of unit noise gain, and numbers per independent one."""
+    windows = np.stack([t[i : len(t) - degree + i] for i in range(degree + 1)], axis=-1)  # (N - degree, degree + 1)
+    gaps = windows[:, :, None] - windows[:, None, :]
+    np.einsum("nii->ni", gaps)[:] = 1.0
+    weights = 1.0 / gaps.prod(axis=-1)
+    weights /= np.linalg.norm(weights, axis=-1, keepdims=True)
+    values = np.stack([rows[i : len(t) - degree + i] for i in range(degree + 1)], axis=1)  # (N - degree, degree + 1, 3)
+    even = np.array([1.0, -3.0, 3.0, -1.0] if degree == 3 else [1.0, -2.0, 1.0])
+    correlation = np.correlate(even, even, "full") / (even @ even)
+    return np.einsum("nk,nkc->nc", weights, values), float(correlation @ correlation)
+
+
+def _away(t: Array, degree: int, times: Array | None) -> Flags:
+    """Differences (N - degree,) that touch no sample within ``_NEAR`` of an impact."""
+    keep = np.ones(len(t) - degree, bool)
+    for time in () if times is None else times:
+        k = int(np.searchsorted(t, time))
+        keep[max(k - degree - _NEAR + 1, 0) : k + _NEAR] = False
+    return keep
+
+
+def fit_flights(recording: Recording, noise: Noise, times: Array) -> FlightFit:
+    """Fit the path with impacts near ``times`` (J,) [s]: Gauss-Newton over them, least squares over the rest.
+
+    No time moves by more than a sample at once; a step that does not help is halved.
+    """
+    times = np.sort(np.asarray(times, float))
+    best, reach = _linear_fit(recording, noise, times), recording.interval
+    direction = _time_step(best)
+    for _ in range(_ITERATIONS if len(times) else 0):
+        moved = np.sort(np.clip(best.times + np.clip(direction, -reach, reach), recording.t[0], recording.t[-1]))
+        trial = _linear_fit(recording, noise, moved)
+        if trial.chi_square <= best.chi_square - _BETTER:
+            best, reach, direction = trial, recording.interval, _time_step(trial)
+        elif reach < _SMALLEST_STEP * recording.interval or trial.chi_square <= best.chi_square:
+            break
+        else:
+            reach *= 0.5
+    return best
+
+
+def _time_step(fit: FlightFit) -> Array:
+    """Gauss-Newton correction (J,) [s] of the times of the impacts."""
+    residual = fit.residual[np.isfinite(fit.residual)]
+    correction = fit.covariance @ (fit.rows.T @ residual)
+    return np.asarray(np.nan_to_num(correction[len(correction) - len(fit.times) :]))
+
+
+def _linear_fit(recording: Recording, noise: Noise, times: Array) -> FlightFit:
+    """Path with impacts at exactly ``times``."""
+    t, values = recording.t, recording.channels
+    lag = t[:, None] - times
+    past = (lag > 0.0).astype(float)
+    q_basis = np.column_stack([np.ones(len(t)), t, np.maximum(lag, 0.0)])  # (N, 2 + J)
+    v_basis = np.column_stack([np.zeros(len(t)), np.ones(len(t)), lag > recording.delay])
+    used = np.ones(values.shape, bool)
+    for time in times if recording.v is not None else ():
+        k = int(np.searchsorted(t, time + recording.delay))
+        used[max(k - 1, 0) : k + 1, 3:] = False
+        used[np.abs(t - time - recording.delay) < IMPACT_DURATION, 3:] = False
+    count, width = len(times), 2 + len(times)
+    rows, residual = np.zeros((*values.shape, 3 * width + count)), np.full(values.shape, np.nan)
+    coefficients = np.zeros((3, width))
+    for axis in range(3):
+        parts = [(axis, q_basis), (axis + 3, v_basis)][: 1 if recording.v is None else 2]
+        stacked = np.vstack([basis[used[:, c]] / noise.sigma[c] for c, basis in parts])
+        target = np.concatenate([values[used[:, c], c] / noise.sigma[c] for c, _ in parts])
+        coefficients[axis] = np.linalg.lstsq(stacked, target, rcond=None)[0]
+        for c, basis in parts:
+            residual[:, c] = (values[:, c] - basis @ coefficients[axis]) / noise.sigma[c]
+            rows[:, c, axis * width : (axis + 1) * width] = basis / noise.sigma[c]
+        rows[:, axis, 3 * width :] = -past * coefficients[axis, 2:] / noise.sigma[axis]
+    residual[~used] = np.nan
+    flat = rows[used]
+    return FlightFit(
+        coefficients[:, :2].T,
+        coefficients[:, 2:].T,
+        times,
+        np.linalg.pinv(flat.T @ flat, hermitian=True),
+        residual,
+        flat,
+        float(np.nansum(residual**2)),
+    )
+
+
+def find_impacts(recording: Recording, noise: Noise, times: Array = _NONE) -> FlightFit:
+    """Find impacts beside ``times`` one at a time where they lower the chi-square most; drop those that do not pay.
+
+    An impact pays for its three jumps, its time and the choice of its sample (description length).
+    """
+    count = recording.channels.size
+    price = 6.0 * np.log(count) + 2.0 * np.log(len(recording.t))
+    fit = fit_flights(recording, noise, times)
+    while len(fit.times) < MOST_IMPACTS:
+        time, gain = _best_change(recording, noise, fit)
+        if gain < price:
+            break
+        longer = fit_flights(recording, noise, np.append(fit.times, time))
+        if longer.chi_square > fit.chi_square - price:
+            break
+        fit = longer
+    return _prune(recording, noise, fit, price)
+
+
+def _prune(recording: Recording, noise: Noise, fit: FlightFit, price: float) -> FlightFit:
+    """Leave out impacts that the others have made superfluous."""
+    j = 0
+    while j < len(fit.times) and len(fit.times) > 1:
+        fewer = fit_flights(recording, noise, np.delete(fit.times, j))
+        if fewer.chi_square < fit.chi_square + price:
+            fit, j = fewer, 0
+        else:
+            j += 1
+    return fit
+
+
+def _best_change(recording: Recording, noise: Noise, fit: FlightFit) -> tuple[float, float]:
+    """Time [s] of the impact that would lower the chi-square most, and by how much to first order."""
+    t = recording.t
+    middles = 0.5 * (t[1:-2] + t[2:-1])
+    lag = t[:, None] - middles
+    past = (lag > 0.0).astype(float)
+    gain, weight, shift = np.zeros(len(middles)), np.zeros(len(middles)), np.zeros(len(middles))
+    for axis in range(3):
+        channels = [axis] if recording.v is None else [axis, axis + 3]
+        used = np.isfinite(fit.residual[:, channels])
+        r = np.concatenate([fit.residual[used[:, i], c] for i, c in enumerate(channels)])
+        parts = [(np.maximum(lag, 0.0), past), (past, np.zeros_like(past))]
+        ramp, step = (
+            np.vstack([parts[i][which][used[:, i]] / noise.sigma[c] for i, c in enumerate(channels)])
+            for which in (0, 1)
+        )
+        known = _axis_rows(recording, noise, fit, axis, used)
+        basis = np.linalg.qr(known)[0]
+        ramp, step = (block - basis @ (basis.T @ block) for block in (ramp, step))
+        size = np.maximum((ramp * ramp).sum(axis=0), 1e-12)
+        share = (ramp * step).sum(axis=0) / size
+        step = step - share * ramp
+        rest = np.maximum((step * step).sum(axis=0), 1e-9)
+        up, side = (r @ ramp) / size, (r @ step) / rest
+        gain += up**2 * size + side**2 * rest
+        slope = up - share * side
+        weight += slope**2 * rest
+        shift += slope * side * rest
+    best = int(np.argmax(gain))
+    half = 0.5 * float(t[best + 2] - t[best + 1])
+    delay = -shift[best] / weight[best] if weight[best] > 0.0 else 0.0
+    return float(middles[best] + np.clip(delay, -half, half)), float(gain[best])
+
+
+def _axis_rows(recording: Recording, noise: Noise, fit: FlightFit, axis: int, used: Flags) -> Array:
+    """Whitened columns of the known path of one axis."""
+    lag = recording.t[:, None] - fit.times
+    past = (lag > 0.0).astype(float)
+    ones = np.ones(len(recording.t))
+    q_rows = np.column_stack([ones, recording.t, np.maximum(lag, 0.0), past])
+    v_rows = np.column_stack([0.0 * ones, ones, past, 0.0 * past])
+    parts = [(axis, q_rows), (axis + 3, v_rows)][: used.shape[1]]
+    return np.vstack([rows[used[:, i]] / noise.sigma[c] for i, (c, rows) in enumerate(parts)])

@@ -1,0 +1,134 @@
+"""What a measurement model of the probe provides to :class:`~contact_estimation.identify.probing.filter.ProbingFilter`.
+
+The parameters s are, in this order: the coordinates of every tip in tool axes [m], then for each surface its angles
+[rad], its offset d [m], its stiffness and its friction, the last two as free coordinates of their bounds (eq. 10-12).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+
+from contact_estimation.identify.probing.bounded import Bounds
+from contact_estimation.identify.probing.settings import ProbingSettings
+
+#: s (n_s,), its covariance (n_s, n_s) and the origin of positions [m]: arguments of ``ProbingFilter.start``.
+Start = tuple[np.ndarray, np.ndarray, np.ndarray]
+#: Signs of sliding (contacts,) of some modes.
+Modes = tuple[tuple[float, ...], ...]
+
+
+class Mean(NamedTuple):
+    """Mean of what the wrench depends on: ``pose``, ``twist`` (axes,) [m/s, rad/s] and parameters ``s`` (n_s,)."""
+
+    pose: np.ndarray
+    twist: np.ndarray
+    s: np.ndarray
+
+
+class SlideAxes(NamedTuple):
+    """Unit vectors (3, 1) of one contact, world axes: along and across sliding, and the same two for its friction."""
+
+    along: np.ndarray
+    across: np.ndarray
+    friction_along: np.ndarray
+    friction_across: np.ndarray
+
+
+class ContactModel(ABC):
+    """Geometry, slip and wrench of a probe on surfaces, and the arithmetic of its pose.
+
+    Attributes:
+        axes: axes of the pose and of the twist; translations come first.
+        force_size: axes that are translations, which is also the number of force components.
+        wrench_size: components of the wrench.
+        contacts: number of tips.
+        surfaces: number of surfaces.
+        bristle_contacts: one contact per surface whose friction has a bristle state; empty where friction has a sign.
+        parameters: names of s.
+        units: units of the physical parameters.
+        bounds: index in s of each bounded parameter, and its bounds.
+        modes: sign of sliding of every contact, for each mode.
+    """
+
+    axes: int
+    force_size: int
+    wrench_size: int
+    contacts: int = 1
+    surfaces: int = 1
+    bristle_contacts: tuple[int, ...] = ()
+    parameters: tuple[str, ...]
+    units: tuple[str, ...]
+    bounds: dict[int, Bounds]
+    modes: Modes
+
+    def wrench_deviations(self, settings: ProbingSettings) -> np.ndarray:
+        """Return the standard deviations (wrench_size,) of the measured wrench [N, Nm]."""
+        moments = self.wrench_size - self.force_size
+        return np.array([settings.force_noise] * self.force_size + [settings.torque_noise] * moments)
+
+    def walk(self, settings: ProbingSettings) -> np.ndarray:
+        """Return the standard deviations (n_s,) of what the parameters may change per slide step."""
+        surface = [settings.angle_walk] * (self.force_size - 1)
+        surface += [settings.offset_walk, settings.stiffness_walk, settings.friction_walk]
+        return np.array([settings.tip_walk] * (self.force_size * self.contacts) + surface * self.surfaces)
+
+    @abstractmethod
+    def advance(self, pose: np.ndarray, increment: np.ndarray) -> np.ndarray:
+        """Return the pose moved by ``increment`` (axes,) [m, rad]."""
+
+    @abstractmethod
+    def difference(self, pose: np.ndarray, reference: np.ndarray) -> np.ndarray:
+        """Return the increment (axes,) from ``reference`` to ``pose``."""
+
+    @abstractmethod
+    def shift(self, pose: np.ndarray, origin: np.ndarray) -> np.ndarray:
+        """Return the pose with its position relative to ``origin`` [m]."""
+
+    @abstractmethod
+    def slip(self, mean: Mean) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Compute how the tips slide.
+
+        Returns:
+            slip [m/s] (contacts,), its gradient (contacts, 2 axes + n_s) over [pose; twist; s], and the tangential
+            velocities (contacts, 1 or 3) [m/s].
+        """
+
+    @abstractmethod
+    def slip_samples(self, mean: Mean, deviations: np.ndarray) -> np.ndarray:
+        """Return the slip (contacts, N) at ``deviations`` (2 axes + n_s, N) of [pose; twist; s]."""
+
+    @abstractmethod
+    def prepare(self, mean: Mean, deflection: np.ndarray | None = None) -> tuple[np.ndarray, list[SlideAxes]]:
+        """Compute what stays fixed during one wrench update.
+
+        Args:
+            mean: the mean.
+            deflection: bristle deflection (contacts, 3), world axes; without it friction is opposite to sliding.
+
+        Returns:
+            rows (k, 2 axes) over [pose; twist] errors through which kinematic noise enters the wrench, and the slide
+            axes of every contact (none in the plane).
+        """
+
+    @abstractmethod
+    def wrenches(self, mean: Mean, c: np.ndarray, axes: list[SlideAxes], modes: Modes) -> list[np.ndarray]:
+        """Predict the wrench ON the probe, tool axes about the tool's origin.
+
+        Args:
+            mean: mean of pose and twist.
+            c: points (n_s + k, N): parameters, then the noises that :meth:`prepare` names.
+            axes: slide axes from :meth:`prepare`.
+            modes: signs of sliding.
+
+        Returns:
+            one array (wrench_size, N) [N, Nm] for each of ``modes``.
+        """
+
+    @abstractmethod
+    def offset_to_world(
+        self, s: np.ndarray, covariance: np.ndarray, origin: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return s and its covariance with every offset referred to the world's origin instead of ``origin`` [m]."""

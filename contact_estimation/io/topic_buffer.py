@@ -1,0 +1,144 @@
+"""One topic of a bag, gathered message by message into arrays: block by block where layouts repeat, else one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from rosbags.typesys.store import Typestore
+
+from contact_estimation.exceptions import RecordingError
+from contact_estimation.io.cdr import Layout, decode_block, layout_of
+from contact_estimation.io.recording import joint_columns
+from contact_estimation.io.topics import JOINT_STATE, POINT, VECTOR, WRENCH
+
+_BLOCK = 2048
+_FIELDS = ("position", "velocity", "effort")
+
+#: Message type -> how many numbers it has (what ``cdr.layout_of`` is told), and the vectors that hold them.
+_NUMBERS: dict[str, tuple[int, Callable[[Any], tuple[Any, ...]]]] = {
+    WRENCH: (6, lambda message: (message.wrench.force, message.wrench.torque)),
+    VECTOR: (3, lambda message: (message.vector,)),
+    POINT: (3, lambda message: (message.point,)),
+}
+
+
+class TopicBuffer:
+    """Collect one topic: ``add`` takes serialised messages, ``finish`` gives the arrays.
+
+    A buffer of JointState messages keeps the ``fields`` asked for. A message that lists none of the joints belongs to
+    another publisher of the topic and is left out; one that lists some of them is an error.
+
+    Args:
+        typestore: of rosbags; decodes what has no constant layout.
+        topic: its name.
+        msgtype: its message type, one of :mod:`~contact_estimation.io.topics`.
+        source: the bag, for errors.
+        joint_names: order of the columns of JointState fields; None takes that of the first message.
+        fields: which of position, velocity and effort to keep.
+
+    Attributes:
+        frame_id: of the messages so far.
+    """
+
+    def __init__(
+        self,
+        typestore: Typestore,
+        topic: str,
+        msgtype: str,
+        source: str,
+        joint_names: Iterable[str] | None = None,
+        fields: Sequence[str] = _FIELDS,
+    ) -> None:
+        self.topic, self.joint_names = topic, tuple(joint_names or ())
+        self.frame_id = ""
+        self._typestore, self._msgtype, self._where = typestore, msgtype, f"{source}, topic {topic}"
+        self._joints, self._fields = msgtype == JOINT_STATE, fields
+        self._count = None if self._joints else _NUMBERS[msgtype][0]
+        self._pending: list[bytes] = []
+        self._stamps: list[np.ndarray] = []
+        self._values: list[np.ndarray] = []
+        self._strangers: dict[str, None] = {}
+
+    def add(self, raw: bytes) -> None:
+        """Take one serialised message."""
+        self._pending.append(raw)
+        if len(self._pending) >= _BLOCK:
+            self._decode()
+
+    def finish(self) -> tuple[np.ndarray, np.ndarray]:
+        """Give what was collected.
+
+        Returns:
+            Stamps (m,) [ns] and values (m, columns); JointState fields stand side by side.
+
+        Raises:
+            RecordingError: no message came, or none lists the joints.
+        """
+        self._decode()
+        if not self._stamps:
+            if self._strangers:
+                joint_columns(self._strangers, self.joint_names, self._where)
+            raise RecordingError(f"{self._where}: holds no message; record it while the arm runs.")
+        return np.concatenate(self._stamps), np.concatenate(self._values)
+
+    def _decode(self) -> None:
+        block, self._pending = self._pending, []
+        if not block:
+            return
+        layout = layout_of(block[0], self._count)
+        if layout is None or not self._decode_together(block, layout):
+            self._decode_one_by_one(block)
+
+    def _decode_together(self, block: list[bytes], layout: Layout) -> bool:
+        decoded = decode_block(block, layout)
+        if decoded is None or (self._joints and not self._is_ours(layout.names)):
+            return False
+        stamps, values = decoded
+        self._note_frame(layout.frame_id)
+        self._stamps.append(stamps)
+        self._values.append(self._column(dict(zip(_FIELDS, values)), layout.names) if self._joints else values[0])
+        return True
+
+    def _decode_one_by_one(self, block: list[bytes]) -> None:
+        stamps: list[int] = []
+        rows: list[Any] = []
+        for raw in block:
+            message: Any = self._typestore.deserialize_cdr(raw, self._msgtype)
+            if self._joints and not self._is_ours(message.name):
+                self._strangers.update(dict.fromkeys(message.name))
+                continue
+            self._note_frame(message.header.frame_id)
+            stamps.append(message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec)
+            if self._joints:
+                fields = {name: np.reshape(getattr(message, name), (1, -1)) for name in self._fields}
+                rows.append(self._column(fields, message.name)[0])
+            else:
+                rows.append([n for v in _NUMBERS[self._msgtype][1](message) for n in (v.x, v.y, v.z)])
+        if stamps:
+            self._stamps.append(np.array(stamps, np.int64))
+            self._values.append(np.array(rows, float))
+
+    def _is_ours(self, names: Sequence[str]) -> bool:
+        self.joint_names = self.joint_names or tuple(names)
+        return not set(self.joint_names).isdisjoint(names)
+
+    def _column(self, fields: dict[str, np.ndarray], names: Sequence[str]) -> np.ndarray:
+        columns = joint_columns(names, self.joint_names, self._where)
+        parts = []
+        for name in self._fields:
+            if fields[name].shape[1] != len(names):
+                raise RecordingError(
+                    f"{self._where}: {name} has {fields[name].shape[1]} entries for {len(names)} "
+                    "joint names; every joint needs position [rad], velocity [rad/s] and effort [Nm]."
+                )
+            parts.append(fields[name][:, columns])
+        return np.concatenate(parts, axis=1)
+
+    def _note_frame(self, frame_id: str) -> None:
+        if self._stamps and frame_id != self.frame_id:
+            raise RecordingError(
+                f"{self._where}: frame_id changes from '{self.frame_id}' to '{frame_id}' within the recording"
+            )
+        self.frame_id = frame_id

@@ -1,0 +1,45 @@
+"""A robot's profile as a folder of the user's own."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import yaml
+
+from contact_estimation.exceptions import ConfigError
+from contact_estimation.robot.description import urdf_path
+from contact_estimation.robot.settings import RobotSettings
+from contact_estimation.settings import to_mapping
+
+
+def write_profile(settings: RobotSettings, folder: Path) -> Path:
+    """Copy everything of a robot's profile, so that ``--robot FOLDER`` loads the same robot.
+
+    Args:
+        settings: the robot's settings.
+        folder: what is made; the profile's own folder is left as it is.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ConfigError: the folder holds something else, or cannot be written.
+    """
+    source = Path(settings.folder) if settings.folder else None
+    if source is not None and folder.exists() and folder.samefile(source):
+        return folder
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f"{folder} exists already and is not the profile of robot '{settings.name}'; name another")
+    description = urdf_path(settings)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if source is not None and (source / "robot.yaml").is_file():
+            shutil.copytree(source, folder, dirs_exist_ok=True)
+        else:  # a lone YAML file: its folder is the user's, not a profile
+            text = yaml.safe_dump({**to_mapping(settings), "folder": "", "urdf": description.name}, sort_keys=False)
+            (folder / "robot.yaml").write_text(text)
+        shutil.copy(description, folder / description.name)
+    except OSError as error:
+        raise ConfigError(f"{folder} cannot be written ({error.strerror}); name another folder") from error
+    return folder

@@ -1,0 +1,394 @@
+"""What a launch starts: arguments, nodes and their parameters, decided without the ``launch`` package.
+
+The launch files turn a :class:`Plan` into processes and add nothing to it. ``ros2 launch`` runs on the interpreter of
+the ROS installation, so that only the standard library and YAML are imported here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from contact_estimation import plugins
+from contact_estimation.exceptions import ConfigError
+from contact_estimation.io.topics import TRUTH_TOPICS, WRENCH, WRENCH_TOPIC
+from contact_estimation.settings import config_files, find_config, load_yaml, share_file
+
+PACKAGE = "contact_estimation"
+SWITCH = ("true", "false")
+#: Driver word of an arm whose own ROS driver publishes the joint states.
+NO_DRIVER = "none"
+#: Arguments that ``ros2 launch`` itself adds.
+_LAUNCH_OPTIONS = ("launch-prefix", "launch-prefix-filter")
+#: Stiffness [N/m] an equilibrium is followed with where no MPC task says another.
+_STIFFNESS = [1000.0, 1000.0, 1000.0]
+
+
+class Argument(NamedTuple):
+    """A launch argument.
+
+    Attributes:
+        name: left of ``:=``.
+        default: right of it.
+        doc: what it does.
+        choices: allowed values; empty: :func:`plan` checks them.
+    """
+
+    name: str
+    default: str
+    doc: str
+    choices: tuple[str, ...] = ()
+
+
+class PlannedNode(NamedTuple):
+    """One process.
+
+    Attributes:
+        package: its package.
+        executable: its executable.
+        parameters: ROS parameters.
+        remappings: pairs of names.
+        arguments: further command line arguments.
+        vital: the launch ends with this process.
+        finite: ending by itself is success.
+    """
+
+    package: str
+    executable: str
+    parameters: dict[str, Any]
+    remappings: tuple[tuple[str, str], ...] = ()
+    arguments: tuple[str, ...] = ()
+    vital: bool = True
+    finite: bool = False
+
+
+class Plan(NamedTuple):
+    """Everything a launch starts.
+
+    Attributes:
+        namespace: of all nodes, without a leading slash.
+        nodes: the processes.
+        description: robot_state_publisher, or None where it shall not run.
+        description_topic: with :attr:`description`, start it only if nobody publishes this topic; "" in any case.
+        rviz_config: text of RViz' configuration, "" where RViz is not wanted.
+        params_file: path of the user's parameters, or "".
+    """
+
+    namespace: str
+    nodes: list[PlannedNode]
+    description: PlannedNode | None
+    description_topic: str
+    rviz_config: str
+    params_file: str
+
+
+ROBOTS, OBSERVERS, SENSORS = (tuple(config_files(kind)) for kind in ("robots", "observers", "sensors"))
+DRIVERS = (*plugins.offered(plugins.DRIVERS), NO_DRIVER)
+
+ARGUMENTS = (
+    Argument("robot", "ur16e", f"the arm: {', '.join(ROBOTS)}, or the path of a robot's profile folder"),
+    Argument("driver", "simulated", f"source of joint_states: {', '.join(DRIVERS)} (the arm's own), or module:Class"),
+    Argument("observer", "contact_imm", f"the estimator's observer: {', '.join(OBSERVERS)}, or a path"),
+    Argument("sensors", "", f"sensor set: {', '.join(SENSORS)}, or a path; empty: what the driver or robot has"),
+    Argument("baseline", "true", "run the momentum observer beside the estimator", SWITCH),
+    Argument("mpc", "false", "start the MPC; it commands once it and the driver are activated", SWITCH),
+    Argument("controller", "mpc", "controller of the task: mpc, feedforward, pi or admittance"),
+    Argument("task", "", "MPC task of config/tasks, or the path of a YAML; empty: mpc_plane_<robot>"),
+    Argument("limits", "", "limits of the commands, of the robot's limits/ or a path; empty: the defaults"),
+    Argument("scenario", "linear_contact", "scenario of driver:=simulated"),
+    Argument("imperfections", "", "sensors and joints of driver:=simulated, by name or path; empty: the robot's own"),
+    Argument("duration", "0.0", "length of driver:=simulated [s]; 0: as long as the scenario's motion"),
+    Argument("host", "127.0.0.1", "address of the controller of driver:=rtde and franka"),
+    Argument(
+        "control", "false", "driver:=rtde also opens the control interface; joint_torque publishes commands", SWITCH
+    ),
+    Argument(
+        "torque_meaning",
+        "total",
+        "what the effort is that driver:=joint_torque takes",
+        ("total", "gravity_compensated", "external"),
+    ),
+    Argument("joint_states_in", "", "topic of the arm's own driver, with driver:=none and joint_torque"),
+    Argument(
+        "pose_out", "", "topic of the arm's impedance controller, which driver:=joint_torque control:=true commands"
+    ),
+    Argument("bag", "", "rosbag2 or .npz of driver:=replay"),
+    Argument("rate", "1.0", "speed of driver:=replay and simulated; 4: four times as fast"),
+    Argument("loop", "false", "driver:=replay plays over and over", SWITCH),
+    Argument("one_process", "false", "driver (simulated or replay) and estimator in one process", SWITCH),
+    Argument(
+        "record", "false", "record what a replay needs, and the estimates, into bag_<time> where launch runs", SWITCH
+    ),
+    Argument("rviz", "false", "start RViz", SWITCH),
+    Argument(
+        "launch_rsp",
+        "auto",
+        "start robot_state_publisher; auto: if nobody publishes robot_description after two seconds",
+        ("auto", *SWITCH),
+    ),
+    Argument("namespace", "", "namespace of all nodes; one per arm"),
+    Argument("tf_prefix", "", "put in front of every frame, and accepted in front of joint names; one per arm"),
+    Argument("params_file", "", "YAML with parameters of the nodes; it overrules the arguments"),
+    Argument("use_sim_time", "false", "the nodes take their time from /clock", SWITCH),
+)
+#: Launch file -> defaults that differ; beside an arm's own ROS driver, which also publishes the description.
+PRESETS: dict[str, dict[str, str]] = {
+    "bringup": {},
+    "replay": {"driver": "replay"},
+    "ur_robot_driver": {"driver": NO_DRIVER, "sensors": "ur16e_ros2_control", "launch_rsp": "false"},
+    "franka_ros2": {
+        "driver": NO_DRIVER,
+        "robot": "fr3",
+        "joint_states_in": "franka/joint_states",
+        "launch_rsp": "false",
+    },
+}
+#: Earlier arguments -> where their value goes today.
+_RENAMED = {
+    "recording": "bag",
+    **dict.fromkeys(("arrow_scale", "impedance_stiffness", "admittance_damping"), "params_file"),
+}
+#: Arguments only some drivers have; given with another one they are an error.
+_OF_DRIVERS = {
+    "scenario": ("simulated",),
+    "imperfections": ("simulated",),
+    "duration": ("simulated",),
+    "host": ("rtde", "franka"),
+    "control": ("rtde", "joint_torque"),
+    "torque_meaning": ("joint_torque",),
+    "joint_states_in": ("joint_torque", NO_DRIVER),
+    "pose_out": ("joint_torque",),
+    "bag": ("replay",),
+    "rate": ("simulated", "replay"),
+    "loop": ("replay",),
+    "one_process": ("simulated", "replay"),
+}
+#: Parameter of the driver node where it is not called as the argument.
+_PARAMETER = {"bag": "recording"}
+_NUMBERS = ("duration", "rate")
+
+
+def arguments(launch_file: str) -> list[Argument]:
+    """List the arguments of a launch file, with its defaults."""
+    return [
+        argument._replace(default=PRESETS[launch_file].get(argument.name, argument.default)) for argument in ARGUMENTS
+    ]
+
+
+def refuse_unknown(command_line: Sequence[str], known: Sequence[str]) -> None:
+    """Refuse ``name:=value`` of a command line that no argument takes, which ``launch`` would swallow.
+
+    Raises:
+        ConfigError: there is one; the nearest argument is named.
+    """
+    for entry in command_line:
+        name, assigned, _ = entry.partition(":=")
+        if assigned and name not in (*known, *_LAUNCH_OPTIONS):
+            near = _RENAMED.get(name) or difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
+            raise ConfigError(f"there is no launch argument '{name}' (nearest: '{near}'). Known: {', '.join(known)}")
+
+
+def plan(values: Mapping[str, str]) -> Plan:
+    """Decide what a launch with these arguments starts.
+
+    Args:
+        values: name -> value; what is missing has its default.
+
+    Raises:
+        ConfigError: a value is unknown, contradicts another one, or names what is not there.
+    """
+    a = {argument.name: values.get(argument.name, argument.default) for argument in ARGUMENTS}
+    a["driver"] = plugins.canonical(plugins.DRIVERS, a["driver"])
+    _check(a)
+    robot = _Robot(a["robot"])
+    namespace = a["namespace"].strip("/")
+    common = {"robot": a["robot"], "tf_prefix": a["tf_prefix"], "use_sim_time": a["use_sim_time"] == "true"}
+    estimators = ["estimator", *(["momentum_observer"] if a["baseline"] == "true" else [])]
+    nodes = [*_estimators(a, robot, common, estimators)]
+    if a["driver"] != NO_DRIVER:
+        listeners = [name for name in estimators if name != "estimator" or a["one_process"] == "false"]
+        nodes.append(_driver(a, robot, common, [*listeners, *(["recorder"] if a["record"] == "true" else [])]))
+    if a["mpc"] == "true":
+        task = str(_task(a, robot))
+        nodes.append(
+            _own(
+                "mpc",
+                {**common, "task": task, "controller": a["controller"]},
+                (("mpc/equilibrium_pose", "equilibrium_pose"),),
+            )
+        )
+    if a["record"] == "true":
+        nodes.append(_recorder(a, namespace, estimators))
+    return Plan(
+        namespace,
+        nodes,
+        _description(robot, common) if a["launch_rsp"] != "false" else None,
+        "/".join(["", *filter(None, [namespace]), "robot_description"]) if a["launch_rsp"] == "auto" else "",
+        rviz_config(namespace, a["tf_prefix"], robot.values["base_frame"]) if a["rviz"] == "true" else "",
+        a["params_file"],
+    )
+
+
+def rviz_config(namespace: str, tf_prefix: str, base_frame: str) -> str:
+    """Adapt RViz' configuration to one arm: its fixed frame, its topics, its frames."""
+    config = yaml.safe_load(share_file("rviz", "contact.rviz").read_text())
+    manager = config["Visualization Manager"]
+    manager["Global Options"]["Fixed Frame"] = tf_prefix + base_frame
+    for display in manager["Displays"]:
+        for topic in (display[key] for key in ("Topic", "Description Topic") if key in display):
+            topic["Value"] = (f"/{namespace}" if namespace else "") + topic["Value"]
+        if display["Class"].endswith("/RobotModel"):
+            display["TF Prefix"] = tf_prefix.rstrip("/")
+    return str(yaml.safe_dump(config, sort_keys=False))
+
+
+class _Robot:
+    """What a launch has to know of an arm, read without its dynamics."""
+
+    def __init__(self, choice: str) -> None:
+        path = find_config("robots", choice)
+        self.values = load_yaml(path)
+        self.folder = Path(self.values.get("folder") or path.resolve().parent)
+        self.name = str(self.values["name"])
+
+    def urdf(self) -> str:
+        """Text of its description; looked for where :func:`~contact_estimation.robot.description.urdf_path` looks."""
+        name = self.values["urdf"]
+        for place in (Path(name), self.folder / name, *share_file("config", "robots").glob(f"*/{name}")):
+            if place.is_file():
+                return str(place.read_text())
+        raise ConfigError(f"robot '{self.name}': no URDF '{name}' in {self.folder}; correct 'urdf' in its robot.yaml")
+
+
+def _check(a: Mapping[str, str]) -> None:
+    """Refuse values that start nothing, and arguments the chosen driver does not take."""
+    for argument in ARGUMENTS:
+        value, given = a[argument.name], a[argument.name] != argument.default
+        if argument.choices and value not in argument.choices:
+            raise ConfigError(f"{argument.name}:={value} is none of {', '.join(argument.choices)}")
+        if given and a["driver"] in DRIVERS and a["driver"] not in _OF_DRIVERS.get(argument.name, DRIVERS):
+            takers = " or ".join(_OF_DRIVERS[argument.name])
+            raise ConfigError(f"{argument.name}:={value} has no effect on driver:={a['driver']}; it is for {takers}")
+    if a["driver"] not in DRIVERS and ":" not in a["driver"]:
+        near = difflib.get_close_matches(a["driver"], DRIVERS, n=1, cutoff=0.0)[0]
+        raise ConfigError(f"there is no driver '{a['driver']}' (nearest: '{near}'). Known: {', '.join(DRIVERS)}")
+    if ":" not in a["observer"] and a["observer"] not in plugins.offered(plugins.OBSERVERS):
+        find_config("observers", plugins.canonical(plugins.OBSERVERS, a["observer"]))
+    if a["driver"] == "replay" and not (a["bag"] and Path(a["bag"]).expanduser().exists()):
+        raise ConfigError(f"driver:=replay needs bag:=PATH of a rosbag2 or .npz; there is none at '{a['bag']}'")
+    if a["pose_out"] and a["control"] != "true":
+        raise ConfigError(f"pose_out:={a['pose_out']} needs control:=true; without it nothing is commanded")
+    if a["params_file"] and not Path(a["params_file"]).is_file():
+        raise ConfigError(f"there is no params_file '{a['params_file']}'")
+
+
+def _own(
+    executable: str, parameters: dict[str, Any], remappings: tuple[tuple[str, str], ...] = (), finite: bool = False
+) -> PlannedNode:
+    """Plan a node of this package; empty parameters are left to its defaults."""
+    given = {name: value for name, value in parameters.items() if value not in ("", [])}
+    return PlannedNode(PACKAGE, executable, given, remappings, finite=finite)
+
+
+def _estimators(a: Mapping[str, str], robot: _Robot, common: dict[str, Any], names: Sequence[str]) -> list[PlannedNode]:
+    """Plan the estimator, unless it shares the driver's process, and the baseline."""
+    sensors = _sensors(a, robot)
+    remap = (("joint_states", a["joint_states_in"]),) if a["driver"] == NO_DRIVER and a["joint_states_in"] else ()
+    complete: dict[str, Any] = {"complete": a["driver"] == "replay"}
+    if a["driver"] == "simulated" and _value("rate", a["rate"]) != 1.0:
+        complete["max_age"] = 0.0  # its stamps leave the present
+    given = {
+        "estimator": {**common, **complete, "observer": a["observer"], "sensors": sensors},
+        "momentum_observer": {**common, **complete, "sensors": sensors},
+    }
+    if a["one_process"] == "true":
+        del given["estimator"]
+    return [_own(name, given[name], remap) for name in names if name in given]
+
+
+def _sensors(a: Mapping[str, str], robot: _Robot) -> str:
+    """Choose the sensor set: the one asked for, else the one of what this package's drivers publish of the robot."""
+    return a["sensors"] or (robot.values.get("driver_sensors", "") if a["driver"] in ("simulated", "rtde") else "")
+
+
+def _driver(a: Mapping[str, str], robot: _Robot, common: dict[str, Any], listeners: list[str]) -> PlannedNode:
+    """Plan the driver's node, which waits for its listeners where samples can wait."""
+    takes: dict[str, Any] = {
+        _PARAMETER.get(name, name): _value(name, a[name])
+        for name, drivers in _OF_DRIVERS.items()
+        if a["driver"] in drivers and name != "one_process"
+    }
+    if "recording" in takes:
+        takes["recording"] = str(Path(takes["recording"]).expanduser().resolve())
+    finite = a["driver"] in ("simulated", "replay")
+    if finite:
+        takes["complete"] = a["driver"] == "replay"
+        takes["wait_for"] = listeners
+    if a["one_process"] == "true":
+        more = {"observer": a["observer"], "sensors": _sensors(a, robot)}
+        return _own("combined", {**common, **more, **takes, "driver": a["driver"]}, finite=True)
+    if a["driver"] != "replay":
+        takes |= {"safety": a["limits"], "impedance_stiffness": _stiffness(a, robot)}
+    pose_out = takes.pop("pose_out", "")
+    remap = (("~/equilibrium_pose", pose_out),) if pose_out else ()
+    return _own("driver", {**common, **takes, "driver": a["driver"], "configure_at_start": True}, remap, finite)
+
+
+def _value(name: str, text: str) -> Any:
+    """Convert an argument's text to the parameter's type."""
+    if text in SWITCH:
+        return text == "true"
+    if name not in _NUMBERS:
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ConfigError(f"{name}:={text} is not a number") from None
+
+
+def _task(a: Mapping[str, str], robot: _Robot) -> Path:
+    """Find the MPC's task."""
+    known = config_files("tasks", robot.folder)
+    choice = a["task"] or f"mpc_plane_{robot.name}"
+    if not a["task"] and choice not in known:
+        mpc = [name for name in known if name.startswith("mpc_")]
+        raise ConfigError(
+            f"robot '{robot.name}' has no MPC task '{choice}'; write one into {robot.folder / 'tasks'}, or name one "
+            f"with task:=. Shipped: {', '.join(mpc)}"
+        )
+    return find_config("tasks", choice, robot.folder)
+
+
+def _stiffness(a: Mapping[str, str], robot: _Robot) -> list[float]:
+    """Choose the stiffness [N/m] that follows the equilibrium: with an MPC the one the MPC plans with."""
+    if a["mpc"] != "true":
+        return _STIFFNESS
+    return [float(value) for value in load_yaml(_task(a, robot))["impedance"]["stiffness"]]
+
+
+def _recorder(a: Mapping[str, str], namespace: str, estimators: Sequence[str]) -> PlannedNode:
+    """Plan the recorder, of what a replay needs and of the estimates."""
+    base = f"/{namespace}" if namespace else ""
+    topics = ["/joint_states:sensor_msgs/msg/JointState", f"{WRENCH_TOPIC}:{WRENCH}"]
+    topics += [f"{topic}:{kind}" for topic, kind in TRUTH_TOPICS.values()]
+    topics += [f"/{name}/contact_estimate:{PACKAGE}/msg/ContactEstimate" for name in estimators]
+    bag = str(
+        Path(f"bag_{namespace.replace('/', '_') + '_' if namespace else ''}{time.strftime('%Y%m%d_%H%M%S')}").resolve()
+    )
+    given = {"bag": bag, "topics": [base + topic for topic in topics], "complete": a["driver"] == "replay"}
+    return _own("recorder", {**given, "use_sim_time": a["use_sim_time"] == "true"})
+
+
+def _description(robot: _Robot, common: Mapping[str, Any]) -> PlannedNode:
+    """Plan robot_state_publisher with the robot's description."""
+    given = {
+        "robot_description": robot.urdf(),
+        "frame_prefix": common["tf_prefix"],
+        "use_sim_time": common["use_sim_time"],
+    }
+    return PlannedNode("robot_state_publisher", "robot_state_publisher", given, vital=False)

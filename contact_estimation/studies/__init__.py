@@ -1,0 +1,1 @@
+"""Reproductions of the papers and Monte Carlo studies; only commands and benchmarks import this layer."""

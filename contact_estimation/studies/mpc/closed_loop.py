@@ -1,0 +1,341 @@
+"""Paper 2, section 6.3: the MPC in closed loop, the real estimator between simulated sensors and controller.
+
+The controller sees estimates only. Ground truth is recorded beside them and scored, never fed back. The solver's wall
+time is measured; in simulated time a result takes effect one sample after the estimate it was planned from, whatever
+machine it runs on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from contact_estimation.control.controller import Command, ControllerState, Observation
+from contact_estimation.control.mpc.settings import MpcSettings, load_mpc_settings
+from contact_estimation.control.registry import make_controller
+from contact_estimation.exceptions import ConfigError
+from contact_estimation.filters.imm.settings import ImmSettings
+from contact_estimation.filters.observer import Estimate
+from contact_estimation.filters.registry import load_observer_settings, make_observer
+from contact_estimation.filters.settings import load_sensor_settings
+from contact_estimation.filters.stream import SampleStream
+from contact_estimation.robot import load_arm
+from contact_estimation.robot.sample import Sample
+from contact_estimation.settings import find_config, from_yaml, key, non_negative, positive, replace, to_mapping
+from contact_estimation.simulation.scenarios import load_scenario
+from contact_estimation.simulation.scenarios.settings import ScenarioSettings
+from contact_estimation.simulation.sensors.settings import load_imperfections, scaled
+from contact_estimation.simulation.session import Simulation
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopSettings:
+    """One closed-loop experiment: scenario, controller, estimator, and how contact is made before the MPC starts."""
+
+    scenario: str = key(doc="scenario of config/tasks that is simulated")
+    robot: str = key(doc="robot")
+    mpc: str = key(doc="MPC task of config/tasks")
+    observer: str = key(doc="observer of config/observers")
+    sensors: str = key(doc="sensor set of config/sensors")
+    friction_scale: float = key(
+        1.0, doc="share of the simulated joints' friction that the robot's own compensation leaves", check=non_negative
+    )
+    error_axes: list[float] = key(
+        [0.0, 0.0, 1.0], doc="the surface is off by the height error times this, base axes", length=3
+    )
+    height_error: float = key(0.02, doc="the surface is off by this where nothing else is asked for", unit="m")
+    approach_speed: float = key(
+        0.04,
+        doc="speed of the guarded approach along the wanted force; 0: contact is there already",
+        unit="m/s",
+        check=non_negative,
+    )
+    approach_force: float = key(3.0, doc="estimated force that ends the approach", unit="N", check=positive)
+    settle: float = key(0.5, doc="time for the estimator before the approach", unit="s", check=non_negative)
+    duration: float = key(8.0, doc="time under MPC", unit="s", check=positive)
+
+
+def load_loop_settings(task: str, robot: str) -> LoopSettings:
+    """Load the settings of a task (plane, pivot, press) on ``robot``; raises ConfigError for an unknown one."""
+    return from_yaml(LoopSettings, find_config("tasks", f"loop_{task}_{robot}"))
+
+
+@dataclass
+class LoopRecord:
+    """What happened, one row per sample from the start of the MPC at t = 0.
+
+    Attributes:
+        t: (N,) [s].
+        force: true force (N, 3) ON the robot, base axes [N].
+        force_estimate: the same, estimated.
+        force_wanted: (3,) [N].
+        axes: which of them (3,) the cost controls.
+        x: true TCP position (N, 3) [m].
+        x0: commanded equilibrium (N, 3) [m].
+        rest: true rest position (N, 3) [m].
+        rest_estimate: estimated rest positions (N, I, 3) of the MPC's contacts [m].
+        spring: unclipped impedance force (N,) [N].
+        state: name of the MPC's state (N,).
+        reasons: of every tick that was not ACTIVE.
+        solve_ms: time of every solve [ms].
+        cost: of every solution.
+        force_limit: limit of the impedance force [N].
+    """
+
+    t: np.ndarray
+    force: np.ndarray
+    force_estimate: np.ndarray
+    force_wanted: np.ndarray
+    axes: np.ndarray
+    x: np.ndarray
+    x0: np.ndarray
+    rest: np.ndarray
+    rest_estimate: np.ndarray
+    spring: np.ndarray
+    state: np.ndarray
+    reasons: list[str]
+    solve_ms: np.ndarray
+    cost: np.ndarray
+    force_limit: float
+
+    def force_rmse(self, after: float = 1.0) -> float:
+        """Return the RMS of the norm of the force error over the controlled axes [N], later than ``after`` [s]."""
+        error = (self.force - self.force_wanted)[self.t > after][:, self.axes]
+        return float(np.sqrt(np.mean(np.sum(error**2, axis=1))))
+
+    def steady_error(self, seconds: float = 2.0) -> np.ndarray:
+        """Return the mean force error (3,) [N] over the last ``seconds``."""
+        return np.asarray((self.force - self.force_wanted)[self.t > self.t[-1] - seconds].mean(axis=0))
+
+    @property
+    def max_spring(self) -> float:
+        """Largest unclipped impedance force [N]."""
+        return float(self.spring.max())
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopOptions:
+    """What one run changes of its experiment.
+
+    Attributes:
+        seed: of everything random.
+        height_error: how far the surface is off [m], default the experiment's.
+        controller: one of :data:`contact_estimation.control.registry.CONTROLLERS`.
+        solver: of the MPC, ``rti`` or ``ipopt``, default the task's.
+        adapt: contacts from the estimator; without it the controller believes in the nominal place of the surface.
+        force: norm of the wanted force [N], default the task's.
+        stiffness: of the simulated surfaces [N/m], default the scenario's.
+        observer: configuration of the estimator, default the experiment's.
+        delay: age of the estimates that the controller sees [s].
+        task: keys of the task's settings that are replaced.
+        scenario: keys of the scenario that are replaced.
+    """
+
+    seed: int = 0
+    height_error: float | None = None
+    controller: str = "mpc"
+    solver: str | None = None
+    adapt: bool = True
+    force: float | None = None
+    stiffness: float | None = None
+    observer: str | None = None
+    delay: float = 0.0
+    task: dict[str, Any] = field(default_factory=dict)
+    scenario: dict[str, Any] = field(default_factory=dict)
+
+
+class ClosedLoop:
+    """One run of an experiment with what ``options`` change of it."""
+
+    def __init__(self, settings: LoopSettings, options: LoopOptions | None = None) -> None:
+        self.settings = settings
+        options = options or LoopOptions()
+        arm = load_arm(settings.robot)
+        task = _task(settings, options)
+        imperfections = scaled(load_imperfections(arm.name), friction=settings.friction_scale)
+        self.simulation = Simulation(_scenario(settings, options, task), arm, imperfections, options.seed)
+        self.mpc_settings = _with_rest(task, self.simulation.rest)
+        observer = load_observer_settings(options.observer or settings.observer)
+        observer = _with_rest(_with_tool(observer, task), self.simulation.rest)
+        sensors = load_sensor_settings(settings.sensors, arm.settings.folder)
+        self.stream = SampleStream(make_observer(arm, observer, sensors=sensors), arm, sensors)
+        self.controller = make_controller(
+            options.controller, arm, self.mpc_settings, options.solver, options.adapt, math.inf
+        )
+        self._late = round(options.delay * self.simulation.scenario.rate)
+        ratio = self.simulation.scenario.rate / self.mpc_settings.rate
+        if ratio < 1 or abs(ratio - round(ratio)) > 1e-9:
+            raise ConfigError(
+                f"{settings.mpc}: rate {self.mpc_settings.rate:g} Hz must divide the sample rate "
+                f"{self.simulation.scenario.rate:g} Hz"
+            )
+        self._every = round(ratio)
+        self._names = {contact.name for contact in self.mpc_settings.contacts}
+
+    def run(
+        self,
+        duration: float | None = None,
+        disturb: Callable[[float, Simulation], None] | None = None,
+        estimator_alive: Callable[[float], bool] = lambda t: True,
+    ) -> LoopRecord:
+        """Settle, approach until the estimator feels contact, then let the MPC act for ``duration`` [s].
+
+        Args:
+            duration: time under MPC [s], default the settings'.
+            disturb: called before every sample with the time [s] since the MPC started; may change the surfaces.
+            estimator_alive: whether the estimator gets the sample of a time [s].
+
+        Returns:
+            what happened.
+
+        Raises:
+            ConfigError: the approach found no contact.
+        """
+        sim, controller = self.simulation, self.controller
+        self._settle_and_approach()
+        begin = sim.time
+        seen = deque([(begin, self.stream.estimate())], self._late + 1)
+        command = controller.activate(Observation.of(seen[0][1]), sim.equilibrium[0])
+        pending, ticks = command, list[Command]()
+        rows: list[tuple[Any, ...]] = []
+        count = round((duration or self.settings.duration) * sim.scenario.rate)
+        for k in range(count):
+            sim.command(pending.position, pending.rotation)
+            t = sim.time - begin
+            if disturb is not None:
+                disturb(t, sim)
+            sample = sim.step()
+            t = sample.stamp_ns * 1e-9 - begin
+            if estimator_alive(t):
+                self._observe(sample)
+                seen.append((sim.time, self.stream.estimate()))
+            rows.append(self._row(t, sample, seen[-1][1], pending))
+            if k % self._every == 0:
+                when, estimate = seen[0]
+                pending = controller.update(t, Observation.of(estimate, sim.time - when)) or pending
+                ticks.append(pending)
+        return self._record(rows, ticks)
+
+    def _settle_and_approach(self) -> None:
+        sim, settings = self.simulation, self.settings
+        position, rotation = sim.equilibrium
+        for _ in range(round(settings.settle * sim.scenario.rate)):
+            self._observe(sim.step())
+        if settings.approach_speed == 0:
+            return
+        wanted = np.array(self.mpc_settings.force)
+        direction = wanted / np.linalg.norm(wanted)
+        reach = 2.0 * self.mpc_settings.safety.max_travel
+        for k in range(round(reach / settings.approach_speed * sim.scenario.rate)):
+            estimate = self.stream.estimate()
+            if estimate.valid and float(direction @ estimate.force_base) > settings.approach_force:
+                return
+            sim.command(position - direction * settings.approach_speed * sim.period * k, rotation)
+            self._observe(sim.step())
+        raise ConfigError(f"the approach of {settings.scenario} found no contact within {reach:g} m")
+
+    def _observe(self, sample: Sample) -> None:
+        self.stream.push_fast(sample.stamp_ns, sample.q, sample.dq, sample.tau)
+
+    def _row(self, t: float, sample: Sample, estimate: Estimate, command: Command) -> tuple[Any, ...]:
+        plant = self.simulation.plant
+        x = plant.position.copy()
+        spring = np.array(self.mpc_settings.impedance.stiffness) * (command.position - x)
+        return (
+            t,
+            plant.rotation @ plant.wrench_tcp[:3],
+            estimate.force_base,
+            x,
+            command.position.copy(),
+            sample.truth["rest"],
+            self._rests(estimate),
+            float(np.linalg.norm(spring)),
+            command.state.value,
+        )
+
+    def _rests(self, estimate: Estimate) -> np.ndarray:
+        """Return the estimated rest positions (I, 3) [m] of the task's contacts; NaN where there is none."""
+        rests = [contact.rest for contact in estimate.contacts if contact.name in self._names]
+        return np.array(rests or [np.full(3, np.nan)])
+
+    def _record(self, rows: list[tuple[Any, ...]], ticks: list[Command]) -> LoopRecord:
+        t, force, estimate, x, x0, rest, rest_estimate, spring, state = (np.array(column) for column in zip(*rows))
+        solutions = [tick.solution for tick in ticks if tick.solution is not None]
+        return LoopRecord(
+            t=t,
+            force=force,
+            force_estimate=estimate,
+            force_wanted=np.array(self.mpc_settings.force),
+            axes=np.array(self.mpc_settings.weights.force) > 0,
+            x=x,
+            x0=x0,
+            rest=rest,
+            rest_estimate=rest_estimate,
+            spring=spring,
+            state=state,
+            reasons=[tick.reason for tick in ticks if tick.state is not ControllerState.ACTIVE],
+            solve_ms=np.array([1e3 * s.seconds for s in solutions]),
+            cost=np.array([s.cost for s in solutions]),
+            force_limit=self.mpc_settings.impedance.max_force,
+        )
+
+
+_Settings = TypeVar("_Settings", bound=Any)
+
+
+def _task(settings: LoopSettings, options: LoopOptions) -> MpcSettings:
+    """Return the controller's task with the options' force and keys."""
+    task, changes = load_mpc_settings(settings.mpc), dict(options.task)
+    if options.force is not None:
+        changes["force"] = (options.force * np.array(task.force) / np.linalg.norm(task.force)).tolist()
+    return replace(task, f"options of {settings.mpc}", **changes) if changes else task
+
+
+def _scenario(settings: LoopSettings, options: LoopOptions, task: MpcSettings) -> ScenarioSettings:
+    """Return the scenario with the surface off its place, under the task's impedance."""
+    scenario, error = load_scenario(settings.scenario), options.height_error
+    error = settings.height_error if error is None else error
+    changes = dict(options.scenario)
+    if options.stiffness is not None:
+        surfaces = [dataclasses.replace(s, stiffness=options.stiffness) for s in scenario.surfaces]
+        changes.setdefault("surfaces", [to_mapping(s) for s in surfaces])
+    return replace(
+        scenario,
+        settings.scenario,
+        impedance=to_mapping(task.impedance),
+        placement_error=(error * np.array(settings.error_axes)).tolist(),
+        controller={settings.robot: "impedance"},
+        **changes,
+    )
+
+
+def _with_tool(observer: Any, task: MpcSettings) -> Any:
+    """Give an IMM filter the task's tool: where it touches and from which side. Stiffness and rest stay unknown.
+
+    A task of several contacts at one point is one contact that also holds sideways, as a hinge does.
+    """
+    if not isinstance(observer, ImmSettings):
+        return observer
+    first, contact = task.contacts[0], observer.contacts[0]
+    law = contact.law if len(task.contacts) == 1 else "sticking"
+    held = dataclasses.replace(
+        contact, name=first.name, normal=list(task.force), point=list(first.point), point_std=[2e-3, 2e-3, 0.0], law=law
+    )
+    return dataclasses.replace(observer, contacts=[held])
+
+
+def _with_rest(settings: _Settings, rest: np.ndarray) -> _Settings:
+    """Put every contact's rest at ``rest`` (3,) [m] where the settings leave it open: what the task supposes."""
+    contacts = [dataclasses.replace(c, rest=rest.tolist()) if c.rest == "start" else c for c in settings.contacts]
+    return dataclasses.replace(settings, contacts=contacts)
+
+
+def force_limit_ok(record: LoopRecord, tolerance: float = 0.01) -> bool:
+    """Return whether the impedance force stayed within its limit, unclipped, up to ``tolerance``."""
+    return record.max_spring <= (1.0 + tolerance) * record.force_limit

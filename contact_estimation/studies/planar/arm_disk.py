@@ -1,0 +1,122 @@
+"""A two-link arm that pushes a disk over the ground (paper 5, section 6): simulation, and eq. 18 for both bodies.
+
+q = (q1, q2, x, y, theta): joint angles [rad] from the x axis and from link 1, the disk's centre [m] and angle [rad].
+Base parameters are three of the arm's inertia, a1 = I1 + m1 c1^2 + m2 l1^2 + I2 + m2 c2^2, a2 = m2 l1 c2 and
+a3 = I2 + m2 c2^2, one more that gravity shows, a4 = m1 c1 + m2 l1 (the paper counts three), and the disk's mass and
+inertia.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from contact_estimation.identify.arrays import Array
+from contact_estimation.identify.planar.stepping import GRAVITY, Contacts, Trajectory, simulate
+from contact_estimation.identify.planar.window import Step, WindowEstimate, identify_window
+from contact_estimation.studies.planar.wheel import add_noise
+
+NAMES = ("a1 [kg m^2]", "a2 [kg m^2]", "a3 [kg m^2]", "a4 [kg m]", "disk m [kg]", "disk I [kg m^2]")
+CONTACTS = ("arm-disk", "disk-ground")
+
+
+@dataclass(frozen=True)
+class ArmDisk:
+    """The system; contacts as in :data:`CONTACTS`."""
+
+    parameters: tuple[float, ...] = (0.35, 0.10, 0.09, 0.75, 0.5, 0.0025)  # as in NAMES
+    lengths: tuple[float, float] = (0.5, 0.5)  # of the links [m]
+    radius: float = 0.1  # of the disk [m]
+    base: tuple[float, float] = (-0.1, 0.45)  # place of the shoulder [m]
+    friction: tuple[float, float] = (0.3, 0.3)
+    restitution: tuple[float, float] = (0.0, 0.0)
+
+    def mass(self, q: Array) -> Array:
+        """M(q) (5, 5)."""
+        return np.column_stack([self.regressor(q, np.zeros(5), unit, 0.0) @ self.parameters for unit in np.eye(5)])
+
+    def force(self, q: Array, v: Array) -> Array:
+        """Gravity and velocity terms (5,)."""
+        return np.asarray(-(self.regressor(q, v, np.zeros(5), 1.0) @ np.array(self.parameters)))
+
+    def regressor(self, q: Array, v: Array, change: Array, h: float) -> Array:
+        """Y (5, 6) with Y parameters = M(q) change + h (C(q, v) v + G(q))."""
+        c1, c12 = np.cos(q[0]), np.cos(q[0] + q[1])
+        c2, s2 = np.cos(q[1]), np.sin(q[1])
+        y = np.zeros((5, 6))
+        y[0, 0] = change[0]
+        weight = GRAVITY * c12 / self.lengths[0]
+        y[0, 1] = c2 * (2 * change[0] + change[1]) + h * (weight - s2 * (2 * v[0] * v[1] + v[1] ** 2))
+        y[1, 1] = c2 * change[0] + h * (weight + s2 * v[0] ** 2)
+        y[0, 2], y[1, 2] = change[1], change[0] + change[1]
+        y[0, 3] = h * GRAVITY * c1
+        y[2, 4], y[3, 4] = change[2], change[3] + h * GRAVITY
+        y[4, 5] = change[4]
+        return y
+
+    def contacts(self, q: Array) -> Contacts:
+        """Distances and rows of both contacts."""
+        link = np.array([np.cos(q[0] + q[1]), np.sin(q[0] + q[1])])
+        base, centre = np.array(self.base), np.asarray(q[2:4])
+        elbow = base + self.lengths[0] * np.array([np.cos(q[0]), np.sin(q[0])])
+        point = elbow + np.clip((centre - elbow) @ link, 0.0, self.lengths[1]) * link
+        distance = np.linalg.norm(centre - point)
+        n = (centre - point) / max(float(distance), 1e-12)
+        arm, t = np.array([_perp(point - base), _perp(point - elbow)]), _perp(n)
+        normal = np.array([[*(-arm @ n), *n, 0.0], [0, 0, 0, 1.0, 0]])
+        tangent = np.array([[*(-arm @ t), *t, -self.radius], [0, 0, 1.0, 0, self.radius]])
+        phi = np.array([distance - self.radius, q[3] - self.radius])
+        return Contacts(phi, normal, tangent, np.array(self.friction), np.array(self.restitution))
+
+
+def push(system: ArmDisk = ArmDisk(), h: float = 0.0025, steps: int = 200) -> tuple[Trajectory, Array]:
+    """Simulate the paper's experiment.
+
+    The disk drops, the arm comes down on it, pushes, and the disk rolls out of the wedge.
+
+    Returns:
+        The trajectory and the joint torques applied, as generalised forces (steps, 5).
+    """
+    start, t = np.array([-0.70, 1.10, 0.53, 0.12, 0.0]), h * np.arange(steps)
+    applied = np.zeros((steps, 5))
+    applied[:, 0], applied[:, 1] = 0.5 * np.sin(9.0 * t), -0.8 + 0.4 * np.sin(13.0 * t + 0.7)
+    applied[:, :2] += -system.force(start, np.zeros(5))[:2]
+    return simulate(system, start, np.zeros(5), h, steps, lambda k, q, v: applied[k]), applied
+
+
+def arm_disk_steps(system: ArmDisk, q: Array, v: Array, applied: Array, h: float) -> list[Step]:
+    """Make the steps of eq. 18 from states (N+1, 5) and applied forces (N, 5); theta as in :data:`NAMES`."""
+    steps = []
+    for k in range(len(q) - 1):
+        phi, normal, tangent, friction, _ = system.contacts(q[k])
+        y = system.regressor(q[k], v[k], v[k + 1] - v[k], h)
+        steps.append(Step(y, h * applied[k], normal, tangent, phi + h * normal @ v[k], tangent @ v[k + 1], friction))
+    return steps
+
+
+class PushResult(NamedTuple):
+    """A push and what was identified from its noisy states."""
+
+    trajectory: Trajectory
+    estimate: WindowEstimate
+    parameters: tuple[float, ...]  # true ones
+    impulse_error_pct: dict[str, tuple[float, ...]]  # per contact, normal and friction: summed |error| over the sum [%]
+
+
+def identify_push(noise: float = 1e-4, seed: int = 0, system: ArmDisk = ArmDisk()) -> PushResult:
+    """Push, add noise (see :func:`wheel.add_noise`) and identify."""
+    trajectory, applied = push(system)
+    q, v, slack = add_noise(trajectory, noise, seed)
+    estimate = identify_window(arm_disk_steps(system, q, v, applied, trajectory.h), slack)
+    errors = {}
+    for c, name in enumerate(CONTACTS):
+        true = trajectory.normal[:, c], trajectory.friction_impulse[:, c]
+        found = estimate.normal[:, c], estimate.tangent[:, c]
+        errors[name] = tuple(float(100.0 * np.abs(f - t).sum() / np.abs(t).sum()) for f, t in zip(found, true))
+    return PushResult(trajectory, estimate, system.parameters, errors)
+
+
+def _perp(arm: Array) -> Array:
+    return np.array([-arm[1], arm[0]])

@@ -1,0 +1,20 @@
+"""Replay one recording through several observers and print the table of a report.
+
+python examples/compare_observers.py
+"""
+
+from simulated_press import press
+
+from contact_estimation import load_arm, open_stream, replay
+from contact_estimation.commands.output import text_table
+from contact_estimation.viz.summary import reference_of, summarise, summary_table
+
+arm = load_arm("ur16e")
+recording = press(arm)
+reference = reference_of(recording)
+
+figures = {}
+for name in ("ekf", "ukf", "momentum_manufacturer"):
+    stream = open_stream(arm, name, sensors="joint_torque")
+    figures[name] = summarise(replay(recording, stream).columns(), reference)
+print(text_table(*summary_table(figures)))

@@ -1,0 +1,84 @@
+"""Verdicts on recordings of a world that shares no code with the filter: named faults, and clean ones that pass."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from benchmark.adversary import probing as world
+from contact_estimation.cli import main
+from contact_estimation.identify.probing.offline import identify_recording
+from contact_estimation.identify.probing.settings import ProbingSettings
+
+
+def identify(folder, fault: str, seed: int = 4):
+    case = world.write(folder, fault, np.random.default_rng([7, seed]))
+    result, verdict = identify_recording(folder / "probe.npz", "planar", ProbingSettings())
+    return case.truth, result, verdict
+
+
+def outside(truth, result) -> list[str]:
+    """Parameters whose interval, twice as wide, does not hold the truth."""
+    names = []
+    for name, (low, high) in zip(result["names"], result["interval_total"]):
+        if abs(truth[name] - 0.5 * (low + high)) > high - low:
+            names.append(name)
+    return names
+
+
+@pytest.mark.parametrize("fault", ["clean", "gap"])
+def test_a_recording_that_the_filter_explains_is_good(tmp_path, fault):
+    truth, result, verdict = identify(tmp_path, fault)
+    assert verdict.verdict == "good" and not verdict.reasons
+    assert not outside(truth, result)
+
+
+@pytest.mark.parametrize(
+    ("fault", "word", "stiffness_pct"),
+    [
+        ("bias", "offset", 3.0),
+        ("curved", "curved", 3.0),
+        ("clock", "late", 6.0),
+        ("gain", "moment reads", 4.0),
+        ("tool_weight", "weight", 3.0),
+        ("drift", "drifts", 3.0),
+        ("stiffness_jump", "changed at 4", 5.0),
+    ],
+)
+def test_a_disturbance_is_named_and_its_effect_taken_off(tmp_path, fault, word, stiffness_pct):
+    truth, result, verdict = identify(tmp_path, fault)
+    assert verdict.verdict == "doubtful"
+    assert any(word in reason for reason in verdict.reasons), verdict.reasons
+    stiffness = result["mean"][result["names"].index("stiffness")]
+    assert abs(stiffness / truth["stiffness"] - 1.0) < 0.01 * stiffness_pct
+    assert not outside(truth, result)
+
+
+def test_an_offset_is_recovered(tmp_path):
+    _, result, _ = identify(tmp_path, "bias")
+    assert result["disturbance"] == "offset"
+    assert abs(np.linalg.norm(result["disturbance_value"][:2]) - 3.0) < 0.3
+    assert abs(abs(result["disturbance_value"][2]) - 0.2) < 0.03
+
+
+@pytest.mark.parametrize("fault", ["second_contact", "moving_surface", "saturated", "noisy", "outliers"])
+def test_what_cannot_be_mended_is_not_called_good(tmp_path, fault):
+    assert identify(tmp_path, fault)[2].verdict != "good"
+
+
+def test_a_stiffness_at_its_bound_fails_with_the_setting_to_change(tmp_path):
+    world.write(tmp_path, "clean", np.random.default_rng([7, 4]))
+    settings = ProbingSettings(stiffness_max=1800.0, stiffness_start=900.0, stiffness_start_std=300.0)
+    _, verdict = identify_recording(tmp_path / "probe.npz", "planar", settings)
+    assert verdict.verdict == "failed" and verdict.exit_code == 3
+    assert any("raise stiffness_max" in reason for reason in verdict.reasons)
+
+
+def test_the_command_prints_the_verdict(tmp_path, capsys):
+    world.write(tmp_path, "bias", np.random.default_rng([7, 4]))
+    code = main(["identify", "probing", "--recording", str(tmp_path / "probe.npz"), "--json"])
+    output = json.loads(capsys.readouterr().out)
+    assert code == 0 and output["verdict"] == "doubtful" and len(output["reasons"]) == 1
+    assert np.shape(output["interval_total"]) == (6, 2)

@@ -1,0 +1,32 @@
+"""Outliers and mean squares, however many blocks have been counted together."""
+
+import numpy as np
+import pytest
+
+from contact_estimation.filters.imm.innovation import InnovationStatistics
+
+
+@pytest.mark.parametrize("blocks", [1, 63, 64, 65, 1000])
+def test_counts_are_those_of_all_blocks(blocks):
+    rng = np.random.default_rng(blocks)
+    ratios = rng.chisquare(1, size=(blocks, 2)) * [1.0, 30.0]
+    statistics = InnovationStatistics(["fits", "does not"], 3.0)
+    statistics.add(np.array([100.0, 100.0]))
+    statistics.clear()
+    for row in ratios:
+        statistics.add(row)
+    expected = (ratios > 9.0).sum(axis=0)
+    np.testing.assert_array_equal(statistics.outliers, expected)
+    for name, count, mean in zip(["fits", "does not"], expected, np.minimum(ratios, 9.0).mean(axis=0)):
+        text = statistics.facts()[name]
+        assert text.startswith(f"{count} of {blocks} blocks beyond 3 standard deviations, mean square {mean:.2f}")
+    np.testing.assert_array_equal(statistics.outliers, expected)  # asking counts nothing twice
+
+
+def test_facts_say_what_it_means():
+    statistics = InnovationStatistics(["quiet", "spikes", "wrong", "coloured"], 3.0)
+    for k in range(100):
+        statistics.add(np.array([1.0, 50.0 if k < 3 else 1.0, 20.0, 5.0]))
+    quiet, spikes, wrong, coloured = statistics.facts().values()
+    assert quiet.endswith("mean square 1.00") and spikes.endswith("rejected, as at stops and shocks")
+    assert "not as configured" in wrong and "its colour" in coloured

@@ -1,0 +1,229 @@
+"""The compiled update against a dense EKF in numpy on the same measurement functions."""
+
+import casadi as ca
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from contact_estimation.codegen import compile_function
+from contact_estimation.filters.imm.contact_law import ContactForces
+from contact_estimation.filters.imm.measurement import build_update
+from contact_estimation.filters.kalman import pack_array, unpack_array
+
+Q = np.array([0.3, -1.2, 1.9, -2.0, -1.4, 0.2])
+#: What the motion of the block adds to the variances of the elastic offsets [rad^2] and of the disturbances [Nm^2].
+MOTION_NOISE = np.array([4e-10, 9e-10, 0.01, 0.5, 0.2, 0.1, 0.0, 0.3])
+
+
+@pytest.fixture(scope="module")
+def update(arm, layout):
+    return compile_function(build_update(arm, layout))
+
+
+@pytest.fixture(scope="module")
+def channels(arm, layout):
+    """(x, s, closed) -> predicted measurements, depths of the contacts, and their Jacobians at Q, written once more."""
+    x, s, closed = ca.SX.sym("x", layout.size), ca.SX.sym("s", 6), ca.SX.sym("closed", 2)
+    theta, basis = layout.inputs["theta"], layout.inputs["basis"]
+    contacts = ContactForces(arm, layout, arm.kinematics(ca.SX(Q)), x, ca.SX(theta), ca.SX(basis))
+    torque, depth = contacts.joint_torque(closed), contacts.depth
+    deflection = (torque - arm.gravity(Q))[layout.elastic_joints] / ca.exp(x[layout.parts["joint_stiffness"]]) + x[
+        layout.parts["offset"]
+    ]
+    friction = x[layout.parts["bias"]] + x[layout.parts["coulomb"]] * s + x[layout.parts["disturbance"]]
+    predicted = ca.vertcat(deflection, torque - friction)
+    return ca.Function("channels", [x, s, closed], [predicted, ca.jacobian(predicted, x), depth, ca.jacobian(depth, x)])
+
+
+def problem(arm, layout, rng):
+    """Arguments of an update, with the TCP half a millimetre below the rest of both contacts."""
+    x = layout.mean + 0.2 * np.sqrt(layout.variance) * rng.standard_normal(layout.size)
+    position, _ = arm.tcp_pose(Q)
+    x[1] = layout.basis[0][:, 0] @ position + 5e-4
+    x[layout.contacts[1].where.start + 1] = position[0] + 5e-4
+    scale = 0.3 * np.sqrt(layout.variance)
+    mixing = rng.standard_normal((layout.size, layout.size))
+    covariance = scale[:, None] * (mixing @ mixing.T / layout.size + np.eye(layout.size)) * scale
+    decay, noise = layout.decay_and_noise(0.01)
+    variance = np.concatenate([np.full(layout.m, 5e-5**2), np.full(6, 1.0)])
+    return x, covariance, decay, noise, variance, rng.uniform(-1, 1, 6)
+
+
+def evaluate(update, layout, **values):
+    """Results of the update by name; what is not given are the settings."""
+    given = (
+        layout.inputs
+        | layout.bounds(free=True)
+        | {"max_stiffness_step": 0.7, "touch": (1, 0), "pressed_before": (0.5, 0.5), "q_mean": Q}
+    )
+    given |= {"motion_noise": MOTION_NOISE, "felt": 0.0, "motion_share": 1.0} | values
+    given |= dict.fromkeys(("push_covariance", "duration", "birth_time"), 0.0)
+    given["P"] = pack_array(given["P"])
+    assert set(given) == set(update.inputs)
+    for name, buffer in update.inputs.items():
+        buffer[:] = given[name]
+    update()
+    return {name: buffer.copy() for name, buffer in update.outputs.items()}
+
+
+def run(update, layout, x, covariance, decay, noise, y, variance, s, closed, gate):
+    given = {"x": x, "P": covariance, "decay": decay, "noise": noise, "y": y, "R": variance, "presliding_mean": s}
+    found = evaluate(update, layout, **given, closed=closed, gate=gate)
+    return found["x_next"], unpack_array(found["P_next"], layout.size), found["log_likelihood"].item(), found["ratios"]
+
+
+def grown(layout, noise):
+    """Process noise (N, N) of a block: that of its duration, and what its motion adds."""
+    motion = np.zeros(layout.size)
+    motion[layout.parts["offset"]], motion[layout.parts["disturbance"]] = (
+        MOTION_NOISE[: layout.m],
+        MOTION_NOISE[layout.m :],
+    )
+    return np.diag(noise + motion)
+
+
+def dense(channels, layout, x, covariance, decay, noise, y, variance, s, closed, gate):
+    """One measurement after the other, in the Joseph form."""
+    x = decay * x
+    covariance = np.diag(decay) @ covariance @ np.diag(decay) + grown(layout, noise)
+    likelihood, ratios = 0.0, []
+    for k in range(len(y)):
+        predicted, jacobian = (np.array(v) for v in channels(x, s, closed)[:2])
+        h, innovation = jacobian[k], y[k] - predicted[k, 0]
+        plain = h @ covariance @ h + variance[k]
+        ratios.append(innovation**2 / plain)
+        total = max(plain, innovation**2 / gate**2)
+        noise_k = total - h @ covariance @ h
+        gain = covariance @ h / total
+        step = gain * innovation
+        for contact in layout.contacts:
+            where = contact.where
+            step[where.start] = np.clip(step[where.start], -0.7, 0.7)
+        x = x + step
+        x[layout.bounded] = np.clip(x[layout.bounded], *layout.bounds(free=True).values())
+        keep = np.eye(layout.size) - np.outer(gain, h)
+        covariance = keep @ covariance @ keep.T + noise_k * np.outer(gain, gain)
+        likelihood -= 0.5 * (np.log(total) + innovation**2 / total)
+    depth, slope = (np.array(v) for v in channels(x, s, closed)[2:])
+    z = depth.ravel() / np.sqrt(np.diag(slope @ covariance @ slope.T))
+    likelihood += np.array(closed) @ np.log(norm.cdf(np.maximum(z, -4)) / 0.5)  # they press, after against before
+    return x, covariance, likelihood, np.array(ratios)
+
+
+@pytest.mark.parametrize("outlier", [0.0, 600.0])
+def test_update_is_the_dense_one(arm, layout, update, channels, outlier):
+    rng = np.random.default_rng(5)
+    x, covariance, decay, noise, variance, s = problem(arm, layout, rng)
+    closed = (1.0, 1.0)
+    y = np.array(channels(x, s, closed)[0]).ravel() + rng.standard_normal(len(variance)) * np.sqrt(variance)
+    y[layout.m + 1] += outlier
+    arguments = (x, covariance, decay, noise, y, variance, s, closed, 3.0)
+    found, expected = run(update, layout, *arguments), dense(channels, layout, *arguments)
+    std = np.sqrt(np.diag(expected[1]))
+    np.testing.assert_allclose(found[0] / std, expected[0] / std, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found[1] / np.outer(std, std), expected[1] / np.outer(std, std), atol=1e-9)
+    assert found[2] == pytest.approx(expected[2], rel=1e-9)
+    np.testing.assert_allclose(found[3], expected[3], rtol=1e-9, atol=1e-12)
+
+
+def test_with_open_contacts_it_is_the_joint_kalman_filter(arm, layout, update, channels):
+    """Friction enters linearly: a sequence of scalars equals one update with all of them, and the likelihood their
+    joint one."""
+    rng = np.random.default_rng(6)
+    x, covariance, decay, noise, variance, s = problem(arm, layout, rng)
+    covariance[layout.parts["joint_stiffness"]] = covariance[:, layout.parts["joint_stiffness"]] = (
+        0.0  # k is what is not linear
+    )
+    noise[layout.parts["joint_stiffness"]] = 0.0
+    closed = (0.0, 0.0)
+    y = np.array(channels(x, s, closed)[0]).ravel() + rng.standard_normal(len(variance)) * np.sqrt(variance)
+    found = run(update, layout, x, covariance, decay, noise, y, variance, s, closed, 1e6)
+    x, covariance = decay * x, np.diag(decay) @ covariance @ np.diag(decay) + grown(layout, noise)
+    predicted, jacobian = (np.array(v) for v in channels(x, s, closed)[:2])
+    innovation, spread = y - predicted.ravel(), jacobian @ covariance @ jacobian.T + np.diag(variance)
+    gain = np.linalg.solve(spread, jacobian @ covariance).T
+    rest = slice(layout.parts["bias"].start, layout.size)
+    np.testing.assert_allclose(found[0][rest], (x + gain @ innovation)[rest], rtol=1e-9, atol=1e-12)
+    joint = (np.eye(layout.size) - gain @ jacobian) @ covariance
+    std = np.sqrt(np.diag(layout.variance))[rest, rest].diagonal()
+    np.testing.assert_allclose(
+        found[1][rest, rest] / np.outer(std, std), joint[rest, rest] / np.outer(std, std), atol=1e-9
+    )
+    expected = -0.5 * (np.linalg.slogdet(spread)[1] + innovation @ np.linalg.solve(spread, innovation))
+    assert found[2] == pytest.approx(expected, rel=1e-9)
+
+
+def test_open_contacts_return_to_their_prior_where_the_arm_is(arm, layout, update):
+    rng = np.random.default_rng(7)
+    x, covariance, decay, noise, variance, s = problem(arm, layout, rng)
+    found, spread, _, _ = run(
+        update, layout, x, covariance, decay, noise, np.zeros(len(variance)), variance, s, (0.0, 0.0), 3.0
+    )
+    position, rotation = arm.tcp_pose(Q)
+    expected, table, wall = layout.mean.copy(), layout.contacts[0].where.start, layout.contacts[1].where.start
+    # The table's rest is 'touch', the wall's height is given; sideways a point that sticks is held where it is.
+    expected[table + 1] = layout.basis[0][:, 0] @ position
+    expected[wall + 2 : wall + 4] = layout.basis[1][:, 1:].T @ position
+    for contact in layout.contacts:
+        where = contact.where
+        np.testing.assert_allclose(found[where], expected[where], atol=1e-12)
+        assert np.abs(np.delete(spread[where], np.arange(where.start, where.stop), axis=1)).max() == 0
+    # The gap is known at touch, not the rest position: it is as uncertain as tilt and point, and correlated with them.
+    own, std = (
+        spread[layout.contacts[0].where, layout.contacts[0].where],
+        np.sqrt(layout.variance[layout.contacts[0].where]),
+    )
+    height = np.concatenate(
+        [layout.basis[0][:, 1:].T @ position, layout.basis[0][:, 0] @ rotation]
+    )  # of tilt (2) and point (3)
+    np.testing.assert_allclose(own[1, 2:7], height * std[2:7] ** 2, atol=1e-15)
+    assert own[1, 1] == pytest.approx(std[1] ** 2 + height**2 @ std[2:7] ** 2)
+    np.testing.assert_allclose(np.diag(own)[[0, 2, 3, 4, 5, 6, 7, 8]], std[[0, 2, 3, 4, 5, 6, 7, 8]] ** 2)
+
+
+def test_a_contact_that_draws_back_loses_probability_at_once(arm, layout, update, channels):
+    """Measurements that fit both ways: depth alone decides, and standing still says nothing."""
+    x, covariance, decay, noise, variance, s = problem(arm, layout, np.random.default_rng(9))
+    wall = layout.contacts[1].where.start
+
+    def likelihood(gap, before):
+        moved = x.copy()
+        moved[wall + 1] = arm.tcp_pose(Q)[0][0] - gap
+        y = np.array(channels(moved, s, (0.0, 1.0))[0]).ravel()
+        given = {"x": moved, "P": covariance * 1e-8, "decay": np.ones_like(decay), "noise": 1e-8 * noise, "y": y}
+        given |= {"R": variance, "presliding_mean": s, "motion_noise": 1e-8 * MOTION_NOISE, "closed": (0.0, 1.0)}
+        found = evaluate(update, layout, **given, gate=3.0, pressed_before=(0.5, before))
+        return float(found["log_likelihood"].item()), float(found["pressed"][1])
+
+    pressing, pressed = likelihood(-5e-4, 1.0)
+    apart, off = likelihood(5e-4, 1.0)
+    assert pressed == pytest.approx(1.0) and off < 1e-4
+    assert pressing - apart == pytest.approx(-np.log(off), rel=1e-3)
+    assert likelihood(5e-4, off)[0] == pytest.approx(pressing, rel=1e-6)  # it had been apart before: nothing new
+
+
+def test_an_outlier_moves_little_and_the_likelihood_stays_finite(arm, layout, update, channels):
+    rng = np.random.default_rng(8)
+    x, covariance, decay, noise, variance, s = problem(arm, layout, rng)
+    y = np.array(channels(x, s, (1.0, 1.0))[0]).ravel()
+    for size in (600.0, 1e6):
+        spiked = y.copy()
+        spiked[layout.m + 1] += size
+        found = run(update, layout, x, covariance, decay, noise, spiked, variance, s, (1.0, 1.0), 3.0)
+        assert np.isfinite(found[2]) and found[3][layout.m + 1] > 9.0
+    spiked = run(
+        update,
+        layout,
+        x,
+        covariance,
+        decay,
+        noise,
+        y + np.eye(len(y))[layout.m + 1] * 1e6,
+        variance,
+        s,
+        (1.0, 1.0),
+        3.0,
+    )
+    variance[layout.m + 1] = 1e12
+    without = run(update, layout, x, covariance, decay, noise, y, variance, s, (1.0, 1.0), 3.0)
+    assert (np.abs(spiked[0] - without[0]) < 1e-3 * np.sqrt(np.diag(without[1]))).all()  # 1e6 Nm count for nothing

@@ -1,0 +1,113 @@
+"""Mixing against numpy, and the Markov chain behind it."""
+
+import numpy as np
+import pytest
+
+from contact_estimation.filters.imm.mode_chain import ModeChain, build_mixing, build_mode_prediction, build_mode_update
+from contact_estimation.filters.imm.settings import ImmContact, ImmSettings, UnknownContactSettings
+from contact_estimation.filters.kalman import pack_array, unpack_array
+
+#: Least probability of a filter.
+FLOOR = ImmSettings(contacts=[ImmContact(normal=[0, 0, 1])]).least_probability
+
+
+def settings(count=2, **changes):
+    contacts = [ImmContact(name=f"c{k + 1}", normal=[0, 0, 1]) for k in range(count)]
+    return ImmSettings(contacts=contacts, **({"unknown": UnknownContactSettings(filters=0)} | changes))
+
+
+def test_mix_is_the_moment_matched_mixture():
+    size, count, rng = 5, 3, np.random.default_rng(0)
+    means = rng.normal(size=(count, size))
+    roots = rng.normal(size=(count, size, size))
+    covariances = roots @ roots.transpose(0, 2, 1)
+    weights = rng.uniform(size=(count, count))
+    weights /= weights.sum(axis=0)
+    mix, packed = build_mixing(size, count), np.concatenate([pack_array(c) for c in covariances])
+    for j in range(count):
+        x, p = mix(means.ravel(), packed, weights[:, j])
+        mean = weights[:, j] @ means
+        spread = sum(w * (c + np.outer(m - mean, m - mean)) for w, m, c in zip(weights[:, j], means, covariances))
+        np.testing.assert_allclose(np.array(x).ravel(), mean, rtol=1e-12)
+        np.testing.assert_allclose(unpack_array(np.array(p).ravel(), size), spread, rtol=1e-12)
+
+
+def test_prediction_and_bayes_rule_are_those_of_the_textbook():
+    rng = np.random.default_rng(1)
+    modes = ModeChain(settings(2), 2)
+    count = len(modes.owner)
+    probabilities, transition, pressed = (
+        rng.dirichlet(np.ones(count)),
+        modes.transition(0.05),
+        rng.uniform(size=(2, count)),
+    )
+    predicted, weights, before = (
+        np.array(v) for v in build_mode_prediction(count, 2)(probabilities, transition, pressed)
+    )
+    np.testing.assert_allclose(predicted.ravel(), probabilities @ transition)
+    np.testing.assert_allclose(weights, probabilities[:, None] * transition / (probabilities @ transition))
+    np.testing.assert_allclose(before, pressed @ weights)
+    likelihood = rng.normal(size=count)
+    found = np.array(build_mode_update(count)(predicted, likelihood, FLOOR)).ravel()
+    np.testing.assert_allclose(found, predicted.ravel() * np.exp(likelihood) / (predicted.ravel() @ np.exp(likelihood)))
+    extreme = np.array(build_mode_update(count)(predicted, -1e6 * np.arange(count), FLOOR)).ravel()
+    assert np.isfinite(extreme).all() and extreme[0] > 0.99 and extreme[1:].min() > 0.5 * FLOOR
+
+
+@pytest.mark.parametrize("count, hypotheses", [(1, 1), (1, 3), (2, 1), (2, 3), (3, 2)])
+def test_rows_of_the_transition_sum_to_one(count, hypotheses):
+    modes = ModeChain(settings(count), hypotheses)
+    assert len(modes.names) == 2**count and len(modes.owner) == 1 + hypotheses * (2**count - 1)
+    for dt in (0.002, 0.01, 1.0):
+        matrix = modes.transition(dt)
+        np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
+        assert (matrix >= 0).all()
+
+
+def test_rates_are_the_settings_and_contacts_change_one_at_a_time():
+    modes = ModeChain(settings(2, close_rate=0.7, open_rate=0.2), 1)
+    assert modes.names == ["free", "c1", "c2", "c1+c2"]
+    expected = np.array([[-1.4, 0.7, 0.7, 0], [0.2, -0.9, 0, 0.7], [0.2, 0, -0.9, 0.7], [0, 0.2, 0.2, -0.4]])
+    np.testing.assert_allclose(modes.rates, expected)
+
+
+def test_modes_no_single_change_leads_to_are_reached_all_the_same():
+    modes = ModeChain(settings(2, modes=[[], ["c1", "c2"]]), 3)
+    assert (np.diag(modes.rates) < 0).all()
+    assert (modes.transition(10.0)[0] > 1e-3).sum() == 2  # free, and the newborn of the other
+
+
+def test_birth_keeps_the_sum_and_makes_the_least_probable_the_newborn():
+    modes = ModeChain(settings(1), 3)
+    probabilities = np.array([0.4, 0.3, 0.1, 0.2])
+    modes.give_birth(probabilities)
+    assert probabilities.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(probabilities, [0.4, 0.4 - FLOOR, FLOOR, 0.2])
+    assert modes.transition(0.01)[0].nonzero()[0].tolist() == [0, 2]
+    np.testing.assert_allclose(modes.of_combinations(probabilities), [0.4, 0.6])
+
+
+def test_start_puts_the_probability_where_it_is_told():
+    modes = ModeChain(settings(2), 2)
+    combined = modes.of_combinations(modes.start(0.3))
+    assert combined[0] == pytest.approx(0.7) and combined[1:].sum() == pytest.approx(0.3)
+
+
+def test_a_change_moves_probability_to_the_newborn_of_the_neighbour():
+    modes = ModeChain(settings(2), 2)
+    free, first = modes.names.index("free"), modes.names.index("c1")
+    assert modes.toggled(free, 0) == first and modes.toggled(first, 0) == free
+    assert modes.names[modes.toggled(first, 1)] == "c1+c2"
+    probabilities = np.where(modes.owner == free, 0.9, 0.1 / (len(modes.owner) - 1))
+    target = modes.move(probabilities, free, first, 0.99)
+    assert modes.owner[target] == first and modes.closed[target].tolist() == [1.0, 0.0]
+    assert (
+        probabilities.sum() == pytest.approx(1.0)
+        and probabilities[target] > 0.9
+        and probabilities[modes.owner == free] < 0.01
+    )
+
+
+def test_a_change_that_the_modes_do_not_list_has_no_target():
+    modes = ModeChain(settings(2, modes=[[], ["c1"], ["c2"]]), 1)
+    assert modes.toggled(modes.names.index("c1"), 1) is None

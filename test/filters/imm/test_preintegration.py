@@ -1,0 +1,167 @@
+"""What a block of samples measures, and how sure of it motion leaves the filters."""
+
+import numpy as np
+import pytest
+
+from contact_estimation.codegen import compile_function
+from contact_estimation.filters.imm.preintegration import Preintegration, build_block, build_sample
+from contact_estimation.filters.imm.settings import run_time_inputs
+from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.registry import open_stream
+from contact_estimation.robot import load_arm
+from contact_estimation.settings import from_mapping
+from contact_estimation.simulation.scenarios.settings import ScenarioSettings
+from contact_estimation.simulation.sensors.settings import load_imperfections
+from contact_estimation.simulation.session import Simulation
+
+DT, SAMPLES = 0.002, 5
+START_POSE = np.array([-0.9949, -1.0251, 2.2963, -2.8673, -1.5511, 0.5630])
+
+
+@pytest.fixture(scope="module")
+def blocks(arm, drives, two_contacts):
+    """Runs a motion q(t), dq(t), tau(q, dq) for so many blocks; the outputs of each."""
+    layout = FilterState(two_contacts, drives, 6)
+    sample, block = compile_function(build_sample(arm, False)), compile_function(build_block(arm, layout))
+
+    def run(position, velocity, torque, count, model_error=0.1, velocity_delay=0.0):
+        signals = run_time_inputs(two_contacts, drives, 1.0 / DT)
+        changed = {"model_error": model_error, "velocity_delay": velocity_delay, "velocity_noise": 0.0}
+        changed |= {"coulomb_prior": 0.0, "usual_noise": drives.deadband**2}
+        for name, value in changed.items():
+            signals[name][:] = value
+        samples = Preintegration(arm, layout, sample, block, signals, 1e4)
+        samples.start(position(0.0))
+        samples.parts.momentum_start[:] = arm.mass(position(0.0)) @ velocity(0.0)
+        samples.set_interval(DT)
+        rows, t = [], 0.0
+        for _ in range(count):
+            for _ in range(SAMPLES):
+                t += DT
+                q, dq = position(t), velocity(t)
+                signals["q"][:], signals["dq"][:], signals["tau"][:] = q, dq, torque(t, q, dq)
+                samples.take()
+            samples.finish(SAMPLES * DT, SAMPLES)
+            rows.append({name: value.copy() for name, value in block.outputs.items()})
+        return layout, rows
+
+    return run
+
+
+def swing(size):
+    """Every joint swings by ``size`` [rad] once a second, beginning at rest."""
+    rate = 2.0 * np.pi
+    return (
+        lambda t: START_POSE + size * (1.0 - np.cos(rate * t)),
+        lambda t: np.full(6, size * rate * np.sin(rate * t)),
+    )
+
+
+def test_a_motion_at_changing_speed_bends_no_joint(arm, blocks):
+    """Rigid joints: q - integral dq stays what it is. Half a sample's way at 0.6 rad/s would be 630 urad, 25 Nm."""
+    layout, rows = blocks(*swing(0.1), lambda t, q, dq: arm.gravity(q), 100)
+    deflection = np.array([row["y"][: layout.m] for row in rows])
+    assert np.ptp(deflection, axis=0).max() < 5e-6
+
+
+@pytest.mark.parametrize("motor_side", [False, True])
+def test_friction_turns_with_the_motor_where_its_velocity_is_measured(arm, drives, two_contacts, motor_side):
+    """A joint that bends by 0.6 mrad under a load while its motor stands, then a motor that turns by as much."""
+    layout = FilterState(two_contacts, drives, 6, motor_side)
+    signals = run_time_inputs(two_contacts, drives, 1.0 / DT)
+    functions = [compile_function(f) for f in (build_sample(arm, motor_side), build_block(arm, layout))]
+    samples = Preintegration(arm, layout, *functions, signals, 8.0)
+    samples.start(START_POSE)
+    samples.set_interval(DT)
+
+    def move(q, dq):
+        signals["dq"][:] = dq
+        for _ in range(100):
+            q = q + 6e-6
+            signals["q"][:] = q
+            samples.take()
+        return q, samples.parts.presliding.copy()
+
+    q, presliding = move(START_POSE, np.zeros(6))
+    assert (np.abs(presliding) < 1e-12).all() if motor_side else (presliding > 0.9).all()
+    _, presliding = move(q, np.full(6, 6e-6 / DT))
+    assert (presliding > 0.9).all()
+
+
+def test_an_old_velocity_makes_the_deflection_uncertain_by_the_way_since(arm, drives, blocks):
+    position, velocity = swing(0.1)
+    _, rows = blocks(position, velocity, lambda t, q, dq: arm.gravity(q), 25, velocity_delay=1e-3)
+    _, exact = blocks(position, velocity, lambda t, q, dq: arm.gravity(q), 25)
+    added = np.sqrt(rows[-1]["R"][0] - exact[-1]["R"][0])
+    assert added == pytest.approx(1e-3 * velocity(0.245)[0], rel=0.02)
+
+
+def test_standing_still_leaves_everything_as_certain_as_it_was(arm, blocks):
+    _, rows = blocks(lambda t: START_POSE, lambda t: np.zeros(6), lambda t, q, dq: arm.gravity(q), 50)
+    assert max(np.abs(row["motion_noise"]).max() for row in rows) < 1e-12
+
+
+def test_motion_and_load_make_it_less_certain(arm, blocks):
+    """The variances added are transmission_error^2 times the way, and those of a share of the changes of torque."""
+    position, velocity = swing(0.1)
+    layout, rows = blocks(position, velocity, lambda t, q, dq: arm.gravity(q), 50)
+    added = np.array([row["motion_noise"] for row in rows])
+    way = 0.2 - 50 * 2.5e-5  # less the deadband of every block
+    np.testing.assert_allclose(added[:, : layout.m].sum(axis=0), 3e-4**2 * way, rtol=0.02)
+    _, twice = blocks(position, velocity, lambda t, q, dq: arm.gravity(q), 50, model_error=0.2)
+    torque = np.array([row["motion_noise"] for row in twice])[:, layout.m :].sum(axis=0)
+    np.testing.assert_allclose(torque, 4.0 * added[:, layout.m :].sum(axis=0), rtol=1e-9)
+    inertial = np.abs(arm.mass(START_POSE) @ np.full(6, 0.1 * (2.0 * np.pi) ** 2))[1]  # [Nm] there at once
+    assert 0.05 * inertial < np.sqrt(added[:, layout.m + 1].sum()) < 0.2 * inertial
+
+
+def test_a_torque_noisier_than_configured_is_trusted_less(arm, drives, blocks):
+    rng, usual, noise = (
+        np.random.default_rng(0),
+        np.square(drives.torque_noise),
+        np.array([9.0, 1.0, 1.0, 1.0, 1.0, 0.8]),
+    )
+    still = lambda t: START_POSE, lambda t: np.zeros(6)
+    layout, rows = blocks(*still, lambda t, q, dq: arm.gravity(q) + noise * rng.standard_normal(6), 600)
+    variance = np.array([row["R"][layout.m :] for row in rows])[100:]
+    np.testing.assert_allclose(variance[:, [0, 5]].mean(axis=0), noise[[0, 5]] ** 2 / SAMPLES, rtol=0.15)
+    np.testing.assert_allclose(variance[:, 1], usual[1])  # quieter than configured: as configured
+    # One shock does not make the arm deaf.
+    _, rows = blocks(*still, lambda t, q, dq: arm.gravity(q) + (60.0 if abs(t - 0.5) < 0.004 else 0.0), 200)
+    shock = [row["R"][layout.m + 1] ** 0.5 for row in rows]
+    assert max(shock) < 3.0 * drives.torque_noise[1]
+
+
+@pytest.mark.parametrize("robot", ["ur16e", "fr3"])
+def test_a_fast_arm_touches_nothing(robot):
+    """Strokes of 0.1 m in 0.6 s and back, in free air: no contact is named and no force told."""
+    still, start = (
+        {"duration": 0.3},
+        {"ur16e": START_POSE.tolist(), "fr3": [0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785]},
+    )
+    settings = {
+        "title": "fast",
+        "robot": robot,
+        "start": start,
+        "controller": {"ur16e": "admittance", "fr3": "impedance"},
+        "surfaces": [{"name": "table", "stiffness": 25000.0, "offset": [0.0, 0.0, -0.3]}],
+        "motion": [
+            still,
+            {"duration": 0.6, "move": [0.0, 0.0, 0.1]},
+            {"duration": 0.8, "move": [0.1, -0.1, 0.1]},
+            {"duration": 1.0, "move": [0.0, 0.1, 0.0]},
+            {"duration": 0.6},
+            still,
+        ],
+        "admittance": {"max_speed": 0.5},
+        "impedance": {"stiffness": [2000.0] * 3, "rotational_stiffness": [200.0] * 3, "max_force": 80.0},
+    }
+    arm, imperfections = load_arm(robot), load_imperfections(robot)
+    simulation = Simulation(from_mapping(ScenarioSettings, settings, "fast"), arm, imperfections, 0)
+    stream = open_stream(arm, "contact_imm", imperfections.sensors)
+    speed, estimates = 0.0, []
+    for sample in simulation.run():
+        speed = max(speed, np.abs(sample.dq).max())
+        estimates.append(stream.push(sample.stamp_ns, sample.q, sample.dq, sample.tau))
+    assert speed > 0.5 and {e.mode for e in estimates} == {"free"}
+    assert max(np.linalg.norm(e.force_tcp) for e in estimates) < 1.0

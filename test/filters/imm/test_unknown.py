@@ -1,0 +1,99 @@
+"""A contact nobody told of: torque covariance, wrench, place among the modes, and pushes from another world."""
+
+import sys
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from contact_estimation.filters.imm.mode_chain import ModeChain
+from contact_estimation.filters.imm.settings import ImmContact, ImmSettings
+from contact_estimation.filters.imm.unknown import push_covariance, tcp_wrench
+from contact_estimation.filters.registry import open_stream
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmark"))
+from rigid_body_recording import RATE, Push, RigidBodyArm, World, pushes, random_motion, record
+
+VARIANCE = np.square([16.0] * 3 + [3.2] * 3)
+
+
+def test_push_covariance_is_that_of_random_wrenches_at_the_tool_and_at_the_links(arm):
+    q = np.array([0.3, -1.2, 1.9, -2.0, -1.4, 0.2])
+    kinematics = arm.kinematics(ca.SX(q))
+    found = np.array(ca.DM(ca.evalf(push_covariance(arm, kinematics, ca.SX(VARIANCE), ca.SX(0.3)))))
+    model, data = arm.model, arm.model.createData()
+    jacobian = arm.tcp_jacobian(q)
+    expected = jacobian.T @ np.diag(VARIANCE) @ jacobian
+    pin.computeJointJacobians(model, data, q)
+    for k in range(1, arm.n):
+        place = data.oMi[k + 1].translation
+        link = pin.getJointJacobian(model, data, k, pin.LOCAL_WORLD_ALIGNED)  # of link k - 1, at its own origin
+        link[:3] -= pin.skew(place - data.oMi[k].translation) @ link[3:]
+        expected += 0.3 * link.T @ np.diag(VARIANCE) @ link
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_the_wrench_at_the_tool_is_the_one_that_pushed():
+    rng = np.random.default_rng(3)
+    jacobian, wrench = rng.normal(size=(6, 7)), rng.normal(0, [20.0] * 3 + [2.0] * 3)
+    torque, covariance = jacobian.T @ wrench, 1e-6 * np.eye(7)
+    found, spread = tcp_wrench(ca.SX(jacobian), ca.SX(torque), ca.SX(covariance), ca.SX(100 * VARIANCE))
+    np.testing.assert_allclose(np.array(ca.DM(ca.evalf(found))).ravel(), wrench, rtol=1e-5)
+    expected = np.linalg.inv(np.diag(0.01 / VARIANCE) + jacobian @ np.linalg.inv(covariance) @ jacobian.T)
+    np.testing.assert_allclose(np.array(ca.DM(ca.evalf(spread))), expected, rtol=1e-3, atol=1e-10)
+
+
+def test_the_wrench_stays_finite_where_the_jacobian_is_singular():
+    jacobian = np.zeros((6, 6))
+    jacobian[:5, :5] = np.eye(5)
+    jacobian[4, 5] = 1e-9
+    found, spread = tcp_wrench(ca.SX(jacobian), ca.SX(np.ones(6)), ca.SX(0.01 * np.eye(6)), ca.SX(VARIANCE))
+    assert np.abs(np.array(ca.DM(ca.evalf(found)))).max() < 1.1
+    assert np.array(ca.DM(ca.evalf(spread)))[5, 5] == pytest.approx(VARIANCE[5])
+
+
+def test_rates_of_the_unknown_contact_are_the_settings():
+    chain = ModeChain(ImmSettings(contacts=[ImmContact(normal=[0, 0, 1])]), 1)
+    assert chain.names == ["free", "contact_1", "unknown"]
+    np.testing.assert_allclose(chain.rates, [[-1.2, 1.0, 0.2], [3.0, -3.05, 0.05], [2.0, 1.0, -3.0]])
+    np.testing.assert_allclose(chain.transition(0.05).sum(axis=1), 1.0)
+    assert chain.toggled(2, 0) is None and chain.toggled(0, 0) == 1
+
+
+def test_there_is_no_unknown_contact_where_the_arm_is_never_free():
+    settings = ImmSettings(contacts=[ImmContact(normal=[0, 0, 1])], modes=[["contact_1"]])
+    assert not settings.has_unknown and ModeChain(settings, 1).names == ["contact_1"]
+
+
+def run(recording, robot, sensors):
+    """Forces, torques and modes of the default observer."""
+    stream = open_stream(robot, "contact_imm", sensors)
+    samples = zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau)
+    found = [stream.push(*sample) for sample in samples]
+    return (np.array(v) for v in zip(*[(e.force_tcp, e.tau_ext, e.mode) for e in found]))
+
+
+@pytest.mark.parametrize("robot, sensors, limit", [("fr3", None, 0.05), ("ur16e", "ur16e_driver", 0.12)])
+def test_pushes_from_the_side_are_seen_and_end(robot, sensors, limit):
+    arm, t = RigidBodyArm(robot), np.arange(8 * RATE) / RATE
+    size = 25.0 if robot == "fr3" else 60.0
+    plan = [Push(2.0, 3.5, size * np.array([0.0, 0.6, 0.8])), Push(5.0, 6.5, size * np.array([0.0, -0.8, -0.6]))]
+    theta = random_motion(robot, t, np.random.default_rng(4), 0.1, 1.0)
+    recording = record(arm, theta, pushes(arm, plan, t), World(coulomb=0.7, presliding=2.0))
+    force, torque, mode = run(recording, robot, sensors)
+    for push in plan:
+        held = (t > push.start + 0.5) & (t < push.end - 0.3)
+        assert np.linalg.norm(force - recording.force, axis=1)[held].mean() < limit * size
+        assert np.linalg.norm(torque - recording.torque, axis=1)[held].mean() < limit * size
+        assert (mode[held] != "free").all()
+    after = ((t > 3.6) & (t < 5.0)) | (t > 6.6)
+    assert (mode[after] == "free").all() and np.linalg.norm(force[after], axis=1).max() < 3.0
+
+
+def test_nothing_is_felt_where_nothing_pushes():
+    arm, t = RigidBodyArm("fr3"), np.arange(8 * RATE) / RATE
+    theta = random_motion("fr3", t, np.random.default_rng(6), 0.3, 2.0)
+    force, _, mode = run(record(arm, theta, pushes(arm, [], t), World(coulomb=2.0)), "fr3", None)
+    assert (mode[RATE:] == "free").all() and np.abs(force[RATE:]).max() < 1.0

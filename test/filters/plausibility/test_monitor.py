@@ -1,0 +1,93 @@
+"""Position, velocity and torque of a stream against each other: what disagrees is named, and forgotten when it ends."""
+
+import numpy as np
+import pytest
+
+from contact_estimation import load_arm
+from contact_estimation.filters.plausibility import SignalMonitor
+from contact_estimation.filters.plausibility.monitor import HOLD
+from contact_estimation.filters.settings import SensorSettings
+
+H = 0.002
+Q = np.array([0.2, -1.0, 1.2, -1.8, -1.5, 0.3])
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return load_arm("ur16e")
+
+
+class Motion:
+    """A slow motion of all joints with encoder and torque noise, sample by sample."""
+
+    def __init__(self, arm, speed=0.1, seed=0):
+        self.arm, self.rng, self.speed = arm, np.random.default_rng(seed), speed
+        self.monitor = SignalMonitor(arm, SensorSettings(), np.ones(6))
+        self.time = 0.0
+
+    def run(self, seconds, change=lambda q, dq, tau: (q, dq, tau)):
+        """The last problem told; the first ones in ``self.told``."""
+        self.told = []
+        for _ in range(round(seconds / H)):
+            self.time += H
+            phase = self.time + np.arange(6)
+            q = Q + self.speed * (np.sin(phase) - np.sin(np.arange(6))) + self.rng.normal(0, 1.2e-5, 6)
+            dq = self.speed * np.cos(phase)
+            tau = self.arm.gravity(q) + self.rng.normal(0, [1.0, 1.5, 0.8, 0.4, 0.25, 0.2])
+            self.monitor.add(self.time, H, *change(q, dq, tau))
+            if self.monitor.problem:
+                self.told.append(self.monitor.problem)
+        return self.monitor.problem
+
+
+def on(joint, value):
+    """The vector with one entry replaced."""
+
+    def change(v):
+        v = v.copy()
+        v[joint] = value(v[joint])
+        return v
+
+    return change
+
+
+FAULTS = {
+    "the position of elbow_joint is frozen": lambda q, dq, tau: (on(2, lambda x: 1.0)(q), dq, tau),
+    "the velocity is missing": lambda q, dq, tau: (q, 0 * dq, tau),
+    "the sign": lambda q, dq, tau: (q, on(1, np.negative)(dq), tau),
+    "every joint by the factor": lambda q, dq, tau: (q, 2 * dq, tau),
+    "the torque of shoulder_lift_joint is frozen": lambda q, dq, tau: (q, dq, on(1, lambda x: 7.0)(tau)),
+    "the velocity of wrist_1_joint is frozen": lambda q, dq, tau: (q, on(3, lambda x: 0.04)(dq), tau),
+}
+
+
+@pytest.mark.parametrize("words", FAULTS)
+def test_a_fault_of_one_signal_is_named(arm, words):
+    motion = Motion(arm)
+    assert motion.run(1.0) == ""
+    motion.run(0.6, FAULTS[words])
+    assert any(words in told for told in motion.told), set(motion.told)
+
+
+def test_clean_motion_is_never_doubted(arm):
+    motion = Motion(arm, speed=0.4)
+    motion.run(8.0)
+    assert motion.told == []
+
+
+def test_a_fault_that_ended_is_forgotten(arm):
+    motion = Motion(arm)
+    motion.run(1.0)
+    assert motion.run(0.5, FAULTS["the sign"])
+    motion.run(12.0)  # the long comparison forgets with its time constant
+    assert motion.told[-1] and motion.monitor.problem == ""
+    assert motion.run(HOLD) == ""
+
+
+def test_joints_that_bend_under_a_load_are_no_fault(arm):
+    motion = Motion(arm, speed=0.0)
+    motion.run(0.5)
+    bend = np.linspace(0, 2e-3, 250)  # a UR16e's shoulder under 100 N at the tool, within half a second
+    steps = iter(bend)
+    motion.run(0.5, lambda q, dq, tau: (q + on(1, lambda x: next(steps))(0 * q), dq, tau))
+    assert motion.told == []

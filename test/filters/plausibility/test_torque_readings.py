@@ -1,0 +1,157 @@
+"""What the effort is, told by gravity and motion: mistakes are named, contacts are not taken for mistakes."""
+
+import numpy as np
+import pytest
+
+from contact_estimation import load_arm
+from contact_estimation.filters.plausibility.torque_readings import (
+    MOTION_TIME,
+    PROOF_TIME,
+    REST_TIME,
+    SETTLE_TIME,
+    TorqueReadings,
+)
+from contact_estimation.filters.settings import SensorSettings
+
+Q = np.array([0.2, -1.0, 1.2, -1.8, -1.5, 0.3])
+FRICTION = np.array([1.0, -6.0, 3.0, 2.0, 0.5, -0.5])
+BLOCK = 0.02
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return load_arm("ur16e")
+
+
+def readings_of(arm, **sensors):
+    settings = SensorSettings(**sensors)
+    scale = np.ones(6) if settings.torque_unit == "Nm" else arm.motor.drive_gain
+    return TorqueReadings(arm, settings, scale)
+
+
+def rest(readings, effort, seconds, q=Q):
+    """A still arm."""
+    for _ in range(round(seconds / BLOCK)):
+        readings.add_block(BLOCK, q, np.zeros(6), np.zeros(6), effort)
+
+
+def sweep(readings, arm, effort_of, seconds, speed=0.3):
+    """An arm that turns its shoulder and elbow slowly; ``effort_of`` the total torque."""
+    dq = speed * np.array([0.0, 1.0, -1.0, 0.0, 0.0, 0.0])
+    for k in range(round(seconds / BLOCK)):
+        q = Q + dq * k * BLOCK
+        readings.add_block(BLOCK, q, dq, np.zeros(6), effort_of(arm.gravity(q), q))
+
+
+MISTAKES = {
+    "motor current": lambda arm, total, gravity: total / arm.motor.drive_gain,
+    "without gravity": lambda arm, total, gravity: total - gravity,
+    "opposite sign": lambda arm, total, gravity: -total,
+    "shoulder_lift_joint and wrist_1_joint exchanged": lambda arm, total, gravity: total[[0, 3, 2, 1, 4, 5]],
+    "reverse joint order": lambda arm, total, gravity: total[::-1],
+    "common factor": lambda arm, total, gravity: 2.5 * total,
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_doubted_at_once_and_named_after_a_rest(arm, name):
+    readings, gravity = readings_of(arm), arm.gravity(Q)
+    effort = MISTAKES[name](arm, gravity + 0.3 * FRICTION, gravity)
+    rest(readings, effort, 2 * BLOCK)
+    assert readings.problem
+    rest(readings, effort, REST_TIME)
+    assert "looks like" in readings.problem and name in readings.problem
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_named_soon_in_motion(arm, name):
+    readings = readings_of(arm)
+    sweep(readings, arm, lambda g, q: MISTAKES[name](arm, g + 0.3 * FRICTION, g), MOTION_TIME + 3 * BLOCK)
+    assert "looks like" in readings.problem and name in readings.problem
+
+
+def test_a_torque_with_gravity_where_none_is_configured(arm):
+    readings = readings_of(arm, torque_meaning="gravity_compensated")
+    rest(readings, arm.gravity(Q) + FRICTION, REST_TIME + BLOCK)
+    assert "the total torque, gravity inside" in readings.problem
+
+
+def test_a_torque_where_a_current_is_configured(arm):
+    readings = readings_of(arm, torque_unit="A")
+    rest(readings, arm.gravity(Q) + 0.3 * FRICTION, REST_TIME + BLOCK)
+    assert "torque [Nm]" in readings.problem
+
+
+@pytest.mark.parametrize("push", [[0, 0, 100.0], [60.0, 0, 0], [0, -60.0, 0], [0, 0, -80.0]])
+def test_a_proven_stream_is_not_impressed_by_any_contact(arm, push):
+    readings, gravity = readings_of(arm), arm.gravity(Q)
+    rest(readings, gravity + 0.3 * FRICTION, 2 * PROOF_TIME)
+    torque = arm.tcp_jacobian(Q)[:3].T @ push
+    for share in np.linspace(0, 2, 40):
+        rest(readings, gravity - share * torque, 0.2)
+        assert readings.problem == ""
+
+
+def test_a_contact_that_cancels_gravity_is_doubted_before_proof_and_cleared_by_its_change(arm):
+    readings, gravity = readings_of(arm), arm.gravity(Q)
+    jacobian = arm.tcp_jacobian(Q)[:3]
+    force = np.linalg.lstsq(jacobian.T, gravity, rcond=None)[0]
+    near = gravity - jacobian.T @ force  # as small as a contact can make it
+    if np.max(np.abs(near)) < 5:
+        rest(readings, near, 0.5)
+        assert "a contact happens" in readings.problem
+    rest(readings, gravity - 0.5 * jacobian.T @ force, 0.1)
+    assert readings.problem == ""
+
+
+def test_what_was_proven_holds_over_a_restart(arm):
+    readings, gravity = readings_of(arm), arm.gravity(Q)
+    rest(readings, gravity, 2 * PROOF_TIME)
+    readings.restart()
+    rest(readings, 0.05 * gravity, 1.0)
+    assert readings.problem == ""
+
+
+def step(readings, before, after):
+    """One step of the effort between two samples, and what follows until it is judged."""
+    readings.add_sample(0.0, Q, before, before)
+    last = before
+    for k in range(round(SETTLE_TIME / 0.002) + 3):
+        readings.add_sample(0.002 * (k + 1), Q, after, last)
+        last = after
+
+
+@pytest.mark.parametrize("name", [*MISTAKES, "wrong on elbow_joint alone"])
+def test_a_change_of_meaning_in_mid_run_is_named_by_its_step(arm, name):
+    readings, gravity = readings_of(arm), arm.gravity(Q)
+    total = gravity + 0.3 * FRICTION
+    rest(readings, total, 2 * PROOF_TIME)
+    other = MISTAKES.get(name, lambda arm, total, gravity: total + 40.0 * np.eye(6)[2])(arm, total, gravity)
+    step(readings, total, other)
+    assert name in readings.problem
+
+
+def test_a_verdict_ends_when_the_torque_is_right_again(arm):
+    readings, gravity = readings_of(arm), arm.gravity(Q)
+    rest(readings, gravity, 2 * PROOF_TIME)
+    step(readings, gravity, -gravity)
+    rest(readings, -gravity, 1.0)
+    assert readings.problem
+    rest(readings, gravity, 2 * PROOF_TIME)
+    assert readings.problem == ""
+
+
+def test_a_spike_is_no_step(arm):
+    readings, gravity = readings_of(arm), arm.gravity(Q)
+    rest(readings, gravity, 2 * PROOF_TIME)
+    spike = gravity + 80 * np.eye(6)[1]
+    readings.add_sample(0.0, Q, spike, gravity)
+    for k in range(round(SETTLE_TIME / 0.002) + 3):
+        readings.add_sample(0.002 * (k + 1), Q, gravity, gravity if k else spike)
+    assert readings.problem == ""
+
+
+def test_where_gravity_is_not_felt_nothing_is_claimed(arm):
+    upright, readings = np.array([0.0, -np.pi / 2, 0.0, -np.pi / 2, 0.0, 0.0]), readings_of(arm, torque_unit="A")
+    rest(readings, np.zeros(6), 2 * REST_TIME, q=upright)
+    assert readings.problem == ""

@@ -1,0 +1,63 @@
+"""Verdicts and channel parameters on recordings of a world that shares no code with the estimate."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import yaml
+
+from benchmark.adversary import batch as world
+from contact_estimation.cli import main
+from contact_estimation.exceptions import IdentificationError
+from contact_estimation.identify.batch import runner
+
+
+def _write(folder, fault: str) -> dict[str, float]:
+    return world.write(folder, fault, np.random.default_rng([77, 0]), "linkage").truth
+
+
+def _identify(folder, capsys) -> tuple[int, dict]:
+    code = main(["identify", "batch", str(folder / "press.npz"), "--model", str(folder / "scene.yaml"), "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def _add_parameter(folder, **parameter) -> None:
+    path = folder / "scene.yaml"
+    scene = yaml.safe_load(path.read_text())
+    scene["parameters"].append(parameter)
+    path.write_text(yaml.safe_dump(scene))
+
+
+def test_a_clean_recording_is_good_and_right(tmp_path, capsys):
+    truth = _write(tmp_path, "clean")
+    code, found = _identify(tmp_path, capsys)
+    assert code == 0 and found["verdict"] == "good" and found["reasons"] == []
+    for name, true in truth.items():
+        low, high = found["parameters"][name]["interval_total"]
+        assert low - 0.5 * (high - low) < true < high + 0.5 * (high - low)
+
+
+def test_a_force_offset_fails_with_an_exit_code_and_wider_intervals(tmp_path, capsys):
+    _write(tmp_path, "offset")
+    code, found = _identify(tmp_path, capsys)
+    assert code == 3 and found["verdict"] == "failed" and found["reasons"]
+    widths = [np.ptp(found["parameters"]["stiffness"][key]) for key in ("interval", "interval_total")]
+    assert widths[1] > 2.0 * widths[0]
+
+
+def test_a_late_clock_is_recovered_with_the_stiffness(tmp_path):
+    truth = _write(tmp_path, "clock")
+    clock = {"nominal": [0.0], "lower": -0.02, "upper": 0.02, "unit": "s"}
+    _add_parameter(tmp_path, name="clock", kind="delay", targets=["encoders", "place"], **clock)
+    found = runner.run(*runner.prepare(tmp_path / "press.npz", tmp_path / "scene.yaml")).result.values()
+    assert found["clock"] == pytest.approx(8e-3, abs=5e-4)
+    assert found["stiffness"] == pytest.approx(truth["stiffness"], rel=0.02)
+
+
+def test_a_channel_parameter_needs_its_channel_and_its_numbers(tmp_path):
+    _write(tmp_path, "clean")
+    _add_parameter(tmp_path, name="zero", kind="bias", targets=["force"], nominal=[0.0], lower=-5.0, upper=5.0)
+    with pytest.raises(IdentificationError, match="bias of channel 'force' is 3 numbers, given 1"):
+        runner.prepare(tmp_path / "press.npz", tmp_path / "scene.yaml")

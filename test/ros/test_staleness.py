@@ -1,0 +1,52 @@
+"""Which estimates may be acted on."""
+
+from __future__ import annotations
+
+import pytest
+from contact_estimation.msg import ContactEstimate
+
+from contact_estimation.robot import load_arm
+from contact_estimation.ros import convert
+from contact_estimation.ros.staleness import EstimateRule
+
+NOW = 1_800_000_000_000_000_000
+ARM = load_arm("fr3")
+
+
+def message(age: float = 0.01, base: str = "left_" + ARM.base_frame, **changes) -> ContactEstimate:
+    head = convert.header(NOW - round(1e9 * age), base)
+    given = {"header": head, "valid": True, "observer": "ekf", "joint_names": ARM.joint_names, **changes}
+    return ContactEstimate(**given)
+
+
+@pytest.fixture
+def rule() -> EstimateRule:
+    made = EstimateRule(ARM, "left_", 0.05)
+    made.choose("ekf")
+    return made
+
+
+def test_a_fresh_estimate_counts_with_its_age(rule):
+    age, problem = rule.judge(message(0.03, "left_" + ARM.base_frame), NOW)
+    assert problem == "" and age == pytest.approx(0.03)
+
+
+@pytest.mark.parametrize(
+    "made, words",
+    [
+        (message(0.06, "left_" + ARM.base_frame), "stale: 60 ms old, at most 50 ms"),
+        (message(-0.06, "left_" + ARM.base_frame), "stale"),
+        (message(base="right_" + ARM.base_frame), "correct the topic"),
+        (message(base="left_" + ARM.base_frame, joint_names=ARM.joint_names[:-1]), "correct the topic"),
+        (message(base="left_" + ARM.base_frame, observer="momentum"), "one estimator per topic"),
+        (message(base="left_" + ARM.base_frame, valid=False, reason="frozen"), "frozen"),
+    ],
+    ids=["old", "future", "arm", "joints", "observer", "invalid"],
+)
+def test_what_does_not_count_says_why(rule, made, words):
+    assert words in rule.judge(made, NOW).problem
+
+
+def test_without_a_choice_any_observer_counts(rule):
+    rule.choose("")
+    assert rule.judge(message(base="left_" + ARM.base_frame, observer="momentum"), NOW).problem == ""

@@ -1,0 +1,156 @@
+"""The controller with the real estimator in simulation: what paper 2 shows, and four things that go wrong and end
+safely."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+from contact_estimation.control.controller import ControllerState
+from contact_estimation.studies.mpc.closed_loop import (
+    ClosedLoop,
+    LoopOptions,
+    LoopRecord,
+    force_limit_ok,
+    load_loop_settings,
+)
+
+
+@functools.cache
+def run(task: str, error: float, adapt: bool, seconds: float = 4.0) -> LoopRecord:
+    return loop(task, seed=5, height_error=error, adapt=adapt).run(seconds)
+
+
+def loop(name: str = "plane", **options) -> ClosedLoop:
+    return ClosedLoop(load_loop_settings(name, "fr3"), LoopOptions(**options))
+
+
+@pytest.mark.parametrize("error", [0.02, -0.02])
+def test_plane_two_centimetres_off(error):
+    estimating, fixed = run("plane", error, True), run("plane", error, False)
+    assert estimating.force_rmse() <= 1.0
+    assert estimating.force_rmse() <= 0.25 * fixed.force_rmse()
+    assert not estimating.reasons
+    assert force_limit_ok(estimating) and force_limit_ok(fixed)
+
+
+def test_pivot_three_centimetres_off():
+    estimating, fixed = run("pivot", 0.03, True), run("pivot", 0.03, False)
+    assert np.abs(estimating.steady_error()[estimating.axes]).max() <= 1.0
+    assert np.abs(fixed.steady_error()[fixed.axes]).max() > 3.0
+    assert force_limit_ok(estimating) and force_limit_ok(fixed)
+
+
+def test_no_ground_truth_reaches_the_controller(monkeypatch):
+    """The same seed with the truth of every sample spoilt gives the same commands, bit by bit."""
+    clean = run("plane", 0.02, True, 4.0)
+    spoilt_loop = loop(seed=5, height_error=0.02)
+    plant = spoilt_loop.simulation.plant
+    monkeypatch.setattr(type(plant), "truth", lambda self: {"rest": np.full(3, 1e9)})
+    spoilt = spoilt_loop.run(0.5)
+    np.testing.assert_array_equal(spoilt.x0, clean.x0[: spoilt.x0.shape[0]])
+
+
+def faulty(disturb=None, alive=lambda t: True, seconds: float = 3.0, **options) -> LoopRecord:
+    record = loop(seed=1, height_error=0.0, **options).run(seconds, disturb, alive)
+    assert force_limit_ok(record), f"impedance force {record.max_spring:.2f} N, limit {record.force_limit} N"
+    assert np.isfinite(record.x0).all()
+    return record
+
+
+def speed(record: LoopRecord) -> np.ndarray:
+    return np.linalg.norm(np.diff(record.x, axis=0), axis=1) / np.diff(record.t)
+
+
+def lose(t, simulation):
+    if t >= 1.0:
+        simulation.plant.surfaces[0].depth = 0.0
+
+
+@pytest.mark.parametrize("observer", ["franka_plane", "contact_imm"])
+@pytest.mark.parametrize("controller", ["mpc", "pi", "admittance", "feedforward"])
+def test_a_lost_contact_is_answered_within_100_ms_and_20_mm(controller, observer):
+    record = faulty(lose, seconds=2.0, controller=controller, observer=observer)
+    assert record.state[-1] == ControllerState.HOLDING.value and "contact lost" in record.reasons[-1]
+    first = record.t[np.flatnonzero(record.state == ControllerState.HOLDING.value)[0]]
+    assert 1.0 < first <= 1.11  # the state is recorded one tick after it was decided
+    before = np.searchsorted(record.t, 1.0)
+    assert np.linalg.norm(record.x[before:] - record.x[before], axis=1).max() < 0.02
+    assert speed(record)[-250:].max() < 0.02  # it stands
+
+
+def test_a_lost_contact_is_searched_and_found_lower():
+    def fall(t, simulation):
+        surface = simulation.plant.surfaces[0]
+        if t >= 1.0 and surface.name != "fallen":
+            surface.name = "fallen"
+            surface.point[2] -= 0.03
+
+    record = faulty(fall, seconds=6.0, task={"safety": {"on_loss": "search"}})
+    assert ControllerState.SEARCHING.value in record.state and record.state[-1] == ControllerState.ACTIVE.value
+    late = record.force[record.t > 5.0][:, 2]
+    assert abs(late.mean() - 10.0) < 1.0 and record.force[:, 2].max() < 15.0
+
+
+def test_a_lost_contact_is_retreated_from():
+    record = faulty(lose, seconds=4.0, task={"safety": {"on_loss": "retract"}})
+    first = np.flatnonzero(record.state == ControllerState.RETRACTING.value)[0]
+    assert record.state[-1] == ControllerState.HOLDING.value
+    assert record.x[-1, 2] - record.x[first, 2] == pytest.approx(0.03, abs=0.006)
+
+
+def test_estimates_that_are_40_ms_late_are_predicted_forward():
+    record = faulty(seconds=3.0, delay=0.04)
+    assert record.force_rmse() <= 0.6 and not record.reasons  # 0.43 to 0.54 N over seeds
+
+
+@pytest.mark.parametrize("stiffness", [1e3, 5e3, 3e4])
+def test_the_default_observer_knows_neither_stiffness_nor_height(stiffness):
+    record = loop(seed=3, observer="contact_imm", stiffness=stiffness, height_error=0.02).run(3.0)
+    assert record.force_rmse() <= 0.8 and not record.reasons  # 0.1 to 0.62 N over seeds
+    assert record.force[:, 2].max() <= 1.2 * 10.0
+
+
+def test_a_wall_that_moves_five_millimetres_is_followed():
+    def move(t, simulation):
+        if t >= 1.5 and simulation.plant.surfaces[0].name != "moved":
+            simulation.plant.surfaces[0].name = "moved"
+            simulation.plant.surfaces[0].point[2] += 0.005
+
+    record = faulty(move)
+    assert not record.reasons
+    assert record.force[:, 2].max() < 20.0
+    assert abs(record.force[record.t > 2.3][:, 2].mean() - 10.0) < 1.0
+
+
+def test_a_stiffness_that_jumps_tenfold_stays_within_the_limit():
+    def stiffen(t, simulation):
+        if t >= 1.5:
+            simulation.plant.surfaces[0].stiffness = 10_000.0
+
+    record = faulty(stiffen)
+    # The surface is now pressed by what ten times the stiffness makes of the old depth: it throws the arm back, once.
+    # The contact is lost, and the task answers that with a hold.
+    assert record.state[-1] == ControllerState.HOLDING.value and "contact lost" in record.reasons[-1]
+    assert speed(record)[-250:].max() < 0.02
+
+
+def test_an_estimator_that_dies_ends_in_a_hold():
+    record = faulty(alive=lambda t: t < 1.0)
+    assert record.state[-1] == ControllerState.HOLDING.value and "stale" in record.reasons[-1]
+    first = record.t[np.flatnonzero(record.state == ControllerState.HOLDING.value)[0]]
+    assert first < 1.0 + 0.06 + 5 * 0.01
+    assert speed(record)[-250:].max() < 0.02
+
+
+def test_half_a_second_without_estimates_is_recovered_from():
+    record = faulty(alive=lambda t: not 1.0 <= t < 1.5)
+    assert ControllerState.HOLDING.value in record.state and record.state[-1] == ControllerState.ACTIVE.value
+    assert abs(record.force[record.t > 2.5][:, 2].mean() - 10.0) < 0.6
+
+
+def test_the_same_seed_gives_the_same_run():
+    again = loop(seed=5, height_error=0.02).run(1.0)
+    np.testing.assert_array_equal(again.force, run("plane", 0.02, True).force[: len(again.force)])
