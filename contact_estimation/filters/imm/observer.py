@@ -15,6 +15,7 @@ from contact_estimation.filters.imm.output import Output, build_output
 from contact_estimation.filters.imm.preintegration import Preintegration, build_block, build_sample
 from contact_estimation.filters.imm.settings import ImmSettings, run_time_inputs
 from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.unknown import ExternalTorque
 from contact_estimation.filters.observer import Estimate
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.robot import Arm
@@ -86,6 +87,11 @@ class ContactImm:
     def probabilities(self) -> np.ndarray:
         """Probabilities (M,) of the filters (a view of the live buffer)."""
         return self.step_.probabilities
+
+    @property
+    def external_torque(self) -> ExternalTorque:
+        """Joint torque of an unknown contact, its covariance and the probability of that mode, after the last block."""
+        return self._output.external_torque()
 
     # -- samples ----------------------------------------------------------------------------------------------
 

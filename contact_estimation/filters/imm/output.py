@@ -13,8 +13,8 @@ from contact_estimation.filters.imm.imm_step import ImmStep
 from contact_estimation.filters.imm.mode_chain import ModeChain
 from contact_estimation.filters.imm.settings import ImmSettings
 from contact_estimation.filters.imm.state import FilterState
-from contact_estimation.filters.imm.unknown import tcp_wrench
-from contact_estimation.filters.kalman import packed_size, unpack
+from contact_estimation.filters.imm.unknown import ExternalTorque, tcp_wrench
+from contact_estimation.filters.kalman import packed_size, unpack, unpack_array
 from contact_estimation.filters.observer import ContactState
 from contact_estimation.robot import Arm
 
@@ -168,6 +168,20 @@ class Output:
                 )
             )
         return tuple(found)
+
+    def external_torque(self) -> ExternalTorque:
+        """Return the external joint torque of the unknown contact, moment-matched over the filters of that mode."""
+        state, step, rows = self._state, self._step, np.flatnonzero(self._chain.felt)
+        shares = step.probabilities[rows]
+        probability = float(shares.sum())
+        if not probability > 0.0:
+            return ExternalTorque(0.0, np.zeros(state.n), np.zeros((state.n, state.n)))
+        where, shares = state.parts["external"], shares / probability
+        torques = step.x[rows, where]
+        torque: np.ndarray = np.asarray(shares @ torques)
+        covariance = sum(w * unpack_array(step.p[j], state.size)[where, where] for w, j in zip(shares, rows))
+        difference = torques - torque
+        return ExternalTorque(probability, torque, np.asarray(covariance + (difference.T * shares) @ difference))
 
 
 def _add_spread(row: np.ndarray, table: np.ndarray, share: np.ndarray, mean: slice, covariance: slice) -> None:

@@ -13,10 +13,27 @@ of an arm of seven joints is no wrench at its TCP.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import casadi as ca
+import numpy as np
 
 from contact_estimation.robot import Arm
 from contact_estimation.robot.rigid_body import Kinematics
+
+
+class ExternalTorque(NamedTuple):
+    """External joint torque of an unknown contact.
+
+    Attributes:
+        probability: of the mode ``unknown``.
+        torque: tau_e (n,) [Nm] given that mode.
+        covariance: (n, n) [Nm^2] of it.
+    """
+
+    probability: float
+    torque: np.ndarray
+    covariance: np.ndarray
 
 
 def push_covariance(arm: Arm, kinematics: Kinematics, variance: ca.SX, link_share: ca.SX) -> ca.SX:

@@ -75,6 +75,22 @@ def run(recording, robot, sensors):
     return (np.array(v) for v in zip(*[(e.force_tcp, e.tau_ext, e.mode) for e in found]))
 
 
+def test_the_external_torque_of_the_mode_is_told_with_its_covariance():
+    arm, t = RigidBodyArm("fr3"), np.arange(3 * RATE) / RATE
+    plan = [Push(1.5, 4.0, np.array([0.0, 20.0, 10.0]))]
+    theta = random_motion("fr3", t, np.random.default_rng(4), 0.0, 1.0)
+    recording = record(arm, theta, pushes(arm, plan, t), World())
+    stream = open_stream("fr3", "contact_imm", None)
+    before = stream.observer.external_torque.probability
+    for sample in zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau):
+        stream.push(*sample)
+    found = stream.observer.external_torque
+    assert before < 0.5 and found.probability > 0.99
+    error = found.torque - recording.torque[-1]
+    assert np.linalg.norm(error) < 0.15 * np.linalg.norm(recording.torque[-1])
+    assert error @ np.linalg.solve(found.covariance, error) < 24.3  # chi-square of 7, 99.9 %
+
+
 @pytest.mark.parametrize("robot, sensors, limit", [("fr3", None, 0.05), ("ur16e", "ur16e_driver", 0.12)])
 def test_pushes_from_the_side_are_seen_and_end(robot, sensors, limit):
     arm, t = RigidBodyArm(robot), np.arange(8 * RATE) / RATE
