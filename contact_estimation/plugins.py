@@ -22,7 +22,7 @@ from contact_estimation.exceptions import ConfigError
 
 _PACKAGE = __name__.partition(".")[0]
 #: Entry-point groups.
-OBSERVERS, DRIVERS = f"{_PACKAGE}.observers", f"{_PACKAGE}.drivers"
+OBSERVERS, DRIVERS, LAWS = f"{_PACKAGE}.observers", f"{_PACKAGE}.drivers", f"{_PACKAGE}.laws"
 
 #: Group -> name -> ``module:Class``; imported when asked for.
 SHIPPED: dict[str, dict[str, str]] = {
@@ -39,6 +39,16 @@ SHIPPED: dict[str, dict[str, str]] = {
         "rtde": "contact_estimation.drivers.rtde:RtdeBackend",
         "joint_torque": "contact_estimation.drivers.joint_torque:JointTorqueBackend",
         "franka": "contact_estimation.drivers.franka:FrankaBackend",
+    },
+    LAWS: {
+        "spring": "contact_estimation.contact.spring:Spring",
+        "sliding": "contact_estimation.contact.sliding:Sliding",
+        "sticking": "contact_estimation.contact.sticking:Sticking",
+        "mindlin": "contact_estimation.contact.sticking:Mindlin",
+        "unilateral": "contact_estimation.contact.unilateral:unilateral_spring",
+        "unilateral_sliding": "contact_estimation.contact.unilateral:unilateral_sliding",
+        "unilateral_sticking": "contact_estimation.contact.unilateral:unilateral_sticking",
+        "unilateral_mindlin": "contact_estimation.contact.unilateral:unilateral_mindlin",
     },
 }
 #: Group -> earlier name -> name.
@@ -74,7 +84,7 @@ def load(group: str, name: str) -> Any:
     place = SHIPPED.get(group, {}).get(name) or (name if ":" in name else "")
     for point in () if place else entry_points(group=group):
         place = point.value.split("[")[0].strip() if point.name == name else place
-    word = group.rpartition(".")[2].rstrip("s")
+    word = "contact law" if group == LAWS else group.rpartition(".")[2].rstrip("s")
     if not place:
         known = offered(group)
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)

@@ -14,7 +14,6 @@ from fit.calibration.planted import free_motion
 
 from contact_estimation import plugins
 from contact_estimation.cli import main
-from contact_estimation.contact.registry import ENTRY_POINTS as LAWS
 from contact_estimation.filters.registry import load_observer_settings, observer_names, open_stream
 from contact_estimation.io.npz import write_npz
 from contact_estimation.robot import load_arm
@@ -129,7 +128,7 @@ def test_entry_points_of_an_installed_package_are_seen(folder, monkeypatch):
     """Installed as pip does it: the modules and the metadata stand on the path."""
     text = (folder / "pyproject.toml").read_text()
     groups = re.findall(r'entry-points\."([\w.]+)"\]', text)
-    assert groups == [plugins.OBSERVERS, plugins.DRIVERS, LAWS]
+    assert groups == [plugins.OBSERVERS, plugins.DRIVERS, plugins.LAWS]
     points = text.replace('[project.entry-points."', "[").replace('"]', "]").replace('"', "")
     metadata = folder / "lab_package-1.0.dist-info"
     metadata.mkdir()

@@ -1,40 +1,14 @@
-"""Contact laws by name: the shipped ones, those of installed packages, and those in a module or file of one's own."""
+"""Contact laws by name, each checked against the protocol when it is loaded."""
 
 from __future__ import annotations
 
-import difflib
 import functools
-import hashlib
-import importlib
-import importlib.util
-import sys
-from collections.abc import Callable
-from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
-from types import ModuleType
 
 import casadi as ca
 
+from contact_estimation import plugins
 from contact_estimation.contact.law import LAW_GROUPS, ContactLaw, LawParameter
-from contact_estimation.contact.sliding import Sliding
-from contact_estimation.contact.spring import Spring
-from contact_estimation.contact.sticking import Mindlin, Sticking
-from contact_estimation.contact.unilateral import Unilateral
 from contact_estimation.exceptions import ConfigError
-
-#: The shipped laws.
-LAWS: dict[str, Callable[[], ContactLaw]] = {
-    "spring": Spring,
-    "sliding": Sliding,
-    "sticking": Sticking,
-    "mindlin": Mindlin,
-    "unilateral": lambda: Unilateral(Spring()),
-    "unilateral_sliding": lambda: Unilateral(Sliding()),
-    "unilateral_sticking": lambda: Unilateral(Sticking()),
-    "unilateral_mindlin": lambda: Unilateral(Mindlin()),
-}
-#: Entry-point group in which an installed package offers laws.
-ENTRY_POINTS = "contact_estimation.laws"
 
 
 @functools.cache
@@ -47,23 +21,7 @@ def find_law(name: str) -> ContactLaw:
     Raises:
         ConfigError: no such law, it cannot be imported, or it is no contact law.
     """
-    if name in LAWS:
-        return LAWS[name]()
-    if ":" in name:
-        source, _, attribute = name.rpartition(":")
-        return _checked(name, _made(name, _attribute(name, source, attribute)))
-    installed: dict[str, EntryPoint] = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-    if name in installed:
-        try:
-            return _checked(name, _made(name, installed[name].load()))
-        except (ImportError, AttributeError) as error:
-            raise ConfigError(f"contact law '{name}' ({installed[name].value}) cannot be imported: {error}") from error
-    known = [*LAWS, *sorted(installed)]
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
-    raise ConfigError(
-        f"there is no contact law '{name}' (nearest: '{near}'). Known: {', '.join(known)}; a law of your own is "
-        "module:Class, file.py:Class, or an entry point in the group contact_estimation.laws"
-    )
+    return _checked(name, _made(name, plugins.load(plugins.LAWS, name)))
 
 
 def same_normal_force(first: str, second: str) -> bool:
@@ -80,36 +38,6 @@ def same_normal_force(first: str, second: str) -> bool:
         mean = ca.DM([p.mean for p in law.parameters])
         forces.append([float(law.force(ca.DM(1e4), ca.DM(d), ca.DM(2, 1), mean)[0]) for d in (2e-3, -5e-4, -4e-3)])
     return all(abs(a - b) < 1e-6 for a, b in zip(*forces))
-
-
-def _attribute(name: str, source: str, attribute: str) -> object:
-    """Class or factory ``attribute`` of the module or file ``source``."""
-    try:
-        module = _load_file(source) if source.endswith(".py") else importlib.import_module(source)
-    except Exception as error:  # a module of somebody else's may raise anything
-        raise ConfigError(
-            f"contact law '{name}': '{source}' cannot be imported ({type(error).__name__}: {error}); give a module "
-            "that python -c 'import ...' finds, or the path of a .py file"
-        ) from error
-    if not hasattr(module, attribute):
-        found = [key for key, value in vars(module).items() if isinstance(value, type) and not key.startswith("_")]
-        raise ConfigError(f"contact law '{name}': '{source}' has no '{attribute}'; it has {', '.join(found) or 'none'}")
-    return getattr(module, attribute)
-
-
-def _load_file(path: str) -> ModuleType:
-    """Import a .py file under a name that belongs to its path."""
-    place = Path(path).expanduser().resolve()
-    if not place.is_file():
-        raise FileNotFoundError(f"no such file: {place}")
-    name = f"contact_law_{place.stem}_{hashlib.sha256(str(place).encode()).hexdigest()[:8]}"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, place)
-        assert spec is not None and spec.loader is not None  # the name ends in .py
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        sys.modules[name] = module
-    return sys.modules[name]
 
 
 def _made(name: str, factory: object) -> object:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import casadi as ca
 
 from contact_estimation.contact.law import ContactLaw, Expression
+from contact_estimation.contact.sliding import Sliding
+from contact_estimation.contact.spring import Spring
+from contact_estimation.contact.sticking import Mindlin, Sticking
 
 #: [m] Over this depth a contact closes. At 20 kN/m it then pulls or pushes 0.7 N too much at the corner, well below the
 #: noise of a motor torque; at 2 mm the difference to the corner is below 1e-17 of the depth.
@@ -34,3 +37,23 @@ class Unilateral:
         closed = self.width * (ca.fmax(scaled, 0) + ca.log1p(ca.exp(-ca.fabs(scaled))))
         normal, tangential = self.law.force(stiffness, closed, slip, parameters)
         return normal, 0.5 * (1 + ca.tanh(0.5 * scaled)) * tangential
+
+
+def unilateral_spring() -> Unilateral:
+    """Make a spring that opens."""
+    return Unilateral(Spring())
+
+
+def unilateral_sliding() -> Unilateral:
+    """Make a sliding contact that opens."""
+    return Unilateral(Sliding())
+
+
+def unilateral_sticking() -> Unilateral:
+    """Make a sticking contact that opens."""
+    return Unilateral(Sticking())
+
+
+def unilateral_mindlin() -> Unilateral:
+    """Make a contact with Mindlin's tangential stiffness that opens."""
+    return Unilateral(Mindlin())

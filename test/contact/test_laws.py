@@ -9,9 +9,9 @@ import casadi as ca
 import numpy as np
 import pytest
 
+from contact_estimation import plugins
 from contact_estimation.contact import ContactSettings, ParallelContacts, find_law
 from contact_estimation.contact.closed import contact_basis
-from contact_estimation.contact.registry import LAWS
 from contact_estimation.control.mpc.stage import Stage
 from contact_estimation.dynamics import CoupledStep
 from contact_estimation.filters.imm.contact_law import ContactForces
@@ -156,7 +156,7 @@ def direct(law: str) -> Response:
     return Response(force(at), slope[:, :3], slope[:, 3], slope[:, 4:])
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", plugins.SHIPPED[plugins.LAWS])
 def test_all_systems_have_the_same_force_and_derivatives(arm, law):
     first, *others = (system(arm, law) for system in SYSTEMS.values())
     for name, other in zip(list(SYSTEMS)[1:], others):
@@ -166,7 +166,7 @@ def test_all_systems_have_the_same_force_and_derivatives(arm, law):
             )
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", plugins.SHIPPED[plugins.LAWS])
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_derivatives_are_those_of_the_law_by_finite_differences(arm, system, law):
     for part, one, two in zip(Response._fields, direct(law), SYSTEMS[system](arm, law)):

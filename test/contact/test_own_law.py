@@ -13,6 +13,7 @@ from mpc_tasks import START, arm as fr3
 from own_law import ADHESIVE, adhesive_force, adhesive_observer
 from recordings import press_recording
 
+from contact_estimation import plugins
 from contact_estimation.cli import main
 from contact_estimation.contact import find_law
 from contact_estimation.control.controller import Observation
@@ -141,6 +142,7 @@ def test_a_law_of_an_installed_package_is_found_by_its_entry_point(tmp_path, mon
     monkeypatch.syspath_prepend(tmp_path)
     assert find_law("pad").opens
     find_law.cache_clear()
+    plugins.load.cache_clear()
     assert "pad_package" in sys.modules
 
 
