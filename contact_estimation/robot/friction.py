@@ -94,6 +94,20 @@ def presliding_step(s: Any, step: Any, length: Any) -> Any:
     return m.sign(step) * (1 - keep) + s * keep
 
 
+def presliding_slope(s: Any, slope: Any, step: Any, length: Any) -> Any:
+    """Return the derivative of the presliding state by the logarithm of the breakaway length, after a motion.
+
+    Args:
+        s: presliding state before the motion.
+        slope: its derivative before the motion.
+        step: motion [rad].
+        length: breakaway length [rad].
+    """
+    m: Any = ca if isinstance(step, (ca.SX, ca.MX, ca.DM)) else np
+    way = m.fabs(step) / length
+    return m.exp(-way) * (slope + (s - m.sign(step)) * way)
+
+
 def follow_play(q: np.ndarray, play: float = PLAY) -> np.ndarray:
     """Positions (N, n) as seen through a play of +-``play`` [rad]: noise smaller than it moves nothing."""
     out = np.empty_like(q)

@@ -9,6 +9,7 @@ from contact_estimation.robot.friction import (
     FrictionSettings,
     follow_play,
     friction_torque,
+    presliding_slope,
     presliding_states,
     presliding_step,
 )
@@ -69,3 +70,18 @@ def test_the_torque_opposes_and_its_parts_add_up():
 def test_the_number_of_joints_is_checked():
     with pytest.raises(ConfigError, match=r"robot 'fr3': viscous has 6 entries, expected one per joint .7."):
         FrictionSettings.none(6).check_joints(7, "fr3")
+
+
+def test_the_slope_is_the_derivative_by_the_logarithm_of_the_breakaway_length():
+    steps, length, h = np.random.default_rng(0).normal(0.0, 1e-4, 30), 2e-4, 1e-6
+
+    def end(sigma):
+        s = 0.0
+        for step in steps:
+            s = presliding_step(s, step, sigma)
+        return s
+
+    s = slope = 0.0
+    for step in steps:
+        s, slope = presliding_step(s, step, length), presliding_slope(s, slope, step, length)
+    assert slope == pytest.approx((end(length * np.exp(h)) - end(length * np.exp(-h))) / (2 * h), rel=1e-5)

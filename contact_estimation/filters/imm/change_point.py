@@ -66,15 +66,15 @@ class BinLayout:
 def build_bin_sample(arm: Arm, layout: FilterState, bins: BinLayout) -> ca.Function:
     """Return the function of a sample added to its bin.
 
-    Inputs: w: the sample state; momentum, known (n,) of this sample; momentum_last (n,) of the last one; q, dq, tau
+    Inputs: w: the sample state; momentum, known, rigid (n,) of this sample; momentum_last (n,) of the last one; q, dq
     (n,); dt [s]; joint_stiffness (m,) [Nm/rad]; sums: parts of a bin. Outputs: sums_next; momentum_last_next.
     """
     n, parts = arm.n, sample_state(arm.n)
-    vectors = dict.fromkeys(("momentum", "known", "q", "dq", "tau", "momentum_last"), n)
+    vectors = dict.fromkeys(("momentum", "known", "rigid", "q", "dq", "momentum_last"), n)
     s = symbols(w=parts.size, dt=1, joint_stiffness=layout.m, sums=bins.parts.size, **vectors)
     w, joints = parts.split(s.w), layout.elastic_joints
     change = (s.momentum - s.momentum_last) / s.dt
-    load = change - (s.known - s.tau) - ca.SX(arm.motor.viscous) * s.dq  # M ddq + C dq + G
+    load = change - s.rigid  # M ddq + C dq + G
     bent = deflection(s.q, s.dq, w.travelled, s.dt)[joints] + load[joints] / s.joint_stiffness
     sample = ca.vertcat(bent, change - s.known, load, w.presliding, s.q)
     return named_function("imm_bin_sample", s, {"sums_next": s.sums + sample, "momentum_last_next": s.momentum})
@@ -178,9 +178,9 @@ def _build_window(layout: FilterState, bins: BinLayout) -> ca.Function:
     """
     n, count, m, columns = layout.n, len(layout.contacts), layout.m, bins.parts.size
     shapes: dict[str, Any] = dict.fromkeys(("since", "level", "slope", "sums"), columns)
-    shapes |= dict.fromkeys(("begun", "q", "pending", "coulomb", "inertia", "torque_variance"), n)
+    shapes |= dict.fromkeys(("begun", "q", "pending", "coulomb", "inertia", "torque_variance", "model_error"), n)
     shapes |= dict.fromkeys(("settled", "least_scatter"), bins.channels) | {"encoder": m, "joint_stiffness": m}
-    scalars = "number per_bin last before age block period velocity_noise model_error velocity_delay slope_error"
+    scalars = "number per_bin last before age block period velocity_noise velocity_delay slope_error"
     scalars += " friction_error sliding_variation sliding_speed trusted_scatter scatter_limit channel_limit"
     linearised: dict[str, Any] = {
         "normal_jacobian": (n, count),
@@ -233,7 +233,7 @@ def _known_changes(
     m, joints = s.encoder.numel(), bins.joints
     rubbed = s.coulomb * part.presliding
     pushed = -s.contact_slope @ part.position
-    errors = (s.model_error * gain * part.load[joints]) ** 2 + (s.slope_error * gain * pushed[joints]) ** 2
+    errors = (gain * (s.model_error * part.load)[joints]) ** 2 + (s.slope_error * gain * pushed[joints]) ** 2
     errors += ca.vertcat(ca.SX.zeros(m), (s.friction_error * rubbed) ** 2 + (s.coulomb * s.pending) ** 2)
     newly = (s.q - s.begun) / (samples * s.period)
     then = s.slope[bins.parts["position"]] / s.period

@@ -2,7 +2,8 @@
 
 Over a block of length T the equation of motion integrates exactly to
     (p_end - p_start) / T - mean(tau + C^T dq - G - B dq) = mean(tau_e) - mean(friction beyond B dq),    p = M dq,
-so the block's torque measurement needs no acceleration and no differentiated noise inside the block.
+so the block's torque measurement needs no acceleration and no differentiated noise inside the block. Here tau is the
+measured torque times its calibrated scale, and calibrated viscous friction V dq + A |dq| is taken off with B dq.
 
 Friction acts where the motor turns. Where the velocity is the motor's, the presliding states follow its integral, not
 the position, which bends with the joint: 30 N at the tool move a UR16e's shoulder by 0.6 mrad, four times the breakaway
@@ -27,7 +28,7 @@ from contact_estimation.dynamics.momentum import momentum_terms
 from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.filters.imm.unknown import push_covariance
 from contact_estimation.robot import Arm
-from contact_estimation.robot.friction import presliding_step
+from contact_estimation.robot.friction import presliding_slope, presliding_step
 
 #: Variance of a second difference of white noise over the variance of the noise: 1 + 4 + 1.
 _SECOND_DIFFERENCE = 6
@@ -37,31 +38,35 @@ def sample_state(n: int) -> Parts:
     """Return the parts of the state ``w`` that samples and blocks carry on, (n,) each.
 
     ``filtered``, ``followed``: positions (of the motors, from the start, where their velocity is measured) [rad] behind
-    the low-pass and behind the deadband. ``presliding``: friction states. ``impulse``: integral of tau + C^T dq - G -
-    B dq over the block [Nms]. ``travelled``: integral of dq [rad]. ``deflected``, ``visited``: integrals of the
-    deflection and of q over the block [rad s]. ``last``, ``before_last``: positions [rad]. ``encoder_noise``: its
-    variance [rad^2]. ``momentum_start``: at the start of the block [Nms]. ``load_average``: rigid-body torque of the
-    blocks before [Nm]. ``place``: where the last block was [rad]. ``torque_last``, ``torque_before_last``: measured by
-    the last two blocks, ``torque_scatter``: variance of their noise [Nm, Nm^2].
+    the low-pass and behind the deadband. ``presliding``: friction states. ``presliding_slope``: their derivatives by
+    the logarithm of the breakaway length. ``impulse``: integral of the known torque (:func:`build_sample`) over the
+    block [Nms]. ``travelled``: integral of dq [rad]. ``deflected``, ``visited``: integrals of the deflection and of q
+    over the block [rad s]. ``last``, ``before_last``: positions [rad]. ``encoder_noise``: its variance [rad^2].
+    ``momentum_start``: at the start of the block [Nms]. ``load_average``, ``speed_average``: rigid-body torque and
+    velocity of the blocks before [Nm, rad/s]. ``place``: where the last block was [rad]. ``torque_last``,
+    ``torque_before_last``: measured by the last two blocks, ``torque_scatter``: variance of their noise [Nm, Nm^2].
     """
-    names = "filtered followed presliding impulse travelled deflected visited last before_last encoder_noise"
-    names += " momentum_start load_average place torque_last torque_before_last torque_scatter"
-    return Parts(**dict.fromkeys(names.split(), n))
+    names = "filtered followed presliding presliding_slope impulse travelled deflected visited last before_last"
+    names += (
+        " encoder_noise momentum_start load_average speed_average place torque_last torque_before_last torque_scatter"
+    )
+    return Parts(**dict.fromkeys([*names.split(), "torque_scatter"], n))
 
 
 def build_sample(arm: Arm, motor_side: bool) -> ca.Function:
     """Return the function of one sample.
 
     Inputs: w; q, dq, tau (n,); dt [s]; filter_gain of the low-pass; deadband, presliding_length (n,) [rad]; noise_time
-    [s]; deadband_noise. Outputs: w_next; momentum (n,) [Nms]; known (n,) [Nm]: tau + C^T dq - G - B dq.
+    [s]; deadband_noise; torque_scale, viscous, asymmetry (n,). Outputs: w_next; momentum (n,) [Nms]; rigid (n,) [Nm]:
+    C^T dq - G; known (n,) [Nm]: with it the scaled torque, less viscous friction.
 
     Args:
         arm: the robot.
         motor_side: the velocity is the motors'.
     """
     n, parts = arm.n, sample_state(arm.n)
-    settings = {"deadband": n, "presliding_length": n, "noise_time": 1, "deadband_noise": 1}
-    s = symbols(w=parts.size, q=n, dq=n, tau=n, dt=1, filter_gain=1, **settings)
+    settings = dict.fromkeys(("deadband", "presliding_length", "torque_scale", "viscous", "asymmetry"), n)
+    s = symbols(w=parts.size, q=n, dq=n, tau=n, dt=1, filter_gain=1, noise_time=1, deadband_noise=1, **settings)
     w = parts.split(s.w)
     momentum, momentum_drift, _ = momentum_terms(arm, arm.kinematics(s.q), s.dq)
     w.travelled = w.travelled + s.dt * s.dq
@@ -70,14 +75,18 @@ def build_sample(arm: Arm, motor_side: bool) -> ca.Function:
     w.encoder_noise = w.encoder_noise + ca.fmin(s.dt / s.noise_time, 1) * (jump - w.encoder_noise)
     width = 0 if motor_side else ca.fmax(s.deadband, s.deadband_noise * ca.sqrt(w.encoder_noise))
     followed = ca.fmin(ca.fmax(w.followed, w.filtered - width), w.filtered + width)
-    w.presliding = presliding_step(w.presliding, followed - w.followed, s.presliding_length)
+    step = followed - w.followed
+    w.presliding_slope = presliding_slope(w.presliding, w.presliding_slope, step, s.presliding_length)
+    w.presliding = presliding_step(w.presliding, step, s.presliding_length)
     w.followed = followed
-    known = s.tau + momentum_drift
+    known = s.torque_scale * s.tau + momentum_drift - s.viscous * s.dq - s.asymmetry * ca.fabs(s.dq)
+    rigid = momentum_drift + ca.SX(arm.motor.viscous) * s.dq
     w.impulse = w.impulse + s.dt * known
     w.deflected = w.deflected + s.dt * deflection(s.q, s.dq, w.travelled, s.dt)
     w.visited = w.visited + s.dt * s.q
     w.last, w.before_last = s.q, w.last
-    return named_function("imm_sample", s, {"w_next": parts.join(w), "momentum": momentum, "known": known})
+    outputs = {"w_next": parts.join(w), "momentum": momentum, "known": known, "rigid": rigid}
+    return named_function("imm_sample", s, outputs)
 
 
 def deflection(q: ca.SX, dq: ca.SX, travelled: ca.SX, dt: ca.SX) -> ca.SX:
@@ -116,8 +125,9 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     push_covariance (n, n) [Nm^2/s] of an unknown contact; w_next.
     """
     n, m, parts, joints = arm.n, layout.m, sample_state(arm.n), layout.elastic_joints
-    per_joint = dict.fromkeys(("torque_variance", "coulomb_prior", "presliding_length", "deadband"), n)
-    scalars = "block elastic_variance usual_noise velocity_noise model_error transmission_error velocity_delay"
+    names = "torque_variance coulomb_prior presliding_length presliding_spread deadband model_error viscous_std"
+    per_joint = dict.fromkeys([*names.split(), "asymmetry_std"], n)
+    scalars = "block elastic_variance usual_noise velocity_noise transmission_error velocity_delay"
     scalars += " noise_time max_noise_ratio load_blocks link_share"
     settings = per_joint | dict.fromkeys(scalars.split(), 1) | {"joint_stiffness": m, "push_variance": 6}
     s = symbols(w=parts.size, momentum=n, duration=1, count=1, **settings)
@@ -134,6 +144,9 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     # last. Changes within two standard deviations of the velocity's jitter are none.
     change = inertial + arm.body.gravity_torque(kinematics) - w.load_average
     unmodelled = s.model_error**2 * ca.fmax(change**2 - 4 * jitter, 0)
+    # The same of viscous friction, whose coefficients have a standard deviation.
+    faster = moved / s.duration - w.speed_average
+    unmodelled += (s.viscous_std**2 + s.asymmetry_std**2) * faster**2
     # Gears do not transmit evenly, and the velocity's scale is not exactly that of the position.
     way = ca.fmax(ca.fabs(moved) - s.deadband, 0)[joints]
     outputs = {
@@ -145,6 +158,7 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
         "push_covariance": push_covariance(arm, kinematics, s.push_variance, s.link_share),
     }
     w.load_average, w.place = w.load_average + change / s.load_blocks, place
+    w.speed_average += faster / s.load_blocks
     w.torque_last, w.torque_before_last, w.torque_scatter = measured, w.torque_last, torque.scatter
     w.impulse = w.deflected = w.visited = ca.SX.zeros(n)
     w.momentum_start = s.momentum
@@ -166,7 +180,9 @@ def _torque_variance(
     """Variances (n,) [Nm^2] of the torque channels: ``trusted``, and the ``scatter`` from block to block."""
     # Friction that turns over faster than the low-pass follows.
     pending = s.coulomb_prior * pending_presliding(w, s.presliding_length, motor_side)
-    expected = s.torque_variance * _fewer_samples(s) + jitter + pending**2
+    # Friction that has turned over by a breakaway length of which the spread is known.
+    turned = s.coulomb_prior * s.presliding_spread * w.presliding_slope
+    expected = s.torque_variance * _fewer_samples(s) + jitter + pending**2 + turned**2
     # A velocity that ripples while the arm moves fast makes more noise than at rest.
     jump = (measured - 2 * w.torque_last + w.torque_before_last) ** 2 / _SECOND_DIFFERENCE
     share = ca.fmin(s.duration / s.noise_time, 1)

@@ -323,7 +323,8 @@ def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings, rate: fl
     friction_std = [[p.std for p in c.law_prior if p.name.startswith("friction_")] for c in contacts]
     sources: tuple[tuple[object, str], ...] = (
         (settings, "block gate max_stiffness_step least_probability close_rate"),
-        (actuators, "model_error velocity_noise noise_time max_noise_ratio load_blocks deadband_noise"),
+        (friction, "viscous viscous_std asymmetry asymmetry_std torque_scale"),
+        (actuators, "velocity_noise noise_time max_noise_ratio load_blocks deadband_noise"),
         (elastic, "transmission_error velocity_delay"),
         (detector, "law_error friction_error sliding_variation sliding_speed scatter_limit trusted_scatter"),
         (detector, "channel_limit deadband_to_noise"),
@@ -336,8 +337,11 @@ def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings, rate: fl
         # The configured noise of the elastic channel has the usual encoder noise in it, for which the deadband was
         # chosen.
         "usual_noise": (actuators.deadband / actuators.deadband_noise) ** 2,
+        # A wrong torque scale is wrong by a share of the torque, as a wrong model is.
+        "model_error": np.hypot(actuators.model_error, friction.torque_scale_std),
         "coulomb_prior": friction.coulomb,
-        "presliding_length": np.maximum(friction.presliding, 1e-6),  # [rad] an encoder's resolution; it is divided by
+        "presliding_length": (presliding := np.maximum(friction.presliding, 1e-6)),  # [rad] an encoder's resolution
+        "presliding_spread": friction.presliding_std / presliding,
         "joint_stiffness": elastic.stiffness,
         "touch": [float(isinstance(c.rest, str)) for c in contacts],
         "contact_stiffness": [c.stiffness for c in contacts],

@@ -24,10 +24,10 @@ def blocks(arm, drives, two_contacts):
     layout = FilterState(two_contacts, drives, 6)
     sample, block = compile_function(build_sample(arm, False)), compile_function(build_block(arm, layout))
 
-    def run(position, velocity, torque, count, model_error=0.1, velocity_delay=0.0):
+    def run(position, velocity, torque, count, **changed):
         signals = run_time_inputs(two_contacts, drives, 1.0 / DT)
-        changed = {"model_error": model_error, "velocity_delay": velocity_delay, "velocity_noise": 0.0}
-        changed |= {"coulomb_prior": 0.0, "usual_noise": drives.deadband**2}
+        changed = {"model_error": 0.1, "velocity_delay": 0.0, "velocity_noise": 0.0} | changed
+        changed = {"coulomb_prior": 0.0, "usual_noise": drives.deadband**2} | changed
         for name, value in changed.items():
             signals[name][:] = value
         samples = Preintegration(arm, layout, sample, block, signals, 1e4)
@@ -165,3 +165,33 @@ def test_a_fast_arm_touches_nothing(robot):
         estimates.append(stream.push(sample.stamp_ns, sample.q, sample.dq, sample.tau))
     assert speed > 0.5 and {e.mode for e in estimates} == {"free"}
     assert max(np.linalg.norm(e.force_tcp) for e in estimates) < 1.0
+
+
+def test_calibrated_torque_scale_and_viscous_friction_are_taken_off(arm, blocks):
+    """Planted on a motion at changing speed, by inverse dynamics: nothing of them is left in the measurement."""
+    position, velocity = swing(0.1)
+    scale, viscous, asymmetry = np.linspace(0.9, 1.1, 6), np.linspace(5.0, 20.0, 6), np.linspace(-1.0, 1.0, 6)
+
+    def torque(t, q, dq):
+        ddq = (velocity(t + 1e-6) - velocity(t - 1e-6)) / 2e-6
+        rigid = arm.mass(q) @ ddq + arm.coriolis(q, dq) + arm.gravity(q)
+        return (rigid + (arm.motor.viscous + viscous) * dq + asymmetry * np.abs(dq)) / scale
+
+    layout, rows = blocks(position, velocity, torque, 50, torque_scale=scale, viscous=viscous, asymmetry=asymmetry)
+    left = np.array([row["y"][layout.m :] for row in rows])
+    _, rows = blocks(position, velocity, torque, 50)
+    plain = np.array([row["y"][layout.m :] for row in rows])
+    assert np.abs(left).max() < 0.6 and (np.abs(plain).max(axis=0) > 2.0).all()
+
+
+@pytest.mark.parametrize(("key", "spread"), [("viscous_std", 2.0), ("asymmetry_std", 2.0), ("presliding_spread", 0.3)])
+def test_uncertain_friction_makes_a_moving_block_less_certain(arm, blocks, key, spread):
+    position, velocity = swing(0.1)
+    motion = (position, velocity, lambda t, q, dq: arm.gravity(q), 50)
+    layout, exact = blocks(*motion, coulomb_prior=5.0)
+    _, rows = blocks(*motion, coulomb_prior=5.0, **{key: spread})
+
+    def variance(rows):
+        return np.sum([row["R"][layout.m :] + row["motion_noise"][layout.m :] for row in rows], axis=0)
+
+    assert (variance(rows) > variance(exact) + 1e-3).all()
