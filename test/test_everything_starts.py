@@ -7,7 +7,6 @@ import warnings
 import numpy as np
 import pytest
 
-from contact_estimation.codegen import CodegenWarning
 from contact_estimation.drivers.registry import driver_names, make_backend
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.filters.registry import observer_names, open_stream
@@ -24,11 +23,14 @@ OPTIONS = {"joint_torque": {"torque_meaning": "total"}, "replay": {"recording": 
 JOINTS = {"rtde": 6, "franka": 7}
 
 
+#: What runs on the virtual machine is told by tests of its own.
+pytestmark = pytest.mark.filterwarnings("ignore::contact_estimation.codegen.CodegenWarning")
+
+
 @pytest.fixture(autouse=True, scope="module")
 def virtual_machine():
     """Without a compiler: some hundred generated functions take minutes to compile, and a start needs few samples."""
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        warnings.simplefilter("ignore", CodegenWarning)
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CC", "no-such-compiler")
         yield
 

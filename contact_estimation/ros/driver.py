@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import rclpy
 from geometry_msgs.msg import PointStamped, Vector3Stamped, WrenchStamped
+from rclpy.duration import Duration
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
@@ -25,6 +26,8 @@ from contact_estimation.ros.pacer import Pacer
 
 #: [s] A simulation further behind its schedule stands still meanwhile.
 MAX_LATE = 0.2
+#: A recording's last samples may take so long to arrive.
+_LAST_HEARD = Duration(seconds=30.0)
 #: Message type -> (class, numbers (k,) -> message).
 _STAMPED: dict[str, tuple[Any, Callable[[Header, np.ndarray], Any]]] = {
     WRENCH: (WrenchStamped, lambda head, row: convert.wrench_stamped(head, row[:3], row[3:])),
@@ -92,6 +95,8 @@ def start_pacer(
             node.get_logger().error(f"{type(error).__name__}: {error}")
         else:
             node.get_logger().info(f"{pacer.delivered} samples delivered, {pacer.late} of them more than 1 ms late")
+        for publisher in node.publishers:  # a reliable one waits until it was heard
+            publisher.wait_for_all_acked(_LAST_HEARD)
         time.sleep(0.5)  # what was published last is still on its way
         rclpy.try_shutdown()
 

@@ -16,16 +16,27 @@ import yaml
 
 from contact_estimation.exceptions import ConfigError
 
+#: Sockets that hold the domains this process was given.
+_RESERVED: list[socket.socket] = []
+
 
 def free_domain() -> int:
-    """Find a ROS domain on which nobody on this machine is: the discovery port of a used one is taken."""
+    """Find a ROS domain on which nobody on this machine is, and keep it for this process.
+
+    The discovery port of a used domain is taken. The last of its 250 ports, which no participant reaches, holds it
+    from now until the first participant is there.
+    """
     for domain in random.sample(range(1, 101), 100):
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            try:
+        holder = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            holder.bind(("127.0.0.1", 7400 + 250 * domain + 249))
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
                 probe.bind(("", 7400 + 250 * domain))
-            except OSError:
-                continue
-            return domain
+        except OSError:
+            holder.close()
+            continue
+        _RESERVED.append(holder)
+        return domain
     raise ConfigError("all ROS domains from 1 to 100 are in use on this machine; stop some nodes")
 
 
@@ -112,11 +123,11 @@ class NodeProcess:
         """Read what the node printed so far."""
         return self.log.read_text(errors="replace")
 
-    def wait(self, timeout: float) -> int:
+    def wait(self, timeout: float = 120.0) -> int:
         """Exit code, once the node ended by itself; raises subprocess.TimeoutExpired."""
         return self.process.wait(timeout)
 
-    def stop(self, timeout: float = 10.0) -> int:
+    def stop(self, timeout: float = 30.0) -> int:
         """End the node as Ctrl-C does, harder if it does not listen; returns the exit code."""
         for sign, patience in ((signal.SIGINT, timeout), (signal.SIGTERM, 3.0), (signal.SIGKILL, 3.0)):
             if not self.running:

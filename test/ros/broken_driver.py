@@ -18,8 +18,8 @@ class NoSettings:
     """It has none."""
 
 
-class BreaksAfterFifty:
-    """A still FR3 whose reading fails after fifty samples in a way that nobody foresaw."""
+class BreaksSoon:
+    """A still FR3 whose reading fails after a second in a way that nobody foresaw."""
 
     live, commandable = True, False
 
@@ -27,7 +27,7 @@ class BreaksAfterFifty:
         self.joint_names, self._arm, self._left = tuple(arm.joint_names), arm, 0
 
     def connect(self) -> None:
-        self._left = 50
+        self._left = 500
 
     def read(self) -> Sample:
         self._left -= 1

@@ -28,6 +28,8 @@ from contact_estimation.ros import convert, qos
 from contact_estimation.ros.processes import NodeProcess
 
 STATES = "/joint_states"
+#: A replay of which nothing is lost, however busy the machine is.
+WHOLE = {"keep_stamps": True, "complete": True}
 
 
 @pytest.fixture(scope="module")
@@ -58,31 +60,22 @@ def test_node_equals_offline_replay(graph, arm, tmp_path, node, observer):
     recording = samples.recording(arm, 600)
     bag = write_bag(tmp_path / "bag", recording)
     expected = offline(open_recording(bag, arm.joint_names), observer, "joint_torque")
-    got = graph.watch(ContactEstimate, f"/{node}/contact_estimate")
+    got = graph.watch(ContactEstimate, f"/{node}/contact_estimate", qos.COMPLETE)
     wrenches = graph.watch(WrenchStamped, f"/{node}/external_wrench")
     markers = graph.watch(MarkerArray, f"/{node}/markers", qos.VISUALIZATION)
-    for _ in range(
-        3
-    ):  # a machine too busy for 500 Hz may lose a sample; the benchmark counts that, this compares numbers
-        for received in (got, wrenches, markers):
-            received.clear()
-        with graph.start(node, {"observer": observer, "sensors": "joint_torque", "max_age": 0.0}) as estimator:
-            graph.wait_for_publisher(f"/{node}/contact_estimate")
-            graph.wait_for_subscriber(STATES)
-            with graph.start("replay_driver", {"recording": str(bag), "keep_stamps": True, "rate": 0.5}) as driver:
-                assert graph.spin(lambda: not driver.running or len(got) == len(expected), 20.0), driver.text()
-                graph.spin(timeout=0.3)
-                assert driver.wait(10.0) == 0, driver.text()
-            assert estimator.stop() == 0, estimator.text()
-        if len(got) == len(expected):
-            break
+    with graph.start(node, {"observer": observer, "sensors": "joint_torque", "complete": True}) as estimator:
+        graph.wait_for_publisher(f"/{node}/contact_estimate")
+        with graph.start("replay_driver", {"recording": str(bag), **WHOLE, "wait_for": [node]}) as driver:
+            assert graph.spin(lambda: len(got) == len(expected)), driver.text()
+            assert driver.wait() == 0, driver.text()
+        assert estimator.stop() == 0, estimator.text()
     assert [convert.stamp_ns(message.header.stamp) for message in got] == recording.stamps_ns.tolist()
     for message, estimate in zip(got, expected):
         assert_close(convert.from_contact_estimate(message), estimate)
         assert message.header.frame_id == arm.base_frame and message.tcp_frame == arm.tcp_frame
     assert np.isfinite(expected[-1].force_tcp).all() and expected[-1].valid
     by_stamp = {convert.stamp_ns(m.header.stamp): m for m in wrenches}
-    assert len(by_stamp) > 500 and {m.header.frame_id for m in wrenches} == {arm.tcp_frame}
+    assert len(by_stamp) > 100 and {m.header.frame_id for m in wrenches} == {arm.tcp_frame}
     force = convert.xyz(by_stamp[max(by_stamp)].wrench.force)
     np.testing.assert_allclose(force, expected[recording.stamps_ns.tolist().index(max(by_stamp))].force_tcp, rtol=1e-9)
     assert 10 < len(markers) < 100, "markers are decimated"
@@ -118,8 +111,18 @@ class Feed:
         """Publish and return the answer."""
         count = len(self.estimates)
         self._publisher.publish(message)
-        assert self.graph.spin(lambda: len(self.estimates) > count, 5.0), self.process.text()
+        assert self.graph.spin(lambda: len(self.estimates) > count), self.process.text()
         return self.estimates[-1]
+
+    def begin(self) -> None:
+        """Return once a sample was answered: both ends have discovered each other."""
+
+        def answered() -> bool:
+            self._publisher.publish(self.sample())
+            return bool(self.estimates)
+
+        assert self.graph.spin(answered), self.process.text()
+        self.graph.spin(timeout=0.5)  # answers still on their way
 
     def wrench_at(self, stamp_ns: int) -> bool:
         """Whether a wrench was published for that sample."""
@@ -132,8 +135,7 @@ class Feed:
                 words in status.message or any(words in value.value for value in status.values)
                 for array in self.diagnostics
                 for status in array.status
-            ),
-            3.0,
+            )
         )
 
 
@@ -146,6 +148,7 @@ def running(graph, arm):
         feed = Feed(graph, arm, process)
         graph.wait_for_subscriber(STATES)
         graph.wait_for_publisher("/diagnostics")
+        feed.begin()
         yield feed
         assert process.stop() == 0, process.text()
 
@@ -207,7 +210,7 @@ def test_bad_sample_is_invalid_told_and_survived(feed, spoil, words):
     assert not answer.valid and words in answer.reason
     assert feed.told(words)
     assert feed.send(feed.sample()).valid and feed.process.running
-    assert feed.graph.spin(lambda: feed.wrench_at(feed.stamp), 3.0)
+    assert feed.graph.spin(lambda: feed.wrench_at(feed.stamp))
     assert not feed.wrench_at(convert.stamp_ns(message.header.stamp)), "a bad number reached a topic without validity"
 
 
@@ -238,9 +241,14 @@ def test_a_sample_of_the_past_is_invalid_and_told(feed):
 
 def test_the_state_goes_stale_by_itself(feed):
     states = feed.graph.watch(String, "/estimator/contact_state", qos.LATCHED)
-    assert feed.graph.spin(lambda: states and states[-1].data == "stale", 10.0)
-    feed.send(feed.sample())
-    assert feed.graph.spin(lambda: states[-1].data != "stale", 10.0)
+    assert feed.graph.spin(lambda: states and states[-1].data == "stale")
+    seen = len(states)
+
+    def fresh() -> bool:
+        feed.send(feed.sample())
+        return any(state.data != "stale" for state in states[seen:])
+
+    assert feed.graph.spin(fresh)
 
 
 def test_current_where_torque_is_configured(feed):
@@ -290,23 +298,23 @@ def test_zero_is_measured_and_told(feed):
 
 def test_unknown_parameter_ends_the_node(graph):
     with graph.start("estimator", {"observr": "ekf"}) as process:
-        assert process.wait(20.0) == 2
+        assert process.wait() == 2
         assert "unknown key 'observr'; the nearest known key is 'observer'" in process.text()
 
 
 def test_replay_driver_names_what_is_missing(graph):
     with graph.start("replay_driver", {"recording": "/no/such/bag"}) as process:
-        assert process.wait(20.0) == 2
+        assert process.wait() == 2
         assert "there is no such file" in process.text()
 
 
 def test_loop_with_kept_stamps_restarts_the_observer(graph, arm, tmp_path):
     bag = write_bag(tmp_path / "bag", samples.recording(arm, 100))
-    got = graph.watch(ContactEstimate, "/looping/contact_estimate")
-    with graph.start("estimator", {"sensors": "joint_torque", "max_age": 0.0}, remap={"__node": "looping"}):
+    got = graph.watch(ContactEstimate, "/looping/contact_estimate", qos.COMPLETE)
+    with graph.start("estimator", {"sensors": "joint_torque", "complete": True}, remap={"__node": "looping"}):
         graph.wait_for_publisher("/looping/contact_estimate")
-        with graph.start("replay_driver", {"recording": str(bag), "keep_stamps": True, "loop": True}) as driver:
-            assert graph.spin(lambda: len(got) > 350, 20.0), driver.text()
+        with graph.start("replay_driver", {"recording": str(bag), **WHOLE, "loop": True}) as driver:
+            assert graph.spin(lambda: len(got) > 350), driver.text()
     reasons = [message.reason for message in got if not message.valid]
     assert reasons and all("time went back" in reason for reason in reasons)
     again = [m for m in got if convert.stamp_ns(m.header.stamp) == samples.START_NS + 50 * samples.PERIOD_NS]
@@ -320,17 +328,16 @@ def test_driver_and_estimator_in_one_process(graph, arm, tmp_path):
     parameters = {
         "driver": "replay",
         "recording": str(bag),
-        "keep_stamps": True,
+        **WHOLE,
         "sensors": "joint_torque",
         "observer": "momentum",
-        "rate": 0.5,
         "wait_for_subscribers": 1,
     }
     states = graph.watch(JointState, STATES)
-    got = graph.watch(ContactEstimate, "/alone/contact_estimate")
+    got = graph.watch(ContactEstimate, "/alone/contact_estimate", qos.COMPLETE)
     with graph.start("combined", parameters, remap={"__node": "alone"}) as process:
-        assert graph.spin(lambda: not process.running, 20.0), process.text()
-        assert process.wait(1.0) == 0, process.text()
+        assert graph.spin(lambda: not process.running), process.text()
+        assert process.wait() == 0, process.text()
     # The node starts with its first listener on joint_states; the estimates' listener may be matched a little later.
     expected = dict(zip(recording.stamps_ns.tolist(), offline(recording, "momentum", "joint_torque")))
     assert len(states) > 100 and len(got) > 50
@@ -342,11 +349,10 @@ def test_driver_and_estimator_in_one_process(graph, arm, tmp_path):
 def test_recorder_writes_a_bag_that_opens(graph, arm, tmp_path):
     bag, copy = write_bag(tmp_path / "bag", samples.recording(arm, 100)), tmp_path / "copy"
     with graph.start(
-        "recorder", {"bag": str(copy), "topics": ["/joint_states:sensor_msgs/msg/JointState"]}
+        "recorder", {"bag": str(copy), "topics": ["/joint_states:sensor_msgs/msg/JointState"], "complete": True}
     ) as recorder:
-        graph.wait_for_subscriber(STATES)
-        with graph.start("replay_driver", {"recording": str(bag), "keep_stamps": True, "rate": 0.5}) as driver:
-            assert driver.wait(20.0) == 0, driver.text()
+        with graph.start("replay_driver", {"recording": str(bag), **WHOLE, "wait_for": ["recorder"]}) as driver:
+            assert driver.wait() == 0, driver.text()
         assert recorder.stop() == 0, recorder.text()
     one, other = open_recording(bag, arm.joint_names), open_recording(copy, arm.joint_names)
     np.testing.assert_array_equal(one.stamps_ns, other.stamps_ns)
@@ -361,7 +367,7 @@ def test_a_killed_recorder_leaves_what_it_flushed(graph, arm, tmp_path):
         graph.wait_for_subscriber(STATES)
         with graph.start("replay_driver", {"recording": str(bag), "keep_stamps": True}) as driver:
             written = copy / "copy.mcap"
-            assert graph.spin(lambda: written.exists() and written.stat().st_size > 100_000, 20.0), driver.text()
+            assert graph.spin(lambda: written.exists() and written.stat().st_size > 100_000), driver.text()
             recorder.process.kill()
             recorder.process.wait()
     with whole_bag(copy) as (path, lost):
@@ -377,7 +383,7 @@ def test_a_killed_recorder_leaves_what_it_flushed(graph, arm, tmp_path):
 )
 def test_recorder_refuses_unknown_types(graph, tmp_path, topics, words):
     with graph.start("recorder", {"bag": str(tmp_path / "bag"), "topics": topics}) as process:
-        assert process.wait(20.0) == 2 and words in process.text()
+        assert process.wait() == 2 and words in process.text()
 
 
 @pytest.mark.parametrize("early", [True, False])
@@ -386,6 +392,6 @@ def test_signal_ends_a_node_cleanly(graph, early):
     with graph.start("momentum_observer", {"sensors": "joint_torque"}) as process:
         assert isinstance(process, NodeProcess)
         graph.wait_for_publisher("/momentum_observer/contact_estimate")
-        assert early or graph.spin(lambda: "backend" in process.text(), 20.0)
+        assert early or graph.spin(lambda: "backend" in process.text())
         process.process.terminate()
-        assert process.wait(10.0) == 0 and "Traceback" not in process.text(), process.text()
+        assert process.wait() == 0 and "Traceback" not in process.text(), process.text()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
-
 import numpy as np
 import pytest
 import yaml
@@ -12,7 +9,6 @@ from contact_estimation.msg import ContactEstimate, MpcPrediction
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
 from lifecycle_msgs.msg import Transition
-from lifecycle_msgs.srv import ChangeState
 from visualization_msgs.msg import MarkerArray
 
 from contact_estimation.filters.observer import ContactState, Estimate
@@ -66,48 +62,36 @@ def test_lifecycle_poses_and_fallback(graph, arm, task):
     markers = graph.watch(MarkerArray, "/mpc/markers", qos.VISUALIZATION)
     diagnostics = graph.watch(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
     publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
-
-    def send(valid: bool = True) -> None:
-        head = convert.header(time.time_ns(), arm.base_frame)
-        publish(convert.contact_estimate(estimate(arm, valid), head, arm.tcp_frame, arm.joint_names, "test"))
+    valid = True
+    position, _ = arm.tcp_pose(START)
 
     def feed() -> None:  # an estimator that never pauses: while services are called, too
-        while not stop.wait(0.01):
-            send(not invalid.is_set())
+        head = convert.header(graph.now_ns(), arm.base_frame)
+        publish(convert.contact_estimate(estimate(arm, valid), head, arm.tcp_frame, arm.joint_names, "test"))
 
-    stop, invalid = threading.Event(), threading.Event()
-    feeder = threading.Thread(target=feed, daemon=True)
-
-    def change(transition: int) -> bool:
-        return graph.call(
-            ChangeState, "/mpc/change_state", ChangeState.Request(transition=Transition(id=transition)), 120.0
-        ).success
+    def push() -> float:
+        """Force that the newest equilibrium asks for [N]."""
+        return 700.0 * np.linalg.norm(convert.xyz(poses[-1].pose.position) - position) if poses else 0.0
 
     with graph.start("mpc", {"robot": "fr3", "task": task, "diagnostics_rate": 5.0}) as process:
-        graph.wait_for_subscriber("/estimator/contact_estimate")
-        assert change(Transition.TRANSITION_CONFIGURE), process.text()
-        assert not change(Transition.TRANSITION_ACTIVATE)  # no estimate yet
-        feeder.start()
-        graph.spin(timeout=0.3)
-        assert change(Transition.TRANSITION_ACTIVATE), process.text()
-        assert graph.spin(lambda: len(poses) > 30 and len(predictions) > 5 and len(markers) > 5), process.text()
-        active = [m for m in predictions if m.state == "active"]
-        assert active and active[-1].solver == "rti" and len(active[-1].positions) == 16 and active[-1].solve_time > 0
-        position, _ = arm.tcp_pose(START)
-        reached = convert.xyz(poses[-1].pose.position)
-        assert poses[-1].header.frame_id == arm.base_frame
-        assert 1.0 < 700.0 * np.linalg.norm(reached - position) <= 20.0  # it presses, within the limit
-        held = len(poses)
-        invalid.set()
-        assert graph.spin(lambda: any(m.state == "holding" and "a test says so" in m.reason for m in predictions))
-        assert len(poses) > held
-        np.testing.assert_allclose(convert.xyz(poses[-1].pose.position), position, atol=1e-4)  # it no longer pushes
-        assert graph.spin(lambda: any("holding until" in s.message for a in diagnostics for s in a.status), 3.0)
-        assert change(Transition.TRANSITION_DEACTIVATE)
-        graph.spin(timeout=0.3)
-        count = len(poses)
-        graph.spin(timeout=0.3)
-        assert len(poses) == count  # deactivated: silent
-        stop.set()
-        feeder.join()
+        assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
+        assert not graph.change("mpc", Transition.TRANSITION_ACTIVATE)  # no estimate yet
+        with graph.meanwhile(feed):
+            assert graph.spin(lambda: graph.change("mpc", Transition.TRANSITION_ACTIVATE)), process.text()
+            assert graph.spin(lambda: push() > 1.0 and len(predictions) > 5 and len(markers) > 5), process.text()
+            active = [m for m in predictions if m.state == "active"]
+            assert active and active[-1].solver == "rti" and len(active[-1].positions) == 16
+            assert active[-1].solve_time > 0
+            assert poses[-1].header.frame_id == arm.base_frame and push() <= 20.0  # it presses, within the limit
+
+            valid = False
+            assert graph.spin(lambda: any(m.state == "holding" and "a test says so" in m.reason for m in predictions))
+            held = len(poses)
+            assert graph.spin(lambda: len(poses) > held and push() < 0.1), process.text()  # it no longer pushes
+            assert graph.spin(lambda: any("holding until" in s.message for a in diagnostics for s in a.status))
+
+            assert graph.change("mpc", Transition.TRANSITION_DEACTIVATE)
+            ended = graph.now_ns()
+            graph.spin(timeout=0.5)
+            assert not [m for m in poses if convert.stamp_ns(m.header.stamp) > ended], "deactivated: silent"
         assert process.stop() == 0, process.text()

@@ -7,12 +7,12 @@ import numpy as np
 import yaml
 from contact_estimation.msg import ContactEstimate
 from own_law import ADHESIVE, adhesive_observer
-from test_graph import STATES, assert_close, offline
+from test_graph import WHOLE, assert_close, offline
 
 from contact_estimation.io.bag_writer import write_bag
 from contact_estimation.io.open import open_recording
 from contact_estimation.robot import load_arm
-from contact_estimation.ros import convert
+from contact_estimation.ros import convert, qos
 
 
 def test_the_estimator_runs_a_law_of_ones_own(graph, tmp_path):
@@ -26,12 +26,12 @@ def test_the_estimator_runs_a_law_of_ones_own(graph, tmp_path):
     observer.write_text(yaml.safe_dump(mapping))
     bag = write_bag(tmp_path / "bag", recording)
     expected = offline(open_recording(bag, arm.joint_names), str(observer), "joint_torque")
-    got = graph.watch(ContactEstimate, "/estimator/contact_estimate")
-    with graph.start("estimator", {"observer": str(observer), "sensors": "joint_torque", "max_age": 0.0}) as estimator:
+    got = graph.watch(ContactEstimate, "/estimator/contact_estimate", qos.COMPLETE)
+    parameters = {"observer": str(observer), "sensors": "joint_torque", "complete": True}
+    with graph.start("estimator", parameters) as estimator:
         graph.wait_for_publisher("/estimator/contact_estimate")
-        graph.wait_for_subscriber(STATES)
-        with graph.start("replay_driver", {"recording": str(bag), "keep_stamps": True, "rate": 0.5}) as driver:
-            assert graph.spin(lambda: len(got) >= 290, 20.0), driver.text() + estimator.text()
+        with graph.start("replay_driver", {"recording": str(bag), **WHOLE, "wait_for": ["estimator"]}) as driver:
+            assert graph.spin(lambda: len(got) == len(expected)), driver.text() + estimator.text()
     by_stamp = dict(zip(recording.stamps_ns.tolist(), expected))
     values = []
     for message in got:
