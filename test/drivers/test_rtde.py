@@ -23,6 +23,7 @@ from rtde_controller import HOST, Controller
 
 from contact_estimation.drivers.backend import EquilibriumPose
 from contact_estimation.drivers.rtde import RtdeBackend, RtdeSettings
+from contact_estimation.drivers.rtde_link import RtdeLink
 from contact_estimation.exceptions import ConfigError, DriverError
 from contact_estimation.robot import load_arm
 from contact_estimation.settings import from_mapping
@@ -40,10 +41,26 @@ DEADLINE = 60.0
 PATIENT = {"connect_timeout": DEADLINE, "stall_timeout": 20.0, "command_timeout": 1.0, "max_backlog": 0.0}
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """A client process may start slowly where the machine is busy."""
+    monkeypatch.setattr(RtdeLink, "START_TIMEOUT", DEADLINE)
+
+
 def backend(arm, **changes):
     made = RtdeBackend(arm, from_mapping(RtdeSettings, {"host": HOST, **PATIENT, **changes}, "test"))
     made.connect()
     return made
+
+
+def refusal(arm, enough):
+    """Why the connection fails; tried again where the client process had no time to say ``enough``."""
+    end = time.monotonic() + DEADLINE
+    while True:
+        with pytest.raises(DriverError) as error:
+            backend(arm, connect_timeout=5.0)
+        if enough(str(error.value)) or time.monotonic() > end:
+            return str(error.value)
 
 
 def wait_until(driver, condition):
@@ -286,15 +303,14 @@ def test_a_handshake_that_fails_is_an_error_that_says_so(arm, answer):
 
         kept = []
         threading.Thread(target=serve, daemon=True).start()
-        with pytest.raises(DriverError, match=f"no sample from the controller at {HOST}"):
-            backend(arm, connect_timeout=5.0)
+        assert f"no sample from the controller at {HOST}" in refusal(arm, lambda text: kept)
         listener.shutdown(socket.SHUT_RDWR)
     assert kept
 
 
 def test_a_recipe_the_controller_does_not_know_is_named(arm):
-    with Controller("--without", "target_moment"), pytest.raises(DriverError, match=r"target_moment"):
-        backend(arm, connect_timeout=5.0)
+    with Controller("--without", "target_moment"):
+        assert "target_moment" in refusal(arm, lambda text: "target_moment" in text)
 
 
 def test_nothing_is_commanded_before_the_state_is_known_and_after_it_is_lost(arm):
@@ -323,8 +339,8 @@ def test_nothing_is_commanded_before_the_state_is_known_and_after_it_is_lost(arm
 
 
 def test_nobody_there_is_told(arm):
-    with pytest.raises(DriverError, match=r"cannot connect|no answer"):
-        backend(arm, connect_timeout=5.0)
+    words = "cannot connect"
+    assert words in refusal(arm, lambda text: words in text)
 
 
 def test_current_needs_constants():
@@ -333,7 +349,7 @@ def test_current_needs_constants():
 
 
 def test_commands_move_the_arm_only_while_its_state_is_good(arm, controller):
-    driver = backend(arm, control=True, command_timeout=0.3)
+    driver = backend(arm, control=True)
     try:
         start = read_for(driver, 0.3)[-1]
         position, rotation = arm.tcp_pose(start.q)
@@ -347,8 +363,8 @@ def test_commands_move_the_arm_only_while_its_state_is_good(arm, controller):
         assert arm.tcp_pose(sample.q)[0][2] > position[2] + 0.004
         assert "10" in controller.say("commands").split()  # speedL
         # No command for a while: the client process holds the arm by itself.
-        time.sleep(0.3)
-        held = read_for(driver, 1.0)
+        time.sleep(driver.settings.command_timeout)
+        held = read_for(driver, 3.0)
         settled = held[len(held) // 2]
         assert np.abs(arm.tcp_pose(held[-1].q)[0] - arm.tcp_pose(settled.q)[0]).max() < 1e-4
         controller.say("protective_stop")
@@ -357,7 +373,7 @@ def test_commands_move_the_arm_only_while_its_state_is_good(arm, controller):
         with pytest.raises(DriverError, match=r"protective stop"):
             driver.command(goal)
         controller.say("stall 5")
-        time.sleep(0.6)
+        time.sleep(1.5)
         with pytest.raises(DriverError, match=r"ms old|unknown"):
             driver.command(goal)
     finally:
