@@ -62,14 +62,15 @@ class Observation:
 
     @classmethod
     def of(cls, estimate: Any, age: float = 0.0) -> Observation:
-        """Return the observation of an observer's estimate."""
+        """Return the observation of an observer's estimate; a contact of unknown place has no law to plan with."""
+        known = [c for c in estimate.contacts if c.place is None]
         return cls(
             q=estimate.q,
             dq=estimate.dq,
-            contacts={c.name: np.concatenate([c.stiffness, c.rest, c.point_tcp]) for c in estimate.contacts},
-            laws={c.name: (c.law, c.law_parameters) for c in estimate.contacts},
+            contacts={c.name: np.concatenate([c.stiffness, c.rest, c.point_tcp]) for c in known},
+            laws={c.name: (c.law, c.law_parameters) for c in known},
             beliefs=estimate.modes,
-            probabilities={c.name: c.probability for c in estimate.contacts},
+            probabilities={c.name: c.probability for c in known},
             force=estimate.force_base,
             age=age,
             valid=estimate.valid,

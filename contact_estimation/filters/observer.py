@@ -9,10 +9,43 @@ import numpy as np
 
 
 @dataclass(frozen=True)
+class ContactPlace:
+    """Posterior of the place of an unknown contact on the arm, from external joint torque.
+
+    Attributes:
+        links: links with their probabilities, the most probable one first; empty where no place is told.
+        point: mean (3,) [m] in the base frame.
+        covariance: (3, 3) [m^2] of it, base axes.
+        force: mean force (3,) [N] on the robot, base axes.
+        region: points (k, 3) [m] in the base frame that together hold the contact with 90 % probability (setting
+            ``region_probability``), the most probable one first.
+        reason: why no place is told.
+    """
+
+    links: dict[str, float] = field(default_factory=dict)
+    point: np.ndarray = field(default_factory=lambda: np.full(3, np.nan))
+    covariance: np.ndarray = field(default_factory=lambda: np.full((3, 3), np.nan))
+    force: np.ndarray = field(default_factory=lambda: np.full(3, np.nan))
+    region: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
+    reason: str = ""
+
+    @property
+    def link(self) -> str:
+        """Name of the most probable link, empty where no place is told."""
+        return next(iter(self.links), "")
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the place [m]."""
+        return float(np.sqrt(np.trace(self.covariance)))
+
+
+@dataclass(frozen=True)
 class ContactState:
     """Estimate of one compliant contact (papers 1/2, eq. 4: F = K^T (x_rest - x)).
 
-    The last five are empty where an observer cannot tell.
+    What comes after the covariance is empty where an observer cannot tell. A contact of unknown place and direction has
+    no stiffness and no rest position (NaN), and no point where its place is too uncertain for one.
 
     Attributes:
         name: of the contact.
@@ -30,6 +63,8 @@ class ContactState:
             the settings', not the motion's.
         law: name of the contact law.
         law_parameters: names of the law's own parameters and their values [SI].
+        link: name of the link that is touched.
+        place: of an unknown contact: everything known of where it is.
     """
 
     name: str
@@ -44,6 +79,8 @@ class ContactState:
     unseen: tuple[str, ...] = ()
     law: str = ""
     law_parameters: dict[str, float] = field(default_factory=dict)
+    link: str = ""
+    place: ContactPlace | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +126,17 @@ class Estimate:
         copy = object.__new__(Estimate)
         copy.__dict__.update(self.__dict__, t=t, valid=valid, reason=reason)
         return copy
+
+    def with_contacts(self, contacts: tuple[ContactState, ...]) -> Estimate:
+        """Return a copy with other contacts."""
+        copy = object.__new__(Estimate)
+        copy.__dict__.update(self.__dict__, contacts=contacts)
+        return copy
+
+    @property
+    def contact_link(self) -> tuple[str, ...]:
+        """Per contact the name of the link that is touched, empty for none."""
+        return tuple(contact.link for contact in self.contacts)
 
     @property
     def stiffness(self) -> float:

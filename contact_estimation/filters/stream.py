@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from contact_estimation.exceptions import ConfigError
+from contact_estimation.filters.localization import link_contact_of
 from contact_estimation.filters.observer import Estimate, Observer
 from contact_estimation.filters.plausibility import SignalMonitor
 from contact_estimation.filters.settings import SensorSettings
@@ -34,6 +35,7 @@ class SampleStream:
         counters: how often each of these happened (``samples``, ``not_finite``, ``duplicate``, ...).
         valid, reason: state after the last sample.
         zero: the torque offset, measured over half a second after ``zero.start()``.
+        link_contact: the contact on a link, None where the observer does not tell its external torque.
     """
 
     def __init__(self, observer: Observer, arm: Arm, sensors: SensorSettings) -> None:
@@ -55,6 +57,7 @@ class SampleStream:
         self._max_torque = sensors.max_torque * np.where(arm.effort_limit > 0, arm.effort_limit, np.inf)
         self._max_velocity = sensors.max_velocity * np.where(arm.velocity_limit > 0, arm.velocity_limit, np.inf)
         self._period = 1.0 / sensors.rate
+        self.link_contact = link_contact_of(observer, arm, self._period)
         self.zero = TorqueZero(arm, max(1, round(0.5 * sensors.rate)))
         self._sample = np.zeros((3, n))
         self._raw_effort = np.zeros(n)
@@ -120,6 +123,8 @@ class SampleStream:
         reason = self.reason or estimate.reason or diverged
         if not finite:
             self.counters["diverged"] += 1
+        if self.link_contact is not None:
+            estimate = self.link_contact.add_to(estimate)
         return estimate.marked(t, valid, "" if valid else reason)
 
     def push_fast(self, stamp_ns: int, q: Vector, dq: Vector, tau: Vector) -> bool:
@@ -180,7 +185,7 @@ class SampleStream:
         self._to_total_torque()
         if self._problem and not self.monitor.problem:  # what the observer made of such signals is worth nothing
             self.counters["recovered"] += 1
-            self.observer.reset(stamp_ns * 1e-9, sample[0])
+            self._reset(stamp_ns)
         else:
             self._integrate(dt)
         self._last_ns = stamp_ns
@@ -197,15 +202,22 @@ class SampleStream:
                 q = self._last_q + (k / steps) * (sample[0] - self._last_q)
                 self.observer.step(dt / steps, q, sample[1], sample[2])
         self.observer.step(dt / steps, sample[0], sample[1], sample[2])
+        if self.link_contact is not None:
+            self.link_contact.step(dt, sample[0])
 
     def _start(self, stamp_ns: int, reason: str) -> bool:
         self.monitor.restart()
         self.monitor.add(stamp_ns * 1e-9, 0.0, self._sample[0], self._sample[1], self._raw_effort)
         self._to_total_torque()
-        self.observer.reset(stamp_ns * 1e-9, self._sample[0])
+        self._reset(stamp_ns)
         self._last_ns = stamp_ns
         self._last_q[:] = self._sample[0]
         return self._accept(reason)
+
+    def _reset(self, stamp_ns: int) -> None:
+        self.observer.reset(stamp_ns * 1e-9, self._sample[0])
+        if self.link_contact is not None:
+            self.link_contact.reset()
 
     def _accept(self, reason: str) -> bool:
         self._problem = self.monitor.problem

@@ -34,9 +34,11 @@ COLUMNS: dict[str, tuple[int | str, ...]] = {
     "contact_point_tcp": ("c", 3),
     "contact_point_base": ("c", 3),
     "contact_covariance": ("c", 9, 9),
+    "contact_link_probability": ("c",),
 }
 _TYPES = {"stamps_ns": np.int64, "valid": bool, "nis_dof": np.int64}
-_WORDS = ("mode", "reason")
+#: Words per sample, and words per contact.
+_WORDS, _CONTACT_WORDS = ("mode", "reason"), "contact_link"
 
 
 class EstimateLog:
@@ -54,7 +56,8 @@ class EstimateLog:
         ``mode`` (N,) words; ``mode_names`` (m,), ``mode_probability`` (N, m).
         ``contact_names`` (c,) and per contact ``contact_probability`` (N, c), ``contact_stiffness`` (N, c, 3) [N/m]
         (the vector K, base axes), ``contact_rest``, ``contact_point_tcp``, ``contact_point_base`` (N, c, 3) [m],
-        ``contact_covariance`` (N, c, 9, 9) of [K; rest; point_tcp].
+        ``contact_covariance`` (N, c, 9, 9) of [K; rest; point_tcp], ``contact_link`` (N, c) names of the links that are
+        touched, empty for none, and ``contact_link_probability`` (N, c) of these.
     Of the first contact, where there is one, also ``stiffness`` (N,) [N/m] = |K|, ``contact_point`` (N, 3) [m] (base)
     and ``rest`` (N, 3) [m].
     """
@@ -67,6 +70,7 @@ class EstimateLog:
         self._columns: dict[str, np.ndarray] = {}
         self._sizes: dict[str, int] = {}
         self._words: dict[str, list[str]] = {name: [] for name in _WORDS}
+        self._links: dict[int, tuple[str, ...]] = {}
 
     def __len__(self) -> int:
         return self._count
@@ -111,6 +115,10 @@ class EstimateLog:
             columns["contact_point_tcp"][row, i] = contact.point_tcp
             columns["contact_point_base"][row, i] = contact.point_base
             columns["contact_covariance"][row, i] = contact.covariance
+            if contact.place is not None and contact.place.links:
+                columns["contact_link_probability"][row, i] = contact.place.links[contact.link]
+        if any(estimate.contact_link):
+            self._links[row] = estimate.contact_link
 
     def _allocate(self, estimate: Estimate) -> dict[str, np.ndarray]:
         self._sizes = {"n": len(estimate.tau_ext), "c": 0, "m": 0}
@@ -147,6 +155,9 @@ class EstimateLog:
         found = {name: column[: self._count] for name, column in self._columns.items()}
         found["t"] = found["stamps_ns"] / 1e9
         found |= {name: np.array(words, dtype=str) for name, words in self._words.items()}
+        nowhere = ("",) * len(self.contact_names)
+        links = [self._links.get(row, nowhere) for row in range(self._count)]
+        found[_CONTACT_WORDS] = np.array(links, dtype=str).reshape(self._count, len(nowhere))
         if self.contact_names:
             found["stiffness"] = np.linalg.norm(found["contact_stiffness"][:, 0], axis=1)
             found |= {"contact_point": found["contact_point_base"][:, 0], "rest": found["contact_rest"][:, 0]}
@@ -185,6 +196,7 @@ class EstimateLog:
             log._count = log._capacity
             log._columns = {name: data[name] for name in COLUMNS}
             log._words = {name: data[name].tolist() for name in _WORDS}
+            log._links = {row: tuple(links) for row, links in enumerate(data[_CONTACT_WORDS].tolist())}
         except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
             raise RecordingError(
                 f"{path} holds no exported estimates ({error}); make them with "

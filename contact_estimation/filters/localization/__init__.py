@@ -1,0 +1,7 @@
+"""Where on the arm an unknown contact is: a posterior over the links' surfaces, from joint torque."""
+
+from contact_estimation.filters.localization.link_contact import LinkContact, link_contact_of
+from contact_estimation.filters.localization.localizer import ContactLocalizer
+from contact_estimation.filters.localization.settings import LocalizationSettings
+
+__all__ = ["ContactLocalizer", "LinkContact", "LocalizationSettings", "link_contact_of"]

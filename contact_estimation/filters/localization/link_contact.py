@@ -1,0 +1,105 @@
+"""The unknown contact of an estimate: localised beside an observer, at a bounded rate, while it is likely."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from contact_estimation.exceptions import CodegenError, ModelError
+from contact_estimation.filters.localization.localizer import ContactLocalizer
+from contact_estimation.filters.localization.settings import LocalizationSettings, load_localization_settings
+from contact_estimation.filters.observer import ContactPlace, ContactState, Estimate, Observer
+from contact_estimation.robot import Arm
+
+#: Name of the contact in estimates, as that of the mode.
+NAME = "unknown"
+_NAN = np.full(3, np.nan)
+_OPEN = ContactState(NAME, 0.0, _NAN, _NAN, _NAN, _NAN, np.zeros((9, 9)), place=ContactPlace())
+
+
+def link_contact_of(observer: Observer, arm: Arm, period: float) -> LinkContact | None:
+    """Return the unknown contact of an observer that tells its external torque (``external_torque``), else None.
+
+    A description without collision geometry, or a computer without C compiler, has none either; a warning says so.
+
+    Args:
+        observer: any.
+        arm: the robot.
+        period: of samples [s].
+    """
+    settings = load_localization_settings(arm.settings.folder)
+    if getattr(observer, "external_torque", None) is None or not settings.candidates:
+        return None
+    try:
+        return LinkContact(observer, ContactLocalizer(arm, settings), period)
+    except (ModelError, CodegenError) as error:
+        warnings.warn(f"contacts on links are not localised: {error}", stacklevel=3)
+        return None
+
+
+class LinkContact:
+    """Runs a localiser: a frame at its rate, and with every sample a share of the candidates.
+
+    Args:
+        observer: has ``external_torque``: probability of an unknown contact, its torque (n,) and covariance (n, n).
+        localizer: finds the place.
+        period: of samples [s].
+    """
+
+    def __init__(self, observer: Any, localizer: ContactLocalizer, period: float) -> None:
+        self._observer, self._localizer = observer, localizer
+        self.settings: LocalizationSettings = localizer.settings
+        self._interval = 1.0 / self.settings.rate
+        self._share = math.ceil(localizer.count * period / (0.8 * self._interval))
+        self._tool_link = localizer.surface.names[-1]
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the contact."""
+        self._elapsed, self._next, self._state = 0.0, -1, _OPEN
+        self._localizer.reset()
+
+    def step(self, dt: float, q: np.ndarray) -> None:
+        """Take the sample that the observer has just taken.
+
+        Args:
+            dt: time since the last one [s].
+            q: joint positions (n,) [rad].
+        """
+        self._elapsed += dt
+        localizer = self._localizer
+        if self._next >= 0:  # candidates are left
+            localizer.scan(self._next, self._next + self._share)
+            self._next += self._share
+            if self._next >= localizer.count:
+                self._next = -1
+                self._tell(localizer.place())
+        elif self._elapsed > self._interval - 0.5 * dt:
+            probability, torque, covariance = self._observer.external_torque
+            if probability >= self.settings.start_probability:
+                localizer.add(self._elapsed, q, torque, covariance)
+                self._next, self._probability = 0, probability
+            elif self._state is not _OPEN:
+                self._state = _OPEN
+                localizer.reset()
+            self._elapsed = 0.0
+
+    def _tell(self, place: ContactPlace) -> None:
+        """Make the contact of a place; its point is told where the spread allows it."""
+        position, rotation = self._localizer.arm.tcp_pose(self._localizer.q)
+        covariance, point, local = np.zeros((9, 9)), _NAN, _NAN
+        if place.spread <= self.settings.largest_spread:
+            point, local = place.point, rotation.T @ (place.point - position)
+            covariance[6:, 6:] = rotation.T @ place.covariance @ rotation
+        self._state = ContactState(
+            NAME, self._probability, _NAN, _NAN, local, point, covariance, link=place.link, place=place
+        )
+
+    def add_to(self, estimate: Estimate) -> Estimate:
+        """Return the estimate with this contact behind its others, and the tool's link at those that are closed."""
+        told = [dataclasses.replace(c, link=self._tool_link) if c.probability >= 0.5 else c for c in estimate.contacts]
+        return estimate.with_contacts((*told, self._state))

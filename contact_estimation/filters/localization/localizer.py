@@ -1,0 +1,187 @@
+"""Localiser: external joint torque over time into a posterior over candidates on the links' surfaces.
+
+Per candidate the best force in its friction cone is found and its evidence computed; see ``localization.c`` for the
+equations. The idea of candidates with a constrained fit each is the contact particle filter's (Manuelli and Tedrake,
+Localizing external contact using proprioceptive sensors, 2016); evidence takes the place of its least residual, and a
+constant torque bias is integrated out over a window with motion.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+from scipy.stats import chi2
+
+from contact_estimation.codegen import compile_function
+from contact_estimation.codegen.native import load_native
+from contact_estimation.filters.localization.settings import LocalizationSettings
+from contact_estimation.filters.observer import ContactPlace
+from contact_estimation.robot import Arm
+from contact_estimation.robot.surface import link_surface
+
+#: Unknowns of a contact: three of the force, two of the surface.
+_UNKNOWNS = 5
+#: Links with less probability than this are not named.
+_LEAST = 1e-3
+
+
+def _library(n: int) -> ctypes.CDLL:
+    source = (Path(__file__).parent / "localization.c").read_text()
+    library = load_native("localization", f"#define CE_N {n}\n{source}")
+    pointer, real, whole = ctypes.c_void_p, ctypes.c_double, ctypes.c_int
+    library.ce_sums_size.restype = whole
+    library.ce_forget.restype, library.ce_forget.argtypes = None, [pointer, real]
+    library.ce_add.restype, library.ce_add.argtypes = whole, [*[pointer] * 6, real]
+    library.ce_prepare.restype, library.ce_prepare.argtypes = whole, [*[pointer] * 3, real]
+    library.ce_scan.restype = None
+    library.ce_scan.argtypes = [pointer, whole, whole, *[pointer] * 4, real, real, real, pointer, pointer]
+    return library
+
+
+class ContactLocalizer:
+    """Posterior of the place of a single contact.
+
+    :meth:`add` takes a frame, :meth:`scan` a share of the candidates, :meth:`place` tells the posterior when all are
+    done. Places are kept in the frames of the joints: they follow the arm between two frames.
+
+    Args:
+        arm: the robot.
+        settings: of the localisation.
+
+    Attributes:
+        surface: the candidates.
+        count: number of candidates.
+        q: joint positions (n,) [rad] of the last frame.
+
+    Raises:
+        ModelError: the description has no collision geometry.
+        CodegenError: there is no C compiler.
+    """
+
+    def __init__(self, arm: Arm, settings: LocalizationSettings | None = None) -> None:
+        self.arm, self.settings = arm, settings or LocalizationSettings()
+        self.surface = surface = link_surface(arm, self.settings.candidates)
+        self.count = len(surface.joint)
+        self._library = _library(arm.n)
+        self._placements = compile_function(_placements(arm))
+        place, axes = (self._placements.outputs[name] for name in ("place", "axes"))
+        self._place, self.q = place.reshape(arm.n, 12), self._placements.inputs["q"]
+        self._scanned = place.copy()  # placements of the frame that is scanned
+        self._sums = np.zeros(self._library.ce_sums_size() // 8 + 1)
+        self._joint = surface.joint.astype(np.int32)
+        self._points, self._normals = np.ascontiguousarray(surface.points), np.ascontiguousarray(surface.normals)
+        self._evidence, self._force = np.zeros(self.count), np.zeros((self.count, 3))
+        self._prismatic = np.array(arm.body.prismatic, np.int32)
+        cells = [np.append(surface.radius[surface.joint == j], 1e-3) for j in range(arm.n)]
+        self._spread = np.array([np.mean(radius**2) / 6.0 for radius in cells])
+        self._floor = (self.settings.torque_floor * np.where(arm.effort_limit > 0, arm.effort_limit, 1.0)) ** 2
+        self._limit = float(chi2.isf(self.settings.significance, max(arm.n - _UNKNOWNS, 1)))
+        self._axes = axes
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the contact."""
+        self._sums[:] = 0.0
+        self._last: np.ndarray | None = None
+        self._scale = 0.0
+
+    def add(self, dt: float, q: np.ndarray, torque: np.ndarray, covariance: np.ndarray) -> None:
+        """Take a frame and prepare the scan of the candidates with it.
+
+        Args:
+            dt: time since the last frame [s].
+            q: joint positions (n,) [rad].
+            torque: external joint torque (n,) [Nm].
+            covariance: (n, n) [Nm^2] of it.
+        """
+        s, n = self.settings, self.arm.n
+        self.q[:] = q
+        self._placements()
+        spread = np.array(covariance, float)
+        spread.flat[:: n + 1] += self._floor + (s.torque_error * torque) ** 2
+        change = 0.0 if self._last is None else np.linalg.norm(torque - self._last) / (np.linalg.norm(torque) + 1e-9)
+        self._last = torque.copy()
+        library, sums = self._library, self._sums.ctypes.data
+        library.ce_forget(sums, float(np.exp(-dt / s.memory) * 0.5 ** ((change / s.change) ** 2)))
+        place, axes, prismatic = self._place.ctypes.data, self._axes.ctypes.data, self._prismatic.ctypes.data
+        data = np.ascontiguousarray(torque, float)
+        library.ce_add(sums, place, axes, prismatic, data.ctypes.data, spread.ctypes.data, dt / s.correlation_time)
+        library.ce_prepare(sums, spread.ctypes.data, self._spread.ctypes.data, self._scale)
+        self._scanned[:] = self._place.ravel()
+        self._now = (data, spread)
+
+    def scan(self, begin: int, end: int) -> None:
+        """Compute the evidence of the candidates ``begin`` to ``end``."""
+        s = self.settings
+        self._library.ce_scan(
+            self._sums.ctypes.data,
+            begin,
+            min(end, self.count),
+            self._joint.ctypes.data,
+            self._points.ctypes.data,
+            self._normals.ctypes.data,
+            self._scanned.ctypes.data,
+            s.friction,
+            s.force_std,
+            s.friction_std * s.force_std,
+            self._evidence.ctypes.data,
+            self._force.ctypes.data,
+        )
+
+    def place(self) -> ContactPlace:
+        """Return the posterior after a scan of all candidates, at the last frame's configuration."""
+        s, surface = self.settings, self.surface
+        weight = surface.area * np.exp(self._evidence - self._evidence.max())
+        weight /= weight.sum()
+        best = int(np.argmax(weight))
+        self._scale = float(np.linalg.norm(self._force[best]))
+        misfit = self._misfit(best)
+        if misfit > self._limit:
+            return ContactPlace(
+                reason=f"no single pushing contact on the links explains the joint torque: misfit {misfit:.0f}, at "
+                f"most {self._limit:.0f} is expected"
+            )
+        order = np.argsort(-weight)
+        mass = np.cumsum(weight[order])
+        kept = order[: int(np.searchsorted(mass, 0.9999)) + 1]
+        share = weight[kept] / weight[kept].sum()
+        rotations = self._place[:, :9].reshape(-1, 3, 3)  # transposed
+        joints = surface.joint[kept]
+        points = np.einsum("mj,mjk->mk", surface.points[kept], rotations[joints]) + self._place[joints, 9:]
+        point = share @ points
+        offset = points - point
+        covariance = (offset.T * share) @ offset + (share @ surface.radius[kept] ** 2) / 3.0 * np.eye(3)
+        links = np.bincount(surface.link, weight, len(surface.names))
+        names = [int(k) for k in np.argsort(-links) if links[k] > _LEAST]
+        region = points[: int(np.searchsorted(mass, s.region_probability)) + 1]
+        return ContactPlace(
+            {surface.names[k]: float(links[k]) for k in names}, point, covariance, share @ self._force[kept], region
+        )
+
+    def _misfit(self, candidate: int) -> float:
+        """Return the chi-square of the last frame at a candidate with its best force."""
+        joint = int(self.surface.joint[candidate])
+        placement = self._place[joint]
+        arm = placement[:9].reshape(3, 3).T @ self.surface.points[candidate] + placement[9:]
+        torque, spread = self._now
+        axes, predicted = self._axes.reshape(-1, 3), np.zeros(self.arm.n)
+        for i in range(joint + 1):
+            column = axes[i] if self._prismatic[i] else np.cross(axes[i], arm - self._place[i, 9:])
+            predicted[i] = column @ self._force[candidate]
+        error = torque - predicted
+        turning = np.where(self._prismatic[:, None] | (np.arange(self.arm.n) > joint)[:, None], 0.0, axes)
+        spread = spread + 2.0 * self._scale**2 * self._spread[joint] * (turning @ turning.T)
+        return float(error @ np.linalg.solve(spread, error))
+
+
+def _placements(arm: Arm) -> ca.Function:
+    """Return q (n,) -> ``place``: rotation and origin of every joint; ``axes``: its axis; all in base axes."""
+    q = ca.SX.sym("q", arm.n)
+    kinematics = arm.kinematics(q)
+    place = [ca.vertcat(ca.vec(rotation), origin) for rotation, origin in kinematics.world]
+    axes = [kinematics.axis(i) for i in range(arm.n)]
+    outputs = [ca.densify(ca.SX(ca.vertcat(*part))) for part in (place, axes)]
+    return ca.Function(f"placements_{arm.name}", [q], outputs, ["q"], ["place", "axes"])

@@ -1,0 +1,205 @@
+"""Surface of the links: points with outward normals, sampled once from the collision geometry of the description.
+
+Every collision shape is taken as the convex hull of its vertices; a sphere, cylinder or capsule is cut into facets. The
+triangles are sampled densely. Samples inside another shape of the link, or inside a neighbouring link in every posture
+of their joint, are no surface. Farthest-point sampling (Eldar et al. 1997) thins the rest to the candidates, and each
+candidate stands for the samples that are nearest to it.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+from scipy.spatial import ConvexHull, cKDTree
+
+from contact_estimation.exceptions import ModelError
+from contact_estimation.robot.arm import Arm
+from contact_estimation.robot.description import urdf_path
+
+#: Dense samples per candidate: the area of a cell is then right within a third.
+_DENSE = 12
+#: Facets around a cylinder: the hull is at most 0.2 % of the radius inside it.
+_FACETS = 48
+#: Postures of a joint in which a neighbouring link may cover a point.
+_POSTURES = 12
+#: [m] A point this close to another shape is in the seam between the two: no finger fits there.
+_SKIN = 3e-3
+
+
+@dataclass(frozen=True)
+class Surface:
+    """Candidates for the place of a contact, sorted by link.
+
+    Attributes:
+        names: links (L,) that have candidates.
+        link: index (M,) into ``names``. joint: index (M,) of the joint that moves the link.
+        points: (M, 3) [m] in the frame of that joint. normals: (M, 3) outwards, same axes.
+        area: (M,) [m^2] that a candidate stands for. radius: (M,) [m] root mean square distance of that area from it.
+    """
+
+    names: tuple[str, ...]
+    link: np.ndarray
+    joint: np.ndarray
+    points: np.ndarray
+    normals: np.ndarray
+    area: np.ndarray
+    radius: np.ndarray
+
+
+class _Hull:
+    """A convex shape in the frame of its joint."""
+
+    def __init__(self, shape: Any, placement: pin.SE3, name: str) -> None:
+        vertices = _vertices(shape, name) @ placement.rotation.T + placement.translation
+        hull = ConvexHull(vertices)
+        self.normals = hull.equations[:, :3]
+        self._planes = np.unique(hull.equations.round(9), axis=0)  # two triangles of a facet share theirs
+        self.triangles = vertices[hull.simplices]  # (T, 3, 3)
+        edges = np.cross(self.triangles[:, 1] - self.triangles[:, 0], self.triangles[:, 2] - self.triangles[:, 0])
+        self.areas = 0.5 * np.linalg.norm(edges, axis=1)
+
+    def holds(self, points: np.ndarray) -> np.ndarray:
+        """Tell which of ``points`` (M, 3) [m] are inside, or next to it."""
+        return np.asarray((points @ self._planes[:, :3].T + self._planes[:, 3] < _SKIN).all(axis=1))
+
+    def sample(self, density: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return points (M, 3) [m] and outward normals (M, 3), ``density`` [1/m^2] of them, evenly spread."""
+        count = max(int(density * self.areas.sum()), 1)
+        steps = np.arange(count) + 0.5
+        triangle = np.searchsorted(np.cumsum(self.areas), steps / count * self.areas.sum())
+        triangle = np.minimum(triangle, len(self.areas) - 1)
+        # Roberts' two-dimensional low-discrepancy sequence, folded into the triangle.
+        u, v = np.mod(np.outer([0.7548776662466927, 0.5698402909980532], steps), 1.0)
+        u, v = np.where(u + v > 1.0, 1.0 - u, u), np.where(u + v > 1.0, 1.0 - v, v)
+        corners = self.triangles[triangle]
+        points = corners[:, 0] + u[:, None] * (corners[:, 1] - corners[:, 0])
+        return points + v[:, None] * (corners[:, 2] - corners[:, 0]), self.normals[triangle]
+
+
+def _vertices(shape: Any, name: str) -> np.ndarray:
+    """Return the vertices (V, 3) [m] of a collision shape in its own frame."""
+    turn = 2.0 * np.pi * np.arange(_FACETS) / _FACETS
+    circle = np.column_stack([np.cos(turn), np.sin(turn), np.zeros(_FACETS)])
+    heights = np.sin(np.linspace(-0.5, 0.5, _FACETS // 2) * np.pi)
+    rings = [np.sqrt(1 - z * z) * circle + [0.0, 0.0, z] for z in heights[1:-1]]
+    ball = np.vstack([*rings, [[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]]])
+    kind = type(shape).__name__
+    if kind == "Box":
+        return np.asarray(np.array(np.meshgrid(*[(-h, h) for h in shape.halfSide])).reshape(3, -1).T)
+    if kind == "Cylinder":
+        return np.vstack([shape.radius * circle + [0, 0, z] for z in (-shape.halfLength, shape.halfLength)])
+    if kind == "Sphere":
+        return np.asarray(shape.radius * ball)
+    if kind == "Capsule":
+        return np.vstack([shape.radius * ball + [0, 0, z] for z in (-shape.halfLength, shape.halfLength)])
+    for method in ("vertices", "points"):
+        if hasattr(shape, method):
+            return np.array(getattr(shape, method)())
+    raise ModelError(
+        f"collision geometry '{name}' is a {kind}; expected a box, cylinder, sphere, capsule or mesh: replace it in "
+        "the URDF"
+    )
+
+
+@functools.lru_cache(maxsize=8)
+def link_surface(arm: Arm, count: int) -> Surface:
+    """Sample the surface of all moving links.
+
+    Links share the candidates by the square root of their area: the short links near the tool, where the joint torque
+    tells a place best, get the denser ones.
+
+    Args:
+        arm: the robot.
+        count: number of candidates.
+
+    Raises:
+        ModelError: the description has no collision geometry, or it cannot be read.
+    """
+    hulls = _hulls(arm)
+    moving = [key for key in hulls if key[0] > 0]
+    if not moving:
+        raise ModelError(
+            f"robot '{arm.name}': no moving link of {urdf_path(arm.settings)} has collision geometry; add <collision> "
+            "elements, plain cylinders are enough"
+        )
+    areas = {key: sum(h.areas.sum() for h in hulls[key]) for key in moving}
+    shares = np.sqrt(list(areas.values()))
+    counts = np.maximum(np.round(count * shares / shares.sum()).astype(int), 1)
+    counts[-1] += count - counts.sum()
+    parts: list[tuple[np.ndarray, ...]] = []
+    for link, (key, own) in enumerate(zip(moving, counts)):
+        dense = [hull.sample(_DENSE * own / areas[key]) for hull in hulls[key]]
+        keep = [~_covered(arm, hulls, key, i, points) for i, (points, _) in enumerate(dense)]
+        points = np.vstack([p[k] for (p, _), k in zip(dense, keep)])
+        normals = np.vstack([v[k] for (_, v), k in zip(dense, keep)])
+        if not len(points):
+            continue
+        chosen = _farthest(points, own)
+        nearest, cell = cKDTree(points[chosen]).query(points)
+        size = np.bincount(cell, minlength=len(chosen))
+        radius = np.sqrt(np.bincount(cell, nearest**2, len(chosen)) / size)
+        area = areas[key] / sum(map(len, keep)) * size  # all samples, also covered ones
+        which = np.full((2, len(chosen)), [[link], [key[0] - 1]])
+        parts.append((*which, points[chosen], normals[chosen], area, radius))
+    return Surface(tuple(name for _, name in moving), *(np.concatenate(column) for column in zip(*parts)))
+
+
+def _hulls(arm: Arm) -> dict[tuple[int, str], list[_Hull]]:
+    """Return the shapes of every link, by Pinocchio's joint index and the link's name, base to tip."""
+    path = urdf_path(arm.settings)
+    try:
+        found = pin.buildGeomFromUrdf(arm.model, str(path), pin.GeometryType.COLLISION, package_dirs=[str(path.parent)])
+    except Exception as error:  # pinocchio raises ValueError or RuntimeError, by version
+        raise ModelError(
+            f"the collision geometry of {path} cannot be read ({error}); paths of meshes must lead from its folder"
+        ) from error
+    hulls: dict[tuple[int, str], list[_Hull]] = {}
+    for shape in sorted(found.geometryObjects, key=lambda shape: shape.parentJoint):
+        key = (shape.parentJoint, arm.model.frames[shape.parentFrame].name)
+        hulls.setdefault(key, []).append(_Hull(shape.geometry, shape.placement, shape.name))
+    return hulls
+
+
+def _covered(
+    arm: Arm, hulls: dict[tuple[int, str], list[_Hull]], key: tuple[int, str], own: int, points: np.ndarray
+) -> np.ndarray:
+    """Tell which ``points`` (M, 3) of shape ``own`` of a link are inside its others, or always inside a neighbour."""
+    covered = np.zeros(len(points), bool)
+    for (joint, name), shapes in hulls.items():
+        if joint == key[0]:
+            for i, hull in enumerate(shapes):
+                if (name, i) != (key[1], own):
+                    covered |= hull.holds(points)
+        elif abs(joint - key[0]) == 1:
+            always = np.ones(len(points), bool)
+            for pose in _postures(arm, joint, key[0]):
+                inside = points @ pose.rotation.T + pose.translation
+                always &= np.any([hull.holds(inside) for hull in shapes], axis=0)
+            covered |= always
+    return covered
+
+
+def _postures(arm: Arm, joint: int, key: int) -> list[pin.SE3]:
+    """Placements of joint ``key``'s frame in a neighbouring ``joint``'s, over the range between the two."""
+    model, data, upper = arm.model, arm.model.createData(), max(joint, key)
+    poses = []
+    for value in np.linspace(arm.lower[upper - 1], arm.upper[upper - 1], _POSTURES):
+        q = pin.neutral(model)
+        q[upper - 1] = value
+        pin.forwardKinematics(model, data, q)
+        poses.append(data.oMi[joint].actInv(data.oMi[key]))
+    return poses
+
+
+def _farthest(points: np.ndarray, count: int) -> np.ndarray:
+    """Choose ``count`` of ``points`` (M, 3), each the one farthest from those before it; return their indices."""
+    count = min(count, len(points))
+    chosen, distance = np.zeros(count, int), np.full(len(points), np.inf)
+    for k in range(count):
+        chosen[k] = np.argmax(distance) if k else np.argmax(points @ np.ones(3))
+        distance = np.minimum(distance, np.linalg.norm(points - points[chosen[k]], axis=1))
+    return chosen
