@@ -25,6 +25,8 @@ PRESLIDING = {"ur16e": 1.5e-4, "fr3": 4e-4}
 #: White noise of the torque, and standard deviation of its coloured part (20 ms) [Nm].
 WHITE = {"ur16e": [1.0, 1.5, 0.8, 0.4, 0.25, 0.2], "fr3": [0.05, 0.05, 0.05, 0.05, 0.03, 0.03, 0.03]}
 COLOURED = {"ur16e": [0.3, 0.4, 0.2, 0.1, 0.06, 0.05], "fr3": [0.08, 0.08, 0.08, 0.08, 0.04, 0.04, 0.04]}
+#: The deflection of the joints is found to this [rad], in at most so many iterations a sample.
+CLOSE, MAX_ITERATIONS = 1e-7, 30
 BIAS = {"ur16e": [0.5, 1.5, 0.8, 0.4, 0.15, 0.1], "fr3": [0.1, 0.3, 0.2, 0.2, 0.1, 0.1, 0.05]}
 
 
@@ -146,11 +148,18 @@ def record(arm: RigidBodyArm, theta: np.ndarray, force: Force, world: World) -> 
     gravity, at_tcp = np.zeros_like(theta), np.zeros((count, 3))
     bent = np.zeros(n)
     for k in range(count):
-        for _ in range(1 if np.isinf(stiffness).all() else 3):  # the force bends the joints, which changes the force
+        relax, last = 0.5, None
+        for _ in range(1 if np.isinf(stiffness).all() else MAX_ITERATIONS):
             q[k] = theta[k] - bent
             torque[k], at_base = force(k, q[k])
             held[k] = pin.rnea(arm.model, arm.data, q[k], dtheta[k], ddtheta[k]) - torque[k]
-            bent = 0.5 * (bent + held[k] / stiffness)
+            # The force bends the joints, which changes the force: a fixed point, by Aitken's relaxation.
+            missing = held[k] / stiffness - bent
+            if last is not None and (square := np.sum((missing - last) ** 2)) > 1e-24:
+                relax = float(np.clip(-relax * last @ (missing - last) / square, 0.02, 1.0))
+            bent, last = bent + relax * missing, missing
+            if np.abs(missing).max() < CLOSE:
+                break
         gravity[k] = pin.computeGeneralizedGravity(arm.model, arm.data, q[k])
         at_tcp[k] = arm.pose(q[k]).rotation.T @ at_base
     tau = held + arm.armature * ddtheta + arm.viscous * dtheta + _friction(robot, theta, world)
@@ -231,13 +240,13 @@ def surface(arm: RigidBodyArm, point: np.ndarray, normal: np.ndarray, stiffness:
         stiffness: [N/m] at a depth of 1 mm.
         friction: coefficient.
     """
-    before: list[np.ndarray] = []
+    before: dict[int, np.ndarray] = {}  # position by sample: that of a sample is asked for more than once
 
     def act(k: int, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         position = arm.pose(q).translation
-        moved = position - before[-1] if before else np.zeros(3)
-        before.append(position)
-        del before[:-4]
+        before[k] = position
+        before.pop(k - 2, None)
+        moved = position - before.get(k - 1, position)
         depth = max(float(normal @ (point - position)), 0.0)
         pressure = stiffness * depth * (depth / 1e-3) ** 0.2
         sideways = moved - normal * (normal @ moved)

@@ -1,0 +1,192 @@
+"""Recordings of an arm that is touched: the rows of ``any_contact.py``, from rigid-body dynamics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from rigid_body_recording import (
+    RATE,
+    START,
+    Force,
+    Push,
+    Recording,
+    RigidBodyArm,
+    World,
+    pushes,
+    random_motion,
+    record,
+    spring,
+    surface,
+    window,
+)
+from scipy.interpolate import CubicSpline
+
+SENSORS: dict[str, str | None] = {"ur16e": "ur16e_driver", "fr3": None}
+#: Smallest and largest push [N].
+SIZE = {"ur16e": (30.0, 80.0), "fr3": (15.0, 40.0)}
+#: What a surface is pressed with, about [N].
+PRESS = {"ur16e": 60.0, "fr3": 25.0}
+#: Compliance of the tool [m/N], about: what bends beside the surface.
+COMPLIANCE = {"ur16e": 1 / 6e4, "fr3": 0.0}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A recording and how it is scored.
+
+    Attributes:
+        robot: name.
+        kind: ``tool``, ``link``, ``surface`` or ``free``.
+        rise: how long a touch takes to be held [s].
+        recording: signals and truth.
+    """
+
+    robot: str
+    kind: str
+    rise: float
+    recording: Recording
+
+
+def _world(seed: int, rng: np.random.Generator) -> World:
+    """Friction and stiffness of a seed: nothing is as the observers are told."""
+    factors = (0.5, 1.0, 2.0)
+    return World(float(rng.uniform(0.7, 1.3)), factors[seed % 3], float(rng.uniform(0.94, 1.06)), seed)
+
+
+def _direction(rng: np.random.Generator) -> np.ndarray:
+    vector = rng.normal(size=3)
+    return np.asarray(vector / np.linalg.norm(vector))
+
+
+def _pushed(amplitude: float, links: bool) -> Callable[[RigidBodyArm, np.random.Generator], tuple[np.ndarray, Force]]:
+    """Five pushes in random directions, at the tool or at links, while the arm moves."""
+
+    def make(arm: RigidBodyArm, rng: np.random.Generator) -> tuple[np.ndarray, Force]:
+        t = np.arange(14 * RATE) / RATE
+        plan = []
+        for k in range(5):
+            start, size = 1.7 + 2.4 * k + rng.uniform(0, 0.4), rng.uniform(*SIZE[arm.robot])
+            link = int(rng.integers(2, arm.n)) if links else None  # zero counted: of links 3 to n
+            offset = rng.uniform(-0.06, 0.06, 3)
+            plan.append(Push(start, start + 1.5, size * _direction(rng), link=link, offset=offset))
+        return random_motion(arm.robot, t, rng, amplitude, 1.0), pushes(arm, plan, t)
+
+    return make
+
+
+def _path(arm: RigidBodyArm, t: np.ndarray, way: np.ndarray) -> np.ndarray:
+    """Joint positions (N, n) along which the tool goes ``way`` (N, 3) [m] from the start, its axes fixed."""
+    q = np.array(START[arm.robot])
+    pose, knots, found = arm.pose(q), slice(None, None, 20), []
+    for step in way[knots]:
+        q = arm.reach(pose.translation + step, pose.rotation, q)
+        found.append(q)
+    return np.asarray(CubicSpline(t[knots], np.array(found))(t))
+
+
+def _pressed(
+    normal: Callable[[np.random.Generator], np.ndarray],
+    stiffness: float = 3e4,
+    friction: float = 0.2,
+    slide: float = 0.0,
+    payload: float = 0.0,
+) -> Callable[[RigidBodyArm, np.random.Generator], tuple[np.ndarray, Force]]:
+    """Two presses of a plane, from 10 mm away, at some 10 to 20 mm/s, the second twice as strong, then a slow sway."""
+
+    def make(arm: RigidBodyArm, rng: np.random.Generator) -> tuple[np.ndarray, Force]:
+        t = np.arange(14 * RATE) / RATE
+        out = normal(rng)
+        depth = PRESS[arm.robot] * (1 / stiffness + COMPLIANCE[arm.robot])
+        hard = depth * rng.uniform(0.8, 1.2)
+        deep = (0.01 + 0.5 * hard) * window(t, 1.5, 6.0, 1.0) + (0.01 + hard) * window(t, 7.5, 13.0, 1.0)
+        deep += 0.1 * hard * np.sin(2.0 * t) * window(t, 9.0, 11.5, 0.5)
+        side = np.cross(out, _direction(rng))
+        side /= np.linalg.norm(side)
+        along = slide * np.sin(1.2 * (t - 2.5)) * window(t, 2.5, 13.5, 0.5)
+        if payload:
+            arm.carry(payload, [0.0, 0.0, 0.08])
+        way = -np.outer(deep, out) + np.outer(along, side)
+        theta = _path(arm, t, way)
+        bare = RigidBodyArm(arm.robot)
+        point = bare.pose(np.array(START[arm.robot])).translation - 0.01 * out
+        return theta, surface(arm, point, out, stiffness, friction)
+
+    return make
+
+
+def _sprung(arm: RigidBodyArm, rng: np.random.Generator) -> tuple[np.ndarray, Force]:
+    """Hold the tool twice by a spring of 10 kN/m in all directions, while it moves within millimetres."""
+    t = np.arange(14 * RATE) / RATE
+    on = window(t, 2.0, 6.5, 0.3) + window(t, 8.0, 13.0, 0.3)
+    reach = PRESS[arm.robot] * (1e-4 + COMPLIANCE[arm.robot]) / 1.5
+    phase, rates = rng.uniform(0, 2 * np.pi, 3), rng.uniform(0.8, 2.0, 3)
+    way = reach * window(t, 1.0, 14.0)[:, None] * np.sin(np.outer(t, rates) + phase)
+    theta = _path(arm, t, way)
+    bare = RigidBodyArm(arm.robot)
+    rest = bare.pose(np.array(START[arm.robot])).translation + reach * _direction(rng)
+    return theta, spring(arm, rest, 1e4, on)
+
+
+def _free(arm: RigidBodyArm, rng: np.random.Generator) -> tuple[np.ndarray, Force]:
+    """Fast motion that touches nothing."""
+    t = np.arange(30 * RATE) / RATE
+    speed = rng.uniform(1.5, 2.5)
+    theta = random_motion(arm.robot, t, rng, float(rng.uniform(0.3, 0.8)) / speed, speed)
+    return theta, pushes(arm, [], t)
+
+
+class Row(NamedTuple):
+    """A row of the table.
+
+    Attributes:
+        kind: as :class:`Case`'s.
+        rise: [s].
+        make: what the arm does and what touches it.
+    """
+
+    kind: str
+    rise: float
+    make: Callable[[RigidBodyArm, np.random.Generator], tuple[np.ndarray, Force]]
+
+
+def _up(_: np.random.Generator) -> np.ndarray:
+    return np.array([0.0, 0.0, 1.0])
+
+
+def _level(rng: np.random.Generator) -> np.ndarray:
+    angle = rng.uniform(0, 2 * np.pi)
+    return np.array([np.cos(angle), np.sin(angle), 0.0])
+
+
+def _tilted(rng: np.random.Generator) -> np.ndarray:
+    return (_level(rng) + _up(rng)) / np.sqrt(2)
+
+
+ROWS = {
+    "tool push, still": Row("tool", 0.3, _pushed(0.0, links=False)),
+    "tool push, moving": Row("tool", 0.3, _pushed(0.15, links=False)),
+    "link push, still": Row("link", 0.3, _pushed(0.0, links=True)),
+    "link push, moving": Row("link", 0.3, _pushed(0.1, links=True)),
+    "floor, 1 kN/m": Row("surface", 0.5, _pressed(_up, 1e3)),
+    "floor, 5 kN/m": Row("surface", 0.5, _pressed(_up, 5e3)),
+    "floor, 30 kN/m": Row("surface", 0.5, _pressed(_up, 3e4)),
+    "floor, 200 kN/m": Row("surface", 0.5, _pressed(_up, 2e5)),
+    "floor, sliding, mu 0.4": Row("surface", 0.5, _pressed(_up, friction=0.4, slide=0.03)),
+    "floor, payload 2 kg": Row("surface", 0.5, _pressed(_up, payload=2.0)),
+    "wall": Row("surface", 0.5, _pressed(_level)),
+    "ceiling": Row("surface", 0.5, _pressed(lambda rng: -_up(rng))),
+    "plane at 45 degrees": Row("surface", 0.5, _pressed(_tilted)),
+    "spring in 3-D": Row("surface", 0.3, _sprung),
+    "free, fast": Row("free", 0.0, _free),
+}
+
+
+def make_case(robot: str, row: str, seed: int) -> Case:
+    """Return the recording of a row for a seed."""
+    rng = np.random.default_rng([seed, list(ROWS).index(row), len(robot)])
+    arm, chosen = RigidBodyArm(robot), ROWS[row]
+    theta, force = chosen.make(arm, rng)
+    return Case(robot, chosen.kind, chosen.rise, record(arm, theta, force, _world(seed, rng)))
