@@ -6,7 +6,8 @@
 
 The recordings are made by ``contact_worlds.py`` from rigid-body dynamics with LuGre friction and Hunt-Crossley
 surfaces; nothing is shared with an observer. Friction, breakaway length (x 0.5, 1 or 2) and joint stiffness differ from
-seed to seed. Observers run with their shipped configuration; those without modes are zeroed at rest. Figures per row, over all seeds:
+seed to seed. Observers run with their shipped configuration; those without modes are zeroed at rest. Figures per row,
+over all seeds:
 
 - error: pushes and springs: median over touches of the mean error while held, as a share [%] of the force (links: of
   the joint torque), and the worst; surfaces: RMSE [N] in contact.

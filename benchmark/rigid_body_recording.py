@@ -231,7 +231,9 @@ def pushes(arm: RigidBodyArm, plan: Sequence[Push], t: np.ndarray) -> Force:
 
 
 def surface(arm: RigidBodyArm, point: np.ndarray, normal: np.ndarray, stiffness: float, friction: float = 0.0) -> Force:
-    """Return the force of an elastic plane: Hunt and Crossley's exponent 1.2 about 1 mm, Coulomb friction that slides.
+    """Return the force of an elastic plane: Hunt and Crossley's exponent 1.2 about 1 mm, Coulomb friction.
+
+    A bristle as stiff as the plane holds the point sideways until it slips.
 
     Args:
         arm: the robot.
@@ -240,17 +242,21 @@ def surface(arm: RigidBodyArm, point: np.ndarray, normal: np.ndarray, stiffness:
         stiffness: [N/m] at a depth of 1 mm.
         friction: coefficient.
     """
-    before: dict[int, np.ndarray] = {}  # position by sample: that of a sample is asked for more than once
+    states: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # by sample: position, bristle
 
     def act(k: int, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         position = arm.pose(q).translation
-        before[k] = position
-        before.pop(k - 2, None)
-        moved = position - before.get(k - 1, position)
+        last, bristle = states.get(k - 1, (position, np.zeros(3)))
         depth = max(float(normal @ (point - position)), 0.0)
         pressure = stiffness * depth * (depth / 1e-3) ** 0.2
-        sideways = moved - normal * (normal @ moved)
-        force = pressure * (normal - friction * sideways / (np.linalg.norm(sideways) + 1e-7))
+        moved = position - last
+        bristle = bristle + moved - normal * (normal @ moved)
+        stretch, limit = float(np.linalg.norm(bristle)), friction * pressure / stiffness
+        if stretch > limit:
+            bristle = bristle * (limit / stretch)
+        states[k] = (position, bristle)  # that of a sample is found more than once
+        states.pop(k - 2, None)
+        force = pressure * normal - stiffness * bristle
         return arm.jacobian(q).T @ force, force
 
     return act
