@@ -26,7 +26,7 @@ from contact_estimation.robot import Arm
 #: Probability that a contact that closes where the arm is presses already.
 UNDECIDED = 0.5
 #: A contact this many standard deviations from the surface is as good as open; the logarithm stays finite.
-_FAR = -4.0
+_FAR = -7.0
 
 
 def build_update(arm: Arm, state: FilterState) -> ca.Function:
@@ -161,11 +161,13 @@ def _build_finish(arm: Arm, state: FilterState) -> ca.Function:
     vars(s).update(vars(symbols(felt=1, push_covariance=(n, n), birth_time=1)))
     at, covariance = ca.SX.sym("at", size), unpack(s.P, size)
     forces = ContactForces(arm, state, arm.kinematics(s.q_mean), at, s.theta, s.basis)
-    depths, gradients = ca.substitute([forces.depth, ca.jacobian(forces.depth, at)], [at], [s.x])
+    # A stiff contact of uncertain depth may pull with a force that is certain: the force is asked, not the depth.
+    force = ca.vertcat(*[contact.normal_force for contact in forces.contacts])
+    force, gradients = ca.substitute([force, ca.jacobian(force, at)], [at], [s.x])
     log_likelihood, pressed = 0, []
     for i in range(count):
         row = gradients[i, :].T
-        probability = _normal(depths[i] / ca.sqrt(ca.bilin(covariance, row, row)))
+        probability = _normal(force[i] / ca.sqrt(ca.bilin(covariance, row, row)))
         log_likelihood += s.closed[i] * ca.log(probability / s.pressed_before[i])
         pressed.append(s.closed[i] * probability + (1 - s.closed[i]) * UNDECIDED)
     mean, own = _prior(forces, state, at, s)
