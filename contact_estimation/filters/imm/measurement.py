@@ -153,12 +153,13 @@ def _build_finish(arm: Arm, state: FilterState) -> ca.Function:
     """Build what closed contacts' depths say of the mode; open contacts return to their prior.
 
     A closed contact presses. How probable that is, after against before, is evidence; its product over all blocks is
-    the probability now, so that standing still says nothing and drawing back opens the contact at once.
+    the probability now, so that standing still says nothing and drawing back opens the contact at once. A pull beyond
+    the gate is held against the contact in every block.
     """
     n, size, count = arm.n, state.size, len(state.contacts)
     s = symbols(x=size, P=packed_size(size), q_mean=n, closed=count, theta=state.theta_size, basis=9 * count)
     vars(s).update(vars(symbols(prior=size, prior_variance=size, touch=count, pressed_before=count)))
-    vars(s).update(vars(symbols(felt=1, push_covariance=(n, n), birth_time=1)))
+    vars(s).update(vars(symbols(felt=1, push_covariance=(n, n), birth_time=1, gate=1)))
     at, covariance = ca.SX.sym("at", size), unpack(s.P, size)
     forces = ContactForces(arm, state, arm.kinematics(s.q_mean), at, s.theta, s.basis)
     # A stiff contact of uncertain depth may pull with a force that is certain: the force is asked, not the depth.
@@ -167,8 +168,10 @@ def _build_finish(arm: Arm, state: FilterState) -> ca.Function:
     log_likelihood, pressed = 0, []
     for i in range(count):
         row = gradients[i, :].T
-        probability = _normal(force[i] / ca.sqrt(ca.bilin(covariance, row, row)))
-        log_likelihood += s.closed[i] * ca.log(probability / s.pressed_before[i])
+        pressing = force[i] / ca.sqrt(ca.bilin(covariance, row, row))
+        probability = _normal(pressing)
+        surely = ca.log(_normal(pressing + s.gate))
+        log_likelihood += s.closed[i] * (ca.log(probability / s.pressed_before[i]) + surely)
         pressed.append(s.closed[i] * probability + (1 - s.closed[i]) * UNDECIDED)
     mean, own = _prior(forces, state, at, s)
     keep, opened = ca.SX.ones(size), ca.SX.zeros(size, size)
