@@ -236,21 +236,3 @@ def _prior(forces: ContactForces, state: FilterState, at: ca.SX, s: SimpleNamesp
     if state.has_external:
         covariance[state.parts["external"], state.parts["external"]] = s.birth_time * s.push_covariance
     return mean, covariance
-
-
-def build_zero_depth(arm: Arm, state: FilterState) -> ca.Function:
-    """Return the function of a pseudo-measurement: a contact that closed at a known position had zero depth there.
-
-    Inputs: x (N,), P (packed), q_touch (n,): where it closed, chosen (I,): one for that contact, depth_variance [m^2],
-    theta (theta_size,), basis (9 I,). Outputs: x_next, P_next.
-    """
-    count, size = len(state.contacts), state.size
-    s = symbols(x=size, P=packed_size(size), q_touch=arm.n, chosen=count, depth_variance=1, theta=state.theta_size)
-    s.basis = ca.SX.sym("basis", 9 * count)
-    forces = ContactForces(arm, state, arm.kinematics(s.q_touch), s.x, s.theta, s.basis)
-    depth = ca.dot(s.chosen, forces.depth)
-    row, covariance = ca.jacobian(depth, s.x).T, unpack(s.P, size)
-    cross = covariance @ row
-    total = ca.dot(row, cross) + s.depth_variance
-    outputs = {"x_next": s.x - cross * (depth / total), "P_next": s.P - packed_outer(cross, cross / total)}
-    return named_function("imm_zero_depth", s, outputs)

@@ -90,42 +90,6 @@ class ModeChain:
         same = self.owner[:, None] == self.owner
         return np.asarray(np.where(same, 0.0, matrix) + np.diag(np.diag(chain)[self.owner]))
 
-    def toggled(self, combination: int, contact: int) -> int | None:
-        """Return the combination that differs in one contact only; None where the modes have none."""
-        if self.unknown[combination]:
-            return None
-        wanted = self.combinations[combination].copy()
-        wanted[contact] = 1.0 - wanted[contact]
-        found = np.flatnonzero((self.combinations == wanted).all(axis=1) & (self.unknown == 0))
-        return int(found[0]) if len(found) else None
-
-    def opens(self, start: int, end: int) -> bool:
-        """Whether combination ``end`` has only contacts that ``start`` has too: the others have opened."""
-        fewer = (self.combinations[end] <= self.combinations[start]).all()
-        return bool(fewer and self.unknown[end] <= self.unknown[start])
-
-    def move(self, probabilities: np.ndarray, start: int, end: int, share: float) -> int:
-        """Move probability to a combination that another one has just become.
-
-        The newborn's filter has started from ``start`` with the last block as long as that was probable.
-
-        Args:
-            probabilities: (M,) of the filters, changed in place.
-            start: combination until now.
-            end: combination from now on.
-            share: of the probability of ``start`` that moves.
-
-        Returns:
-            The newborn filter of ``end``.
-        """
-        rows = self.owner == start
-        moved = share * probabilities[rows].sum()
-        probabilities[rows] *= 1.0 - share
-        probabilities[self._newborn[end]] += moved
-        np.maximum(probabilities, self._floor, out=probabilities)
-        probabilities /= probabilities.sum()
-        return int(self._newborn[end])
-
     def give_birth(self, probabilities: np.ndarray) -> bool:
         """Make the least probable filter of every combination its newborn.
 

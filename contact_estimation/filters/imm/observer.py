@@ -7,7 +7,6 @@ import dataclasses
 import numpy as np
 
 from contact_estimation.codegen import OPTIMISE_FLAGS, compile_functions
-from contact_estimation.filters.imm.change_detector import ChangeDetector, detector_functions
 from contact_estimation.filters.imm.imm_step import ImmStep, step_functions
 from contact_estimation.filters.imm.innovation import InnovationStatistics
 from contact_estimation.filters.imm.mode_chain import ModeChain
@@ -25,8 +24,8 @@ from contact_estimation.robot.actuators import ElasticSettings, actuators_of
 _JITTER = 0.02
 #: Vectorising straight-line code takes a fifth of the compiler's time and gains nothing here.
 _FLAGS = (*OPTIMISE_FLAGS, "-fno-tree-slp-vectorize")
-#: Run at a reset and at a touch only.
-_RARE = ("imm_prior", "imm_zero_depth")
+#: Run at a reset only.
+_RARE = ("imm_prior",)
 
 
 class ContactImm:
@@ -60,22 +59,17 @@ class ContactImm:
         self.actuators = actuators
         self.state = state = FilterState(settings, actuators, arm.n, sensors.motor_side_velocity)
         self.chain = chain = ModeChain(settings, settings.hypotheses or (1 if actuators.elastic.joints else 3))
-        detects = settings.commit_probability < 1.0 and len(chain.names) > 1
         functions = [build_sample(arm, state.motor_side), build_block(arm, state), build_output(arm, state)]
         functions += step_functions(arm, state, len(chain.owner))
-        functions += detector_functions(arm, state) if detects else []
         compiled = {f.name(): run for f, run in zip(functions, compile_functions(functions, flags=_FLAGS, rare=_RARE))}
         sample, block = compiled["imm_sample"], compiled["imm_block"]
         self.backend = compiled["imm_update"].backend
         # All functions read and write the same buffers, by the names of their arguments and results.
-        self._signals = signals = run_time_inputs(settings, actuators, sensors.rate) | state.inputs
+        self._signals = signals = run_time_inputs(settings, actuators) | state.inputs
         signals["q_now"] = self._q_now = np.zeros(arm.n)
         self._samples = Preintegration(arm, state, sample, block, signals, actuators.position_filter)
         self._q, self._dq, self._tau = (signals[name] for name in ("q", "dq", "tau"))
         self.step_ = step = ImmStep(state, chain, compiled, signals)
-        self._detector = None
-        if detects:
-            self._detector = ChangeDetector(settings, state, chain, step, compiled, signals, self._samples.state)
         self._output = Output(settings, state, chain, step, compiled["imm_output"], signals)
         self.channels = [f"elastic deflection of {arm.joint_names[j]}" for j in state.elastic_joints]
         self.channels += [f"torque of {name}" for name in arm.joint_names]
@@ -104,9 +98,7 @@ class ContactImm:
         # The elastic offset starts where the deflection under gravity alone puts it.
         deflection = self.arm.gravity(q)[joints] / self._signals["joint_stiffness"] + q[joints]
         self.step_.start(q, deflection, self.chain.start(self.settings.closed_at_start))
-        self._mode = int(self.chain.of_combinations(self.probabilities).argmax())
-        if self._detector is not None:
-            self._detector.start(q)
+        self._mode = int(self.chain.owner[self.probabilities.argmax()])
         self._statistics.clear()
         self._nis, self._first = float("nan"), True
         self._duration, self._elapsed, self._count = -1.0, 0.0, 0
@@ -120,7 +112,6 @@ class ContactImm:
             dq: velocities (n,) [rad/s].
             tau: torques (n,) [Nm].
         """
-        detector = self._detector
         self._q[:], self._dq[:], self._tau[:] = q, dq, tau
         if dt != self._dt:
             self._dt, self._block_end = dt, self.settings.block - 0.5 * dt
@@ -133,12 +124,8 @@ class ContactImm:
         self._t += dt
         self._elapsed += dt
         self._count += 1
-        if detector is not None:
-            detector.gather()
         if self._elapsed > self._block_end:
             self._end_block()
-        elif detector is not None and detector.commit(self._q_now):
-            self._name_mode(int(self.probabilities.argmax()))
 
     def _end_block(self) -> None:
         """Update the filters with the block that is complete."""
@@ -150,25 +137,13 @@ class ContactImm:
             step.set_interval(duration)
         step.run()
         probable = int(step.probabilities.argmax())
-        self._name_mode(probable)
-        if self._detector is not None:
-            self._detector.follow(probable, self._q_now)
+        self._mode = int(self.chain.owner[probable])
         self._nis = float(step.ratios[probable].sum())
         self._statistics.add(step.ratios[probable])
         if self._t - self._born > self.settings.hypothesis_interval:
             self._born = self._t
             if self.chain.give_birth(step.probabilities):
                 step.set_interval(self._duration)
-
-    def _name_mode(self, probable: int) -> None:
-        """Name the mode of filter ``probable``, with hysteresis: a probability that wavers about a half is no touch."""
-        mode = int(self.chain.owner[probable])
-        if mode != self._mode:
-            probabilities = self.chain.of_combinations(self.probabilities)
-            opens = self.chain.opens(self._mode, mode)
-            sure = 0.0 if self._detector is None else self.settings.commit_probability
-            if opens or probabilities[mode] >= sure or probabilities[self._mode] <= 1.0 - sure:
-                self._mode = mode
 
     # -- estimates --------------------------------------------------------------------------------------------
 

@@ -57,8 +57,7 @@ def build_sample(arm: Arm, motor_side: bool) -> ca.Function:
     """Return the function of one sample.
 
     Inputs: w; q, dq, tau (n,); dt [s]; filter_gain of the low-pass; deadband, presliding_length (n,) [rad]; noise_time
-    [s]; deadband_noise; torque_scale, viscous, asymmetry (n,). Outputs: w_next; momentum (n,) [Nms]; rigid (n,) [Nm]:
-    C^T dq - G; known (n,) [Nm]: with it the scaled torque, less viscous friction.
+    [s]; deadband_noise; torque_scale, viscous, asymmetry (n,). Outputs: w_next; momentum (n,) [Nms].
 
     Args:
         arm: the robot.
@@ -79,14 +78,12 @@ def build_sample(arm: Arm, motor_side: bool) -> ca.Function:
     w.presliding_slope = presliding_slope(w.presliding, w.presliding_slope, step, s.presliding_length)
     w.presliding = presliding_step(w.presliding, step, s.presliding_length)
     w.followed = followed
-    known = s.torque_scale * s.tau + momentum_drift - s.viscous * s.dq - s.asymmetry * ca.fabs(s.dq)
-    rigid = momentum_drift + ca.SX(arm.motor.viscous) * s.dq
-    w.impulse = w.impulse + s.dt * known
+    torque = s.torque_scale * s.tau - s.viscous * s.dq - s.asymmetry * ca.fabs(s.dq)
+    w.impulse = w.impulse + s.dt * (torque + momentum_drift)
     w.deflected = w.deflected + s.dt * deflection(s.q, s.dq, w.travelled, s.dt)
     w.visited = w.visited + s.dt * s.q
     w.last, w.before_last = s.q, w.last
-    outputs = {"w_next": parts.join(w), "momentum": momentum, "known": known, "rigid": rigid}
-    return named_function("imm_sample", s, outputs)
+    return named_function("imm_sample", s, {"w_next": parts.join(w), "momentum": momentum})
 
 
 def deflection(q: ca.SX, dq: ca.SX, travelled: ca.SX, dt: ca.SX) -> ca.SX:

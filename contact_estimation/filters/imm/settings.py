@@ -111,51 +111,6 @@ class ImmContact:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChangeDetectorSettings:
-    """Search for change points of the force (Basseville and Nikiforov 1993), beside the filters."""
-
-    bin: float = key(0.008, doc="samples are averaged over this before lines are fitted", unit="s", check=positive)
-    law_error: float = key(
-        0.2, doc="share of the change of a closed contact's force that is not linear in its depth", check=non_negative
-    )
-    friction_error: float = key(
-        0.5, doc="share of the change of the joints' friction that its model may be wrong by", check=non_negative
-    )
-    sliding_variation: float = key(
-        0.1, doc="share of a sliding contact's friction that varies although the direction stays", check=non_negative
-    )
-    sliding_speed: float = key(1e-3, doc="slower contacts are not surely sliding", unit="m/s", check=positive)
-    scatter_time: float = key(
-        0.1, doc="the actual scatter of a channel about its line is averaged over this", unit="s", check=positive
-    )
-    scatter_limit: float = key(
-        9.0,
-        doc="scatter of one sample that counts at most, in expected variances; the average starts from it",
-        check=positive,
-    )
-    least_elastic_scatter: float = key(
-        0.5, doc="scatter that an elastic channel has at least, in expected variances", check=positive
-    )
-    least_torque_scatter: float = key(
-        0.25, doc="scatter that a torque channel has at least, in expected variances", check=positive
-    )
-    trusted_scatter: float = key(
-        3.0,
-        doc="scatter from which a channel is not heard, in expected variances: its slow errors are no straight lines",
-        check=positive,
-    )
-    channel_limit: float = key(
-        4.0,
-        doc="standard deviations that one channel counts at most: a torque spike at a stop decides nothing",
-        check=positive,
-    )
-    deadband_to_noise: float = key(
-        5.0, doc="encoders are taken to be at least as noisy as the actuators' deadband over this", check=positive
-    )
-    touch_std: float = key(5e-5, doc="how well the place of a touch is known at best", unit="m", check=positive)
-
-
-@dataclass(frozen=True, kw_only=True)
 class UnknownContactSettings:
     """The mode ``unknown``: an external joint torque that nothing explains but a random walk.
 
@@ -220,13 +175,6 @@ class ImmSettings:
     close_rate: float = key(1.0, doc="how often a contact closes", unit="1/s", check=positive)
     open_rate: float = key(3.0, doc="how often a closed contact opens", unit="1/s", check=positive)
     closed_at_start: float = key(0.3, doc="probability that anything is touched at the first sample", check=probability)
-    commit_probability: float = key(
-        0.98,
-        doc="probability from which a contact is named closed, and from which a change point of the force commits the "
-        "filter to a touch or release at once; 1 leaves that to the filters",
-        check=probability,
-        was="decide",
-    )
     least_probability: float = key(
         1e-60,
         doc="no filter's probability falls below this: a floor of 1e-6 forgives a mode all evidence against it",
@@ -267,16 +215,8 @@ class ImmSettings:
     unknown: UnknownContactSettings = key(
         UnknownContactSettings(), doc="contact of unknown place and direction, beside the contacts"
     )
-    change_detector: ChangeDetectorSettings = key(
-        ChangeDetectorSettings(), doc="touch and release as change points of the force"
-    )
 
     def __post_init__(self) -> None:
-        if self.commit_probability < 0.5:
-            raise ConfigError(
-                f"key 'commit_probability' is {self.commit_probability}: a mode is committed to from a probability of "
-                "0.5 to 1 on"
-            )
         names = [c.name for c in self.contacts]
         if not 1 <= len(names) <= 4:
             raise ConfigError(f"key 'contacts' has {len(names)} entries, expected one to four")
@@ -308,7 +248,7 @@ def _check_modes(modes: list[list[str]] | None, names: list[str]) -> None:
         raise ConfigError("key 'modes' lists the same combination twice")
 
 
-def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings, rate: float) -> dict[str, np.ndarray]:
+def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings) -> dict[str, np.ndarray]:
     """Return the inputs of generated code that settings become, flat arrays by name.
 
     What has the name of its key is that key; the others are derived here. No value of a setting is in the code.
@@ -316,18 +256,14 @@ def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings, rate: fl
     Args:
         settings: of the filter.
         actuators: of the robot.
-        rate: samples per second.
     """
-    detector, elastic, friction = settings.change_detector, actuators.elastic, actuators.friction
-    n, m, contacts, unknown = len(friction.viscous), len(elastic.joints), settings.contacts, settings.unknown
-    friction_std = [[p.std for p in c.law_prior if p.name.startswith("friction_")] for c in contacts]
+    elastic, friction = actuators.elastic, actuators.friction
+    n, contacts, unknown = len(friction.viscous), settings.contacts, settings.unknown
     sources: tuple[tuple[object, str], ...] = (
-        (settings, "block gate max_stiffness_step least_probability close_rate"),
+        (settings, "block gate max_stiffness_step least_probability"),
         (friction, "viscous viscous_std asymmetry asymmetry_std torque_scale"),
         (actuators, "velocity_noise noise_time max_noise_ratio load_blocks deadband_noise"),
         (elastic, "transmission_error velocity_delay"),
-        (detector, "law_error friction_error sliding_variation sliding_speed scatter_limit trusted_scatter"),
-        (detector, "channel_limit deadband_to_noise"),
     )
     same_name = {name: getattr(source, name) for source, names in sources for name in names.split()}
     derived = {
@@ -344,14 +280,8 @@ def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings, rate: fl
         "presliding_spread": friction.presliding_std / presliding,
         "joint_stiffness": elastic.stiffness,
         "touch": [float(isinstance(c.rest, str)) for c in contacts],
-        "contact_stiffness": [c.stiffness for c in contacts],
-        "stiffness_factor": [c.stiffness_factor for c in contacts],
-        "friction_std": [max(std, default=0.0) for std in friction_std],
         "push_variance": np.square([unknown.force_random_walk] * 3 + [unknown.torque_random_walk] * 3),
         "link_share": unknown.link_share,
         "birth_time": unknown.birth_time,
-        "period": 1.0 / rate,
-        "per_bin": max(1, round(detector.bin * rate)),
-        "least_scatter": [detector.least_elastic_scatter] * m + [detector.least_torque_scatter] * n,
     }
     return {name: np.array(value, float).reshape(-1) for name, value in (same_name | derived).items()}

@@ -22,17 +22,17 @@ def update(arm, layout):
 
 @pytest.fixture(scope="module")
 def channels(arm, layout):
-    """(x, s, closed) -> predicted measurements, depths of the contacts, and their Jacobians at Q, written once more."""
+    """(x, s, closed) -> predicted measurements, normal forces and their Jacobians at Q, written once more."""
     x, s, closed = ca.SX.sym("x", layout.size), ca.SX.sym("s", 6), ca.SX.sym("closed", 2)
     theta, basis = layout.inputs["theta"], layout.inputs["basis"]
     contacts = ContactForces(arm, layout, arm.kinematics(ca.SX(Q)), x, ca.SX(theta), ca.SX(basis))
-    torque, depth = contacts.joint_torque(closed), contacts.depth
+    torque, force = contacts.joint_torque(closed), ca.vertcat(*[c.normal_force for c in contacts.contacts])
     deflection = (torque - arm.gravity(Q))[layout.elastic_joints] / ca.exp(x[layout.parts["joint_stiffness"]]) + x[
         layout.parts["offset"]
     ]
     friction = x[layout.parts["bias"]] + x[layout.parts["coulomb"]] * s + x[layout.parts["disturbance"]]
     predicted = ca.vertcat(deflection, torque - friction)
-    return ca.Function("channels", [x, s, closed], [predicted, ca.jacobian(predicted, x), depth, ca.jacobian(depth, x)])
+    return ca.Function("channels", [x, s, closed], [predicted, ca.jacobian(predicted, x), force, ca.jacobian(force, x)])
 
 
 def problem(arm, layout, rng):
@@ -104,9 +104,10 @@ def dense(channels, layout, x, covariance, decay, noise, y, variance, s, closed,
         keep = np.eye(layout.size) - np.outer(gain, h)
         covariance = keep @ covariance @ keep.T + noise_k * np.outer(gain, gain)
         likelihood -= 0.5 * (np.log(total) + innovation**2 / total)
-    depth, slope = (np.array(v) for v in channels(x, s, closed)[2:])
-    z = depth.ravel() / np.sqrt(np.diag(slope @ covariance @ slope.T))
-    likelihood += np.array(closed) @ np.log(norm.cdf(np.maximum(z, -4)) / 0.5)  # they press, after against before
+    force, slope = (np.array(v) for v in channels(x, s, closed)[2:])
+    z = force.ravel() / np.sqrt(np.diag(slope @ covariance @ slope.T))
+    likelihood += np.array(closed) @ np.log(norm.cdf(np.maximum(z, -7)) / 0.5)  # they press, after against before
+    likelihood += np.array(closed) @ np.log(norm.cdf(np.maximum(z + gate, -7)))  # they do not surely pull
     return x, covariance, likelihood, np.array(ratios)
 
 
@@ -198,8 +199,9 @@ def test_a_contact_that_draws_back_loses_probability_at_once(arm, layout, update
     pressing, pressed = likelihood(-5e-4, 1.0)
     apart, off = likelihood(5e-4, 1.0)
     assert pressed == pytest.approx(1.0) and off < 1e-4
-    assert pressing - apart == pytest.approx(-np.log(off), rel=1e-3)
-    assert likelihood(5e-4, off)[0] == pytest.approx(pressing, rel=1e-6)  # it had been apart before: nothing new
+    # It pressed before and does not now, and it surely pulls: both are at their floor.
+    assert pressing - apart == pytest.approx(-2 * np.log(off), rel=1e-3)
+    assert likelihood(5e-4, off)[0] == pytest.approx(pressing + np.log(off), rel=1e-4)  # apart before: the pull remains
 
 
 def test_an_outlier_moves_little_and_the_likelihood_stays_finite(arm, layout, update, channels):

@@ -91,23 +91,3 @@ def test_start_puts_the_probability_where_it_is_told():
     modes = ModeChain(settings(2), 2)
     combined = modes.of_combinations(modes.start(0.3))
     assert combined[0] == pytest.approx(0.7) and combined[1:].sum() == pytest.approx(0.3)
-
-
-def test_a_change_moves_probability_to_the_newborn_of_the_neighbour():
-    modes = ModeChain(settings(2), 2)
-    free, first = modes.names.index("free"), modes.names.index("c1")
-    assert modes.toggled(free, 0) == first and modes.toggled(first, 0) == free
-    assert modes.names[modes.toggled(first, 1)] == "c1+c2"
-    probabilities = np.where(modes.owner == free, 0.9, 0.1 / (len(modes.owner) - 1))
-    target = modes.move(probabilities, free, first, 0.99)
-    assert modes.owner[target] == first and modes.closed[target].tolist() == [1.0, 0.0]
-    assert (
-        probabilities.sum() == pytest.approx(1.0)
-        and probabilities[target] > 0.9
-        and probabilities[modes.owner == free] < 0.01
-    )
-
-
-def test_a_change_that_the_modes_do_not_list_has_no_target():
-    modes = ModeChain(settings(2, modes=[[], ["c1"], ["c2"]]), 1)
-    assert modes.toggled(modes.names.index("c1"), 1) is None

@@ -25,7 +25,7 @@ def blocks(arm, drives, two_contacts):
     sample, block = compile_function(build_sample(arm, False)), compile_function(build_block(arm, layout))
 
     def run(position, velocity, torque, count, **changed):
-        signals = run_time_inputs(two_contacts, drives, 1.0 / DT)
+        signals = run_time_inputs(two_contacts, drives)
         changed = {"model_error": 0.1, "velocity_delay": 0.0, "velocity_noise": 0.0} | changed
         changed = {"coulomb_prior": 0.0, "usual_noise": drives.deadband**2} | changed
         for name, value in changed.items():
@@ -68,7 +68,7 @@ def test_a_motion_at_changing_speed_bends_no_joint(arm, blocks):
 def test_friction_turns_with_the_motor_where_its_velocity_is_measured(arm, drives, two_contacts, motor_side):
     """A joint that bends by 0.6 mrad under a load while its motor stands, then a motor that turns by as much."""
     layout = FilterState(two_contacts, drives, 6, motor_side)
-    signals = run_time_inputs(two_contacts, drives, 1.0 / DT)
+    signals = run_time_inputs(two_contacts, drives)
     functions = [compile_function(f) for f in (build_sample(arm, motor_side), build_block(arm, layout))]
     samples = Preintegration(arm, layout, *functions, signals, 8.0)
     samples.start(START_POSE)

@@ -59,7 +59,6 @@ def test_rates_of_the_unknown_contact_are_the_settings():
     assert chain.names == ["free", "contact_1", "unknown"]
     np.testing.assert_allclose(chain.rates, [[-1.2, 1.0, 0.2], [3.0, -3.05, 0.05], [2.0, 1.0, -3.0]])
     np.testing.assert_allclose(chain.transition(0.05).sum(axis=1), 1.0)
-    assert chain.toggled(2, 0) is None and chain.toggled(0, 0) == 1
 
 
 def test_there_is_no_unknown_contact_where_the_arm_is_never_free():
@@ -89,6 +88,16 @@ def test_the_external_torque_of_the_mode_is_told_with_its_covariance():
     error = found.torque - recording.torque[-1]
     assert np.linalg.norm(error) < 0.15 * np.linalg.norm(recording.torque[-1])
     assert error @ np.linalg.solve(found.covariance, error) < 24.3  # chi-square of 7, 99.9 %
+
+
+def test_a_pull_along_the_normal_of_a_known_contact_is_none():
+    arm, t = RigidBodyArm("fr3"), np.arange(4 * RATE) / RATE
+    plan = [Push(1.5, 3.5, np.array([8.0, -12.0, -30.0]))]
+    theta = random_motion("fr3", t, np.random.default_rng(8), 0.0, 1.0)
+    recording = record(arm, theta, pushes(arm, plan, t), World())
+    force, _, mode = run(recording, "fr3", None)
+    held = (t > 1.9) & (t < 3.1)
+    assert (mode[held] == "unknown").all() and np.linalg.norm(force - recording.force, axis=1)[held].max() < 5.0
 
 
 @pytest.mark.parametrize("robot, sensors, limit", [("fr3", None, 0.05), ("ur16e", "ur16e_driver", 0.12)])
