@@ -1,5 +1,5 @@
 # make demo    simulated arm, estimators and recorder on the real ROS 2 graph, then a report in out/demo
-# make test    every test
+# make test    every test, two files at a time (WORKERS=4 for more)
 # make torture what takes hours: code broken on purpose, signals broken on purpose
 # make lint    ruff (rules and format) and mypy in strict mode
 # make docs    the documentation as a site in out/site
@@ -8,6 +8,7 @@
 .PHONY: demo test torture lint docs build clean
 .DEFAULT_GOAL := build
 PYTHON_VENV := .venv/bin/python
+WORKERS ?= 2
 
 # One thread per process: the loops are small and share the machine with the graph.
 export OMP_NUM_THREADS ?= 1
@@ -24,7 +25,7 @@ demo: build
 	@$(PYTHON_VENV) scripts/demo.py
 
 test: build
-	@$(PYTHON_VENV) -m pytest
+	@$(PYTHON_VENV) -m pytest -n $(WORKERS) --dist loadfile
 
 torture: build
 	@$(PYTHON_VENV) benchmark/mutations.py --save benchmark/mutations.md

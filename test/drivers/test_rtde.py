@@ -35,16 +35,16 @@ def arm():
 
 
 #: No test waits longer than this for what it needs [s].
-DEADLINE = 60.0
+DEADLINE = 120.0
 
 #: Timeouts that a busy machine does not reach, for tests of something else [s].
-PATIENT = {"connect_timeout": DEADLINE, "stall_timeout": 20.0, "command_timeout": 1.0, "max_backlog": 0.0}
+PATIENT = {"connect_timeout": DEADLINE, "stall_timeout": 20.0, "command_timeout": 2.0, "max_backlog": 0.0}
 
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch):
     """A client process may start slowly where the machine is busy."""
-    monkeypatch.setattr(RtdeLink, "START_TIMEOUT", DEADLINE)
+    monkeypatch.setattr(RtdeLink, "START_TIMEOUT", 8.0)
 
 
 def backend(arm, **changes):
@@ -73,6 +73,14 @@ def wait_until(driver, condition):
 def read(driver):
     wait_until(driver, lambda: driver._queue)
     return driver.read()
+
+
+def newest(driver):
+    """The newest sample: a reader slower than the stream may command from no other."""
+    sample = read(driver)
+    while driver._queue:
+        sample = driver.read()
+    return sample
 
 
 def read_for(driver, seconds):
@@ -244,13 +252,14 @@ def test_a_stamp_beyond_all_range_is_refused(arm):
 
 def test_a_client_that_hangs_in_the_library_is_ended(arm, controller):
     """The library waits without end for the answer of a controller that fell silent while the arm moved."""
-    driver = backend(arm, control=True, stall_timeout=0.5)
+    driver = backend(arm, control=True, stall_timeout=2.0, max_backlog=0.2)
     try:
         sample = read_for(driver, 0.3)[-1]
         position, rotation = arm.tcp_pose(sample.q)
         goal = EquilibriumPose(position + [0.0, 0.0, 0.05], rotation)
-        for _ in range(250):
-            read(driver)
+        end = sample.stamp_ns + 5e8
+        while sample.stamp_ns < end:
+            sample = newest(driver)
             driver.command(goal)
         controller.process.send_signal(signal.SIGSTOP)
         wait_until(driver, lambda: driver._link.status != "connected" and driver._link.pid is None)
@@ -314,7 +323,7 @@ def test_a_recipe_the_controller_does_not_know_is_named(arm):
 
 
 def test_nothing_is_commanded_before_the_state_is_known_and_after_it_is_lost(arm):
-    changes = {"host": HOST, "control": True, **PATIENT, "command_timeout": 0.3}
+    changes = {"host": HOST, "control": True, **PATIENT, "max_backlog": 0.2}
     driver = RtdeBackend(arm, from_mapping(RtdeSettings, changes, "test"))
     goal = EquilibriumPose(np.zeros(3), np.eye(3))
     with pytest.raises(DriverError, match=r"the robot's state is unknown"):
@@ -349,7 +358,7 @@ def test_current_needs_constants():
 
 
 def test_commands_move_the_arm_only_while_its_state_is_good(arm, controller):
-    driver = backend(arm, control=True)
+    driver = backend(arm, control=True, max_backlog=0.2)
     try:
         start = read_for(driver, 0.3)[-1]
         position, rotation = arm.tcp_pose(start.q)
@@ -358,13 +367,13 @@ def test_commands_move_the_arm_only_while_its_state_is_good(arm, controller):
         sample = read(driver)
         end = sample.stamp_ns + 2e9
         while sample.stamp_ns < end:
-            sample = read(driver)
+            sample = newest(driver)
             driver.command(goal)
         assert arm.tcp_pose(sample.q)[0][2] > position[2] + 0.004
         assert "10" in controller.say("commands").split()  # speedL
         # No command for a while: the client process holds the arm by itself.
-        time.sleep(driver.settings.command_timeout)
-        held = read_for(driver, 3.0)
+        time.sleep(driver.settings.command_timeout + 0.5)
+        held = read_for(driver, 1.0)
         settled = held[len(held) // 2]
         assert np.abs(arm.tcp_pose(held[-1].q)[0] - arm.tcp_pose(settled.q)[0]).max() < 1e-4
         controller.say("protective_stop")
@@ -373,7 +382,7 @@ def test_commands_move_the_arm_only_while_its_state_is_good(arm, controller):
         with pytest.raises(DriverError, match=r"protective stop"):
             driver.command(goal)
         controller.say("stall 5")
-        time.sleep(1.5)
+        time.sleep(2.5)
         with pytest.raises(DriverError, match=r"ms old|unknown"):
             driver.command(goal)
     finally:
