@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "build" / "site"
 #: What a reader wants -> pages in docs/, without their ending. A page that is in none of these is an error.
 SECTIONS = {
-    "Start": ["quickstart", "recordings", "ros"],
+    "Start": ["quickstart", "recordings", "view", "ros"],
     "Estimate": ["contact_imm", "plausibility", "tuning", "calibration", "fitting", "observability", "baselines"],
     "Control": ["mpc", "drivers", "simulation"],
     "Identify": ["identify_batch", "identify_probing", "identify_planar"],

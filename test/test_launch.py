@@ -29,6 +29,7 @@ PARAMETERS = {
     "recorder": node_settings.RecorderParameters,
     "driver": node_settings.RobotDriverParameters,
     "mpc": node_settings.MpcParameters,
+    "viewer": node_settings.ViewerParameters,
 }
 #: Nodes of other packages, which package.xml has to ask for.
 FOREIGN = {"robot_state_publisher", "rviz2"}
@@ -167,7 +168,14 @@ def test_an_unknown_argument_is_an_error(word, near):
     "robot, driver, one_process", list(itertools.product(bringup.ROBOTS, bringup.DRIVERS, ("false", "true")))
 )
 def test_nodes_exist_and_know_their_parameters(robot, driver, one_process, bag):
-    given = {"robot": robot, "driver": driver, "record": "true", "namespace": "left", "tf_prefix": "left_"}
+    given = {
+        "robot": robot,
+        "driver": driver,
+        "record": "true",
+        "view": "true",
+        "namespace": "left",
+        "tf_prefix": "left_",
+    }
     given |= {"bag": bag} if driver == "replay" else {}
     given |= {"one_process": one_process} if driver in ("replay", "simulated") else {}
     given |= {"mpc": "true"} if robot in ROBOTS_WITH_MPC and driver != "none" else {}

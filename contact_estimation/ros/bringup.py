@@ -125,6 +125,7 @@ ARGUMENTS = (
         "record", "false", "record what a replay needs, and the estimates, into bag_<time> where launch runs", SWITCH
     ),
     Argument("rviz", "false", "start RViz", SWITCH),
+    Argument("view", "false", "open the 3-D page in the browser", SWITCH),
     Argument(
         "launch_rsp",
         "auto",
@@ -224,6 +225,10 @@ def plan(values: Mapping[str, str]) -> Plan:
         )
     if a["record"] == "true":
         nodes.append(_recorder(a, namespace, estimators))
+    if a["view"] == "true":
+        topics = [f"{name}/contact_estimate" for name in estimators]
+        viewer = _own("viewer", {**common, "estimates": topics, "browser": True})
+        nodes.append(viewer._replace(vital=False))
     return Plan(
         namespace,
         nodes,

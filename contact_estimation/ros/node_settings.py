@@ -163,6 +163,19 @@ class RecorderParameters:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ViewerParameters(RobotParameters):
+    """Parameters of ``viewer``."""
+
+    estimates: list[str] = key(
+        ["estimator/contact_estimate", "momentum_observer/contact_estimate"],
+        doc="topics of the estimates that the page switches between",
+    )
+    frame_rate: float = key(30.0, unit="Hz", check=positive, doc="frames per second of every page")
+    port: int = key(0, check=non_negative, doc="port of the page on 127.0.0.1; 0: a free one")
+    browser: bool = key(False, doc="open the page in the browser")
+
+
+@dataclass(frozen=True, kw_only=True)
 class MpcParameters(RobotParameters):
     """Parameters of ``mpc``."""
 

@@ -86,6 +86,6 @@ class EstimateOutputs:
             return
         self._drawn_ns = stamp_ns
         shapes = estimate_shapes(
-            estimate, self._frames.tcp, self.parameters.arrow_scale, self.parameters.arrow_hide_below
+            estimate, *self._frames[::-1], self.parameters.arrow_scale, self.parameters.arrow_hide_below
         )
         self._markers(marker_array(shapes, stamp_ns))

@@ -1,7 +1,7 @@
-"""Geometry of an estimate for a 3D view: force arrow, contact point, covariance ellipsoids. Plain data, no ROS.
+"""Geometry of an estimate for a 3D view: force, contact point, covariances, surface, friction cone. No ROS.
 
-Everything hangs on the TCP frame, where contact point, force and their covariances are given: no pose is needed to
-draw it.
+Contact point, force and their covariances hang on the TCP frame, the surface on the base frame, as they are
+estimated: no pose is needed to draw them.
 """
 
 from __future__ import annotations
@@ -13,18 +13,34 @@ from typing import TypeAlias
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from contact_estimation.filters.observer import Estimate
+from contact_estimation.filters.observer import ContactState, Estimate
+from contact_estimation.viz.meshes import align_z
 
 Numbers: TypeAlias = tuple[float, ...]
 
 _FORCE_COLOUR = (0.84, 0.37, 0.0)
 _POINT_COLOUR = (0.0, 0.45, 0.70)
+_SURFACE_COLOUR = (0.0, 0.62, 0.45)
 _COVARIANCE_ALPHA = 0.25
 _POINT_DIAMETER = 0.02  # [m]
-_ARROW_SHAPE = (0.01, 0.02, 0.03)  # diameters of shaft and head, length of the head at most [m]
+_ARROW_SHAPE = (0.01, 0.022, 0.03)  # diameters of shaft and head, length of the head at most [m]
+_HEAD_SHARE = 0.6  # of a short arrow's length
+_CONE_HEIGHT = 0.08  # [m]
+_DISC = (0.10, 0.10, 0.002)  # diameters [m] of the disc that touches the surface
+#: Length of the stiffness axis per stiffness [m^2/N], and its bounds [m].
+_STIFFNESS_SCALE, _STIFFNESS_LENGTH = 4e-6, (0.03, 0.25)
+#: From this probability on a contact is drawn as closed.
+_CLOSED = 0.5
 #: Semi-axes of the ellipsoids in standard deviations, and the length [m] beyond which one would hide the robot.
 SIGMAS, MAX_SEMI_AXIS = 2.0, 0.5
 _MIN_SEMI_AXIS = 1e-4  # [m]; a flat ellipsoid stays visible
+#: What the colours mean: name and colour of each.
+LEGEND = [
+    ["estimated force", "#D65E00"],
+    ["contact point", "#0073B3"],
+    ["surface, stiffness axis", "#009E73"],
+    ["2 sigma: pale", "#f0c9a8"],
+]
 
 
 @dataclass(frozen=True)
@@ -53,15 +69,37 @@ class Shape:
     size: Numbers = (0.0, 0.0, 0.0)
     colour: Numbers = (0.0, 0.0, 0.0, 1.0)
 
+    def parts(self) -> list[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
+        """Return the units it is made of, for views that draw triangles.
+
+        Returns:
+            Unit of :func:`contact_estimation.viz.meshes.units`, rotation (3, 3), position (3,) [m] and scale (3,).
+        """
+        position, size = np.array(self.position), np.array(self.size)
+        if self.kind != "arrow":
+            return [("sphere", Rotation.from_quat(self.orientation).as_matrix(), position, size)]
+        along = np.array(self.tip) - position
+        length = float(np.linalg.norm(along))
+        if length < 1e-6:
+            return []
+        turn, head = align_z(along), min(size[2], length)
+        start = position + (1.0 - head / length) * along
+        shaft = np.array([size[0], size[0], length - head])
+        return [("shaft", turn, position, shaft), ("head", turn, start, np.array([size[1], size[1], head]))]
+
 
 def estimate_shapes(
-    estimate: Estimate, tcp_frame: str, arrow_scale: float = 0.003, hide_below: float = 2.0
+    estimate: Estimate, tcp_frame: str, base_frame: str, arrow_scale: float = 0.003, hide_below: float = 2.0
 ) -> list[Shape]:
-    """Draw the force with the ellipsoid of its covariance at the tip, and each contact point with its own.
+    """Draw the force with the ellipsoid of its covariance at the tip, and each contact.
+
+    A contact is its point with the ellipsoid of the covariance. Where it is closed, a disc shows the surface, an arrow
+    into the environment the stiffness, and a cone the friction coefficient that is in use now.
 
     Args:
         estimate: an invalid one shows nothing.
         tcp_frame: name of the TCP's frame.
+        base_frame: name of the base frame.
         arrow_scale: length of the arrow per force [m/N].
         hide_below: a smaller force [N] shows no arrow.
 
@@ -83,15 +121,54 @@ def estimate_shapes(
         shapes += [
             dot(name, tcp_frame, point, _POINT_DIAMETER, (*_POINT_COLOUR, opacity), estimate.valid),
             ellipsoid(f"{name}/covariance", tcp_frame, point, covariance, translucent, estimate.valid),
+            *_closed_shapes(contact, base_frame, estimate.valid and contact.probability >= _CLOSED),
         ]
     return shapes
 
 
-def arrow(name: str, frame: str, start: np.ndarray, tip: np.ndarray, colour: Numbers, visible: bool = True) -> Shape:
-    """Draw an arrow from ``start`` (3,) [m] to ``tip`` (3,) [m]; nothing where they are not finite."""
+def _closed_shapes(contact: ContactState, frame: str, closed: bool) -> list[Shape]:
+    """Draw what is known of the environment at a closed contact, base frame.
+
+    A disc touches it, the stiffness axis points into it, and the friction cone stands on it.
+    """
+    stiffness, start = float(np.linalg.norm(contact.stiffness)), contact.point_base
+    known = closed and _finite(contact.stiffness, start) and stiffness > 0.0
+    normal = contact.stiffness / stiffness if known else np.array([0.0, 0.0, 1.0])
+    name = f"contact/{contact.name}"
+    length = float(np.clip(_STIFFNESS_SCALE * stiffness, *_STIFFNESS_LENGTH)) if known else 0.0
+    axis = arrow(f"{name}/stiffness", frame, start, start - length * normal, (*_SURFACE_COLOUR, 1.0), known)
+    slopes = [value for key, value in contact.law_parameters.items() if key.startswith("friction")]
+    slope = float(np.linalg.norm(slopes)) if slopes else 0.0
+    # A cone is an arrow that is all head, its tip at the contact: RViz has no other marker for it.
+    top, size = start + _CONE_HEIGHT * normal, (1e-4, 2.0 * slope * _CONE_HEIGHT, _CONE_HEIGHT)
+    pale = (*_SURFACE_COLOUR, _COVARIANCE_ALPHA)
+    cone = arrow(f"{name}/friction_cone", frame, top, start, pale, known and slope > 0.0, size)
+    if not known:
+        return [Shape(f"{name}/surface", "ellipsoid", frame, False), axis, cone]
+    turn, colour = _plain(Rotation.from_matrix(align_z(normal)).as_quat()), (*_SURFACE_COLOUR, 0.6)
+    disc = Shape(f"{name}/surface", "ellipsoid", frame, True, _plain(start), (0.0,) * 3, turn, _DISC, colour)
+    return [disc, axis, cone]
+
+
+def arrow(
+    name: str,
+    frame: str,
+    start: np.ndarray,
+    tip: np.ndarray,
+    colour: Numbers,
+    visible: bool = True,
+    size: Numbers | None = None,
+) -> Shape:
+    """Draw an arrow from ``start`` (3,) [m] to ``tip`` (3,) [m]; nothing where they are not finite.
+
+    ``size`` holds the diameters of shaft and head, and the length of the head [m].
+    """
     if not (visible and _finite(start, tip)):
         return Shape(name, "arrow", frame, False)
-    return Shape(name, "arrow", frame, True, _plain(start), _plain(tip), size=_ARROW_SHAPE, colour=colour)
+    if size is None:
+        shaft, width, head = _ARROW_SHAPE
+        size = shaft, width, min(head, _HEAD_SHARE * float(np.linalg.norm(np.subtract(tip, start))))
+    return Shape(name, "arrow", frame, True, _plain(start), _plain(tip), size=size, colour=colour)
 
 
 def dot(name: str, frame: str, centre: np.ndarray, diameter: float, colour: Numbers, visible: bool = True) -> Shape:

@@ -33,26 +33,26 @@ def by_name(*args, **kwargs):
 
 
 def test_arrow_starts_at_the_contact_and_scales():
-    arrow = by_name(estimate(), "tool0", arrow_scale=0.002)["force"]
+    arrow = by_name(estimate(), "tool0", "base", arrow_scale=0.002)["force"]
     assert arrow.visible and arrow.frame == "tool0"
     np.testing.assert_allclose(arrow.position, POINT)
     np.testing.assert_allclose(np.subtract(arrow.tip, arrow.position), [0, 0, -0.1])
 
 
 def test_without_contact_the_arrow_starts_at_the_tcp():
-    shapes = by_name(estimate(contacts=0), "tool0")
+    shapes = by_name(estimate(contacts=0), "tool0", "base")
     np.testing.assert_array_equal(shapes["force"].position, np.zeros(3))
     assert set(shapes) == {"force", "force/covariance"}
 
 
 def test_small_forces_show_no_arrow():
-    shapes = by_name(estimate(force=(0, 0, 1.9)), "tool0", hide_below=2.0)
+    shapes = by_name(estimate(force=(0, 0, 1.9)), "tool0", "base", hide_below=2.0)
     assert not shapes["force"].visible and not shapes["force/covariance"].visible and shapes["contact/tip"].visible
-    assert by_name(estimate(force=(0, 0, 2.1)), "tool0", hide_below=2.0)["force"].visible
+    assert by_name(estimate(force=(0, 0, 2.1)), "tool0", "base", hide_below=2.0)["force"].visible
 
 
 def test_invalid_estimate_shows_nothing_under_the_same_names():
-    shown, hidden = by_name(estimate(), "tool0"), by_name(estimate(valid=False), "tool0")
+    shown, hidden = by_name(estimate(), "tool0", "base"), by_name(estimate(valid=False), "tool0", "base")
     assert set(shown) == set(hidden) and not any(shape.visible for shape in hidden.values())
 
 
@@ -62,9 +62,26 @@ def test_not_a_number_is_never_drawn():
         estimate(),
         force_tcp=nan,
         force_covariance=np.full((3, 3), np.nan),
-        contacts=(replace(estimate().contacts[0], point_tcp=nan),),
+        contacts=(replace(estimate().contacts[0], point_tcp=nan, point_base=nan),),
     )
-    assert not any(shape.visible for shape in by_name(broken, "tool0").values())
+    assert not any(shape.visible for shape in by_name(broken, "tool0", "base").values())
+
+
+def test_a_closed_contact_shows_its_surface_and_an_open_one_does_not():
+    tilted = np.array([0.6, 0.0, 0.8])
+    state = replace(
+        estimate().contacts[0], stiffness=2e4 * tilted, law_parameters={"friction_1": 0.3, "friction_2": 0.4}
+    )
+    shapes = by_name(replace(estimate(), contacts=(state,)), "tool0", "base")
+    disc, axis, cone = (shapes[f"contact/tip/{part}"] for part in ("surface", "stiffness", "friction_cone"))
+    assert {disc.frame, axis.frame, cone.frame} == {"base"} and disc.visible and axis.visible
+    np.testing.assert_allclose(Rotation.from_quat(disc.orientation).apply([0, 0, 1]), tilted, atol=1e-12)
+    into = np.subtract(axis.tip, axis.position)
+    np.testing.assert_allclose(into / np.linalg.norm(into), -tilted, atol=1e-12)
+    height = np.linalg.norm(np.subtract(cone.tip, cone.position))
+    assert cone.size[2] == pytest.approx(height) and cone.size[1] / 2 / height == pytest.approx(0.5)
+    free = by_name(replace(estimate(), contacts=(replace(state, probability=0.1),)), "tool0", "base")
+    assert not any(free[f"contact/tip/{part}"].visible for part in ("surface", "stiffness", "friction_cone"))
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -1,0 +1,89 @@
+"""``contact-estimation view``: a recording, or a live arm, on a 3-D page in the browser."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import threading
+import webbrowser
+from pathlib import Path
+
+from contact_estimation.commands.inputs import add_recording_arguments, open_for
+from contact_estimation.commands.output import Progress
+from contact_estimation.commands.replay import DEFAULT_OBSERVER
+from contact_estimation.exceptions import ConfigError, RecordingError
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_recording_arguments(parser, nargs="?")
+    add = parser.add_argument
+    add("--live", action="store_true", help="follow the estimators on the ROS graph instead of a recording")
+    text = "robot: a name in config/robots, or a profile of your own (--live: default ur16e)"
+    add("--robot", help=text)
+    text = f"observer, or its YAML file; repeatable, the page switches between them (default {DEFAULT_OBSERVER})"
+    add("--observer", action="append", default=[], metavar="NAME", help=text)
+    add("--sensors", metavar="NAME", help="sensor set (default the recording's, else the observer's or robot's)")
+    add("--out", type=Path, metavar="FILE", help="write the page to FILE, which needs no server, and end")
+    add("--port", type=int, default=0, help="port on 127.0.0.1 (default: a free one)")
+    add("--no-browser", action="store_true", help="only print the address")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make the page, then write or serve it."""
+    if args.live:
+        return _live(args)
+    if args.recording is None or args.robot is None:
+        raise RecordingError("view takes RECORDING with --robot ROBOT, or --live for the estimators on the ROS graph")
+    page = _page(args)
+    if args.out is not None:
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        args.out.write_text(page)
+        print(args.out)
+        return 0
+    from contact_estimation.viz.server import PageServer
+
+    server = PageServer(page, port=args.port)
+    print(f"{server.address}   (Ctrl-C ends)", flush=True)
+    if not args.no_browser:
+        webbrowser.open(server.address)
+    try:
+        threading.Event().wait()
+    finally:
+        server.close()
+    return 0
+
+
+def _page(args: argparse.Namespace) -> str:
+    """Replay the recording through the observers."""
+    from contact_estimation.codegen import show_progress
+    from contact_estimation.filters.registry import open_stream
+    from contact_estimation.io.replay import replay
+    from contact_estimation.robot import load_arm
+    from contact_estimation.viz.player import recording_page
+
+    show_progress()
+    arm = load_arm(args.robot)
+    recording = open_for(arm, args)
+    logs = {}
+    for name in args.observer or [DEFAULT_OBSERVER]:
+        stream = open_stream(arm, name, args.sensors or recording.sensors or None)
+        progress = Progress(len(recording), f"replay {name}")
+        logs[stream.observer.name] = replay(recording, stream, progress.update)
+        progress.close()
+    return recording_page(arm, recording, logs, args.recording.name)
+
+
+def _live(args: argparse.Namespace) -> int:
+    """Become the node ``viewer``: a process of its own, which the estimators do not wait for."""
+    from contact_estimation.ros.processes import executable
+
+    given = {"--observer": args.observer, "--sensors": args.sensors, "--out": args.out, "RECORDING": args.recording}
+    if useless := [name for name, value in given.items() if value]:
+        raise ConfigError(f"{', '.join(useless)}: of no use to --live, which shows the estimators that run")
+    node = str(executable("viewer"))
+    words = ["--ros-args", "-p", f"robot:={args.robot or 'ur16e'}", "-p", f"port:={args.port}"]
+    words += ["-p", f"browser:={'false' if args.no_browser else 'true'}"]
+    sys.stdout.flush()
+    os.execv(node, [node, *words])

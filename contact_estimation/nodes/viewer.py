@@ -1,0 +1,90 @@
+"""Node ``viewer``: a 3-D page in the browser that follows the estimators.
+
+A process of its own. It takes estimates as bytes and reads the newest one at the rate of the page, so that estimators
+pay for one more best-effort listener and for nothing else.
+"""
+
+from __future__ import annotations
+
+import webbrowser
+from collections.abc import Callable
+from typing import Any
+
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.serialization import deserialize_message
+
+from contact_estimation.msg import ContactEstimate
+from contact_estimation.robot import load_arm
+from contact_estimation.ros import convert, parameters
+from contact_estimation.ros.executor import run
+from contact_estimation.ros.node_settings import ViewerParameters
+from contact_estimation.viz.player import estimate_frame, page_text
+from contact_estimation.viz.server import Frames, PageServer
+
+#: The newest estimate only.
+_NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+
+class Viewer(Node):
+    """Serves the page and feeds it."""
+
+    def __init__(self) -> None:
+        super().__init__("viewer", automatically_declare_parameters_from_overrides=True)
+        settings = parameters.declare(self, ViewerParameters)
+        parameters.accept_changes(self, ViewerParameters, set())
+        self._arm = load_arm(settings.robot)
+        self._frames = Frames(settings.frame_rate)
+        self._newest: dict[str, bytes] = {}
+        self._begin: float | None = None
+        for topic in settings.estimates:
+            self.create_subscription(ContactEstimate, topic, self._store(topic), _NEWEST, raw=True)
+        names: dict[str, dict[str, Any]] = {
+            topic: {"modes": [], "frames": []} for topic in map(_short, settings.estimates)
+        }
+        title, subtitle = f"{settings.tf_prefix}{self._arm.name}, live", "contact estimates on the ROS graph"
+        page = page_text(self._arm, title, subtitle, names, live=True)
+        self.server = PageServer(page, self._frames, settings.port)
+        self.create_timer(1.0 / settings.frame_rate, self._show)
+        self.get_logger().info(f"page: {self.server.address}")
+        if settings.browser:
+            webbrowser.open(self.server.address)
+
+    def _store(self, topic: str) -> Callable[[bytes], None]:
+        def store(raw: bytes) -> None:
+            self._newest[topic] = raw
+
+        return store
+
+    def _show(self) -> None:
+        """Hand what came since the last frame to the pages that are open."""
+        if not self._frames.watchers:
+            return
+        for topic, raw in list(self._newest.items()):
+            del self._newest[topic]
+            message = deserialize_message(raw, ContactEstimate)
+            if len(message.position) != self._arm.n:
+                self.get_logger().error(
+                    f"{topic} is of an arm with {len(message.position)} joints, {self._arm.name} has {self._arm.n}; "
+                    "set the parameter 'robot'",
+                    throttle_duration_sec=5.0,
+                )
+                continue
+            estimate = convert.from_contact_estimate(message)
+            if self._begin is None or estimate.t < self._begin:
+                self._begin = estimate.t
+            frame = estimate_frame(self._arm, estimate, estimate.t - self._begin)
+            self._frames.put(_short(topic), {**frame, "modes": list(estimate.modes)})
+
+    def close(self) -> None:
+        """End the page."""
+        self.server.close()
+
+
+def _short(topic: str) -> str:
+    return topic.removesuffix("/contact_estimate")
+
+
+def main(args: list[str] | None = None) -> int:
+    """Entry point."""
+    return run(Viewer, args)

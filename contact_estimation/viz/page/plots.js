@@ -1,0 +1,98 @@
+// Plots of the last seconds, drawn on plain canvases.
+"use strict";
+
+const WINDOW = 10;  // [s]
+const COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"];
+
+class Plot {
+  // values(frame) gives one number or null per curve; low and high are the least range.
+  constructor(canvas, values, low, high, {dashed = 0, stacked = false} = {}) {
+    Object.assign(this, {canvas, values, low, high, dashed, stacked});
+  }
+
+  draw(frames, now, colours) {
+    const canvas = this.canvas, ratio = window.devicePixelRatio, w = canvas.clientWidth, h = canvas.clientHeight;
+    const width = Math.max(1, Math.round(w * ratio)), height = Math.max(1, Math.round(h * ratio));
+    if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, {width, height});
+    const ink = canvas.getContext("2d", {willReadFrequently: true});
+    ink.setTransform(ratio, 0, 0, ratio, 0, 0);
+    ink.clearRect(0, 0, w, h);
+    const end = Math.max(now, frames[0].t + WINDOW);
+    const shown = frames.filter((frame) => frame.t >= end - WINDOW - 0.1 && frame.t <= now + 1e-6);
+    const rows = shown.map((frame) => this.values(frame));
+    let low = this.low, high = this.high;
+    for (const row of rows) for (const value of row) if (value !== null) { low = Math.min(low, value); high = Math.max(high, value); }
+    const margin = this.stacked ? 0 : 0.06 * (high - low), left = 38, bottom = 16;
+    if (low < this.low) low -= margin;
+    if (high > this.high) high += margin;
+    const x = (t) => left + (w - left - 4) * (t - end + WINDOW) / WINDOW;
+    const y = (value) => 4 + (h - 4 - bottom) * (high - value) / (high - low);
+    this.axes(ink, {x, y, low, high, left, w, h, bottom, end});
+    ink.save();
+    ink.beginPath();
+    ink.rect(left, 2, w - left - 4, h - bottom);
+    ink.clip();
+    const count = rows.length ? rows[rows.length - 1].length : 0;
+    if (this.stacked) this.areas(ink, shown, rows, count, colours, x, y);
+    else for (let k = 0; k < count; k++) this.curve(ink, shown, rows, k, colours[k], x, y);
+    ink.restore();
+  }
+
+  axes(ink, {x, y, low, high, left, w, h, bottom, end}) {
+    ink.font = "11px system-ui,sans-serif";
+    ink.fillStyle = "#57606a";
+    ink.strokeStyle = "#e4e8ec";
+    ink.lineWidth = 1;
+    ink.textAlign = "right";
+    ink.textBaseline = "middle";
+    const step = nice((high - low) / 4);
+    for (let value = Math.ceil(low / step) * step; value <= high + 1e-9; value += step) {
+      ink.beginPath();
+      ink.moveTo(left, y(value));
+      ink.lineTo(w - 4, y(value));
+      ink.stroke();
+      ink.fillText(`${+value.toPrecision(4)}`, left - 5, Math.max(7, y(value)));
+    }
+    ink.textAlign = "center";
+    ink.textBaseline = "bottom";
+    for (let t = Math.ceil((end - WINDOW) / 2) * 2; t <= end - 0.2; t += 2) ink.fillText(`${t} s`, x(t), h);
+  }
+
+  curve(ink, shown, rows, k, colour, x, y) {
+    ink.strokeStyle = colour;
+    ink.lineWidth = 1.5;
+    ink.setLineDash(k >= rows[0].length - this.dashed ? [4, 3] : []);
+    ink.beginPath();
+    let pen = false, before = -Infinity;
+    rows.forEach((row, i) => {
+      if (shown[i].t - before > 0.5) pen = false;  // a gap
+      before = shown[i].t;
+      if (row[k] === null || row[k] === undefined) { pen = false; return; }
+      if (pen) ink.lineTo(x(shown[i].t), y(row[k]));
+      else ink.moveTo(x(shown[i].t), y(row[k]));
+      pen = true;
+    });
+    ink.stroke();
+    ink.setLineDash([]);
+  }
+
+  areas(ink, shown, rows, count, colours, x, y) {
+    let floor = rows.map(() => 0);
+    for (let k = 0; k < count; k++) {
+      const top = floor.map((value, i) => value + (rows[i][k] || 0));
+      ink.fillStyle = colours[k];
+      ink.globalAlpha = 0.75;
+      ink.beginPath();
+      top.forEach((value, i) => (i ? ink.lineTo(x(shown[i].t), y(value)) : ink.moveTo(x(shown[i].t), y(value))));
+      for (let i = floor.length - 1; i >= 0; i--) ink.lineTo(x(shown[i].t), y(floor[i]));
+      ink.fill();
+      floor = top;
+    }
+    ink.globalAlpha = 1;
+  }
+}
+
+function nice(raw) {
+  const power = 10 ** Math.floor(Math.log10(raw)), share = raw / power;
+  return power * (share <= 1 ? 1 : share <= 2 ? 2 : share <= 5 ? 5 : 10);
+}

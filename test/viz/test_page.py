@@ -1,0 +1,124 @@
+"""The 3-D page in a headless Chromium: arm, contact, moving plots, slider, observers; nothing is fetched."""
+
+import json
+import urllib.error
+import urllib.request
+
+import numpy as np
+import pytest
+from chromium import EXECUTABLE, Chromium
+
+from contact_estimation.filters.registry import open_stream
+from contact_estimation.io.recording import Recording
+from contact_estimation.io.replay import replay
+from contact_estimation.robot import load_arm
+from contact_estimation.viz.player import frame_rows, page_text, recording_page
+from contact_estimation.viz.server import Frames, PageServer
+
+needs_chromium = pytest.mark.skipif(EXECUTABLE is None, reason="no chromium here (Debian's package 'chromium')")
+PUSH = 40.0  # [N] along base x, from the second second on
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return load_arm("ur16e")
+
+
+@pytest.fixture(scope="module")
+def recording(arm):
+    """Three seconds of slow motion, pushed at the TCP: torque by Pinocchio's statics, not by a simulated arm."""
+    t = np.arange(0.0, 3.0, 0.004)
+    q = np.array(arm.settings.ready) + 0.05 * np.sin(t)[:, None]
+    dq = np.repeat(0.05 * np.cos(t)[:, None], arm.n, axis=1)
+    force = np.outer(t >= 1.0, [PUSH, 0.0, 0.0])
+    jacobians = np.array([arm.tcp_jacobian(row)[:3] for row in q])
+    tau = np.array([arm.gravity(row) for row in q]) - np.einsum("nkj,nk->nj", jacobians, force)
+    tau += 0.2 * dq  # viscous friction
+    rotations = arm.tcp_poses(q)[1]
+    wrench = np.hstack([np.einsum("nkj,nk->nj", rotations, force), np.zeros((len(t), 3))])
+    stamps = 1_000_000_000 + np.round(1e9 * t).astype(np.int64)
+    return Recording(stamps, arm.joint_names, q, dq, tau, "statics", truth={"wrench_tcp": wrench})
+
+
+@pytest.fixture(scope="module")
+def page(arm, recording):
+    observers = ("momentum_manufacturer", "ekf")
+    streams = [open_stream(arm, name, "ur16e_driver") for name in observers]
+    logs = {name: replay(recording, stream) for name, stream in zip(observers, streams)}
+    return recording_page(arm, recording, logs, "push & <show>")
+
+
+def embedded(page: str) -> dict:
+    return json.loads(page.split('id="data">')[1].split("</script>")[0])
+
+
+def test_frames_tell_what_the_observer_told(recording, page):
+    data = embedded(page)
+    assert set(data["observers"]) == {"momentum_manufacturer", "ekf"}
+    frames = data["observers"]["momentum_manufacturer"]["frames"]
+    assert len(frames) == len(frame_rows(recording)) and "push &amp; &lt;show&gt;" in page
+    last = frames[-1]
+    assert np.linalg.norm(last["force"]) == pytest.approx(PUSH, rel=0.15)
+    assert np.linalg.norm(last["truth"]["force"]) == pytest.approx(PUSH, rel=1e-3)
+    names = {shape[0] for shape in last["shapes"]}
+    assert {"force", "truth/force"} <= names and "force" not in {shape[0] for shape in frames[10]["shapes"]}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with Chromium() as browser:
+        yield browser
+
+
+@needs_chromium
+def test_a_file_plays_and_fetches_nothing(arm, recording, page, browser, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text(page)
+    shown = browser.open(path.as_uri())
+    shown.wait("window.contactView && contactView.drawn > 1 && contactView.time > 0.1")
+    shown.run("document.getElementById('slider').value = 2.5; document.getElementById('slider').oninput()")
+    shown.wait("!contactView.playing && contactView.shapes.includes('force')")
+    row = frame_rows(recording)[shown.run("contactView.index")]
+    assert abs(row * 0.004 - 2.5) < 0.05
+    tcp = shown.run("Array.from(scene.tcp)")  # the page's own kinematics
+    np.testing.assert_allclose(tcp, arm.tcp_pose(recording.q[row])[0], atol=1e-4)
+    assert np.linalg.norm(shown.run("contactView.force")) == pytest.approx(PUSH, rel=0.15)
+    drawn = "Array.from(document.getElementById('%s').getContext('2d').getImageData(0, 0, 300, 60).data).join()"
+    before = shown.run(drawn % "forceplot")
+    shown.run("seek(1.5)")
+    shown.wait("contactView.time == 1.5")
+    shown.wait(f"{drawn % 'forceplot'} != '{before}'")  # the plot has moved
+    shown.run("document.getElementById('observer').value = 'ekf'; document.getElementById('observer').onchange()")
+    shown.wait("contactView.observer == 'ekf' && contactView.shapes.some((name) => name.startsWith('contact/'))")
+    assert [event["request"]["url"] for event in shown.events("Network.requestWillBeSent")] == [path.as_uri()]
+    assert not shown.events("Runtime.exceptionThrown")
+
+
+@needs_chromium
+def test_live_frames_reach_every_client_until_the_server_ends(arm, browser):
+    frames, names = Frames(), {"estimator": {"modes": [], "frames": []}}
+    server = PageServer(page_text(arm, "live", "", names, live=True), frames)
+    first, second = browser.open(server.address), browser.open(server.address)
+    for shown in (first, second):
+        shown.wait("window.contactView && contactView.connected")
+    frame = {"q": [0.0] * arm.n, "valid": True, "reason": "", "mode": "free", "stiffness": None, "probabilities": [1.0]}
+    for k in range(3):
+        force = [0.0, 0.0, -10.0 * k]
+        frames.put("estimator", frame | {"t": 0.1 * k, "force": force, "modes": ["free"], "shapes": []})
+        for shown in (first, second):
+            shown.wait(f"contactView.force && Math.abs(contactView.force[2] + 10 * {k}) < 1e-9")
+    assert frames.watchers == 2
+    server.close()
+    first.wait("!contactView.connected && document.getElementById('notice').textContent.includes('connection lost')")
+
+
+def test_only_loopback_is_served(arm):
+    server = PageServer("page", Frames())
+    try:
+        assert urllib.request.urlopen(server.address, timeout=5).read() == b"page"
+        request = urllib.request.Request(server.address, headers={"Host": "attacker.example"})
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.urlopen(request, timeout=5)
+        assert server.address.startswith("http://127.0.0.1:")
+    finally:
+        server.close()
