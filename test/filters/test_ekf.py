@@ -52,10 +52,16 @@ def run(arm, settings, samples):
     return ekf, estimates
 
 
+#: Every number of parameters, and every process noise; each pair of the two shows nothing more and is compiled anew.
 @pytest.mark.parametrize(
-    "noise", [NOISE, dataclasses.replace(NOISE, unknown_torque=0.0, velocity=1.0)], ids=["torque", "velocity"]
+    "estimate, noise",
+    [
+        ((), NOISE),
+        (("stiffness",), dataclasses.replace(NOISE, unknown_torque=0.0, velocity=1.0)),
+        (("stiffness", "rest", "point"), NOISE),
+    ],
+    ids=["0-torque", "3-velocity", "9-torque"],
 )
-@pytest.mark.parametrize("estimate", [(), ("stiffness",), ("stiffness", "rest", "point")], ids=["0", "3", "9"])
 @pytest.mark.parametrize("measure", ["position", "position_torque"])
 def test_equals_a_textbook_filter_with_dense_matrices(arm, samples, measure, estimate, noise):
     """Mean, covariance and normalised innovation, in standard deviations, over a third of a second into the block."""
