@@ -65,6 +65,22 @@ class SampleStream:
         self._last_ns: int | None = None
 
     @property
+    def needs_wrench(self) -> bool:
+        """Whether the observer wants a measured wrench beside the samples: see :meth:`push_wrench`."""
+        return bool(getattr(self.observer, "needs_wrench", False))
+
+    def push_wrench(self, wrench: Vector) -> None:
+        """Hand a measured wrench (6,) [N, Nm] ON the robot, TCP axes, to an observer that wants one.
+
+        Before the sample of the same time. One that is not finite is counted and dropped; the observer misses it.
+        """
+        values = np.asarray(wrench, dtype=float)
+        if not self.needs_wrench or values.shape != (6,) or not np.isfinite(values).all():
+            self.counters["wrench_refused"] += 1
+        elif self._last_ns is not None:
+            self.observer.take_wrench(values)  # type: ignore[attr-defined]
+
+    @property
     def torque(self) -> np.ndarray:
         """Total joint torque (n,) [Nm] of the last sample, as the observer got it (a view)."""
         torque: np.ndarray = self._sample[2]

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.io.export import EstimateLog
 from contact_estimation.io.recording import Recording
@@ -23,19 +25,22 @@ def replay(recording: Recording, stream: SampleStream, progress: Callable[[int],
         progress: called with the number of samples done, about a hundred times.
 
     Raises:
-        RecordingError: the joints are not the robot's.
+        RecordingError: the joints are not the robot's, or the observer needs a wrench that the recording has not.
     """
     if recording.joint_names != tuple(stream.arm.joint_names):
         raise RecordingError(
             f"{recording.source}: its joints {', '.join(recording.joint_names)} are not, in this "
             f"order, those of robot '{stream.arm.name}'; open it with joint_names=arm.joint_names."
         )
+    wrenches = _wrenches(recording, stream)
     log = EstimateLog(stream.observer.name, len(recording))
     push, append, clock = stream.push, log.append, time.perf_counter_ns
     every = max(len(recording) // 100, 1)
     samples = zip(recording.stamps_ns.tolist(), recording.q, recording.dq, recording.tau)
     for row, (stamp_ns, q, dq, tau) in enumerate(samples):
         start = clock()
+        if wrenches is not None:
+            stream.push_wrench(wrenches[row])
         estimate = push(stamp_ns, q, dq, tau)
         append(stamp_ns, estimate, (clock() - start) * 1e-9)
         if progress is not None and row % every == 0:
@@ -43,3 +48,15 @@ def replay(recording: Recording, stream: SampleStream, progress: Callable[[int],
     if progress is not None:
         progress(len(recording))
     return log
+
+
+def _wrenches(recording: Recording, stream: SampleStream) -> np.ndarray | None:
+    """Return the measured wrenches (N, 6) without their zero where the observer needs them."""
+    if not stream.needs_wrench:
+        return None
+    if recording.wrench_tcp is None or np.isnan(recording.wrench_tcp).all(axis=0).any():
+        raise RecordingError(
+            f"{recording.source}: observer '{stream.observer.name}' needs a measured force and torque, which the "
+            "recording lacks; set wrench: torque in its settings."
+        )
+    return np.asarray(recording.wrench_tcp - recording.wrench_zero)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import WrenchStamped
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
@@ -20,7 +21,7 @@ from contact_estimation.filters.registry import open_stream
 from contact_estimation.ros import convert, parameters, qos
 from contact_estimation.ros.diagnostics import StreamHealth
 from contact_estimation.ros.executor import run
-from contact_estimation.ros.frames import status_name
+from contact_estimation.ros.frames import Frames, status_name
 from contact_estimation.ros.node_settings import EstimatorParameters
 from contact_estimation.ros.outputs import EstimateOutputs
 
@@ -44,6 +45,7 @@ class Estimator(Node):
         self.stream = open_stream(settings.robot, settings.observer, settings.sensors or None)
         self.stream.warm_up()
         arm, observer = self.stream.arm, self.stream.observer
+        self._tcp_frame = Frames.of(arm, settings.tf_prefix).tcp
         self._outputs = EstimateOutputs(self, arm, observer.name, settings)
         self._health = StreamHealth(status_name(self, observer.name), settings.tf_prefix + arm.name)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
@@ -54,6 +56,9 @@ class Estimator(Node):
         if subscribe:
             profile = qos.COMPLETE if settings.complete else qos.SAMPLES
             self.create_subscription(JointState, "joint_states", self.on_joint_states, profile)
+        if self.stream.needs_wrench:
+            profile = qos.COMPLETE if settings.complete else qos.SENSOR
+            self.create_subscription(WrenchStamped, "wrench", self.on_wrench, profile)
         self.create_service(Trigger, "~/reset", self._on_reset)
         self.create_service(Trigger, "~/zero", self._on_zero)
         self.create_timer(1.0 / settings.diagnostics_rate, self._report_period)
@@ -77,6 +82,18 @@ class Estimator(Node):
             self.refuse(stamp_ns, "bad_message", str(error))
         else:
             self.take(stamp_ns, *sample)
+
+    def on_wrench(self, message: WrenchStamped) -> None:
+        """Take a measured wrench, in TCP axes; one in another frame is refused."""
+        if message.header.frame_id != self._tcp_frame:
+            self._refused["wrench_frame"] += 1
+            self.get_logger().error(
+                f"wrench has frame_id '{message.header.frame_id}', expected '{self._tcp_frame}'; refused. Transform it",
+                throttle_duration_sec=5.0,
+            )
+            return
+        with self._lock:
+            self.stream.push_wrench([*convert.xyz(message.wrench.force), *convert.xyz(message.wrench.torque)])
 
     def _lateness(self, stamp_ns: int) -> str:
         """Say why a sample of the time ``stamp_ns`` [ns] is none of the present, or return an empty string."""

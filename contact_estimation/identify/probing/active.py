@@ -1,4 +1,4 @@
-"""Choice of the next stroke (paper 4, section IV): after it the widest interval, measured by its target, is narrowest.
+"""Choice of the next stroke (paper 4, section IV): after it the intervals, measured by their targets, are narrowest.
 
 The information of a stroke is predicted with the wrench's Jacobian at the estimate along the stroke. Reversals, leaning
 and pressing prove useful by themselves, because they do what section IV says of them.

@@ -6,6 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from contact_estimation.identify.probing.settings import ProbingSettings
+
+#: Share of its bound from which a stiffness counts as lying there.
+_AT_BOUND = 0.95
+
 
 @dataclass(frozen=True)
 class ProbingEstimate:
@@ -36,3 +41,14 @@ class ProbingEstimate:
     used: bool
     nis: float
     nis_dof: int
+
+
+def bound_problem(estimate: ProbingEstimate, settings: ProbingSettings) -> str:
+    """Say that a stiffness lies at its bound, so that it is the bound's value; empty where none does."""
+    stiffness = max(float(x) for name, x in zip(estimate.names, estimate.mean) if name.endswith("stiffness"))
+    if stiffness <= _AT_BOUND * settings.stiffness_max:
+        return ""
+    return (
+        f"the stiffness {stiffness:.0f} N/m lies at its bound of {settings.stiffness_max:.0f} N/m; "
+        "raise stiffness_max in the settings"
+    )

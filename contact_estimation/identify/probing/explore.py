@@ -30,11 +30,13 @@ from contact_estimation.identify.probing.export import compliant_contact
 from contact_estimation.identify.probing.filter import ProbingFilter
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.spatial import SpatialModel
-from contact_estimation.settings import key, positive
+from contact_estimation.settings import key, non_negative, positive
 
 #: Greatest speed along the normal [m/s] with which the force is corrected: 2 mm per sample at 25 Hz, so that one
 #: sample cannot go from the air to the force limit.
 _MAX_DESCENT = 0.05
+#: Greatest speed with which a lag is made up, as a factor on the speed of a stroke.
+_MAX_HASTE = 4.0
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,9 @@ class ExploreSettings:
     approach_speed: float = key(0.01, unit="m/s", check=positive, doc="speed of the approach")
     approach_distance: float = key(0.04, unit="m", check=positive, doc="longest approach before giving up")
     force_gain: float = key(3e-3, unit="m/(s N)", check=positive, doc="speed along the normal per force that lacks")
+    lag_gain: float = key(
+        8.0, unit="1/s", check=non_negative, doc="speed along a stroke per distance by which the tip lags behind"
+    )
     rate: float = key(25.0, unit="Hz", check=positive, doc="rate of the estimator")
     control_rate: float = key(250.0, unit="Hz", check=positive, doc="rate of the motion control")
 
@@ -178,16 +183,20 @@ class Explorer:
         )
 
     def _choose(self) -> Stroke:
-        """Choose the stroke whose predicted worst ratio of standard deviation to target is least."""
+        """Choose the stroke after which the squared ratios of standard deviation to target have the least sum.
+
+        This is A-optimality (Chernoff 1953) with the targets as units.
+        """
         cfg = self._excitation
         posture = Posture(self._lean, self._surface, self._upright)
         samples = int(cfg.stroke_time * self._goal.rate)
 
-        def worst(stroke: Stroke) -> float:
+        def cost(stroke: Stroke) -> float:
             left = predicted_covariance(self._filter, self.model, stroke, posture, cfg, samples)
-            return float(np.max(physical_deviation(self.model, self._filter.local()[0], left) / self._targets))
+            deviations = physical_deviation(self.model, self._filter.local()[0], left)
+            return float(np.sum(np.square(deviations / self._targets)))
 
-        return min(candidates(self._place(), cfg.speed * cfg.stroke_time, self._goal.reach, cfg.tilt), key=worst)
+        return min(candidates(self._place(), cfg.speed * cfg.stroke_time, self._goal.reach, cfg.tilt), key=cost)
 
     def _reached(self) -> bool:
         s, covariance = self._filter.local()
@@ -222,15 +231,21 @@ class Explorer:
         return done
 
     def _perform(self, stroke: Stroke) -> None:
-        """Slide, lean and press for one stroke; the filter runs along."""
+        """Slide, lean and press for one stroke; the filter runs along.
+
+        Friction winds up a compliant arm before the tip slides, so the speed has a share of the tip's lag.
+        """
         cfg, steps = self._excitation, round(self._excitation.stroke_time / self._dt)
-        start, last = self._lean, self._lean
+        start, last, wanted, begin = self._lean, self._lean, 0.0, self._place()
         for k in range(steps):
             lean = start + lean_blend(cfg, (k + 1) * self._dt) * (stroke.lean - start)
             turn = self._surface @ pin.log3(pin.exp3(-lean) @ pin.exp3(last)) / self._dt
             last = lean
             speed = stroke_speed(cfg, min(k, steps - 1 - k) * self._dt)
-            done = self._advance(self._twist(stroke, speed, turn))
+            wanted += self._dt * speed
+            lag = wanted - stroke.direction[:2] @ (self._place() - begin)
+            speed = np.clip(speed + self._goal.lag_gain * lag, -cfg.speed, _MAX_HASTE * cfg.speed)
+            done = self._advance(self._twist(stroke, float(speed), turn))
             if self._count % self._every == 0:
                 self._filter.step(self._every * self._dt, *self._tool.measure(done, self._wrench))
                 self._history.append(self._filter.estimate())

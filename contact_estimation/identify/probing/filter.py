@@ -412,6 +412,11 @@ class ProbingFilter:
         """Innovation (w,) of the last wrench that was used or gated, in standard deviations, of the likeliest mode."""
         return np.asarray(self._innovation)
 
+    def unlearnt(self) -> list[str]:
+        """Name stiffness and friction where more than half of the variance of their start is left."""
+        left = np.diag(self._P)[self._param] / self._start_variance
+        return [self.model.parameters[i] for i in self._forgotten if left[i] > 0.5]
+
     def local(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the free parameters (n_s,) and their covariance, with offsets relative to :attr:`origin`."""
         return self._x[self._param].copy(), self._P[self._param, self._param].copy()

@@ -11,7 +11,7 @@ import numpy as np
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.identify.probing.curved import CurvedPlanarModel
 from contact_estimation.identify.probing.disturbances import Samples
-from contact_estimation.identify.probing.estimate import ProbingEstimate
+from contact_estimation.identify.probing.estimate import ProbingEstimate, bound_problem
 from contact_estimation.identify.probing.innovations import Innovations
 from contact_estimation.identify.probing.model import ContactModel, Start
 from contact_estimation.identify.probing.passes import Pass, disturbed_passes, loosened_passes, plain_pass
@@ -142,13 +142,8 @@ def _failures(settings: ProbingSettings, estimate: ProbingEstimate) -> list[str]
     """List why a result is of no use at all."""
     if not np.all(np.isfinite(estimate.mean)) or not np.all(np.isfinite(estimate.std)):
         return ["the estimate is not finite; check units and signs of the recording"]
-    stiffness = max(float(x) for name, x in zip(estimate.names, estimate.mean) if name.endswith("stiffness"))
-    if stiffness > 0.95 * settings.stiffness_max:
-        return [
-            f"the stiffness {stiffness:.0f} N/m lies at its bound of {settings.stiffness_max:.0f} N/m; "
-            "raise stiffness_max in --settings"
-        ]
-    return []
+    problem = bound_problem(estimate, settings)
+    return [problem] if problem else []
 
 
 def _load(path: Path, samples: dict[str, tuple[int, ...]], guess: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:

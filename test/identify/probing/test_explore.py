@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from contact_estimation.exceptions import IdentificationError
-from contact_estimation.identify.probing.active import candidates
+from contact_estimation.identify.probing.active import Stroke, candidates
+from contact_estimation.identify.probing.excitation import ExcitationSettings
 from contact_estimation.identify.probing.explore import Explorer, ExploreSettings
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.spatial import homogeneous
 from contact_estimation.robot import load_arm
-from contact_estimation.studies.probing.exploration import ArmTool, explore_many, explore_one
+from contact_estimation.studies.probing.exploration import ArmTool, SimulatedTool, explore_many, explore_one
 from contact_estimation.studies.probing.sensorless import ARMS
 from contact_estimation.studies.probing.simulated_probe import SpatialProbe
 
@@ -34,6 +35,33 @@ def test_tighter_targets_take_longer():
     )
     tight = explore_many(ProbingSettings(), 1, seed=5, goal=ExploreSettings(tip=5e-4, offset=1e-3))
     assert tight["strokes"] > rough["strokes"]
+
+
+class WoundUp(SimulatedTool):
+    """An arm whose tool follows sideways only after 8 mm, as a compliant one does whose probe sticks."""
+
+    asked = done = np.zeros(2)
+
+    def move(self, twist, dt):
+        self.asked = self.asked + dt * twist[:2]
+        gap = self.asked - self.done
+        moved = gap * max(1.0 - 8e-3 / max(np.linalg.norm(gap), 1e-12), 0.0)
+        self.done = self.done + moved
+        return super().move(np.concatenate([moved / dt, twist[2:]]), dt)
+
+
+@pytest.mark.parametrize(("gain", "least", "most"), [(8.0, 0.8, 1.2), (0.0, 0.0, 0.7)])
+def test_a_stroke_keeps_its_length_where_friction_winds_up_the_arm(gain, least, most):
+    probe, arm, posture = SpatialProbe(ProbingSettings()), load_arm("ur16e"), ARMS["ur16e"].posture
+    truth, guess = probe.draw(1, np.random.default_rng(5))
+    tool = WoundUp(arm, posture, guess.pose(0), truth, probe, np.random.default_rng(0))
+    explorer = Explorer(tool, guess.tips[0, 0], guess.surface[0], ProbingSettings(), ExploreSettings(lag_gain=gain))
+    explorer.touch()
+    for heading in (0.0, np.pi):
+        before = explorer._place()
+        explorer._perform(Stroke(heading, np.zeros(3)))
+    length = ExcitationSettings().speed * (ExcitationSettings().stroke_time - 0.24)
+    assert least * length < np.linalg.norm(explorer._place() - before) < most * length
 
 
 class InTheAir(ArmTool):
