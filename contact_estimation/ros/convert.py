@@ -12,8 +12,9 @@ from geometry_msgs.msg import Point, PointStamped, Vector3, Vector3Stamped, Wren
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
+from contact_estimation import msg
 from contact_estimation.exceptions import RecordingError
-from contact_estimation.filters.observer import ContactState, Estimate
+from contact_estimation.filters.observer import ContactPlace, ContactState, Estimate
 from contact_estimation.io.recording import joint_columns
 from contact_estimation.msg import ContactEstimate, ContactPrimitive
 
@@ -166,6 +167,31 @@ def _primitive(contact: ContactState) -> ContactPrimitive:
         law=contact.law,
         law_parameters=list(contact.law_parameters),
         law_values=_array(list(contact.law_parameters.values())),
+        link=contact.link,
+        place=[] if contact.place is None else [_place(contact.place)],
+    )
+
+
+def _place(place: ContactPlace) -> msg.ContactPlace:
+    return msg.ContactPlace(
+        links=list(place.links),
+        link_probabilities=_array(list(place.links.values())),
+        point=_point(place.point),
+        covariance=np.ascontiguousarray(place.covariance, float).ravel(),
+        force=_vector(place.force),
+        region=[_point(point) for point in place.region],
+        reason=place.reason,
+    )
+
+
+def _contact_place(message: msg.ContactPlace) -> ContactPlace:
+    return ContactPlace(
+        links=dict(zip(message.links, message.link_probabilities)),
+        point=xyz(message.point),
+        covariance=np.array(message.covariance).reshape(3, 3),
+        force=xyz(message.force),
+        region=np.array([xyz(point) for point in message.region]).reshape(-1, 3),
+        reason=message.reason,
     )
 
 
@@ -183,6 +209,8 @@ def _contact_state(message: ContactPrimitive) -> ContactState:
         unseen=tuple(message.unseen),
         law=message.law,
         law_parameters=dict(zip(message.law_parameters, message.law_values)),
+        link=message.link,
+        place=_contact_place(message.place[0]) if message.place else None,
     )
 
 

@@ -31,6 +31,9 @@ def _marker(shape: Shape, stamp_ns: int) -> Marker:
     if shape.kind == "arrow":
         marker.type = Marker.ARROW
         marker.points = [Point(**dict(zip("xyz", end))) for end in (shape.position, shape.tip)]
+    elif shape.kind == "points":
+        marker.type = Marker.SPHERE_LIST
+        marker.points = [Point(**dict(zip("xyz", point))) for point in shape.points]
     else:
         marker.type = Marker.SPHERE
         marker.pose = Pose(

@@ -1,7 +1,7 @@
 """Geometry of an estimate for a 3D view: force, contact point, covariances, surface, friction cone. No ROS.
 
-Contact point, force and their covariances hang on the TCP frame, the surface on the base frame, as they are
-estimated: no pose is needed to draw them.
+Contact point, force and their covariances hang on the TCP frame, the surface and the place of an unknown contact on the
+base frame, as they are estimated: no pose is needed to draw them.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ Numbers: TypeAlias = tuple[float, ...]
 _FORCE_COLOUR = (0.84, 0.37, 0.0)
 _POINT_COLOUR = (0.0, 0.45, 0.70)
 _SURFACE_COLOUR = (0.0, 0.62, 0.45)
+_UNKNOWN_COLOUR = (0.80, 0.47, 0.65)
 _COVARIANCE_ALPHA = 0.25
-_POINT_DIAMETER = 0.02  # [m]
+_POINT_DIAMETER, _REGION_DIAMETER = 0.02, 0.01  # [m]
+#: Most probable points of a region that views of triangles draw.
+_REGION_POINTS = 50
 _ARROW_SHAPE = (0.01, 0.022, 0.03)  # diameters of shaft and head, length of the head at most [m]
 _HEAD_SHARE = 0.6  # of a short arrow's length
 _CONE_HEIGHT = 0.08  # [m]
@@ -39,6 +42,7 @@ LEGEND = [
     ["estimated force", "#D65E00"],
     ["contact point", "#0073B3"],
     ["surface, stiffness axis", "#009E73"],
+    ["unknown contact", "#CC78A6"],
     ["2 sigma: pale", "#f0c9a8"],
 ]
 
@@ -49,14 +53,16 @@ class Shape:
 
     Attributes:
         name: identifies the shape from one estimate to the next.
-        kind: "arrow" (from ``position`` to ``tip``) or "ellipsoid".
+        kind: "arrow" (from ``position`` to ``tip``), "ellipsoid" or "points".
         frame: of ``position``, ``tip`` and ``orientation``.
         visible: an invisible shape removes what was drawn under its name.
         position: (3,) [m] where the arrow begins, or centre of the ellipsoid.
         tip: (3,) [m] end of the arrow.
         orientation: quaternion x y z w of the ellipsoid's axes.
-        size: diameters (3,) [m] of the ellipsoid along its axes; of an arrow shaft and head, and length of the head.
+        size: diameters (3,) [m] of the ellipsoid along its axes, or of a point; of an arrow shaft and head, and length
+            of the head.
         colour: red, green, blue and opacity, each 0 to 1.
+        points: (k, 3) [m].
     """
 
     name: str
@@ -68,6 +74,16 @@ class Shape:
     orientation: Numbers = (0.0, 0.0, 0.0, 1.0)
     size: Numbers = (0.0, 0.0, 0.0)
     colour: Numbers = (0.0, 0.0, 0.0, 1.0)
+    points: tuple[Numbers, ...] = ()
+
+    def apart(self) -> list[Shape]:
+        """Return the shape itself, or the first points of a region as ellipsoids, for views that know no lists."""
+        if self.kind != "points":
+            return [self]
+        return [
+            Shape(f"{self.name}/{i}", "ellipsoid", self.frame, True, point, size=self.size, colour=self.colour)
+            for i, point in enumerate(self.points[:_REGION_POINTS])
+        ]
 
     def parts(self) -> list[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
         """Return the units it is made of, for views that draw triangles.
@@ -76,6 +92,8 @@ class Shape:
             Unit of :func:`contact_estimation.viz.meshes.units`, rotation (3, 3), position (3,) [m] and scale (3,).
         """
         position, size = np.array(self.position), np.array(self.size)
+        if self.kind == "points":
+            return [part for point in self.apart() for part in point.parts()]
         if self.kind != "arrow":
             return [("sphere", Rotation.from_quat(self.orientation).as_matrix(), position, size)]
         along = np.array(self.tip) - position
@@ -96,6 +114,9 @@ def estimate_shapes(
     A contact is its point with the ellipsoid of the covariance. Where it is closed, a disc shows the surface, an arrow
     into the environment the stiffness, and a cone the friction coefficient that is in use now.
 
+    A force of an unknown contact has an arrow of its own instead, at the contact's point where one is told. The points
+    where the contact may be are drawn on the links.
+
     Args:
         estimate: an invalid one shows nothing.
         tcp_frame: name of the TCP's frame.
@@ -106,15 +127,23 @@ def estimate_shapes(
     Returns:
         Shapes with the same names for every estimate of an observer.
     """
-    start = estimate.contacts[0].point_tcp if estimate.contacts else np.zeros(3)
+    known = [c for c in estimate.contacts if c.place is None]
+    unknown = [c for c in estimate.contacts if c.place is not None]
+    elsewhere = any(c.probability >= _CLOSED for c in unknown)
+    start = known[0].point_tcp if known and not elsewhere else np.zeros(3)
     tip = start + arrow_scale * estimate.force_tcp
     pushes = estimate.valid and float(np.linalg.norm(estimate.force_tcp)) >= hide_below and _finite(start)
     translucent, force_covariance = (*_FORCE_COLOUR, _COVARIANCE_ALPHA), arrow_scale**2 * estimate.force_covariance
+    seen = pushes and not elsewhere
     shapes = [
-        arrow("force", tcp_frame, start, tip, (*_FORCE_COLOUR, 1.0), pushes),
-        ellipsoid("force/covariance", tcp_frame, tip, force_covariance, translucent, pushes),
+        arrow("force", tcp_frame, start, tip, (*_FORCE_COLOUR, 1.0), seen),
+        ellipsoid("force/covariance", tcp_frame, tip, force_covariance, translucent, seen),
     ]
-    for contact in estimate.contacts:
+    for contact in unknown:
+        shapes += _on_link(contact, base_frame, arrow_scale, estimate.valid)
+        there = estimate.valid and contact.probability >= _CLOSED and not _finite(contact.point_base)
+        shapes.append(arrow("unknown/wrench", tcp_frame, start, tip, (*_UNKNOWN_COLOUR, 1.0), pushes and there))
+    for contact in known:
         point, name = contact.point_tcp, f"contact/{contact.name}"
         opacity = 0.3 + 0.7 * float(np.clip(np.nan_to_num(contact.probability, nan=1.0), 0.0, 1.0))
         translucent, covariance = (*_POINT_COLOUR, _COVARIANCE_ALPHA), contact.covariance[6:, 6:]
@@ -148,6 +177,23 @@ def _closed_shapes(contact: ContactState, frame: str, closed: bool) -> list[Shap
     turn, colour = _plain(Rotation.from_matrix(align_z(normal)).as_quat()), (*_SURFACE_COLOUR, 0.6)
     disc = Shape(f"{name}/surface", "ellipsoid", frame, True, _plain(start), (0.0,) * 3, turn, _DISC, colour)
     return [disc, axis, cone]
+
+
+def _on_link(contact: ContactState, base_frame: str, arrow_scale: float, valid: bool) -> list[Shape]:
+    """Draw where on the links an unknown contact is, and its force where that is a point."""
+    assert contact.place is not None
+    place, start, colour = contact.place, contact.point_base, (*_UNKNOWN_COLOUR, 1.0)
+    translucent = (*_UNKNOWN_COLOUR, _COVARIANCE_ALPHA)
+    shown = valid and len(place.region) > 0
+    region = tuple(_plain(point) for point in place.region) if shown else ()
+    return [
+        arrow("unknown/force", base_frame, start, start + arrow_scale * place.force, colour, valid),
+        dot("unknown/point", base_frame, start, _POINT_DIAMETER, colour, valid),
+        ellipsoid("unknown/covariance", base_frame, start, place.covariance, translucent, valid),
+        Shape(
+            "unknown/region", "points", base_frame, shown, points=region, size=(_REGION_DIAMETER,) * 3, colour=colour
+        ),
+    ]
 
 
 def arrow(

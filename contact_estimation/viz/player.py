@@ -169,7 +169,10 @@ def estimate_frame(arm: Arm, estimate: Estimate, t: float) -> dict[str, Any]:
         "stiffness": _short(np.array(estimate.stiffness), 4) if valid and not open_ else None,
         "probabilities": _short(np.array([*estimate.modes.values()]), 3) if valid else None,
         "shapes": [
-            _shape(arm, shape) for shape in estimate_shapes(estimate, arm.tcp_frame, arm.base_frame) if shape.visible
+            _shape(arm, one)
+            for shape in estimate_shapes(estimate, arm.tcp_frame, arm.base_frame)
+            for one in shape.apart()
+            if one.visible
         ],
     }
 
@@ -186,6 +189,7 @@ def estimate_at(log: EstimateLog, columns: Mapping[str, np.ndarray], row: int) -
             found["contact_point_tcp"][i],
             found["contact_point_base"][i],
             found["contact_covariance"][i],
+            link=str(found["contact_link"][i]),
         )
         for i, name in enumerate(log.contact_names)
     )

@@ -7,7 +7,7 @@ import pytest
 from contact_estimation.msg import ContactEstimate, ContactPrimitive
 from rclpy.serialization import deserialize_message, serialize_message
 
-from contact_estimation.filters.observer import ContactState, Estimate
+from contact_estimation.filters.observer import ContactPlace, ContactState, Estimate
 from contact_estimation.ros import convert
 from contact_estimation.ros.bag_types import typestore
 
@@ -46,7 +46,13 @@ def random_estimate(seed: int = 0, contacts: int = 2) -> Estimate:
             ("rest",),
             "mindlin",
             {"share": rng.uniform()},
+            f"link_{i}",
+            place(i) if i % 2 else None,
         )
+
+    def place(i):
+        links, numbers = {f"link_{k}": rng.uniform() for k in range(i)}, rng.normal(size=(2, 3))
+        return ContactPlace(links, numbers[0], rng.normal(size=(3, 3)), numbers[1], rng.normal(size=(i, 3)), "a reason")
 
     return Estimate(
         1.5,
@@ -67,11 +73,20 @@ def assert_same(a: Estimate, b: Estimate) -> None:
             assert len(a.contacts) == len(b.contacts)
             for one, other in zip(a.contacts, b.contacts):
                 for inner in dataclasses.fields(ContactState):
+                    if inner.name == "place":
+                        assert_same_place(one.place, other.place)
+                        continue
                     np.testing.assert_array_equal(getattr(one, inner.name), getattr(other, inner.name), inner.name)
         elif field.name in ("mode", "modes", "valid", "reason"):
             assert getattr(a, field.name) == getattr(b, field.name)
         else:
             np.testing.assert_array_equal(getattr(a, field.name), getattr(b, field.name), field.name)
+
+
+def assert_same_place(a: ContactPlace | None, b: ContactPlace | None) -> None:
+    assert (a is None) == (b is None)
+    for field in dataclasses.fields(ContactPlace) if a is not None else ():
+        np.testing.assert_array_equal(getattr(a, field.name), getattr(b, field.name), field.name)
 
 
 def message_of(estimate: Estimate) -> ContactEstimate:

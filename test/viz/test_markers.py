@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from contact_estimation.filters.observer import ContactState, Estimate
+from contact_estimation.filters.observer import ContactPlace, ContactState, Estimate
 from contact_estimation.viz.markers import SIGMAS, ellipsoid, estimate_shapes
 
 POINT = np.array([0.01, 0.02, 0.10])
@@ -97,3 +97,30 @@ def test_ellipsoid_has_the_covariances_axes(seed):
 
 def test_what_is_not_estimated_has_no_ellipsoid():
     assert not ellipsoid("e", "tool0", POINT, np.zeros((3, 3)), (1.0, 0.0, 0.0, 1.0)).visible
+
+
+def unknown(told: bool):
+    place = ContactPlace({"link_5": 0.8}, POINT + 1, 1e-4 * np.eye(3), np.array([0.0, 20.0, 0.0]), POINT + np.eye(3))
+    point = place.point if told else np.full(3, np.nan)
+    nan = np.full(3, np.nan)
+    return ContactState("unknown", 0.95, nan, nan, point, point, np.zeros((9, 9)), link="link_5", place=place)
+
+
+def test_a_push_at_a_link_has_its_arrow_and_region_there():
+    one = estimate(force=(0.0, 0.0, 30.0))
+    shapes = by_name(one.with_contacts((*one.contacts, unknown(True))), "tool0", "base", arrow_scale=0.01)
+    there = shapes["unknown/force"]
+    assert there.visible and there.frame == "base" and not shapes["force"].visible
+    assert not shapes["unknown/wrench"].visible
+    np.testing.assert_allclose(there.position, POINT + 1)
+    np.testing.assert_allclose(np.subtract(there.tip, there.position), [0.0, 0.2, 0.0])
+    np.testing.assert_allclose(shapes["unknown/region"].points, POINT + np.eye(3))
+
+
+def test_without_a_point_the_unknown_wrench_is_at_the_tcp():
+    one = estimate(force=(0.0, 0.0, 30.0))
+    shapes = by_name(one.with_contacts((*one.contacts, unknown(False))), "tool0", "base", arrow_scale=0.01)
+    assert not shapes["unknown/force"].visible and not shapes["unknown/point"].visible and not shapes["force"].visible
+    assert shapes["unknown/wrench"].visible and shapes["unknown/wrench"].frame == "tool0"
+    np.testing.assert_allclose(shapes["unknown/wrench"].tip, [0.0, 0.0, 0.3])
+    assert shapes["unknown/region"].visible
