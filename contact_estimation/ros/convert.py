@@ -12,7 +12,7 @@ from geometry_msgs.msg import Point, PointStamped, Vector3, Vector3Stamped, Wren
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
-from contact_estimation import msg
+import contact_estimation.msg as messages
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.filters.observer import ContactPlace, ContactState, Estimate
 from contact_estimation.io.recording import joint_columns
@@ -172,8 +172,8 @@ def _primitive(contact: ContactState) -> ContactPrimitive:
     )
 
 
-def _place(place: ContactPlace) -> msg.ContactPlace:
-    return msg.ContactPlace(
+def _place(place: ContactPlace) -> messages.ContactPlace:
+    return messages.ContactPlace(
         links=list(place.links),
         link_probabilities=_array(list(place.links.values())),
         point=_point(place.point),
@@ -184,7 +184,7 @@ def _place(place: ContactPlace) -> msg.ContactPlace:
     )
 
 
-def _contact_place(message: msg.ContactPlace) -> ContactPlace:
+def _contact_place(message: messages.ContactPlace) -> ContactPlace:
     return ContactPlace(
         links=dict(zip(message.links, message.link_probabilities)),
         point=xyz(message.point),
