@@ -30,6 +30,7 @@ SHIPPED: dict[str, dict[str, str]] = {
         "ekf": "contact_estimation.filters.ekf:Ekf",
         "ukf": "contact_estimation.filters.ukf:Ukf",
         "contact_imm": "contact_estimation.filters.imm.observer:ContactImm",
+        "disturbance": "contact_estimation.filters.disturbance:DisturbanceFilter",
         "momentum": "contact_estimation.filters.momentum:MomentumObserver",
         "probing": "contact_estimation.identify.probing.observer:ProbingObserver",
     },

@@ -19,6 +19,7 @@ from contact_estimation.filters.observer import Estimate
 from contact_estimation.filters.process_noise import state_intensity, torque_intensity
 from contact_estimation.filters.settings import EkfSettings
 from contact_estimation.robot import Arm
+from contact_estimation.robot.friction_model import FrictionModel
 
 
 def build_step(arm: Arm, contacts: ParallelContacts, with_torque: bool, torque_noise: bool = False) -> ca.Function:
@@ -90,6 +91,7 @@ class Ekf:
     def __init__(self, arm: Arm, settings: EkfSettings, name: str = "ekf") -> None:
         self.name, self.arm, self.settings = name, arm, settings
         self.contacts = ParallelContacts(arm, settings.contacts)
+        self._friction = FrictionModel(arm, settings.actuators)
         self._with_torque = settings.measure == "position_torque"
         self._size = 2 * arm.n + self.contacts.n_estimated
         of_torque = torque_intensity(arm, settings.process_noise)
@@ -128,6 +130,7 @@ class Ekf:
 
     def reset(self, t: float, q: np.ndarray) -> None:
         """Start at rest at ``q`` with the settings' parameters and uncertainties."""
+        self._friction.reset(q)
         phi, std = self.contacts.initial(q)
         self._step.inputs["phi"][:] = phi
         x, covariance = self._state["xi"], self._state["P"]
@@ -148,6 +151,7 @@ class Ekf:
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
         """Predict over ``dt`` with the last torque, update with ``q`` (and ``tau`` where torque is measured)."""
+        tau = self._friction.take(dt, q, dq, tau)
         self._tau[:] = self._tau_next if self._tau_next[0] == self._tau_next[0] else tau
         self._tau_next[:] = tau
         self._h[0] = dt

@@ -6,8 +6,8 @@ so that r follows tau_e with bandwidth K_O. C^T dq - G comes from dM/dt dq - C d
 derivative. ``printed`` is paper 1, eq. 26 as it stands, r+ = K_O (M dq - h (r - tau_e)) with tau_e = -(tau - C - G)
 there, which adds the momentum itself every step instead of its increment; it is offered for comparison only.
 
-With ``actuators`` the calibrated friction (viscous beyond B, Coulomb with presliding, bias) is taken off the torque:
-the law and the numbers the contact IMM filter starts from, but nothing that adapts them.
+With ``actuators`` the calibrated torque scale and friction are taken off the torque: the law and the numbers the
+contact IMM filter starts from, but nothing that adapts them. What they may be off is the residual's covariance.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import numpy as np
 
 from contact_estimation.codegen import compile_function, named_function, symbols
 from contact_estimation.dynamics.momentum import momentum_terms
+from contact_estimation.dynamics.wrench import damped_inverse, wrench_covariance
 from contact_estimation.filters.observer import ContactState, Estimate
 from contact_estimation.filters.settings import MomentumSettings
 from contact_estimation.robot import Arm
-from contact_estimation.robot.actuators import ActuatorSettings, actuators_of
-from contact_estimation.robot.friction import friction_torque, presliding_step
+from contact_estimation.robot.friction_model import FrictionModel
 
 
 def build_step(arm: Arm) -> ca.Function:
@@ -40,37 +40,10 @@ def build_step(arm: Arm) -> ca.Function:
     return named_function("momentum_terms", s, outputs | {"jacobian": kinematics.jacobian(arm.tcp_frame)})
 
 
-class FrictionModel:
-    """Calibrated friction along a motion.
-
-    Its presliding states follow positions behind a low-pass and a deadband.
-
-    Args:
-        actuators: joint friction and actuators.
-    """
-
-    def __init__(self, actuators: ActuatorSettings) -> None:
-        self._actuators = actuators
-        self._length = np.maximum(actuators.friction.presliding, 1e-6)
-
-    def reset(self, q: np.ndarray) -> None:
-        """Start at rest at ``q`` (n,) [rad]: which way the joints came from is not known."""
-        self._filtered, self._followed, self._presliding = q.copy(), q.copy(), np.zeros(len(q))
-
-    def torque(self, dt: float, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
-        """Return the friction torque (n,) [Nm] that the actuators overcome at the next sample."""
-        actuators = self._actuators
-        self._filtered += (1.0 - np.exp(-2 * np.pi * actuators.position_filter * dt)) * (q - self._filtered)
-        moved = np.clip(self._followed, self._filtered - actuators.deadband, self._filtered + actuators.deadband)
-        self._presliding = presliding_step(self._presliding, moved - self._followed, self._length)
-        self._followed = moved
-        return np.asarray(friction_torque(actuators.friction, dq, self._presliding))
-
-
 class MomentumObserver:
     """External joint torque from the momentum residual r (paper 1, eq. 26).
 
-    The force at the TCP is (J^T)^+ r (eq. 27), the stiffness a first difference (eq. 28, 32).
+    The force at the TCP is (J^T)^+ r (eq. 27) by damped least squares, the stiffness a first difference (eq. 28, 32).
 
     Args:
         arm: the robot.
@@ -82,10 +55,9 @@ class MomentumObserver:
         self.name, self.arm, self.settings = name, arm, settings
         self._terms = compile_function(build_step(arm))
         self.backend = self._terms.backend
-        self._friction = None
-        if settings.actuators is not None:
-            actuators = actuators_of(arm, settings.actuators)
-            self._friction = FrictionModel(actuators)
+        self._friction = FrictionModel(arm, settings.actuators)
+        prior = [settings.force_std] * 3 + [settings.torque_std] * 3
+        self._prior = np.array(prior[: 3 if settings.wrench == "force" else 6])
         self._residual = np.zeros(arm.n)
         self._integral = np.zeros(arm.n)
         self._history: deque[tuple[float, np.ndarray, np.ndarray]] = deque()
@@ -102,15 +74,14 @@ class MomentumObserver:
         self._displacement[:] = 0.0
         self._change[:] = 0.0
         self._wrench[:] = 0.0
+        self._update_wrench()
         self._t = t
-        if self._friction is not None:
-            self._friction.reset(np.asarray(q, float))
+        self._friction.reset(q)
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
         """Take one sample."""
         self._evaluate(q, dq)
-        if self._friction is not None:
-            tau = tau - self._friction.torque(dt, q, dq)
+        tau = self._friction.take(dt, q, dq, tau)
         out, gain = self._terms.outputs, self.settings.gain
         if self.settings.form == "textbook":
             # Implicit in r, so that the observer is stable for every gain: r+ = K_O (p+ - integral - h (drift + tau +
@@ -140,13 +111,15 @@ class MomentumObserver:
         self._change[:] = self._history[-1][1] - force
         self._displacement[:] = position - start
 
+    @property
+    def _jacobian(self) -> np.ndarray:
+        """J (r, n) of the TCP in base axes: of the force, and of the torque where it is asked for."""
+        return np.asarray(self._terms.outputs["jacobian"].reshape(6, self.arm.n, order="F")[: len(self._prior)])
+
     def _update_wrench(self) -> None:
         """(J^T)^+ r: force and torque (6,) at the TCP in base axes; the torque is zero for a pure force."""
-        rows = 3 if self.settings.wrench == "force" else 6
-        jacobian = self._terms.outputs["jacobian"].reshape(6, self.arm.n, order="F")[:rows]
-        square = jacobian @ jacobian.T
-        square.flat[:: rows + 1] += 1e-9 * square.trace()  # keeps a singular posture finite
-        self._wrench[:rows] = np.linalg.solve(square, jacobian @ self._residual)
+        self._inverse = damped_inverse(self._jacobian, self._prior, self.settings.torque_error)
+        self._wrench[: len(self._prior)] = self._inverse @ self._residual
 
     def estimate(self) -> Estimate:
         """Return the estimate after the last sample.
@@ -161,6 +134,7 @@ class MomentumObserver:
             "tcp", float("nan"), stiffness, np.full(3, np.nan), np.zeros(3), position, np.zeros((9, 9))
         )
         force_tcp = rotation.T @ wrench[:3]
+        spread = wrench_covariance(self._inverse, self._jacobian, self._prior, self._friction.variance())[:3, :3]
         return Estimate(
             t=self._t,
             q=self._terms.inputs["q"].copy(),
@@ -169,7 +143,7 @@ class MomentumObserver:
             force_base=wrench[:3].copy(),
             force_tcp=force_tcp,
             torque_tcp=rotation.T @ wrench[3:],
-            force_covariance=np.full((3, 3), np.nan),
+            force_covariance=rotation.T @ spread @ rotation,
             contacts=(contact,),
             mode="unknown",
         )

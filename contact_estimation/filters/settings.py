@@ -116,6 +116,11 @@ class EkfSettings:
         doc="position: torque is an input; position_torque: the external torque is measured as well",
         choices=("position", "position_torque"),
     )
+    actuators: str | None = key(
+        None,
+        doc="calibrated torque scale and friction: 'robot' for the robot's own, a robot's name, or an actuators YAML; "
+        "null: none but viscous_friction",
+    )
     contacts: list[ContactSettings] = key(doc="compliant contacts in parallel")
     process_noise: ProcessNoise = key(doc="process noise Q")
     measurement_noise: MeasurementNoise = key(doc="measurement noise R")
@@ -167,9 +172,22 @@ class MomentumSettings:
     )
     actuators: str | None = key(
         None,
-        doc="calibrated friction taken off the torque: 'robot' for the robot's own, a robot's name, or an actuators "
-        "YAML; null takes off viscous friction only",
+        doc="calibrated torque scale and friction: 'robot' for the robot's own, a robot's name, or an actuators YAML; "
+        "null: none but viscous_friction",
         was="drives",
+    )
+    force_std: float = key(
+        100.0,
+        doc="usual size of a force; the deviation of one that the posture does not determine",
+        check=positive,
+        unit="N",
+    )
+    torque_std: float = key(20.0, doc="the same of a torque at the TCP", unit="Nm", check=positive)
+    torque_error: float = key(
+        1.0,
+        doc="damps the pseudo-inverse: a force is halved where its lever is as short as this over force_std",
+        unit="Nm",
+        check=positive,
     )
     window: float = key(
         0.1, doc="interval W over which force and position are differenced for the stiffness", unit="s", check=positive
@@ -177,6 +195,42 @@ class MomentumSettings:
     min_displacement: float = key(
         5e-4, doc="displacements below this are taken as this (eq. 28)", unit="m", check=positive
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DisturbanceSettings:
+    """The disturbance Kalman filter: momentum, and external joint torque as a random walk."""
+
+    observer: str = key("disturbance", doc="kind of observer", choices=("disturbance",))
+    sensors: str | None = key(None, doc="sensor set used instead of the robot's own")
+    models: dict[str, str] = key({}, doc="robot descriptions used instead of a robot's own, robot name to robot name")
+    actuators: str | None = key(
+        "robot",
+        doc="calibrated torque scale and friction: 'robot' for the robot's own, a robot's name, or an actuators YAML; "
+        "null: none but viscous_friction",
+    )
+    force_random_walk: float = key(
+        40.0,
+        doc="change of the force in one second: more follows faster and smooths less",
+        unit="N/s^0.5",
+        check=positive,
+    )
+    torque_random_walk: float = key(
+        4.0, doc="the same of the torque about the point it acts at", unit="Nm/s^0.5", check=positive
+    )
+    link_share: float = key(
+        0.1, doc="variance of pushes at every link, in that of pushes at the TCP", check=non_negative
+    )
+    noise_time: float = key(
+        0.01, doc="the actuators' torque_noise is that of a mean over this", unit="s", check=positive
+    )
+    force_std: float = key(
+        100.0,
+        doc="usual size of a force; the deviation of one that the posture does not determine",
+        unit="N",
+        check=positive,
+    )
+    torque_std: float = key(5.0, doc="the same of a torque at the TCP", unit="Nm", check=positive)
 
 
 def load_sensor_settings(name: str, folder: str | None = None) -> SensorSettings:

@@ -19,6 +19,7 @@ from contact_estimation.filters.observer import Estimate
 from contact_estimation.filters.process_noise import state_intensity, torque_intensity
 from contact_estimation.filters.settings import UkfSettings
 from contact_estimation.robot import Arm
+from contact_estimation.robot.friction_model import FrictionModel
 
 
 def build_prediction(arm: Arm, contacts: ParallelContacts, count: int) -> ca.Function:
@@ -70,6 +71,7 @@ class Ukf:
     def __init__(self, arm: Arm, settings: UkfSettings, name: str = "ukf") -> None:
         self.name, self.arm, self.settings = name, arm, settings
         self.contacts = ParallelContacts(arm, settings.contacts)
+        self._friction = FrictionModel(arm, settings.actuators)
         self._with_torque = settings.measure == "position_torque"
         size = 2 * arm.n + self.contacts.n_estimated
         self._spread = settings.alpha * np.sqrt(size + settings.kappa)
@@ -97,6 +99,7 @@ class Ukf:
 
     def reset(self, t: float, q: np.ndarray) -> None:
         """Start at rest at ``q`` with the settings' parameters and uncertainties."""
+        self._friction.reset(q)
         n, s = self.arm.n, self.settings
         self._phi, std = self.contacts.initial(q)
         self.state = np.concatenate([q, np.zeros(n), self._phi[self.contacts.estimated]])
@@ -106,6 +109,7 @@ class Ukf:
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
         """Predict over ``dt`` with the last torque, update with ``q`` (and ``tau`` where torque is measured)."""
+        tau = self._friction.take(dt, q, dq, tau)
         self._t += dt
         n, noise = self.arm.n, self.settings.measurement_noise
         last, self._tau = tau if self._tau is None else self._tau, np.array(tau, float)

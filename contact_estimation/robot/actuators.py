@@ -166,13 +166,14 @@ def load_actuators(name: str) -> ActuatorSettings:
     return from_yaml(ActuatorSettings, find_config("actuators", name))
 
 
-def actuators_of(arm: Arm, choice: str = "robot") -> ActuatorSettings:
+def actuators_of(arm: Arm, choice: str = "robot", told: bool = True) -> ActuatorSettings:
     """Joint friction and actuators an observer of ``arm`` starts with.
 
     Args:
         arm: the robot.
         choice: ``robot``: the profile's own, derived with a warning where it has none; else as
             :func:`load_actuators`.
+        told: whether to warn where they are derived.
 
     Raises:
         ConfigError: unknown name, an error in the file, or lists that do not fit the arm's joints.
@@ -183,14 +184,19 @@ def actuators_of(arm: Arm, choice: str = "robot") -> ActuatorSettings:
         settings = from_yaml(ActuatorSettings, path)
     else:
         settings = derived_actuators(arm)
-        warnings.warn(
-            f"robot '{arm.name}' has no actuators.yaml in {arm.settings.folder or 'a profile folder'}: its joint "
-            "friction is taken as 0 to 6 % of the effort limits, so forces are uncertain. Calibrate it with "
-            f"'contact-estimation calibrate RECORDING --robot {arm.name} --out FOLDER' and use --robot FOLDER",
-            stacklevel=3,
-        )
+        if told:
+            _warn_of_derived(arm)
     settings.check_joints(arm.n, arm.name)
     return settings
+
+
+def _warn_of_derived(arm: Arm) -> None:
+    warnings.warn(
+        f"robot '{arm.name}' has no actuators.yaml in {arm.settings.folder or 'a profile folder'}: its joint "
+        "friction is taken as 0 to 6 % of the effort limits, so forces are uncertain. Calibrate it with "
+        f"'contact-estimation calibrate RECORDING --robot {arm.name} --out FOLDER' and use --robot FOLDER",
+        stacklevel=4,
+    )
 
 
 def joint_strength(arm: Arm) -> np.ndarray:

@@ -20,7 +20,6 @@ one that fits best), and the torque of a single joint is wrong, whatever it says
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -118,9 +117,7 @@ class TorqueReadings:
         self._added = np.array([r.gravity for r in readings])[:, None]  # (1 + readings, 1)
         self.rivals = [r.name for r in readings[1:]] + ["torque scaled by a common factor"]
         self.rivals += [f"wrong on {name} alone" for name in arm.joint_names]
-        with warnings.catch_warnings():  # the observer warns where a robot's friction is not known
-            warnings.simplefilter("ignore")
-            friction = actuators_of(arm)
+        friction = actuators_of(arm, told=False)  # the observer warns where a robot's friction is not known
         law = friction.friction
         parts = (law.bias_std, law.coulomb, law.coulomb_std, friction.disturbance_std, friction.torque_noise)
         self._friction = np.sqrt(np.sum(np.square(parts), axis=0))  # (n,) [Nm]

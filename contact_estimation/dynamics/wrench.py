@@ -1,0 +1,40 @@
+"""The wrench at the TCP that explains an external joint torque, also where the posture does not determine it.
+
+Damped least squares with units (Nakamura and Hanafusa 1986): w minimises |tau_e - J^T w|^2 / error^2 + |w / prior|^2,
+
+    w = A tau_e,    A = (J J^T + (error / prior)^2)^-1 J.
+
+Where the posture determines the wrench the prior does not count. Along a direction of which no joint knows, w is zero
+and its standard deviation the prior's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def damped_inverse(jacobian: np.ndarray, prior: np.ndarray, error: float) -> np.ndarray:
+    """Return the matrix A (r, n) of the wrench w = A tau_e (r,) that fits all joints' torques equally well.
+
+    Args:
+        jacobian: J (r, n), rows of a force and perhaps a torque.
+        prior: standard deviations (r,) of these [N, Nm].
+        error: torque [Nm] that damps: a force is halved where its lever is as short as error / prior.
+    """
+    damped = jacobian @ jacobian.T + np.diag((error / prior) ** 2)
+    return np.asarray(np.linalg.solve(damped, jacobian))
+
+
+def wrench_covariance(
+    matrix: np.ndarray, jacobian: np.ndarray, prior: np.ndarray, torque_variance: np.ndarray
+) -> np.ndarray:
+    """Return the covariance (r, r) of the wrench A tau_e: torque errors, and what the damping takes away of it.
+
+    Args:
+        matrix: A (r, n).
+        jacobian: J (r, n).
+        prior: standard deviations (r,) of the wrench [N, Nm].
+        torque_variance: (n,) [Nm^2] of tau_e.
+    """
+    missed = (matrix @ jacobian.T - np.eye(len(prior))) * prior
+    return np.asarray((matrix * torque_variance) @ matrix.T + missed @ missed.T)
