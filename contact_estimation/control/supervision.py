@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass
@@ -46,6 +47,8 @@ class Now:
         force: (3,) contact force [N] ON the robot, base axes.
         stiffness: of the contact along the wanted force [N/m].
         disturbance: (3,) what else pulls at the TCP [N], base axes.
+        mass: effective mass [kg] that a sudden contact along the wanted force meets.
+        extra: what is needed along the push beyond the contact's force [N]; follows faster than ``disturbance``.
     """
 
     t: float
@@ -57,6 +60,8 @@ class Now:
     force: np.ndarray
     stiffness: float
     disturbance: np.ndarray
+    mass: float
+    extra: float
 
 
 @dataclass(frozen=True)
@@ -144,7 +149,8 @@ class SupervisedController(ABC):
         self._start, self._rotation = self.arm.tcp_pose(observation.q)
         self._position = np.array(self._start if equilibrium is None else equilibrium, float)
         self._turned, self._x = self._rotation.copy(), self._start.copy()
-        self._disturbance = np.zeros(3)
+        self._disturbance, self._extra = np.zeros(3), 0.0
+        self._balanced = -math.inf, 0.0  # time [s] of the last balance, and the speed along the push [m/s] then
         self._elapsed, self._last = 0.0, None
         self._commands: deque[tuple[float, np.ndarray]] = deque(maxlen=64)
         self._way: deque[tuple[float, float, float]] = deque(maxlen=64)
@@ -229,24 +235,35 @@ class SupervisedController(ABC):
 
     def _now(self, t: float, step: float, observation: Observation) -> Now:
         """Return what is known at ``t``; the balance of forces is taken at the time of the sample."""
-        x, _ = self.arm.tcp_pose(observation.q)
         dx = self.arm.tcp_jacobian(observation.q)[:3] @ observation.dq
-        force = self._contact_force(observation)
+        force, mass = self._contact_force(observation), self._effective_mass(observation.q)
         if self.adapt:
-            self._balance(t - observation.age, x, dx, force)
+            self._balance(t - observation.age, observation, dx, force, mass)
         q, dq = self._forward(observation, t)
         self._x, _ = self.arm.tcp_pose(q)
         moving = self.arm.tcp_jacobian(q)[:3] @ dq
         elapsed = self._elapsed + (step if self.state is ControllerState.ACTIVE else 0.0)
         stiffness = self._contact_stiffness(observation)
-        return Now(t, elapsed, q, dq, self._x, moving, force, stiffness, self._disturbance)
+        return Now(t, elapsed, q, dq, self._x, moving, force, stiffness, self._disturbance, mass, self._extra)
 
-    def _balance(self, t: float, x: np.ndarray, dx: np.ndarray, force: np.ndarray) -> None:
-        """Low-pass what the balance of forces at the TCP lacks: spring + contact + d = D dx, at rest."""
+    def _balance(self, t: float, observation: Observation, dx: np.ndarray, force: np.ndarray, mass: float) -> None:
+        """Low-pass what the balance of forces at the TCP lacks: spring + contact + d = D dx, at rest.
+
+        With contact modes, the limit of the push follows m dv/dt + D v - spring - contact within twice the estimate's
+        age: a loop through a delay is well damped by a filter of twice that delay. Without modes it follows slowly: the
+        observer keeps the force of a contact that is gone, which then shows as sinking.
+        """
+        x, _ = self.arm.tcp_pose(observation.q)
         spring = clip_norm(self._stiffness * (self._commanded(t) - x), self.settings.impedance.max_force)
         missing = self._damping * dx - spring - force
         share = min(1.0 / (self.settings.rate * self.settings.disturbance_time), 1.0)
         self._disturbance = self._disturbance + share * (missing - self._disturbance)
+        step, speed, fast, inertia = t - self._balanced[0], float(self._normal @ dx), share, 0.0
+        if len(observation.beliefs) > 1 and 1e-6 < step < math.inf:
+            fast = 1.0 / (1.0 + 2.0 * max(observation.age, 0.0) * self.settings.rate)
+            inertia = mass * (speed - self._balanced[1]) / step
+        self._extra += fast * (float(self._normal @ missing) + inertia - self._extra)
+        self._balanced = t, speed
 
     def _commanded(self, t: float) -> np.ndarray:
         """Return the equilibrium (3,) [m] that was in force at ``t`` [s]."""
@@ -293,11 +310,12 @@ class SupervisedController(ABC):
         normal, wanted = self._normal, self._wanted
         if wanted > 0 and self.adapt:
             most = self.settings.safety.overload * wanted
-            extra, force = -float(normal @ now.disturbance), max(float(normal @ now.force), 0.0)
-            mass = self._effective_mass(now.q)
-            speed = max(most - force, 0.0) / np.sqrt(now.stiffness * mass)  # [m/s] allowed
+            force = max(float(normal @ now.force), 0.0)
             damping = float(normal**2 @ self._damping)
-            allowed = min(most - extra, force - extra + damping * speed)
+            # A mass on a spring answers a step of force with twice the step at most.
+            pressing = 0.5 if force > self.settings.safety.loss_force * wanted else 0.0
+            share = max(damping / np.sqrt(now.stiffness * now.mass), pressing)
+            allowed = min(most, force + share * max(most - force, 0.0)) + now.extra
             excess = -float(normal @ spring) - allowed
             if excess > 0:
                 spring = spring + excess * normal

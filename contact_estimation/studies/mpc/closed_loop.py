@@ -51,9 +51,19 @@ class LoopSettings:
     )
     height_error: float = key(0.02, doc="the surface is off by this where nothing else is asked for", unit="m")
     approach_speed: float = key(
-        0.04,
-        doc="speed of the guarded approach along the wanted force; 0: contact is there already",
-        unit="m/s",
+        0.04, doc="speed of the guarded approach along the wanted force, or of the lead", unit="m/s", check=positive
+    )
+    lead: float = key(
+        0.0,
+        doc="way past a hinge, to both sides, on which the tool is led before the hinge closes around it; 0: no hinge, "
+        "a guarded approach",
+        unit="m",
+        check=non_negative,
+    )
+    rest_random_walk: float = key(
+        5e-5,
+        doc="change of the contact's place in one second that a contact IMM filter expects",
+        unit="m/s^0.5",
         check=non_negative,
     )
     approach_force: float = key(3.0, doc="estimated force that ends the approach", unit="N", check=positive)
@@ -162,7 +172,8 @@ class ClosedLoop:
         self.simulation = Simulation(_scenario(settings, options, task), arm, imperfections, options.seed)
         self.mpc_settings = _with_rest(task, self.simulation.rest)
         observer = load_observer_settings(options.observer or settings.observer)
-        observer = _with_rest(_with_tool(observer, task), self.simulation.rest)
+        observer = _with_rest(_with_tool(observer, task, settings.rest_random_walk), self.simulation.rest)
+        self._place = np.array(self.simulation.scenario.placement_error)
         sensors = load_sensor_settings(settings.sensors, arm.settings.folder)
         self.stream = SampleStream(make_observer(arm, observer, sensors=sensors), arm, sensors)
         self.controller = make_controller(
@@ -223,14 +234,29 @@ class ClosedLoop:
         return self._record(rows, ticks)
 
     def _settle_and_approach(self) -> None:
+        """Let the estimator settle, then make contact: by a guarded approach, or in the hand of whoever closes a hinge.
+
+        A hinge is led to from both sides, last in the direction of the pull. The estimator can then tell the joints'
+        friction from their offsets, which it cannot once the hinge holds the tool.
+        """
         sim, settings = self.simulation, self.settings
-        position, rotation = sim.equilibrium
         for _ in range(round(settings.settle * sim.scenario.rate)):
             self._observe(sim.step())
-        if settings.approach_speed == 0:
-            return
         wanted = np.array(self.mpc_settings.force)
         direction = wanted / np.linalg.norm(wanted)
+        if settings.lead == 0:
+            self._approach(direction)
+            return
+        here = np.zeros(3)
+        for past in (-settings.lead, settings.lead, 0.0):
+            goal = self._place + past * direction
+            self._lead(here, goal)
+            here = goal
+
+    def _approach(self, direction: np.ndarray) -> None:
+        """Move against ``direction`` (3,) until the estimator feels contact."""
+        sim, settings = self.simulation, self.settings
+        position, rotation = sim.equilibrium
         reach = 2.0 * self.mpc_settings.safety.max_travel
         for k in range(round(reach / settings.approach_speed * sim.scenario.rate)):
             estimate = self.stream.estimate()
@@ -239,6 +265,16 @@ class ClosedLoop:
             sim.command(position - direction * settings.approach_speed * sim.period * k, rotation)
             self._observe(sim.step())
         raise ConfigError(f"the approach of {settings.scenario} found no contact within {reach:g} m")
+
+    def _lead(self, begin: np.ndarray, end: np.ndarray) -> None:
+        """Move between two displacements (3,) [m] from the start; the open hinge stays around the tool's point."""
+        sim, plant = self.simulation, self.simulation.plant
+        position, rotation = sim.equilibrium
+        count = max(round(float(np.linalg.norm(end - begin)) / self.settings.approach_speed * sim.scenario.rate), 1)
+        for k in range(count):
+            sim.command(position + (end - begin) * (k + 1) / count, rotation)
+            self._observe(sim.step())
+            plant.surfaces[0].point = plant.point()
 
     def _observe(self, sample: Sample) -> None:
         self.stream.push_fast(sample.stamp_ns, sample.q, sample.dq, sample.tau)
@@ -315,19 +351,27 @@ def _scenario(settings: LoopSettings, options: LoopOptions, task: MpcSettings) -
     )
 
 
-def _with_tool(observer: Any, task: MpcSettings) -> Any:
+def _with_tool(observer: Any, task: MpcSettings, rest_random_walk: float) -> Any:
     """Give an IMM filter the task's tool: where it touches and from which side. Stiffness and rest stay unknown.
 
-    A task of several contacts at one point is one contact that also holds sideways, as a hinge does.
+    Several contacts of a task are one hinge: all are closed, or none.
     """
     if not isinstance(observer, ImmSettings):
         return observer
-    first, contact = task.contacts[0], observer.contacts[0]
-    law = contact.law if len(task.contacts) == 1 else "sticking"
-    held = dataclasses.replace(
-        contact, name=first.name, normal=list(task.force), point=list(first.point), point_std=[2e-3, 2e-3, 0.0], law=law
-    )
-    return dataclasses.replace(observer, contacts=[held])
+    common = dataclasses.replace(observer.contacts[0], rest_random_walk=rest_random_walk)
+    if len(task.contacts) == 1:
+        told = task.contacts[0]
+        one = dataclasses.replace(
+            common, name=told.name, normal=list(task.force), point=list(told.point), point_std=[2e-3, 2e-3, 0.0]
+        )
+        return dataclasses.replace(observer, contacts=[one])
+    hinge = [
+        dataclasses.replace(
+            common, name=c.name, normal=list(c.stiffness), point=list(c.point), point_std=[0.0] * 3, law="spring"
+        )
+        for c in task.contacts
+    ]
+    return dataclasses.replace(observer, contacts=hinge, modes=[[], [c.name for c in hinge]])
 
 
 def _with_rest(settings: _Settings, rest: np.ndarray) -> _Settings:
