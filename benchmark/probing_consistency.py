@@ -28,7 +28,6 @@ CONDITIONS = {
     "the contact is 1.5 times as soft as expected": ({}, {"presliding": 2e4 / 1.5}),
     "parameters do not wander, and the filter knows": (dict.fromkeys(WALKS, 0.0), {}),
     "a third of the jerk": ({"jerk": 1.0, "angular_jerk": 10.0}, {}),
-    "sampled mode probability": ({"mode_probability": "sampled"}, {}),
     "residual taken as white": ({"residual_colour": 1.0}, {}),
 }
 

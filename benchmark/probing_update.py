@@ -25,11 +25,6 @@ from contact_estimation.studies.probing.experiment import Experiment, run, simul
 #: case -> (experiment, dimension of the integration, target rate [1/s] or None).
 CASES = {
     "planar, degree 7": (Experiment("planar"), 7, 1000.0),
-    "planar, degree 7, sampled mode probability": (
-        Experiment("planar", settings=replace(ProbingSettings(), mode_probability="sampled")),
-        7,
-        None,
-    ),
     "planar, degree 3": (Experiment("planar", settings=replace(ProbingSettings(), degree=3)), 7, None),
     "spatial, degree 7": (Experiment("spatial"), 10, 200.0),
     "spatial, degree 5": (Experiment("spatial", settings=replace(ProbingSettings(), degree=5)), 10, None),

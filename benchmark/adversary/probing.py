@@ -39,6 +39,8 @@ MAIN = "stiffness"
 STEP, RATE, SECONDS = 4e-4, 25.0, 8.0  # [s], [Hz], [s]
 #: [N/m]: stiff, so that Dahl's friction, which trails a growing normal force, is Coulomb's to 0.2 % while it slides.
 PRESLIDING = 3e5
+#: [m]: where a patch of other friction begins, in the middle of the strokes.
+PATCH = 0.01
 #: Noise that the settings' defaults tell the filter: m, m, rad; m/s, m/s, rad/s; N, N, Nm.
 NOISE = {"pose": (1e-4, 1e-4, 5e-4), "twist": (2e-3, 2e-3, 5e-3), "wrench": (0.15, 0.15, 0.01)}
 GANTRY = """
@@ -62,7 +64,7 @@ class Surface:
         curvature: 1 / radius [1/m], convex.
         power: of the depth; 1.5 is Hertz's contact, as stiff as the spring at 4 mm.
         jump: factor on the stiffness from 4 s on.
-        patch: factor on friction beyond the touched place.
+        patch: factor on friction beyond :data:`PATCH` from the touched place.
         wave: amplitude [m] of the surface's own motion at 0.4 Hz.
         presliding: tangential stiffness [N/m] of the bristles.
         edge: stiffness [N/m] of a second contact, from 4 s on.
@@ -127,7 +129,7 @@ class Probe:
         return np.array([*force, moment])
 
     def _friction(self, point, tangent, slip):
-        beyond = float(tangent @ (point - self.surface.touch)) > 0.0
+        beyond = float(tangent @ (point - self.surface.touch)) > PATCH
         mu = self.surface.friction * (self.surface.patch if beyond else 1.0)
         limit = max(mu * self.normal_force / self.surface.presliding, 1e-9)
         self.bristle += STEP * slip * (1.0 - math.copysign(1.0, slip) * self.bristle / limit)

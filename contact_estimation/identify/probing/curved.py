@@ -70,13 +70,6 @@ class CurvedPlanarModel(PlanarModel):
         value, gradient, velocity = super().slip(local)
         return value, np.append(gradient, gradient[:, 8:9] * by_curvature, axis=1), velocity
 
-    def slip_samples(self, mean: Mean, deviations: np.ndarray) -> np.ndarray:
-        """Return the slip (1, N) at ``deviations`` (13, N) of [pose; twist; s]."""
-        local, by_curvature = self._local(mean)
-        moved = deviations[:12].copy()
-        moved[8] += by_curvature * deviations[12]
-        return super().slip_samples(local, moved)
-
     def offset_to_world(
         self, s: np.ndarray, covariance: np.ndarray, origin: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:

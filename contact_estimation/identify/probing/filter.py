@@ -23,14 +23,7 @@ from contact_estimation.identify.probing.model import ContactModel, Mean, SlideA
 from contact_estimation.identify.probing.motion import transition
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.spatial import SpatialModel
-from contact_estimation.identify.probing.update import (
-    Correction,
-    Linearisation,
-    WrenchFunction,
-    cholesky,
-    correct,
-    regress,
-)
+from contact_estimation.identify.probing.update import Correction, Linearisation, WrenchFunction, correct, regress
 
 #: Predicted probability below which a sign mode is not computed: one sample in a million would need it.
 _MODE_MIN = 1e-6
@@ -47,18 +40,11 @@ class ProbingFilter:
     Args:
         model: measurement model.
         settings: priors, noise, events, rule.
-        rng: generator of the samples of the mode probability, where it is sampled; default seeded with 0.
         disturbance: slow error of the wrench; default that of the joint torques in the settings, or else the offset of
             a measured wrench in the settings.
     """
 
-    def __init__(
-        self,
-        model: ContactModel,
-        settings: ProbingSettings,
-        rng: np.random.Generator | None = None,
-        disturbance: Disturbance | None = None,
-    ) -> None:
+    def __init__(self, model: ContactModel, settings: ProbingSettings, disturbance: Disturbance | None = None) -> None:
         self.model, self.settings = model, settings
         m, n_s = model.axes, len(model.parameters)
         turns = m - model.force_size
@@ -77,9 +63,6 @@ class ProbingFilter:
         self.kinematic_noise = np.diag(np.square(noise))
         self.wrench_noise = np.diag(np.square(model.wrench_deviations(settings)))
         self._walk = np.square(model.walk(settings))
-        rng = rng if rng is not None else np.random.default_rng(0)
-        width = 2 * m + n_s if settings.mode_probability == "sampled" else model.contacts
-        self._draws = rng.standard_normal((width, settings.samples))
         self._started = False
 
     def start(self, t: float, pose: np.ndarray, s: ArrayLike, covariance: ArrayLike, origin: ArrayLike) -> None:
@@ -244,17 +227,8 @@ class ProbingFilter:
         index = np.r_[0 : 2 * m, self._param.start : self._param.stop]
         covariance = self._P[np.ix_(index, index)]
         self._slip, gradient, velocities = self.model.slip(mean)
-        if self.settings.mode_probability == "sampled":
-            draws = np.linalg.cholesky(covariance) @ self._draws
-            drawn = self.model.slip_samples(mean, draws)
-            self._modes = gpb1.sampled_probabilities(drawn, self.model.modes)
-        elif self.model.contacts == 1:
-            variance = max(gradient[0] @ covariance @ gradient[0], 0.0)
-            positive = gpb1.closed_probability(self._slip[0], float(np.sqrt(variance)))
-            self._modes = np.array([positive, 1.0 - positive])
-        else:
-            root = cholesky(gradient @ covariance @ gradient.T)
-            self._modes = gpb1.sampled_probabilities(self._slip[:, None] + root @ self._draws, self.model.modes)
+        variance = np.einsum("ci,ij,cj->c", gradient, covariance, gradient)
+        self._modes = gpb1.mode_probabilities(self._slip, np.sqrt(np.maximum(variance, 0.0)), self.model.modes)
         if self._bristles:
             self._P = self._bristles.follow(self._x, self._P, dt, mean, velocities, force)
         slides = [event.record(velocity, dt) for event, velocity in zip(self._events, velocities)]  # note every tip
@@ -452,4 +426,4 @@ def _told(model: ContactModel, settings: ProbingSettings) -> tuple[Disturbance, 
 
 
 #: Makes the filter of one hypothesis or run; :class:`ProbingFilter` itself, or what a study makes of it.
-MakeFilter = Callable[[ContactModel, ProbingSettings, "np.random.Generator | None"], ProbingFilter]
+MakeFilter = Callable[[ContactModel, ProbingSettings], ProbingFilter]

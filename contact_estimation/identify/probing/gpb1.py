@@ -32,22 +32,13 @@ def posterior(prior: np.ndarray, log_likelihoods: np.ndarray) -> np.ndarray:
     return np.asarray(score / score.sum())
 
 
-def closed_probability(mean: float, std: float) -> float:
-    """Return P(v > 0) of a Gaussian v: the closed form of the sampled probability."""
-    if std <= 0.0:
-        return float(mean > 0.0)
-    return float(ndtr(mean / std))
-
-
-def sampled_probabilities(velocities: np.ndarray, modes: Sequence[Sequence[float]]) -> np.ndarray:
-    """Count the share of samples in each mode, with the boundary 0 where the paper prints v_t > 1.
+def mode_probabilities(slip: np.ndarray, std: np.ndarray, modes: Sequence[Sequence[float]]) -> np.ndarray:
+    """Return the predicted probabilities (modes,) of the signs of sliding: normal tails, a product over the contacts.
 
     Args:
-        velocities: samples (contacts, N) [m/s].
+        slip: predicted slip (contacts,) [m/s].
+        std: its standard deviations (contacts,).
         modes: signs (contacts,) of each mode.
-
-    Returns:
-        the shares (modes,).
     """
-    positive = velocities > 0.0
-    return np.array([np.mean(np.all(positive == (np.array(mode)[:, None] > 0.0), axis=0)) for mode in modes])
+    positive = ndtr(slip / np.maximum(std, 1e-300))
+    return np.array([np.prod(np.where(np.array(mode) > 0.0, positive, 1.0 - positive)) for mode in modes])

@@ -39,19 +39,12 @@ class HypothesisFilter:
     Args:
         model: measurement model.
         settings: priors, noise, events, rule.
-        rng: generator that the filters share, where they sample.
         make: makes the filter of one hypothesis.
     """
 
-    def __init__(
-        self,
-        model: SpatialModel,
-        settings: ProbingSettings,
-        rng: np.random.Generator | None = None,
-        make: MakeFilter = ProbingFilter,
-    ) -> None:
+    def __init__(self, model: SpatialModel, settings: ProbingSettings, make: MakeFilter = ProbingFilter) -> None:
         self.model = model
-        self._settings, self._rng, self._make = settings, rng, make
+        self._settings, self._make = settings, make
         self._filters: list[ProbingFilter] = []
         self._score = np.zeros(0)
 
@@ -63,7 +56,7 @@ class HypothesisFilter:
         shrunk = covariance - np.outer(reach, reach) * (1.0 - _DEVIATION**2) / variance
         self._filters, self._score = [], np.log(_WEIGHTS / _WEIGHTS.sum())
         for mean in _MEANS:
-            one = self._make(self.model, self._settings, self._rng)
+            one = self._make(self.model, self._settings)
             one.start(t, pose, s + reach * mean / np.sqrt(variance), shrunk, origin)
             self._filters.append(one)
 

@@ -97,10 +97,6 @@ class ContactModel(ABC):
         """
 
     @abstractmethod
-    def slip_samples(self, mean: Mean, deviations: np.ndarray) -> np.ndarray:
-        """Return the slip (contacts, N) at ``deviations`` (2 axes + n_s, N) of [pose; twist; s]."""
-
-    @abstractmethod
     def prepare(self, mean: Mean, deflection: np.ndarray | None = None) -> tuple[np.ndarray, list[SlideAxes]]:
         """Compute what stays fixed during one wrench update.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import chi2
 
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.identify.probing.curved import CurvedPlanarModel
@@ -21,9 +22,11 @@ from contact_estimation.identify.probing.spatial import SpatialModel, frame_from
 from contact_estimation.identify.verdict import Finding, Verdict, conclude, interval, repeated, total_std
 
 #: Tests between which the probability of a false alarm is divided.
-_TESTS = 11.0
+_TESTS = 13.0
 #: Share of wrenches beyond the gate from which the rest is no sample of the recording any more.
 _LEFT_OUT_FAILED = 0.25
+#: [s] Shortest interval without samples that counts as a gap, and its least factor on the median interval.
+_GAP, _GAP_FACTOR = 0.2, 4.0
 #: Arrays of a recording in the plane and in space: name -> shape of one sample.
 _SAMPLES: dict[str, dict[str, tuple[int, ...]]] = {
     "planar": {"t": (), "pose": (3,), "twist": (3,), "wrench": (3,)},
@@ -85,7 +88,16 @@ def identify_recording(path: Path, example: str, settings: ProbingSettings) -> t
     named = Finding("disturbance", float(best is not plain), 0.0, _explain(best, left))
     told = [replace(finding, message="") for finding in disturbances]  # the likeliest of them is named alone
     verdict = conclude(
-        [named, *left, *told, _left_out(late), _changes(best, settled), _sensor(data)],
+        [
+            named,
+            _far_from_guess(best, make()[1], alarm),
+            *left,
+            *told,
+            _left_out(late),
+            _changes(best, settled),
+            _sensor(data),
+            _missing(data),
+        ],
         _failures(settings, best.estimate),
     )
     return _result(data, plain, best, late), verdict
@@ -136,6 +148,27 @@ def _sensor(data: Samples) -> Finding:
     stuck = max(repeated(axis) for axis in data.wrench.T)
     message = f"the wrench stays at the same extreme value for {stuck} samples: the sensor is at its limit; press less"
     return Finding("saturation", float(stuck), 0.0, message)
+
+
+def _missing(data: Samples) -> Finding:
+    """Look for the longest interval without samples."""
+    intervals = np.diff(data.t)
+    at = int(np.argmax(intervals))
+    message = f"{intervals[at]:.2f} s of samples are missing after {data.t[at]:.2f} s; what happened there is not known"
+    return Finding("gap", float(intervals[at]), max(_GAP, _GAP_FACTOR * float(np.median(intervals))), message)
+
+
+def _far_from_guess(best: Pass, start: Start, alarm: float) -> Finding:
+    """Test the parameters against the rough start, whose spread the settings tell: d^T C^-1 d ~ chi-square."""
+    s, covariance, _ = start
+    apart = best.local[: len(s)] - s
+    statistic, share = float(apart @ np.linalg.solve(covariance, apart)), np.abs(apart) / np.sqrt(np.diag(covariance))
+    worst = int(np.argmax(share))
+    message = (
+        f"{best.estimate.names[worst]} lies {share[worst]:.1f} standard deviations from the guess; mend the guess, or "
+        "tell its uncertainty in --settings"
+    )
+    return Finding("guess", statistic, float(chi2.isf(alarm, len(s))), message)
 
 
 def _failures(settings: ProbingSettings, estimate: ProbingEstimate) -> list[str]:

@@ -31,6 +31,7 @@ class Pass(NamedTuple):
         message: sentence that names it, with its estimate.
         units: of the parameters.
         estimate: parameters after the last sample.
+        local: the same in free coordinates, offsets relative to the first touch.
         bias: estimated disturbance (n,).
         bias_covariance: its covariance (n, n).
         evidence: log-likelihood (T,) of every wrench; NaN where it was not looked at.
@@ -42,6 +43,7 @@ class Pass(NamedTuple):
     message: str
     units: tuple[str, ...]
     estimate: ProbingEstimate
+    local: np.ndarray
     bias: np.ndarray
     bias_covariance: np.ndarray
     evidence: np.ndarray
@@ -154,9 +156,9 @@ def _filter(
         sliding = looked_at
     innovations = Innovations.of(rows, model.wrench_size)
     name, message = (freed.name, freed.describe(estimator.bias)) if freed else ("", "")
-    estimate = estimator.estimate()
+    estimate, local = estimator.estimate(), estimator.local()[0]
     bias = estimator.bias, estimator.bias_covariance
-    return Pass(name, message, model.units, estimate, *bias, evidence, innovations, estimator.changes)
+    return Pass(name, message, model.units, estimate, local, *bias, evidence, innovations, estimator.changes)
 
 
 def _curvature(value: float) -> str:

@@ -92,13 +92,6 @@ class PlanarModel(ContactModel):
         gradient[0, 6:9] = -sin * twist[2], -cos * twist[2], -sin_phi * twist[0] + cos_phi * twist[1] + turn
         return value, gradient, value[:, None]
 
-    def slip_samples(self, mean: Mean, deviations: np.ndarray) -> np.ndarray:
-        """Return the slip (1, N) of eq. 7, exactly, at ``deviations`` (12, N) of [pose; twist; s]."""
-        alpha, (x, y, rate) = mean.pose[2] + deviations[2], mean.twist[:, None] + deviations[3:6]
-        tip_x, tip_y, phi = mean.s[:3, None] + deviations[6:9]
-        theta = alpha - phi
-        return np.array([np.cos(phi) * x + np.sin(phi) * y - (np.sin(theta) * tip_x + np.cos(theta) * tip_y) * rate])
-
     def offset_to_world(
         self, s: np.ndarray, covariance: np.ndarray, origin: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:

@@ -126,13 +126,6 @@ class ProbingSettings:
         doc="factor on the variance that linearisation in the parameters leaves unexplained, since it repeats "
         "from sample to sample while an independent noise would average out; 1 is the paper's",
     )
-    mode_probability: str = key(
-        "closed",
-        choices=("closed", "sampled"),
-        doc="predicted probability of the sliding direction: normal tail, or samples as printed",
-    )
-    samples: int = key(500, check=positive, doc="samples of the sampled mode probability")
-
     torque_bias_std: tuple[float, ...] = key(
         (),
         unit="Nm",

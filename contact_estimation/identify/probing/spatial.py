@@ -212,16 +212,6 @@ class SpatialModel(ContactModel):
             gradient[i, 12 + 3 * i : 15 + 3 * i] = pose[:3, :3].T @ pull
         return values, gradient, velocities
 
-    def slip_samples(self, mean: Mean, deviations: np.ndarray) -> np.ndarray:
-        """Return the slip (contacts, N) along the predicted direction at ``deviations`` (12 + n_s, N)."""
-        (pose, twist, s), out = mean, np.empty((self.contacts, deviations.shape[1]))
-        for i in range(self.contacts):
-            along = self._tip_motion(mean, i).along
-            arm = pose[:3, :3] @ (self.tip(s, i)[:, None] + deviations[12 + 3 * i : 15 + 3 * i])
-            arm = arm + _cross(deviations[3:6], arm)
-            out[i] = along @ (twist[:3, None] + deviations[6:9] + _cross(twist[3:, None] + deviations[9:12], arm))
-        return out
-
     def offset_to_world(
         self, s: np.ndarray, covariance: np.ndarray, origin: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:

@@ -46,13 +46,11 @@ class AblationSwitches:
             return intervals
         return Unbounded(**vars(intervals[0])), Unbounded(**vars(intervals[1]))
 
-    def filter(
-        self, model: ContactModel, settings: ProbingSettings, rng: np.random.Generator | None = None
-    ) -> ProbingFilter:
+    def filter(self, model: ContactModel, settings: ProbingSettings) -> ProbingFilter:
         """Return a filter with these parts."""
         if not self.coloured:
             settings = replace(settings, residual_colour=1.0)
-        return ProbingFilter(model, settings, rng) if self == FULL else _AblatedFilter(model, settings, rng, self)
+        return ProbingFilter(model, settings) if self == FULL else _AblatedFilter(model, settings, self)
 
 
 FULL = AblationSwitches()
@@ -106,14 +104,8 @@ class Unbounded(Bounds):
 class _AblatedFilter(ProbingFilter):
     """The probing filter with parts taken out."""
 
-    def __init__(
-        self,
-        model: ContactModel,
-        settings: ProbingSettings,
-        rng: np.random.Generator | None,
-        switches: AblationSwitches,
-    ) -> None:
-        super().__init__(model, settings, rng)
+    def __init__(self, model: ContactModel, settings: ProbingSettings, switches: AblationSwitches) -> None:
+        super().__init__(model, settings)
         self._use = switches
 
     def _walk_share(self, dt: float) -> float:
@@ -132,11 +124,10 @@ class _AblatedFilter(ProbingFilter):
         if self._use.merge:
             return super()._wrench_function(mean, axes, kept)
         n_s = len(mean.s)
+        slip, gradient, _ = self.model.slip(mean)
 
         def one(c: np.ndarray) -> list[np.ndarray]:
-            deviations = np.zeros((2 * self.model.axes + n_s, c.shape[1]))
-            deviations[-n_s:] = c[:n_s] - mean.s[:, None]
-            velocity = self.model.slip_samples(mean, deviations)
+            velocity = slip[:, None] + gradient[:, -n_s:] @ (c[:n_s] - mean.s[:, None])
             ahead, behind = self.model.wrenches(mean, c, axes, self.model.modes[:2])
             return [np.where(velocity[0] > 0.0, ahead, behind)]
 

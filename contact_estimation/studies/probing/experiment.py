@@ -137,11 +137,10 @@ def filter_run(
         wrench, extra = np.array([one[0] for one in sensed]), [one[1:] for one in sensed]
     model, pose0, start = _start(experiment, data.guess, index, switches)
     estimator: ProbingFilter | HypothesisFilter
-    rng = np.random.default_rng(index)
     if isinstance(model, SpatialModel) and model.contacts > 1:
-        estimator = HypothesisFilter(model, cfg, rng, switches.filter)
+        estimator = HypothesisFilter(model, cfg, switches.filter)
     else:
-        estimator = switches.filter(model, cfg, rng)
+        estimator = switches.filter(model, cfg)
     estimator.start(0.0, pose0, *start)
     estimates, seconds = [], np.empty(len(pose))
     dt = np.diff(recording.t, prepend=0.0)

@@ -29,7 +29,7 @@ class Trace:
         nees: normalised estimation error squared of the free parameters.
         slip: [m/s].
         used: whether the wrench was used.
-        nis: its normalised innovation squared.
+        nis: its normalised innovation squared per component, NaN where it was not used.
         seconds: processor time of every step [s].
     """
 
@@ -74,7 +74,7 @@ class Trace:
             np.array(nees),
             np.array([e.slip[0] for e in estimates]),
             np.array([e.used for e in estimates]),
-            np.array([e.nis for e in estimates]),
+            np.array([e.nis / e.nis_dof for e in estimates]),
             seconds,
         )
 
@@ -147,6 +147,7 @@ def score(traces: list[Trace], at: float) -> dict[str, Any]:
         "nees_interval": [float(chi2.ppf(p, runs * dof) / runs) for p in (0.025, 0.975)],
         "nees_over_time": {str(s): float(np.mean(nees[:, np.searchsorted(t, s - 1e-9)])) for s in seconds},
         "nees_covered_pct": 100.0 * float(np.mean(nees[:, k] < chi2.ppf(0.95, dof))),
+        "nis_per_component": float(np.nanmean([trace.nis for trace in traces])),
         "used_pct": 100.0 * float(np.mean([trace.used for trace in traces])),
         "updates_per_second": 1.0 / float(np.median(full)) if len(full) else float("nan"),
     }

@@ -1,7 +1,5 @@
 """The estimator on simulated runs."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -50,14 +48,6 @@ def test_intervals_are_honest():
     low, high = chi2.ppf([0.0005, 0.9995], runs * dof) / runs
     for k in (80, -1):
         assert low < np.mean([trace.nees[k] for trace in traces]) < high
-
-
-def test_sampled_mode_probability_gives_the_same_estimate(data):
-    experiment, recorded = data
-    closed = filter_run(experiment, recorded, 0)
-    sampling = dataclasses.replace(experiment, settings=replace(CFG, mode_probability="sampled"))
-    sampled = filter_run(sampling, recorded, 0)
-    assert np.all(np.abs(closed.mean[-1] - sampled.mean[-1]) < 0.5 * closed.std[-1])
 
 
 def test_forces_are_not_used_while_sticking_or_in_the_air():

@@ -50,7 +50,7 @@ def test_a_tip_in_the_air_is_recognised(monkeypatch):
     experiment = Experiment("spatial", 30, 0, seconds=6.0, tips=(-0.01, 0.01))
     data = simulate(experiment)
     split = filter_run(experiment, data, 20)
-    monkeypatch.setattr(experiments, "HypothesisFilter", lambda model, settings, rng, make: make(model, settings, rng))
+    monkeypatch.setattr(experiments, "HypothesisFilter", lambda model, settings, make: make(model, settings))
     single = filter_run(experiment, data, 20)
     assert split.within()[-1] and split.nees[-1] < 30.0
     assert not single.within()[-1] and single.nees[-1] > 300.0
