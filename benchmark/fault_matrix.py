@@ -26,6 +26,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import pinocchio as pin
 from rigid_body_recording import RATE, Push, Recording, RigidBodyArm, World, pushes, random_motion, record, window
 
 from contact_estimation import open_stream
@@ -44,7 +45,7 @@ def clean_recording(robot: str, seed: int) -> Recording:
     share = window(t, 2.0, 6.0, 1.0) + window(t, 9.0, DURATION, 1.0)
     moving = random_motion(robot, t, rng, rng.uniform(0.2, 0.4), rng.uniform(1.2, 2.5))
     theta = moving[0] + share[:, None] * (moving - moving[0])
-    direction = rng.normal(size=3) + [0, 0, 2]
+    direction = np.add(rng.normal(size=3), [0, 0, 2])
     force = rng.uniform(20, 60) * direction / np.linalg.norm(direction)
     world = World(rng.uniform(0.8, 1.2), rng.uniform(0.7, 1.4), rng.uniform(0.9, 1.1), seed)
     return record(arm, theta, pushes(arm, [Push(6.5, 8.7, force)], t), world)
@@ -72,24 +73,24 @@ Fault = tuple[str, Change]
 
 
 def hold(v: np.ndarray, r: Recording, rows: np.ndarray, d: Draw) -> np.ndarray:
-    """The first value, again and again."""
+    """Return the first value, again and again."""
     return np.repeat(v[:1], len(v), axis=0)
 
 
 def exchange(v: np.ndarray, r: Recording, rows: np.ndarray, d: Draw) -> np.ndarray:
-    """Two joints exchanged."""
+    """Exchange two joints."""
     order = np.arange(v.shape[1])
     order[[d.joint, d.other]] = d.other, d.joint
     return v[:, order]
 
 
 def rotate(v: np.ndarray, r: Recording, rows: np.ndarray, d: Draw) -> np.ndarray:
-    """Every joint in its neighbour's place."""
+    """Put every joint in its neighbour's place."""
     return np.roll(v, 1, axis=1)
 
 
 def late(low: float, high: float) -> Change:
-    """The value of some time [s] ago."""
+    """Return the value of some time [s] ago."""
 
     def change(v: np.ndarray, r: Recording, rows: np.ndarray, d: Draw) -> np.ndarray:
         samples = round(d.rng.uniform(low, high) * RATE)
@@ -99,12 +100,12 @@ def late(low: float, high: float) -> Change:
 
 
 def scaled(low: float, high: float) -> Change:
-    """A factor."""
+    """Apply a factor."""
     return lambda v, r, rows, d: v * d.rng.uniform(low, high)
 
 
 def spikes(size: float, every: float = 0.5) -> Change:
-    """One sample after each time [s] is off by ``size``, with either sign."""
+    """Put one sample after each time [s] off by ``size``, with either sign."""
 
     def change(v: np.ndarray, r: Recording, rows: np.ndarray, d: Draw) -> np.ndarray:
         v = v.copy()
@@ -115,7 +116,7 @@ def spikes(size: float, every: float = 0.5) -> Change:
 
 
 def alone(change: Change) -> Change:
-    """The fault of one joint."""
+    """Restrict a fault to one joint."""
 
     def apply(v: np.ndarray, r: Recording, rows: np.ndarray, d: Draw) -> np.ndarray:
         v, changed = v.copy(), change(v, r, rows, d)
@@ -126,7 +127,7 @@ def alone(change: Change) -> Change:
 
 
 def offset(low: float, high: float, ramp: float = 0.0) -> Change:
-    """An offset of either sign, which grows over ``ramp`` [s]."""
+    """Add an offset of either sign, which grows over ``ramp`` [s]."""
 
     def change(v: np.ndarray, r: Recording, rows: np.ndarray, d: Draw) -> np.ndarray:
         grown = np.clip(np.arange(1, len(v) + 1) / max(ramp * RATE, 1), 0, 1)[:, None]
@@ -136,34 +137,35 @@ def offset(low: float, high: float, ramp: float = 0.0) -> Change:
 
 
 def torque_offset(v: np.ndarray, r: Recording, rows: np.ndarray, d: Draw) -> np.ndarray:
-    """An offset of one to two times what the joint carries."""
+    """Add an offset of one to two times what the joint carries."""
     return v + d.rng.uniform(1, 2) * d.rng.choice([-1, 1]) * d.size
 
 
 def noisy(size: float) -> Change:
-    """White noise on top."""
+    """Add white noise."""
     return lambda v, r, rows, d: v + d.rng.normal(0, size, v.shape)
 
 
 def quiet(v: np.ndarray, r: Recording, rows: np.ndarray, d: Draw) -> np.ndarray:
-    """The signal comes at a twentieth of its rate, held between: no noise from sample to sample."""
+    """Sample at a twentieth of the rate and hold between."""
     return v[np.arange(len(v)) // 20 * 20]
 
 
 def tilted(v: np.ndarray, r: Recording, rows: np.ndarray, d: Draw) -> np.ndarray:
-    """Torque of an arm that is mounted on a wall."""
+    """Return the torque of an arm that is mounted on a wall."""
     arm = RigidBodyArm(d.robot)
     arm.model.gravity.linear = np.array([9.81, 0, 0])
     arm.data = arm.model.createData()
-    import pinocchio as pin
-
     return np.array(
-        [tau - g + pin.computeGeneralizedGravity(arm.model, arm.data, q) for tau, g, q in zip(v, r.gravity[rows], r.q[rows])]
+        [
+            tau - g + pin.computeGeneralizedGravity(arm.model, arm.data, q)
+            for tau, g, q in zip(v, r.gravity[rows], r.q[rows])
+        ]
     )
 
 
 def steps_of(change: Callable[[np.ndarray], np.ndarray]) -> Change:
-    """A fault of the stamps, from their intervals [ns]."""
+    """Return a fault of the stamps, from their intervals [ns]."""
 
     def apply(v: np.ndarray, r: Recording, rows: np.ndarray, d: Draw) -> np.ndarray:
         steps = np.diff(v, prepend=v[0] - round(1e9 / RATE))

@@ -2,8 +2,8 @@
 
 What the effort means differs by driver and is stated, never guessed: ``total`` (gravity inside),
 ``gravity_compensated`` (gravity taken out by the driver, friction and contact inside) or ``external`` (the driver's
-own estimate of what the environment does). The backend turns it into total torque; at standstill it is checked against
-gravity, and what contradicts the stated meaning is refused.
+own estimate of what the environment does). The backend turns it into total torque. An effort that contradicts the
+stated meaning is told by the signal monitor in front of every observer (:mod:`contact_estimation.filters.plausibility`).
 """
 
 from __future__ import annotations
@@ -25,89 +25,17 @@ MEANINGS = ("total", "gravity_compensated", "external")
 
 @dataclass(frozen=True, kw_only=True)
 class JointTorqueSettings:
-    """What the arm's driver publishes, and when to believe it."""
+    """What the arm's driver publishes."""
 
     torque_meaning: str = key(doc="what effort is: total, gravity_compensated or external", choices=MEANINGS)
     timeout: float = key(1.0, doc="how long a read waits for a sample", unit="s", check=positive)
-    standstill_speed: float = key(
-        0.01, doc="largest joint speed that counts as standstill", unit="rad/s", check=positive
-    )
-    standstill_time: float = key(
-        0.5, doc="time at standstill over which the torque is compared with gravity", unit="s", check=positive
-    )
-    tolerance: float = key(
-        0.35,
-        doc="largest difference from what the meaning predicts at standstill, as a share of the norm of gravity",
-        check=positive,
-    )
-    floor: float = key(
-        8.0, doc="difference that is always allowed (friction, tool, contact)", unit="Nm", check=positive
-    )
-
-
-class GravityCheck:
-    """Compares torque at standstill with what its stated meaning predicts; one verdict, given once.
-
-    Attributes:
-        verdict: "" while open, "agrees", or a sentence that says what does not fit and which meaning would.
-    """
-
-    def __init__(self, arm: Arm, settings: JointTorqueSettings) -> None:
-        self._arm, self._settings = arm, settings
-        self._sum, self._count = np.zeros(arm.n), 0
-        self._since: int | None = None
-        self.verdict = ""
-
-    @property
-    def refused(self) -> bool:
-        """Whether the torque contradicts its meaning."""
-        return self.verdict not in ("", "agrees")
-
-    def push(self, stamp_ns: int, q: np.ndarray, dq: np.ndarray, effort: np.ndarray) -> None:
-        """Take a sample; (n,) each, [rad], [rad/s], [Nm]."""
-        if self.verdict:
-            return
-        s = self._settings
-        if np.abs(dq).max() > s.standstill_speed:
-            self._since = None
-            return
-        if self._since is None:
-            self._since, self._count = stamp_ns, 0
-            self._sum[:] = 0.0
-        self._sum += effort
-        self._count += 1
-        if (stamp_ns - self._since) * 1e-9 < s.standstill_time:
-            return
-        gravity, mean = self._arm.gravity(q), self._sum / self._count
-        misfit = {"total": float(np.linalg.norm(mean - gravity)), "zero": float(np.linalg.norm(mean))}
-        wanted = "total" if s.torque_meaning == "total" else "zero"
-        limit = max(s.floor, s.tolerance * float(np.linalg.norm(gravity)))
-        if misfit[wanted] <= limit:
-            self.verdict = "agrees"
-            return
-        other = "zero" if wanted == "total" else "total"
-        hint = (
-            " It fits "
-            + ("total" if other == "total" else "gravity_compensated or external")
-            + ": correct torque_meaning."
-            if misfit[other] <= limit
-            else " It fits no meaning: is it in Nm, are the joints in the right order, is the tool's mass known?"
-        )
-        predicted = "gravity" if wanted == "total" else "zero"
-        self.verdict = (
-            f"effort is stated to be '{s.torque_meaning}', but at standstill it reads {np.round(mean, 1)} Nm "
-            f"where {predicted}"
-            f"{f' {np.round(gravity, 1)} Nm' if wanted == 'total' else ''} is expected (off by "
-            f"{misfit[wanted]:.1f} Nm, allowed "
-            f"{limit:.1f}).{hint}"
-        )
 
 
 class JointTorqueBackend:
     """A backend fed by whoever receives the joint states, for example a subscription.
 
     Args:
-        arm: the robot. settings: meaning and limits. send: called with every commanded equilibrium; None refuses
+        arm: the robot. settings: meaning and timeout. send: called with every commanded equilibrium; None refuses
             commands.
 
     Attributes:
@@ -122,7 +50,6 @@ class JointTorqueBackend:
         self.joint_names, self.commandable = tuple(arm.joint_names), send is not None
         self._arm, self._settings, self._send = arm, settings, send
         self._samples: queue.Queue[Sample | None] = queue.Queue(maxsize=1000)
-        self._check = GravityCheck(arm, settings)
         self._columns: tuple[tuple[str, ...], list[int]] | None = None
         self._connected = False
         self._last: int | None = None
@@ -135,7 +62,7 @@ class JointTorqueBackend:
 
     def connect(self) -> None:
         """Begin to take samples."""
-        self._connected, self._check, self.problem = True, GravityCheck(self._arm, self._settings), "no sample yet"
+        self._connected, self.problem = True, "no sample yet"
 
     def feed(
         self,
@@ -160,7 +87,7 @@ class JointTorqueBackend:
         if problem:
             self.counters["refused"] += 1
             self.problem = problem
-        elif not self._check.refused:
+        else:
             self.problem = ""
 
     def _feed(
@@ -186,9 +113,6 @@ class JointTorqueBackend:
         q, dq, raw = (np.array(values, float)[columns] for values in (position, velocity, effort))
         if not (np.isfinite(q).all() and np.isfinite(dq).all() and np.isfinite(raw).all()):
             return "joint states are not finite"
-        self._check.push(stamp_ns, q, dq, raw)
-        if self._check.refused:
-            return self._check.verdict
         if self._last is not None and stamp_ns == self._last:
             return "the stamp repeats the one before"
         self._last = stamp_ns

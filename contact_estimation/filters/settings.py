@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from contact_estimation.contact import ContactSettings
+from contact_estimation.filters.plausibility.settings import PlausibilitySettings
 from contact_estimation.settings import find_config, from_yaml, key, non_negative, positive
 
 #: Where an arm's torque is measured, and what it can mean.
@@ -61,10 +62,9 @@ class SensorSettings:
         check=positive,
     )
     check_torque_unit: bool = key(
-        True,
-        doc="compare the torque with gravity at the start and refuse a current where "
-        "torque is configured, and the other way round",
+        True, doc="compare the torque with gravity and inertia, so that another unit, meaning, sign or order is told"
     )
+    plausibility: PlausibilitySettings = key(PlausibilitySettings(), doc="tolerances of the signal monitor")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ import numpy as np
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.filters.localization import link_contact_of
 from contact_estimation.filters.observer import Estimate, Observer
-from contact_estimation.filters.plausibility import SignalMonitor
+from contact_estimation.filters.plausibility.monitor import SignalMonitor
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.filters.zero import TorqueZero
 from contact_estimation.robot import Arm
@@ -52,7 +52,7 @@ class SampleStream:
         self._scale = np.ones(n) if sensors.torque_scale is None else np.array(sensors.torque_scale)
         if sensors.torque_unit == "A":
             self._scale = self._scale * arm.motor.drive_gain
-        self.monitor = SignalMonitor(arm, sensors, self._scale)
+        self.monitor = SignalMonitor(arm.measured_at(sensors.torque_side), sensors, self._scale)
         self._problem = ""
         self._max_torque = sensors.max_torque * np.where(arm.effort_limit > 0, arm.effort_limit, np.inf)
         self._max_velocity = sensors.max_velocity * np.where(arm.velocity_limit > 0, arm.velocity_limit, np.inf)
@@ -63,6 +63,7 @@ class SampleStream:
         self._raw_effort = np.zeros(n)
         self._last_q = np.zeros(n)
         self._last_ns: int | None = None
+        self._settled_ns = 0
 
     @property
     def needs_wrench(self) -> bool:
@@ -197,7 +198,8 @@ class SampleStream:
                 f"a position moved faster than {self.sensors.max_velocity:g} times "
                 f"the joint's velocity limit: {joints}",
             )
-        self.monitor.add(stamp_ns * 1e-9, dt, sample[0], sample[1], self._raw_effort)
+        if not self.monitor.add(stamp_ns * 1e-9, dt, sample[0], sample[1], self._raw_effort):
+            return self._refuse("spike", "a spike: velocity or torque jumped for a sample")
         self._to_total_torque()
         if self._problem and not self.monitor.problem:  # what the observer made of such signals is worth nothing
             self.counters["recovered"] += 1
@@ -206,7 +208,7 @@ class SampleStream:
             self._integrate(dt)
         self._last_ns = stamp_ns
         self._last_q[:] = sample[0]
-        return self._accept("")
+        return self._accept(stamp_ns, "")
 
     def _integrate(self, dt: float) -> None:
         """Step by ``dt`` [s]; a longer interval in several steps, with interpolated positions."""
@@ -228,17 +230,22 @@ class SampleStream:
         self._reset(stamp_ns)
         self._last_ns = stamp_ns
         self._last_q[:] = self._sample[0]
-        return self._accept(reason)
+        return self._accept(stamp_ns, reason)
 
     def _reset(self, stamp_ns: int) -> None:
+        """Restart the observer, which takes the arm for still: where it moves, it has to settle."""
         self.observer.reset(stamp_ns * 1e-9, self._sample[0])
         if self.link_contact is not None:
             self.link_contact.reset()
+        moving = float(np.abs(self._sample[1]).max()) > self.sensors.plausibility.torque.rest_speed
+        self._settled_ns = stamp_ns + round(1e9 * self.sensors.plausibility.settling) * moving
 
-    def _accept(self, reason: str) -> bool:
+    def _accept(self, stamp_ns: int, reason: str) -> bool:
         self._problem = self.monitor.problem
         if self._problem:
             self.counters["implausible"] += 1
+        if not reason and stamp_ns < self._settled_ns:
+            reason = "the observer restarted while the arm moved: it settles"
         self.reason = self._problem or reason
         self.valid = not self.reason
         self.counters["used"] += 1

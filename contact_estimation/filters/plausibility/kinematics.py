@@ -1,23 +1,29 @@
-"""Position against velocity, sample by sample, in generated C.
+"""Position against velocity and torque against itself, sample by sample, in generated C.
 
 Over a window of time constant T (a leaky sum) the way of the position, D_q = sum of dq_k, and the integral of the
 velocity, D_v = sum of h (dq_k + dq_k-1) / 2, must agree:
 
     |D_q - D_v| <= a + s max(|D_q|, A_v)
 
-with the way back and forth, A_v = sum of h |dq|; a for encoder noise and elastic joints (a UR16e's shoulder bends by 2
-mrad under 100 N at the tool) and s for the velocity's scale and delay. Beside that: exact repetition. Encoders, current
-sensors and torque sensors have noise, so a value that repeats to the last bit while its counterpart tells of motion
-does not come from a sensor. A sample that repeats as a whole is a packet that was lost and filled up: it is skipped,
-and its time counted to the next one.
+with the way back and forth, A_v = sum of h |dq|. From one sample to the next they must agree more closely: an encoder
+that slips and a velocity that spikes show there.
+
+Encoders, current sensors and torque sensors have noise, so a value that repeats to the last bit while its counterpart
+tells of motion does not come from a sensor. A sample that repeats as a whole is a packet that was lost and filled up:
+it is skipped, and its time counted to the next one.
 """
 
 from __future__ import annotations
 
 import casadi as ca
 
-#: Parts of the state, each (n,): last sample, leaky sums (short, long) of position and velocity, per signal how far
-#: the other one went and how long it has not changed, and the time of samples that were repeated.
+from contact_estimation.codegen import named_function, symbols
+from contact_estimation.filters.plausibility.settings import KinematicsSettings
+
+#: Parts of the state, each (n,): last sample; leaky sums (short, long) of position, velocity and way; per signal how
+#: far the other one went and how long it has not changed; time of samples that were repeated; sums over the block, and
+#: the velocity at its start; running mean of the effort, as of before the last sample; mean square of its changes;
+#: whether the last packet was lost.
 STATE = (
     "last_q",
     "last_dq",
@@ -35,56 +41,104 @@ STATE = (
     "effort_held",
     "effort_time",
     "waiting",
+    "sum_q",
+    "sum_dq",
+    "sum_effort",
+    "first_dq",
+    "mean_effort",
+    "rough",
+    "lost",
 )
 #: Tests, each (n,): how many times its tolerance a joint's signal is off.
-TESTS = ("short", "long", "q_frozen", "dq_frozen", "effort_frozen", "repeated")
+TESTS = ("step", "short", "long", "q_frozen", "dq_frozen", "effort_frozen", "rough", "repeated")
+#: Tolerances of the tests, in the order of the function's input.
+TOLERANCES = (
+    "short_time",
+    "long_time",
+    "short_way",
+    "long_way",
+    "velocity_share",
+    "hidden_way",
+    "position_held",
+    "velocity_held",
+    "effort_held",
+    "sample_held",
+    "step_speed",
+    "step_share",
+    "roughness",
+    "rise_time",
+    "lost_speed",
+)
+
+
+def tolerances(settings: KinematicsSettings) -> list[float]:
+    """Return the settings in the order of the generated function's input."""
+    return [getattr(settings, name) for name in TOLERANCES]
 
 
 def build_kinematics(n: int) -> ca.Function:
     """Build the consistency tests of one sample.
 
-    Inputs: w (16 n), q [rad], dq [rad/s], effort (n,) as it comes, h [s], tolerance (10,): time constants [s] short and
-    long, tolerances a [rad] short and long, share s, way [rad] that a frozen signal may hide, times [s] for which a
-    position, a velocity, an effort and a whole sample may repeat.
-    Outputs: w_next (16 n), ratios (6 n): above one where a test of :data:`TESTS` fails, worst (1,).
+    Inputs: w (23 n) state; q [rad], dq [rad/s], effort (n,) as it comes; h [s]; tolerance (15,) of
+    :data:`TOLERANCES`; per_friction, per_limit (n,) one unit of effort in units of friction, and of a change that no
+    sensor makes within a sample; mean_time [s] of the running mean.
+    Outputs: w_next; ratios (8 n): above one where a test of :data:`TESTS` fails; alarm (4,): the largest of them, the
+    step of the effort in units of friction, whether the sample was a repeated one, and above one where it looks like a
+    spike.
     """
-    w, q, dq = ca.SX.sym("w", len(STATE) * n), ca.SX.sym("q", n), ca.SX.sym("dq", n)
-    effort, h, tolerance = ca.SX.sym("effort", n), ca.SX.sym("h"), ca.SX.sym("tolerance", 10)
-    now = dict(zip(STATE, ca.vertsplit(w, n)))
-    times, widths, share, hidden = tolerance[:2], tolerance[2:4], tolerance[4], tolerance[5]
-    held = tolerance[6:]
+    s = symbols(
+        w=len(STATE) * n, q=n, dq=n, effort=n, h=1, tolerance=len(TOLERANCES), per_friction=n, per_limit=n, mean_time=1
+    )
+    q, dq, effort, h = s.q, s.dq, s.effort, s.h
+    limit = dict(zip(TOLERANCES, ca.vertsplit(s.tolerance)))
+    now = dict(zip(STATE, ca.vertsplit(s.w, n)))
     same = [ca.eq(new, now[f"last_{name}"]) for name, new in (("q", q), ("dq", dq), ("effort", effort))]
     repeated = ca.mmin(ca.vertcat(*same))
-    moved, turned = q - now["last_q"], 0.5 * (h + now["waiting"]) * (dq + now["last_dq"])
-    ratios = []
-    for k, name in enumerate(("short", "long")):
-        keep = ca.fmax(1 - (h + now["waiting"]) / times[k], 0)
+    time = h + now["waiting"]
+    moved, turned = q - now["last_q"], 0.5 * time * (dq + now["last_dq"])
+    # Not after packets that were lost: nobody knows what the velocity was meanwhile.
+    lost = ca.fmax(ca.mmin(same[0]), ca.mmin(same[1])) * (ca.mmax(ca.fabs(dq)) > limit["lost_speed"])
+    follows = (1 - lost) * (now["lost"] <= 0) * (now["waiting"] <= 0)
+    allowed = limit["step_speed"] * time + limit["step_share"] * ca.fabs(moved)
+    ratios = [follows * ca.fabs(moved - turned) / allowed]
+    for name in ("short", "long"):
+        keep = ca.fmax(1 - time / limit[f"{name}_time"], 0)
         way, integral = keep * now[f"{name}_q"] + moved, keep * now[f"{name}_v"] + turned
         travel = keep * now[f"{name}_a"] + ca.fabs(turned)
         now[f"{name}_q"], now[f"{name}_v"], now[f"{name}_a"] = way, integral, travel
-        ratios.append(ca.fabs(way - integral) / (widths[k] + share * ca.fmax(ca.fabs(way), travel)))
+        allowed = limit[f"{name}_way"] + limit["velocity_share"] * ca.fmax(ca.fabs(way), travel)
+        ratios.append(ca.fabs(way - integral) / allowed)
+    hidden = limit["hidden_way"]
     now["q_held"] = same[0] * (now["q_held"] + turned)
     now["q_time"] = same[0] * (now["q_time"] + h)
     now["dq_held"] = same[1] * (now["dq_held"] + moved - turned)
     now["dq_time"] = same[1] * (now["dq_time"] + h)
     now["effort_held"] = same[2] * (now["effort_held"] + ca.mmax(ca.fabs(moved)))
     now["effort_time"] = same[2] * (now["effort_time"] + h)
-    ratios.append(ca.fmin(ca.fabs(now["q_held"]) / hidden, now["q_time"] / held[0]))
+    ratios.append(ca.fmin(ca.fabs(now["q_held"]) / hidden, now["q_time"] / limit["position_held"]))
     # A velocity of zero repeats while an arm stands still, and a coarse one in steady motion, where joints may bend.
     moves = ca.fabs(dq) > 0
-    ratios.append(moves * ca.fmin(ca.fabs(now["dq_held"]) / widths[0], now["dq_time"] / held[1]))
-    ratios.append(ca.fmin(now["effort_held"] / (4 * hidden), now["effort_time"] / held[2]))
+    still = ca.fmin(ca.fabs(now["dq_held"]) / limit["short_way"], now["dq_time"] / limit["velocity_held"])
+    ratios.append(moves * still)
+    ratios.append(ca.fmin(now["effort_held"] / (4 * hidden), now["effort_time"] / limit["effort_held"]))
+    change = (now["waiting"] <= 0) * (effort - now["last_effort"]) * ca.fmin(limit["rise_time"] / time, 1)
+    jump = ca.sqrt(ca.sumsqr(s.per_friction * change))
+    gain = ca.fmin(time / limit["short_time"], 1)
+    now["rough"] += gain * ((s.per_friction * change) ** 2 - now["rough"])
+    ratios.append(ca.sqrt(now["rough"]) / limit["roughness"])
+    spike = ca.fmax(ca.mmax(ratios[0]), ca.mmax(ca.fabs(s.per_limit * change)))
+    now["mean_effort"] += ca.fmin(h / s.mean_time, 1) * (now["last_effort"] - now["mean_effort"])
     now["last_q"], now["last_dq"], now["last_effort"] = q, dq, effort
-    waiting = repeated * (now["waiting"] + h)
+    now["sum_q"] += q
+    now["sum_dq"] += dq
+    now["sum_effort"] += effort
+    now["lost"] = ca.repmat(lost, n, 1)
+    waiting = repeated * time
     now["waiting"] = ca.SX.zeros(n)
-    following = ca.if_else(repeated, w, ca.vertcat(*(now[name] for name in STATE)))
-    following[-n:] = waiting
+    following = ca.if_else(repeated, s.w, ca.vertcat(*(now[name] for name in STATE)))
+    at = STATE.index("waiting") * n
+    following[at : at + n] = waiting
     # Not for ever: a driver that repeats its last sample while the joints turn is frozen as a whole.
-    joined = ca.vertcat(ca.vertcat(*ratios) * (1 - repeated), moves * waiting / held[3])
-    return ca.Function(
-        "signal_kinematics",
-        [w, q, dq, effort, h, tolerance],
-        [ca.densify(following), ca.densify(joined), ca.mmax(joined)],
-        ["w", "q", "dq", "effort", "h", "tolerance"],
-        ["w_next", "ratios", "worst"],
-    )
+    joined = ca.vertcat(ca.vertcat(*ratios) * (1 - repeated), moves * waiting / limit["sample_held"])
+    alarm = ca.vertcat(ca.mmax(joined), jump * (1 - repeated), repeated, spike * (1 - repeated))
+    return named_function("signal_kinematics", s, {"w_next": following, "ratios": joined, "alarm": alarm})

@@ -8,24 +8,12 @@ from __future__ import annotations
 import numpy as np
 
 from contact_estimation.codegen import DoubleBuffer, bind_recursion, compile_function
-from contact_estimation.filters.plausibility.kinematics import STATE, TESTS, build_kinematics
+from contact_estimation.filters.plausibility.kinematics import STATE, TESTS, TOLERANCES, build_kinematics, tolerances
 from contact_estimation.filters.plausibility.torque_readings import TorqueReadings
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.robot import Arm
 
-#: [s] The torque is judged on means over this, and a cause that is gone is forgotten after this.
-BLOCK, HOLD = 0.02, 0.2
-#: Time constants [s] of the short and the long comparison of position and velocity, and what elastic joints, encoder
-#: noise and the delay of the velocity may make of it [rad].
-SHORT, LONG = 0.1, 2.0
-SHORT_WIDTH, LONG_WIDTH = 2.5e-3, 4e-3
-#: Share by which velocity and position may differ in scale.
-SHARE = 0.2
-#: [rad] Way that a frozen signal may hide: ten steps of an encoder of 18 bits.
-HIDDEN = 2.5e-4
-#: [s] For which a position, a velocity, a torque and a whole sample may repeat to the last bit. Drivers fill lost
-#: packets with the last one; a Panda's recording has 30 ms of that.
-HELD_TIMES = (0.04, 0.05, 0.1, 0.05)
+_AT = {name: k for k, name in enumerate(STATE)}
 
 
 class SignalMonitor:
@@ -33,7 +21,7 @@ class SignalMonitor:
 
     Args:
         arm: the robot as its torque sensors see it.
-        sensors: what its signals are configured to be.
+        sensors: what its signals are configured to be, and the tolerances.
         scale: (n,) [Nm per unit of effort].
 
     Attributes:
@@ -42,17 +30,27 @@ class SignalMonitor:
     """
 
     def __init__(self, arm: Arm, sensors: SensorSettings, scale: np.ndarray) -> None:
-        self._arm = arm
+        self._arm, self._settings = arm, sensors.plausibility
         self.readings = TorqueReadings(arm, sensors, scale) if sensors.check_torque_unit else None
         function = compile_function(build_kinematics(arm.n))
         inputs, outputs = function.inputs, function.outputs
-        widths = (SHORT, LONG, SHORT_WIDTH, LONG_WIDTH, SHARE, HIDDEN)
-        inputs["tolerance"][:] = [*widths, *HELD_TIMES]
-        self._inputs, self._worst = inputs, outputs["worst"]
+        inputs["tolerance"][:] = tolerances(self._settings.kinematics)
+        self._rise = inputs["tolerance"][TOLERANCES.index("rise_time") :][:1]
+        inputs["mean_time"][0] = self._settings.torque.mean_time
+        if self.readings is not None:
+            inputs["per_friction"][:] = self.readings.per_friction
+        limit = np.where(arm.effort_limit > 0, arm.effort_limit, np.inf)
+        inputs["per_limit"][:] = np.abs(scale) / (self._settings.glitch * limit)
+        self._inputs = inputs
+        self._q, self._dq, self._effort = inputs["q"], inputs["dq"], inputs["effort"]
+        self._h = inputs["h"]
+        self._alarm = outputs["alarm"].data  # reads a number ten times as fast as an array does
         self._ratios = outputs["ratios"].reshape(len(TESTS), arm.n)
         self._state = DoubleBuffer.of(function)
         self._advance = bind_recursion(function, [self._state])
-        self._sums = np.zeros((3, arm.n))
+        self._step_size, self._block = self._settings.torque.step, self._settings.torque.block - 1e-6
+        self._kinematic, self._bad_until, self._spikes = "", -np.inf, 0
+        self._to_agree = np.zeros(arm.n)  # way [rad] that a joint has still to move in agreement
         self.problem = ""
         self._started = False
 
@@ -62,8 +60,8 @@ class SignalMonitor:
         if self.readings is not None:
             self.readings.restart()
 
-    def add(self, t: float, dt: float, q: np.ndarray, dq: np.ndarray, effort: np.ndarray) -> None:
-        """Judge one sample.
+    def add(self, t: float, dt: float, q: np.ndarray, dq: np.ndarray, effort: np.ndarray) -> bool:
+        """Judge one sample; return False where it is a spike that nobody should use.
 
         Args:
             t: stamp [s].
@@ -72,55 +70,81 @@ class SignalMonitor:
             dq: (n,) velocity [rad/s].
             effort: (n,) effort as it comes.
         """
-        inputs = self._inputs
-        inputs["q"][:], inputs["dq"][:], inputs["effort"][:] = q, dq, effort
+        self._q[:], self._dq[:], self._effort[:] = q, dq, effort
         if not self._started:
             self._start(t)
-            return
-        inputs["h"][0] = dt
-        before = self._now()[STATE.index("last_effort")].copy()
+            return True
+        self._h[0] = dt
         self._advance()
-        if self._worst[0] > 1.0:
-            self._kinematic = self._describe()
-            self._bad_until = t + HOLD
-        elif self._kinematic and t > self._bad_until:
-            self._kinematic = ""
+        worst, step, repeated, spike = self._alarm
+        if spike > 1.0 and self._spikes < 2:
+            self._spikes += 1
+            self._rise += self._settings.kinematics.rise_time  # the next one is a change over as many samples
+            self._state.turn = 1 - self._state.turn  # as if it had never come
+            return False
+        if worst > 1.0:
+            self._disagree(t)
+        elif self._kinematic:
+            self._recover(t)
         if self.readings is not None:
-            self.readings.add_sample(t, q, effort, before)
-            self._gather(self.readings, t, q, dq, effort)
-        self.problem = self._kinematic or ("" if self.readings is None else self.readings.problem)
+            if step > self._step_size or self.readings.stepped:
+                self._watch_step(self.readings, t, step)
+            self._count += 1.0 - repeated
+            if t - self._block_start > self._block and self._count:
+                self._judge_block(self.readings, t)
+            self.problem = self._kinematic or self.readings.problem
+        else:
+            self.problem = self._kinematic
+        if self._spikes:
+            self._spikes, self._rise[0] = 0, self._settings.kinematics.rise_time
+        return True
+
+    def _disagree(self, t: float) -> None:
+        """Note what fails now; position and velocity must be seen to agree in motion before it is forgotten."""
+        self._kinematic = self._describe()
+        self._bad_until = t + self._settings.hold
+        failing = self._ratios[: TESTS.index("long") + 1].max(axis=0) > 1.0
+        self._to_agree[failing] = self._settings.kinematics.agreed_way
+
+    def _recover(self, t: float) -> None:
+        """Forget a contradiction that ended."""
+        state = self._now()
+        before = self._state.copies[1 - self._state.turn]["w"].reshape(state.shape)
+        self._to_agree -= np.abs(state[_AT["last_q"]] - before[_AT["last_q"]])
+        frozen = state[_AT["q_held"]] != 0  # it did not change since
+        if t > self._bad_until and not frozen.any() and (self._to_agree <= 0).all():
+            self._kinematic = ""
 
     def _start(self, t: float) -> None:
         state = self._now()
         state[:] = 0.0
-        for k, name in enumerate(("q", "dq", "effort")):
-            state[k] = self._inputs[name]
-        self._kinematic, self._bad_until = "", t
-        self._clear_block(t, state[1])
+        state[_AT["last_q"]], state[_AT["last_dq"]], state[_AT["last_effort"]] = self._q, self._dq, self._effort
+        state[_AT["mean_effort"]], state[_AT["first_dq"]] = self._effort, self._dq
+        if self._kinematic:  # a gap proves nothing either
+            self._bad_until = t
+        self._count, self._block_start = 0.0, t
         self._started = True
-        self.problem = "" if self.readings is None else self.readings.problem
+        self.problem = self._kinematic or ("" if self.readings is None else self.readings.problem)
 
     def _now(self) -> np.ndarray:
         return self._state["w"].reshape(len(STATE), self._arm.n)
 
-    # -- blocks --------------------------------------------------------------------------------------------------------
+    def _watch_step(self, readings: TorqueReadings, t: float, step: float) -> None:
+        mean = self._now()[_AT["mean_effort"]]
+        if step > self._step_size:
+            before = self._state.copies[1 - self._state.turn]["w"].reshape(len(STATE), -1)[_AT["last_effort"]]
+            share = min(1.0, self._rise[0] / self._h[0])  # what rises slowly is no step
+            readings.add_step(t, self._q, share * (self._effort - before), mean)
+        readings.settle(t, self._q, mean)
 
-    def _clear_block(self, t: float, dq: np.ndarray) -> None:
-        self._sums[:] = 0.0
-        self._count, self._block_start, self._first_dq = 0, t, dq.copy()
-
-    def _gather(self, readings: TorqueReadings, t: float, q: np.ndarray, dq: np.ndarray, effort: np.ndarray) -> None:
-        self._sums[0] += q
-        self._sums[1] += dq
-        self._sums[2] += effort
-        self._count += 1
-        duration = t - self._block_start
-        if duration < BLOCK - 1e-6:
-            return
-        means = self._sums / self._count
-        acceleration = (dq - self._first_dq) / duration
-        readings.add_block(duration, means[0], means[1], acceleration, means[2])
-        self._clear_block(t, dq)
+    def _judge_block(self, readings: TorqueReadings, t: float) -> None:
+        state, duration = self._now(), t - self._block_start
+        sums = state[_AT["sum_q"] : _AT["sum_effort"] + 1]  # (3, n)
+        q, dq, effort = sums / self._count
+        readings.add_block(duration, q, dq, (self._dq - state[_AT["first_dq"]]) / duration, effort)
+        sums[:] = 0.0
+        state[_AT["first_dq"]] = self._dq
+        self._count, self._block_start = 0.0, t
 
     # -- words ---------------------------------------------------------------------------------------------------------
 
@@ -128,6 +152,10 @@ class SignalMonitor:
         """Name the joint and the likely cause of the worst test."""
         test, joint = np.unravel_index(int(np.argmax(self._ratios)), self._ratios.shape)
         name, kind = self._arm.joint_names[joint], TESTS[test]
+        if kind == "step":
+            return f"position and velocity of {name} disagree between two samples: one of them jumped"
+        if kind == "rough":
+            return f"the torque of {name} is noise: it changes from sample to sample by more than friction"
         if kind == "q_frozen":
             return f"the position of {name} is frozen while its velocity is not"
         if kind == "dq_frozen":
@@ -136,16 +164,15 @@ class SignalMonitor:
             return "the same sample comes again and again while the arm moves: the driver repeats what it had last"
         if kind == "effort_frozen":
             return f"the torque of {name} is frozen while the arm moves"
-        state = dict(zip(STATE, self._now()))
-        way, integral = state[f"{kind}_q"], state[f"{kind}_v"]
-        return self._compare(int(joint), way, integral)
+        state = self._now()
+        return self._compare(int(joint), state[_AT[f"{kind}_q"]], state[_AT[f"{kind}_v"]])
 
     def _compare(self, joint: int, way: np.ndarray, integral: np.ndarray) -> str:
         """Say how position and velocity disagree, from their ways (n,) over the window [rad]."""
         name = self._arm.joint_names[joint]
         ways = f"{name} moved {way[joint]:.4f} rad, its velocity says {integral[joint]:.4f}"
         text = f"position and velocity disagree: {ways}"
-        moving = np.maximum(np.abs(way), np.abs(integral)) > SHORT_WIDTH
+        moving = np.maximum(np.abs(way), np.abs(integral)) > self._settings.kinematics.short_way
         other = np.argmin(np.abs(way[joint] - integral) + np.abs(way - integral[joint]))
         if other != joint and abs(way[joint] - integral[other]) + abs(way[other] - integral[joint]) < 0.4 * abs(
             way[joint] - integral[joint]

@@ -1,7 +1,7 @@
 """Readings of the effort signal: what it could mean, and the total joint torque that each meaning gives.
 
-The configured reading is one of them. The others are the mistakes that are made: current for torque, millinewtonmetres,
-gravity taken off, the external torque alone, another sign, another joint order, one joint dead or reversed.
+The configured reading is one of them. The others are the mistakes that are made: current for torque, another power of
+ten, gravity taken off, the external torque alone, another sign, another joint order, one joint reversed.
 """
 
 from __future__ import annotations
@@ -17,18 +17,20 @@ from contact_estimation.robot import Arm
 
 @dataclass(frozen=True)
 class Reading:
-    """An affine reading of the effort: total torque = ``matrix`` effort + ``gravity`` G(q).
+    """An affine reading of the effort: total torque = ``factor`` effort[``order``] + ``gravity`` G(q).
 
     Attributes:
         name: what the effort would be, as a user says it.
-        matrix: (n, n) from the effort as it comes to joint torque [Nm].
+        factor: (n,) [Nm per unit of effort].
         gravity: 1 where gravity has to be added, else 0.
+        order: (n,) where every joint's effort stands.
         choices: how many readings of its kind there are: one of many fits by chance more easily.
     """
 
     name: str
-    matrix: np.ndarray
+    factor: np.ndarray
     gravity: float
+    order: np.ndarray
     choices: int = 1
 
 
@@ -36,35 +38,34 @@ def configured_reading(arm: Arm, sensors: SensorSettings, scale: np.ndarray) -> 
     """Return the reading that the sensor settings declare; ``scale`` (n,) [Nm per unit of effort]."""
     sign = -1.0 if sensors.torque_meaning == "external" else 1.0
     added = 0.0 if sensors.torque_meaning == "total" else 1.0
-    return Reading(f"{sensors.torque_unit}, {sensors.torque_meaning}", sign * np.diag(scale), added)
+    return Reading(f"{sensors.torque_unit}, {sensors.torque_meaning}", sign * scale, added, np.arange(arm.n))
 
 
 def rival_readings(arm: Arm, sensors: SensorSettings, scale: np.ndarray) -> list[Reading]:
     """Return every other reading that a mistake in wiring, driver or settings could have made, likely ones first."""
     own = configured_reading(arm, sensors, scale)
-    diagonal, rivals = np.diag(scale), []
-    gain = arm.motor.drive_gain
-    if gain is not None:
-        factor = gain / scale if sensors.torque_unit == "Nm" else 1.0 / scale
-        unit = "motor current [A]" if sensors.torque_unit == "Nm" else "torque [Nm]"
-        rivals.append(Reading(unit, np.diag(factor) @ own.matrix, own.gravity))
+    names, n, straight = arm.joint_names, arm.n, own.order
+    gain = np.full(n, np.inf) if arm.motor.drive_gain is None else np.asarray(arm.motor.drive_gain)
+    unit = "motor current [A]" if sensors.torque_unit == "Nm" else "torque [Nm]"
+    current = gain / scale if sensors.torque_unit == "Nm" else 1.0 / scale
     # A unit first: numbers as small as currents also look like a torque without gravity.
+    rivals = [Reading(unit, current * own.factor, own.gravity, straight)] if np.isfinite(current).all() else []
     if own.gravity:
-        rivals.append(Reading("the total torque, gravity inside", np.diag(scale), 0.0))
+        rivals.append(Reading("the total torque, gravity inside", scale, 0.0, straight))
     else:
-        rivals.append(Reading("torque without gravity (gravity_compensated or external)", diagonal, 1.0))
-    rivals.append(Reading("torque in mNm", 1e-3 * own.matrix, own.gravity))
-    rivals.append(Reading("torque of the opposite sign", -own.matrix, own.gravity))
-    names, n = arm.joint_names, arm.n
+        rivals.append(Reading("torque without gravity (gravity_compensated or external)", scale, 1.0, straight))
+        rivals.append(Reading("external torque, gravity taken off and the sign turned", -scale, 1.0, straight))
+    rivals.append(Reading("torque in mNm", 1e-3 * own.factor, own.gravity, straight))
+    rivals.append(Reading("torque of the opposite sign", -own.factor, own.gravity, straight))
     for j, name in enumerate(names):
-        turned = np.where(np.arange(n) == j, -1.0, 1.0)
-        matrix = turned[:, None] * own.matrix
-        rivals.append(Reading(f"torque of the opposite sign on {name}", matrix, own.gravity, choices=n))
-    orders = [("in reverse joint order", np.arange(n)[::-1])]
+        turned = np.where(straight == j, -own.factor, own.factor)
+        rivals.append(Reading(f"torque of the opposite sign on {name}", turned, own.gravity, straight, n))
+    orders = [("in reverse joint order", straight[::-1])]
+    orders += [("with every joint in its neighbour's place", np.roll(straight, k)) for k in (1, -1)]
     for i, j in itertools.combinations(range(n), 2):
-        order = np.arange(n)
+        order = straight.copy()
         order[[i, j]] = j, i
         orders.append((f"with {names[i]} and {names[j]} exchanged", order))
     for name, order in orders:
-        rivals.append(Reading(f"torque {name}", own.matrix @ np.eye(n)[order], own.gravity, choices=len(orders)))
+        rivals.append(Reading(f"torque {name}", own.factor, own.gravity, order, len(orders)))
     return rivals

@@ -1,61 +1,29 @@
 """Torque against gravity and inertia: is the effort signal what the configuration says?
 
-A reading explains the present torque as that of a *free* arm when its residual
+A reading explains the present torque as that of a *free* arm when its residual (:mod:`.explanation`) is within friction
+on every joint. The configured reading is proven against a rival when it does so and the rival does not. No contact can
+undo that: a contact that cancels gravity makes a rival look free, but a proven stream does not listen to it. Before
+proof, a rival that looks free where the configured reading does not makes the stream suspect, and so does a torque that
+neither a free arm nor a force at the tool explains: estimates are invalid, but nothing is decided. A change of torque
+that no friction makes clears a contact of the suspicion; a suspicion that lasts (half a second of motion, three seconds
+at rest) is named. Every verdict ends when the configured reading explains a free arm again.
 
-    r = (A effort + g G(q)) - (M ddq + C dq + G)
-
-is within friction on every joint. The configured reading is proven against a rival when it does so and the rival does
-not. No contact can undo that: a contact that cancels gravity makes a rival look free, but a proven stream does not
-listen to it. Before proof, a rival that looks free where the configured reading does not makes the stream suspect: its
-estimates are invalid, but nothing is decided. A change of torque that no friction makes clears a contact of the
-suspicion; a suspicion that lasts (half a second of motion, three seconds at rest) is named. Every verdict ends when the
-configured reading explains a free arm again.
-
-A reading that changes in mid run shows as a step: from one sample to the next, on all joints at once, to exactly what a
-rival makes of the torque before. Contacts and shocks take longer, or return.
-
-Beside the readings of :mod:`.readings` there are two families of rivals: the torque is scaled by a common factor (the
-one that fits best), and the torque of a single joint is wrong, whatever it says.
+A reading that changes in mid run shows as a step (:mod:`.steps`).
 """
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
 
+from contact_estimation.codegen import compile_function
+from contact_estimation.filters.plausibility.explanation import build_explanation
 from contact_estimation.filters.plausibility.readings import configured_reading, rival_readings
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.robot import Arm
 from contact_estimation.robot.actuators import actuators_of
-
-#: Share of gravity and of inertia by which the model may be wrong (payloads excluded; an acceleration is differenced
-#: from velocities, and a torque may lag behind it).
-GRAVITY_SHARE, INERTIA_SHARE = 0.05, 0.3
-#: Viscous friction of a gear at its fastest, as a share of its effort limit: a UR10e's logs show 5 to 10 %.
-VISCOUS_SHARE = 0.1
-#: Mean square residual, in units of friction, below which a reading explains a free arm: the configured one, and a
-#: rival, which has to be believed against the settings.
-FREE, RIVAL_FREE = 1.0, 0.5
-#: By how much (mean square) one reading must explain the torque better than another: with six joints, a likelihood
-#: ratio of e^3.6. A rival that may choose a factor, or which joint is wrong, needs as much again.
-BETTER = 1.2
-#: Factors on the torque between these are no mistake of a unit: payloads and torque constants make them.
-LEAST_SCALE, MOST_SCALE = 0.7, 1.5
-#: [s] How long an explanation has to hold to be a proof.
-PROOF_TIME = 0.2
-#: [s] After which a suspicion is named: at rest, and while a joint moves.
-REST_TIME, MOTION_TIME = 3.0, 0.5
-#: [rad/s] Slower joints rest. [rad] Way after which a rival that was cleared may be suspected again.
-REST_SPEED, NEW_POSTURE = 0.05, 0.1
-#: A torque that changes by this share of the friction allowance, without a joint reversing, is not friction.
-CHANGE_SHARE = 0.75
-#: [s] Torque spikes of stops last 5 to 20 ms: a step is judged after this.
-SETTLE_TIME = 0.05
-#: Gain of the running mean before and after a step: at 500 Hz a memory of 10 ms, gone when the step is judged.
-MEAN_GAIN = 0.2
-#: Size of a step in units of friction, and how near (share of the step) a rival's prediction must be.
-STEP_SIZE, STEP_MATCH = 3.0, 0.4
 
 
 @dataclass
@@ -64,7 +32,7 @@ class Suspicion:
 
     Attributes:
         rival: its index.
-        residual: (n,) [Nm] under the rival when the suspicion arose, or when a joint reversed.
+        residual: (n,) in units of friction, under the rival when the suspicion arose, or when a joint reversed.
         direction: (n,) sign of the joints' motion then.
         time: how long it has lasted [s].
         moving_time: how long of that a joint moved [s].
@@ -84,7 +52,7 @@ class Step:
     Attributes:
         t: its stamp [s].
         effort: (n,) mean effort before it, as it comes.
-        jump: (n,) [Nm] change between the two samples, as configured.
+        jump: (n,) change between the two samples, in units of friction.
         q: (n,) position then [rad].
     """
 
@@ -106,62 +74,69 @@ class TorqueReadings:
         problem: why the configured reading cannot be used now, or an empty string.
         rivals: names of the rivals.
         margin: (R,) by how much the configured reading explained a free arm better (mean square), at its best.
+        per_friction: (n,) one unit of effort in units of friction.
     """
 
     def __init__(self, arm: Arm, sensors: SensorSettings, scale: np.ndarray) -> None:
-        self._arm = arm
+        self._arm, self.settings = arm, sensors.plausibility.torque
+        s, n = self.settings, arm.n
         own = configured_reading(arm, sensors, scale)
-        readings = [own, *rival_readings(arm, sensors, scale)]
+        self._readings = [own, *rival_readings(arm, sensors, scale)]
         self._own = own.name
-        self._matrices = np.array([r.matrix for r in readings])  # (1 + readings, n, n)
-        self._added = np.array([r.gravity for r in readings])[:, None]  # (1 + readings, 1)
-        self.rivals = [r.name for r in readings[1:]] + ["torque scaled by a common factor"]
-        self.rivals += [f"wrong on {name} alone" for name in arm.joint_names]
         friction = actuators_of(arm, told=False)  # the observer warns where a robot's friction is not known
         law = friction.friction
-        parts = (law.bias_std, law.coulomb, law.coulomb_std, friction.disturbance_std, friction.torque_noise)
-        self._friction = np.sqrt(np.sum(np.square(parts), axis=0))  # (n,) [Nm]
-        fastest = np.where(arm.velocity_limit > 0, arm.velocity_limit, np.inf)
-        self._viscous = VISCOUS_SHARE * arm.effort_limit / fastest  # (n,) [Nms/rad]
-        choices = np.array([*(r.choices for r in readings[1:]), 1, *[arm.n] * arm.n])
-        free_number = np.arange(len(self.rivals)) >= len(readings) - 1
-        # The best of many fits better by chance: its square is 2 ln(choices) less.
-        self._price = BETTER * np.where(free_number, 2.0, 1.0) + 2 * np.log(choices) / arm.n
+        parts = (law.bias_std, law.coulomb_std, friction.disturbance_std, friction.torque_noise)
+        self._unknown, self._coulomb = np.sqrt(np.sum(np.square(parts), axis=0)), np.asarray(law.coulomb)  # (n,) [Nm]
+        self._friction = np.hypot(self._unknown, self._coulomb)
+        self.per_friction = np.abs(own.factor) / self._friction
+        self._explain = compile_function(build_explanation(arm, self._readings, len(s.delays)))
+        self._fill(self._explain.inputs)
+        out = self._explain.outputs
+        self._residual = out["residual"].reshape(-1, n)  # (1 + R, n)
+        self._misfit = out["misfit"]  # (1 + R,)
+        delays = [f"torque that is {delay:g} s late" for delay in s.delays]
+        names = [r.name for r in self._readings[1:]]
+        self.rivals = [*names, "torque scaled by a common factor", *delays, "torque of an arm mounted otherwise"]
+        self._alone = len(self.rivals)  # index of the first rival that blames one joint alone
+        self.rivals += [f"wrong on {name} alone" for name in arm.joint_names]
+        # The best of many fits better by chance: its square is 2 ln(choices) less. A free number costs as much as the
+        # proof itself.
+        choices = np.array([r.choices for r in self._readings[1:]] + [1] + [len(delays)] * len(delays) + [1] + [n] * n)
+        numbers = np.array([0] * len(names) + [1] + [0] * len(delays) + [2] + [1] * n)
+        self._price = s.better * (1.0 + numbers) + 2 * np.log(choices) / n
         self.margin = np.zeros(len(self.rivals))
-        self._named = -1
+        self._named, self._stepped = -1, False
         self.problem = ""
         self.restart()
+
+    def _fill(self, inputs: dict[str, np.ndarray]) -> None:
+        s, arm = self.settings, self._arm
+        fastest = np.where(arm.velocity_limit > 0, arm.velocity_limit, np.inf)
+        inputs["factor"][:] = np.concatenate([r.factor for r in self._readings])
+        inputs["added"][:] = [r.gravity for r in self._readings]
+        inputs["friction"][:], inputs["coulomb"][:], inputs["moving"][0] = self._unknown, self._coulomb, s.moving_speed
+        inputs["viscous"][:] = s.viscous_share * arm.effort_limit / fastest
+        inputs["share"][:] = s.gravity_share, s.inertia_share
+        inputs["scales"][:] = s.least_scale, s.most_scale
+        inputs["contact"][:] = [s.force] * 3 + [s.moment] * 3
 
     @property
     def proven(self) -> np.ndarray:
         """Return (R,) whether the configured reading was proven against each rival."""
-        return self.margin > BETTER
+        return self.margin > self.settings.better
 
     def restart(self) -> None:
         """Begin with a new stretch of samples; what was proven or named stays."""
+        longest = max(self.settings.delays)
+        self._past: deque[np.ndarray] = deque(maxlen=1 + round(longest / self.settings.block))
         self._step: Step | None = None
-        self._mean: np.ndarray | None = None
         self._suspicion: Suspicion | None = None
+        self._confirmed = self._strange = False
+        self._doubt = self.settings.proof_time  # [s] for which a free arm has to be explained
         self._cleared = np.zeros(len(self.rivals), dtype=bool)
         self._cleared_at: np.ndarray | None = None
         self._lead = np.zeros(len(self.rivals))
         self._acquittal_time = 0.0
-
-    def _explain(self, torque: np.ndarray, target: np.ndarray, sigma: np.ndarray) -> np.ndarray:
-        """Residuals (1 + R, n) [Nm] of the configured reading and every rival.
-
-        Args:
-            torque: (1 + readings, n) [Nm] what each reading makes of the effort.
-            target: (n,) [Nm] the torque to be explained.
-            sigma: (n,) [Nm] its allowance.
-        """
-        residual = torque - target
-        own = torque[0] / sigma
-        factor = float(own @ (target / sigma)) / max(float(own @ own), 1e-12)
-        if LEAST_SCALE < 1 / max(factor, 1e-9) < MOST_SCALE:
-            factor = 1.0
-        alone = residual[0] * (1 - np.eye(len(target)))  # (n, n)
-        return np.vstack([residual, factor * torque[0] - target, alone])
 
     # -- blocks of samples ---------------------------------------------------------------------------------------------
 
@@ -175,75 +150,101 @@ class TorqueReadings:
             ddq: (n,) mean acceleration [rad/s^2].
             effort: (n,) mean effort as it comes.
         """
-        gravity = self._arm.gravity(q)
-        inertia = self._arm.mass(q) @ ddq + self._arm.coriolis(q, dq)
-        sigma = self._friction + GRAVITY_SHARE * np.abs(gravity) + INERTIA_SHARE * np.abs(inertia)
-        sigma += self._viscous * np.abs(dq)
-        residual = self._explain(self._matrices @ effort + self._added * gravity, gravity + inertia, sigma)
-        square = np.mean((residual / sigma) ** 2, axis=1)  # (1 + R,)
-        felt = float(np.mean(((gravity + inertia) / sigma) ** 2))
-        if square[0] < FREE:
-            self._own_explains(duration, square, felt)
+        s, inputs, out = self.settings, self._explain.inputs, self._explain.outputs
+        inputs["q"][:], inputs["dq"][:], inputs["ddq"][:], inputs["effort"][:] = q, dq, ddq, effort
+        self._remember(inputs["past"].reshape(-1, self._arm.n))
+        self._explain()
+        self._past.append(out["model"].copy())
+        misfit, felt = self._misfit, float(out["felt"][0])
+        if misfit[0] < s.free:
+            self._own_explains(duration, misfit, felt)
         else:
             self._acquittal_time = 0.0
             self._lead[:] = 0.0
             # Where gravity is not felt, whatever makes the torque small explains friction best.
-            self._watch(duration, q, dq, residual[1:] / sigma, square if felt > BETTER else np.zeros_like(square))
+            self._watch(duration, q, dq, misfit if felt > s.better else np.zeros_like(misfit))
+            self._question(duration, bool(out["pushed"][0] > s.free))
         self._say()
 
-    def _own_explains(self, duration: float, square: np.ndarray, felt: float) -> None:
+    def _remember(self, past: np.ndarray) -> None:
+        """Fill (delays, n) [Nm] with the model's torque some time ago."""
+        for k, delay in enumerate(self.settings.delays):
+            blocks = round(delay / self.settings.block)
+            past[k] = self._past[-blocks] if len(self._past) >= blocks else 1e9
+
+    def _own_explains(self, duration: float, misfit: np.ndarray, felt: float) -> None:
         """Prove the configured reading against rivals that fail, and acquit it of what was named.
 
         Args:
             duration: length of the block [s].
-            square: (1 + R,) mean square residuals.
+            misfit: (1 + R,) mean square residuals.
             felt: mean square of gravity and inertia themselves.
         """
+        s = self.settings
         self._suspicion = None
-        joints = len(self.rivals) - self._arm.n
-        lead = square[1:] - square[0]
-        lead[joints:] = 2 * BETTER  # that a joint alone is wrong is refuted as soon as it is right
-        lead[joints - 1] = felt - square[0]  # and a wrong factor as soon as there is something to scale
+        if not self._confirmed:
+            self._doubt -= duration
+            self._confirmed = self._doubt <= 0
+            self._strange &= not self._confirmed
+        lead = misfit[1:] - misfit[0]
+        right = np.abs(self._residual[0]) < 1.0  # that a joint alone is wrong is refuted as soon as it is right
+        lead[self._alone :] = 2 * s.better * right
+        free_numbers = (len(self._readings) - 1, self._alone - 1)  # a common factor, another direction of gravity:
+        lead[list(free_numbers)] = felt - misfit[0]  # refuted as soon as there is something to scale
         # Averaged over the proof time, from zero: a moment proves nothing.
-        self._lead += min(duration / PROOF_TIME, 1.0) * (lead - self._lead)
-        self.margin = np.maximum(self.margin, self._lead)
-        fails = lead > BETTER
-        if self._named >= 0:
-            self._acquittal_time += duration if fails[self._named] else 0.0
-            if self._acquittal_time >= (PROOF_TIME if self._named < joints else 5 * PROOF_TIME):
+        self._lead += min(duration / s.proof_time, 1.0) * (lead - self._lead)
+        np.maximum(self.margin, self._lead, out=self.margin)
+        if self._stepped:
+            self._acquittal_time += duration if right.all() else 0.0
+            self._stepped = self._acquittal_time < 5 * s.proof_time
+        elif self._named >= 0:
+            self._acquittal_time += duration if lead[self._named] > s.better else 0.0
+            if self._acquittal_time >= (s.proof_time if self._named < self._alone else 5 * s.proof_time):
                 self._name(-1)
+
+    def _question(self, duration: float, strange: bool) -> None:
+        """Doubt what neither a free arm nor a force at the tool explains, until a free arm explains it as long."""
+        if self._confirmed:
+            return
+        self._strange |= strange
+        if strange:
+            self._doubt = min(self._doubt + duration, self.settings.doubt_time)
+        elif self._doubt <= self.settings.proof_time:
+            self._strange = False
 
     def _name(self, rival: int) -> None:
         if self._named >= 0:
             self.margin[self._named] = 0.0  # what was wrong once may be wrong again
-        self._named, self._acquittal_time, self._suspicion = rival, 0.0, None
+        self._named, self._acquittal_time, self._suspicion, self._stepped = rival, 0.0, None, False
 
-    def _watch(self, duration: float, q: np.ndarray, dq: np.ndarray, residual: np.ndarray, square: np.ndarray) -> None:
-        """Follow the likeliest unproven rival under which the arm would be free; residuals in units of friction."""
-        if self._cleared_at is not None and np.max(np.abs(q - self._cleared_at)) > NEW_POSTURE:
+    def _watch(self, duration: float, q: np.ndarray, dq: np.ndarray, misfit: np.ndarray) -> None:
+        """Follow the likeliest unproven rival under which the arm would be free."""
+        s = self.settings
+        if self._cleared_at is not None and np.max(np.abs(q - self._cleared_at)) > s.new_posture:
             self._cleared[:], self._cleared_at = False, None
-        own, rivals = square[0], square[1:]
+        own, rivals = misfit[0], misfit[1:]
         # What the configured reading explained better before counts for it, twice: a rival is believed reluctantly.
         proven = self.proven
         needed = self._price + np.where(proven, 0.0, 2 * self.margin)
-        candidates = (rivals < RIVAL_FREE) & (own - rivals > needed) & ~self._cleared
-        candidates[len(rivals) - len(q) :] &= ~proven[len(rivals) - len(q) :]
+        candidates = (rivals < s.rival_free) & (own - rivals > needed) & ~self._cleared
+        candidates[self._alone :] &= ~proven[self._alone :]
         if not candidates.any():
             self._suspicion = None
             return
-        now = self._suspicion
+        now, residual = self._suspicion, self._residual[1:]
         if now is None or not candidates[now.rival]:
             rival = int(np.argmax(candidates))
             now = self._suspicion = Suspicion(rival, residual[rival].copy(), np.sign(dq) * (np.abs(dq) > 1e-3))
-        turned = np.sign(dq) * now.direction < 0
-        now.residual[turned] = residual[now.rival][turned]
-        moving = bool(np.max(np.abs(dq)) > REST_SPEED)
-        if not moving and np.max(np.abs(residual[now.rival] - now.residual)) > CHANGE_SHARE:
+        direction = np.sign(dq) * (np.abs(dq) > 1e-3)
+        turned = direction * now.direction < np.abs(direction)  # a joint that sets off or reverses: friction changes
+        now.residual[turned], now.direction[turned] = residual[now.rival][turned], direction[turned]
+        moving = bool(np.max(np.abs(dq)) > s.rest_speed)
+        if not moving and np.max(np.abs(residual[now.rival] - now.residual)) > s.change_share:
             self._cleared[now.rival], self._cleared_at, self._suspicion = True, q.copy(), None
             return
         now.time += duration
         now.moving_time += duration if moving else 0.0
-        if now.moving_time >= MOTION_TIME or (now.time >= REST_TIME and not proven[now.rival]):
+        if now.moving_time >= s.motion_time or (now.time >= s.rest_time and not proven[now.rival]):
             self._name(now.rival)
 
     def _say(self) -> None:
@@ -252,37 +253,54 @@ class TorqueReadings:
                 f"the effort is configured as {self._own}, but looks like {self.rivals[self._named]}: correct the "
                 "driver, torque_unit or torque_meaning"
             )
+        elif self._stepped:
+            self.problem = (
+                "the effort stepped from one sample to the next and stayed, which no contact does: check the driver "
+                "and the torque sensors, or free the arm"
+            )
         elif self._suspicion is not None and not self.proven[self._suspicion.rival]:
             self.problem = (
                 f"the effort is configured as {self._own}; either it is {self.rivals[self._suspicion.rival]}, or a "
                 "contact happens to look like that: motion or a change of the force will tell. Check torque_unit, "
                 "torque_meaning and the driver"
             )
+        elif self._strange:
+            self.problem = (
+                f"the effort is configured as {self._own}, but neither a free arm nor a force at the tool explains it: "
+                "check the driver, the payload and the mounting, or free the arm"
+            )
         else:
             self.problem = ""
 
     # -- steps between samples -----------------------------------------------------------------------------------------
 
-    def add_sample(self, t: float, q: np.ndarray, effort: np.ndarray, before: np.ndarray) -> None:
-        """Watch for a step of the effort between two samples.
+    def _torques(self, effort: np.ndarray, gravity: np.ndarray) -> np.ndarray:
+        """Total torque (1 + readings, n) [Nm] that each reading makes of an effort."""
+        return np.array([r.factor * effort[r.order] + r.gravity * gravity for r in self._readings])
+
+    def add_step(self, t: float, q: np.ndarray, jump: np.ndarray, mean: np.ndarray) -> None:
+        """Note a step of the effort, which is judged when it has settled; while one is open others are not noted.
 
         Args:
             t: stamp [s].
             q: (n,) position [rad].
-            effort: (n,) effort as it comes.
-            before: (n,) effort of the sample before.
+            jump: (n,) change of the effort from the sample before.
+            mean: (n,) running mean of the effort before it.
         """
-        if self._mean is None:
-            self._mean = before.copy()
         if self._step is None:
-            jump = self._matrices[0] @ (effort - before)
-            if np.sum((jump / self._friction) ** 2) > STEP_SIZE**2:
-                self._step = Step(t, self._mean.copy(), jump, q.copy())
-        elif t - self._step.t >= SETTLE_TIME:
+            self._step = Step(t, mean.copy(), self.per_friction * jump, q.copy())
+
+    def settle(self, t: float, q: np.ndarray, mean: np.ndarray) -> None:
+        """Judge an open step once it has settled; arguments as in :meth:`add_step`."""
+        if self._step is not None and t - self._step.t >= self.settings.settle_time:
             step, self._step = self._step, None
-            self._judge(step, self._mean, self._arm.gravity(step.q), self._arm.gravity(q))
+            self._judge(step, mean, self._arm.gravity(step.q), self._arm.gravity(q))
             self._say()
-        self._mean += MEAN_GAIN * (effort - self._mean)
+
+    @property
+    def stepped(self) -> bool:
+        """Whether a step waits to be judged."""
+        return self._step is not None
 
     def _judge(self, step: Step, after: np.ndarray, gravity: np.ndarray, gravity_now: np.ndarray) -> None:
         """Name the rival that makes of the effort after a step what the configured reading made of it before.
@@ -293,21 +311,28 @@ class TorqueReadings:
             gravity: (n,) G [Nm] before.
             gravity_now: (n,) G [Nm] after.
         """
-        torque = self._matrices @ step.effort + self._added * gravity + gravity_now - gravity
-        was, now = torque[0], self._matrices @ after + self._added * gravity_now
-        size = float(np.linalg.norm((now[0] - was) / self._friction))
+        s, count = self.settings, len(self._readings)
+        was = (self._torques(step.effort, gravity)[0] + gravity_now - gravity) / self._friction
+        now = self._torques(after, gravity_now) / self._friction
+        size = float(np.linalg.norm(now[0] - was))
         # The change came within one sample, and stayed: an impact goes on growing, a spike returns.
-        rest = float(np.linalg.norm((now[0] - was - step.jump) / self._friction))
-        if size < STEP_SIZE or rest > STEP_MATCH * size:
+        if size < s.step or np.linalg.norm(np.abs(now[0] - was) - np.abs(step.jump)) > s.step_match * size:
             return
-        if 0 <= self._named < len(torque) - 1:
-            back = np.linalg.norm((now[0] - torque[1 + self._named]) / self._friction)
-            if back < STEP_MATCH * size:
-                self._name(-1)
-                return
-        residual = self._explain(now, was, self._friction)[1:]
-        misfit = np.linalg.norm(residual / self._friction, axis=1)
-        misfit[len(self._matrices) - 1 :] += 1.0  # the price of a free number
+        if 0 <= self._named < count - 1 and np.linalg.norm(now[0] - now[1 + self._named]) < s.step_match * size:
+            self._name(-1)
+            return
+        if self._stepped and np.all(np.abs(now[0]) < 1.0):
+            self._stepped = False
+            return
+        factor = float(now[0] @ was) / max(float(now[0] @ now[0]), 1e-12)
+        factor = 1.0 if s.least_scale < 1 / max(factor, 1e-9) < s.most_scale else factor
+        misfit = np.full(len(self.rivals), np.inf)
+        misfit[: count - 1] = np.linalg.norm(now[1:] - was, axis=1)
+        misfit[count - 1] = np.linalg.norm(factor * now[0] - was) + 1.0  # the price of a free number
+        left = (now[0] - was) * (1 - np.eye(len(was)))  # (n, n)
+        misfit[self._alone :] = np.linalg.norm(left, axis=1) + 1.0
         best = int(np.argmin(misfit))
-        if misfit[best] < STEP_MATCH * size:
+        if misfit[best] < s.step_match * size:
             self._name(best)
+        elif size > s.strange_step:
+            self._stepped, self._acquittal_time = True, 0.0

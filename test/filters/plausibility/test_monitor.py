@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from contact_estimation import load_arm
-from contact_estimation.filters.plausibility import SignalMonitor
-from contact_estimation.filters.plausibility.monitor import HOLD
+from contact_estimation.filters.plausibility.monitor import SignalMonitor
 from contact_estimation.filters.settings import SensorSettings
 
 H = 0.002
@@ -81,7 +80,7 @@ def test_a_fault_that_ended_is_forgotten(arm):
     assert motion.run(0.5, FAULTS["the sign"])
     motion.run(12.0)  # the long comparison forgets with its time constant
     assert motion.told[-1] and motion.monitor.problem == ""
-    assert motion.run(HOLD) == ""
+    assert motion.run(SensorSettings().plausibility.hold) == ""
 
 
 def test_joints_that_bend_under_a_load_are_no_fault(arm):

@@ -4,18 +4,13 @@ import numpy as np
 import pytest
 
 from contact_estimation import load_arm
-from contact_estimation.filters.plausibility.torque_readings import (
-    MOTION_TIME,
-    PROOF_TIME,
-    REST_TIME,
-    SETTLE_TIME,
-    TorqueReadings,
-)
+from contact_estimation.filters.plausibility.torque_readings import TorqueReadings
 from contact_estimation.filters.settings import SensorSettings
 
 Q = np.array([0.2, -1.0, 1.2, -1.8, -1.5, 0.3])
 FRICTION = np.array([1.0, -6.0, 3.0, 2.0, 0.5, -0.5])
-BLOCK = 0.02
+SETTINGS = SensorSettings().plausibility.torque
+BLOCK, PROOF_TIME, REST_TIME = SETTINGS.block, SETTINGS.proof_time, SETTINGS.rest_time
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +61,7 @@ def test_a_mistake_is_doubted_at_once_and_named_after_a_rest(arm, name):
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_named_soon_in_motion(arm, name):
     readings = readings_of(arm)
-    sweep(readings, arm, lambda g, q: MISTAKES[name](arm, g + 0.3 * FRICTION, g), MOTION_TIME + 3 * BLOCK)
+    sweep(readings, arm, lambda g, q: MISTAKES[name](arm, g + 0.3 * FRICTION, g), SETTINGS.motion_time + 3 * BLOCK)
     assert "looks like" in readings.problem and name in readings.problem
 
 
@@ -112,13 +107,10 @@ def test_what_was_proven_holds_over_a_restart(arm):
     assert readings.problem == ""
 
 
-def step(readings, before, after):
+def step(readings, before, after, returns=False):
     """One step of the effort between two samples, and what follows until it is judged."""
-    readings.add_sample(0.0, Q, before, before)
-    last = before
-    for k in range(round(SETTLE_TIME / 0.002) + 3):
-        readings.add_sample(0.002 * (k + 1), Q, after, last)
-        last = after
+    readings.add_step(0.0, Q, after - before, before)
+    readings.settle(SETTINGS.settle_time, Q, before if returns else after)
 
 
 @pytest.mark.parametrize("name", [*MISTAKES, "wrong on elbow_joint alone"])
@@ -144,10 +136,7 @@ def test_a_verdict_ends_when_the_torque_is_right_again(arm):
 def test_a_spike_is_no_step(arm):
     readings, gravity = readings_of(arm), arm.gravity(Q)
     rest(readings, gravity, 2 * PROOF_TIME)
-    spike = gravity + 80 * np.eye(6)[1]
-    readings.add_sample(0.0, Q, spike, gravity)
-    for k in range(round(SETTLE_TIME / 0.002) + 3):
-        readings.add_sample(0.002 * (k + 1), Q, gravity, gravity if k else spike)
+    step(readings, gravity, gravity + 80 * np.eye(6)[1], returns=True)
     assert readings.problem == ""
 
 

@@ -1,0 +1,173 @@
+"""Tolerances of the signal monitor: what noise, elastic joints, friction and an imperfect model may make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from contact_estimation.settings import key, non_negative, positive
+
+
+@dataclass(frozen=True, kw_only=True)
+class KinematicsSettings:
+    """Position against velocity: |D_q - D_v| <= a + s max(|D_q|, A_v), and values that do not change."""
+
+    short_time: float = key(0.1, doc="time constant of the short comparison", unit="s", check=positive)
+    long_time: float = key(
+        2.0, doc="time constant of the long comparison, which sees small errors of scale", unit="s", check=positive
+    )
+    short_way: float = key(
+        2.5e-3,
+        doc="a over the short time: what bends under a load (a UR16e's shoulder by 2 mrad under 100 N)",
+        unit="rad",
+        check=positive,
+    )
+    long_way: float = key(4e-3, doc="a over the long time", unit="rad", check=positive)
+    velocity_share: float = key(
+        0.2, doc="s: share by which position and velocity may differ, for delays and scale", check=positive
+    )
+    step_speed: float = key(
+        0.8,
+        doc="from one sample to the next velocity and position may differ by this; more is a jump of the encoder or a "
+        "spike of the velocity",
+        unit="rad/s",
+        check=positive,
+    )
+    step_share: float = key(
+        0.5, doc="share of the way between them by which stamps that jitter may make them differ", check=positive
+    )
+    agreed_way: float = key(
+        0.02,
+        doc="way that a joint must move in agreement after position and velocity disagreed; rest proves nothing",
+        unit="rad",
+        check=positive,
+    )
+    roughness: float = key(
+        2.0,
+        doc="root mean square of the effort's change within rise_time, in units of friction, above which it is noise",
+        check=positive,
+    )
+    rise_time: float = key(
+        2e-3,
+        doc="changes of the effort over longer intervals count by their share in this: stops and impacts rise as fast",
+        unit="s",
+        check=positive,
+    )
+    lost_speed: float = key(
+        0.02,
+        doc="where a joint is faster than this, positions or velocities that all repeat are a lost packet",
+        unit="rad/s",
+        check=positive,
+    )
+    hidden_way: float = key(
+        5e-4, doc="way that a frozen signal may hide: twenty steps of an 18-bit encoder", unit="rad", check=positive
+    )
+    position_held: float = key(
+        0.04, doc="a position may repeat to the last bit for this long while its joint moves", unit="s", check=positive
+    )
+    velocity_held: float = key(0.05, doc="the same for a velocity other than zero", unit="s", check=positive)
+    effort_held: float = key(0.1, doc="the same for an effort while any joint moves", unit="s", check=positive)
+    sample_held: float = key(
+        0.05, doc="the same for whole samples, as drivers fill lost packets with the last one", unit="s", check=positive
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TorqueReadingSettings:
+    """Torque against gravity and inertia: which reading of the effort explains a free arm."""
+
+    block: float = key(0.02, doc="the torque is judged on means over this", unit="s", check=positive)
+    gravity_share: float = key(
+        0.05, doc="share of gravity by which the model may be wrong, payloads excluded", check=non_negative
+    )
+    inertia_share: float = key(
+        0.3,
+        doc="share of the inertial torque by which it may be wrong: accelerations are differences of velocities",
+        check=non_negative,
+    )
+    viscous_share: float = key(
+        0.1,
+        doc="viscous friction at the largest speed as a share of the effort limit; a UR10e's logs show 0.05 to 0.1",
+        check=non_negative,
+    )
+    free: float = key(
+        1.0,
+        doc="mean square residual, in units of friction, below which the configured reading explains a free arm",
+        check=positive,
+    )
+    rival_free: float = key(0.5, doc="the same for a rival, which is believed against the settings", check=positive)
+    better: float = key(
+        1.2,
+        doc="by how much (mean square) one reading must explain the torque better than another; with six joints 1.2 is "
+        "a likelihood ratio of e^3.6",
+        check=positive,
+    )
+    least_scale: float = key(
+        0.7,
+        doc="a common factor from here to most_scale is no mistake of a unit: torque constants vary",
+        check=positive,
+    )
+    most_scale: float = key(1.5, doc="see least_scale", check=positive)
+    delays: list[float] = key(
+        [0.04, 0.08, 0.14], doc="delays of the torque that are looked for", unit="s", check=positive
+    )
+    force: float = key(
+        60.0,
+        doc="standard deviation of a force at the tool that a contact may make before anything is proven",
+        unit="N",
+        check=positive,
+    )
+    moment: float = key(4.0, doc="standard deviation of its moment about the TCP", unit="Nm", check=positive)
+    proof_time: float = key(0.2, doc="how long an explanation must hold to be a proof", unit="s", check=positive)
+    doubt_time: float = key(
+        3.0,
+        doc="what neither a free arm nor a force at the tool explained is doubted until a free arm explains it as "
+        "long, at most this long",
+        unit="s",
+        check=positive,
+    )
+    rest_time: float = key(3.0, doc="a suspicion that lasts this long at rest is named", unit="s", check=positive)
+    motion_time: float = key(0.5, doc="the same while a joint moves", unit="s", check=positive)
+    rest_speed: float = key(0.05, doc="slower joints rest", unit="rad/s", check=positive)
+    new_posture: float = key(
+        0.1, doc="way after which a rival that was cleared may be suspected again", unit="rad", check=positive
+    )
+    change_share: float = key(
+        0.75,
+        doc="a torque at rest that changes by this share of the friction allowance is no friction, but a contact",
+        check=positive,
+    )
+    settle_time: float = key(
+        0.05, doc="a step is judged after this; torque spikes of stops last 5 to 20 ms", unit="s", check=positive
+    )
+    mean_time: float = key(0.01, doc="memory of the running mean before and after a step", unit="s", check=positive)
+    step: float = key(
+        3.0, doc="size of a step between two samples that is judged, in units of friction", check=positive
+    )
+    step_match: float = key(
+        0.4,
+        doc="share of a step that a rival may leave unexplained, and that may come after its sample",
+        check=positive,
+    )
+    strange_step: float = key(
+        6.0, doc="a step of this size that stays is no contact, whether or not a rival explains it", check=positive
+    )
+    moving_speed: float = key(
+        0.01, doc="speed from which friction has the sign of the motion", unit="rad/s", check=positive
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlausibilitySettings:
+    """The signal monitor in front of every observer."""
+
+    glitch: float = key(
+        0.3,
+        doc="an effort that changes by this share of its limit within rise_time is refused, twice at most: a spike",
+        check=positive,
+    )
+    settling: float = key(
+        0.2, doc="an observer that restarts while the arm moves is not valid before this", unit="s", check=non_negative
+    )
+    hold: float = key(0.2, doc="a contradiction that ended is forgotten after this", unit="s", check=positive)
+    kinematics: KinematicsSettings = key(KinematicsSettings(), doc="position against velocity")
+    torque: TorqueReadingSettings = key(TorqueReadingSettings(), doc="torque against gravity and inertia")
