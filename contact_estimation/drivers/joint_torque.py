@@ -3,7 +3,7 @@
 What the effort means differs by driver and is stated, never guessed: ``total`` (gravity inside),
 ``gravity_compensated`` (gravity taken out by the driver, friction and contact inside) or ``external`` (the driver's
 own estimate of what the environment does). The backend turns it into total torque. An effort that contradicts the
-stated meaning is told by the signal monitor in front of every observer (:mod:`contact_estimation.filters.plausibility`).
+stated meaning is told by the signal monitor in front of every observer (``filters/plausibility``).
 """
 
 from __future__ import annotations
