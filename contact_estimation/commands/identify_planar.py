@@ -100,20 +100,24 @@ def _table1(args: argparse.Namespace) -> int:
     lines = [
         f"error: of the mean of {args.drops} estimates, as in the paper; the other columns are of a single drop",
         "shape    SNR [dB]  error of m/I [%]  paper [%]  std of one drop [%]  mean |error| [%]  "
-        "median |error| [%]  failed",
+        "median |error| [%]  failed  | m/I at random: mean |error| [%]  over bound  prior's own [%]",
     ]
     for name, rows in table.items():
         for snr, row in rows.items():
             lines.append(
                 f"{name:8} {snr:8d} {row.error_pct:17.2f} {PAPER[name][snr]:10.1f} {row.std_pct:20.2f} "
                 f"{row.mean_absolute_pct:17.2f} {row.median_absolute_pct:19.2f} {row.failed:7d}"
+                f"{row.bodies.mean_absolute_pct:35.2f} {row.bodies.bound_ratio:11.2f} {row.bodies.prior_pct:16.1f}"
             )
-    result: dict[str, Any] = {
-        name: {str(snr): round(row.error_pct, 4) for snr, row in rows.items()} for name, rows in table.items()
-    }
-    result["mean_absolute_error_of_one_drop"] = {
-        name: {str(snr): round(row.mean_absolute_pct, 4) for snr, row in rows.items()} for name, rows in table.items()
-    }
+
+    def column(value: Callable[[Any], float]) -> dict[str, Any]:
+        return {name: {str(snr): round(value(row), 4) for snr, row in rows.items()} for name, rows in table.items()}
+
+    result = column(lambda row: row.error_pct)
+    result["mean_absolute_error_of_one_drop"] = column(lambda row: row.mean_absolute_pct)
+    result["bound_ratio"] = column(lambda row: row.bodies.bound_ratio)
+    result["random_m_over_i_error"] = column(lambda row: row.bodies.mean_absolute_pct)
+    result["random_m_over_i_prior_error"] = column(lambda row: row.bodies.prior_pct)
     _draw(args, lambda: _study_figures().table_figure(table))
     emit(args, result, "\n".join(lines))
     return 0

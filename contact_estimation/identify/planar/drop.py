@@ -2,8 +2,9 @@
 
 The paper puts noisy states into eq. 26 as if they were true; noise then bends the contact Jacobian and biases m/I.
 Here the trajectory is estimated too: the maximum-likelihood drop among all that obey the complementarity conditions
-exactly. A search finds the steps that carry an impact (change points first, then moves one at a time), so an answer
-is a ``local`` optimum over the impacts; their modes are enumerated. Where one drop says little about m/I, its
+exactly. A search finds the steps that carry the first two impacts (change points first, then moves one at a time), so
+an answer is a ``local`` optimum over the impacts; their modes are enumerated. Further bounces are predicted and
+followed (:mod:`drop_bounces`). Where one drop says little about m/I, its
 likelihood is scanned over every radius of gyration the outline allows and the median is returned, all radii being
 equally likely beforehand.
 """
@@ -18,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from contact_estimation.exceptions import ConfigError, IdentificationError, shape_error
 from contact_estimation.identify.arrays import Array
+from contact_estimation.identify.planar.drop_bounces import follow_bounces
 from contact_estimation.identify.planar.drop_fit import (
     DropFit,
     Search,
@@ -42,8 +44,7 @@ from contact_estimation.identify.planar.shapes import Shape
 
 _MOST_CHANGES = 8  # change points sought in the whole recording
 _HOPELESS = 20.0  # a move whose merit is this much worse with inherited modes is not worth enumerating modes for
-_FIRST_IMPACTS, _WIDE = 2, 0.04  # impacts in the first window; width of the interval over m/I beyond which it grows
-_CROWD = 8  # samples of flight that the third and later impacts need on either side to be used
+_FIRST_IMPACTS = 2  # impacts in the first window
 _GAUSSIAN = 0.03  # relative uncertainty of m/I above which the likelihood is scanned instead of taken for a Gaussian
 _MISSED = 6.0  # standard deviations of missed change of velocity that give away an impact the fit does not know
 _ADDED = 2  # most impacts the first window's search may add; where there are more (a body settles), the window ends
@@ -68,7 +69,7 @@ class DropEstimate:
 
 
 def identify_drop(
-    shape: Shape, q: ArrayLike, v: ArrayLike | None, h: float, friction: float, slope: float = 0.0, max_impacts: int = 4
+    shape: Shape, q: ArrayLike, v: ArrayLike | None, h: float, friction: float, slope: float = 0.0, max_impacts: int = 8
 ) -> DropEstimate:
     """Identify m/I, states and impulses from noisy states of a body that falls on flat ground at y = 0.
 
@@ -79,7 +80,8 @@ def identify_drop(
         h: sample interval [s].
         friction: Coulomb coefficient of the contact.
         slope: of the ground [rad], see :class:`stepping.FallingBody`.
-        max_impacts: the window ends before the third impact; while m/I stays uncertain, it grows up to this many.
+        max_impacts: the first two impacts are searched for; further ones, up to this many, are followed while they
+            share one restitution.
 
     Raises:
         ConfigError: shapes disagree, or h, friction or max_impacts is out of range.
@@ -89,18 +91,16 @@ def identify_drop(
     ks = segment(problem, _MOST_CHANGES)
     if not ks:
         raise IdentificationError("no impact found in the window: free flight says nothing about m/I; record a bounce")
-    estimate, best = _identify_window(*_window(problem, ks, min(_FIRST_IMPACTS, max_impacts)))
-    for most in range(_FIRST_IMPACTS + 1, max_impacts + 1):
-        low, high = estimate.interval
-        longer, more = _window(problem, ks, most)
-        if high - low < _WIDE * estimate.m_over_i or len(more) < most:
-            break
-        other, longer_best = _identify_window(longer, more, best)
-        room = 0.5 * (estimate.m_over_i - low), 0.5 * (high - estimate.m_over_i)
-        agrees = low - room[0] <= other.m_over_i <= high + room[1]
-        if other.status == "local" and agrees and np.ptp(other.interval) < high - low:
-            estimate, best = other, longer_best
-    return estimate
+    window, first = _identify_window(*_window(problem, ks, min(_FIRST_IMPACTS, max_impacts)))
+    whole = replace(problem, sigma=window.sigma)
+    estimate = _estimate(window, first)
+    longer, best = follow_bounces(whole, first, len(window.q), max_impacts)
+    if best is first or estimate.status != "local":
+        return estimate
+    followed = _estimate(longer, best)
+    low, high = estimate.interval
+    agrees = 1.5 * low - 0.5 * high <= followed.m_over_i <= 1.5 * high - 0.5 * low
+    return followed if agrees and np.ptp(followed.interval) < high - low else estimate
 
 
 def _pose(
@@ -124,13 +124,9 @@ def _pose(
     return DropProblem(shape, float(friction), float(h), q, rates, sigma, float(slope))
 
 
-def _identify_window(problem: DropProblem, ks: list[int], known: DropFit | None = None) -> tuple[DropEstimate, DropFit]:
-    """Estimate and fit of the window with impacts near ``ks``; impacts of ``known``, a shorter window's fit, stay."""
-    if known is not None:
-        last = known.impacts[-1].k
-        ks = [*(impact.k for impact in known.impacts), *(k for k in ks if k > last)]
-        known = known if len(ks) > len(known.impacts) else None
-    best = _search(problem, ks, known)
+def _identify_window(problem: DropProblem, ks: list[int]) -> tuple[DropProblem, DropFit]:
+    """Fit of the window with impacts near ``ks``, and the window with the noise that the fit leaves."""
+    best = _search(problem, ks)
     missed = _missed_step(problem, best)
     if missed is not None and missed > best.impacts[0].k:
         problem = problem.until(missed + 1)
@@ -138,68 +134,48 @@ def _identify_window(problem: DropProblem, ks: list[int], known: DropFit | None 
     noise = np.sqrt(np.mean(_misfit(problem, best) ** 2, axis=0))
     problem = replace(problem, sigma=np.maximum(noise, 1e-3 * problem.sigma))
     compressed = Compressed(problem, [impact.k for impact in best.impacts])
-    settled = 0 if known is None else len(known.impacts) - 1
-    best = fit_modes(problem, best.impacts, best.u, compressed, first=min(settled, len(best.impacts) - 1))
-    best = fit(problem, best.impacts, best.u, compressed, Search(tolerance=1e-6, iterations=60))
-    return _estimate(problem, best), best
+    best = fit_modes(problem, best.impacts, best.u, compressed)
+    return problem, fit(problem, best.impacts, best.u, compressed, Search(tolerance=1e-6, iterations=60))
 
 
 def _window(problem: DropProblem, ks: list[int], most: int) -> tuple[DropProblem, list[int]]:
-    """Return the drop up to the impact after the last one used.
-
-    From the third on, impacts that crowd are left out: a body about to settle bounces faster than noise lets one count.
-    """
+    """Return the drop up to the impact after the last of the first ``most``."""
     used = min(len(ks), most)
-    ends = [*ks[1:], len(problem.q)]
-    while used > 2 and min(ks[used - 1] - ks[used - 2], ends[used - 1] - ks[used - 1]) < _CROWD:
-        used -= 1
-    return problem.until(min(ends[used - 1] + 1, len(problem.q))), ks[:used]
+    end = ks[used] + 1 if used < len(ks) else len(problem.q)
+    return problem.until(min(end, len(problem.q))), ks[:used]
 
 
-def _search(problem: DropProblem, ks: list[int], known: DropFit | None = None) -> DropFit:
-    """Move, split, add or leave out impacts while the merit improves.
-
-    Every trial starts afresh from its own change points, and from the impacts of ``known`` where there is one.
-    """
-    best = _best_at(problem, ks, np.inf, known)
-    settled = 0 if known is None else len(known.impacts)
+def _search(problem: DropProblem, ks: list[int]) -> DropFit:
+    """Move, split, add or leave out impacts while the merit improves; every trial starts from its own change points."""
+    best = _best_at(problem, ks, np.inf)
     tried, improved, rounds = {tuple(ks)}, True, 0
     while improved and rounds < 12:
         improved, rounds = False, rounds + 1
-        for move in _moves(problem, best, settled, len(ks) + (0 if settled else _ADDED)):
+        for move in _moves(problem, best, len(ks) + _ADDED):
             if tuple(move) in tried:
                 continue
             tried.add(tuple(move))
-            trial = _best_at(problem, move, best.merit, known)
+            trial = _best_at(problem, move, best.merit)
             if trial.merit < best.merit - _BETTER:
                 best, improved = trial, True
                 break
     return best
 
 
-def _best_at(problem: DropProblem, ks: list[int], bar: float, known: DropFit | None = None) -> DropFit:
-    """Best fit with impacts in steps ``ks``.
-
-    Modes are only enumerated when the first guess comes near the merit ``bar``, and only of impacts that ``known``
-    does not hold already.
-    """
+def _best_at(problem: DropProblem, ks: list[int], bar: float) -> DropFit:
+    """Best fit with impacts in steps ``ks``; modes are enumerated where the first guess nears the merit ``bar``."""
     compressed = Compressed(problem, ks)
     start, impacts, others = start_from_segments(problem, ks)
-    first = 0
-    if known is not None and ks[: len(known.impacts)] == [impact.k for impact in known.impacts]:
-        first = len(known.impacts)
-        impacts[:first], others[:first] = known.impacts, [None] * first
-        start = np.concatenate([known.u[:-1], start[len(known.u) - 1 : -1], known.u[-1:]])
     best = fit(problem, impacts, start, compressed)
-    if not np.isfinite(bar) and not first:
+    if not np.isfinite(bar):
         best = min([best, *_spread_starts(problem, impacts, start, compressed)], key=lambda trial: trial.merit)
     if (best.merit > bar + _HOPELESS and len(ks) > 1) or best.merit > bar + 2.0 * _HOPELESS * len(ks):
         return best
-    best = fit_modes(problem, impacts, best.u, compressed, first=first)
+    best = fit_modes(problem, impacts, best.u, compressed)
     for j, other in enumerate(others):
         for contact in () if other is None else (impacts[j].contact, other):
             trial = [*best.impacts[:j], Impact(ks[j], STICK, contact), *best.impacts[j + 1 :]]
-            single = fit_modes(problem, trial, best.u, compressed, first=first)
+            single = fit_modes(problem, trial, best.u, compressed)
             if single.merit < best.merit - _BETTER:
                 best = single
     return best
@@ -212,8 +188,8 @@ def _spread_starts(problem: DropProblem, impacts: Impacts, start: Array, compres
         yield fit(problem, impacts, np.append(start[:-1], ratio), compressed, Search(iterations=40))
 
 
-def _moves(problem: DropProblem, best: DropFit, settled: int, most: int) -> Iterator[list[int]]:
-    """Neighbouring sets of steps; the first ``settled`` impacts stay, none is added beyond ``most``.
+def _moves(problem: DropProblem, best: DropFit, most: int) -> Iterator[list[int]]:
+    """Neighbouring sets of at most ``most`` steps.
 
     One more where the fit misses one; an impact one or two steps off, split into two in a row, or left out.
     """
@@ -221,7 +197,7 @@ def _moves(problem: DropProblem, best: DropFit, settled: int, most: int) -> Iter
     missed = _missed_step(problem, best)
     if missed is not None and len(ks) < most and missed not in ks and 1 <= missed <= last:
         yield sorted([*ks, missed])
-    for j, k in list(enumerate(ks))[settled:]:
+    for j, k in enumerate(ks):
         first, final = ks[j - 1] + 1 if j else 1, ks[j + 1] - 1 if j + 1 < len(ks) else last
         changes: list[tuple[int, ...]] = [(k + shift,) for shift in (-1, 1, -2, 2)]
         if problem.shape.n_contacts > 1 and len(ks) < most:

@@ -33,6 +33,7 @@ _IMPACT_PRICE = 10.0  # an impact must explain this much more of the cost: its s
 _DOUBLE_PRICE = 12.0  # two more free numbers
 _HOPELESS_COST = 100.0  # a mode this much worse after half of its iterations is given up
 _SLOWEST_APPROACH = 0.3  # [m/s] below it a contact's place within its step is not pinned any harder
+_UNLIKELY = 20.0  # a merit this much worse has a likelihood of e^-10
 _BETTER = 1e-6  # a merit must be lower by this to count as lower
 
 
@@ -154,12 +155,36 @@ def start_from_segments(problem: DropProblem, ks: Sequence[int]) -> tuple[Array,
 
 
 def profile(problem: DropProblem, best: DropFit, points: int = 20) -> tuple[Array, Array]:
-    """Radii of gyration sqrt(I/m) (points,) [m] over their whole range and the cost of the best drop with each."""
-    shares = SMALLEST_GYRATION + (1.0 - SMALLEST_GYRATION) * (np.arange(points) + 0.5) / points
-    radii, costs = problem.shape.radius * shares, np.empty(points)
+    """Scan the likelihood of m/I.
+
+    A scan of the whole range is followed by one of the part that matters, where that part is a few cells wide.
+
+    Args:
+        problem: the drop.
+        best: its fit.
+        points: radii per scan.
+
+    Returns:
+        Evenly spaced radii of gyration sqrt(I/m) (points,) [m] and the merit of the best drop with each.
+    """
+    smallest, largest = SMALLEST_GYRATION * problem.shape.radius, problem.shape.radius
+    cell = (largest - smallest) / points
+    radii: Array = np.asarray(smallest + cell * (np.arange(points) + 0.5))
+    costs = _scan(problem, best, radii)
+    likely = radii[costs < costs.min() + _UNLIKELY]
+    if np.ptp(likely) < 0.25 * (largest - smallest):
+        low, high = max(smallest, likely.min() - cell), min(largest, likely.max() + cell)
+        radii = np.asarray(low + (high - low) * (np.arange(points) + 0.5) / points)
+        costs = _scan(problem, best, radii)
+    return radii, costs
+
+
+def _scan(problem: DropProblem, best: DropFit, radii: Array) -> Array:
+    """Merit of the best drop with each radius of gyration, from the one nearest to ``best`` outwards."""
+    costs = np.empty(len(radii))
     compressed = Compressed(problem, [impact.k for impact in best.impacts])
     middle = int(np.argmin(np.abs(radii - 1.0 / np.sqrt(best.u[-1]))))
-    for order in (range(middle, points), range(middle - 1, -1, -1)):
+    for order in (range(middle, len(radii)), range(middle - 1, -1, -1)):
         near = best
         for i in order:
             ratio = 1.0 / radii[i] ** 2
@@ -167,7 +192,7 @@ def profile(problem: DropProblem, best: DropFit, points: int = 20) -> tuple[Arra
             if not near.consistent:
                 near = fit_modes(problem, near.impacts, near.u, compressed, ratio)
             costs[i] = near.merit
-    return radii, costs
+    return costs
 
 
 def _merit(u: Array, problem: DropProblem, impacts: Impacts, state: JumpState, cost: float) -> tuple[float, bool]:

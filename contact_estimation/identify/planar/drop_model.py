@@ -25,7 +25,7 @@ import numpy as np
 
 from contact_estimation.identify.arrays import Array, Indices
 from contact_estimation.identify.planar.shapes import Shape
-from contact_estimation.identify.planar.stepping import gravity
+from contact_estimation.identify.planar.stepping import GRAVITY, gravity
 
 STICK, DOUBLE = 0, 3
 MODES = (STICK, 1, -1, 2, -2)
@@ -55,6 +55,7 @@ class DropProblem:
     v: Array  # velocities (N, 3)
     sigma: Array  # noise (6,) of (q, v) per channel
     slope: float = 0.0  # of the ground [rad]
+    shared_restitution: bool = False  # Newton's coefficient, unknown, is the same for every bounce
 
     def until(self, end: int) -> DropProblem:
         """Return the same drop, first ``end`` states only."""
@@ -106,12 +107,18 @@ class JumpState(NamedTuple):
     phi: Array  # distance of the contact before each impact (J,) [m]
     d_phi: Array  # (J, u)
     approach: Array  # normal velocity of the contact before each impact (J,) [m/s]
+    bounce: Array  # normal velocities of the contact that restitution relates, after and before (2, J) [m/s]
+    d_bounce: Array  # (2, J, u)
+
+
+#: [m/s] How exactly bounces keep the shared restitution: far below any noise, far above rounding.
+_RESTITUTION_STD = 1e-4
 
 
 def residuals(
     u: Array, problem: DropProblem, impacts: Impacts, compressed: Compressed, gaps: Array
 ) -> tuple[Array, Array, JumpState]:
-    """Residual vector, Jacobian and jumps: compressed data, then the contact distance of every impact.
+    """Residual vector, Jacobian and jumps: compressed data, contact distance of every impact, shared restitution.
 
     Args:
         u: unknowns (7 + 3J,).
@@ -130,7 +137,33 @@ def residuals(
         jacobian.append(compressed.factor[axis] @ dp)
     spread = gaps / np.sqrt(12.0)
     extra, d_extra = (state.phi - gaps / 2.0) / spread, state.d_phi / spread[:, None]
-    return np.concatenate([*rows, extra]), np.vstack([*jacobian, d_extra]), state
+    rows, jacobian = [*rows, extra], [*jacobian, d_extra]
+    if problem.shared_restitution:
+        newton, d_newton = _restitution_rows(problem, impacts, state)
+        rows, jacobian = [*rows, newton], [*jacobian, d_newton]
+    return np.concatenate(rows), np.vstack(jacobian), state
+
+
+def restitution(problem: DropProblem, impacts: Impacts, state: JumpState) -> tuple[float, Array]:
+    """Return Newton's coefficient that the bounces share and which impacts are bounces (J,).
+
+    A landing on two contacts, or one slower than gravity makes it in four steps, is no bounce (eq. 8's time stepping).
+    """
+    after, before = state.bounce
+    fast = before < -4.0 * GRAVITY * problem.h
+    bounces = fast & np.array([impact.mode != DOUBLE for impact in impacts], bool)
+    before = before * bounces
+    return float(-(after @ before) / max(before @ before, 1e-12)), bounces
+
+
+def _restitution_rows(problem: DropProblem, impacts: Impacts, state: JumpState) -> tuple[Array, Array]:
+    """Rows (J,), (J, u) of v_n+ + e v_n- = 0 with e eliminated (variable projection, Kaufman's derivative)."""
+    coefficient, bounces = restitution(problem, impacts, state)
+    after, before = state.bounce * bounces
+    d_after, d_before = state.d_bounce * bounces[:, None]
+    slope = d_after + coefficient * d_before
+    slope = slope - np.outer(before, before @ slope) / max(before @ before, 1e-12)
+    return (after + coefficient * before) / _RESTITUTION_STD, slope / _RESTITUTION_STD
 
 
 def drop_jumps(u: Array, problem: DropProblem, impacts: Impacts) -> JumpState:
@@ -139,13 +172,13 @@ def drop_jumps(u: Array, problem: DropProblem, impacts: Impacts) -> JumpState:
     g, eye = gravity(problem.slope), _identity(size)
     jumps, d_jumps = np.zeros((count, 3)), np.zeros((count, 3, size))
     slip, phi, d_phi, approach = np.zeros(count), np.zeros(count), np.zeros((count, size)), np.zeros(count)
+    bounce, d_bounce = np.zeros((2, count)), np.zeros((2, count, size))
+    start, d_start, rate, d_rate, last = u[:3], eye[:3], u[3:6], eye[3:6], 0  # without gravity, at step `last`
     for j, impact in enumerate(impacts):
-        fall = h * h * g * impact.k * (impact.k + 1) / 2.0
-        q, dq = u[:3] + h * impact.k * u[3:6] + fall, eye[:3] + h * impact.k * eye[3:6]
-        v, dv = u[3:6] + h * impact.k * g, eye[3:6]
-        for i in range(j):
-            lag = h * (impact.k - impacts[i].k)
-            q, dq, v, dv = q + lag * jumps[i], dq + lag * d_jumps[i], v + jumps[i], dv + d_jumps[i]
+        lag, last = h * (impact.k - last), impact.k
+        start, d_start = start + lag * rate, d_start + lag * d_rate
+        q, dq = start + h * h * g * impact.k * (impact.k + 1) / 2.0, d_start
+        v, dv = rate + h * impact.k * g, d_rate
         rx, ry, rx_rate, ry_rate = problem.shape.lever(float(q[2]), impact.contact)
         drx, dry = rx_rate * dq[2], ry_rate * dq[2]
         before, d_before = v + h * g, dv
@@ -157,9 +190,13 @@ def drop_jumps(u: Array, problem: DropProblem, impacts: Impacts) -> JumpState:
         else:
             slide = before[0] - ry * before[2], d_before[0] - ry * d_before[2] - dry * before[2]
             jumps[j], d_jumps[j] = _jump(u, j, impact.mode, problem.friction, ((rx, drx), (ry, dry)), slide)
+        rate, d_rate = rate + jumps[j], d_rate + d_jumps[j]
         after = before + jumps[j]
         slip[j] = after[0] - ry * after[2]
-    return JumpState(jumps, d_jumps, slip, phi, d_phi, approach)
+        bounce[:, j] = after[1] + rx * after[2], v[1] + rx * v[2]
+        d_bounce[0, j] = dv[1] + d_jumps[j, 1] + drx * after[2] + rx * (dv[2] + d_jumps[j, 2])
+        d_bounce[1, j] = dv[1] + drx * v[2] + rx * dv[2]
+    return JumpState(jumps, d_jumps, slip, phi, d_phi, approach, bounce, d_bounce)
 
 
 def _jump(
