@@ -17,7 +17,16 @@ TARGET = ROOT / "build" / "site"
 #: What a reader wants -> pages in docs/, without their ending. A page that is in none of these is an error.
 SECTIONS = {
     "Start": ["quickstart", "recordings", "view", "ros"],
-    "Estimate": ["contact_imm", "plausibility", "tuning", "calibration", "fitting", "observability", "baselines"],
+    "Estimate": [
+        "contact_imm",
+        "localization",
+        "plausibility",
+        "tuning",
+        "calibration",
+        "fitting",
+        "observability",
+        "baselines",
+    ],
     "Control": ["mpc", "drivers", "simulation"],
     "Identify": ["identify_batch", "identify_probing", "identify_planar"],
     "Extend": ["extending", "architecture"],

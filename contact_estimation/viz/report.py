@@ -15,6 +15,7 @@ from contact_estimation.viz.summary import (
     invalid_reasons,
     summarise,
     summary_table,
+    touched_links,
 )
 
 #: Caption of each figure.
@@ -64,6 +65,9 @@ def replay_report(
             f"{name}: {sum(reasons.values())} estimates are invalid and left out: "
             + "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common(5))
         )
+    for name, c in columns.items():
+        if lines := touched_links(c):
+            page.paragraph(f"{name}, links that were touched: " + "; ".join(lines))
     figures = [("Force", plots.force_figure(columns, t0, reference), _FORCE)]
     if reference is not None:
         caption = f"Estimated minus {reference.label} force along the TCP's z."

@@ -152,6 +152,29 @@ def summary_table(figures: Mapping[str, dict[str, Any]]) -> tuple[list[str], lis
     return ["observer", "valid", *_FIGURES], rows
 
 
+def touched_links(columns: Mapping[str, np.ndarray]) -> list[str]:
+    """Say which links each contact touched, for how long, and where that was told as a point.
+
+    Args:
+        columns: of an observer's log.
+
+    Returns:
+        A line per contact and link, the longest touch first.
+    """
+    links, seconds = columns["contact_link"], float(np.median(np.diff(columns["t"]))) if len(columns["t"]) > 1 else 0.0
+    lines = []
+    for i in range(links.shape[1]):
+        for link, samples in Counter(links[:, i].tolist()).most_common():
+            if not link:
+                continue
+            points = columns["contact_point_base"][links[:, i] == link, i]
+            points = points[np.isfinite(points).all(axis=1)]
+            place = ", ".join(f"{value:.3f}" for value in np.median(points, axis=0)) if len(points) else ""
+            where = f"median point ({place}) m in the base frame" if place else "too uncertain for a point"
+            lines.append(f"{link} for {samples * seconds:.2f} s, {where}")
+    return lines
+
+
 def invalid_reasons(columns: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, Counter[str]]:
     """Count how often each reason made an estimate invalid.
 
