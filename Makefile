@@ -1,6 +1,6 @@
 # make demo    simulated arm, estimators and recorder on the real ROS 2 graph, then a report in out/demo
 # make test    every test, two files at a time (WORKERS=4 for more)
-# make torture what takes hours: code broken on purpose, signals broken on purpose
+# make torture what takes hours: code and signals broken on purpose, nodes killed, an hour of soak
 # make lint    ruff (rules and format) and mypy in strict mode
 # make docs    the documentation as a site in out/site
 # make build   .venv with pinned dependencies and the built messages (done by the others when needed)
@@ -30,6 +30,8 @@ test: build
 torture: build
 	@$(PYTHON_VENV) benchmark/mutations.py --save benchmark/mutations.md
 	@$(PYTHON_VENV) benchmark/fault_matrix.py --save
+	@$(PYTHON_VENV) benchmark/kills.py --save benchmark/kills.md
+	@$(PYTHON_VENV) benchmark/soak.py --save benchmark/soak.md
 
 lint: build
 	@.venv/bin/ruff check .

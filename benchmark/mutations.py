@@ -18,6 +18,8 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+from mutants import MORE
+
 ROOT = Path(__file__).resolve().parents[1]
 #: [s] A mutant that hangs is noticed too.
 PATIENCE = 300.0
@@ -236,6 +238,7 @@ MUTATIONS = [
         "test/ros/test_parameters.py",
     ),
 ]
+MUTATIONS += [Mutation(*change[:1], file, *change[1:], tests) for (file, tests), few in MORE.items() for change in few]
 
 
 def survives(mutation: Mutation, tree: Path) -> bool:

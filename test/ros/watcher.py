@@ -78,11 +78,18 @@ class Watcher:
         return bool(done)
 
     @contextmanager
-    def meanwhile(self, duty):
-        """Call ``duty()`` in every turn of :meth:`spin`, also while services are called."""
-        self._duties.append(duty)
+    def meanwhile(self, duty, period: float = 0.0):
+        """Call ``duty()`` in turns of :meth:`spin`, at most once per period [s], also while services are called."""
+        last = [-period]
+
+        def when_due() -> None:
+            if time.monotonic() - last[0] >= period:
+                last[0] = time.monotonic()
+                duty()
+
+        self._duties.append(when_due)
         yield
-        self._duties.remove(duty)
+        self._duties.remove(when_due)
 
     def wait_for_subscriber(self, topic: str, count: int = 1) -> None:
         """Return once ``count`` subscribers listen to ``topic``."""
