@@ -1,6 +1,6 @@
 """The picture of the README: an arm presses, and what the default observer makes of it.
 
-MUJOCO_GL=egl python scripts/estimate_picture.py docs/pictures/estimate.png
+python scripts/estimate_picture.py docs/pictures/estimate.png
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ import numpy as np
 
 from contact_estimation import Estimate, open_stream
 from contact_estimation.commands.replay import DEFAULT_OBSERVER
-from contact_estimation.simulation.picture import render
 from contact_estimation.simulation.session import open_simulation
+from contact_estimation.viz.markers import estimate_shapes
+from contact_estimation.viz.picture import arm_picture
+from contact_estimation.viz.player import Box
 from contact_estimation.viz.style import COLOURS, TRUTH, band, figure
 
 ROBOT, SCENARIO, SEED = "ur16e", "linear_contact", 1
@@ -25,9 +27,7 @@ MOTION = [
     {"duration": 1.0, "move": [0.0, 0.0, 0.0]},
 ]
 PICTURED = 1.8  # [s], when the picture is taken
-FORCE_SCALE, NORMAL_LENGTH = 0.0022, 0.18  # length of the force arrow per force [m/N], of the normal [m]
-BESIDE = np.array([0.035, -0.05, 0.0])  # [m], so that the force does not hide the normal
-FORCE, NORMAL = (0.84, 0.37, 0.0, 1.0), (0.0, 0.45, 0.70, 1.0)
+LABELS = (("estimated force", (0.84, 0.37, 0.0)), ("estimated surface and stiffness axis", (0.0, 0.55, 0.40)))
 
 
 def main() -> None:
@@ -41,7 +41,10 @@ def main() -> None:
         estimates.append(stream.push(sample.stamp_ns + 1_000_000_000, sample.q, sample.dq, sample.tau))
         truth.append(sample.truth["wrench_tcp"][2])
         if picture is None and simulation.time >= PICTURED:
-            picture = render(simulation, 900, 760, arrows=arrows(estimates[-1]))
+            boxes = [Box(*surface.slab(), colour=(0.45, 0.66, 0.82)) for surface in simulation.plant.surfaces]
+            arm, q = simulation.arm, np.array(simulation.plant.q)
+            shapes = estimate_shapes(estimates[-1], arm.tcp_frame, arm.base_frame)
+            picture = arm_picture(arm, q, shapes, boxes, 900, 760)
     t = np.array([e.t - 1.0 for e in estimates])
     force = np.array([e.force_tcp[2] if e.valid else np.nan for e in estimates])
     std = np.array([np.sqrt(e.force_covariance[2, 2]) if e.valid else np.nan for e in estimates])
@@ -50,8 +53,8 @@ def main() -> None:
     picture_axis, axis = axes[0]
     picture_axis.imshow(picture)
     picture_axis.axis("off")
-    for text, colour, row in (("estimated force", FORCE, 0.06), ("estimated normal", NORMAL, 0.13)):
-        picture_axis.text(0.03, row, text, color=colour[:3], transform=picture_axis.transAxes, weight="bold")
+    for k, (text, colour) in enumerate(LABELS):
+        picture_axis.text(0.03, 0.04 + 0.06 * k, text, color=colour, transform=picture_axis.transAxes, weight="bold")
     axis.plot(t, truth, color=TRUTH, linewidth=1.6, label="truth")
     band(axis, t, np.nan_to_num(force), np.nan_to_num(std), COLOURS[2], "estimate, 2 sigma")
     axis.axvline(PICTURED, color="0.6", linewidth=0.8)
@@ -61,17 +64,6 @@ def main() -> None:
     axis.legend(loc="lower left")
     fig.savefig(path)
     print(path)
-
-
-def arrows(estimate: Estimate) -> list[tuple[np.ndarray, np.ndarray, tuple[float, ...]]]:
-    """Start (3,) [m], vector (3,) [m] and colour of the estimated force and normal of the first contact, base frame."""
-    contact = estimate.contacts[0]
-    normal = contact.stiffness / np.linalg.norm(contact.stiffness)
-    normal = normal if normal @ estimate.force_base > 0.0 else -normal
-    return [
-        (contact.point_base + BESIDE, NORMAL_LENGTH * normal, NORMAL),
-        (contact.point_base, FORCE_SCALE * estimate.force_base, FORCE),
-    ]
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """A picture and a force curve of every scenario, for docs/simulation.md.
 
-MUJOCO_GL=egl python scripts/scenario_pictures.py docs/pictures
+python scripts/scenario_pictures.py docs/pictures
 """
 
 from __future__ import annotations
@@ -10,10 +10,36 @@ from pathlib import Path
 
 import numpy as np
 
-from contact_estimation.simulation.picture import render
 from contact_estimation.simulation.scenarios import load_scenario, scenario_names
-from contact_estimation.simulation.session import open_simulation
+from contact_estimation.simulation.session import Simulation, open_simulation
+from contact_estimation.viz.markers import Shape, arrow, dot
+from contact_estimation.viz.picture import arm_picture
+from contact_estimation.viz.player import Box
+from contact_estimation.viz.raster import Camera
 from contact_estimation.viz.style import figure
+
+FORCE, TOOL = (0.84, 0.15, 0.15, 1.0), (0.15, 0.15, 0.15, 1.0)
+SURFACES = ((0.45, 0.66, 0.82), (0.88, 0.62, 0.32), (0.50, 0.72, 0.50))
+
+
+def bodies(simulation: Simulation) -> list[Box]:
+    """Surfaces of a simulation as bodies to draw."""
+    slabs = [surface.slab() for surface in simulation.plant.surfaces]
+    return [Box(*slab, colour=SURFACES[k % len(SURFACES)]) for k, slab in enumerate(slabs)]
+
+
+def shapes(simulation: Simulation) -> list[Shape]:
+    """Tool points, what holds them, and the direction of the force on the robot."""
+    plant, frame = simulation.plant, simulation.arm.base_frame
+    points = [plant.point(i) for i in range(len(simulation.scenario.tool_points))]
+    rod = (0.012, 0.012, 1e-4)
+    found = [arrow(f"rod/{i}", frame, plant.position, p, TOOL, size=rod) for i, p in enumerate(points)]
+    found += [dot(f"tip/{i}", frame, p, 0.022, TOOL) for i, p in enumerate(points)]
+    force = plant.rotation @ plant.wrench_tcp[:3]
+    if np.linalg.norm(force) > 0.5:
+        start = plant.truth()["contact_point"]
+        found.append(arrow("force", frame, start, start + 0.2 * force / np.linalg.norm(force), FORCE))
+    return found
 
 
 def draw(name: str, path: Path) -> None:
@@ -26,7 +52,11 @@ def draw(name: str, path: Path) -> None:
     for _ in range(int(np.argmax(np.convolve(norm, np.ones(250), "same"))) + 1):
         simulation.step()
     fig, axes = figure(1, 2, width=8.6, height=2.9, gridspec_kw={"width_ratios": [1.0, 1.15]})
-    axes[0][0].imshow(render(simulation, 560, 420))
+    point = simulation.plant.point()
+    target = 0.85 * point + [0.0, 0.0, 0.10]
+    camera = Camera(target, 1.1, float(np.arctan2(point[1], point[0])) - 1.0, 0.32)
+    q, boxes = np.array(simulation.plant.q), bodies(simulation)
+    axes[0][0].imshow(arm_picture(simulation.arm, q, shapes(simulation), boxes, 560, 420, camera))
     axes[0][0].axis("off")
     time = np.array([s.stamp_ns for s in samples]) * 1e-9
     for column, label in enumerate("xyz"):

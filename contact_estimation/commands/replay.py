@@ -60,14 +60,14 @@ def run(args: argparse.Namespace) -> int:
     with _timed(seconds, "read"):
         recording = open_for(arm, args)
     with _timed(seconds, "open"):
-        streams = _open_streams(arm, args, recording)
+        streams = open_streams(arm, args, recording)
     problems = recording.problems(min(stream.sensors.max_gap for stream in streams.values()))
     if problems and not args.keep_going:
         raise RecordingError(
             f"{recording.source}: {'; '.join(problems)}. Mend the recording, or replay it all the "
             "same with --keep-going: estimates that bad samples touch are then marked invalid."
         )
-    logs = _replay(recording, streams, seconds)
+    logs = run_observers(recording, streams, seconds)
     reasons = _tell_invalid(logs)
     if reasons and not args.keep_going:
         raise RecordingError(
@@ -75,8 +75,8 @@ def run(args: argparse.Namespace) -> int:
         )
     with _timed(seconds, "export"):
         exports = _export(args.export, logs, recording)
-    figures, reference = _figures(arm, recording, logs)
-    report = _report(args, recording, logs, reference)
+    figures, reference = summaries(arm, recording, logs)
+    report = _report(args, arm, recording, logs, reference)
     about = {"source": recording.source, "samples": len(recording), "duration_s": recording.duration}
     result = {
         "recording": about | {"problems": problems},
@@ -102,7 +102,8 @@ def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
     seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - start
 
 
-def _open_streams(arm: Arm, args: argparse.Namespace, recording: Recording) -> dict[str, SampleStream]:
+def open_streams(arm: Arm, args: argparse.Namespace, recording: Recording) -> dict[str, SampleStream]:
+    """Open the observers that the arguments name, with the sensor set of the recording."""
     from contact_estimation.filters.registry import open_stream
 
     streams: dict[str, SampleStream] = {}
@@ -114,9 +115,10 @@ def _open_streams(arm: Arm, args: argparse.Namespace, recording: Recording) -> d
     return streams
 
 
-def _replay(
+def run_observers(
     recording: Recording, streams: dict[str, SampleStream], seconds: dict[str, float]
 ) -> dict[str, EstimateLog]:
+    """Replay a recording through every stream; the time [s] each takes is added to ``seconds``."""
     from contact_estimation.io.replay import replay
 
     logs = {}
@@ -151,9 +153,10 @@ def _export(path: Path | None, logs: dict[str, EstimateLog], recording: Recordin
         raise RecordingError(f"{path} cannot be written ({error.strerror}); choose another --export") from error
 
 
-def _figures(
+def summaries(
     arm: Arm, recording: Recording, logs: dict[str, EstimateLog]
 ) -> tuple[dict[str, dict[str, Any]], Reference | None]:
+    """Say how well each observer did, and against which reference."""
     from contact_estimation.viz.summary import reference_of, summarise
 
     has_force = recording.wrench_tcp is not None or "wrench_tcp" in recording.truth
@@ -162,7 +165,7 @@ def _figures(
 
 
 def _report(
-    args: argparse.Namespace, recording: Recording, logs: dict[str, EstimateLog], reference: Reference | None
+    args: argparse.Namespace, arm: Arm, recording: Recording, logs: dict[str, EstimateLog], reference: Reference | None
 ) -> str:
     if args.report is None:
         return ""
@@ -170,7 +173,7 @@ def _report(
 
     path, title = args.report / "report.html", f"Replay of {args.recording.name}"
     try:
-        return str(replay_report(path, recording, logs, reference, title, command=_command(args)))
+        return str(replay_report(path, arm, recording, logs, reference, title, command=_command(args)))
     except OSError as error:
         text = f"{args.report} cannot be written ({error.strerror}); choose another --report"
         raise RecordingError(text) from error

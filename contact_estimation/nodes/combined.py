@@ -20,7 +20,7 @@ class Combined(Estimator):
     def __init__(self) -> None:
         super().__init__("estimator", cls=CombinedParameters, subscribe=False)
         settings, arm = cast("CombinedParameters", self.settings), self.stream.arm
-        publisher = SamplePublisher(self, arm, Frames.of(arm, settings.tf_prefix), settings.complete)
+        publisher = SamplePublisher(self, arm, Frames.of(arm, settings.tf_prefix), settings.complete, settings.clock)
 
         def deliver(sample: Sample, stamp_ns: int) -> None:
             self.take(stamp_ns, sample.q, sample.dq, sample.tau)
@@ -31,7 +31,7 @@ class Combined(Estimator):
             raise ConfigError(
                 f"node combined runs drivers without hardware behind them; start node driver for '{settings.driver}'"
             )
-        self._pacer = start_pacer(self, backend, deliver, settings)
+        self._pacer = start_pacer(self, backend, deliver, settings, publisher.drain)
 
     def close(self) -> None:
         """Stop the driver."""

@@ -53,7 +53,7 @@ class Driver(ManagedNode):
         limits = SafetySettings() if path is None else from_yaml(SafetySettings, path)
         self.gate = CommandGate(self.arm, self.backend, limits, np.array(s.impedance_stiffness))
         self._frames = Frames.of(self.arm, s.tf_prefix)
-        self._publisher = SamplePublisher(self, self.arm, self._frames, s.complete)
+        self._publisher = SamplePublisher(self, self.arm, self._frames, s.complete, s.clock)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._pacer: Pacer | None = None
@@ -88,7 +88,7 @@ class Driver(ManagedNode):
                 self._thread = threading.Thread(target=self._forward, name="driver", daemon=True)
                 self._thread.start()
             else:
-                self._pacer = start_pacer(self, self.backend, self._deliver, self._settings)
+                self._pacer = start_pacer(self, self.backend, self._deliver, self._settings, self._publisher.drain)
         except ContactEstimationError as error:
             self._failure = error
             self.get_logger().error(f"cannot configure: {error}")

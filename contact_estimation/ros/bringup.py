@@ -135,7 +135,12 @@ ARGUMENTS = (
     Argument("namespace", "", "namespace of all nodes; one per arm"),
     Argument("tf_prefix", "", "put in front of every frame, and accepted in front of joint names; one per arm"),
     Argument("params_file", "", "YAML with parameters of the nodes; it overrules the arguments"),
-    Argument("use_sim_time", "false", "the nodes take their time from /clock", SWITCH),
+    Argument(
+        "use_sim_time",
+        "false",
+        "the nodes take their time from /clock, which driver:=replay and simulated publish",
+        SWITCH,
+    ),
 )
 #: Launch file -> defaults that differ; beside an arm's own ROS driver, which also publishes the description.
 PRESETS: dict[str, dict[str, str]] = {
@@ -334,6 +339,9 @@ def _driver(a: Mapping[str, str], robot: _Robot, common: dict[str, Any], listene
     if finite:
         takes["complete"] = a["driver"] == "replay"
         takes["wait_for"] = listeners
+        if common["use_sim_time"]:  # the source of the time takes it from nobody
+            takes |= {"clock": True, "keep_stamps": True}
+            common = {**common, "use_sim_time": False}
     if a["one_process"] == "true":
         more = {"observer": a["observer"], "sensors": _sensors(a, robot)}
         return _own("combined", {**common, **more, **takes, "driver": a["driver"]}, finite=True)

@@ -12,11 +12,12 @@ import rclpy
 from geometry_msgs.msg import PointStamped, Vector3Stamped, WrenchStamped
 from rclpy.duration import Duration
 from rclpy.node import Node
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 from contact_estimation.drivers.backend import Backend, Sample
-from contact_estimation.exceptions import ContactEstimationError
+from contact_estimation.exceptions import ConfigError, ContactEstimationError
 from contact_estimation.io.topics import POINT, TRUTH_TOPICS, VECTOR, WRENCH, WRENCH_TOPIC
 from contact_estimation.robot import Arm
 from contact_estimation.ros import convert, qos
@@ -28,6 +29,10 @@ from contact_estimation.ros.pacer import Pacer
 MAX_LATE = 0.2
 #: A recording's last samples may take so long to arrive.
 _LAST_HEARD = Duration(seconds=30.0)
+#: [s] A reliable source that has ended waits this long at most for slow listeners.
+_DRAIN = 60.0
+#: [ns] Time between two messages on /clock.
+_CLOCK_PERIOD = 10_000_000
 #: Message type -> (class, numbers (k,) -> message).
 _STAMPED: dict[str, tuple[Any, Callable[[Header, np.ndarray], Any]]] = {
     WRENCH: (WrenchStamped, lambda head, row: convert.wrench_stamped(head, row[:3], row[3:])),
@@ -37,16 +42,29 @@ _STAMPED: dict[str, tuple[Any, Callable[[Header, np.ndarray], Any]]] = {
 
 
 class SamplePublisher:
-    """Publishes samples on ``joint_states``, a measured wrench and a simulation's truth beside it."""
+    """Publishes samples on ``joint_states``, a measured wrench and a simulation's truth beside it.
 
-    def __init__(self, node: Node, arm: Arm, frames: Frames, complete: bool = False) -> None:
+    Args:
+        node: that publishes.
+        arm: the robot.
+        frames: its frames.
+        complete: reliably, so that nothing is lost.
+        clock: the samples' time also on ``/clock``, for nodes with ``use_sim_time``; it jumps as they do.
+    """
+
+    def __init__(self, node: Node, arm: Arm, frames: Frames, complete: bool = False, clock: bool = False) -> None:
         self._node, self._arm, self._frames = node, arm, frames
         self._profile = qos.COMPLETE if complete else qos.SENSOR
         self._states = node.create_publisher(JointState, "joint_states", self._profile)
         self._others: dict[str, Any] = {}
+        self._clock = node.create_publisher(Clock, "/clock", qos.VISUALIZATION) if clock else None
+        self._clock_ns = 0
 
     def publish(self, sample: Sample, stamp_ns: int) -> None:
         """Publish ``sample`` under the stamp ``stamp_ns`` [ns]; the joint states go last, behind their truth."""
+        if self._clock is not None and not 0 <= stamp_ns - self._clock_ns < _CLOCK_PERIOD:
+            self._clock_ns = stamp_ns
+            self._clock.publish(Clock(clock=convert.header(stamp_ns, "").stamp))
         if sample.wrench_tcp is not None:
             self._publish_other(WRENCH_TOPIC, WRENCH, self._frames.tcp, sample.wrench_tcp, stamp_ns)
         for name, values in sample.truth.items():
@@ -55,6 +73,11 @@ class SamplePublisher:
             self._publish_other(topic, kind, frame, values, stamp_ns)
         head = convert.header(stamp_ns, self._frames.base)
         self._states.publish(convert.joint_state(head, self._arm.joint_names, sample.q, sample.dq, sample.tau))
+
+    def drain(self) -> None:
+        """Wait until whoever listens has what was published reliably."""
+        if self._profile is qos.COMPLETE:
+            self._states.wait_for_all_acked(Duration(seconds=_DRAIN))
 
     def _publish_other(self, topic: str, kind: str, frame: str, values: np.ndarray, stamp_ns: int) -> None:
         if kind in _STAMPED:
@@ -69,13 +92,20 @@ class SamplePublisher:
 
 
 def start_pacer(
-    node: Node, backend: Backend, deliver: Callable[[Sample, int], None], settings: DriverParameters
+    node: Node,
+    backend: Backend,
+    deliver: Callable[[Sample, int], None],
+    settings: DriverParameters,
+    drain: Callable[[], None],
 ) -> Pacer:
     """Connect ``backend`` and deliver its samples once those listen who are waited for; its end ends the process.
 
     Raises:
+        ConfigError: the samples' time shall be on /clock, but not in the stamps.
         ContactEstimationError: as the backend's ``connect``.
     """
+    if settings.clock and not settings.keep_stamps:
+        raise ConfigError("parameter 'clock' needs keep_stamps: true, or the samples would not have the time of /clock")
     backend.connect()
     node.exit_code = 0
 
@@ -97,6 +127,7 @@ def start_pacer(
             node.get_logger().info(f"{pacer.delivered} samples delivered, {pacer.late} of them more than 1 ms late")
         for publisher in node.publishers:  # a reliable one waits until it was heard
             publisher.wait_for_all_acked(_LAST_HEARD)
+        drain()
         time.sleep(0.5)  # what was published last is still on its way
         rclpy.try_shutdown()
 

@@ -63,6 +63,10 @@ class DriverParameters(RobotParameters):
         1.0, check=positive, doc="speed factor: 2 publishes twice as fast; stamps keep the samples' own spacing"
     )
     keep_stamps: bool = key(False, doc="replay: publish the recorded stamps instead of present ones")
+    clock: bool = key(
+        False,
+        doc="replay, simulated: publish the samples' time on /clock, for nodes with use_sim_time; needs keep_stamps",
+    )
 
     def backend_options(self) -> dict[str, Any]:
         """Further settings of the driver.

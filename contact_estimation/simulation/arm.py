@@ -29,6 +29,8 @@ class SimulatedArm:
             gear.
         friction_torque, tau_ext: (n,) [Nm]. wrench_tcp: environment ON the robot (6,), about the TCP, TCP axes.
         touches: per tool point, per surface, what acts now. position, rotation: TCP pose.
+        pushes: further forces: joint from 1 whose link is pushed (0: the TCP), point (3,) [m] in its frame, force (3,)
+            [N] in base axes. ``wrench_tcp`` holds those at the TCP, ``tau_ext`` all.
         time: [s].
     """
 
@@ -77,6 +79,7 @@ class SimulatedArm:
         self._limit = np.where(arm.effort_limit > 0, arm.effort_limit, np.inf)
         self._bristles = np.zeros((len(self._points), len(self.surfaces), 3))
         self.touches: list[list[Touch]] = []
+        self.pushes: list[tuple[int, np.ndarray, np.ndarray]] = []
         self.reset(q)
 
     def reset(self, q: np.ndarray) -> None:
@@ -177,7 +180,22 @@ class SimulatedArm:
                 self.tau_ext += self._jacobian.T @ force
                 force_sum += force
                 torque_sum += _cross(lever, force)
+        for joint, local, force in self.pushes:
+            point = self.push_point(joint, local)
+            body = int(self.model.body(self.arm.joint_names[joint - 1]).id) if joint else self._tcp_body
+            mujoco.mj_jac(self.model, data, self._jacobian, None, point, body)
+            self.tau_ext += self._jacobian.T @ force
+            if not joint:
+                force_sum += force
+                torque_sum += _cross(point - position, force)
         self.wrench_tcp = np.concatenate([rotation.T @ force_sum, rotation.T @ torque_sum])
+
+    def push_point(self, joint: int, local: np.ndarray) -> np.ndarray:
+        """Return a point (3,) [m] of the frame of ``joint`` (0: the TCP) in the base frame."""
+        if not joint:
+            return np.array(self.position + self.rotation @ local)
+        body = self.data.body(self.arm.joint_names[joint - 1])
+        return np.array(body.xpos + body.xmat.reshape(3, 3) @ local)
 
     def _step_gears(self, drive: np.ndarray) -> None:
         """Step the rotor side of elastic gears, the spring taken at the end of the step (linearly implicit).

@@ -6,21 +6,17 @@ M and gravity agree to rounding, tool and locked joints included. Reflected roto
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import mujoco
 import numpy as np
 import pinocchio as pin
 
 from contact_estimation.robot import Arm
-from contact_estimation.robot.description import urdf_path
 
 #: Site at the TCP, with its axes.
 TCP_SITE = "tcp"
 
 
-def build_spec(arm: Arm, timestep: float, visuals: bool = False, rotor_inertia: bool = True) -> mujoco.MjSpec:
+def build_spec(arm: Arm, timestep: float, rotor_inertia: bool = True) -> mujoco.MjSpec:
     """Build the MjSpec of ``arm``.
 
     Its base frame is the world, joint i moves the body named after it, the TCP is the site ``tcp``.
@@ -28,7 +24,6 @@ def build_spec(arm: Arm, timestep: float, visuals: bool = False, rotor_inertia: 
     Args:
         arm: the arm.
         timestep: integration step [s].
-        visuals: with the URDF's display shapes (they collide with nothing).
         rotor_inertia: with the reflected rotor inertia on the joints; without it the bodies are the bare links.
     """
     spec = mujoco.MjSpec()
@@ -68,38 +63,7 @@ def build_spec(arm: Arm, timestep: float, visuals: bool = False, rotor_inertia: 
     bodies[tcp.parentJoint].add_site(
         name=TCP_SITE, pos=tcp.placement.translation, quat=_quaternion(tcp.placement.rotation), rgba=(0, 0, 0, 0)
     )
-    if visuals:
-        _add_visuals(arm, bodies, base)
     return spec
-
-
-def _add_visuals(arm: Arm, bodies: list[Any], base: pin.SE3) -> None:
-    path = urdf_path(arm.settings)
-    full = pin.buildModelFromUrdf(str(path))
-    shapes = pin.buildGeomFromUrdf(full, str(path), pin.GeometryType.VISUAL)
-    kinds: dict[str, tuple[Any, Callable[[Any], tuple[float, ...]]]] = {
-        "Cylinder": (mujoco.mjtGeom.mjGEOM_CYLINDER, lambda s: (s.radius, s.halfLength, 0)),
-        "Sphere": (mujoco.mjtGeom.mjGEOM_SPHERE, lambda s: (s.radius, 0, 0)),
-        "Capsule": (mujoco.mjtGeom.mjGEOM_CAPSULE, lambda s: (s.radius, s.halfLength, 0)),
-        "Box": (mujoco.mjtGeom.mjGEOM_BOX, lambda s: tuple(s.halfSide)),
-    }
-    for shape in shapes.geometryObjects:
-        known = kinds.get(type(shape.geometry).__name__)
-        name = full.names[shape.parentJoint]
-        if known is None or (shape.parentJoint and not arm.model.existJointName(name)):
-            continue  # meshes and locked joints are not drawn
-        body = bodies[arm.model.getJointId(name)] if shape.parentJoint else bodies[0]
-        placement = shape.placement if shape.parentJoint else base.actInv(shape.placement)
-        body.add_geom(
-            type=known[0],
-            size=known[1](shape.geometry),
-            pos=placement.translation,
-            quat=_quaternion(placement.rotation),
-            rgba=shape.meshColor,
-            contype=0,
-            conaffinity=0,
-            mass=0,
-        )
 
 
 def _quaternion(rotation: np.ndarray) -> np.ndarray:

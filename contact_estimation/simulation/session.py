@@ -158,6 +158,12 @@ class Simulation:
     def _control(self) -> None:
         plant = self.plant
         q, dq = self._controlled_position(), plant.motor_velocity
+        forces = [push.force_at(plant.time) for push in self.scenario.pushes]
+        plant.pushes = [
+            (push.joint, np.array(push.point), force)
+            for push, force in zip(self.scenario.pushes, forces)
+            if force.any()
+        ]
         reference = None if self._commanded else self._motion.at(plant.time)
         if reference is not None:
             position, force = reference.position, reference.segment.force

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,24 @@ class Touch:
     closed: bool
 
 
+class Slab(NamedTuple):
+    """A body to draw.
+
+    Attributes:
+        rotation: (3, 3), its axes in the base frame.
+        position: (3,) [m] of its centre.
+        size: (3,) [m] edges.
+    """
+
+    rotation: np.ndarray
+    position: np.ndarray
+    size: np.ndarray
+
+
+#: [m] An endless face is drawn this far to each side; thickness of a face and of a thin one; an anchor.
+_EXTENT, _THICK, _THIN, _ANCHOR = 0.15, 0.02, 0.008, 0.04
+
+
 class Surface(Protocol):
     """A surface; ``bristle`` (3,) [m] is the caller's memory for one point, changed in place."""
 
@@ -38,6 +56,9 @@ class Surface(Protocol):
 
     def touch(self, point: np.ndarray, velocity: np.ndarray, bristle: np.ndarray, step: float) -> Touch:
         """Force on the robot's point at ``point`` (3,) [m] moving with ``velocity`` (3,) [m/s]."""
+
+    def slab(self) -> Slab:
+        """Return the body that is drawn for it."""
 
 
 def coulomb(
@@ -131,6 +152,23 @@ class Face:
             force = force + coulomb(slide, bristle, self.friction * pressure, self.tangential, self.damping, step)
         return Touch(force, stiffness, rest, -height, True)
 
+    def slab(self) -> Slab:
+        """Return a plate below the face, as far as its bounds reach along the plate's axes."""
+        side = np.cross(np.eye(3)[int(np.argmin(np.abs(self.normal)))], self.normal)
+        side /= np.linalg.norm(side)
+        axes = np.column_stack([np.cross(side, self.normal), side, self.normal])
+        low, high = np.full(2, -_EXTENT), np.full(2, _EXTENT)
+        for direction, length in self.bounds:
+            along = axes[:, :2].T @ direction
+            k = int(np.argmax(np.abs(along)))
+            if abs(along[k]) < 0.3:
+                continue  # it cuts the face obliquely
+            end = length / along[k]
+            low[k], high[k] = (low[k], min(high[k], end)) if along[k] > 0 else (max(low[k], end), high[k])
+        thickness = _THIN if self.depth < _THICK else _THICK
+        centre = self.point + axes[:, :2] @ (0.5 * (low + high)) - 0.5 * thickness * self.normal
+        return Slab(axes, centre, np.array([*(high - low), thickness]))
+
 
 class Anchor:
     """A point held by springs: a hinge or a pivot (two or three of the paper's contacts in parallel; paper 2, 6.3.2).
@@ -168,3 +206,9 @@ class Anchor:
         stiffness = spring * (size / along) if along > 1e-15 else self._at_rest
         force = spring - self._damper @ velocity
         return Touch(force, stiffness, self.point.copy(), float(np.linalg.norm(offset)), True)
+
+    def slab(self) -> Slab:
+        """Return a cube at the point; a rod along the axis of a hinge."""
+        free = np.diag(self.matrix) == 0.0
+        size = np.where(free, 6.0, 0.6) * _ANCHOR if free.sum() == 1 else np.full(3, _ANCHOR)
+        return Slab(np.eye(3), self.point, size)

@@ -28,7 +28,8 @@ from contact_estimation.viz.raster import Camera
 FRAME_RATE, MAX_FRAMES = 30.0, 4000
 _PAGE = Path(__file__).with_name("page")
 _SCRIPTS = ("scene.js", "plots.js", "player.js")
-_TRUTH_COLOUR, _TRUTH_SIZE = (0.15, 0.15, 0.15, 1.0), (0.004, 0.012, 0.03)  # thinner than the estimate
+#: Of true forces: thinner than the estimates.
+TRUTH_COLOUR, TRUTH_SIZE = (0.15, 0.15, 0.15, 1.0), (0.004, 0.012, 0.03)
 #: From this probability on a contact's stiffness is shown: before, it is what the settings expect.
 _CLOSED = 0.5
 #: Where a picture is taken from: azimuth from the TCP's and elevation [rad], distance over the reach of the arm.
@@ -235,7 +236,7 @@ def _true_forces(arm: Arm, recording: Recording, rows: Sequence[int]) -> dict[in
         position, rotation = arm.tcp_pose(recording.q[row])
         start = position if points is None else points[row]
         tip = start + 0.003 * rotation @ force[row]
-        shapes[row] = [arrow("truth/force", arm.base_frame, start, tip, _TRUTH_COLOUR, size=_TRUTH_SIZE)]
+        shapes[row] = [arrow("truth/force", arm.base_frame, start, tip, TRUTH_COLOUR, size=TRUTH_SIZE)]
     return shapes
 
 

@@ -85,6 +85,16 @@ def stiffness_figure(logs: Logs, t0: float, reference: Reference | None = None) 
     return _finish(fig, axes)
 
 
+def tcp_figure(t: np.ndarray, position: np.ndarray) -> Figure:
+    """Draw the TCP's position (N, 3) [m], base frame [mm from the first one], over ``t`` (N,) [s]."""
+    fig, axes = figure(1, 1, height=2.2)
+    axis: Axes = axes[0, 0]
+    for k, name in enumerate(_AXES):
+        axis.plot(_thin(t), _thin(1e3 * (position[:, k] - position[0, k])), color=COLOURS[k + 1], label=name)
+    axis.set_ylabel("TCP [mm]")
+    return _finish(fig, axes)
+
+
 def contact_point_figure(logs: Logs, t0: float, truth: np.ndarray | None = None) -> Figure | None:
     """Draw contact point and rest position of the first contact, base frame [mm from the first known point]."""
     drawn = _each(logs, lambda columns: "rest" in columns and bool(np.isfinite(columns["rest"]).any()))

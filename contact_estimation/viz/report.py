@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from contact_estimation.io.export import EstimateLog
 from contact_estimation.io.recording import Recording
+from contact_estimation.robot import Arm
 from contact_estimation.viz import plots
 from contact_estimation.viz.html import Page
+from contact_estimation.viz.picture import peak_picture
+from contact_estimation.viz.player import Box
 from contact_estimation.viz.summary import (
     CONTACT_FORCE,
     FREE_FORCE,
@@ -28,29 +32,36 @@ _POINT = (
     "Contact point on the robot (solid; bands: 2 sigma of the point in the tool) and rest position of the environment "
     "(dotted), base frame, from the first point."
 )
+_TCP = "Position of the TCP by the joint positions, base frame, from the first one."
 _INNOVATION = "Normalised innovation squared, relative to its 95 % bound."
 _TIMING = "Wall-clock time from a sample to its stored estimate, on this machine."
 
 
 def replay_report(
     path: Path | str,
+    arm: Arm,
     recording: Recording,
     logs: dict[str, EstimateLog],
     reference: Reference | None,
     title: str = "Replay",
     subtitle: str = "",
     command: str = "",
+    boxes: Sequence[Box] = (),
+    tables: Sequence[tuple[str, list[str], list[list[object]]]] = (),
 ) -> Path:
     """Write the report.
 
     Args:
         path: the HTML file.
+        arm: the robot; the report begins with its picture at the largest force of the first observer.
         recording: what was replayed.
         logs: observer -> its estimates.
         reference: of :func:`~contact_estimation.viz.summary.reference_of`, with one row per row of every log.
         title: of the page.
         subtitle: of the page; by default the recording's source and length.
         command: how to make the report again, printed at its end.
+        boxes: bodies in that picture.
+        tables: further tables, each a heading, a header and rows.
 
     Returns:
         The path.
@@ -58,6 +69,12 @@ def replay_report(
     columns = {name: log.columns() for name, log in logs.items()}
     t0 = float(recording.t[0])
     page = Page(title, subtitle or f"{recording.source}: {len(recording)} samples, {recording.duration:.1f} s")
+    first = next(iter(logs.values()))
+    if columns[first.observer]["valid"].any():
+        page.image(*peak_picture(arm, recording, first, boxes))
+    for heading, header, rows in tables:
+        page.heading(heading)
+        page.table(header, rows)
     page.table(*summary_table({name: summarise(c, reference) for name, c in columns.items()}))
     page.paragraph(_explain(reference), note=True)
     for name, reasons in invalid_reasons(columns).items():
@@ -73,9 +90,11 @@ def replay_report(
         caption = f"Estimated minus {reference.label} force along the TCP's z."
         figures.append(("", plots.error_figure(columns, t0, reference), caption))
     truth = recording.truth.get("contact_point")
+    t = recording.t - t0
     for heading, figure, caption in [
         *figures,
         ("Stiffness", plots.stiffness_figure(columns, t0, reference), _STIFFNESS),
+        ("TCP", plots.tcp_figure(t, arm.tcp_poses(recording.q)[0]), _TCP),
         ("Contact point", plots.contact_point_figure(columns, t0, truth), _POINT),
         ("Innovation", plots.innovation_figure(columns, t0), _INNOVATION),
         ("Timing", plots.timing_figure(columns), _TIMING),

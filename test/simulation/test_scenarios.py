@@ -14,7 +14,7 @@ PAPERS = {"linear_contact", "single_point_rotation", "materials", "plane", "pivo
 
 
 def test_the_papers_experiments_are_there():
-    assert PAPERS | {"block", "tilted_plane", "peg_in_slot"} == set(scenario_names())
+    assert PAPERS | {"block", "tilted_plane", "peg_in_slot", "mission"} == set(scenario_names())
     for name in PAPERS:
         assert "paper" in load_scenario(name).source
 
@@ -88,3 +88,25 @@ def test_motion_twist_is_the_derivative_of_the_pose(shape):
 def test_bad_scenarios_are_refused(change, words):
     with pytest.raises(ConfigError, match=words):
         from_mapping(ScenarioSettings, {**to_mapping(load_scenario("plane")), **change}, "test")
+
+
+@pytest.mark.parametrize("joint", [0, 3])
+def test_a_push_is_the_torque_that_statics_tells(joint):
+    force, local = np.array([10.0, 40.0, -5.0]), np.array([-0.1, 0.02, 0.05])
+    push = {"name": "hand", "start": 0.1, "duration": 0.8, "force": force.tolist()}
+    still = [{"duration": 1.0}]
+    pushes = [push | {"joint": joint, "point": local.tolist()}]
+    simulation = open_simulation("mission", imperfections="ideal", surfaces=[], motion=still, pushes=pushes)
+    samples = {round(sample.stamp_ns * 1e-9, 3): sample for sample in simulation.run()}
+    arm, sample = simulation.arm, samples[0.5]
+    data, name = arm.model.createData(), arm.joint_names[joint - 1] if joint else arm.tcp_frame
+    pin.framesForwardKinematics(arm.model, data, sample.q)
+    frame = arm.model.getFrameId(name)
+    jacobian = pin.computeFrameJacobian(arm.model, data, sample.q, frame, pin.LOCAL_WORLD_ALIGNED)
+    base = data.oMf[arm.model.getFrameId(arm.base_frame)].rotation
+    lever, world = data.oMf[frame].rotation @ local, base @ force
+    expected = jacobian.T @ np.concatenate([world, np.cross(lever, world)])
+    np.testing.assert_allclose(sample.truth["tau_ext"], expected, atol=2e-3)
+    at_tool = np.linalg.norm(sample.truth["wrench_tcp"][:3])
+    assert at_tool == pytest.approx(0.0 if joint else np.linalg.norm(force), abs=1e-6)
+    assert not samples[0.05].truth["tau_ext"].any() and not samples[0.95].truth["tau_ext"].any()

@@ -110,3 +110,13 @@ def test_an_arm_no_scenario_knows_starts_in_its_ready_posture():
     known = open_simulation("plane", imperfections="ideal")
     other = Simulation(known.scenario, Arm(replace(known.arm.settings, name="other")), known.imperfections)
     assert other.plant.q == pytest.approx(known.arm.settings.ready) and other.uses_impedance == known.uses_impedance
+
+
+def test_a_face_is_drawn_where_it_is():
+    normal = np.array([0.6, 0.0, 0.8])
+    face = Face("f", [0.1, 0.2, 0.3], normal, 1e4, bounds=[(np.array([0.0, 1.0, 0.0]), 0.05)])
+    slab = face.slab()
+    corners = slab.position + (np.array(list(np.ndindex(2, 2, 2))) - 0.5) * slab.size @ slab.rotation.T
+    heights = (corners - face.point) @ normal
+    np.testing.assert_allclose(sorted(set(np.round(heights, 9))), [-slab.size[2], 0.0], atol=1e-9)
+    assert (corners - face.point)[:, 1].max() == pytest.approx(0.05)

@@ -30,18 +30,20 @@ def logs(arm, recording):
     return {name: replay(recording, open_stream(arm, name)) for name in ("momentum", "paper_online")}
 
 
-def test_report_is_one_page_that_fetches_nothing(logs, recording, tmp_path):
-    path = replay_report(tmp_path / "r" / "report.html", recording, logs, reference_of(recording), command="replay me")
+def test_report_is_one_page_that_fetches_nothing(arm, logs, recording, tmp_path):
+    path = replay_report(
+        tmp_path / "r" / "report.html", arm, recording, logs, reference_of(recording), command="replay me"
+    )
     page = path.read_text()
-    assert page.count("data:image/png;base64") == 6
+    assert page.count("data:image/png;base64") == 8
     assert not re.search(r"(src|href)=\"?(http|/)", page)
     for text in ("momentum", "paper_online", "1000/1000", "20000 N/m (truth)", "replay me", "against the simulation"):
         assert text in page, text
 
 
-def test_report_without_reference_or_contact(logs, recording, tmp_path):
+def test_report_without_reference_or_contact(arm, logs, recording, tmp_path):
     bare = dataclasses.replace(recording, wrench_tcp=None, truth={})
-    page = replay_report(tmp_path / "report.html", bare, {"momentum": logs["momentum"]}, None).read_text()
+    page = replay_report(tmp_path / "report.html", arm, bare, {"momentum": logs["momentum"]}, None).read_text()
     assert "neither a measured wrench nor truth" in page and "None of the observers estimates this." in page
 
 
@@ -51,7 +53,9 @@ def test_invalid_estimates_are_told(arm, recording, tmp_path):
     log = replay(dataclasses.replace(recording, tau=tau), open_stream(arm, "momentum"))
     reasons = invalid_reasons({"momentum": log.columns()})
     assert sum(reasons["momentum"].values()) == 3
-    page = replay_report(tmp_path / "report.html", recording, {"momentum": log}, reference_of(recording)).read_text()
+    page = replay_report(
+        tmp_path / "report.html", arm, recording, {"momentum": log}, reference_of(recording)
+    ).read_text()
     assert "3 estimates are invalid" in page and "997/1000" in page
 
 

@@ -88,6 +88,28 @@ class SegmentSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PushSettings:
+    """A push that no surface explains, of a hand for example: a force that rises, stays and falls."""
+
+    name: str = key(doc="what it is called in reports")
+    start: float = key(doc="when it begins", unit="s", check=non_negative)
+    duration: float = key(doc="how long it lasts, rise and fall included", unit="s", check=positive)
+    rise: float = key(0.2, doc="time in which it rises, and falls", unit="s", check=positive)
+    force: list[float] = key(doc="force on the robot, base axes", unit="N", length=3)
+    joint: int = key(
+        0, doc="the joint, counted from 1 at the base, whose link is pushed; 0: the TCP", check=non_negative
+    )
+    point: list[float] = key(
+        [0.0, 0.0, 0.0], doc="where, in the frame of that joint, or of the TCP", unit="m", length=3
+    )
+
+    def force_at(self, t: float) -> np.ndarray:
+        """Force (3,) [N] on the robot at the time ``t`` [s], base axes."""
+        share = min(t - self.start, self.start + self.duration - t) / self.rise
+        return np.asarray(np.sin(0.5 * np.pi * min(max(share, 0.0), 1.0)) ** 2 * np.array(self.force, float))
+
+
+@dataclass(frozen=True, kw_only=True)
 class ScenarioSettings:
     """A task of an arm among surfaces."""
 
@@ -103,6 +125,7 @@ class ScenarioSettings:
         [0.0, 0.0, 0.0], doc="how far every surface is from where the motion supposes it, base axes", unit="m", length=3
     )
     motion: list[SegmentSettings] = key(doc="segments, in order; the last pose is held")
+    pushes: list[PushSettings] = key([], doc="pushes beside the surfaces")
     controller: dict[str, str] = key(
         {}, doc="impedance or admittance, by robot; others are controlled as their own YAML says"
     )

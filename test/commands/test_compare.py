@@ -1,0 +1,47 @@
+"""Verb compare: the figures of several observers, with the reference the recording has."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from recordings import press_recording
+
+from contact_estimation.cli import main
+from contact_estimation.commands.convert import write_recording
+from contact_estimation.filters.registry import open_stream
+from contact_estimation.io.open import open_recording
+from contact_estimation.io.replay import replay
+from contact_estimation.robot import load_arm
+
+
+@pytest.fixture(scope="module")
+def bag(tmp_path_factory):
+    path = tmp_path_factory.mktemp("compare") / "press.npz"
+    arm = load_arm("ur16e")
+    write_recording(path, press_recording(arm), arm)
+    return path
+
+
+def test_figures_are_those_of_each_observer(bag, tmp_path, capsys):
+    out = tmp_path / "report.html"
+    words = ["compare", str(bag), "--robot", "ur16e", "--observers", "momentum,ekf", "--json", "--out", str(out)]
+    assert main(words) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert list(result["observers"]) == ["momentum", "ekf"] and result["reference"] == "truth"
+    arm = load_arm("ur16e")
+    recording = open_recording(bag, arm.joint_names)
+    force = replay(recording, open_stream(arm, "momentum")).columns()["force"]
+    truth = recording.truth["wrench_tcp"][:, 2]
+    pushed = np.abs(truth) > 15.0  # well within what the summary takes for contact
+    told = result["observers"]["momentum"]["force"]["contact"]["rmse_z"]
+    assert told == pytest.approx(np.sqrt(np.mean((force[pushed, 2] - truth[pushed]) ** 2)), rel=0.25)
+    page = out.read_text()
+    assert not re.search(r"(src|href)=\"?(http|/)", page)
+    for heading in ("Force", "Stiffness", "TCP", "Contact point", "compare"):
+        assert heading in page, heading
+
+
+def test_an_observer_nobody_knows_is_refused(bag, capsys):
+    assert main(["compare", str(bag), "--robot", "ur16e", "--observers", "ekf,momentun"]) == 2
+    assert "momentum" in capsys.readouterr().err
