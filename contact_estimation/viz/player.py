@@ -166,6 +166,7 @@ def estimate_frame(arm: Arm, estimate: Estimate, t: float) -> dict[str, Any]:
         "valid": valid,
         "reason": estimate.reason,
         "mode": estimate.mode,
+        "link": next((c.link for c in estimate.contacts if c.link and c.probability >= _CLOSED), ""),
         "force": _short(estimate.force_tcp, 4) if valid else None,
         "stiffness": _short(np.array(estimate.stiffness), 4) if valid and not open_ else None,
         "probabilities": _short(np.array([*estimate.modes.values()]), 3) if valid else None,
@@ -218,9 +219,11 @@ def _truth(recording: Recording) -> dict[str, np.ndarray]:
         found["force"] = recording.truth["wrench_tcp"][:, :3]
     elif recording.wrench_tcp is not None:
         found["force"] = recording.wrench_tcp[:, :3] - recording.wrench_zero[:3]
-    if "stiffness" in recording.truth and "force" in found:
-        norm = np.linalg.norm(recording.truth["stiffness"], axis=1)
-        found["stiffness"] = np.where(np.linalg.norm(found["force"], axis=1) > 0.0, norm, np.nan)
+    if {"wrench_tcp", "stiffness", "rest", "contact_point"} <= recording.truth.keys():
+        vector = recording.truth["stiffness"]
+        depth = np.einsum("nk,nk->n", vector, recording.truth["rest"] - recording.truth["contact_point"])
+        touched = (depth > 0.0) & (np.linalg.norm(found["force"], axis=1) > 0.0)
+        found["stiffness"] = np.where(touched, np.linalg.norm(vector, axis=1), np.nan)
     return found
 
 

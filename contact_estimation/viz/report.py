@@ -33,7 +33,9 @@ _POINT = (
     "(dotted), base frame, from the first point."
 )
 _TCP = "Position of the TCP by the joint positions, base frame, from the first one."
-_INNOVATION = "Normalised innovation squared, relative to its 95 % bound."
+_INNOVATION = (
+    "Normalised innovation squared over its 95 % bound. Far below 1, the filter allows for more noise than there is."
+)
 _TIMING = "Wall-clock time from a sample to its stored estimate, on this machine."
 
 
