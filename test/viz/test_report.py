@@ -75,8 +75,8 @@ def test_curves_and_bands_are_the_columns(logs, recording):
     assert [line.get_label() for line in lines] == ["truth", "momentum", "paper_online"]
     np.testing.assert_array_equal(lines[2].get_ydata(), columns["paper_online"]["force"][:, 2])
     bands = fig.axes[2].collections
-    assert len(bands) == 1  # the momentum observer has no covariance
-    top = bands[0].get_paths()[0].vertices[:, 1].max()
+    assert len(bands) == 2
+    top = bands[1].get_paths()[0].vertices[:, 1].max()
     sigma = np.sqrt(columns["paper_online"]["force_covariance"][:, 2, 2])
     assert top == pytest.approx((columns["paper_online"]["force"][:, 2] + 2 * sigma).max())
 
