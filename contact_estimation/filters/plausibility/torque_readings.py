@@ -332,7 +332,9 @@ class TorqueReadings:
         left = (now[0] - was) * (1 - np.eye(len(was)))  # (n, n)
         misfit[self._alone :] = np.linalg.norm(left, axis=1) + 1.0
         best = int(np.argmin(misfit))
-        if misfit[best] < s.step_match * size:
+        # A reading that makes everything small explains whatever came after a small torque.
+        told = min(size, float(np.linalg.norm(was))) if best < count else size
+        if misfit[best] < s.step_match * told:
             self._name(best)
         elif size > s.strange_step:
             self._stepped, self._acquittal_time = True, 0.0

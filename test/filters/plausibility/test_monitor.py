@@ -22,18 +22,24 @@ class Motion:
     def __init__(self, arm, speed=0.1, seed=0):
         self.arm, self.rng, self.speed = arm, np.random.default_rng(seed), speed
         self.monitor = SignalMonitor(arm, SensorSettings(), np.ones(6))
-        self.time = 0.0
+        self.time, self.refused = 0.0, 0
+        self.frozen_at = None
+
+    def hold(self):
+        """Stand still from now on."""
+        self.frozen_at = self.time
 
     def run(self, seconds, change=lambda q, dq, tau: (q, dq, tau)):
         """The last problem told; the first ones in ``self.told``."""
         self.told = []
         for _ in range(round(seconds / H)):
             self.time += H
-            phase = self.time + np.arange(6)
+            phase = (self.frozen_at or self.time) + np.arange(6)
             q = Q + self.speed * (np.sin(phase) - np.sin(np.arange(6))) + self.rng.normal(0, 1.2e-5, 6)
-            dq = self.speed * np.cos(phase)
+            dq = self.speed * np.cos(phase) * (self.frozen_at is None)
             tau = self.arm.gravity(q) + self.rng.normal(0, [1.0, 1.5, 0.8, 0.4, 0.25, 0.2])
-            self.monitor.add(self.time, H, *change(q, dq, tau))
+            used = self.monitor.add(self.time, H, *change(q, dq, tau))
+            self.refused += not used
             if self.monitor.problem:
                 self.told.append(self.monitor.problem)
         return self.monitor.problem
@@ -90,3 +96,41 @@ def test_joints_that_bend_under_a_load_are_no_fault(arm):
     steps = iter(bend)
     motion.run(0.5, lambda q, dq, tau: (q + on(1, lambda x: next(steps))(0 * q), dq, tau))
     assert motion.told == []
+
+
+@pytest.mark.parametrize(
+    "spike",
+    [
+        lambda q, dq, tau: (q, on(1, lambda x: x + 3.0)(dq), tau),
+        lambda q, dq, tau: (q, dq, on(1, lambda x: 250.0)(tau)),
+    ],
+)
+def test_a_spike_is_refused_and_leaves_no_trace(arm, spike):
+    motion = Motion(arm)
+    motion.run(1.0)
+    motion.run(H, spike)
+    assert motion.refused == 1
+    motion.run(1.0)
+    assert motion.told == [] and motion.refused == 1
+
+
+def test_an_encoder_that_slips_is_told(arm):
+    motion = Motion(arm)
+    motion.run(1.0)
+    motion.run(0.1, lambda q, dq, tau: (on(2, lambda x: x + 0.05)(q), dq, tau))
+    assert "elbow_joint moved" in motion.told[-1]
+
+
+def test_rest_does_not_prove_that_position_and_velocity_agree(arm):
+    motion = Motion(arm)
+    motion.run(1.0)
+    assert motion.run(0.5, FAULTS["the sign"])
+    motion.hold()
+    assert motion.run(6.0)
+
+
+def test_a_torque_that_is_noise_is_told(arm):
+    motion, rng = Motion(arm), np.random.default_rng(3)
+    motion.run(1.0)
+    motion.run(0.3, lambda q, dq, tau: (q, dq, tau + rng.normal(0, 25, 6)))
+    assert any("is noise" in told for told in motion.told)

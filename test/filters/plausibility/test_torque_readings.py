@@ -1,6 +1,7 @@
 """What the effort is, told by gravity and motion: mistakes are named, contacts are not taken for mistakes."""
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from contact_estimation import load_arm
@@ -143,4 +144,39 @@ def test_a_spike_is_no_step(arm):
 def test_where_gravity_is_not_felt_nothing_is_claimed(arm):
     upright, readings = np.array([0.0, -np.pi / 2, 0.0, -np.pi / 2, 0.0, 0.0]), readings_of(arm, torque_unit="A")
     rest(readings, np.zeros(6), 2 * REST_TIME, q=upright)
+    assert readings.problem == ""
+
+
+def wall(arm, q):
+    """Gravity torque of the arm on a wall, by Pinocchio."""
+    model = arm.model.copy()
+    model.gravity.linear = np.array([9.81, 0.0, 0.0])
+    return pin.computeGeneralizedGravity(model, model.createData(), q)
+
+
+def test_an_arm_that_is_mounted_otherwise_is_named(arm):
+    readings = readings_of(arm)
+    sweep(readings, arm, lambda g, q: wall(arm, q) + 0.3 * FRICTION, 3.0)
+    assert "mounted otherwise" in readings.problem
+
+
+def test_a_torque_that_neither_a_free_arm_nor_a_force_at_the_tool_explains_is_doubted(arm):
+    readings, gravity = readings_of(arm), arm.gravity(Q)
+    rest(readings, gravity + np.array([90.0, -70.0, 60.0, 50.0, -40.0, 30.0]), 0.1)
+    assert "neither a free arm nor a force at the tool" in readings.problem
+
+
+@pytest.mark.parametrize("push", [[0, 0, 90.0], [40.0, 0, 50], [0, -50.0, 0]])
+def test_a_stream_that_begins_in_a_contact_at_the_tool_is_not_doubted(arm, push):
+    readings = readings_of(arm)
+    rest(readings, arm.gravity(Q) - arm.tcp_jacobian(Q)[:3].T @ push + 0.3 * FRICTION, 1.0)
+    assert "neither" not in readings.problem
+
+
+def test_a_step_that_stays_is_doubted_whatever_it_is(arm):
+    readings, gravity = readings_of(arm), arm.gravity(Q)
+    rest(readings, gravity, 2 * PROOF_TIME)
+    step(readings, gravity, gravity + np.array([60.0, -70.0, 60.0, 50.0, -40.0, 30.0]))
+    assert "stepped" in readings.problem
+    rest(readings, gravity, 6 * PROOF_TIME)
     assert readings.problem == ""
