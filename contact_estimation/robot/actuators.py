@@ -141,6 +141,18 @@ class ActuatorSettings:
         doc="standard deviations that bias and friction disturbance are off at most in free space; more is a contact",
         check=positive,
     )
+    steady_push_rate: float = key(
+        1e-3,
+        doc="how often a push is steady from its first moment; 0: a held push wins over contacts that do not "
+        "fit, which takes torque of little noise",
+        unit="1/s",
+        check=non_negative,
+    )
+    contact_friction_bound: float = key(
+        2.5,
+        doc="standard deviations by which they change at most while a contact is closed; more is another contact",
+        check=positive,
+    )
     elastic: ElasticSettings = key(ElasticSettings(), doc="joint elasticity as a second force channel")
 
     def check_joints(self, n: int, robot: str) -> None:

@@ -18,9 +18,10 @@ from contact_estimation.filters.kalman import packed_size
 from contact_estimation.robot import Arm
 
 
-def step_functions(arm: Arm, state: FilterState, filters: int) -> list[ca.Function]:
-    """Return the functions of a step of ``filters`` filters."""
-    mode_prediction = build_mode_prediction(filters, len(state.contacts))
+def step_functions(arm: Arm, state: FilterState, chain: ModeChain) -> list[ca.Function]:
+    """Return the functions of a step of all filters."""
+    filters = len(chain.owner)
+    mode_prediction = build_mode_prediction(chain.free, len(state.contacts))
     mixing, mode_update = build_mixing(state.size, filters), build_mode_update(filters)
     return [build_update(arm, state), build_prior(arm, state), mixing, mode_prediction, mode_update]
 
@@ -68,12 +69,13 @@ class ImmStep:
         # The decay and noise of every mode, without and with an unknown contact.
         self._motion = [(np.zeros(state.size), np.zeros(state.size), np.ones(1)) for _ in range(2)]
         self._motion[1][2][:] = state.frozen_share
-        bounds = [state.bounds(free=False), state.bounds(free=True)]
+        self._bounds = bounds = [state.bounds(free=False), state.bounds(free=True)]
+        self._free = np.flatnonzero(chain.free)
         self.updates = []
         for j in range(count):
             own = {"x": mixed_x[j], "P": mixed_p[j], "closed": chain.closed[j].copy(), "pressed_before": before[j]}
-            own |= bounds[int(not chain.closed[j].any() and not chain.felt[j])]
-            own["felt"] = chain.felt[j : j + 1].copy()
+            own |= bounds[int(chain.free[j])]
+            own["felt"], own["walk"] = chain.felt[j : j + 1].copy(), chain.walk[j : j + 1].copy()
             own["decay"], own["noise"], own["motion_share"] = self._motion[int(chain.felt[j])]
             results = [self.x[j], self.p[j], likelihood[j : j + 1], self.ratios[j], self._pressed[j]]
             self.updates.append(update.bind([(signals | own)[name] for name in update.inputs], results))
@@ -94,6 +96,8 @@ class ImmStep:
         self.x[:], self.p[:] = self._prior.outputs["x"], self._prior.outputs["P"]
         self.x[:, self._state.parts["offset"]] = deflection
         self.probabilities[:] = probabilities
+        for name, values in self._state.bounds(free=False).items():
+            self._bounds[0][name][:] = values
         self._pressed[:] = UNDECIDED
 
     def set_interval(self, duration: float) -> None:
@@ -111,3 +115,10 @@ class ImmStep:
         for update in self.updates:
             update()
         self._posterior()
+        self._follow_friction()
+
+    def _follow_friction(self) -> None:
+        """Let closed contacts change the friction only so far from what it was when the arm was free last."""
+        shares = self.probabilities[self._free]
+        if shares.sum() > 0.5:
+            self._state.friction_about(self.x[self._free[shares.argmax()]], self._bounds[0])

@@ -31,18 +31,22 @@ class ModeChain:
     Args:
         settings: contacts, modes and rates.
         hypotheses: filters per combination of closed contacts.
+        steady_rate: how often a push is steady from its first moment [1/s].
 
     Attributes:
-        names: ``free``, ``contact_1``, ``contact_1+contact_2``, ..., ``unknown`` (C combinations).
+        names: ``free``, ``contact_1``, ``contact_1+contact_2``, ..., ``unknown``.
+        label: (M,) index of each filter in these.
         rates: (C, C) generator of their Markov chain [1/s]; only one contact changes at an instant.
         combinations: (C, I) one where a combination has the contact closed.
         unknown: (C,) one where a combination is the unknown contact.
         owner: (M,) combination of each filter.
         closed: (M, I) one where a filter has the contact closed.
         felt: (M,) one where a filter feels an unknown contact.
+        free: (M,) whether a filter feels nothing.
+        walk: (M,) share of the random walk that the unknown torque has in it.
     """
 
-    def __init__(self, settings: ImmSettings, hypotheses: int) -> None:
+    def __init__(self, settings: ImmSettings, hypotheses: int, steady_rate: float = 0.0) -> None:
         names = [c.name for c in settings.contacts]
         chosen = settings.modes
         if chosen is None:
@@ -54,14 +58,17 @@ class ModeChain:
         self.unknown = np.zeros(len(chosen))
         if settings.has_unknown:
             filters = [count if mode else settings.unknown.free_filters for mode, count in zip(chosen, filters)]
-            filters.append(settings.unknown.filters)
+            filters += [settings.unknown.filters, 1]
             self.names.append(UNKNOWN)
-            self.rates = _with_unknown(self.rates, self.combinations, settings.unknown)
-            self.combinations = np.vstack([self.combinations, np.zeros(len(names))])
-            self.unknown = np.append(self.unknown, 1.0)
-        count = len(self.names)
+            self.rates = _with_unknown(self.rates, self.combinations, settings.unknown, steady_rate)
+            self.combinations = np.vstack([self.combinations, np.zeros((2, len(names)))])
+            self.unknown = np.append(self.unknown, [1.0, 1.0])
+        count = len(filters)
         self.owner = np.repeat(np.arange(count), filters)
         self.closed, self.felt = self.combinations[self.owner], self.unknown[self.owner]
+        self.free: NDArray[np.bool_] = ~self.closed.any(axis=1) & (self.felt == 0)
+        self.label = np.minimum(self.owner, len(self.names) - 1)
+        self.walk = np.where(self.owner == len(self.names), settings.unknown.steady_share, 1.0) * self.felt
         self._floor = settings.least_probability
         self._first = np.searchsorted(self.owner, np.arange(count))
         self._newborn = self._first.copy()
@@ -73,7 +80,7 @@ class ModeChain:
             closed: probability that anything is touched.
         """
         self._newborn = self._first.copy()
-        free: NDArray[np.bool_] = (self.closed.sum(axis=1) == 0) & (self.felt == 0)
+        free = self.free
         if free.all() or not free.any():
             return np.full(len(free), 1.0 / len(free))
         shared = np.where(free, (1 - closed) / free.sum(), closed / (~free).sum())
@@ -85,6 +92,12 @@ class ModeChain:
         Staying within a combination keeps the filter; coming from another one leads to the newborn.
         """
         chain = expm(self.rates * dt)
+        if (
+            self.unknown.any()
+        ):  # not by way of a changing push within the interval: who a filter starts from hangs on it
+            direct = self.rates[:-2, -1] * dt
+            chain[:-2, -2] += chain[:-2, -1] - direct
+            chain[:-2, -1] = direct
         enters = self._newborn[self.owner] == np.arange(len(self.owner))
         matrix = chain[np.ix_(self.owner, self.owner)] * enters
         same = self.owner[:, None] == self.owner
@@ -102,7 +115,7 @@ class ModeChain:
             Whether a newborn has changed: :meth:`transition` must then be asked again.
         """
         before = self._newborn.copy()
-        for c in range(len(self.names)):
+        for c in range(self.owner[-1] + 1):
             members = np.flatnonzero(self.owner == c)
             worst, best = members[np.argmin(probabilities[members])], members[np.argmax(probabilities[members])]
             if len(members) > 1:
@@ -113,8 +126,8 @@ class ModeChain:
         return bool((self._newborn != before).any())
 
     def of_combinations(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return the probabilities (C,) of the combinations from those of the filters (M,)."""
-        return np.bincount(self.owner, probabilities, len(self.names))
+        """Return the probabilities of the modes ``names`` from those of the filters (M,)."""
+        return np.bincount(self.label, probabilities, len(self.names))
 
 
 def _rates(combinations_closed: np.ndarray, close_rate: float, open_rate: float) -> np.ndarray:
@@ -131,27 +144,40 @@ def _rates(combinations_closed: np.ndarray, close_rate: float, open_rate: float)
     return rates - np.diag(rates.sum(axis=1))
 
 
-def _with_unknown(rates: np.ndarray, combinations_closed: np.ndarray, unknown: UnknownContactSettings) -> np.ndarray:
-    """Return the generator (C + 1, C + 1) [1/s] of a chain that has the unknown contact as its last mode."""
+def _with_unknown(
+    rates: np.ndarray, combinations_closed: np.ndarray, unknown: UnknownContactSettings, steady_rate: float
+) -> np.ndarray:
+    """Return the generator (C + 2, C + 2) [1/s] of a chain that ends with the unknown contact: changing, and steady."""
     touched = combinations_closed.any(axis=1)
-    total = np.pad(rates, (0, 1))
-    total[:-1, -1] = np.where(touched, unknown.rate_from_contact, unknown.rate_from_free)
-    total[-1, :-1] = np.where(touched, unknown.rate_to_contact, unknown.rate_to_free)
+    total = np.pad(rates, (0, 2))
+    total[:-2, -2] = np.where(touched, unknown.rate_from_contact, unknown.rate_from_free)
+    total[:-2, -1] = steady_rate
+    total[-2:, :-2] = np.where(touched, unknown.rate_to_contact, unknown.rate_to_free)
+    total[-2, -1] = total[-1, -2] = unknown.rate_to_steady
     np.fill_diagonal(total, 0.0)
     return total - np.diag(total.sum(axis=1))
 
 
-def build_mode_prediction(count: int, contacts: int) -> ca.Function:
+def build_mode_prediction(free: np.ndarray, contacts: int) -> ca.Function:
     """Return the function of the mode probabilities before the measurement, and who each filter starts from.
 
     Inputs: probabilities (M,); transition (M, M) from row to column; pressed (I, M): per filter the probability that
     its contacts press. Outputs: predicted (M,); weights (M, M): column j the shares of the filters in the start of
     filter j; pressed_before (I, M).
+
+    Args:
+        free: (M,) whether a filter feels nothing. It starts from its likeliest source, unmixed: the spread of the means
+            over a push would let its friction take the push.
+        contacts: their number I.
     """
+    count = len(free)
     s = symbols(probabilities=count, transition=(count, count), pressed=(contacts, count))
     joint = ca.repmat(s.probabilities, 1, count) * s.transition
     predicted = ca.sum1(joint)
     weights = joint / ca.repmat(predicted, count, 1)
+    for j in np.flatnonzero(free):
+        largest = joint[:, j] >= ca.mmax(joint[:, j])
+        weights[:, j] = largest / ca.sum1(largest)
     outputs = {"predicted": predicted.T, "weights": weights, "pressed_before": s.pressed @ weights}
     return named_function("imm_mode_prediction", s, outputs)
 

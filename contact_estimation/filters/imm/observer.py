@@ -58,9 +58,11 @@ class ContactImm:
             actuators = dataclasses.replace(actuators, elastic=ElasticSettings())
         self.actuators = actuators
         self.state = state = FilterState(settings, actuators, arm.n, sensors.motor_side_velocity)
-        self.chain = chain = ModeChain(settings, settings.hypotheses or (1 if actuators.elastic.joints else 3))
+        self.chain = chain = ModeChain(
+            settings, settings.hypotheses or (1 if actuators.elastic.joints else 3), actuators.steady_push_rate
+        )
         functions = [build_sample(arm, state.motor_side), build_block(arm, state), build_output(arm, state)]
-        functions += step_functions(arm, state, len(chain.owner))
+        functions += step_functions(arm, state, chain)
         compiled = {f.name(): run for f, run in zip(functions, compile_functions(functions, flags=_FLAGS, rare=_RARE))}
         sample, block = compiled["imm_sample"], compiled["imm_block"]
         self.backend = compiled["imm_update"].backend
@@ -98,7 +100,7 @@ class ContactImm:
         # The elastic offset starts where the deflection under gravity alone puts it.
         deflection = self.arm.gravity(q)[joints] / self._signals["joint_stiffness"] + q[joints]
         self.step_.start(q, deflection, self.chain.start(self.settings.closed_at_start))
-        self._mode = int(self.chain.owner[self.probabilities.argmax()])
+        self._mode = self._most_probable()
         self._statistics.clear()
         self._nis, self._first = float("nan"), True
         self._duration, self._elapsed, self._count = -1.0, 0.0, 0
@@ -137,13 +139,17 @@ class ContactImm:
             step.set_interval(duration)
         step.run()
         probable = int(step.probabilities.argmax())
-        self._mode = int(self.chain.owner[probable])
+        self._mode = self._most_probable()
         self._nis = float(step.ratios[probable].sum())
         self._statistics.add(step.ratios[probable])
         if self._t - self._born > self.settings.hypothesis_interval:
             self._born = self._t
             if self.chain.give_birth(step.probabilities):
                 step.set_interval(self._duration)
+
+    def _most_probable(self) -> int:
+        """Return the most probable mode."""
+        return int(self.chain.of_combinations(self.probabilities).argmax())
 
     # -- estimates --------------------------------------------------------------------------------------------
 

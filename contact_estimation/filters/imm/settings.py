@@ -137,6 +137,14 @@ class UnknownContactSettings:
     link_share: float = key(
         0.1, doc="variance of pushes at every link, in that of pushes at the TCP", check=non_negative
     )
+    steady_share: float = key(
+        0.03,
+        doc="variance of the random walk of a push that is held, in that of one that begins or changes",
+        check=positive,
+    )
+    rate_to_steady: float = key(
+        3.0, doc="how often a push becomes steady, or changes again", unit="1/s", check=positive
+    )
     birth_time: float = key(
         14.0,
         doc="a push begins as uncertain as a random walk of this duration: 60 N and 12 Nm by default",

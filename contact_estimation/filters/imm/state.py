@@ -130,6 +130,10 @@ class FilterState:
         bounds = np.array([e.bound for e in entries])
         self.bounded = np.flatnonzero(np.isfinite(bounds)).tolist()
         self._reach = np.where(np.isfinite(bounds), bounds, 0.0) * np.sqrt(self.variance)
+        friction = [*range(self.size)[self.parts["bias"]], *range(self.size)[self.parts["disturbance"]]]
+        self._friction = np.flatnonzero(np.isin(self.bounded, friction))  # rows of ``bounded``
+        self._rows = np.array(self.bounded, int)[self._friction]
+        self._change = actuators.contact_friction_bound * np.sqrt(self.variance[self._rows])
         self.basis = [contact_basis(np.asarray(c.normal, float)) for c in settings.contacts]
 
     @property
@@ -151,9 +155,13 @@ class FilterState:
         """Return ``lower`` and ``upper`` of the bounded entries; friction has bounds only where the arm is ``free``."""
         middle, reach = self.mean[self.bounded], self._reach[self.bounded].copy()
         if not free:
-            friction = [*range(self.size)[self.parts["bias"]], *range(self.size)[self.parts["disturbance"]]]
-            reach[np.isin(self.bounded, friction)] = np.inf
+            reach[self._friction] = np.inf
         return {"lower": middle - reach, "upper": middle + reach}
+
+    def friction_about(self, x: np.ndarray, bounds: dict[str, np.ndarray]) -> None:
+        """Change ``bounds`` so that the friction stays within ``contact_friction_bound`` of the state ``x`` (N,)."""
+        middle = x[self._rows]
+        bounds["lower"][self._friction], bounds["upper"][self._friction] = middle - self._change, middle + self._change
 
     def decay_and_noise(self, dt: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the diagonals (N,) of the transition and of the process noise over ``dt`` [s].

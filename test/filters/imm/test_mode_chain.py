@@ -42,7 +42,7 @@ def test_prediction_and_bayes_rule_are_those_of_the_textbook():
         rng.uniform(size=(2, count)),
     )
     predicted, weights, before = (
-        np.array(v) for v in build_mode_prediction(count, 2)(probabilities, transition, pressed)
+        np.array(v) for v in build_mode_prediction(np.zeros(count), 2)(probabilities, transition, pressed)
     )
     np.testing.assert_allclose(predicted.ravel(), probabilities @ transition)
     np.testing.assert_allclose(weights, probabilities[:, None] * transition / (probabilities @ transition))
@@ -52,6 +52,14 @@ def test_prediction_and_bayes_rule_are_those_of_the_textbook():
     np.testing.assert_allclose(found, predicted.ravel() * np.exp(likelihood) / (predicted.ravel() @ np.exp(likelihood)))
     extreme = np.array(build_mode_update(count)(predicted, -1e6 * np.arange(count), FLOOR)).ravel()
     assert np.isfinite(extreme).all() and extreme[0] > 0.99 and extreme[1:].min() > 0.5 * FLOOR
+
+
+def test_a_free_filter_starts_from_its_likeliest_source_unmixed():
+    joint = np.array([[0.3, 0.1], [0.1, 0.5]])
+    _, weights, _ = build_mode_prediction(np.array([True, False]), 1)(
+        np.array([0.4, 0.6]), joint / [[0.4], [0.6]], np.array([[0.0, 1.0]])
+    )
+    np.testing.assert_allclose(np.array(weights), [[1.0, 1 / 6], [0.0, 5 / 6]])
 
 
 @pytest.mark.parametrize("count, hypotheses", [(1, 1), (1, 3), (2, 1), (2, 3), (3, 2)])
