@@ -53,14 +53,15 @@ class LinkContact:
     def __init__(self, observer: Any, localizer: ContactLocalizer, period: float) -> None:
         self._observer, self._localizer = observer, localizer
         self.settings: LocalizationSettings = localizer.settings
-        self._interval = 1.0 / self.settings.rate
+        self._interval, self._period = 1.0 / self.settings.rate, period
         self._share = math.ceil(localizer.count * period / (0.8 * self._interval))
         self._tool_link = localizer.surface.names[-1]
         self.reset()
 
     def reset(self) -> None:
         """Forget the contact."""
-        self._elapsed, self._next, self._state = 0.0, -1, _OPEN
+        # Frames are taken two samples after an observer's block has ended: that sample has enough to do.
+        self._elapsed, self._next, self._state = -2.0 * self._period, -1, _OPEN
         self._localizer.reset()
 
     def step(self, dt: float, q: np.ndarray) -> None:
@@ -72,12 +73,12 @@ class LinkContact:
         """
         self._elapsed += dt
         localizer = self._localizer
-        if self._next >= 0:  # candidates are left
+        if self._next >= localizer.count:
+            self._next = -1
+            self._tell(localizer.place())
+        elif self._next >= 0:
             localizer.scan(self._next, self._next + self._share)
             self._next += self._share
-            if self._next >= localizer.count:
-                self._next = -1
-                self._tell(localizer.place())
         elif self._elapsed > self._interval - 0.5 * dt:
             probability, torque, covariance = self._observer.external_torque
             if probability >= self.settings.start_probability:

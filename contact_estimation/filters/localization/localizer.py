@@ -80,6 +80,11 @@ class ContactLocalizer:
         self._floor = (self.settings.torque_floor * np.where(arm.effort_limit > 0, arm.effort_limit, 1.0)) ** 2
         self._limit = float(chi2.isf(self.settings.significance, max(arm.n - _UNKNOWNS, 1)))
         self._axes = axes
+        arrays = (self._joint, self._points, self._normals, self._scanned)
+        results = (self._evidence.ctypes.data, self._force.ctypes.data)
+        s = self.settings
+        numbers = (s.friction, s.force_std, s.friction_std * s.force_std)
+        self._scan_arguments = (*(array.ctypes.data for array in arrays), *numbers, *results)
         self.reset()
 
     def reset(self) -> None:
@@ -115,21 +120,7 @@ class ContactLocalizer:
 
     def scan(self, begin: int, end: int) -> None:
         """Compute the evidence of the candidates ``begin`` to ``end``."""
-        s = self.settings
-        self._library.ce_scan(
-            self._sums.ctypes.data,
-            begin,
-            min(end, self.count),
-            self._joint.ctypes.data,
-            self._points.ctypes.data,
-            self._normals.ctypes.data,
-            self._scanned.ctypes.data,
-            s.friction,
-            s.force_std,
-            s.friction_std * s.force_std,
-            self._evidence.ctypes.data,
-            self._force.ctypes.data,
-        )
+        self._library.ce_scan(self._sums.ctypes.data, begin, min(end, self.count), *self._scan_arguments)
 
     def place(self) -> ContactPlace:
         """Return the posterior after a scan of all candidates, at the last frame's configuration."""
