@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from contact_estimation.fit.calibration.validation import Prediction
     from contact_estimation.io.recording import Recording
     from contact_estimation.robot import Arm
-    from contact_estimation.robot.actuators import ActuatorSettings
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +41,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "ends in .yaml, for the identified values alone"
     )
     add("--out", type=Path, metavar="FOLDER", help=text)
-    add("--drives", type=Path, metavar="FILE", help="write the profile's actuators.yaml alone, as this file")
     add_json_flag(parser)
 
 
@@ -67,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         predictions = cross_validate(arm, found.designs, settings, bar.update)
         bar.close()
     ratio = shrinkage(predictions) if predictions else None
-    _write(args, robot, result, found)
+    _write(args, robot, arm, result, found, recordings)
     data = {
         "calibration": to_mapping(result),
         "intervals": intervals(found),
@@ -78,9 +76,9 @@ def run(args: argparse.Namespace) -> int:
         "residual_ratio": ratio,
     }
     emit(args, data, _text(arm, result, predictions, ratio))
-    for path in filter(None, (args.out, args.drives)):
-        use = f"; use it with --robot {path}" if path.is_dir() else ""
-        print(f"written to {path}{use}", file=sys.stderr)
+    if args.out:
+        use = f"; use it with --robot {args.out}" if args.out.is_dir() else ""
+        print(f"written to {args.out}{use}", file=sys.stderr)
     return 0
 
 
@@ -101,36 +99,35 @@ def _with_total_torque(arm: Arm, args: argparse.Namespace) -> tuple[Arm, list[Re
     return arm, [with_total_torque(arm, *pair) for pair in zip(sensors, recordings)]
 
 
-def _write(args: argparse.Namespace, arm: Arm, result: Calibration, found: Identified) -> None:
-    from contact_estimation.fit.calibration.drives import drive_settings
+def _write(
+    args: argparse.Namespace, robot: Arm, seen: Arm, result: Calibration, found: Identified, recordings: list[Recording]
+) -> None:
+    """Write the profile, or the values alone: ``robot`` as configured, ``seen`` by its torque sensors."""
     from contact_estimation.fit.calibration.outcome import as_yaml
+    from contact_estimation.fit.calibration.profile import calibrated_actuators, calibrated_robot
+    from contact_estimation.robot import Arm
+    from contact_estimation.robot.actuators import ActuatorSettings
     from contact_estimation.robot.profile import write_profile
-    from contact_estimation.settings import to_mapping
+    from contact_estimation.robot.settings import robot_file
+    from contact_estimation.settings import from_yaml, to_mapping
 
-    shipped = _shipped_drives(arm)
+    if not args.out:
+        return
     names = [path.name for path in args.recordings]
     command = "Written by: " + shlex.join(["contact-estimation", "calibrate", *names, "--robot", args.robot])
     header = f"{command}\nA _std is what to expect of a new run; the comments are intervals of the identification."
-    drives, values = args.drives, args.out
-    if args.out and args.out.suffix not in (".yaml", ".yml"):
-        folder = write_profile(arm.settings, args.out)
+    values = args.out
+    if args.out.suffix not in (".yaml", ".yml"):
+        settings = calibrated_robot(robot.settings, seen, result)
+        side = "motor" if seen is robot else "link"
+        path = robot_file(robot.settings, "actuators")
+        base = from_yaml(ActuatorSettings, path) if path else None
+        actuators = calibrated_actuators(Arm(settings).measured_at(side), result, recordings, base)
+        folder = write_profile(settings, args.out)
         values = folder / "calibration.yaml"
-        write_yaml(folder / "actuators.yaml", to_mapping(drive_settings(result, found, shipped)), command)
-    if values:
-        values.parent.mkdir(parents=True, exist_ok=True)
-        values.write_text(as_yaml(arm, result, found, header))
-    if drives:
-        write_yaml(drives, to_mapping(drive_settings(result, found, shipped)), command, "--drives")
-
-
-def _shipped_drives(arm: Arm) -> ActuatorSettings | None:
-    """Load the robot's own joint friction and actuators, None where its profile has none."""
-    from contact_estimation.robot.actuators import ActuatorSettings
-    from contact_estimation.robot.settings import robot_file
-    from contact_estimation.settings import from_yaml
-
-    path = robot_file(arm.settings, "actuators")
-    return from_yaml(ActuatorSettings, path) if path else None
+        write_yaml(folder / "actuators.yaml", to_mapping(actuators), command)
+    values.parent.mkdir(parents=True, exist_ok=True)
+    values.write_text(as_yaml(robot, result, found, header))
 
 
 _COLUMNS = ("viscous", "coulomb", "presliding", "bias", "torque_scale")

@@ -104,6 +104,9 @@ class ActuatorSettings:
         doc="share of the changes of the rigid-body torque (gravity and inertia) by which its model may be wrong",
         check=non_negative,
     )
+    friction_error: float = key(
+        0.0, doc="share of the Coulomb friction that it may be wrong by after it turned over", check=non_negative
+    )
     velocity_noise: float = key(
         2e-4,
         doc="noise of the velocity signal; it enters through the momentum at both ends of a block",
@@ -178,19 +181,21 @@ def load_actuators(name: str) -> ActuatorSettings:
     return from_yaml(ActuatorSettings, find_config("actuators", name))
 
 
-def actuators_of(arm: Arm, choice: str = "robot", told: bool = True) -> ActuatorSettings:
+def actuators_of(arm: Arm, choice: str | ActuatorSettings = "robot", told: bool = True) -> ActuatorSettings:
     """Joint friction and actuators an observer of ``arm`` starts with.
 
     Args:
         arm: the robot.
-        choice: ``robot``: the profile's own, derived with a warning where it has none; else as
+        choice: ``robot``: the profile's own, derived with a warning where it has none; settings: these; else as
             :func:`load_actuators`.
         told: whether to warn where they are derived.
 
     Raises:
         ConfigError: unknown name, an error in the file, or lists that do not fit the arm's joints.
     """
-    if choice != "robot":
+    if isinstance(choice, ActuatorSettings):
+        settings = choice
+    elif choice != "robot":
         settings = load_actuators(choice)
     elif (path := robot_file(arm.settings, "actuators")) is not None:
         settings = from_yaml(ActuatorSettings, path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from contact_estimation.robot.actuators import actuators_of
+from contact_estimation.robot.actuators import ActuatorSettings, actuators_of
 from contact_estimation.robot.arm import Arm
 from contact_estimation.robot.friction import friction_torque, presliding_slope, presliding_step
 
@@ -23,10 +23,10 @@ class FrictionModel:
             the robot's own friction may be is uncertainty.
 
     Attributes:
-        actuators: joint friction and actuators.
+        actuators: joint friction and actuators. presliding: states (n,) of the friction.
     """
 
-    def __init__(self, arm: Arm, choice: str | None) -> None:
+    def __init__(self, arm: Arm, choice: str | ActuatorSettings | None) -> None:
         self.actuators = actuators_of(arm, choice or "robot", told=choice is not None)
         self._compensates, friction = choice is not None, self.actuators.friction
         self._scale = np.array(friction.torque_scale) if self._compensates else np.ones(arm.n)
@@ -36,7 +36,7 @@ class FrictionModel:
     def reset(self, q: np.ndarray) -> None:
         """Start at rest at ``q`` (n,) [rad]: which way the joints came from is not known."""
         self._filtered, self._followed, self._last, self._before_last = (np.array(q, float) for _ in range(4))
-        self._presliding, self._slope, self._noise = np.zeros((3, len(q)))
+        self.presliding, self._slope, self._noise = np.zeros((3, len(q)))
         self._dq, self._tau = np.zeros((2, len(q)))
 
     def take(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> np.ndarray:
@@ -56,12 +56,12 @@ class FrictionModel:
         width = np.maximum(a.deadband, a.deadband_noise * np.sqrt(self._noise))
         moved = np.clip(self._followed, self._filtered - width, self._filtered + width)
         step, self._followed = moved - self._followed, moved
-        self._slope = presliding_slope(self._presliding, self._slope, step, self._length)
-        self._presliding = presliding_step(self._presliding, step, self._length)
+        self._slope = presliding_slope(self.presliding, self._slope, step, self._length)
+        self.presliding = presliding_step(self.presliding, step, self._length)
         self._dq, self._tau = np.array(dq, float), self._scale * tau
         if not self._compensates:
             return self._tau
-        return np.asarray(self._tau - friction_torque(a.friction, dq, self._presliding))
+        return np.asarray(self._tau - friction_torque(a.friction, dq, self.presliding))
 
     def variance(self) -> np.ndarray:
         """Return the variance (n,) [Nm^2] of the last :meth:`take`: what friction and scale may be off, and noise."""
@@ -69,7 +69,7 @@ class FrictionModel:
         f = {name: np.array(value) for name, value in vars(a.friction).items()}
         errors = [f["bias_std"], np.array(a.disturbance_std), np.array(a.torque_noise)]
         errors += [f["viscous_std"] * speed, f["asymmetry_std"] * speed, f["torque_scale_std"] * self._tau]
-        errors += [f["coulomb_std"] * self._presliding, f["coulomb"] * self._slope * f["presliding_std"] / self._length]
+        errors += [f["coulomb_std"] * self.presliding, f["coulomb"] * self._slope * f["presliding_std"] / self._length]
         if not self._compensates:
             errors += [f["bias"], f["coulomb"], f["viscous"] * speed, f["asymmetry"] * speed]
             errors += [(f["torque_scale"] - 1) * self._tau]

@@ -14,10 +14,10 @@ from contact_estimation.settings import to_mapping
 
 
 def write_profile(settings: RobotSettings, folder: Path) -> Path:
-    """Copy everything of a robot's profile, so that ``--robot FOLDER`` loads the same robot.
+    """Copy everything of a robot's profile, so that ``--robot FOLDER`` loads the robot of these settings.
 
     Args:
-        settings: the robot's settings.
+        settings: the robot's settings; they become the folder's ``robot.yaml``.
         folder: what is made; the profile's own folder is left as it is.
 
     Returns:
@@ -27,19 +27,19 @@ def write_profile(settings: RobotSettings, folder: Path) -> Path:
         ConfigError: the folder holds something else, or cannot be written.
     """
     source = Path(settings.folder) if settings.folder else None
-    if source is not None and folder.exists() and folder.samefile(source):
-        return folder
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    own = source is not None and folder.exists() and folder.samefile(source)
+    if not own and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{folder} exists already and is not the profile of robot '{settings.name}'; name another")
     description = urdf_path(settings)
+    text = yaml.safe_dump({**to_mapping(settings), "folder": "", "urdf": description.name}, sort_keys=False)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if source is not None and (source / "robot.yaml").is_file():
+        # Beside a lone YAML file there are the user's files, no profile.
+        if not own and source is not None and (source / "robot.yaml").is_file():
             shutil.copytree(source, folder, dirs_exist_ok=True)
-        else:  # a lone YAML file: its folder is the user's, not a profile
-            text = yaml.safe_dump({**to_mapping(settings), "folder": "", "urdf": description.name}, sort_keys=False)
-            (folder / "robot.yaml").write_text(text)
-        shutil.copy(description, folder / description.name)
+        (folder / "robot.yaml").write_text(text)
+        if not (folder / description.name).exists():
+            shutil.copy(description, folder / description.name)
     except OSError as error:
         raise ConfigError(f"{folder} cannot be written ({error.strerror}); name another folder") from error
     return folder

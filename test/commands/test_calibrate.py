@@ -6,14 +6,13 @@ import warnings
 
 import numpy as np
 import pytest
-from fit.calibration.planted import TRUTH, free_motion
+from fit.calibration.planted import ARMATURE, PAYLOAD, TRUTH, free_motion
 
 from contact_estimation.cli import main
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.fit.calibration.settings import load_calibration
 from contact_estimation.io.npz import write_npz
 from contact_estimation.robot import load_arm
-from contact_estimation.robot.actuators import load_actuators
 from contact_estimation.robot.profile import write_profile
 from contact_estimation.settings import find_config
 
@@ -45,37 +44,6 @@ def test_calibrate_prints_one_object_and_writes_what_loads(arm, files, tmp_path,
     assert (low < high).all()
 
 
-@pytest.mark.parametrize("robot", ["ur16e", "a copy without drives"])
-def test_calibrate_writes_actuators_that_the_imm_filter_loads(arm, robot, files, tmp_path):
-    name, out = "ur16e", tmp_path / "drives.yaml"
-    if robot != "ur16e":
-        name = str(tmp_path / "robot.yaml")
-        (tmp_path / "robot.yaml").write_text(
-            find_config("robots", "ur16e").read_text().replace("name: ur16e", "name: copied")
-        )
-    assert (
-        main(
-            [
-                "calibrate",
-                files[0],
-                "--robot",
-                name,
-                "--sensors",
-                "joint_torque",
-                "--no-validation",
-                "--drives",
-                str(out),
-            ]
-        )
-        == 0
-    )
-    drives = load_actuators(str(out))
-    drives.check_joints(arm.n, arm.name)
-    np.testing.assert_allclose(drives.friction.coulomb, TRUTH.coulomb, rtol=0.15)
-    shipped = load_actuators("ur16e")
-    assert (drives.torque_noise == shipped.torque_noise) == (robot == "ur16e")
-
-
 @pytest.mark.parametrize("robot", ["a folder without actuators", "a lone file"])
 def test_calibrate_writes_a_robot_profile_that_loads_everywhere(robot, files, tmp_path, capsys):
     """A robot without actuators.yaml gets one: no warning is left, and its friction is the calibrated one."""
@@ -89,7 +57,7 @@ def test_calibrate_writes_a_robot_profile_that_loads_everywhere(robot, files, tm
     else:  # the planted motion is a UR16e's: its description under another name
         name = str(write_profile(load_arm("ur16e").settings, tmp_path / "bare"))
         (tmp_path / "bare" / "actuators.yaml").unlink()
-        text = (tmp_path / "bare" / "robot.yaml").read_text().replace("name: ur16e ", "name: bare ")
+        text = (tmp_path / "bare" / "robot.yaml").read_text().replace("name: ur16e\n", "name: bare\n")
         (tmp_path / "bare" / "robot.yaml").write_text(text)
     command = ["calibrate", files[0], "--robot", name, "--sensors", "joint_torque", "--no-validation"]
     assert main([*command, "--out", str(out)]) == 0
@@ -97,7 +65,11 @@ def test_calibrate_writes_a_robot_profile_that_loads_everywhere(robot, files, tm
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         stream = open_stream(str(out), "contact_imm", "joint_torque")
-    np.testing.assert_allclose(stream.observer.actuators.friction.coulomb, TRUTH.coulomb, rtol=0.15)
+    actuators, arm = stream.observer.actuators, stream.arm
+    np.testing.assert_allclose(actuators.friction.coulomb, TRUTH.coulomb, rtol=0.15)
+    np.testing.assert_allclose(arm.motor.armature, ARMATURE, rtol=0.15)  # what every observer, fit and MPC has
+    assert arm.settings.tool_mass == pytest.approx(PAYLOAD[0], rel=0.1)
+    assert (np.array(actuators.disturbance_std) < 3.0).all() and (np.array(actuators.torque_noise) > 0.0).all()
     export = tmp_path / "estimate.npz"
     replayed = ["replay", files[1], "--robot", str(out), "--sensors", "joint_torque", "--export", str(export)]
     assert main(replayed) == 0 and export.is_file()

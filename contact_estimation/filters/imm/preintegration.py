@@ -42,14 +42,13 @@ def sample_state(n: int) -> Parts:
     the logarithm of the breakaway length. ``impulse``: integral of the known torque (:func:`build_sample`) over the
     block [Nms]. ``travelled``: integral of dq [rad]. ``deflected``, ``visited``: integrals of the deflection and of q
     over the block [rad s]. ``last``, ``before_last``: positions [rad]. ``encoder_noise``: its variance [rad^2].
-    ``momentum_start``: at the start of the block [Nms]. ``load_average``, ``speed_average``: rigid-body torque and
-    velocity of the blocks before [Nm, rad/s]. ``place``: where the last block was [rad]. ``torque_last``,
-    ``torque_before_last``: measured by the last two blocks, ``torque_scatter``: variance of their noise [Nm, Nm^2].
+    ``turned``: way of the presliding states over the block. ``momentum_start``: at the start of the block [Nms].
+    ``load_average``, ``speed_average``: rigid-body torque and velocity of the blocks before [Nm, rad/s]. ``place``:
+    where the last block was [rad]. ``torque_last``, ``torque_before_last``: measured by the last two blocks,
+    ``torque_scatter``: variance of their noise [Nm, Nm^2].
     """
     names = "filtered followed presliding presliding_slope impulse travelled deflected visited last before_last"
-    names += (
-        " encoder_noise momentum_start load_average speed_average place torque_last torque_before_last torque_scatter"
-    )
+    names += " encoder_noise turned momentum_start load_average speed_average place torque_last torque_before_last"
     return Parts(**dict.fromkeys([*names.split(), "torque_scatter"], n))
 
 
@@ -76,7 +75,8 @@ def build_sample(arm: Arm, motor_side: bool) -> ca.Function:
     followed = ca.fmin(ca.fmax(w.followed, w.filtered - width), w.filtered + width)
     step = followed - w.followed
     w.presliding_slope = presliding_slope(w.presliding, w.presliding_slope, step, s.presliding_length)
-    w.presliding = presliding_step(w.presliding, step, s.presliding_length)
+    before, w.presliding = w.presliding, presliding_step(w.presliding, step, s.presliding_length)
+    w.turned = w.turned + ca.fabs(w.presliding - before)
     w.followed = followed
     torque = s.torque_scale * s.tau - s.viscous * s.dq - s.asymmetry * ca.fabs(s.dq)
     w.impulse = w.impulse + s.dt * (torque + momentum_drift)
@@ -125,7 +125,7 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     names = "torque_variance coulomb_prior presliding_length presliding_spread deadband model_error viscous_std"
     per_joint = dict.fromkeys([*names.split(), "asymmetry_std"], n)
     scalars = "block elastic_variance usual_noise velocity_noise transmission_error velocity_delay"
-    scalars += " noise_time max_noise_ratio load_blocks link_share"
+    scalars += " noise_time max_noise_ratio load_blocks link_share friction_error"
     settings = per_joint | dict.fromkeys(scalars.split(), 1) | {"joint_stiffness": m, "push_variance": 6}
     s = symbols(w=parts.size, momentum=n, duration=1, count=1, **settings)
     w = parts.split(s.w)
@@ -144,6 +144,8 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     # The same of viscous friction, whose coefficients have a standard deviation.
     faster = moved / s.duration - w.speed_average
     unmodelled += (s.viscous_std**2 + s.asymmetry_std**2) * faster**2
+    # Coulomb friction that turns over is wrong by a share of it: a random walk over the way of the presliding state.
+    unmodelled += (s.friction_error * s.coulomb_prior) ** 2 * w.turned
     # Gears do not transmit evenly, and the velocity's scale is not exactly that of the position.
     way = ca.fmax(ca.fabs(moved) - s.deadband, 0)[joints]
     outputs = {
@@ -157,7 +159,7 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     w.load_average, w.place = w.load_average + change / s.load_blocks, place
     w.speed_average += faster / s.load_blocks
     w.torque_last, w.torque_before_last, w.torque_scatter = measured, w.torque_last, torque.scatter
-    w.impulse = w.deflected = w.visited = ca.SX.zeros(n)
+    w.impulse = w.deflected = w.visited = w.turned = ca.SX.zeros(n)
     w.momentum_start = s.momentum
     return named_function("imm_block", s, outputs | {"w_next": parts.join(w)})
 

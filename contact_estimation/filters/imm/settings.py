@@ -270,7 +270,7 @@ def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings) -> dict[
     sources: tuple[tuple[object, str], ...] = (
         (settings, "block gate max_stiffness_step least_probability"),
         (friction, "viscous viscous_std asymmetry asymmetry_std torque_scale"),
-        (actuators, "velocity_noise noise_time max_noise_ratio load_blocks deadband_noise"),
+        (actuators, "friction_error velocity_noise noise_time max_noise_ratio load_blocks deadband_noise"),
         (elastic, "transmission_error velocity_delay"),
     )
     same_name = {name: getattr(source, name) for source, names in sources for name in names.split()}
