@@ -42,6 +42,7 @@ def run(args: argparse.Namespace) -> int:
         f"probe on {settings.robot}, sensor: {settings.sensing}, seeds {args.seed} to {args.seed + args.runs - 1}",
         f"explored                {result['reached_pct']:.0f} % reached every target, "
         f"median {result['seconds']:.1f} s, largest force {result['max_force']:.0f} N",
+        f"NIS per component       {result['nis_per_component']:.2f} (1), {result['restarts']} filters begun anew",
         f"median errors           {errors_text(result)}",
         f"force RMSE after 1 s    {result['force_rmse_probed']:.2f} N probed "
         f"(worst {result['force_rmse_probed_max']:.2f} N), {result['force_rmse_guessed']:.1f} N with the guess; "
@@ -74,6 +75,8 @@ def summarise(
         "reached_pct": 100.0 * float(np.mean([found.exploration.reached for found in explored])),
         "seconds": float(np.median([found.exploration.seconds for found in explored])),
         "strokes": float(np.median([len(found.exploration.strokes) for found in explored])),
+        "restarts": sum(found.exploration.restarts for found in explored),
+        "nis_per_component": float(np.nanmean([e.nis / e.nis_dof for f in explored for e in f.exploration.history])),
         "max_force": float(np.max([found.max_force for found in explored])),
         **named_errors(np.median([found.errors for found in explored], axis=0)),
         "force_rmse_probed": float(np.median(rmse)),

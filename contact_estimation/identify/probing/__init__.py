@@ -6,6 +6,7 @@ estimator node, :class:`~contact_estimation.identify.probing.explore.Explorer` m
 :func:`compliant_contact` exports the result to the controller.
 """
 
+from contact_estimation.identify.probing.curved import CurvedPlanarModel
 from contact_estimation.identify.probing.estimate import ProbingEstimate
 from contact_estimation.identify.probing.export import compliant_contact, contact_settings
 from contact_estimation.identify.probing.filter import ProbingFilter
@@ -15,6 +16,7 @@ from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.spatial import SpatialModel
 
 __all__ = [
+    "CurvedPlanarModel",
     "HypothesisFilter",
     "PlanarModel",
     "ProbingEstimate",

@@ -91,6 +91,7 @@ class Exploration:
         reached: whether all targets were met.
         seconds: time since the touch [s].
         strokes: strokes made.
+        restarts: how often the filter began anew because its predictions failed.
         max_force: largest measured force [N].
         history: estimate after every sample.
     """
@@ -100,6 +101,7 @@ class Exploration:
     reached: bool
     seconds: float
     strokes: tuple[Stroke, ...]
+    restarts: int
     max_force: float
     history: tuple[ProbingEstimate, ...]
 
@@ -157,8 +159,9 @@ class Explorer:
         self._approach()
         touch = self._tool.pose
         self._upright = touch[:3, :3]
-        self._filter.start(0.0, touch, *self.model.start(self._cfg, touch, [self._tip]))
-        self._count, self._history = 0, [self._filter.estimate()]
+        self._start = self.model.start(self._cfg, touch, [self._tip])
+        self._filter.start(0.0, touch, *self._start)
+        self._count, self._restarts, self._history = 0, 0, [self._filter.estimate()]
         return self._history[0]
 
     def probe(self) -> Exploration:
@@ -171,6 +174,7 @@ class Explorer:
         while not self._reached() and len(strokes) < self._goal.max_strokes:
             strokes.append(self._choose())
             self._perform(strokes[-1])
+            self._restart_if_lost()
         estimate = self._filter.estimate()
         return Exploration(
             estimate,
@@ -178,6 +182,7 @@ class Explorer:
             self._reached(),
             self._count * self._dt,
             tuple(strokes),
+            self._restarts,
             self._max_force,
             tuple(self._history),
         )
@@ -197,6 +202,15 @@ class Explorer:
             return float(np.sum(np.square(deviations / self._targets)))
 
         return min(candidates(self._place(), cfg.speed * cfg.stroke_time, self._goal.reach, cfg.tilt), key=cost)
+
+    def _restart_if_lost(self) -> None:
+        """Begin anew with what was known at the touch where a row of wrenches lay beyond the gate (NIS).
+
+        A surface does not change while it is explored, so the filter took a wrong peak of the rough start's density.
+        """
+        if self._filter.changes:
+            self._restarts += 1
+            self._filter.start(self._count * self._dt, self._tool.pose, *self._start)
 
     def _reached(self) -> bool:
         s, covariance = self._filter.local()

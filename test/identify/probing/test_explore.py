@@ -1,5 +1,7 @@
 """Autonomous exploration."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -62,6 +64,27 @@ def test_a_stroke_keeps_its_length_where_friction_winds_up_the_arm(gain, least, 
         explorer._perform(Stroke(heading, np.zeros(3)))
     length = ExcitationSettings().speed * (ExcitationSettings().stroke_time - 0.24)
     assert least * length < np.linalg.norm(explorer._place() - before) < most * length
+
+
+class Stiffening(SimulatedTool):
+    """A surface that becomes 1.7 times as stiff after 2 s: a filter that does not notice is confidently wrong."""
+
+    elapsed = 0.0
+
+    def sense(self, twist, dt):
+        before, self.elapsed = self.elapsed, self.elapsed + dt
+        if before < 2.0 <= self.elapsed:
+            self._truth = replace(self._truth, stiffness=1.7 * self._truth.stiffness)
+        return super().sense(twist, dt)
+
+
+def test_an_exploration_whose_predictions_fail_begins_anew():
+    probe, arm, posture = SpatialProbe(ProbingSettings()), load_arm("ur16e"), ARMS["ur16e"].posture
+    truth, guess = probe.draw(1, np.random.default_rng(5))
+    tool = Stiffening(arm, posture, guess.pose(0), truth, probe, np.random.default_rng(0))
+    result = Explorer(tool, guess.tips[0, 0], guess.surface[0], ProbingSettings()).run()
+    assert result.restarts >= 1 and result.reached
+    assert np.linalg.norm(result.contact.stiffness) == pytest.approx(1.7 * truth.stiffness[0], abs=500.0)
 
 
 class InTheAir(ArmTool):
