@@ -314,7 +314,7 @@ def _estimators(a: Mapping[str, str], robot: _Robot, common: dict[str, Any], nam
         complete["max_age"] = 0.0  # its stamps leave the present
     given = {
         "estimator": {**common, **complete, "observer": a["observer"], "sensors": sensors},
-        "momentum_observer": {**common, **complete, "sensors": sensors},
+        "momentum_observer": {**common, **complete, "sensors": sensors, "contact_frames": False},
     }
     if a["one_process"] == "true":
         del given["estimator"]

@@ -15,6 +15,7 @@ from rclpy.experimental.events_executor import EventsExecutor
 from rclpy.node import Node
 
 from contact_estimation.exceptions import ContactEstimationError
+from contact_estimation.ros import realtime
 
 
 def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
@@ -38,6 +39,9 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
     try:
         rclpy.init(args=args)
         node = make_node()
+        if node.has_parameter("realtime"):
+            for line in realtime.apply(realtime.parse(node.get_parameter("realtime").value)):
+                node.get_logger().info(f"realtime: {line}")
         # What was made so far stays: without it in view, a garbage collection is short enough not to hold up a sample.
         gc.collect()
         gc.freeze()

@@ -16,6 +16,9 @@ class RobotParameters:
 
     robot: str = key("ur16e", doc="robot: a name in config/robots, or path of a profile folder or YAML")
     tf_prefix: str = key("", doc="put in front of every frame, and accepted in front of joint names")
+    realtime: str = key(
+        "", doc="scheduling of the process, as a YAML mapping: '{priority: 20, cpus: [1], lock_memory: true}'"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +44,7 @@ class EstimatorParameters(RobotParameters):
         1.0, unit="Hz", check=positive, doc="rate of the diagnostics; a change of validity is told at once"
     )
     arrow_scale: float = key(0.003, unit="m/N", check=positive, doc="length of the force arrow per newton")
+    contact_frames: bool = key(True, doc="publish a TF frame per closed contact, where ROS has tf2_ros")
     arrow_hide_below: float = key(2.0, unit="N", check=non_negative, doc="forces smaller than this show no arrow")
 
 

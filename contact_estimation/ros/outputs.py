@@ -17,6 +17,7 @@ from contact_estimation.filters.observer import Estimate
 from contact_estimation.msg import ContactEstimate
 from contact_estimation.robot import Arm
 from contact_estimation.ros import convert, qos
+from contact_estimation.ros.contact_frames import broadcaster, contact_transforms
 from contact_estimation.ros.frames import Frames
 from contact_estimation.ros.markers import marker_array
 from contact_estimation.ros.node_settings import EstimatorParameters
@@ -49,6 +50,7 @@ class EstimateOutputs:
         self._markers = publisher(MarkerArray, "markers", qos.VISUALIZATION)
         self._last_state, self._heard = "", False
         self._drawn_ns = 0
+        self._tf = broadcaster(node) if parameters.contact_frames else None
 
     def publish(self, estimate: Estimate, stamp_ns: int) -> None:
         """Publish the estimate of the sample stamped ``stamp_ns`` [ns]."""
@@ -89,3 +91,6 @@ class EstimateOutputs:
             estimate, *self._frames[::-1], self.parameters.arrow_scale, self.parameters.arrow_hide_below
         )
         self._markers(marker_array(shapes, stamp_ns))
+        if self._tf is not None:
+            prefix = self.parameters.tf_prefix
+            self._tf.sendTransform(contact_transforms(estimate, self._frames.base, prefix, stamp_ns))

@@ -50,9 +50,10 @@ _EXTENT, _THICK, _THIN, _ANCHOR = 0.15, 0.02, 0.008, 0.04
 
 
 class Surface(Protocol):
-    """A surface; ``bristle`` (3,) [m] is the caller's memory for one point, changed in place."""
+    """A surface at ``point`` (3,) [m]; ``bristle`` (3,) [m] is the caller's memory for one point, changed in place."""
 
     name: str
+    point: np.ndarray
 
     def touch(self, point: np.ndarray, velocity: np.ndarray, bristle: np.ndarray, step: float) -> Touch:
         """Force on the robot's point at ``point`` (3,) [m] moving with ``velocity`` (3,) [m/s]."""
