@@ -19,7 +19,7 @@ from contact_estimation.studies.mpc.closed_loop import ClosedLoop, LoopOptions, 
 from contact_estimation.studies.mpc.mpc_report import mpc_report
 
 #: Task -> robot it is for.
-TASKS = {"plane": "fr3", "pivot": "fr3", "press": "ur16e", "probe": "ur16e"}
+TASKS = {"plane": "fr3", "pivot": "fr3", "wipe": "fr3", "edge": "fr3", "press": "ur16e", "probe": "ur16e"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +27,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "task",
         choices=TASKS,
-        help="plane, pivot: paper 2, section 6.3; press: a stiff surface; "
+        help="plane, pivot: paper 2, section 6.3; wipe: a tilted, rough plane; "
+        "edge: slide over it and come back; press: a stiff surface; "
         "probe: explore an unknown surface first (paper 4)",
     )
     parser.add_argument("--robot", help="robot (default: the task's own)")

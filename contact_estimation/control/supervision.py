@@ -22,6 +22,7 @@ from contact_estimation.control.controller import Command, ControllerState, Obse
 from contact_estimation.control.impedance import clip_norm
 from contact_estimation.control.mpc.settings import MpcSettings
 from contact_estimation.control.mpc.solver import Solution
+from contact_estimation.control.path import detour, turned_back
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot import Arm
 
@@ -154,6 +155,7 @@ class SupervisedController(ABC):
         self._elapsed, self._last = 0.0, None
         self._commands: deque[tuple[float, np.ndarray]] = deque(maxlen=64)
         self._way: deque[tuple[float, float, float]] = deque(maxlen=64)
+        self._trail: deque[np.ndarray] = deque(maxlen=1024)  # where the tool pressed
         self._failures, self._latched, self._made = 0, False, False
         self._bad_since: float | None = None
         self._good_since: float | None = None
@@ -375,7 +377,9 @@ class SupervisedController(ABC):
         self._way.append((now.t, float(self._normal @ now.x), force))
         while len(self._way) > 2 and self._way[0][0] < now.t - _SINK_WINDOW:
             self._way.popleft()
-        self._made = self._made or force > _MADE * self._wanted
+        if force > _MADE * self._wanted and self.state is ControllerState.ACTIVE:
+            self._made = True
+            self._trail.append(now.x.copy())
         if not self._made:
             sunk = float(self._normal @ (self._resumed_at - now.x))
             return f"none within {1e3 * sunk:.0f} mm" if sunk > limits.search_travel else ""
@@ -393,13 +397,19 @@ class SupervisedController(ABC):
 
     def _lose(self, now: Now, why: str) -> Command:
         """Answer a lost contact as the task says."""
-        answer = self.settings.safety.on_loss
+        answer, limits = self.settings.safety.on_loss, self.settings.safety
+        self._detour = np.zeros(3), np.zeros(3)
+        if answer == "return":
+            back = [
+                way for way in (x - now.x for x in reversed(self._trail)) if self._across(way) > limits.return_distance
+            ]
+            self._detour = limits.retract_distance * self._normal, self._tangential(back[0] if back else np.zeros(3))
         self._lost_at, self._lost_since = now.x.copy(), now.t
         self._position, self._low_since, self._made = now.x.copy(), None, False
         if answer == "hold":
             self._hold(f"contact lost: {why}", latch=True)
         else:
-            self.state = ControllerState.SEARCHING if answer == "search" else ControllerState.RETRACTING
+            self.state = ControllerState.RETRACTING if answer == "retract" else ControllerState.SEARCHING
             self.reason = f"contact lost: {why}"
         return self._command(None)
 
@@ -412,18 +422,37 @@ class SupervisedController(ABC):
                 self._hold(f"retracted; {self.reason}", latch=True)
                 self._position = self._lost_at + limits.retract_distance * self._normal
             return False
-        if float(self._normal @ now.force) > limits.loss_force * self._wanted and self._closed(observation):
+        goal, sinks = -way * self._normal, True
+        if self._detour[0].any():
+            goal, sinks = detour(way, *self._detour)
+        if sinks and float(self._normal @ now.force) > limits.loss_force * self._wanted and self._closed(observation):
             self._good_since = now.t if self._good_since is None else self._good_since
             if now.t - self._good_since >= limits.loss_time:
                 self._resume(observation)
+                self._turn_back(now)
                 return True
         else:
             self._good_since = None
         if float(self._normal @ (self._lost_at - now.x)) > limits.search_travel:
             self._hold(f"no contact within {limits.search_travel:g} m; {self.reason}", latch=True)
             return False
-        self._position = self._govern(self._lost_at - way * self._normal, now)
+        self._position = (
+            self._lost_at + goal if self._detour[0].any() and not sinks else self._govern(self._lost_at + goal, now)
+        )
         return False
+
+    def _tangential(self, way: np.ndarray) -> np.ndarray:
+        return np.asarray(way - (self._normal @ way) * self._normal)
+
+    def _across(self, way: np.ndarray) -> float:
+        return float(np.linalg.norm(self._tangential(way)))
+
+    def _turn_back(self, now: Now) -> None:
+        """Follow the path in the other direction after a return: ahead is the edge."""
+        path, s = np.array(self.settings.path), self.settings
+        if self._detour[0].any() and path.any():
+            share = float(np.clip((now.x - self._start) @ path / (path @ path), 0.0, 1.0))
+            now.elapsed = self._elapsed = s.path_time * turned_back(self._elapsed / s.path_time, share)
 
     def _closed(self, observation: Observation) -> bool:
         known = [observation.probabilities[name] for name in self._names if name in observation.probabilities]

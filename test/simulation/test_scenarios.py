@@ -14,7 +14,7 @@ PAPERS = {"linear_contact", "single_point_rotation", "materials", "plane", "pivo
 
 
 def test_the_papers_experiments_are_there():
-    assert PAPERS | {"block", "tilted_plane", "peg_in_slot", "mission"} == set(scenario_names())
+    assert PAPERS | {"block", "tilted_plane", "wipe", "peg_in_slot", "mission"} == set(scenario_names())
     for name in PAPERS:
         assert "paper" in load_scenario(name).source
 

@@ -80,12 +80,14 @@ class SafetyLimits:
     )
     on_loss: str = key(
         "hold",
-        doc="answer to a lost contact: hold where it was lost, search along the push, or retract against it",
-        choices=("hold", "search", "retract"),
+        doc="answer to a lost contact: hold where it was lost, search along the push, retract against it, or return: "
+        "retract, go back to where the tool pressed before, search there, and follow the path the other way",
+        choices=("hold", "search", "retract", "return"),
     )
     search_speed: float = key(0.02, doc="speed of a search and of a retreat", unit="m/s", check=positive)
     search_travel: float = key(0.05, doc="way after which a search gives up and holds", unit="m", check=positive)
     retract_distance: float = key(0.03, doc="way of a retreat", unit="m", check=positive)
+    return_distance: float = key(0.02, doc="way back of a return, across the push", unit="m", check=positive)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -269,12 +269,13 @@ class ClosedLoop:
     def _lead(self, begin: np.ndarray, end: np.ndarray) -> None:
         """Move between two displacements (3,) [m] from the start; the open hinge stays around the tool's point."""
         sim, plant = self.simulation, self.simulation.plant
+        hinge: Any = plant.surfaces[0]
         position, rotation = sim.equilibrium
         count = max(round(float(np.linalg.norm(end - begin)) / self.settings.approach_speed * sim.scenario.rate), 1)
         for k in range(count):
             sim.command(position + (end - begin) * (k + 1) / count, rotation)
             self._observe(sim.step())
-            plant.surfaces[0].point = plant.point()
+            hinge.point = plant.point()
 
     def _observe(self, sample: Sample) -> None:
         self.stream.push_fast(sample.stamp_ns, sample.q, sample.dq, sample.tau)
