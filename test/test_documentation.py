@@ -17,6 +17,8 @@ CHEAP = {"--seconds": "4", "--runs": "1", "--starts": "1", "--evaluations": "2",
 SHORTER = {
     ("mpc", "plane"): ["--duration", "1"],
     ("mpc", "pivot"): ["--duration", "1"],
+    ("mpc", "wipe"): ["--duration", "1"],
+    ("mpc", "edge"): ["--duration", "1"],
     ("mpc", "press"): ["--duration", "1"],
     ("identify", "probing"): ["--runs", "1"],
     ("identify", "planar", "--example", "table1"): ["--drops", "1"],

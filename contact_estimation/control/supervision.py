@@ -400,10 +400,10 @@ class SupervisedController(ABC):
         answer, limits = self.settings.safety.on_loss, self.settings.safety
         self._detour = np.zeros(3), np.zeros(3)
         if answer == "return":
-            back = [
-                way for way in (x - now.x for x in reversed(self._trail)) if self._across(way) > limits.return_distance
-            ]
-            self._detour = limits.retract_distance * self._normal, self._tangential(back[0] if back else np.zeros(3))
+            ways = np.array(self._trail).reshape(-1, 3) - now.x  # (N, 3) [m] to where the tool pressed
+            ways -= np.outer(ways @ self._normal, self._normal)
+            far = np.flatnonzero(np.linalg.norm(ways, axis=1) > limits.return_distance)
+            self._detour = limits.retract_distance * self._normal, ways[far[-1]] if far.size else np.zeros(3)
         self._lost_at, self._lost_since = now.x.copy(), now.t
         self._position, self._low_since, self._made = now.x.copy(), None, False
         if answer == "hold":
@@ -436,16 +436,8 @@ class SupervisedController(ABC):
         if float(self._normal @ (self._lost_at - now.x)) > limits.search_travel:
             self._hold(f"no contact within {limits.search_travel:g} m; {self.reason}", latch=True)
             return False
-        self._position = (
-            self._lost_at + goal if self._detour[0].any() and not sinks else self._govern(self._lost_at + goal, now)
-        )
+        self._position = self._govern(self._lost_at + goal, now)
         return False
-
-    def _tangential(self, way: np.ndarray) -> np.ndarray:
-        return np.asarray(way - (self._normal @ way) * self._normal)
-
-    def _across(self, way: np.ndarray) -> float:
-        return float(np.linalg.norm(self._tangential(way)))
 
     def _turn_back(self, now: Now) -> None:
         """Follow the path in the other direction after a return: ahead is the edge."""
