@@ -168,7 +168,7 @@ def interrupts(watcher: Watcher, count: int, rng: np.random.Generator, folder: P
         name = list(NODES)[k % len(NODES)]
         more = {"bag": str(folder / f"interrupted_{k}")} if name == "recorder" else {}
         with watcher.start(name, {**NODES[name], **more}) as process:
-            watcher.spin(timeout=rng.uniform(0.0, LATEST))
+            watcher.spin(timeout=rng.uniform(0.1, LATEST))
             began = time.monotonic()
             process.process.send_signal(signal.SIGINT)
             code = process.wait()

@@ -123,7 +123,7 @@ class NodeProcess:
         """Read what the node printed so far."""
         return self.log.read_text(errors="replace")
 
-    def wait(self, timeout: float = 120.0) -> int:
+    def wait(self, timeout: float = 300.0) -> int:
         """Exit code, once the node ended by itself; raises subprocess.TimeoutExpired."""
         return self.process.wait(timeout)
 
