@@ -3,9 +3,10 @@
     python benchmark/mpc_baselines.py [--seeds 20] [--scenarios plane,delay_40] [--tune] [--save]
 
 All controllers have the same task, supervision and estimator. ``--tune`` picks the gains of the plain controllers on
-seeds 1000 and up, which the table never sees, and saves them as ``benchmark/tables/mpc_gains.json``; the table is made
-with them. ``--save`` writes every scenario into ``benchmark/tables/mpc_baselines.json`` as it is finished, beside
-those of earlier calls, and draws every curve of every seed into ``docs/figures/mpc_baselines.png``.
+seeds 1000 and up, which the table never sees, and saves them as ``benchmark/tables/mpc_gains.json``. The table is made
+with them, or with the shipped gains where there is no such file. ``--save`` writes every finished scenario into
+``benchmark/tables/mpc_baselines.json``, beside those of earlier calls. It draws every curve of every seed into
+``docs/figures/mpc_baselines.png`` where all scenarios ran.
 """
 
 from __future__ import annotations
@@ -157,7 +158,7 @@ def main() -> int:
     if args.tune:
         tune()
         return 0
-    gains = json.loads(GAINS_FILE.read_text())["best"]
+    gains = json.loads(GAINS_FILE.read_text())["best"] if GAINS_FILE.exists() else {}
     table = json.loads(TABLE.read_text()) if args.save and TABLE.exists() else {"scenarios": {}}
     records: dict[str, dict[str, list[LoopRecord | None]]] = {}
     for name in args.scenarios.split(","):
