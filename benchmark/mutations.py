@@ -50,8 +50,8 @@ MUTATIONS = [
     Mutation(
         "stream: the last position is not updated",
         STREAM,
-        '        self._last_ns = stamp_ns\n        self._last_q[:] = sample[0]\n        return self._accept("")',
-        '        self._last_ns = stamp_ns\n        return self._accept("")',
+        '        self._last_q[:] = sample[0]\n        return self._accept(stamp_ns, "")',
+        '        return self._accept(stamp_ns, "")',
         "test/filters/test_stream.py",
     ),
     Mutation(
