@@ -80,3 +80,10 @@ def test_meaning_must_be_stated(arm):
         from_mapping(JointTorqueSettings, {}, "test")
     with pytest.raises(DriverError, match="unknown"):
         total_torque(arm, "guess", Q, Q)
+
+
+def test_a_repeated_stamp_is_no_second_sample(arm):
+    backend = make(arm)
+    for stamp in (1, 1, 2):
+        backend.feed(stamp, arm.joint_names, Q, np.zeros(7), arm.gravity(Q))
+    assert [backend.read().stamp_ns for _ in range(2)] == [1, 2]
