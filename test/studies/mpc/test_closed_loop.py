@@ -38,7 +38,7 @@ def test_plane_two_centimetres_off(error):
 
 def test_pivot_three_centimetres_off():
     estimating, fixed = run("pivot", 0.03, True), run("pivot", 0.03, False)
-    assert estimating.force_rmse() <= 1.0
+    assert estimating.force_rmse() <= 0.6
     assert estimating.force_rmse() <= 0.25 * fixed.force_rmse()
     assert force_limit_ok(estimating) and force_limit_ok(fixed)
 
@@ -157,9 +157,8 @@ def test_a_stiffness_that_jumps_tenfold_stays_within_the_limit():
 
     record = faulty(stiffen)
     # The surface is now pressed by what ten times the stiffness makes of the old depth: it throws the arm back, once.
-    # The contact is lost, and the task answers that with a hold.
-    assert record.state[-1] == ControllerState.HOLDING.value and "contact lost" in record.reasons[-1]
-    assert speed(record)[-250:].max() < 0.02
+    later = record.force[record.t > 2.3][:, 2]
+    assert abs(later.mean() - 10.0) < 1.5 and later.std() < 1.0
 
 
 def test_an_estimator_that_dies_ends_in_a_hold():
