@@ -13,6 +13,6 @@ body = BODIES["square"]
 q, v = add_noise(random_drop(body, rng), 40.0, rng)  # (N, 3) [m, m, rad], and its rates; 40 dB
 found = identify_drop(body.shape, q, v, STEP, body.friction)
 low, high = found.interval
-print(f"m/I {found.m_over_i:.2f} 1/m^2, 95 % from {low:.2f} to {high:.2f} (truth {body.mass_over_inertia:.2f})")
+print(f"m/I {found.m_over_i:.3f} 1/m^2, 95 % from {low:.3f} to {high:.3f} (truth {body.mass_over_inertia:.3f})")
 for impact in found.impacts:
     print(impact)

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from contact_estimation.robot import Arm
     from contact_estimation.viz.summary import Reference
 
+#: Counters of a stream that tell of a bad recording. A doubt of the monitor, a spike and an observer that settles mark
+#: estimates as invalid and stop nothing.
+_BAD = ("wrong_size", "not_finite", "torque_limit", "velocity_limit", "duplicate", "backward", "gap", "position_jump")
+#: Share of invalid estimates beyond which nothing is written.
+_MOST_INVALID = 0.5
 #: What is replayed when neither --observer nor --config is given.
 DEFAULT_OBSERVER = "contact_imm"
 
@@ -69,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         )
     logs = run_observers(recording, streams, seconds)
     reasons = _tell_invalid(logs)
-    if reasons and not args.keep_going:
+    if not args.keep_going and any(_refused(streams[name], log) for name, log in logs.items()):
         raise RecordingError(
             f"{recording.source}: {reasons}. Nothing was written; --keep-going writes it all the same."
         )
@@ -128,6 +133,12 @@ def run_observers(
             logs[name] = replay(recording, stream, progress.update)
         progress.close()
     return logs
+
+
+def _refused(stream: SampleStream, log: EstimateLog) -> bool:
+    """Whether the estimates are not worth writing: bad samples, a diverged observer, or hardly a valid one."""
+    valid = log.columns()["valid"]
+    return any(stream.counters[name] for name in (*_BAD, "diverged")) or float((~valid).mean()) > _MOST_INVALID
 
 
 def _tell_invalid(logs: dict[str, EstimateLog]) -> str:

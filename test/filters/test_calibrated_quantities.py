@@ -1,5 +1,6 @@
 """Every calibrated quantity reaches the observers: docs/calibration.md has a table of which; each cell is tried."""
 
+import itertools
 import re
 
 import numpy as np
@@ -28,7 +29,7 @@ def table():
     rows = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("| ")]
     head = next(row for row in rows if "contact_imm" in row[1] and "disturbance" in "".join(row))
     found = {}
-    for row in rows[rows.index(head) + 1 :]:
+    for row in itertools.takewhile(lambda row: len(row) == len(head), rows[rows.index(head) + 1 :]):
         keys = re.findall(r"`(\w+)`", row[0])
         for key in [*keys, *(STD if "their `_std`" in row[0] else [])]:
             if "robot.yaml" in row[0] or key == "_std":

@@ -114,6 +114,14 @@ class Feed:
         assert self.graph.spin(lambda: len(self.estimates) > count), self.process.text()
         return self.estimates[-1]
 
+    def settle(self) -> ContactEstimate:
+        """The first valid answer: an observer that restarts while the arm moves settles for a while."""
+        for _ in range(300):
+            answer = self.send(self.sample())
+            if answer.valid:
+                break
+        return answer
+
     def begin(self) -> None:
         """Return once a sample was answered: both ends have discovered each other."""
 
@@ -157,8 +165,7 @@ def running(graph, arm):
 def feed(running):
     """The running estimator after some good samples."""
     running.graph.call(Trigger, "/estimator/reset")
-    for _ in range(5):
-        answer = running.send(running.sample(10_000_000))
+    answer = running.settle()
     assert answer.valid, answer.reason
     running.diagnostics.clear()
     return running
@@ -209,7 +216,7 @@ def test_bad_sample_is_invalid_told_and_survived(feed, spoil, words):
     answer = feed.send(message)
     assert not answer.valid and words in answer.reason
     assert feed.told(words)
-    assert feed.send(feed.sample()).valid and feed.process.running
+    assert feed.settle().valid and feed.process.running
     assert feed.graph.spin(lambda: feed.wrench_at(feed.stamp))
     assert not feed.wrench_at(convert.stamp_ns(message.header.stamp)), "a bad number reached a topic without validity"
 
@@ -222,7 +229,7 @@ def test_bad_time_is_invalid_told_and_survived(feed, advance_ns, words):
     answer = feed.send(feed.sample(advance_ns))
     assert not answer.valid and words in answer.reason
     assert feed.told(words)
-    assert feed.send(feed.sample()).valid and feed.process.running
+    assert feed.settle().valid and feed.process.running
 
 
 def test_a_sample_of_the_past_is_invalid_and_told(feed):
@@ -236,7 +243,7 @@ def test_a_sample_of_the_past_is_invalid_and_told(feed):
     limit(0.0)
     assert not answer.valid and "s old, allowed is max_age 0.2 s" in answer.reason
     assert feed.told("s old, allowed is max_age")
-    assert feed.send(feed.sample()).valid
+    assert feed.settle().valid
 
 
 def test_the_state_goes_stale_by_itself(feed):
@@ -276,7 +283,7 @@ def test_other_joints_beside_a_working_stream_are_ignored(feed):
     feed._publisher.publish(gripper)
     feed.graph.spin(timeout=0.2)
     assert len(feed.estimates) == count
-    assert feed.send(feed.sample()).valid
+    assert feed.settle().valid
 
 
 def test_zero_is_measured_and_told(feed):
@@ -316,7 +323,8 @@ def test_loop_with_kept_stamps_restarts_the_observer(graph, arm, tmp_path):
         with graph.start("replay_driver", {"recording": str(bag), **WHOLE, "loop": True}) as driver:
             assert graph.spin(lambda: len(got) > 350), driver.text()
     reasons = [message.reason for message in got if not message.valid]
-    assert reasons and all("time went back" in reason for reason in reasons)
+    assert any("time went back" in reason for reason in reasons)
+    assert all("time went back" in reason or "it settles" in reason for reason in reasons)
     again = [m for m in got if convert.stamp_ns(m.header.stamp) == samples.START_NS + 50 * samples.PERIOD_NS]
     whole = again[-2:]  # the first loop may begin before the estimator listens
     assert_same(*(dataclasses.replace(convert.from_contact_estimate(m), reason="") for m in whole))

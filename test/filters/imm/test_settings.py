@@ -68,7 +68,7 @@ def test_actuators_of_another_robot_are_refused():
         load_actuators("ur16e").check_joints(7, "fr3")
 
 
-@pytest.mark.parametrize("robot, filters", [("ur16e", 5), ("fr3", 7), ("panda", 7)])
+@pytest.mark.parametrize("robot, filters", [("ur16e", 6), ("fr3", 8), ("panda", 8)])
 def test_shipped_configuration_loads_with_more_hypotheses_where_torque_is_all_there_is(robot, filters):
     modes = open_stream(robot, "contact_imm").observer.chain
     assert modes.names == ["free", "contact_1", "unknown"] and len(modes.owner) == filters
