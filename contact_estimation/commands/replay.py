@@ -6,7 +6,8 @@ import argparse
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,6 +58,7 @@ def run(args: argparse.Namespace) -> int:
     """Replay and report."""
     from contact_estimation.codegen import show_progress
     from contact_estimation.robot import load_arm
+    from contact_estimation.viz.summary import invalid_reasons
 
     show_progress()
     seconds: dict[str, float] = {}
@@ -73,8 +75,11 @@ def run(args: argparse.Namespace) -> int:
             "same with --keep-going: estimates that bad samples touch are then marked invalid."
         )
     logs = run_observers(recording, streams, seconds)
-    reasons = _tell_invalid(logs)
-    if not args.keep_going and any(_refused(streams[name], log) for name, log in logs.items()):
+    invalid = invalid_reasons({name: log.columns() for name, log in logs.items()})
+    reasons = _tell_invalid(invalid)
+    if not args.keep_going and any(
+        _refused(stream, sum(invalid.get(name, {}).values()), len(recording)) for name, stream in streams.items()
+    ):
         raise RecordingError(
             f"{recording.source}: {reasons}. Nothing was written; --keep-going writes it all the same."
         )
@@ -135,17 +140,13 @@ def run_observers(
     return logs
 
 
-def _refused(stream: SampleStream, log: EstimateLog) -> bool:
+def _refused(stream: SampleStream, invalid: int, samples: int) -> bool:
     """Whether the estimates are not worth writing: bad samples, a diverged observer, or hardly a valid one."""
-    valid = log.columns()["valid"]
-    return any(stream.counters[name] for name in (*_BAD, "diverged")) or float((~valid).mean()) > _MOST_INVALID
+    return any(stream.counters[name] for name in (*_BAD, "diverged")) or invalid > _MOST_INVALID * samples
 
 
-def _tell_invalid(logs: dict[str, EstimateLog]) -> str:
+def _tell_invalid(reasons: Mapping[str, Counter[str]]) -> str:
     """Say how many estimates of whom are invalid and why; empty where all are valid."""
-    from contact_estimation.viz.summary import invalid_reasons
-
-    reasons = invalid_reasons({name: log.columns() for name, log in logs.items()})
     return "; ".join(
         f"{name}: {sum(found.values())} estimates are invalid ("
         + "; ".join(f"{count} x {reason}" for reason, count in found.most_common(3))
