@@ -331,7 +331,7 @@ def test_loop_with_kept_stamps_restarts_the_observer(graph, arm, tmp_path):
 
 
 def test_driver_and_estimator_in_one_process(graph, arm, tmp_path):
-    recording = samples.recording(arm, 300)
+    recording = samples.recording(arm, 1500)  # long enough that slow discovery costs only its begin
     bag = write_bag(tmp_path / "bag", recording)
     parameters = {
         "driver": "replay",
