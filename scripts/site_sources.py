@@ -23,6 +23,7 @@ SECTIONS = {
         "plausibility",
         "tuning",
         "calibration",
+        "tools",
         "fitting",
         "observability",
         "baselines",

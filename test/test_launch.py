@@ -88,6 +88,14 @@ def test_packages_of_planned_nodes_are_dependencies():
         assert f"<exec_depend>{package}</exec_depend>" in xml
 
 
+def test_a_tool_reaches_every_node_and_the_description():
+    planned = plan(tool="gripper", mpc="true", view="true", robot="fr3")
+    own = [node for node in planned.nodes if node.executable != "recorder"]
+    assert {node.parameters["tool"] for node in own} == {"gripper"} and len(own) == 5
+    assert 'link name="tool_tcp"' in planned.description.parameters["robot_description"]
+    assert 'link name="tool' not in plan(robot="fr3").description.parameters["robot_description"]
+
+
 # -- arguments -----------------------------------------------------------------------------------------------
 
 

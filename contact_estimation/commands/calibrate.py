@@ -9,7 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for, write_yaml
+from contact_estimation.commands.inputs import (
+    add_recording_arguments,
+    add_robot_argument,
+    open_for,
+    robot_words,
+    write_yaml,
+)
 from contact_estimation.commands.output import Progress, add_json_flag, emit, text_table
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.fit.calibration.settings import OPTIONS
@@ -55,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     given = {"identify": args.identify, "cutoff": args.cutoff}
     changes = {name: value for name, value in given.items() if value is not None}
     settings = replace(CalibrationSettings(), "command line", **changes)
-    robot = load_arm(args.robot)
+    robot = load_arm(args.robot, args.tool)
     arm, recordings = _with_total_torque(robot, args)
     found = identify(arm, recordings, settings)
     result = calibration(arm, found, settings)
@@ -114,7 +120,7 @@ def _write(
     if not args.out:
         return
     names = [path.name for path in args.recordings]
-    command = "Written by: " + shlex.join(["contact-estimation", "calibrate", *names, "--robot", args.robot])
+    command = "Written by: " + shlex.join(["contact-estimation", "calibrate", *names, *robot_words(args)])
     header = f"{command}\nA _std is what to expect of a new run; the comments are intervals of the identification."
     values = args.out
     if args.out.suffix not in (".yaml", ".yml"):
@@ -155,7 +161,7 @@ def _text(arm: Arm, result: Calibration, predictions: list[Prediction], ratio: n
     if result.payload:
         p = result.payload
         com = ", ".join(f"{c:.3f}" for c in p.com)
-        parts.append(f"payload {p.mass:.3f} +- {p.mass_std:.3f} kg, centre of mass [{com}] m from the TCP")
+        parts.append(f"payload {p.mass:.3f} +- {p.mass_std:.3f} kg, centre of mass [{com}] m from the flange")
     if ratio is not None:
         parts.append("torque of recordings that were left out, RMS [Nm], rigid model -> calibrated:")
         header = ["joint", *(Path(p.source).name.replace(".npz", "") for p in predictions), "ratio"]

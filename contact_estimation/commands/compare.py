@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 from contact_estimation.commands import replay
-from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for
+from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for, robot_words
 from contact_estimation.commands.output import add_json_flag, emit, text_table
 from contact_estimation.exceptions import RecordingError
 
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     from contact_estimation.viz.summary import summary_table
 
     show_progress()
-    arm = load_arm(args.robot)
+    arm = load_arm(args.robot, args.tool)
     recording = open_for(arm, args)
     args.observer, args.config = [name.strip() for name in args.observers.split(",") if name.strip()], []
     logs = replay.run_observers(recording, replay.open_streams(arm, args, recording), {})
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     if args.out is not None:
         from contact_estimation.viz.report import replay_report  # matplotlib
 
-        words = ["contact-estimation", "compare", str(args.recording), "--robot", args.robot]
+        words = ["contact-estimation", "compare", str(args.recording), *robot_words(args)]
         command = shlex.join([*words, "--observers", args.observers, "--out", str(args.out)])
         title = f"Observers on {args.recording.name}"
         try:

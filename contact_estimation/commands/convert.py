@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     if args.robot is not None:
         from contact_estimation.robot import load_arm
 
-        arm = load_arm(args.robot)
+        arm = load_arm(args.robot, args.tool)
     from contact_estimation.io.recovery import whole_bag
 
     with whole_bag(args.recording) as (source, lost):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import shlex
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,7 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for, write_yaml
+from contact_estimation.commands.inputs import (
+    add_recording_arguments,
+    add_robot_argument,
+    open_for,
+    robot_words,
+    write_yaml,
+)
 from contact_estimation.commands.output import Progress, add_json_flag, emit
 from contact_estimation.contact.law import LAW_GROUPS
 from contact_estimation.contact.settings import CONTACT_PARAMETERS
@@ -98,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
     paper = args.objective == "paper"
     args.passes = args.passes if args.passes is not None else 2 if paper else 4
     settings = _start_settings(args, paper)
-    arm = robot_for(load_arm(args.robot), settings)
+    arm = robot_for(load_arm(args.robot, args.tool), settings)
     recordings = [open_for(arm, args, path) for path in (args.recording, *args.also)]
     sensors = load_sensor_settings(recordings[0].sensors or settings.sensors or arm.settings.sensors)
     mapping = to_mapping(settings)
@@ -116,8 +123,9 @@ def run(args: argparse.Namespace) -> int:
     from_mapping(type(settings), mapping, str(args.out))  # what is written must load
     names = " ".join([args.recording.name, *(f"--also {path.name}" for path in args.also)])
     header = (
-        f"Written by: contact-estimation fit {names} --robot {args.robot} --objective {args.objective} {found.options}"
-        "\nFitted: stiffness [N/m, base axes], rest [m, base frame] and point [m, TCP frame] of every contact."
+        f"Written by: contact-estimation fit {names} {shlex.join(robot_words(args))} --objective {args.objective} "
+        f"{found.options}\n"
+        "Fitted: stiffness [N/m, base axes], rest [m, base frame] and point [m, TCP frame] of every contact."
     )
     write_yaml(args.out, mapping, header)
     text = f"{found.text}\nwritten to {args.out}; use it with: contact-estimation replay ... --config {args.out}"

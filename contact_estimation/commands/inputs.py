@@ -15,8 +15,20 @@ if TYPE_CHECKING:
 
 
 def add_robot_argument(parser: argparse.ArgumentParser, required: bool = True) -> None:
-    """Declare ``--robot``, whose value :func:`~contact_estimation.robot.load_arm` takes."""
+    """Declare ``--robot`` and ``--tool``, whose values :func:`~contact_estimation.robot.load_arm` takes."""
     parser.add_argument("--robot", required=required, help="robot: a name in config/robots, or a profile of your own")
+    add_tool_argument(parser)
+
+
+def add_tool_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--tool``."""
+    text = "tool behind the flange: a name in config/tools, or a YAML file (default what the robot's profile has)"
+    parser.add_argument("--tool", default="", metavar="NAME", help=text)
+
+
+def robot_words(args: argparse.Namespace) -> list[str]:
+    """Return ``--robot`` and ``--tool`` as words of a command line."""
+    return ["--robot", args.robot, *(["--tool", args.tool] if args.tool else [])]
 
 
 def add_recording_arguments(parser: argparse.ArgumentParser, nargs: str | None = None, wrench: bool = True) -> None:

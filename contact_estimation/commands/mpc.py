@@ -11,6 +11,7 @@ import shlex
 import numpy as np
 
 from contact_estimation.commands import mpc_probe
+from contact_estimation.commands.inputs import add_tool_argument
 from contact_estimation.commands.output import Progress, add_json_flag, emit
 from contact_estimation.control.mpc.settings import SOLVERS
 from contact_estimation.control.registry import CONTROLLERS
@@ -32,6 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "probe: explore an unknown surface first (paper 4)",
     )
     parser.add_argument("--robot", help="robot (default: the task's own)")
+    add_tool_argument(parser)
     parser.add_argument(
         "--solver", choices=SOLVERS, default="rti", help="rti: one iteration per tick (default); ipopt: converged"
     )
@@ -56,11 +58,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the loop twice and print what was measured."""
     if args.task == "probe":
-        foreign = (args.height_error, args.observer, args.stiffness)
-        if args.runs < 1 or foreign != (None,) * 3 or (args.solver, args.controller) != ("rti", "mpc"):
+        foreign = (args.height_error, args.observer, args.stiffness, args.tool or None)
+        if args.runs < 1 or foreign != (None,) * 4 or (args.solver, args.controller) != ("rti", "mpc"):
             raise ConfigError(
                 "mpc probe takes --runs of at least 1, and none of --height-error, --solver, --controller, --observer, "
-                "--stiffness"
+                "--stiffness, --tool"
             )
         return mpc_probe.run(args)
     if args.stiffness is not None and not args.stiffness > 0:
@@ -78,6 +80,7 @@ def run(args: argparse.Namespace) -> int:
             force=args.force,
             stiffness=args.stiffness,
             observer=args.observer,
+            tool=args.tool,
         )
         records[adapt] = ClosedLoop(settings, options).run(args.duration)
     progress.update(2)
@@ -124,6 +127,7 @@ def _arguments(args: argparse.Namespace, robot: str) -> list[str]:
     for option, value in (
         ("--controller", args.controller),
         ("--observer", args.observer),
+        ("--tool", args.tool or None),
         ("--stiffness", args.stiffness),
         ("--height-error", args.height_error),
         ("--force", args.force),

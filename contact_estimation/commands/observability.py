@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     if (args.recording is None) == (args.posture is None):
         raise ConfigError("give a RECORDING or --posture, one of them")
     settings = ekf_settings(args.config, "observability")
-    arm = robot_for(load_arm(args.robot), settings)
+    arm = robot_for(load_arm(args.robot, args.tool), settings)
     seen = (_along if args.posture is None else _at_posture)(arm, settings, args)
     emit(args, _result(seen), _text(seen))
     return 0

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for
+from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for, robot_words
 from contact_estimation.commands.output import Progress, add_json_flag, emit, text_table
 from contact_estimation.exceptions import RecordingError
 
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     show_progress()
     seconds: dict[str, float] = {}
     with _timed(seconds, "open"):
-        arm = load_arm(args.robot)
+        arm = load_arm(args.robot, args.tool)
     with _timed(seconds, "read"):
         recording = open_for(arm, args)
     with _timed(seconds, "open"):
@@ -204,7 +204,7 @@ def _text(recording: Recording, figures: dict[str, dict[str, Any]], report: str,
 
 
 def _command(args: argparse.Namespace) -> str:
-    words = ["contact-estimation", "replay", str(args.recording), "--robot", args.robot]
+    words = ["contact-estimation", "replay", str(args.recording), *robot_words(args)]
     for flag, values in (
         ("--observer", args.observer),
         ("--config", args.config),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contact_estimation.commands.convert import write_recording
+from contact_estimation.commands.inputs import add_tool_argument
 from contact_estimation.commands.output import Progress, add_json_flag, emit
 from contact_estimation.exceptions import ConfigError, RecordingError
 
@@ -27,6 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text = "shipped scenario (docs/simulation.md lists them), or a YAML file"
     parser.add_argument("scenario", metavar="SCENARIO", help=text)
     parser.add_argument("--robot", help="robot: a name in config/robots, or a YAML file; default: the scenario's own")
+    add_tool_argument(parser)
     parser.add_argument("--seconds", type=float, help="simulated time [s]; default: as long as the scenario's motion")
     text = "folder to be made (rosbag2), or a file that ends in .npz; without it nothing is kept"
     parser.add_argument("--out", type=Path, metavar="BAG", help=text)
@@ -96,7 +98,7 @@ def _simulation(args: argparse.Namespace) -> Simulation:
     if args.height_error:
         error = np.asarray(scenario.placement_error) + np.array([0.0, 0.0, args.height_error])
         scenario = replace(scenario, args.scenario, placement_error=error.tolist())
-    arm = load_arm(args.robot or scenario.robot)
+    arm = load_arm(args.robot or scenario.robot, args.tool)
     imperfections = scaled(imperfections_of(arm, args.imperfections or ""), **_scales(args.scale))
     return Simulation(scenario, arm, imperfections, args.seed)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from contact_estimation.commands.inputs import (
     add_robot_argument,
     ekf_settings,
     open_for,
+    robot_words,
     write_yaml,
 )
 from contact_estimation.commands.output import Progress, add_json_flag, emit, text_table
@@ -51,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     settings = ekf_settings(args.config, "tune")
     if args.evaluations < 1:
         raise ConfigError(f"--evaluations must be at least 1, found {args.evaluations}")
-    arm = robot_for(load_arm(args.robot), settings)
+    arm = robot_for(load_arm(args.robot, args.tool), settings)
     recordings = [open_for(arm, args, path) for path in args.recordings]
     sensors = load_sensor_settings(recordings[0].sensors or settings.sensors or arm.settings.sensors)
     bar = Progress(args.evaluations, "tuning")
@@ -59,7 +61,8 @@ def run(args: argparse.Namespace) -> int:
     bar.close()
     names = [path.name for path in args.recordings]
     if args.out:
-        command = f"tune {' '.join(names)} --robot {args.robot} --config {args.config} --noise {' '.join(args.noise)}"
+        words = ["tune", *names, *robot_words(args), "--config", args.config, "--noise", *args.noise]
+        command = shlex.join(words)
         write_yaml(args.out, to_mapping(found.settings), f"Written by: contact-estimation {command}")
     result = {
         "noise": _noise(args.noise, settings, found),

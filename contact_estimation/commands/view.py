@@ -9,7 +9,7 @@ import threading
 import webbrowser
 from pathlib import Path
 
-from contact_estimation.commands.inputs import add_recording_arguments, open_for
+from contact_estimation.commands.inputs import add_recording_arguments, add_tool_argument, open_for
 from contact_estimation.commands.output import Progress
 from contact_estimation.commands.replay import DEFAULT_OBSERVER
 from contact_estimation.exceptions import ConfigError, RecordingError
@@ -22,6 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--live", action="store_true", help="follow the estimators on the ROS graph instead of a recording")
     text = "robot: a name in config/robots, or a profile of your own (--live: default ur16e)"
     add("--robot", help=text)
+    add_tool_argument(parser)
     text = f"observer, or its YAML file; repeatable, the page switches between them (default {DEFAULT_OBSERVER})"
     add("--observer", action="append", default=[], metavar="NAME", help=text)
     add("--sensors", metavar="NAME", help="sensor set (default the recording's, else the observer's or robot's)")
@@ -64,7 +65,7 @@ def _page(args: argparse.Namespace) -> str:
     from contact_estimation.viz.player import recording_page
 
     show_progress()
-    arm = load_arm(args.robot)
+    arm = load_arm(args.robot, args.tool)
     recording = open_for(arm, args)
     logs = {}
     for name in args.observer or [DEFAULT_OBSERVER]:
@@ -84,6 +85,7 @@ def _live(args: argparse.Namespace) -> int:
         raise ConfigError(f"{', '.join(useless)}: of no use to --live, which shows the estimators that run")
     node = str(executable("viewer"))
     words = ["--ros-args", "-p", f"robot:={args.robot or 'ur16e'}", "-p", f"port:={args.port}"]
+    words += ["-p", f"tool:={args.tool}"] if args.tool else []
     words += ["-p", f"browser:={'false' if args.no_browser else 'true'}"]
     sys.stdout.flush()
     os.execv(node, [node, *words])

@@ -12,7 +12,7 @@ from contact_estimation.exceptions import ConfigError
 from contact_estimation.filters.observer import Observer
 from contact_estimation.filters.settings import SensorSettings, load_sensor_settings
 from contact_estimation.filters.stream import SampleStream
-from contact_estimation.robot import Arm, load_arm
+from contact_estimation.robot import Arm, load_arm, load_robot_settings
 from contact_estimation.settings import config_files, find_config, from_mapping, load_yaml
 
 
@@ -99,24 +99,31 @@ def _make(cls: Any, arm: Arm, settings: Any, name: str, sensors: SensorSettings 
 
 
 def robot_for(arm: Arm, settings: Any) -> Arm:
-    """``arm``, or the description the observer's settings name instead of it (``models``)."""
+    """``arm``, or the description the observer's settings name instead of it (``models``), with the same tool."""
     models: dict[str, str] = getattr(settings, "models", {})
-    return load_arm(models[arm.name]) if arm.name in models else arm
+    if arm.name not in models:
+        return arm
+    own = arm.settings
+    other = dataclasses.replace(
+        load_robot_settings(models[arm.name]), tool=own.tool, tool_mass=own.tool_mass, tool_com=own.tool_com
+    )
+    return Arm(other)
 
 
-def open_stream(robot: str | Arm, config: str = "ekf", sensors: str | None = None) -> SampleStream:
+def open_stream(robot: str | Arm, config: str = "ekf", sensors: str | None = None, tool: str = "") -> SampleStream:
     """Make a stream that is ready for samples.
 
     Args:
         robot: shipped robot, profile folder, robot YAML, or an arm.
         config: observer configuration, as :func:`load_observer_settings` takes it.
         sensors: sensor set, by name or YAML path; default the observer's, else the robot's.
+        tool: tool of a robot that is named, by name or YAML path; default the robot's own.
 
     Raises:
         ConfigError: unknown name, or an error in a file.
         ModelError: the robot's description cannot be used.
     """
-    arm = robot if isinstance(robot, Arm) else load_arm(robot)
+    arm = robot if isinstance(robot, Arm) else load_arm(robot, tool)
     settings, observer = _load(config, arm.settings.folder)
     arm = robot_for(arm, settings)
     chosen = load_sensor_settings(

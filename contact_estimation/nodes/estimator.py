@@ -42,7 +42,7 @@ class Estimator(Node):
         """``defaults`` replaces defaults of ``cls``, the class of the node's parameters."""
         super().__init__(name, automatically_declare_parameters_from_overrides=True)
         self.settings = settings = parameters.declare(self, cls, defaults)
-        self.stream = open_stream(settings.robot, settings.observer, settings.sensors or None)
+        self.stream = open_stream(settings.robot, settings.observer, settings.sensors or None, settings.tool)
         self.stream.warm_up()
         arm, observer = self.stream.arm, self.stream.observer
         self._tcp_frame = Frames.of(arm, settings.tf_prefix).tcp

@@ -57,7 +57,7 @@ class Mpc(ManagedNode):
         """Build the problem, compile or load the solver, solve once so that the first tick is like the others."""
         try:
             settings = load_mpc_settings(self.settings.task)
-            arm = load_arm(self.settings.robot)
+            arm = load_arm(self.settings.robot, self.settings.tool)
             self._controller = make_controller(self.settings.controller, arm, settings, self.settings.solver or None)
             self._rule = EstimateRule(arm, self.settings.tf_prefix, settings.safety.max_age)
             self._controller.prepare()

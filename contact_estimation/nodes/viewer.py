@@ -33,7 +33,7 @@ class Viewer(Node):
         super().__init__("viewer", automatically_declare_parameters_from_overrides=True)
         settings = parameters.declare(self, ViewerParameters)
         parameters.accept_changes(self, ViewerParameters, set())
-        self._arm = load_arm(settings.robot)
+        self._arm = load_arm(settings.robot, settings.tool)
         self._frames = Frames(settings.frame_rate)
         self._newest: dict[str, bytes] = {}
         self._begin: float | None = None

@@ -15,6 +15,7 @@ from contact_estimation.robot.description import load_model
 from contact_estimation.robot.motor import MotorSide
 from contact_estimation.robot.rigid_body import Expression, Kinematics, RigidBody
 from contact_estimation.robot.settings import RobotSettings, load_robot_settings
+from contact_estimation.robot.tool import LINK, TCP, load_tool
 
 
 class Arm:
@@ -22,6 +23,7 @@ class Arm:
 
     Attributes:
         settings: the robot's settings.
+        tool: what is behind the flange.
         model: Pinocchio model (links, gravity and tool; without rotor inertia).
         n: number of joints. joint_names: their names, base to tip.
         base_frame, tcp_frame: names of the frames estimates are expressed in.
@@ -30,11 +32,12 @@ class Arm:
 
     def __init__(self, settings: RobotSettings) -> None:
         self.settings = settings
+        self.tool = load_tool(settings.tool, settings.folder)
         self.model = load_model(settings)
         self.motor = MotorSide.from_settings(settings)
         self.body = RigidBody(self.model, settings.base_frame)
         self.n, self.joint_names = self.body.n, tuple(settings.joints)
-        self.base_frame, self.tcp_frame = settings.base_frame, settings.tcp_frame
+        self.base_frame, self.tcp_frame = settings.base_frame, TCP if self.tool.has_tcp else settings.tcp_frame
         self.lower, self.upper = np.array(self.model.lowerPositionLimit), np.array(self.model.upperPositionLimit)
         self.velocity_limit, self.effort_limit = np.array(self.model.velocityLimit), np.array(self.model.effortLimit)
 
@@ -42,6 +45,15 @@ class Arm:
     def name(self) -> str:
         """Name of the robot."""
         return self.settings.name
+
+    @functools.cached_property
+    def tool_link(self) -> str:
+        """Name of the link that the TCP belongs to: the one its joint moves, whatever else is fixed to it."""
+        if self.tool.geometry:
+            return LINK
+        joint = self.model.frames[self.model.getFrameId(self.tcp_frame)].parentJoint
+        bodies = (f.name for f in self.model.frames if f.parentJoint == joint and f.type == pin.FrameType.BODY)
+        return str(next(bodies, self.tcp_frame))
 
     def measured_at(self, side: str) -> Arm:
         """Return the arm as joint torque measured there sees it.
@@ -163,10 +175,10 @@ class Arm:
         return q
 
 
-def load_arm(name: str) -> Arm:
+def load_arm(name: str, tool: str = "") -> Arm:
     """Load the arm of a shipped robot by name, or of a profile folder or robot YAML by path.
 
     Raises:
         ConfigError: unknown name or bad settings. ModelError: the description cannot be used.
     """
-    return Arm(load_robot_settings(name))
+    return Arm(load_robot_settings(name, tool))

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 
-from contact_estimation.exceptions import ModelError
+from contact_estimation.exceptions import ContactEstimationError, ModelError
 from contact_estimation.robot.settings import RobotSettings
+from contact_estimation.robot.tool import add_tool, load_tool
 from contact_estimation.settings import share_file
 
 
@@ -31,17 +32,32 @@ def urdf_path(settings: RobotSettings) -> Path:
     )
 
 
+def description_text(settings: RobotSettings) -> str:
+    """Return the text of the robot's URDF, with the links of its tool.
+
+    Raises:
+        ConfigError: there is no such tool.
+        ModelError: there is no URDF, or the tool's links do not fit it.
+    """
+    text = urdf_path(settings).read_text(encoding="utf-8")
+    if not settings.tool:
+        return text
+    return add_tool(text, load_tool(settings.tool, settings.folder), settings.tcp_frame)
+
+
 def load_model(settings: RobotSettings) -> pin.Model:
     """Pinocchio model with exactly the joints of ``settings``, in their order; other movable joints are locked at zero.
 
-    Gravity and the tool are those of ``settings``; rotor inertia is not in the model (see :mod:`.motor`).
+    Gravity, tool and load are those of ``settings``; rotor inertia is not in the model (see :mod:`.motor`).
 
     Raises:
         ModelError: the file is not a URDF, a joint or frame is unknown, the order differs, a moving link lacks inertia.
     """
     path = urdf_path(settings)
     try:
-        model = pin.buildModelFromUrdf(str(path))
+        model = pin.buildModelFromXML(description_text(settings))
+    except ContactEstimationError:
+        raise
     except Exception as error:  # pinocchio raises ValueError or RuntimeError, by version
         raise ModelError(f"{path} cannot be read as a URDF: {error}") from error
     names = list(model.names)[1:]
@@ -81,7 +97,7 @@ def load_model(settings: RobotSettings) -> pin.Model:
     )
     _check_inertias(model, path)
     if settings.tool_mass > 0:
-        _add_tool(model, settings)
+        _add_load(model, settings)
     return model
 
 
@@ -101,8 +117,8 @@ def _check_inertias(model: pin.Model, path: Path) -> None:
             )
 
 
-def _add_tool(model: pin.Model, settings: RobotSettings) -> None:
+def _add_load(model: pin.Model, settings: RobotSettings) -> None:
     frame = model.frames[model.getFrameId(settings.tcp_frame)]
-    tool = pin.Inertia(settings.tool_mass, np.asarray(settings.tool_com, float), np.zeros((3, 3)))
+    load = pin.Inertia(settings.tool_mass, np.asarray(settings.tool_com, float), np.zeros((3, 3)))
     joint = frame.parentJoint
-    model.inertias[joint] = model.inertias[joint] + frame.placement.act(tool)
+    model.inertias[joint] = model.inertias[joint] + frame.placement.act(load)

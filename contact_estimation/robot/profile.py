@@ -31,7 +31,9 @@ def write_profile(settings: RobotSettings, folder: Path) -> Path:
     if not own and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{folder} exists already and is not the profile of robot '{settings.name}'; name another")
     description = urdf_path(settings)
-    text = yaml.safe_dump({**to_mapping(settings), "folder": "", "urdf": description.name}, sort_keys=False)
+    tool = Path(settings.tool)
+    named = {"folder": "", "urdf": description.name, "tool": tool.stem}
+    text = yaml.safe_dump({**to_mapping(settings), **named}, sort_keys=False)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # Beside a lone YAML file there are the user's files, no profile.
@@ -40,6 +42,9 @@ def write_profile(settings: RobotSettings, folder: Path) -> Path:
         (folder / "robot.yaml").write_text(text)
         if not (folder / description.name).exists():
             shutil.copy(description, folder / description.name)
+        if settings.tool:
+            (folder / "tools").mkdir(exist_ok=True)
+            (folder / "tools" / tool.name).write_text(tool.read_text())
     except OSError as error:
         raise ConfigError(f"{folder} cannot be written ({error.strerror}); name another folder") from error
     return folder

@@ -60,22 +60,35 @@ class RobotSettings:
     gravity: list[float] = key(
         [0.0, 0.0, -9.81], doc="gravity in base axes; change it for an arm on a wall or ceiling", unit="m/s^2", length=3
     )
-    tool_mass: float = key(0.0, doc="mass of the tool behind the flange", unit="kg", check=non_negative)
-    tool_com: list[float] = key([0.0, 0.0, 0.0], doc="centre of mass of the tool in the TCP frame", unit="m", length=3)
+    tool: str = key(
+        "", doc="tool behind the flange: a name in config/tools or the profile's tools/, or path of a YAML; empty: none"
+    )
+    tool_mass: float = key(0.0, doc="mass of a load behind the flange, beside the tool", unit="kg", check=non_negative)
+    tool_com: list[float] = key(
+        [0.0, 0.0, 0.0], doc="centre of mass of that load", unit="m, flange frame (tcp_frame)", length=3
+    )
 
 
-def load_robot_settings(name: str) -> RobotSettings:
+def load_robot_settings(name: str, tool: str = "") -> RobotSettings:
     """Load the settings of a robot.
 
     Args:
         name: a shipped robot's name, the path of a profile folder, or the path of a robot YAML.
+        tool: what is behind the flange instead of the profile's own tool and load: a name, or the path of a tool YAML.
 
     Raises:
-        ConfigError: there is no such robot, or the file has an error.
+        ConfigError: there is no such robot or tool, or the robot's file has an error.
     """
     path = find_config("robots", name)
     settings = from_yaml(RobotSettings, path)
-    return dataclasses.replace(settings, folder=settings.folder or str(path.resolve().parent))
+    settings = dataclasses.replace(settings, folder=settings.folder or str(path.resolve().parent))
+    if tool:
+        settings = dataclasses.replace(settings, tool=tool, tool_mass=0.0, tool_com=[0.0, 0.0, 0.0])
+    if settings.tool:
+        settings = dataclasses.replace(
+            settings, tool=str(find_config("tools", settings.tool, settings.folder).resolve())
+        )
+    return settings
 
 
 def robot_file(settings: RobotSettings, kind: str) -> Path | None:

@@ -18,7 +18,7 @@ from scipy.spatial import ConvexHull, cKDTree
 
 from contact_estimation.exceptions import ModelError
 from contact_estimation.robot.arm import Arm
-from contact_estimation.robot.description import urdf_path
+from contact_estimation.robot.description import description_text, urdf_path
 
 #: Dense samples per candidate: the area of a cell is then right within a third.
 _DENSE = 12
@@ -152,7 +152,8 @@ def _hulls(arm: Arm) -> dict[tuple[int, str], list[_Hull]]:
     """Return the shapes of every link, by Pinocchio's joint index and the link's name, base to tip."""
     path = urdf_path(arm.settings)
     try:
-        found = pin.buildGeomFromUrdf(arm.model, str(path), pin.GeometryType.COLLISION, package_dirs=[str(path.parent)])
+        text, kind = description_text(arm.settings), pin.GeometryType.COLLISION
+        found = pin.buildGeomFromUrdfString(arm.model, text, kind, package_dirs=[str(path.parent)])
     except Exception as error:  # pinocchio raises ValueError or RuntimeError, by version
         raise ModelError(
             f"the collision geometry of {path} cannot be read ({error}); paths of meshes must lead from its folder"

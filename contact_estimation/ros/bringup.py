@@ -92,6 +92,7 @@ DRIVERS = (*plugins.offered(plugins.DRIVERS), NO_DRIVER)
 
 ARGUMENTS = (
     Argument("robot", "ur16e", f"the arm: {', '.join(ROBOTS)}, or the path of a robot's profile folder"),
+    Argument("tool", "", "tool behind the flange: a name in config/tools, or a YAML; empty: the robot's own"),
     Argument("driver", "simulated", f"source of joint_states: {', '.join(DRIVERS)} (the arm's own), or module:Class"),
     Argument("observer", "contact_imm", f"the estimator's observer: {', '.join(OBSERVERS)}, or a path"),
     Argument("sensors", "", f"sensor set: {', '.join(SENSORS)}, or a path; empty: what the driver or robot has"),
@@ -211,9 +212,9 @@ def plan(values: Mapping[str, str]) -> Plan:
     a = {argument.name: values.get(argument.name, argument.default) for argument in ARGUMENTS}
     a["driver"] = plugins.canonical(plugins.DRIVERS, a["driver"])
     _check(a)
-    robot = _Robot(a["robot"])
+    robot = _Robot(a["robot"], a["tool"])
     namespace = a["namespace"].strip("/")
-    common = {"robot": a["robot"], "tf_prefix": a["tf_prefix"], "use_sim_time": a["use_sim_time"] == "true"}
+    common = {name: a[name] for name in ("robot", "tool", "tf_prefix")} | {"use_sim_time": a["use_sim_time"] == "true"}
     estimators = ["estimator", *(["momentum_observer"] if a["baseline"] == "true" else [])]
     nodes = [*_estimators(a, robot, common, estimators)]
     if a["driver"] != NO_DRIVER:
@@ -260,19 +261,30 @@ def rviz_config(namespace: str, tf_prefix: str, base_frame: str) -> str:
 class _Robot:
     """What a launch has to know of an arm, read without its dynamics."""
 
-    def __init__(self, choice: str) -> None:
+    def __init__(self, choice: str, tool: str) -> None:
         path = find_config("robots", choice)
         self.values = load_yaml(path)
         self.folder = Path(self.values.get("folder") or path.resolve().parent)
         self.name = str(self.values["name"])
+        self.tool = tool or str(self.values.get("tool", ""))
 
     def urdf(self) -> str:
-        """Text of its description; looked for where :func:`~contact_estimation.robot.description.urdf_path` looks."""
+        """Text of its description with the tool.
+
+        It is looked for where :func:`~contact_estimation.robot.description.urdf_path` looks.
+        """
         name = self.values["urdf"]
         for place in (Path(name), self.folder / name, *share_file("config", "robots").glob(f"*/{name}")):
             if place.is_file():
-                return str(place.read_text())
+                return self._with_tool(place.read_text())
         raise ConfigError(f"robot '{self.name}': no URDF '{name}' in {self.folder}; correct 'urdf' in its robot.yaml")
+
+    def _with_tool(self, text: str) -> str:
+        if not self.tool:
+            return text
+        from contact_estimation.robot.tool import add_tool, load_tool  # imports Pinocchio, which few launches need
+
+        return add_tool(text, load_tool(self.tool, self.folder), str(self.values["tcp_frame"]))
 
 
 def _check(a: Mapping[str, str]) -> None:

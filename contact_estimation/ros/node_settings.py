@@ -15,6 +15,7 @@ class RobotParameters:
     """What every node of an arm has."""
 
     robot: str = key("ur16e", doc="robot: a name in config/robots, or path of a profile folder or YAML")
+    tool: str = key("", doc="tool behind the flange: a name in config/tools, or path of a YAML; empty: the robot's own")
     tf_prefix: str = key("", doc="put in front of every frame, and accepted in front of joint names")
     realtime: str = key(
         "", doc="scheduling of the process, as a YAML mapping: '{priority: 20, cpus: [1], lock_memory: true}'"

@@ -9,7 +9,7 @@ import numpy as np
 import pinocchio as pin
 
 from contact_estimation.robot import Arm
-from contact_estimation.robot.description import urdf_path
+from contact_estimation.robot.description import description_text, urdf_path
 
 #: Corners of a circle.
 _SEGMENTS = 28
@@ -92,12 +92,10 @@ def link_poses(arm: Arm, q: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
 
 def arm_meshes(arm: Arm) -> list[Mesh]:
     """Return what the URDF shows of every link; a rod along each link where it shows nothing that can be read."""
-    path = urdf_path(arm.settings)
-    full = pin.buildModelFromUrdf(str(path))
+    text, folder = description_text(arm.settings), str(urdf_path(arm.settings).parent)
+    full = pin.buildModelFromXML(text)
     try:
-        shapes = pin.buildGeomFromUrdf(
-            full, str(path), pin.GeometryType.VISUAL, package_dirs=[str(path.parent)]
-        ).geometryObjects
+        shapes = pin.buildGeomFromUrdfString(full, text, pin.GeometryType.VISUAL, package_dirs=[folder]).geometryObjects
     except ValueError:  # mesh files that are somewhere else
         shapes = []
     meshes, base = [], _base(arm)

@@ -123,7 +123,7 @@ def result(arm: Arm, found: Identified, residual: list[np.ndarray], settings: Ca
             f"the arm seems to carry {mass:.2f} +- {spread:.2f} kg, less than nothing: the "
             f"torque of {arm.joint_names[j]} and the joints behind it is not that of robot "
             f"'{arm.name}' (condition number {found.condition[j]:.3g}). Another robot, or a "
-            "tool_mass in its YAML that is not there?"
+            "tool (--tool, tool or tool_mass of its YAML) that is not there?"
         )
     gain = found.value("gain")
     j = int(np.argmax(np.abs(gain - 1)))

@@ -68,12 +68,12 @@ def link_parameters(arm: Arm) -> np.ndarray:
 
 
 def _payload_map(arm: Arm) -> np.ndarray:
-    """Map (10, 4) from a load's mass m and first moment h = m c in TCP axes to the last link's parameters.
+    """Map (10, 4) from a load's mass m and first moment h = m c, flange axes, to the last link's.
 
-    The rotational inertia about c is left out. A lever p to the TCP makes the second moment m (p^2 1 - p p^T) + cross
-    terms of p and R h.
+    The rotational inertia about c is left out. A lever p to the flange makes the second moment m (p^2 1 - p p^T)
+    + cross terms of p and R h.
     """
-    placement = arm.model.frames[arm.model.getFrameId(arm.tcp_frame)].placement
+    placement = arm.model.frames[arm.model.getFrameId(arm.settings.tcp_frame)].placement
     p, r = placement.translation, placement.rotation
     columns = []
     for mass, first in ((1.0, np.zeros(3)), *((0.0, axis) for axis in np.eye(3))):

@@ -56,7 +56,7 @@ class Payload:
 
     mass: float = key(doc="mass", unit="kg")
     mass_std: float = key(doc="its standard deviation", unit="kg", check=non_negative)
-    com: list[float] = key(doc="centre of mass in the TCP frame", unit="m", length=3)
+    com: list[float] = key(doc="centre of mass", unit="m, flange frame", length=3)
     com_std: list[float] = key(doc="its standard deviation", unit="m", check=non_negative, length=3)
 
 

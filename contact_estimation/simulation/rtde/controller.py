@@ -74,7 +74,7 @@ class UrController:
             target_speed_fraction=1.0,
             actual_main_voltage=48.0,
             actual_robot_voltage=48.0,
-            payload=float(arm.settings.tool_mass),
+            payload=arm.tool.mass + arm.settings.tool_mass,
         )
         self.registers: dict[str, float] = {}
         self.script = False

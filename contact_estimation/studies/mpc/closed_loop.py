@@ -142,6 +142,7 @@ class LoopOptions:
         force: norm of the wanted force [N], default the task's.
         stiffness: of the simulated surfaces [N/m], default the scenario's.
         observer: configuration of the estimator, default the experiment's.
+        tool: what the simulated arm carries, and estimator and controller know; empty: the robot's own.
         delay: age of the estimates that the controller sees [s].
         task: keys of the task's settings that are replaced.
         scenario: keys of the scenario that are replaced.
@@ -155,6 +156,7 @@ class LoopOptions:
     force: float | None = None
     stiffness: float | None = None
     observer: str | None = None
+    tool: str = ""
     delay: float = 0.0
     task: dict[str, Any] = field(default_factory=dict)
     scenario: dict[str, Any] = field(default_factory=dict)
@@ -166,7 +168,7 @@ class ClosedLoop:
     def __init__(self, settings: LoopSettings, options: LoopOptions | None = None) -> None:
         self.settings = settings
         options = options or LoopOptions()
-        arm = load_arm(settings.robot)
+        arm = load_arm(settings.robot, options.tool)
         task = _task(settings, options)
         imperfections = scaled(load_imperfections(arm.name), friction=settings.friction_scale)
         self.simulation = Simulation(_scenario(settings, options, task), arm, imperfections, options.seed)
