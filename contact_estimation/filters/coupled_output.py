@@ -88,6 +88,7 @@ class CoupledOutput:
                 spread[:9, :9],
                 law=c.law,
                 law_parameters=dict(zip(names, phi[9:].tolist())),
+                link=self._arm.tool_link,
             )
             for i, (c, law, reference, names, (phi, spread)) in enumerate(zip(*self._told, values))
         )

@@ -7,6 +7,9 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+#: A contact is closed from this probability on.
+CLOSED = 0.5
+
 
 @dataclass(frozen=True)
 class ContactPlace:
@@ -16,7 +19,7 @@ class ContactPlace:
         links: links with their probabilities, the most probable one first; empty where no place is told.
         point: mean (3,) [m] in the base frame.
         covariance: (3, 3) [m^2] of it, base axes.
-        force: mean force (3,) [N] on the robot, base axes.
+        force: mean force (3,) [N] on the robot, base axes; where no place is told, that of the wrench at the TCP.
         region: points (k, 3) [m] in the base frame that together hold the contact with 90 % probability (setting
             ``region_probability``), the most probable one first.
         reason: why no place is told.
@@ -82,6 +85,22 @@ class ContactState:
     link: str = ""
     place: ContactPlace | None = None
 
+    @property
+    def closed(self) -> bool:
+        """Whether the contact is closed; False where an observer cannot tell."""
+        return self.probability >= CLOSED
+
+    @property
+    def normal(self) -> np.ndarray:
+        """Unit vector (3,) in base axes along which the environment pushes; NaN where the contact is not closed.
+
+        Of a known contact the direction of K. Of an unknown one the direction of its force: joint torque tells it
+        better than the surface under it, whose outward normal is opposite within the friction cone.
+        """
+        vector = self.stiffness if self.place is None else self.place.force
+        norm = float(np.linalg.norm(vector)) if self.closed else 0.0
+        return vector / norm if norm > 0.0 else np.full(3, np.nan)
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -103,6 +122,9 @@ class Estimate:
         modes: every mode and its probability.
         valid: False when the numbers must not be used.
         reason: why they must not.
+        unexplained: joint torque (n,) [Nm] that neither the arm's model, its friction nor the external torque explains;
+            empty for observers that call all of it external, or do not compare it.
+        mismatch: what shows that model and data disagree, and the likely cause; empty while they agree.
     """
 
     t: float
@@ -120,11 +142,13 @@ class Estimate:
     modes: dict[str, float] = field(default_factory=dict)
     valid: bool = True
     reason: str = ""
+    unexplained: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    mismatch: str = ""
 
-    def marked(self, t: float, valid: bool, reason: str) -> Estimate:
-        """Return a copy with another stamp and validity; eight times as fast as ``dataclasses.replace``."""
+    def marked(self, t: float, valid: bool, reason: str, mismatch: str) -> Estimate:
+        """Return a copy with another stamp, validity and mismatch; eight times as fast as ``dataclasses.replace``."""
         copy = object.__new__(Estimate)
-        copy.__dict__.update(self.__dict__, t=t, valid=valid, reason=reason)
+        copy.__dict__.update(self.__dict__, t=t, valid=valid, reason=reason, mismatch=mismatch)
         return copy
 
     def with_contacts(self, contacts: tuple[ContactState, ...]) -> Estimate:

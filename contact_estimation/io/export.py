@@ -12,7 +12,7 @@ from contact_estimation.exceptions import RecordingError
 from contact_estimation.io.npz import save_arrays
 
 if TYPE_CHECKING:
-    from contact_estimation.filters.observer import Estimate
+    from contact_estimation.filters.observer import ContactPlace, Estimate
 
 #: Columns every log has -> shape of one row (``n``: joints, ``c``: contacts, ``m``: modes). Docs: :class:`EstimateLog`.
 COLUMNS: dict[str, tuple[int | str, ...]] = {
@@ -35,10 +35,12 @@ COLUMNS: dict[str, tuple[int | str, ...]] = {
     "contact_point_base": ("c", 3),
     "contact_covariance": ("c", 9, 9),
     "contact_link_probability": ("c",),
+    "contact_normal": ("c", 3),
+    "unexplained": ("n",),
 }
 _TYPES = {"stamps_ns": np.int64, "valid": bool, "nis_dof": np.int64}
 #: Words per sample, and words per contact.
-_WORDS, _CONTACT_WORDS = ("mode", "reason"), "contact_link"
+_WORDS, _CONTACT_WORDS = ("mode", "reason", "mismatch"), "contact_link"
 
 
 class EstimateLog:
@@ -52,12 +54,14 @@ class EstimateLog:
         ``stamps_ns`` (N,) int64 and ``t`` (N,) [s]: the samples' stamps. ``valid`` (N,) bool and ``reason`` (N,) words.
         ``step_time`` (N,) [s]: wall-clock time the sample took. ``nis``, ``nis_dof`` (N,): normalised innovation
         squared. ``force`` (N, 3) [N] and ``torque_tcp`` (N, 3) [Nm] on the robot, TCP axes; ``force_covariance``
-        (N, 3, 3) [N^2]; ``force_base`` (N, 3) [N]; ``tau_ext`` (N, n) [Nm].
+        (N, 3, 3) [N^2]; ``force_base`` (N, 3) [N]; ``tau_ext`` (N, n) [Nm], and ``unexplained`` (N, n) [Nm] beside it,
+        NaN of observers that call all of it external. ``mismatch`` (N,) words: why model and data disagree.
         ``mode`` (N,) words; ``mode_names`` (m,), ``mode_probability`` (N, m).
         ``contact_names`` (c,) and per contact ``contact_probability`` (N, c), ``contact_stiffness`` (N, c, 3) [N/m]
         (the vector K, base axes), ``contact_rest``, ``contact_point_tcp``, ``contact_point_base`` (N, c, 3) [m],
         ``contact_covariance`` (N, c, 9, 9) of [K; rest; point_tcp], ``contact_link`` (N, c) names of the links that are
-        touched, empty for none, and ``contact_link_probability`` (N, c) of these.
+        touched, empty for none, ``contact_link_probability`` (N, c) of these, ``contact_normal`` (N, c, 3) unit vectors
+        in base axes along which the environment pushes, NaN for none.
     Of the first contact, where there is one, also ``stiffness`` (N,) [N/m] = |K|, ``contact_point`` (N, 3) [m] (base)
     and ``rest`` (N, 3) [m].
     """
@@ -71,6 +75,7 @@ class EstimateLog:
         self._sizes: dict[str, int] = {}
         self._words: dict[str, list[str]] = {name: [] for name in _WORDS}
         self._links: dict[int, tuple[str, ...]] = {}
+        self._places: dict[int, ContactPlace] = {}
 
     def __len__(self) -> int:
         return self._count
@@ -93,6 +98,7 @@ class EstimateLog:
         columns["stamps_ns"][row], columns["step_time"][row] = stamp_ns, step_time
         self._words["mode"].append(estimate.mode)
         self._words["reason"].append(estimate.reason)
+        self._words["mismatch"].append(estimate.mismatch)
         if not estimate.valid:
             return
         columns["valid"][row] = True
@@ -100,6 +106,8 @@ class EstimateLog:
         columns["force"][row], columns["torque_tcp"][row] = estimate.force_tcp, estimate.torque_tcp
         columns["force_base"][row], columns["force_covariance"][row] = estimate.force_base, estimate.force_covariance
         columns["tau_ext"][row] = estimate.tau_ext
+        if len(estimate.unexplained):
+            columns["unexplained"][row] = estimate.unexplained
         if estimate.modes or estimate.contacts:
             self._append_contacts(columns, row, estimate)
 
@@ -115,10 +123,17 @@ class EstimateLog:
             columns["contact_point_tcp"][row, i] = contact.point_tcp
             columns["contact_point_base"][row, i] = contact.point_base
             columns["contact_covariance"][row, i] = contact.covariance
+            columns["contact_normal"][row, i] = contact.normal
             if contact.place is not None and contact.place.links:
                 columns["contact_link_probability"][row, i] = contact.place.links[contact.link]
+            if contact.place is not None and contact.closed:
+                self._places[row] = contact.place
         if any(estimate.contact_link):
             self._links[row] = estimate.contact_link
+
+    def place(self, row: int) -> ContactPlace | None:
+        """Return the place of the unknown contact in a row; None without one, and in logs that were loaded."""
+        return self._places.get(row)
 
     def _allocate(self, estimate: Estimate) -> dict[str, np.ndarray]:
         self._sizes = {"n": len(estimate.tau_ext), "c": 0, "m": 0}

@@ -17,9 +17,6 @@ from contact_estimation.filters.observer import Estimate
 from contact_estimation.ros.convert import header
 from contact_estimation.viz.meshes import align_z
 
-#: From this probability on a contact is closed.
-_CLOSED = 0.5
-
 
 def broadcaster(node: Node) -> Any:
     """Return a broadcaster of transforms, or None where ROS has no tf2_ros."""
@@ -42,7 +39,7 @@ def contact_transforms(estimate: Estimate, base_frame: str, prefix: str, stamp_n
     transforms = []
     for contact in estimate.contacts if estimate.valid else ():
         norm = float(np.linalg.norm(contact.stiffness))
-        if contact.probability < _CLOSED or not (norm > 0.0 and np.isfinite([norm, *contact.point_base]).all()):
+        if not (contact.closed and norm > 0.0 and np.isfinite([norm, *contact.point_base]).all()):
             continue
         x, y, z, w = Rotation.from_matrix(align_z(contact.stiffness)).as_quat().tolist()
         place = Vector3(**dict(zip("xyz", contact.point_base.tolist())))

@@ -123,6 +123,8 @@ def contact_estimate(
         beliefs=array("d", estimate.modes.values()),
         nis=float(estimate.nis),
         nis_dof=int(estimate.nis_dof),
+        unexplained=_array(estimate.unexplained),
+        mismatch=estimate.mismatch,
     )
 
 
@@ -144,6 +146,8 @@ def from_contact_estimate(message: ContactEstimate) -> Estimate:
         modes=dict(zip(message.modes, message.beliefs)),
         valid=message.valid,
         reason=message.reason,
+        unexplained=np.array(message.unexplained),
+        mismatch=message.mismatch,
     )
 
 
@@ -168,6 +172,7 @@ def _primitive(contact: ContactState) -> ContactPrimitive:
         law_parameters=list(contact.law_parameters),
         law_values=_array(list(contact.law_parameters.values())),
         link=contact.link,
+        normal=_vector(contact.normal),
         place=[] if contact.place is None else [_place(contact.place)],
     )
 

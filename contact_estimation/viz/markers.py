@@ -32,8 +32,6 @@ _CONE_HEIGHT = 0.08  # [m]
 _DISC = (0.10, 0.10, 0.002)  # diameters [m] of the disc that touches the surface
 #: Length of the stiffness axis per stiffness [m^2/N], and its bounds [m].
 _STIFFNESS_SCALE, _STIFFNESS_LENGTH = 4e-6, (0.03, 0.25)
-#: From this probability on a contact is drawn as closed.
-_CLOSED = 0.5
 #: Semi-axes of the ellipsoids in standard deviations, and the length [m] beyond which one would hide the robot.
 SIGMAS, MAX_SEMI_AXIS = 2.0, 0.5
 _MIN_SEMI_AXIS = 1e-4  # [m]; a flat ellipsoid stays visible
@@ -129,7 +127,7 @@ def estimate_shapes(
     """
     known = [c for c in estimate.contacts if c.place is None]
     unknown = [c for c in estimate.contacts if c.place is not None]
-    elsewhere = any(c.probability >= _CLOSED for c in unknown)
+    elsewhere = any(c.closed for c in unknown)
     start = known[0].point_tcp if known and not elsewhere else np.zeros(3)
     tip = start + arrow_scale * estimate.force_tcp
     pushes = estimate.valid and float(np.linalg.norm(estimate.force_tcp)) >= hide_below and _finite(start)
@@ -141,7 +139,7 @@ def estimate_shapes(
     ]
     for contact in unknown:
         shapes += _on_link(contact, base_frame, arrow_scale, estimate.valid)
-        there = estimate.valid and contact.probability >= _CLOSED and not _finite(contact.point_base)
+        there = estimate.valid and contact.closed and not _finite(contact.point_base)
         shapes.append(arrow("unknown/wrench", tcp_frame, start, tip, (*_UNKNOWN_COLOUR, 1.0), pushes and there))
     for contact in known:
         point, name = contact.point_tcp, f"contact/{contact.name}"
@@ -150,7 +148,7 @@ def estimate_shapes(
         shapes += [
             dot(name, tcp_frame, point, _POINT_DIAMETER, (*_POINT_COLOUR, opacity), estimate.valid),
             ellipsoid(f"{name}/covariance", tcp_frame, point, covariance, translucent, estimate.valid),
-            *_closed_shapes(contact, base_frame, estimate.valid and contact.probability >= _CLOSED),
+            *_closed_shapes(contact, base_frame, estimate.valid and contact.closed),
         ]
     return shapes
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contact_estimation.filters.observer import ContactState, Estimate
+from contact_estimation.filters.observer import CLOSED, ContactState, Estimate
 from contact_estimation.io.export import EstimateLog
 from contact_estimation.io.recording import Recording
 from contact_estimation.robot import Arm
@@ -30,8 +30,6 @@ _PAGE = Path(__file__).with_name("page")
 _SCRIPTS = ("scene.js", "plots.js", "player.js")
 #: Of true forces: thinner than the estimates.
 TRUTH_COLOUR, TRUTH_SIZE = (0.15, 0.15, 0.15, 1.0), (0.004, 0.012, 0.03)
-#: From this probability on a contact's stiffness is shown: before, it is what the settings expect.
-_CLOSED = 0.5
 #: Where a picture is taken from: azimuth from the TCP's and elevation [rad], distance over the reach of the arm.
 _AZIMUTH, _ELEVATION, _DISTANCE = -1.0, 0.38, 1.15
 
@@ -159,14 +157,16 @@ def estimate_frame(arm: Arm, estimate: Estimate, t: float) -> dict[str, Any]:
         t: time to show [s].
     """
     valid = bool(estimate.valid)
-    open_ = any(contact.probability < _CLOSED for contact in estimate.contacts[:1])
+    # The stiffness of a contact that is open is what the settings expect.
+    open_ = any(contact.probability < CLOSED for contact in estimate.contacts[:1])
     return {
         "t": round(t, 4),
         "q": _short(estimate.q, 5),
         "valid": valid,
         "reason": estimate.reason,
         "mode": estimate.mode,
-        "link": next((c.link for c in estimate.contacts if c.link and c.probability >= _CLOSED), ""),
+        "mismatch": estimate.mismatch,
+        "link": next((c.link for c in estimate.contacts if c.link and c.closed), ""),
         "force": _short(estimate.force_tcp, 4) if valid else None,
         "stiffness": _short(np.array(estimate.stiffness), 4) if valid and not open_ else None,
         "probabilities": _short(np.array([*estimate.modes.values()]), 3) if valid else None,
@@ -192,6 +192,7 @@ def estimate_at(log: EstimateLog, columns: Mapping[str, np.ndarray], row: int) -
             found["contact_point_base"][i],
             found["contact_covariance"][i],
             link=str(found["contact_link"][i]),
+            place=log.place(row) if np.isnan(found["contact_rest"][i]).all() else None,
         )
         for i, name in enumerate(log.contact_names)
     )
@@ -209,6 +210,7 @@ def estimate_at(log: EstimateLog, columns: Mapping[str, np.ndarray], row: int) -
         modes=dict(zip(log.mode_names, found["mode_probability"].tolist())),
         valid=bool(found["valid"]),
         reason=str(found["reason"]),
+        mismatch=str(found["mismatch"]),
     )
 
 

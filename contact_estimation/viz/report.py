@@ -17,6 +17,7 @@ from contact_estimation.viz.summary import (
     FREE_FORCE,
     Reference,
     invalid_reasons,
+    mismatches,
     summarise,
     summary_table,
     touched_links,
@@ -87,6 +88,8 @@ def replay_report(
     for name, c in columns.items():
         if lines := touched_links(c):
             page.paragraph(f"{name}, links that were touched: " + "; ".join(lines))
+        if lines := mismatches(c):
+            page.paragraph(f"{name}, model and data disagree: " + "; ".join(lines))
     figures = [("Force", plots.force_figure(columns, t0, reference), _FORCE)]
     if reference is not None:
         caption = f"Estimated minus {reference.label} force along the TCP's z."

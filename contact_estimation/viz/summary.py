@@ -175,6 +175,25 @@ def touched_links(columns: Mapping[str, np.ndarray]) -> list[str]:
     return lines
 
 
+def mismatches(columns: Mapping[str, np.ndarray]) -> list[str]:
+    """Say how model and data disagreed, and for how long, the longest first.
+
+    Args:
+        columns: of an observer's log.
+    """
+    seconds = float(np.median(np.diff(columns["t"]))) if len(columns["t"]) > 1 else 0.0
+    kinds = _kinds(columns["mismatch"].tolist())
+    return [f"{words} ({count * seconds:.2f} s)" for words, count in kinds.most_common() if words]
+
+
+def _kinds(words: list[str]) -> Counter[str]:
+    """Count words; those that differ in their numbers only are one, named by the last of them."""
+    kinds: dict[str, list[str]] = {}
+    for text in words:
+        kinds.setdefault(re.sub(r"[-+.\d]+", "#", text), []).append(text)
+    return Counter({texts[-1]: len(texts) for texts in kinds.values()})
+
+
 def invalid_reasons(columns: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, Counter[str]]:
     """Count how often each reason made an estimate invalid.
 
@@ -187,11 +206,8 @@ def invalid_reasons(columns: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str
     """
     found = {}
     for name, c in columns.items():
-        kinds: dict[str, list[str]] = {}
-        for reason in c["reason"][~c["valid"]].tolist():
-            kinds.setdefault(re.sub(r"[-+.\d]+", "#", reason), []).append(reason)
-        if kinds:
-            found[name] = Counter({reasons[-1]: len(reasons) for reasons in kinds.values()})
+        if kinds := _kinds(c["reason"][~c["valid"]].tolist()):
+            found[name] = kinds
     return found
 
 

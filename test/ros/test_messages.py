@@ -28,6 +28,8 @@ ESTIMATE = {
     "modes": "modes",
     "valid": "valid",
     "reason": "reason",
+    "unexplained": "unexplained",
+    "mismatch": "mismatch",
 }
 JOINTS = [f"joint_{i}" for i in range(6)]
 
@@ -64,6 +66,8 @@ def random_estimate(seed: int = 0, contacts: int = 2) -> Estimate:
         6,
         "closed",
         {"free": 0.25, "closed": 0.75},
+        unexplained=rng.normal(size=6),
+        mismatch="the torque is not that of the model",
     )
 
 
@@ -77,7 +81,7 @@ def assert_same(a: Estimate, b: Estimate) -> None:
                         assert_same_place(one.place, other.place)
                         continue
                     np.testing.assert_array_equal(getattr(one, inner.name), getattr(other, inner.name), inner.name)
-        elif field.name in ("mode", "modes", "valid", "reason"):
+        elif field.name in ("mode", "modes", "valid", "reason", "mismatch"):
             assert getattr(a, field.name) == getattr(b, field.name)
         else:
             np.testing.assert_array_equal(getattr(a, field.name), getattr(b, field.name), field.name)
@@ -97,7 +101,7 @@ def test_every_field_has_its_place():
     assert set(ESTIMATE) == {field.name for field in dataclasses.fields(Estimate)}
     assert set(ESTIMATE.values()) <= set(ContactEstimate.get_fields_and_field_types())
     fields = {field.name for field in dataclasses.fields(ContactState)}
-    assert set(ContactPrimitive.get_fields_and_field_types()) == fields | {"law_values"}  # a mapping is two arrays
+    assert set(ContactPrimitive.get_fields_and_field_types()) == fields | {"law_values", "normal"}
 
 
 @pytest.mark.parametrize("contacts", [0, 1, 3])
@@ -105,6 +109,13 @@ def test_estimate_survives_the_wire(contacts):
     estimate = random_estimate(contacts, contacts)
     raw = serialize_message(message_of(estimate))
     assert_same(convert.from_contact_estimate(deserialize_message(raw, ContactEstimate)), estimate)
+
+
+def test_a_contact_carries_its_normal():
+    estimate = random_estimate(contacts=3)
+    for contact, primitive in zip(estimate.contacts, message_of(estimate).contacts):
+        np.testing.assert_array_equal(convert.xyz(primitive.normal), contact.normal)
+    assert any(np.isfinite(contact.normal).all() for contact in estimate.contacts)
 
 
 def test_invalid_estimate_carries_its_reason():

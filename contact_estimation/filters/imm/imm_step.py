@@ -38,6 +38,7 @@ class ImmStep:
     Attributes:
         x: (M, N) means. p: (M, N (N + 1) / 2) packed covariances. probabilities: (M,).
         ratios: (M, m + n) squared innovations over their variances, before gating.
+        unexplained: (M, n) [Nm] torque that the updated states leave unexplained.
         updates: per filter its update, from the mixed state into ``x`` and ``p``.
     """
 
@@ -54,7 +55,7 @@ class ImmStep:
         self._predict, self._mode_update = functions["imm_mode_prediction"], functions["imm_mode_update"]
         self.x, self.p = (mixing.inputs[k].reshape(count, -1) for k in ("X", "P"))
         self.probabilities, self._transition = (self._predict.inputs[k] for k in ("probabilities", "transition"))
-        self.ratios = np.zeros((count, state.m + state.n))
+        self.ratios, self.unexplained = np.zeros((count, state.m + state.n)), np.zeros((count, state.n))
         self._pressed = self._predict.inputs["pressed"].reshape(count, -1)
         before, weights = (self._predict.outputs[k].reshape(count, -1) for k in ("pressed_before", "weights"))
         likelihood = self._mode_update.inputs["log_likelihood"]
@@ -77,7 +78,8 @@ class ImmStep:
             own |= bounds[int(chain.free[j])]
             own["felt"], own["walk"] = chain.felt[j : j + 1].copy(), chain.walk[j : j + 1].copy()
             own["decay"], own["noise"], own["motion_share"] = self._motion[int(chain.felt[j])]
-            results = [self.x[j], self.p[j], likelihood[j : j + 1], self.ratios[j], self._pressed[j]]
+            results = [self.x[j], self.p[j], likelihood[j : j + 1], self.ratios[j], self.unexplained[j]]
+            results.append(self._pressed[j])
             self.updates.append(update.bind([(signals | own)[name] for name in update.inputs], results))
 
     def start(self, q: np.ndarray, deflection: np.ndarray, probabilities: np.ndarray) -> None:
@@ -98,7 +100,7 @@ class ImmStep:
         self.probabilities[:] = probabilities
         for name, values in self._state.bounds(free=False).items():
             self._bounds[0][name][:] = values
-        self._pressed[:] = UNDECIDED
+        self._pressed[:], self.unexplained[:] = UNDECIDED, 0.0
 
     def set_interval(self, duration: float) -> None:
         """Prepare predictions over ``duration`` [s], for the modes' present newborns."""

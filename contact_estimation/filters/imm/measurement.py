@@ -39,11 +39,12 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     felt: one where an unknown contact is, walk: its share of the random walk, motion_share: of motion_noise that
     counts; push_covariance (n, n) [Nm^2/s] of its torque, duration [s], birth_time [s].
     Outputs: x_next, P_next; log_likelihood; ratios (m + n,): innovation squared over its variance, before gating;
-    pressed (I,): probability that a closed contact presses.
+    unexplained (n,) [Nm]: torque measured, less that of the updated state; pressed (I,): probability that a closed
+    contact presses.
     """
     n, m, size, count = arm.n, state.m, state.size, len(state.contacts)
     predict, scalar, finish = _build_prediction(state), _build_scalar(state), _build_finish(arm, state)
-    geometry, channels = _build_channels(arm, state)
+    geometry, channels, unexplained = _build_channels(arm, state)
     half = packed_size(size)
     bounds, channel = len(state.bounded), m + n
     shapes: dict[str, int | tuple[int, int]] = {"x": size, "P": half, "decay": size, "noise": size, "y": channel}
@@ -60,12 +61,14 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
         now = call_named(scalar, {"x": now.x_next, "P": now.P_next, "variance": s.R[k]}, predicted, s)
         log_likelihood += now.log_likelihood
         ratios.append(now.ratio)
+    left = call_named(unexplained, {"x": now.x_next}, fixed, s)
     last = call_named(finish, {"x": now.x_next, "P": now.P_next}, s)
     outputs = {
         "x_next": last.x_next,
         "P_next": last.P_next,
         "log_likelihood": log_likelihood + last.log_likelihood,
         "ratios": ca.vertcat(*ratios),
+        "unexplained": left.unexplained,
         "pressed": last.pressed,
     }
     return named_function("imm_update", s, outputs)
@@ -86,14 +89,15 @@ def _build_prediction(state: FilterState) -> ca.Function:
     return named_function("prediction", s, outputs)
 
 
-def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, list[ca.Function]]:
+def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, list[ca.Function], ca.Function]:
     """Build every channel at a state.
 
     Outputs: innovation; row (N,) of the measurement; own (N,): the covariance times the row without the contacts'
     entries, which are the same in all channels.
 
     Returns:
-        What depends on the block alone (kinematics at q_mean, contacts that are closed), and per channel the rest.
+        What depends on the block alone (kinematics at q_mean, contacts that are closed); per channel the rest; and the
+        innovations of the torque channels alone, of measurements ``y`` (m + n,).
     """
     n, size, count, where = arm.n, state.size, len(state.contacts), state.parts.where
     block = symbols(q_mean=n, closed=count, theta=state.theta_size, basis=9 * count)
@@ -121,7 +125,9 @@ def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, list[ca.
         own = ca.sparsify(ca.horzcat(ca.SX(1, where["contacts"].stop), row[where["contacts"].stop :]))
         outputs = {"innovation": s.y - channel, "row": row.T, "own": covariance @ own.T}
         functions.append(named_function(f"channel_{k}", s, outputs))
-    return geometry, functions
+    measured = SimpleNamespace(**{**vars(s), "y": ca.SX.sym("y", state.m + n)})
+    left = measured.y[state.m :] - ca.vertcat(*expressions[state.m : len(channels)])
+    return geometry, functions, named_function("torque_innovation", measured, {"unexplained": left})
 
 
 def _build_scalar(state: FilterState) -> ca.Function:

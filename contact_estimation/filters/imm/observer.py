@@ -72,7 +72,7 @@ class ContactImm:
         self._samples = Preintegration(arm, state, sample, block, signals, actuators.position_filter)
         self._q, self._dq, self._tau = (signals[name] for name in ("q", "dq", "tau"))
         self.step_ = step = ImmStep(state, chain, compiled, signals)
-        self._output = Output(settings, state, chain, step, compiled["imm_output"], signals)
+        self._output = Output(settings, state, chain, step, compiled["imm_output"], signals, arm.tool_link)
         self.channels = [f"elastic deflection of {arm.joint_names[j]}" for j in state.elastic_joints]
         self.channels += [f"torque of {name}" for name in arm.joint_names]
         self._statistics = InnovationStatistics(self.channels, settings.gate)
@@ -103,6 +103,7 @@ class ContactImm:
         self._mode = self._most_probable()
         self._statistics.clear()
         self._nis, self._first = float("nan"), True
+        self._unexplained = np.zeros(self.arm.n)
         self._duration, self._elapsed, self._count = -1.0, 0.0, 0
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
@@ -142,6 +143,7 @@ class ContactImm:
         self._mode = self._most_probable()
         self._nis = float(step.ratios[probable].sum())
         self._statistics.add(step.ratios[probable])
+        self._unexplained = step.unexplained[probable]
         if self._t - self._born > self.settings.hypothesis_interval:
             self._born = self._t
             if self.chain.give_birth(step.probabilities):
@@ -175,6 +177,7 @@ class ContactImm:
             nis_dof=len(self.channels),
             mode=names[self._mode],
             modes=dict(zip(names, self.chain.of_combinations(self.probabilities).tolist())),
+            unexplained=self._unexplained.copy(),
         )
 
     @property

@@ -15,7 +15,7 @@ from contact_estimation.filters.imm.settings import ImmSettings
 from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.filters.imm.unknown import ExternalTorque, tcp_wrench
 from contact_estimation.filters.kalman import packed_size, unpack, unpack_array
-from contact_estimation.filters.observer import ContactState
+from contact_estimation.filters.observer import CLOSED, ContactState
 from contact_estimation.robot import Arm
 
 #: A parameter with more than this share of its prior standard deviation left is weakly observed: half of the variance.
@@ -90,6 +90,7 @@ class Output:
         step: the filters.
         function: compiled :func:`build_output`.
         signals: buffers by name: settings, and ``q_now``.
+        link: name of the link that known contacts touch.
     """
 
     def __init__(
@@ -100,7 +101,9 @@ class Output:
         step: ImmStep,
         function: CompiledFunction,
         signals: Mapping[str, np.ndarray],
+        link: str,
     ) -> None:
+        self._link = link
         self._settings, self._state, self._chain, self._step = settings, state, chain, step
         self.wrench = wrench_parts(state.n)
         contacts = state.contacts
@@ -165,6 +168,7 @@ class Output:
                     weak,
                     c.law,
                     law,
+                    self._link if probability >= CLOSED else "",
                 )
             )
         return tuple(found)

@@ -55,7 +55,6 @@ class LinkContact:
         self.settings: LocalizationSettings = localizer.settings
         self._interval, self._period = 1.0 / self.settings.rate, period
         self._share = math.ceil(localizer.count * period / (0.8 * self._interval))
-        self._tool_link = localizer.surface.names[-1]
         self.reset()
 
     def reset(self) -> None:
@@ -101,6 +100,8 @@ class LinkContact:
         )
 
     def add_to(self, estimate: Estimate) -> Estimate:
-        """Return the estimate with this contact behind its others, and the tool's link at those that are closed."""
-        told = [dataclasses.replace(c, link=self._tool_link) if c.probability >= 0.5 else c for c in estimate.contacts]
-        return estimate.with_contacts((*told, self._state))
+        """Return the estimate with this contact behind its others."""
+        state = self._state
+        if state.place is not None and state.place.reason:  # no link is told: the force is that of the wrench
+            state = dataclasses.replace(state, place=dataclasses.replace(state.place, force=estimate.force_base))
+        return estimate.with_contacts((*estimate.contacts, state))

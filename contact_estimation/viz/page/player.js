@@ -83,7 +83,7 @@ function show(frame) {
   el("mode").textContent = state.mode;
   el("mode").style.background = !frame.valid ? "#9a2c00" : frame.mode === "free" ? "#1a7f37" : "#0b5cad";
   const at = frame.link ? ` at ${frame.link}` : "";
-  el("force").textContent = frame.valid ? `${Vector.norm(frame.force).toFixed(1)} N${frame.truth?.force ? ` (truth ${Vector.norm(frame.truth.force).toFixed(1)} N)` : ""}${at}` : frame.reason;
+  el("force").textContent = frame.valid ? `${Vector.norm(frame.force).toFixed(1)} N${frame.truth?.force ? ` (truth ${Vector.norm(frame.truth.force).toFixed(1)} N)` : ""}${at}${frame.mismatch ? `; model and data disagree: ${frame.mismatch}` : ""}` : frame.reason;
   el("clock").textContent = data.live ? `live ${frame.t.toFixed(1)} s` : `${frame.t.toFixed(2)} / ${data.end.toFixed(2)} s`;
   state.drawn += 1;
 }

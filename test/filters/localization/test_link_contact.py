@@ -9,6 +9,8 @@ import pytest
 
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.io.export import EstimateLog
+from contact_estimation.viz.markers import estimate_shapes
+from contact_estimation.viz.player import estimate_at
 from contact_estimation.viz.summary import touched_links
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmark"))
@@ -55,7 +57,24 @@ def test_exports_name_the_link(run, tmp_path):
     assert columns["contact_link"].shape == (len(found), 2)
     assert columns["contact_link"][int(2.0 * RATE), 1] == "fr3_link5"
     assert columns["contact_link_probability"][int(2.0 * RATE), 1] > 0.5
+    pushed = columns["contact_normal"][int(2.0 * RATE), 1]
+    assert np.linalg.norm(pushed) == pytest.approx(1.0) and pushed @ columns["force_base"][int(2.0 * RATE)] > 0
+    assert np.isnan(columns["contact_normal"][: int(0.95 * RATE)]).all()
     assert any(line.startswith("fr3_link5 for 1.") for line in touched_links(columns))
+
+
+def test_the_normal_of_an_unknown_contact_is_its_forces_direction(run):
+    found, _, _ = run
+    contact = found[int(2.0 * RATE)].contacts[-1]
+    np.testing.assert_allclose(contact.normal, contact.place.force / np.linalg.norm(contact.place.force))
+
+
+def test_a_log_draws_the_region_of_an_unknown_contact(run):
+    _, log, _ = run
+    row = int(2.0 * RATE)
+    shapes = {shape.name: shape for shape in estimate_shapes(estimate_at(log, log.columns(), row), "tcp", "base")}
+    assert len(shapes["unknown/region"].points) == len(log.place(row).region) > 0
+    assert shapes["unknown/force"].visible or shapes["unknown/wrench"].visible
 
 
 def test_an_observer_without_external_torque_gets_no_such_contact():
