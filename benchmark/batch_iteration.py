@@ -24,7 +24,8 @@ import numpy as np
 
 from contact_estimation.identify.batch.channels import Channel, Measurement
 from contact_estimation.identify.batch.grid import uniform
-from contact_estimation.identify.batch.parameters import PhysicalParameter, modifier
+from contact_estimation.identify.batch.modifiers import modifier
+from contact_estimation.identify.batch.parameters import PhysicalParameter
 from contact_estimation.identify.batch.problem import Problem
 from contact_estimation.identify.batch.scene import Scene
 from contact_estimation.identify.batch.solver import Options, solve

@@ -18,7 +18,9 @@ EXAMPLES = ("finger", "anchor")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("recording", nargs="?", metavar="RECORDING", help="bag or .npz archive of an arm")
+    parser.add_argument(
+        "recordings", nargs="*", metavar="RECORDING", help="bag or .npz archive; several share all parameters"
+    )
     parser.add_argument("--model", metavar="SCENE", help="scene: a YAML file or a shipped name (ur16e_press)")
     parser.add_argument("--example", choices=EXAMPLES, help="a simulated recording with planted parameters instead")
     parser.add_argument(
@@ -50,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what the arguments ask for."""
-    if (args.recording is None) == (args.example is None):
+    if bool(args.recordings) == bool(args.example):
         raise IdentificationError("give either a RECORDING with --model SCENE, or --example finger|anchor")
     if args.starts < 1 or args.duration < 2.2 or (args.cross_validate or 2) < 2:
         raise IdentificationError(
@@ -179,7 +181,7 @@ def _recording(args: argparse.Namespace) -> int:
         if args.model is None:
             raise IdentificationError("--model SCENE is missing: a YAML file or the shipped ur16e_press")
         problem, settings = runner.prepare(
-            args.recording,
+            args.recordings,
             find_config("scenes", args.model),
             tuple(args.without),
             tuple(args.window) if args.window else None,
@@ -190,7 +192,7 @@ def _recording(args: argparse.Namespace) -> int:
     if args.output:
         done.result.save(args.output)
     if args.report:
-        write_report(Path(args.report), done, args.recording or f"simulated finger, seed {args.seed}")
+        write_report(Path(args.report), done, ", ".join(args.recordings) or f"simulated finger, seed {args.seed}")
     return emit_verdict(args, _figures(done), done.result.verdict, _text(done))
 
 
@@ -212,6 +214,10 @@ def _figures(done: Solved) -> dict[str, Any]:
                 "note": p.note,
             }
             for p in result.parameters
+        },
+        "bodies": {
+            each.body: {"mass": each.mass, "com": each.com, "inertia": each.inertia, "std": each.std}
+            for each in result.inertias
         },
         "channels": {c.name: {"rms": c.rms, "normalised": c.normalised, "cost": c.cost} for c in result.channels},
         "contact_force_max_n": float((result.contact_force**2).sum(axis=1).max() ** 0.5),

@@ -8,7 +8,8 @@ steps), ``estimate`` (continuation), ``result`` and ``report``; ``scene_file``, 
 
 from contact_estimation.identify.batch.channels import Channel, Measurement
 from contact_estimation.identify.batch.estimate import Estimate, Stage, estimate
-from contact_estimation.identify.batch.parameters import PhysicalParameter, modifier
+from contact_estimation.identify.batch.modifiers import modifier
+from contact_estimation.identify.batch.parameters import PhysicalParameter
 from contact_estimation.identify.batch.problem import Problem, Setup
 from contact_estimation.identify.batch.result import Result, read_out
 from contact_estimation.identify.batch.scene import Scene

@@ -9,6 +9,7 @@ integral over time that does not depend on how the grid is chosen.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import mujoco
 import numpy as np
@@ -18,6 +19,7 @@ from contact_estimation.exceptions import IdentificationError, RecordingError
 from contact_estimation.identify.arrays import Array, Indices
 
 TORQUE = "torque"
+_SAME = 1e-3  # share of a sample's period within which a time is that sample's
 MODELS = ("sensor", "orientation", TORQUE)
 
 
@@ -105,13 +107,16 @@ def columns(model: mujoco.MjModel, channel: Channel) -> tuple[Indices, bool]:
     return np.array(found, int), any(stages)
 
 
-def resample(measurement: Measurement, grid: Array, unit_quaternion: bool = False) -> tuple[Array, Array]:
+def resample(
+    measurement: Measurement, grid: Array, unit_quaternion: bool = False, breaks: Sequence[int] = ()
+) -> tuple[Array, Array]:
     """Values (n, m) on the grid and their multiplicity (n,); 0 where the channel has no sample near.
 
     Args:
         measurement: raw samples (k, m).
         grid: (n,) times [s].
         unit_quaternion: renormalise after averaging (signs are aligned first).
+        breaks: indices of the grid at which another recording begins.
     """
     keep = np.all(np.isfinite(measurement.values), axis=1)
     t, values = measurement.t[keep], measurement.values[keep]
@@ -119,24 +124,26 @@ def resample(measurement: Measurement, grid: Array, unit_quaternion: bool = Fals
         return np.zeros((len(grid), measurement.values.shape[1])), np.zeros(len(grid))
     if unit_quaternion:
         values = _aligned(values)
-    edges = np.concatenate(
-        [[grid[0] - 0.5 * (grid[1] - grid[0])], 0.5 * (grid[1:] + grid[:-1]), [grid[-1] + 0.5 * (grid[-1] - grid[-2])]]
-    )
-    first, last = np.searchsorted(t, edges[:-1]), np.searchsorted(t, edges[1:])
+    halves = [0.5 * np.diff(part) for part in np.split(grid, breaks)]  # the outer cells are symmetric
+    left = grid - np.concatenate([np.append(half[0], half) for half in halves])
+    right = grid + np.concatenate([np.append(half, half[-1]) for half in halves])
+    first, last = np.searchsorted(t, left), np.searchsorted(t, right)
     count = (last - first).astype(float)
     sums = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
     times = np.concatenate([[0.0], np.cumsum(t)])
-    density = (edges[1:] - edges[:-1]) * measurement.rate
+    density = (right - left) * measurement.rate
     several = (density >= 1.5) & (count > 0)
     out, at = np.column_stack([np.interp(grid, t, column) for column in values.T]), grid.astype(float)
     out[several] = (sums[last] - sums[first])[several] / count[several, None]
     at[several] = (times[last] - times[first])[several] / count[several]
     # A window bin's mean belongs to the mean of its sample times; the slope between cells moves it to the grid time.
-    out += np.gradient(out, at, axis=0) * (grid - at)[:, None]
+    slopes = [np.gradient(*part, axis=0) for part in zip(np.split(out, breaks), np.split(at, breaks))]
+    out += np.concatenate(slopes) * (grid - at)[:, None]
     worth = np.where(several, count, density)
     gap = 1.5 / measurement.rate
-    right = np.clip(np.searchsorted(t, grid), 1, len(t) - 1)
-    far = (t[right] - t[right - 1] > 2.0 * gap) & ~several
+    after = np.clip(np.searchsorted(t, grid), 1, len(t) - 1)
+    nearest = np.minimum(abs(grid - t[after]), abs(grid - t[after - 1]))
+    far = (t[after] - t[after - 1] > 2.0 * gap) & (nearest > _SAME * gap) & ~several
     outside = (grid < t[0] - gap) | (grid > t[-1] + gap)
     worth[far | outside] = 0.0
     if unit_quaternion:

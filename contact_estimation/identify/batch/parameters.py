@@ -8,8 +8,8 @@ stiffness alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import mujoco
 import numpy as np
@@ -18,12 +18,14 @@ from numpy.typing import ArrayLike
 from contact_estimation.exceptions import IdentificationError
 from contact_estimation.identify.arrays import Array
 
+if TYPE_CHECKING:
+    from contact_estimation.identify.batch.modifiers import Modifier
+
 try:
     from mujoco.sysid import Parameter as SysidParameter, ParameterDict
 except ImportError:  # without its extra, mujoco.sysid imports but is empty
     SysidParameter, ParameterDict = object, None
 
-Modifier = Callable[[mujoco.MjSpec, "PhysicalParameter"], None]
 #: Properties of sensors that may be identified, see :class:`ChannelParameter`.
 CHANNEL_KINDS = ("delay", "gain", "bias")
 
@@ -36,7 +38,7 @@ class PhysicalParameter(SysidParameter):  # type: ignore[misc]  # mujoco ships n
         nominal: start value and centre of the prior, SI.
         lower: bound, SI.
         upper: bound, SI.
-        modifier: writes the value into an MjSpec, see :func:`modifier`.
+        modifier: writes the value into an MjSpec, see :func:`.modifiers.modifier`.
         log: optimise ln(value); needs lower > 0.
         prior_std: standard deviation of a Gaussian prior around the nominal value, in the parameter's unit (of the
             logarithm when ``log``); None for no prior.
@@ -205,78 +207,3 @@ class ParameterVector:
     def _split(self, p: Array) -> list[tuple[PhysicalParameter, Array]]:
         ends = np.cumsum([parameter.size for parameter in self.parameters])
         return [(parameter, p[end - parameter.size : end]) for parameter, end in zip(self.parameters, ends)]
-
-
-def modifier(kind: str, targets: list[str]) -> Modifier:
-    """Return a modifier that writes a parameter of a kind into the named elements of an MjSpec.
-
-    Args:
-        kind: one of :data:`KINDS`.
-        targets: names of contact pairs (``contact_*``), joints (``spring_*``, ``joint_*``), sites (``anchor``), geoms
-            (``geom_offset``) or bodies (``body_offset``, ``mass``). Anchors and offsets move the element by the value,
-            in its parent's frame.
-
-    Raises:
-        IdentificationError: unknown kind; a target that is not in the spec (when called).
-    """
-    if kind not in KINDS:
-        raise IdentificationError(f"parameter kind '{kind}' is not known; use one of {', '.join(KINDS)}")
-    find, write = _WRITERS[kind]
-
-    def write_all(spec: mujoco.MjSpec, parameter: PhysicalParameter) -> None:
-        for target in targets:
-            element = find(spec, target)
-            if element is None:
-                raise IdentificationError(f"parameter kind '{kind}': the scene has no element named '{target}'")
-            write(element, parameter.value)
-
-    return write_all
-
-
-def _pair(spec: mujoco.MjSpec, name: str) -> Any:
-    return next((pair for pair in spec.pairs if pair.name == name), None)
-
-
-def _entry(field: str, index: int, sign: float = 1.0) -> Callable[[Any, Array], None]:
-    def write(element: Any, value: Array) -> None:
-        getattr(element, field)[index] = sign * value[0]
-
-    return write
-
-
-def _set_friction(pair: Any, value: Array) -> None:
-    pair.friction[0] = pair.friction[1] = value[0]
-
-
-def _move(element: Any, value: Array) -> None:
-    element.pos = element.pos + value
-
-
-def _set_mass(body: Any, value: Array) -> None:
-    if body.mass <= 0:
-        raise IdentificationError(f"body '{body.name}' needs an explicit inertial element to have its mass identified")
-    ratio = value[0] / body.mass
-    body.inertia, body.fullinertia = body.inertia * ratio, body.fullinertia * ratio
-    body.mass = value[0]
-
-
-def _set_joint_friction(joint: Any, value: Array) -> None:
-    joint.frictionloss = value[0]
-
-
-_JOINT = mujoco.MjSpec.joint
-#: Kind -> how its element is found in a spec, and how a value is written into it.
-_WRITERS: dict[str, tuple[Callable[..., Any], Callable[[Any, Array], None]]] = {
-    "contact_stiffness": (_pair, _entry("solref", 0, -1.0)),
-    "contact_damping": (_pair, _entry("solref", 1, -1.0)),
-    "contact_friction": (_pair, _set_friction),
-    "spring_stiffness": (_JOINT, _entry("stiffness", 0)),
-    "spring_damping": (_JOINT, _entry("damping", 0)),
-    "anchor": (mujoco.MjSpec.site, _move),
-    "body_offset": (mujoco.MjSpec.body, _move),
-    "geom_offset": (mujoco.MjSpec.geom, _move),
-    "mass": (mujoco.MjSpec.body, _set_mass),
-    "joint_friction": (_JOINT, _set_joint_friction),
-    "joint_damping": (_JOINT, _entry("damping", 0)),
-}
-KINDS = tuple(_WRITERS)

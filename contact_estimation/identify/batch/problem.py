@@ -79,7 +79,7 @@ class Problem:
 
     Args:
         scene: model and parameters.
-        grid: (n,) times [s].
+        grid: (n,) times [s]; of several recordings a sequence of them, on one time axis and with gaps between.
         channels: how each measurement enters; a channel whose measurement is missing is left out. Where a torque
             channel is missing or has weight 0, nothing is asked of its joints' dynamics.
         measurements: raw samples by channel name.
@@ -95,22 +95,25 @@ class Problem:
     def __init__(
         self,
         scene: Scene,
-        grid: Array,
+        grid: Array | Sequence[Array],
         channels: Sequence[Channel],
         measurements: Mapping[str, Measurement],
         dynamics_std: Array | float,
         setup: Setup | None = None,
     ) -> None:
         setup = setup or Setup()
-        self.scene, self.grid = scene, np.asarray(grid, float)
+        parts = [grid] if isinstance(grid, np.ndarray) else list(grid)
+        self.scene, self.grid = scene, np.concatenate(parts, dtype=float)
+        self._breaks = np.cumsum([len(part) for part in parts])[:-1].tolist()
         self.engine = Engine(setup.formulation, setup.threads)
         self.coordinates = Coordinates(scene.nominal)
-        self.stencil = Stencil.of(self.grid, setup.scheme)
+        self.stencil = Stencil.of(self.grid, setup.scheme, self._breaks)
         self.remote_distance, self._softening = 0.0, 1.0
         n, nv = len(self.grid), self.coordinates.nv
         self.tau = np.zeros((n, nv))
         std = np.broadcast_to(np.asarray(dynamics_std, float), (nv,))
-        cell = np.gradient(self.grid) / setup.reference_step * self.stencil.interior
+        spacing = np.concatenate([np.gradient(part) for part in parts])
+        cell = spacing / setup.reference_step * self.stencil.interior
         self._blocks: list[_SensorBlock] = []
         self._torques: list[_SensorBlock] = []
         self._shifted: dict[tuple[str, int], tuple[Array, Array]] = {}
@@ -188,11 +191,12 @@ class Problem:
     def _resample(self, channel: Channel, measurement: Measurement) -> tuple[Array, Array]:
         """Values and multiplicity; a cell counts only if it holds samples however much the channel may be delayed."""
         turns = channel.model == "orientation"
-        values, worth = resample(measurement, self.grid, turns)
+        values, worth = resample(measurement, self.grid, turns, self._breaks)
         for parameter, _, _ in self.scene.parameters.of_channels(self.scene.parameters.nominal):
             if parameter.kind == "delay" and channel.name in parameter.channels:
                 for delay in (*parameter.min_value, *parameter.max_value):
-                    worth = worth * (resample(measurement.earlier(delay), self.grid, turns)[1] > 0)
+                    late = resample(measurement.earlier(delay), self.grid, turns, self._breaks)
+                    worth = worth * (late[1] > 0)
         return values, worth
 
     @property
@@ -317,7 +321,11 @@ class Problem:
             turns = block.channel.model == "orientation"
             moved = block.raw.earlier(whole * period)
             slope = moved.slope(max(_SMOOTHING, 2.0 * period), turns)
-            self._shifted[key] = resample(moved, self.grid, turns)[0], resample(slope, self.grid)[0]
+            at, rising = (
+                resample(each, self.grid, quaternion, self._breaks)[0]
+                for each, quaternion in ((moved, turns), (slope, False))
+            )
+            self._shifted[key] = at, rising
         at, rising = self._shifted[key]
         values = at + rest * rising
         turns = block.channel.model == "orientation"

@@ -1,7 +1,9 @@
-"""Recordings as channels: an arm's samples through :mod:`contact_estimation.io`, further sensors beside them."""
+"""Recordings as channels: an arm's through :mod:`contact_estimation.io`, arrays of any archive, several in a row."""
 
 from __future__ import annotations
 
+import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ import numpy as np
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.identify.batch.channels import Measurement
 from contact_estimation.io.open import kind_of, open_recording
+from contact_estimation.io.recording import Recording
 
 #: What an arm's recording offers under which source name: (attribute, first column, end).
 _ARM = {
@@ -19,43 +22,111 @@ _ARM = {
     "m_tcp": ("wrench_tcp", 3, 6),
 }
 
+#: Time [s] between recordings on their common axis; longer than any delay.
+_APART = 1.0
+
 
 def read(path: Path | str, sources: set[str], joint_names: tuple[str, ...]) -> tuple[dict[str, Measurement], float]:
-    """Measurements by source name, times from the first arm sample on, and the duration [s].
+    """Measurements by source name, times from the first sample on, and the duration [s].
 
-    An `.npz` archive may hold further channels: an array ``NAME`` (k, m) with its own times ``t_NAME`` (k,) [s], on
-    the clock of ``t``; missing values are NaN. Sources that are absent are left out (the estimate runs without them).
+    An arm's recording is a bag, or an `.npz` archive with ``t``, ``q``, ``dq`` and ``tau`` of the same shape. Any
+    archive may hold arrays ``NAME`` (k, m) with times ``t_NAME`` (k,) [s], or of as many rows as ``t``. Missing values
+    are NaN. Sources that are absent are left out (the estimate runs without them).
 
     Args:
         path: bag or archive.
-        sources: wanted names: q, dq, tau [rad, rad/s, Nm], f_tcp, m_tcp [N, Nm; environment on robot], or an
-            archive's own.
+        sources: wanted names: of an arm q, dq, tau [rad, rad/s, Nm], f_tcp, m_tcp [N, Nm; environment on robot]; of
+            an archive its own.
         joint_names: order of the arm's columns.
 
     Raises:
         RecordingError: not readable, samples that are not finite, or none of the sources is in it.
     """
-    recording = open_recording(path, joint_names)
-    recording.check()
-    start = recording.t[0]
-    out = {}
+    arrays = _arrays(Path(path))
+    if arrays and not _is_arm(arrays):
+        found = _own(arrays, sources)
+        start = min((each.t[0] for each in found.values()), default=0.0)
+        found = {name: each.earlier(start) for name, each in found.items()}
+        duration = max((each.t[-1] for each in found.values()), default=0.0)
+    else:
+        recording = open_recording(path, joint_names)
+        recording.check()
+        start, duration = recording.t[0], recording.duration
+        found = _of_arm(recording, sources)
+        found |= {name: each.earlier(start) for name, each in _own(arrays, sources - set(_ARM)).items()}
+    if not found:
+        raise RecordingError(
+            f"{path}: holds none of the channels the scene asks for ({', '.join(sorted(sources))}); an arm's "
+            f"are {', '.join(_ARM)}, others need an array NAME and its times t_NAME or t; it has "
+            f"{', '.join(sorted(arrays)) or 'no arrays'}"
+        )
+    return found, float(duration)
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    """Arrays of an archive; none of a bag."""
+    if not path.is_file() or kind_of(path) != ".npz":
+        return {}
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (ValueError, OSError, zipfile.BadZipFile) as error:
+        raise RecordingError(f"{path} cannot be read as an .npz archive: {error}") from error
+
+
+def _is_arm(arrays: dict[str, np.ndarray]) -> bool:
+    return (
+        all(name in arrays for name in ("q", "dq", "tau")) and len({arrays[n].shape for n in ("q", "dq", "tau")}) == 1
+    )
+
+
+def _own(arrays: dict[str, np.ndarray], sources: set[str]) -> dict[str, Measurement]:
+    """Arrays with times of their own, or with those of ``t``."""
+    found = {}
+    for name in sorted(sources & set(arrays)):
+        times = arrays.get(f"t_{name}", arrays.get("t"))
+        if times is None or len(times) != len(arrays[name]):
+            raise RecordingError(
+                f"array '{name}' has {len(arrays[name])} rows and no times; add t_{name} [s] of as many, or t"
+            )
+        found[name] = Measurement(times, arrays[name])
+    return found
+
+
+def _of_arm(recording: Recording, sources: set[str]) -> dict[str, Measurement]:
+    """Channels of an arm's recording, the wrench tared."""
+    found = {}
     for name in sources & set(_ARM):
         attribute, first, end = _ARM[name]
         values = getattr(recording, attribute)
         if values is None or np.all(np.isnan(values[:, first:end])):
             continue
-        values = values[:, first:end]
-        out[name] = Measurement(
-            recording.t - start, values - recording.wrench_zero[first:end] if attribute == "wrench_tcp" else values
-        )
-    if Path(path).is_file() and kind_of(Path(path)) == ".npz":
-        with np.load(path, allow_pickle=False) as archive:
-            for name in sources - set(_ARM):
-                if name in archive and f"t_{name}" in archive:
-                    out[name] = Measurement(archive[f"t_{name}"] - start, archive[name])
-    if not out:
-        raise RecordingError(
-            f"{path}: holds none of the channels the scene asks for ({', '.join(sorted(sources))}); an arm's "
-            f"are {', '.join(_ARM)}, others need an array NAME and its times t_NAME"
-        )
-    return out, recording.duration
+        zero = recording.wrench_zero[first:end] if attribute == "wrench_tcp" else 0.0
+        found[name] = Measurement(recording.t - recording.t[0], values[:, first:end] - zero)
+    return found
+
+
+def follow(
+    recordings: Sequence[dict[str, Measurement]], durations: Sequence[float]
+) -> tuple[dict[str, Measurement], list[float]]:
+    """Put several recordings one after the other on one time axis.
+
+    Args:
+        recordings: measurements of each, by channel, from time 0 on. Of a channel that one of them lacks, no sample
+            stands there.
+        durations: of each [s].
+
+    Returns:
+        measurements by channel, and the time [s] at which each recording begins.
+    """
+    starts = np.concatenate([[0.0], np.cumsum(np.asarray(durations[:-1]) + _APART)]).tolist()
+    parts: dict[str, list[Measurement]] = {}
+    for found, start, duration in zip(recordings, starts, durations):
+        for name, each in found.items():
+            near = (each.t > -0.5 * _APART) & (each.t < duration + 0.5 * _APART)
+            parts.setdefault(name, []).append(Measurement(each.t[near] + start, each.values[near]))
+    joined = {
+        name: Measurement(np.concatenate([p.t for p in each]), np.concatenate([p.values for p in each]))
+        for name, each in parts.items()
+    }
+    return joined, starts

@@ -14,6 +14,7 @@ from contact_estimation.identify.batch.bordered import Factorisation
 from contact_estimation.identify.batch.engine import contact_forces
 from contact_estimation.identify.batch.estimate import Estimate
 from contact_estimation.identify.batch.evidence import AT_BOUND, UNDETERMINED, judge
+from contact_estimation.identify.batch.inertia import BodyInertia, identified_inertia
 from contact_estimation.identify.batch.parameters import ParameterVector
 from contact_estimation.identify.batch.problem import Problem
 from contact_estimation.identify.batch.trajectory import motion
@@ -60,6 +61,7 @@ class Result:
     v: Array  # (n, nv)
     a: Array  # (n, nv)
     parameters: list[ParameterEstimate]  # one per scalar
+    inertias: list[BodyInertia]  # of bodies whose mass, centre of mass or inertia is a parameter
     correlation: Array  # of the parameters (c, c)
     contact_force: Array  # (n, 3) [N], world axes, environment on robot for the scene's contacts
     channels: list[ChannelFit]  # the dynamics' and every channel's
@@ -122,6 +124,7 @@ def read_out(
         v,
         a,
         [_parameter_estimate(*row) for row in rows],
+        identified_inertia(problem.scene, p, covariance * spread),
         covariance / np.outer(scale, scale) if len(scale) else covariance,
         force,
         fits,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -26,19 +27,19 @@ class Solved(NamedTuple):
 
 
 def prepare(
-    path: Path | str,
+    paths: Path | str | Sequence[Path | str],
     model: Path | str,
     without: tuple[str, ...] = (),
     window: tuple[float, float] | None = None,
     formulation: str | None = None,
 ) -> tuple[Problem, scene_file.SceneSettings]:
-    """Make the problem of a recording in a scene.
+    """Make the problem of one or several recordings in a scene.
 
     Args:
-        path: recording.
+        paths: recording, or several that share all parameters; their times follow one another with gaps between.
         model: scene file.
         without: channels to predict but not to use.
-        window: (start, end) [s] from the first sample; None takes all.
+        window: (start, end) [s] from each recording's first sample; None takes all.
         formulation: overrides the scene's.
 
     Returns:
@@ -57,22 +58,39 @@ def prepare(
     channels = [replace(c, weight=0.0) if c.name in without else c for c in channels]
     joints = tuple(scene.nominal.joint(k).name for k in range(scene.nominal.njnt))
     joints = next((c.targets for c in channels if c.model == TORQUE), joints)
-    raw, duration = recordings.read(path, {c.source for c in settings.channels}, joints)
-    measurements = {
-        c.name: Measurement(raw[c.source].t, c.scale * raw[c.source].values)
-        for c in settings.channels
-        if c.source in raw
-    }
-    start, end = window or (0.0, duration)
-    if not 0.0 <= start < end <= duration + 1e-9:
-        raise IdentificationError(f"the window {start} to {end} s is not inside the recording (0 to {duration:.2f} s)")
+    paths = [paths] if isinstance(paths, (str, Path)) else list(paths)
+    found, durations = zip(*(_read(path, settings, joints) for path in paths))
+    measurements, starts = recordings.follow(found, durations)
+    spans = (_span(path, window, duration) for path, duration in zip(paths, durations))
+    grid = [start + _grid(settings.grid, each, *span) for each, start, span in zip(found, starts, spans)]
     std = scene_file.dynamics_std(settings, scene.nominal)
     formulation = formulation or settings.formulation
     if formulation == "forward":
         std = acceleration_std(scene.nominal, std)
-    times = _grid(settings.grid, measurements, start, end)
     setup = Setup(formulation, settings.velocity)
-    return Problem(scene, times, channels, measurements, std, setup), settings
+    return Problem(scene, grid, channels, measurements, std, setup), settings
+
+
+def _read(
+    path: Path | str, settings: scene_file.SceneSettings, joints: tuple[str, ...]
+) -> tuple[dict[str, Measurement], float]:
+    """Measurements of a recording by channel, and its duration [s]."""
+    raw, duration = recordings.read(path, {c.source for c in settings.channels}, joints)
+    measured = {
+        c.name: Measurement(raw[c.source].t, c.scale * raw[c.source].values)
+        for c in settings.channels
+        if c.source in raw
+    }
+    return measured, duration
+
+
+def _span(path: Path | str, window: tuple[float, float] | None, duration: float) -> tuple[float, float]:
+    start, end = window or (0.0, duration)
+    if not 0.0 <= start < end <= duration + 1e-9:
+        raise IdentificationError(
+            f"the window {start} to {end} s is not inside the recording {path} (0 to {duration:.2f} s)"
+        )
+    return start, end
 
 
 def _grid(grid: scene_file.GridSettings, measurements: dict[str, Measurement], start: float, end: float) -> Array:
@@ -87,13 +105,22 @@ def run(
     mode: str = "both",
     max_iterations: int = 25,
     progress: Note | None = None,
+    p: Array | None = None,
 ) -> Solved:
     """Estimate from the sensors' start and read the result out.
 
     Where channels have a delay, a gain or a bias, the estimate starts once more from the sensors as they correct
     them: contacts that the first start put at wrong times would stay there. The better of the two counts.
+
+    Args:
+        problem: what is solved.
+        settings: of its scene.
+        mode: what is free.
+        max_iterations: of the last stage.
+        progress: called at every iteration.
+        p: optimiser's parameters at the start (c,); None takes the nominal ones.
     """
-    p = problem.scene.parameters.nominal
+    p = problem.scene.parameters.nominal if p is None else p
     stages = (Stage(settings.remote_distance, settings.softening, 0.05, 3), Stage(max_iterations=max_iterations))
     found = estimate(problem, initial_trajectory(problem, p, settings.start), p, mode, stages, progress)
     if mode != "trajectory" and any(problem.scene.parameters.of_channels(p)):

@@ -21,6 +21,7 @@ import numpy as np
 
 from contact_estimation.exceptions import ModelError
 from contact_estimation.identify.arrays import Array
+from contact_estimation.identify.batch.inertia import make_explicit
 from contact_estimation.identify.batch.parameters import ParameterVector, PhysicalParameter
 
 #: Impedance z: the share of a constraint's force that is its own inertia.
@@ -55,6 +56,7 @@ class Scene:
                 )
         for geom in spec.geoms:  # only pairs touch
             geom.contype = geom.conaffinity = 0
+        make_explicit(spec)
         # v_i+1 = v_i + h a(q_i, v_i) is what differences of positions mean: no implicit damping, and no result that
         # depends on the time evaluated before.
         self._spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_EULERDAMP)
@@ -79,9 +81,10 @@ class Scene:
             model = spec.compile()
         except ValueError as error:
             raise ModelError(f"the scene does not compile: {error}") from error
-        # MuJoCo puts a geom or site that is nearer than 1e-6 m to its body's frame onto it: a derivative by an offset
-        # would be exactly 0 there.
-        model.geom_sameframe[:] = model.site_sameframe[:] = mujoco.mjtSameFrame.mjSAMEFRAME_NONE
+        # MuJoCo puts a geom, site or centre of mass that is nearer than 1e-6 m to its body's frame onto it: a
+        # derivative by an offset would be exactly 0 there.
+        for snapped in (model.geom_sameframe, model.site_sameframe, model.body_sameframe):
+            snapped[:] = mujoco.mjtSameFrame.mjSAMEFRAME_NONE
         _make_pairs_physical(model, remote_distance)
         for i in np.flatnonzero(model.dof_solref[:, 1] < 0).tolist():
             model.dof_solref[i] *= model.dof_invweight0[i] * (1.0 - IMPEDANCE)

@@ -16,13 +16,8 @@ import numpy as np
 from contact_estimation.exceptions import ConfigError, ModelError
 from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.batch.channels import MODELS, Channel
-from contact_estimation.identify.batch.parameters import (
-    CHANNEL_KINDS,
-    KINDS,
-    ChannelParameter,
-    PhysicalParameter,
-    modifier,
-)
+from contact_estimation.identify.batch.modifiers import KINDS, modifier
+from contact_estimation.identify.batch.parameters import CHANNEL_KINDS, ChannelParameter, PhysicalParameter
 from contact_estimation.identify.batch.scene import Scene, add_springy_tip
 from contact_estimation.settings import from_yaml, key, non_negative, positive, share_file
 
@@ -190,7 +185,6 @@ def build(settings: SceneSettings, model_file: Path) -> Scene:
         spec = mujoco.MjSpec.from_file(str(model_file))
     except ValueError as error:
         raise ModelError(f"MuJoCo cannot read {model_file}: {error}") from error
-    spec.compiler.fusestatic = False  # frames such as tool0 are bodies one refers to
     spec.option.tolerance = 1e-12
     _add_bodies(spec, settings)
     _add_contacts(spec, settings)

@@ -7,6 +7,7 @@ q <- q (+) d is MuJoCo's `mj_integratePos`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import mujoco
@@ -72,8 +73,10 @@ class Stencil(NamedTuple):
     interior: npt.NDArray[np.bool_]
 
     @classmethod
-    def of(cls, t: Array, scheme: str = "central") -> Stencil:
+    def of(cls, t: Array, scheme: str = "central", breaks: Sequence[int] = ()) -> Stencil:
         """Weights for the times ``t`` (n,) [s].
+
+        At an index in ``breaks`` another recording begins, which has no difference to the one before.
 
         ``backward`` is the paper's v_i = (q_i - q_i-1)/h, which lags half a step behind q_i and so biases damping
         against stiffness; ``central`` has the same three-point support (the same band) without the lag.
@@ -81,6 +84,9 @@ class Stencil(NamedTuple):
         Raises:
             IdentificationError: fewer than 3 times, not increasing, or an unknown scheme.
         """
+        if len(breaks):
+            parts = [cls.of(part, scheme) for part in np.split(np.asarray(t, float), breaks)]
+            return cls(*(np.concatenate(each) for each in zip(*parts)))
         t = np.asarray(t, float)
         if t.ndim != 1 or len(t) < 3 or not np.all(np.diff(t) > 0):
             raise IdentificationError(

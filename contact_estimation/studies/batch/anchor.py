@@ -17,7 +17,8 @@ from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.batch import rotations
 from contact_estimation.identify.batch.channels import Channel, Measurement
 from contact_estimation.identify.batch.grid import uniform
-from contact_estimation.identify.batch.parameters import PhysicalParameter, modifier
+from contact_estimation.identify.batch.modifiers import modifier
+from contact_estimation.identify.batch.parameters import PhysicalParameter
 from contact_estimation.identify.batch.problem import Problem, Setup
 from contact_estimation.identify.batch.scene import Scene
 from contact_estimation.identify.batch.solver import Options, solve

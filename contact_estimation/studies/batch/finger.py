@@ -21,7 +21,8 @@ from contact_estimation.identify.batch import rotations
 from contact_estimation.identify.batch.channels import Channel, Measurement, columns
 from contact_estimation.identify.batch.estimate import Note, estimate
 from contact_estimation.identify.batch.grid import around_events, contact_times
-from contact_estimation.identify.batch.parameters import PhysicalParameter, modifier
+from contact_estimation.identify.batch.modifiers import modifier
+from contact_estimation.identify.batch.parameters import PhysicalParameter
 from contact_estimation.identify.batch.problem import Problem, Setup, acceleration_std
 from contact_estimation.identify.batch.result import read_out
 from contact_estimation.identify.batch.runner import Solved

@@ -18,7 +18,8 @@ def ball_scene():
     """A hinged arm and a ball on a floor: a plain and a quaternion coordinate, contact, inertial sensors; friction is
     free.
     """
-    from contact_estimation.identify.batch.parameters import PhysicalParameter, modifier
+    from contact_estimation.identify.batch.modifiers import modifier
+    from contact_estimation.identify.batch.parameters import PhysicalParameter
     from contact_estimation.identify.batch.scene import Scene
 
     return Scene(

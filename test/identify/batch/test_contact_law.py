@@ -9,7 +9,8 @@ from batch_scenes import BALL
 
 from contact_estimation.exceptions import ModelError
 from contact_estimation.identify.batch.engine import Engine, contact_forces
-from contact_estimation.identify.batch.parameters import PhysicalParameter, modifier
+from contact_estimation.identify.batch.modifiers import modifier
+from contact_estimation.identify.batch.parameters import PhysicalParameter
 from contact_estimation.identify.batch.scene import Scene
 
 K, B, C = 2000.0, 10.0, 20.0  # of BALL

@@ -8,6 +8,7 @@ from shared import shared_file
 
 from contact_estimation.exceptions import IdentificationError, RecordingError
 from contact_estimation.identify.batch import recording, runner
+from contact_estimation.identify.batch.channels import Measurement, resample
 from contact_estimation.identify.batch.report import write_report
 from contact_estimation.settings import find_config
 
@@ -42,6 +43,40 @@ def test_force_is_tared_and_further_channels_keep_their_times(archive):
     assert set(found) == {"q", "f_tcp", "mocap"} and duration == pytest.approx(0.498)
     assert found["f_tcp"].values[0] == pytest.approx([1.5, 2.0, 2.0])
     assert found["mocap"].t == pytest.approx([0.1, 0.2, 0.3])
+
+
+def test_an_archive_that_is_no_arm_needs_no_channels_it_does_not_have(tmp_path):
+    np.savez(tmp_path / "r.npz", t=np.arange(5.0, 6.0, 0.1), slide=np.arange(10.0), t_cam=[4.9, 5.5], cam=np.eye(2))
+    found, duration = recording.read(tmp_path / "r.npz", {"slide", "cam", "q"}, ("slide",))
+    assert set(found) == {"slide", "cam"} and duration == pytest.approx(1.0)
+    assert found["slide"].t[0] == pytest.approx(0.1) and found["cam"].t == pytest.approx([0.0, 0.6])
+    np.savez(tmp_path / "bad.npz", t=np.arange(3.0), cam=np.eye(2))
+    with pytest.raises(RecordingError, match="'cam' has 2 rows and no times; add t_cam"):
+        recording.read(tmp_path / "bad.npz", {"cam"}, ())
+
+
+def test_recordings_follow_one_another_with_a_gap_that_no_sample_bridges():
+    once = Measurement(np.arange(0.0, 1.0, 0.01), np.arange(100.0))
+    joined, starts = recording.follow([{"x": once}, {"x": once, "y": once}], [0.99, 0.99])
+    assert starts == pytest.approx([0.0, 1.99])
+    grid = [start + np.arange(0.0, 0.99, 0.005) for start in starts]
+    breaks = [len(grid[0])]
+    values, worth = resample(joined["x"], np.concatenate(grid), breaks=breaks)
+    assert np.split(values, breaks)[1] == pytest.approx(np.split(values, breaks)[0])
+    assert np.split(worth, breaks)[1] == pytest.approx(np.split(worth, breaks)[0])
+    assert not resample(joined["y"], np.concatenate(grid), breaks=breaks)[1][: breaks[0]].any()
+
+
+def test_two_recordings_share_parameters_but_no_motion(archive):
+    path = archive()
+    one, _ = runner.prepare(path, SCENE)
+    two, _ = runner.prepare([path, path], SCENE)
+    q = np.tile(one.scene.nominal.qpos0, (len(one.grid), 1)) + 0.01 * np.sin(9.0 * one.grid)[:, None]
+    p = one.scene.parameters.nominal
+    both = two.residuals(np.concatenate([q, q + 0.3]), p)
+    assert both[: len(q)] == pytest.approx(one.residuals(q, p)) and len(both) == 2 * len(q)
+    assert two.weights[: len(q)] == pytest.approx(one.weights)
+    assert two.weights[len(q) :].sum(axis=0) == pytest.approx(one.weights.sum(axis=0), rel=0.02)
 
 
 def test_a_recording_without_any_wanted_channel_is_refused(archive):
