@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contact_estimation.commands.output import Progress, add_json_flag, emit, emit_verdict
+import numpy as np
+
+from contact_estimation.commands.output import Progress, add_json_flag, emit_verdict
 from contact_estimation.exceptions import IdentificationError
 
 if TYPE_CHECKING:
-    from contact_estimation.identify.batch.runner import Solved
+    from contact_estimation.identify.batch.problem import Problem
+    from contact_estimation.identify.batch.result import Result
+    from contact_estimation.identify.batch.runner import Plan, Solved
     from contact_estimation.identify.batch.solver import Iteration
 
 EXAMPLES = ("finger", "anchor")
@@ -24,14 +29,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="SCENE", help="scene: a YAML file or a shipped name (ur16e_press)")
     parser.add_argument("--example", choices=EXAMPLES, help="a simulated recording with planted parameters instead")
     parser.add_argument(
-        "--starts", type=int, default=1, help="example finger: random parameter starts (table IV; default 1)"
+        "--starts",
+        type=int,
+        default=1,
+        help="random parameter starts inside the bounds; the best counts (default 1: the nominal values)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="example: seed of motion, noise and starts (default 0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the starts and of an example (default 0)")
     parser.add_argument(
         "--duration", type=float, default=4.0, help="example finger: length of the recording [s] (default 4)"
     )
     parser.add_argument(
-        "--cross-validate", type=int, metavar="K", help="example finger: K recordings (tables II and III)"
+        "--cross-validate",
+        type=int,
+        metavar="K",
+        help="K recordings, each with the others' parameters: those given, K equal parts of one, or K examples",
     )
     parser.add_argument(
         "--without",
@@ -44,8 +55,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--formulation", choices=("inverse", "forward"), help="unexplained forces or acceleration errors"
     )
-    parser.add_argument("--window", type=float, nargs=2, metavar=("START", "END"), help="part of the recording [s]")
-    parser.add_argument("--report", metavar="FILE.html", help="write a report with plots and an filmstrip")
+    parser.add_argument("--window", type=float, nargs=2, metavar=("START", "END"), help="part of each recording [s]")
+    parser.add_argument("--report", metavar="FILE.html", help="write a report with plots and a filmstrip")
     parser.add_argument("--output", metavar="FILE.npz", help="write trajectory, forces and parameters")
     add_json_flag(parser)
 
@@ -53,7 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do what the arguments ask for."""
     if bool(args.recordings) == bool(args.example):
-        raise IdentificationError("give either a RECORDING with --model SCENE, or --example finger|anchor")
+        raise IdentificationError("give either RECORDING with --model SCENE, or --example finger|anchor")
     if args.starts < 1 or args.duration < 2.2 or (args.cross_validate or 2) < 2:
         raise IdentificationError(
             f"--starts {args.starts} must be 1 or more, --duration {args.duration} 2.2 s or more (the "
@@ -61,16 +72,74 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.example == "anchor":
         return _anchor(args)
-    if args.example == "finger" and args.cross_validate:
+    if args.cross_validate:
         return _cross_validate(args)
-    if args.example == "finger" and args.without:
-        return _leave_out(args)
     if args.example == "finger" and args.starts > 1:
-        return _starts(args)
-    return _recording(args)
+        return _finger_starts(args)
+    return _identify(args)
 
 
-def _starts(args: argparse.Namespace) -> int:
+def _task(args: argparse.Namespace) -> tuple[Problem, Plan]:
+    """Pose the problem of the recordings together, or of the simulated finger."""
+    if args.example == "finger":
+        from contact_estimation.studies.batch import finger
+
+        recording = finger.simulate(args.seed, args.duration)
+        return finger.problem(recording, args.formulation or "inverse", without=args.without), finger.PLAN
+    return _prepared(args, args.recordings, args.window)
+
+
+def _prepared(args: argparse.Namespace, recordings: list[str], window: list[float] | None) -> tuple[Problem, Plan]:
+    from contact_estimation.identify.batch import runner
+    from contact_estimation.settings import find_config
+
+    if args.model is None:
+        raise IdentificationError("--model SCENE is missing: a YAML file or the shipped ur16e_press")
+    scene = find_config("scenes", args.model)
+    part = (window[0], window[1]) if window else None
+    return runner.prepare(recordings, scene, tuple(args.without), part, args.formulation)
+
+
+def _identify(args: argparse.Namespace) -> int:
+    """One estimate, from the nominal parameters or from random starts."""
+    from contact_estimation.identify.batch.left_out import left_out
+    from contact_estimation.identify.batch.report import write_report
+    from contact_estimation.identify.batch.runner import run as solve
+    from contact_estimation.identify.batch.starts import best_of
+
+    problem, plan = _task(args)
+    parameters, rng = problem.scene.parameters, np.random.default_rng([args.seed, 1])
+    bar = Progress(28 * args.starts, "iterations")
+    steps: list[Iteration] = []
+
+    def note(stage: int, iteration: Iteration) -> None:
+        steps.append(iteration)
+        bar.update(len(steps), f"stage {stage}, cost {iteration.cost:.6g}, step {iteration.length:.2f}")
+
+    starts = [parameters.nominal, *(parameters.sample(rng) for _ in range(args.starts - 1))]
+    solved = [solve(problem, plan, args.mode, note, p) for p in starts]
+    bar.close()
+    done = min(solved, key=lambda each: each.result.cost)
+    verdict = best_of([each.result for each in solved])[1] if len(solved) > 1 else done.result.verdict
+    if args.output:
+        done.result.save(args.output)
+    if args.report:
+        write_report(Path(args.report), done, ", ".join(args.recordings) or f"simulated finger, seed {args.seed}")
+    predicted = {name: left_out(problem, done.estimate.solution, name).rms_pct for name in args.without}
+    figures = _figures(done) | ({"leave_one_out_rms_pct": predicted} if predicted else {})
+    if len(solved) > 1:
+        figures["starts"] = {
+            "cost": [each.result.cost for each in solved],
+            "parameters": {name: [each.result.values()[name] for each in solved] for name in parameters.names},
+        }
+    lines = [_text(done)]
+    lines += [f"{name}: predicted from the other channels to {error:.2f} % RMS" for name, error in predicted.items()]
+    return emit_verdict(args, figures, verdict, "\n".join(lines))
+
+
+def _finger_starts(args: argparse.Namespace) -> int:
+    """Table IV and figure 5 of paper 3."""
+    from contact_estimation.identify.batch.starts import best_of
     from contact_estimation.studies.batch import monte_carlo
 
     bar = Progress(args.starts, "starts")
@@ -79,11 +148,13 @@ def _starts(args: argparse.Namespace) -> int:
     result = monte_carlo.summary(runs)
     if args.report:
         monte_carlo.write_starts(Path(args.report), runs, result)
+    best, verdict = best_of([each.result for each in runs])
     mean, std = result["values_mean"], result["values_std"]
     rows = "\n".join(f"  {name:20s} {mean[name]:12.5g} {std[name]:10.2g}" for name in mean)
-    emit(
+    return emit_verdict(
         args,
-        result,
+        result | {"interval_total": _intervals(best)},
+        verdict,
         f"{len(runs)} starts, {result['converged']} converged; worst errors: friction "
         f"{result['friction_error_pct']:.2f} %, contact stiffness {result['stiffness_error_pct']:.2f} %, tip spring "
         f"{result['spring_error_pct']:.2f} %; cost {result['cost_mean']:.1f}, spread "
@@ -92,45 +163,57 @@ def _starts(args: argparse.Namespace) -> int:
         f"{result['corrections_median']:.0f} corrections at contact events (medians)\n"
         f"  parameter                    mean        std\n{rows}",
     )
-    return 0
 
 
 def _cross_validate(args: argparse.Namespace) -> int:
-    from contact_estimation.studies.batch import monte_carlo
+    """Tables II and III of paper 3."""
+    from contact_estimation.identify.batch.cross_validation import cross_validate
 
-    seeds = [args.seed + k for k in range(args.cross_validate)]
-    bar = Progress(2 * len(seeds), "cross-validation")
-    found = monte_carlo.cross_validate(seeds, args.duration, progress=bar.update)
+    problems, plan, hand_set, names = _parts(args)
+    bar = Progress(2 * len(problems), "cross-validation")
+    found = cross_validate(problems, plan, hand_set, progress=bar.update)
     bar.close()
     lines = ["parameters: " + ", ".join(found.names)]
-    lines += [f"  recording {s}: " + " ".join(f"{x:10.4g}" for x in row) for s, row in zip(seeds, found.values)]
-    lines.append(
-        "cost of the trajectory with the parameters of: hand-set, " + ", ".join(f"recording {s}" for s in seeds)
-    )
-    lines += [f"  recording {s}: " + " ".join(f"{x:10.5g}" for x in row) for s, row in zip(seeds, found.costs)]
-    lines.append(
-        f"at worst {found.worst_other_pct:.2f} % above its own cost, {100 * found.worst_hand_set_share:.1f} % of the "
-        "hand-set model's"
-    )
+    lines += [f"  {name}: " + " ".join(f"{x:10.4g}" for x in row) for name, row in zip(names, found.values)]
+    lines.append("cost of the trajectory with the parameters of: hand-set, " + ", ".join(names))
+    lines += [f"  {name}: " + " ".join(f"{x:10.5g}" for x in row) for name, row in zip(names, found.costs)]
+    share = found.worst_hand_set_share
+    lines.append(f"at worst {found.worst_other_pct:.2f} % above its own cost, {100 * share:.1f} % of hand-set")
     result: dict[str, Any] = {"parameters": found.names, "values": found.values, "costs": found.costs}
-    result |= {"worst_other_pct": found.worst_other_pct, "worst_hand_set_share": found.worst_hand_set_share}
-    emit(args, result, "\n".join(lines))
-    return 0
+    result |= {"worst_other_pct": found.worst_other_pct, "worst_hand_set_share": share}
+    ends = [_intervals(each) for each in found.results]
+    result["interval_total"] = {
+        name: [min(each[name][0] for each in ends), max(each[name][1] for each in ends)] for name in found.names
+    }
+    return emit_verdict(args, result, found.verdict, "\n".join(lines))
 
 
-def _leave_out(args: argparse.Namespace) -> int:
-    from contact_estimation.studies.batch import finger, monte_carlo
+def _parts(args: argparse.Namespace) -> tuple[list[Problem], Plan, np.ndarray | None, list[str]]:
+    """Problems to cross-validate, how to solve them, parameters to compare with (None: nominal), and their names."""
+    count = args.cross_validate
+    if args.example == "finger":
+        from contact_estimation.studies.batch import finger
 
-    recording = finger.simulate(args.seed, args.duration)
-    errors = {channel: monte_carlo.leave_out(recording, channel).rms_pct for channel in args.without}
-    emit(
-        args,
-        {"leave_one_out_rms_pct": errors},
-        "\n".join(
-            f"{channel}: predicted from the other channels to {error:.2f} % RMS" for channel, error in errors.items()
-        ),
-    )
-    return 0
+        seeds = [args.seed + k for k in range(count)]
+        problems = [finger.problem(finger.simulate(seed, args.duration), without=args.without) for seed in seeds]
+        hand_set = problems[0].scene.parameters.vector(finger.HAND_SET)
+        return problems, finger.PLAN, hand_set, [f"seed {seed}" for seed in seeds]
+    if len(args.recordings) > 1:
+        if count != len(args.recordings):
+            raise IdentificationError(
+                f"--cross-validate {count} does not fit {len(args.recordings)} recordings; say --cross-validate "
+                f"{len(args.recordings)}, or give one recording to be cut into {count} parts"
+            )
+        tasks = [_prepared(args, [each], args.window) for each in args.recordings]
+        return [problem for problem, _ in tasks], tasks[0][1], None, [Path(each).name for each in args.recordings]
+    whole, plan = _prepared(args, args.recordings, args.window)
+    ends = np.linspace(whole.grid[0], whole.grid[-1], count + 1).tolist()
+    parts = [_prepared(args, args.recordings, list(span))[0] for span in pairwise(ends)]
+    return parts, plan, None, [f"{start:.2f} to {end:.2f} s" for start, end in pairwise(ends)]
+
+
+def _intervals(result: Result) -> dict[str, list[float]]:
+    return {p.name: [p.lower_total, p.upper_total] for p in result.parameters}
 
 
 def _anchor(args: argparse.Namespace) -> int:
@@ -157,48 +240,14 @@ def _anchor(args: argparse.Namespace) -> int:
         f"{1e3 * found.em_error[k]:9.3f}"
         for k in (*range(9), *range(9, len(found.joint_cost), 7))
     ]
-    emit(args, result, "\n".join(lines))
-    return 0
-
-
-def _recording(args: argparse.Namespace) -> int:
-    from contact_estimation.identify.batch import runner
-    from contact_estimation.identify.batch.report import write_report
-    from contact_estimation.settings import find_config
-
-    bar = Progress(28, "iterations")
-    steps: list[Iteration] = []
-
-    def note(stage: int, iteration: Iteration) -> None:
-        steps.append(iteration)
-        bar.update(min(len(steps), 27), f"stage {stage}, cost {iteration.cost:.6g}, step {iteration.length:.2f}")
-
-    if args.example == "finger":
-        from contact_estimation.studies.batch import finger
-
-        done = finger.identify(args.seed, args.duration, args.formulation or "inverse", args.mode, progress=note)
-    else:
-        if args.model is None:
-            raise IdentificationError("--model SCENE is missing: a YAML file or the shipped ur16e_press")
-        problem, settings = runner.prepare(
-            args.recordings,
-            find_config("scenes", args.model),
-            tuple(args.without),
-            tuple(args.window) if args.window else None,
-            args.formulation,
-        )
-        done = runner.run(problem, settings, args.mode, progress=note)
-    bar.close()
-    if args.output:
-        done.result.save(args.output)
-    if args.report:
-        write_report(Path(args.report), done, ", ".join(args.recordings) or f"simulated finger, seed {args.seed}")
-    return emit_verdict(args, _figures(done), done.result.verdict, _text(done))
+    result["interval_total"] = _intervals(found.result)
+    return emit_verdict(args, result, found.result.verdict, "\n".join(lines))
 
 
 def _figures(done: Solved) -> dict[str, Any]:
     result = done.result
     return {
+        "interval_total": _intervals(result),
         "cost": result.cost,
         "iterations": done.estimate.iterations,
         "converged": done.estimate.converged,

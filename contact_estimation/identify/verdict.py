@@ -9,8 +9,8 @@ a nuisance that was left out (Rao 1948); Chow's (1960) test of two halves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -90,6 +90,21 @@ def conclude(findings: Sequence[Finding], failures: Sequence[str] = ()) -> Verdi
     failed = bool(failures) or any(f.fatal for f in flagged)
     verdict = FAILED if failed else DOUBTFUL if flagged else GOOD
     return Verdict(verdict, (*failures, *(f.message for f in flagged if f.message)), tuple(findings))
+
+
+def merge(verdicts: Mapping[str, Verdict], findings: Sequence[Finding] = ()) -> Verdict:
+    """Make one verdict of those of several parts, the worst of them; reasons and tests carry the part's name.
+
+    Args:
+        verdicts: by name of the part.
+        findings: further tests, across the parts.
+    """
+    across = conclude(findings)
+    every = [*verdicts.values(), across]
+    worst = max((each.verdict for each in every), key=(GOOD, DOUBTFUL, FAILED).index)
+    reasons = [f"{name}: {reason}" for name, each in verdicts.items() for reason in each.reasons]
+    tests = [replace(f, test=f"{f.test} ({name})") for name, each in verdicts.items() for f in each.findings]
+    return Verdict(worst, (*across.reasons, *reasons), (*tests, *findings))
 
 
 def lag_correlation(residuals: np.ndarray, lag: int = 1) -> np.ndarray:

@@ -1,9 +1,10 @@
 """Batch estimation (paper 3): a whole trajectory and the model's parameters together, with MuJoCo as the engine.
 
 The order of the files: ``rotations``, ``trajectory`` (positions and their differences), ``norms``, ``engine`` (both
-formulations), ``parameters`` and ``scene`` (what is identified, in what), ``channels`` and ``grid`` (what was
-measured), ``problem`` (cost and derivatives), ``bordered``, ``line_search``, ``contact_events`` and ``solver`` (Newton
-steps), ``estimate`` (continuation), ``result`` and ``report``; ``scene_file``, ``recording`` and ``runner`` for files.
+formulations), ``parameters``, ``modifiers``, ``inertia`` and ``scene`` (what is identified, in what), ``channels`` and
+``grid`` (what was measured), ``problem`` (cost and derivatives), ``bordered``, ``line_search``, ``contact_events`` and
+``solver`` (Newton steps), ``estimate`` (continuation), ``result`` and ``report``; ``scene_file``, ``recording`` and
+``runner`` for files; ``starts``, ``cross_validation`` and ``left_out`` ask whether a result holds.
 """
 
 from contact_estimation.identify.batch.channels import Channel, Measurement

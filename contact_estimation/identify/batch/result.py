@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.stats
@@ -34,12 +34,8 @@ class ParameterEstimate(NamedTuple):
     upper: float
     lower_total: float  # 95 % interval that includes the model error found, see :mod:`.evidence`
     upper_total: float
+    total_std: float  # that interval's, as of a Gaussian
     note: str  # "", "held", "at its bound" or "not determined by the data" (the interval is wider than the bounds)
-
-
-def _parameter_estimate(name: str, unit: str, value: float, std: float, *rest: Any) -> ParameterEstimate:
-    lower, upper, lower_total, upper_total = map(float, rest[:4])
-    return ParameterEstimate(name, unit, float(value), float(std), lower, upper, lower_total, upper_total, rest[4])
 
 
 class ChannelFit(NamedTuple):
@@ -106,10 +102,11 @@ def read_out(
     model = problem.scene.build(p)
     force = contact_forces(model, q, v, a, contact)
     verdict, total = judge(problem, estimate, force, notes, inner_std)
-    total = scipy.stats.norm.ppf(0.5 + 0.5 * level) * total
-    inside = (np.clip(end, parameters.lower, parameters.upper) for end in (p - total, p + total))
-    ends = low, high, *map(parameters.values, inside)
-    rows = zip(parameters.names, parameters.units, parameters.values(p), parameters.std(p, inner_std), *ends, notes)
+    wide_total = scipy.stats.norm.ppf(0.5 + 0.5 * level) * total
+    inside = (np.clip(end, parameters.lower, parameters.upper) for end in (p - wide_total, p + wide_total))
+    ends = low, high, *map(parameters.values, inside), parameters.std(p, total)
+    numbers = parameters.values(p), parameters.std(p, inner_std), *ends
+    rows = zip(parameters.names, parameters.units, *(each.tolist() for each in numbers), notes)
     scale = np.sqrt(np.diag(covariance))
     fits = []
     for name, part in problem.parts().items():
@@ -123,7 +120,7 @@ def read_out(
         q,
         v,
         a,
-        [_parameter_estimate(*row) for row in rows],
+        [ParameterEstimate(*row) for row in rows],
         identified_inertia(problem.scene, p, covariance * spread),
         covariance / np.outer(scale, scale) if len(scale) else covariance,
         force,

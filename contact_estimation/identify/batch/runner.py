@@ -11,11 +11,19 @@ from contact_estimation.exceptions import IdentificationError
 from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.batch import recording as recordings, scene_file
 from contact_estimation.identify.batch.channels import TORQUE, Measurement
-from contact_estimation.identify.batch.estimate import Estimate, Note, Stage, estimate
+from contact_estimation.identify.batch.estimate import CONTINUATION, Estimate, Note, Stage, estimate
 from contact_estimation.identify.batch.grid import around_events, contact_times, uniform
 from contact_estimation.identify.batch.problem import Problem, Setup, acceleration_std
 from contact_estimation.identify.batch.result import Result, read_out
 from contact_estimation.identify.batch.start import initial_trajectory
+
+
+class Plan(NamedTuple):
+    """How a problem is solved."""
+
+    start: dict[str, str]  # joint -> channel that gives its start trajectory
+    stages: tuple[Stage, ...] = CONTINUATION
+    contact: tuple[str, str] | None = None  # bodies (on, by) whose contact force is reported; None for all contacts
 
 
 class Solved(NamedTuple):
@@ -32,7 +40,7 @@ def prepare(
     without: tuple[str, ...] = (),
     window: tuple[float, float] | None = None,
     formulation: str | None = None,
-) -> tuple[Problem, scene_file.SceneSettings]:
+) -> tuple[Problem, Plan]:
     """Make the problem of one or several recordings in a scene.
 
     Args:
@@ -43,7 +51,7 @@ def prepare(
         formulation: overrides the scene's.
 
     Returns:
-        The problem and the scene's settings.
+        The problem, and how the scene's settings have it solved.
 
     Raises:
         IdentificationError: an unknown channel, or a window that holds no data.
@@ -68,7 +76,12 @@ def prepare(
     if formulation == "forward":
         std = acceleration_std(scene.nominal, std)
     setup = Setup(formulation, settings.velocity)
-    return Problem(scene, grid, channels, measurements, std, setup), settings
+    return Problem(scene, grid, channels, measurements, std, setup), _plan(settings)
+
+
+def _plan(settings: scene_file.SceneSettings) -> Plan:
+    stages = Stage(settings.remote_distance, settings.softening, 0.05, 3), Stage()
+    return Plan(settings.start, stages, (settings.contact[0], settings.contact[1]) if settings.contact else None)
 
 
 def _read(
@@ -100,12 +113,7 @@ def _grid(grid: scene_file.GridSettings, measurements: dict[str, Measurement], s
 
 
 def run(
-    problem: Problem,
-    settings: scene_file.SceneSettings,
-    mode: str = "both",
-    max_iterations: int = 25,
-    progress: Note | None = None,
-    p: Array | None = None,
+    problem: Problem, plan: Plan, mode: str = "both", progress: Note | None = None, p: Array | None = None
 ) -> Solved:
     """Estimate from the sensors' start and read the result out.
 
@@ -114,18 +122,23 @@ def run(
 
     Args:
         problem: what is solved.
-        settings: of its scene.
+        plan: how.
         mode: what is free.
-        max_iterations: of the last stage.
         progress: called at every iteration.
         p: optimiser's parameters at the start (c,); None takes the nominal ones.
     """
     p = problem.scene.parameters.nominal if p is None else p
-    stages = (Stage(settings.remote_distance, settings.softening, 0.05, 3), Stage(max_iterations=max_iterations))
-    found = estimate(problem, initial_trajectory(problem, p, settings.start), p, mode, stages, progress)
+    found = _from(problem, plan, p, mode, progress)
     if mode != "trajectory" and any(problem.scene.parameters.of_channels(p)):
-        p = found.solution.p
-        again = estimate(problem, initial_trajectory(problem, p, settings.start), p, mode, stages, progress)
+        again = _from(problem, plan, found.solution.p, mode, progress)
         found = min((found, again), key=lambda each: each.solution.cost)
-    bodies = (settings.contact[0], settings.contact[1]) if settings.contact else None
-    return Solved(problem, found, read_out(problem, found, bodies))
+    return Solved(problem, found, read_out(problem, found, plan.contact))
+
+
+def trajectory(problem: Problem, plan: Plan, p: Array) -> Estimate:
+    """Estimate the trajectory alone, with given optimiser's parameters (c,)."""
+    return _from(problem, plan, p, "trajectory", None)
+
+
+def _from(problem: Problem, plan: Plan, p: Array, mode: str, progress: Note | None) -> Estimate:
+    return estimate(problem, initial_trajectory(problem, p, plan.start), p, mode, plan.stages, progress)

@@ -16,18 +16,21 @@ import numpy as np
 from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.batch import rotations
 from contact_estimation.identify.batch.channels import Channel, Measurement
+from contact_estimation.identify.batch.estimate import Estimate
 from contact_estimation.identify.batch.grid import uniform
 from contact_estimation.identify.batch.modifiers import modifier
 from contact_estimation.identify.batch.parameters import PhysicalParameter
 from contact_estimation.identify.batch.problem import Problem, Setup
+from contact_estimation.identify.batch.result import Result, read_out
 from contact_estimation.identify.batch.scene import Scene
-from contact_estimation.identify.batch.solver import Options, solve
+from contact_estimation.identify.batch.solver import Options, Solution, solve
 from contact_estimation.identify.batch.start import initial_trajectory
 from contact_estimation.settings import share_file
 
 TRUTH = np.array([0.006, -0.004, -0.005])
 SIMULATION_STEP = 0.0005
 
+START = {"object": "mocap_position,mocap_orientation"}
 CHANNELS = (
     Channel("mocap_position", "sensor", ("position",), 2e-4),
     Channel("gyro", "sensor", ("gyro",), 0.02),
@@ -77,6 +80,7 @@ class Comparison(NamedTuple):
     em_cost: Array
     em_error: Array
     em_seconds: Array
+    result: Result  # of the joint method at its last round
 
     def rounds_to(self, error: float) -> tuple[int | None, int | None]:
         """Count the rounds (joint, EM) until the anchor is within ``error`` [m] of the truth; None: never."""
@@ -88,14 +92,17 @@ class Comparison(NamedTuple):
 def compare(task: Problem, rounds: int = 30) -> Comparison:
     """Joint optimisation and EM from the same start; the string is held taut, which keeps its law smooth."""
     p = task.scene.parameters.nominal
-    q = initial_trajectory(task, p, {"object": "mocap_position,mocap_orientation"})
+    q = initial_trajectory(task, p, START)
     task.ease(remote_distance=1e-3)
-    joint = _alternate(task, q, p, ("both",), rounds)
-    em = _alternate(task, q, p, ("trajectory", "parameters"), rounds)
-    return Comparison(*joint, *em)
+    joint, last = _alternate(task, q, p, ("both",), rounds)
+    em, _ = _alternate(task, q, p, ("trajectory", "parameters"), rounds)
+    return Comparison(*joint, *em, read_out(task, Estimate(last, [])))
 
 
-def _alternate(task: Problem, q: Array, p: Array, modes: tuple[str, ...], rounds: int) -> tuple[Array, Array, Array]:
+def _alternate(
+    task: Problem, q: Array, p: Array, modes: tuple[str, ...], rounds: int
+) -> tuple[tuple[Array, Array, Array], Solution]:
+    """Costs, errors and seconds after every round, and the last solution."""
     costs, errors, seconds, began = [task.cost(q, p)], [_error(task, p)], [0.0], time.perf_counter()
     for _ in range(rounds):
         for mode in modes:
@@ -104,7 +111,7 @@ def _alternate(task: Problem, q: Array, p: Array, modes: tuple[str, ...], rounds
         costs.append(found.cost)
         errors.append(_error(task, p))
         seconds.append(time.perf_counter() - began)
-    return np.array(costs), np.array(errors), np.array(seconds)
+    return (np.array(costs), np.array(errors), np.array(seconds)), found
 
 
 def _error(task: Problem, p: Array) -> float:

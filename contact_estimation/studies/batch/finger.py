@@ -9,7 +9,7 @@ simulator.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -19,13 +19,11 @@ import numpy as np
 from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.batch import rotations
 from contact_estimation.identify.batch.channels import Channel, Measurement, columns
-from contact_estimation.identify.batch.estimate import Note, estimate
 from contact_estimation.identify.batch.grid import around_events, contact_times
 from contact_estimation.identify.batch.modifiers import modifier
 from contact_estimation.identify.batch.parameters import PhysicalParameter
 from contact_estimation.identify.batch.problem import Problem, Setup, acceleration_std
-from contact_estimation.identify.batch.result import read_out
-from contact_estimation.identify.batch.runner import Solved
+from contact_estimation.identify.batch.runner import Plan
 from contact_estimation.identify.batch.scene import Scene, add_springy_tip
 from contact_estimation.identify.batch.start import initial_trajectory
 from contact_estimation.settings import share_file
@@ -51,6 +49,7 @@ HAND_SET: dict[str, Any] = {
 SIMULATION_STEP = 0.00025
 PAIR, TIP, OBJECT, JOINTS = "tip_on_object", "tip", "object", ("yaw", "shoulder", "elbow")
 START = {"yaw": "encoders", "shoulder": "encoders", "elbow": "encoders", "object": "mocap_position,mocap_orientation"}
+PLAN = Plan(START, contact=(TIP, OBJECT))
 
 #: Noise of the simulated sensors and the weights of the estimate: rad, Nm, N, Nm, m, rad, rad/s, m/s^2.
 CHANNELS = (
@@ -225,7 +224,7 @@ def problem(
     recording: Recording,
     formulation: str = "inverse",
     threads: int | None = None,
-    without: str = "",
+    without: Sequence[str] = (),
     grid: Array | None = None,
 ) -> Problem:
     """Pose the estimation problem of a recording.
@@ -234,14 +233,14 @@ def problem(
         recording: what was measured.
         formulation: ``inverse`` or ``forward``.
         threads: of the derivative pass; None takes every core.
-        without: name of a channel that is predicted but not used (leave-one-sensor-out).
+        without: names of channels that are predicted but not used (leave-one-sensor-out).
         grid: times [s]; None takes 1 ms around contact and 5 ms elsewhere, found in the force channel.
     """
     made = scene()
     if grid is None:
         events = contact_times(recording.measurements["force"])
         grid = around_events(0.0, recording.t[-1] - 0.005, events)
-    channels = [replace(c, weight=0.0) if c.name == without else c for c in CHANNELS]
+    channels = [replace(c, weight=0.0) if c.name in without else c for c in CHANNELS]
     std = dynamics_std(made.nominal)
     if formulation == "forward":
         std = acceleration_std(made.nominal, std)
@@ -251,13 +250,3 @@ def problem(
 def start(task: Problem, p: Array) -> Array:
     """Start trajectory (n, nq) from encoders and motion capture."""
     return initial_trajectory(task, p, START)
-
-
-def identify(
-    seed: int, duration: float = 4.0, formulation: str = "inverse", mode: str = "both", progress: Note | None = None
-) -> Solved:
-    """Simulate one finger recording and estimate it from the nominal parameters."""
-    task = problem(simulate(seed, duration), formulation)
-    p = task.scene.parameters.nominal
-    found = estimate(task, start(task, p), p, mode, progress=progress)
-    return Solved(task, found, read_out(task, found, (TIP, OBJECT)))

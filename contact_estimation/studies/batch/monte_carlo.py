@@ -1,4 +1,4 @@
-"""Experiments of paper 3 on simulated recordings: random starts, leave-one-sensor-out, cross-validation."""
+"""Random parameter starts on a simulated finger recording (paper 3, table IV and figure 5)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from contact_estimation.identify.arrays import Array
-from contact_estimation.identify.batch.estimate import estimate
 from contact_estimation.identify.batch.problem import Problem
+from contact_estimation.identify.batch.result import Result
+from contact_estimation.identify.batch.runner import run
 from contact_estimation.studies.batch import finger
 from contact_estimation.viz.html import Page
 from contact_estimation.viz.style import COLOURS, figure
@@ -37,6 +38,7 @@ class Run(NamedTuple):
     close: int  # iterations until within 5 % of the final cost (figure 5)
     corrections: int  # at contact events, in all iterations together
     seconds: float  # all iterations together
+    result: Result  # read out
 
 
 def random_starts(
@@ -82,7 +84,7 @@ def _run_from(vector: Array) -> Run:
     task = _opened["task"]
     parameters = task.scene.parameters
     p = parameters.lower + vector * (parameters.upper - parameters.lower)
-    found = estimate(task, finger.start(task, p), p)
+    _, found, result = run(task, finger.PLAN, p=p)
     seconds = [iteration.seconds for _, iteration in found.trace]
     last = found.trace[-1][0]
     near = [
@@ -102,6 +104,7 @@ def _run_from(vector: Array) -> Run:
         close,
         sum(iteration.corrections for _, iteration in found.trace),
         sum(seconds),
+        result,
     )
 
 
@@ -142,80 +145,6 @@ def summary(runs: list[Run]) -> dict[str, Any]:
     }
 
 
-class LeftOut(NamedTuple):
-    """A channel predicted without being used."""
-
-    channel: str
-    t: Array  # (n,) [s]
-    measured: Array  # (n, m)
-    predicted: Array  # (n, m)
-    rms_pct: (
-        float  # RMS error over the measured RMS about the resting value, which the tip's weight does not flatter [%]
-    )
-
-
-def leave_out(recording: finger.Recording, channel: str, p: Array | None = None) -> LeftOut:
-    """Estimate the trajectory and parameters without a channel and predict it (section VII-A).
-
-    Args:
-        recording: of the finger.
-        channel: ``force``, ``force_torque`` or ``torque``.
-        p: start of the parameters; None takes the scene's nominal ones.
-    """
-    task = finger.problem(recording, without=channel)
-    p = task.scene.parameters.nominal if p is None else p
-    found = estimate(task, finger.start(task, p), p).solution
-    inner = slice(2, -2)
-    if channel == "torque":
-        dofs = [task.scene.nominal.joint(joint).dofadr[0] for joint in finger.JOINTS]
-        measured = task.tau[:, dofs]
-        predicted = measured + task.residuals(found.q, found.p)[:, dofs]
-    else:
-        measured, predicted = task.measured(channel), task.predicted(found.q, found.p, channel)
-    error = np.sqrt(np.mean((predicted - measured)[inner] ** 2))
-    moving = (measured - np.median(measured, axis=0))[inner]
-    return LeftOut(channel, task.grid, measured, predicted, 100.0 * error / np.sqrt(np.mean(moving**2)))
-
-
-class CrossValidation(NamedTuple):
-    """Tables II and III."""
-
-    names: list[str]
-    values: Array  # parameters per recording (k, c)
-    costs: Array  # of the trajectory alone (k, k + 1), hand-set model first
-
-    @property
-    def worst_other_pct(self) -> float:
-        """How much higher a cost is with another recording's parameters than with its own, at worst [%]."""
-        own = np.diag(self.costs[:, 1:])[:, None]
-        return float(100.0 * np.max(self.costs[:, 1:] / own - 1.0))
-
-    @property
-    def worst_hand_set_share(self) -> float:
-        """Largest ratio of an identified model's cost to the hand-set model's, over all recordings and models."""
-        return float(np.max(self.costs[:, 1:] / self.costs[:, :1]))
-
-
-def cross_validate(seeds: list[int], duration: float = 4.0, progress: Count | None = None) -> CrossValidation:
-    """Identify each recording, then re-estimate every trajectory with every recording's parameters (section VII-B)."""
-    tasks = [finger.problem(finger.simulate(seed, duration)) for seed in seeds]
-    parameters = tasks[0].scene.parameters
-    found = []
-    for task in tasks:
-        p = parameters.nominal
-        found.append(estimate(task, finger.start(task, p), p).solution.p)
-        if progress is not None:
-            progress(len(found))
-    models = [parameters.vector(finger.HAND_SET), *found]
-    costs = np.empty((len(tasks), len(models)))
-    for i, task in enumerate(tasks):
-        for j, p in enumerate(models):
-            costs[i, j] = estimate(task, finger.start(task, p), p, mode="trajectory").solution.cost
-        if progress is not None:
-            progress(len(tasks) + i + 1)
-    return CrossValidation(parameters.names, np.array([parameters.values(p) for p in found]), costs)
-
-
 def write_starts(path: Path, runs: list[Run], summary: dict[str, Any]) -> Path:
     """Write the report of the random-start experiment (table IV and figure 5)."""
     page = Page("Random parameter starts", f"{summary['starts']} starts, {summary['converged']} converged.")
@@ -229,8 +158,8 @@ def write_starts(path: Path, runs: list[Run], summary: dict[str, Any]) -> Path:
         digits=4,
     )
     fig, axes = figure(1, 1, height=3.2)
-    for k, run in enumerate(runs):
-        axes[0, 0].semilogy(np.arange(1, len(run.costs) + 1), run.costs, color=COLOURS[1 + k % 6], alpha=0.6, lw=0.9)
+    for k, each in enumerate(runs):
+        axes[0, 0].semilogy(np.arange(1, len(each.costs) + 1), each.costs, color=COLOURS[1 + k % 6], alpha=0.6, lw=0.9)
     axes[0, 0].set(xlabel="Newton iteration (all stages)", ylabel="cost")
     page.figure(fig, "Cost per iteration of every start; the jump is the end of the remote-contact stage.")
     return page.write(path)

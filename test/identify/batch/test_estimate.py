@@ -9,10 +9,12 @@ import pytest
 
 from contact_estimation.exceptions import IdentificationError
 from contact_estimation.identify.batch.estimate import Stage, estimate
+from contact_estimation.identify.batch.left_out import left_out
 from contact_estimation.identify.batch.result import read_out
+from contact_estimation.identify.batch.runner import run
 from contact_estimation.identify.batch.solver import Options, solve
 from contact_estimation.identify.batch.start import initial_trajectory
-from contact_estimation.studies.batch import anchor, finger, monte_carlo
+from contact_estimation.studies.batch import anchor, finger
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +85,12 @@ def test_modes_leave_the_other_half_alone(solved):
     )
 
 
-def test_force_is_predicted_without_its_channel(finger_recording):
-    assert monte_carlo.leave_out(finger_recording, "force").rms_pct < 10.0
+@pytest.mark.parametrize("channel", ["force", "torque"])
+def test_a_channel_is_predicted_without_being_used(finger_recording, channel):
+    task = finger.problem(finger_recording, without=[channel])
+    found = left_out(task, run(task, finger.PLAN).estimate.solution, channel)
+    assert found.measured.shape == found.predicted.shape == (len(found.t), 3)
+    assert found.rms_pct < 10.0
 
 
 def test_forward_dynamics_reach_the_same_parameters(finger_recording):
