@@ -1,4 +1,4 @@
-"""From the mean and covariance of the coupled state [q; dq; p] to an estimate: what every filter over it publishes."""
+"""Convert mean and covariance of the coupled state [q; dq; p] to an estimate; EKF and UKF use it."""
 
 from __future__ import annotations
 

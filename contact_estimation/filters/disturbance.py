@@ -6,9 +6,9 @@ p = M(q) dq, which is measured:
 
     p+ = p + h (tau + C^T dq - G - B dq + tau_e),    tau_e+ = tau_e + w,    y = M(q) dq.
 
-w has the covariance of a random push somewhere on the arm per second
-(:func:`~contact_estimation.filters.imm.unknown.push_covariance`), and that of the joints' friction disturbances. There
-is no mode of free space: what is published is always taken for a contact, friction inside.
+The covariance of w is that of a random push on the arm per second
+(:func:`~contact_estimation.filters.imm.unknown.push_covariance`), plus that of the joints' friction disturbances. There
+is no free-space mode: the whole external torque counts as contact, including unmodelled friction.
 """
 
 from __future__ import annotations

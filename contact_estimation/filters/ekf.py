@@ -1,8 +1,8 @@
 """The extended Kalman filter of papers 1 and 2 (eq. 13-22) in generated C.
 
-A step predicts with the torque of the last sample and updates with the positions (and torques) of this one, which is
-the papers' order: mu+ = L q+ + (I - L C) f(mu, tau). State, covariance and noise live in internal units; everything
-that leaves is SI.
+A step predicts with the torque of the last sample. It then updates with the positions (and torques) of this one. This
+is the papers' order: mu+ = L q+ + (I - L C) f(mu, tau). State, covariance and noise have internal units; every output
+is SI.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Symbolic pieces of Kalman filters: packed covariances and sequential scalar updates (no matrix is inverted)."""
+"""Symbolic parts of Kalman filters: packed covariances and sequential scalar updates (no matrix is inverted)."""
 
 from __future__ import annotations
 

@@ -3,11 +3,11 @@
 Textbook form (De Luca and Mattone 2005), discrete: with the momentum p = M(q) dq,
     r+ = K_O (p+ - p0 - sum of h (tau + C^T dq - G - B dq + r)),
 so that r follows tau_e with bandwidth K_O. C^T dq - G comes from dM/dt dq - C dq - G, with dM/dt dq by its directional
-derivative. ``printed`` is paper 1, eq. 26 as it stands, r+ = K_O (M dq - h (r - tau_e)) with tau_e = -(tau - C - G)
-there, which adds the momentum itself every step instead of its increment; it is offered for comparison only.
+derivative. ``printed`` is paper 1, eq. 26 as printed, r+ = K_O (M dq - h (r - tau_e)) with tau_e = -(tau - C - G)
+there. It adds the momentum itself every step instead of its increment, and serves for comparison only.
 
-With ``actuators`` the calibrated torque scale and friction are taken off the torque: the law and the numbers the
-contact IMM filter starts from, but nothing that adapts them. What they may be off is the residual's covariance.
+With ``actuators`` the torque is corrected by the calibrated torque scale and friction: the same law and values that are
+the prior of the contact IMM filter, without adaptation. Their uncertainty is the residual's covariance.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every observer is: reset, step, estimate; and what an estimate carries."""
+"""The observer protocol (reset, step, estimate) and the estimate it returns."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class ContactPlace:
 class ContactState:
     """Estimate of one compliant contact (papers 1/2, eq. 4: F = K^T (x_rest - x)).
 
-    What comes after the covariance is empty where an observer cannot tell. A contact of unknown place and direction has
-    no stiffness and no rest position (NaN), and no point where its place is too uncertain for one.
+    Fields after the covariance are empty if an observer does not estimate them. A contact of unknown place and
+    direction has no stiffness and no rest position (NaN), and no point if its place is too uncertain.
 
     Attributes:
         name: of the contact.

@@ -1,4 +1,4 @@
-"""Process noise of filters over the coupled state [q; dq; p], from settings to internal units."""
+"""Process noise of filters over the coupled state [q; dq; p], converted from settings to internal units."""
 
 from __future__ import annotations
 

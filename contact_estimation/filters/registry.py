@@ -1,4 +1,4 @@
-"""Observers by name: what the command line and the nodes choose from."""
+"""Observers by name, for the command line and the nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From raw samples to an observer: the one place where samples are checked, for nodes and for offline replay alike."""
+"""Check raw samples and feed them to an observer; nodes and offline replay both use this module."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """An unscented Kalman filter on the same coupled step as the EKF (Julier and Uhlmann 2004; scaled sigma points).
 
-It needs no Jacobian of the dynamics, so that it is the judge of the EKF's linearisation; it costs tens of times more.
-Order of prediction and update, noise, units and results are the EKF's.
+It needs no Jacobian of the dynamics and therefore checks the linearisation of the EKF. It costs tens of times more.
+Order of prediction and update, noise, units and results equal the EKF's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Zeroing: the torque by which a free, still arm differs from gravity is measured and taken off what comes after."""
+"""Zeroing: measure the torque of a free, still arm beyond gravity, and subtract it from later samples."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
     k = e^(ln K),   n = n0 + a1 t1 + a2 t2 (normalised),   x = p(q) + R(q) p_tcp
     depth = d - n^T x,   slip_i = r_i - t_i^T x,   F = n N + t1 T1 + t2 T2
 
-With the stiffness as a logarithm K > 0 by construction: neither the sign of K nor K = 0 can be reached. A single normal
-feels d = n^T x_rest only; the tangential rest r exists where the law feels slip.
+The state holds ln K, so K > 0 by construction: neither K = 0 nor a change of sign is possible. A single normal
+determines d = n^T x_rest only. The tangential rest r exists if the law depends on slip.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from contact_estimation.robot import Arm
 from contact_estimation.robot.rigid_body import Kinematics
 
 #: [N] A contact that has just closed has zero depth but for rounding (1e-16 m times 1e6 N/m at most). There the force
-#: has the mean of its slopes on both sides, so that its uncertainty does not hang on the last bit.
+#: has the mean of its slopes on both sides, so that its uncertainty does not depend on rounding.
 _ROUNDING = 1e-6
 
 
@@ -98,7 +98,7 @@ class ContactForces:
         depth = p.rest - ca.dot(normal, point)
         closed = ClosedContact(part.law, ca.horzcat(normal, tangents), ca.exp(p.stiffness), depth, slip, parameters)
         force = closed.force
-        if unilateral and not part.law.opens:  # nothing rubs or holds a point that is not pressed
+        if unilateral and not part.law.opens:  # no tangential force without normal force
             force = force * (0.5 * ((force[0] > -_ROUNDING) + (force[0] > _ROUNDING)))
         rest = point + normal * depth + tangents @ slip
         base = ca.densify(closed.axes @ force)

@@ -1,6 +1,6 @@
-"""One step of the interacting multiple model filter: who starts from whom, mixing, an update per filter, Bayes' rule.
+"""One step of the IMM filter: mode prediction, mixing, one update per filter, Bayes' rule for the mode probabilities.
 
-Everything runs in generated code over shared buffers; what a call writes is what the next one reads.
+Everything runs in generated code over shared buffers: the output buffer of one call is the input buffer of the next.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def step_functions(arm: Arm, state: FilterState, chain: ModeChain) -> list[ca.Fu
 
 
 class ImmStep:
-    """States of M filters of N entries, and what a block of samples makes of them.
+    """States of M filters of N entries, and their update with a block of samples.
 
     Args:
         state: the filters' state.
@@ -120,7 +120,7 @@ class ImmStep:
         self._follow_friction()
 
     def _follow_friction(self) -> None:
-        """Let closed contacts change the friction only so far from what it was when the arm was free last."""
+        """Bound the friction of closed contacts around its value when the arm was last free."""
         shares = self.probabilities[self._free]
         if shares.sum() > 0.5:
             self._state.friction_about(self.x[self._free[shares.argmax()]], self._bounds[0])

@@ -1,4 +1,4 @@
-"""How well the noise settings fit: per channel the outliers and the mean square of the normalised innovation."""
+"""Innovation statistics per channel: outliers and the mean square, which tells whether the noise settings fit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 #: Blocks that are counted together: counting one by one would cost as much as a filter's update.
 _TOGETHER = 64
-#: Stops and shocks make a few percent of outliers; a mean square of 2 is noise set too small by a factor of 1.4.
+#: Stops and shocks cause a few percent of outliers. A mean square of 2 is a noise setting too small by a factor of 1.4.
 _MANY_OUTLIERS, _LARGE_MEAN = 0.05, 2.0
 
 

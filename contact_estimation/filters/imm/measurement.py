@@ -1,12 +1,12 @@
 """Prediction and measurement update of one filter with a block of samples: scalar by scalar, re-linearised, gated.
 
-Measurements: m elastic channels y = o + (tau_e - G) / k, then n torque channels y = tau_e - (b + c s + v), with tau_e
-of the contacts that are closed, or the external torque of an unknown one. An innovation beyond the gate has its noise
-raised until it lies on the gate: an outlier (the torque spikes of every stop) moves the state a little, never far, and
-the likelihood stays finite. The contact parameters of open contacts return to their prior, at the place where the arm
-is: when the contact closes, it closes there. So does the external torque where no unknown contact is felt.
+Measurements: m elastic channels y = o + (tau_e - G) / k, then n torque channels y = tau_e - (b + c s + v). tau_e is
+that of the closed contacts, or the external torque of an unknown one. The noise of an innovation beyond the gate is
+raised until it lies on the gate. An outlier (such as the torque spike of a stop) then changes the state little, and
+the likelihood stays finite. The parameters of an open contact return to their prior at the arm's current position,
+because the contact will close there. The external torque returns to its prior if no unknown contact acts.
 
-Every scalar is the same generated function, called once per channel.
+One generated function updates one scalar; it is called once per channel.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from contact_estimation.robot import Arm
 
 #: Probability that a contact that closes where the arm is presses already.
 UNDECIDED = 0.5
-#: A contact this many standard deviations from the surface is as good as open; the logarithm stays finite.
+#: A contact this many standard deviations from the surface counts as open; the bound keeps the logarithm finite.
 _FAR = -7.0
 
 
@@ -156,11 +156,11 @@ def _build_scalar(state: FilterState) -> ca.Function:
 
 
 def _build_finish(arm: Arm, state: FilterState) -> ca.Function:
-    """Build what closed contacts' depths say of the mode; open contacts return to their prior.
+    """Build the likelihood of closed contacts' depths; open contacts return to their prior.
 
-    A closed contact presses. How probable that is, after against before, is evidence; its product over all blocks is
-    the probability now, so that standing still says nothing and drawing back opens the contact at once. A pull beyond
-    the gate is held against the contact in every block.
+    A closed contact must press. The ratio of that probability after and before the block is the likelihood. Its product
+    over all blocks is the present probability: standstill adds no evidence, and a retreat opens the contact at once. A
+    pull beyond the gate lowers the likelihood in every block.
     """
     n, size, count = arm.n, state.size, len(state.contacts)
     s = symbols(x=size, P=packed_size(size), q_mean=n, closed=count, theta=state.theta_size, basis=9 * count)
@@ -168,7 +168,7 @@ def _build_finish(arm: Arm, state: FilterState) -> ca.Function:
     vars(s).update(vars(symbols(felt=1, push_covariance=(n, n), birth_time=1, gate=1)))
     at, covariance = ca.SX.sym("at", size), unpack(s.P, size)
     forces = ContactForces(arm, state, arm.kinematics(s.q_mean), at, s.theta, s.basis)
-    # A stiff contact of uncertain depth may pull with a force that is certain: the force is asked, not the depth.
+    # The test uses the force, not the depth: a stiff contact of uncertain depth may pull with a certain force.
     force = ca.vertcat(*[contact.normal_force for contact in forces.contacts])
     force, gradients = ca.substitute([force, ca.jacobian(force, at)], [at], [s.x])
     log_likelihood, pressed = 0, []
@@ -223,12 +223,12 @@ def build_prior(arm: Arm, state: FilterState) -> ca.Function:
 def _prior(forces: ContactForces, state: FilterState, at: ca.SX, s: SimpleNamespace) -> tuple[ca.SX, ca.SX]:
     """Mean and covariance of contacts that would close now, everything else as given; ``forces`` at the state ``at``.
 
-    What is known at touch is the gap, not the rest position: rest = n^T x(p) + gap. The rest position of a point of
-    unknown place is therefore as unknown as the place, and correlated with it.
+    At touch the gap is known, not the rest position: rest = n^T x(p) + gap. The rest position is therefore as uncertain
+    as the contact point, and correlated with it.
     """
     mean, correlate = ca.SX(s.prior), ca.SX.eye(state.size)
     for i, contact in enumerate(forces.contacts):
-        # Sideways a point is held where it touches, always.
+        # The tangential rest position is always the point of touch.
         rests: list[tuple[int | None, Any, Any]] = [(contact.part.indices("rest")[0], contact.normal, s.touch[i])]
         sideways = contact.part.indices("rest_tangential")
         rests += [(index, contact.axes[:, 1 + k], 1) for k, index in enumerate(sideways)]

@@ -16,17 +16,16 @@ from contact_estimation.codegen import named_function, symbols
 from contact_estimation.filters.imm.settings import UNKNOWN, ImmSettings, UnknownContactSettings
 from contact_estimation.filters.kalman import packed_outer, packed_size
 
-#: exp(-600) is 1e-261: the floor of the mode probabilities is far above it, and no likelihood becomes zero.
+#: exp(-600) is 1e-261, far below the least mode probability; no likelihood becomes zero.
 _LEAST_LOG_LIKELIHOOD = -600.0
 
 
 class ModeChain:
-    """Combinations of closed contacts and the unknown contact, and the filters that stand for them.
+    """Combinations of closed contacts and the unknown contact, and their filters.
 
-    A slow press adds little evidence per block. If the filter of a closed contact were restarted from the free one at
-    every block, as a plain IMM does while the contact is improbable, its evidence could never add up. Every combination
-    but ``free`` therefore has several filters, born at different times; at any time only one of them, the newborn,
-    takes what comes from other combinations.
+    A slow press adds little evidence per block. A plain IMM restarts the filter of an improbable contact from the free
+    one at every block, so its evidence never accumulates. Every combination but ``free`` therefore has several filters,
+    born at different times. Only one of them, the newborn, mixes with filters of other combinations.
 
     Args:
         settings: contacts, modes and rates.
@@ -94,7 +93,7 @@ class ModeChain:
         chain = expm(self.rates * dt)
         if (
             self.unknown.any()
-        ):  # not by way of a changing push within the interval: who a filter starts from hangs on it
+        ):  # no detour over a changing push within the interval: it would change which filter is the source
             direct = self.rates[:-2, -1] * dt
             chain[:-2, -2] += chain[:-2, -1] - direct
             chain[:-2, -1] = direct
@@ -159,7 +158,7 @@ def _with_unknown(
 
 
 def build_mode_prediction(free: np.ndarray, contacts: int) -> ca.Function:
-    """Return the function of the mode probabilities before the measurement, and who each filter starts from.
+    """Return the function of the predicted mode probabilities and of the mixing weights.
 
     Inputs: probabilities (M,); transition (M, M) from row to column; pressed (I, M): per filter the probability that
     its contacts press. Outputs: predicted (M,); weights (M, M): column j the shares of the filters in the start of

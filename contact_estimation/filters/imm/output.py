@@ -1,4 +1,4 @@
-"""What the IMM filter publishes: force, external torque and contact parameters of every filter, and their mixture."""
+"""Output of the IMM filter: force, external torque and contact parameters of every filter, and their mixture."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def contact_parts(laws: list[int], estimated: list[int]) -> list[Parts]:
 
 
 def build_output(arm: Arm, state: FilterState) -> ca.Function:
-    """Return the function of what one filter tells at a configuration.
+    """Return the function of one filter's output at a configuration.
 
     Inputs: x (N,), P (packed), q_now (n,), closed (I,), theta (theta_size,), basis (9 I,), prior_variance (N,), felt:
     one where an unknown contact is, push_variance (6,) of it per second, birth_time [s]. Output:

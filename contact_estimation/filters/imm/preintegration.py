@@ -1,17 +1,17 @@
-"""Momentum preintegration: what is integrated at the full sample rate between two updates of the filters.
+"""Momentum preintegration: integration at the full sample rate between two updates of the filters.
 
 Over a block of length T the equation of motion integrates exactly to
     (p_end - p_start) / T - mean(tau + C^T dq - G - B dq) = mean(tau_e) - mean(friction beyond B dq),    p = M dq,
 so the block's torque measurement needs no acceleration and no differentiated noise inside the block. Here tau is the
-measured torque times its calibrated scale, and calibrated viscous friction V dq + A |dq| is taken off with B dq.
+measured torque times its calibrated scale. Calibrated viscous friction V dq + A |dq| is subtracted together with B dq.
 
-Friction acts where the motor turns. Where the velocity is the motor's, the presliding states follow its integral, not
-the position, which bends with the joint: 30 N at the tool move a UR16e's shoulder by 0.6 mrad, four times the breakaway
-length, while its motor stands.
+Friction acts on the motor side. If the velocity is the motor's, the presliding states follow its integral. They do not
+follow the position, which includes the bending of the joint: 30 N at the tool bend a UR16e's shoulder by 0.6 mrad, four
+times the breakaway length, while its motor stands still.
 
-The encoder noise is estimated from second differences of the position, (q - 2 q' + q'')^2 / 6, whose share of motion is
-ddq dt^2: a few microradians at 1 rad/s^2 and 500 Hz. Presliding states that follow the position have a deadband, which
-grows with that noise, so that noisy encoders do not pump them.
+The encoder noise is estimated from second differences of the position, (q - 2 q' + q'')^2 / 6. Motion adds ddq dt^2 to
+the difference: a few microradians at 1 rad/s^2 and 500 Hz. Presliding states that follow the position have a deadband.
+It grows with the noise, so that noisy encoders do not drive these states.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def pending_presliding(w: SimpleNamespace, length: ca.SX, motor_side: bool) -> A
 
 
 def build_block(arm: Arm, layout: FilterState) -> ca.Function:
-    """Return the function of the end of a block: what it has measured, and the start of the next one.
+    """Return the function of the end of a block: its measurement, and the start of the next one.
 
     Inputs: w; momentum (n,) at the end; duration T [s] and count of its samples; settings by their names in
     :func:`~contact_estimation.filters.imm.settings.run_time_inputs`.
@@ -137,14 +137,14 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     place = w.travelled if layout.motor_side else q
     moved = place - w.place
     torque = _torque_variance(s, w, measured, jitter, layout.motor_side)
-    # A model that is right to a share of the rigid-body torque is off by that share of its changes, for as long as they
-    # last. Changes within two standard deviations of the velocity's jitter are none.
+    # The model error is a share of the changes of rigid-body torque, for as long as they last. Changes within two
+    # standard deviations of the velocity's jitter do not count.
     change = inertial + arm.body.gravity_torque(kinematics) - w.load_average
     unmodelled = s.model_error**2 * ca.fmax(change**2 - 4 * jitter, 0)
     # The same of viscous friction, whose coefficients have a standard deviation.
     faster = moved / s.duration - w.speed_average
     unmodelled += (s.viscous_std**2 + s.asymmetry_std**2) * faster**2
-    # Coulomb friction that turns over is wrong by a share of it: a random walk over the way of the presliding state.
+    # Coulomb friction that reverses has a relative error: a random walk over the path of the presliding state.
     unmodelled += (s.friction_error * s.coulomb_prior) ** 2 * w.turned
     # Gears do not transmit evenly, and the velocity's scale is not exactly that of the position.
     way = ca.fmax(ca.fabs(moved) - s.deadband, 0)[joints]
@@ -168,8 +168,8 @@ def _elastic_variance(s: SimpleNamespace, w: SimpleNamespace, inertial: ca.SX, m
     """Variance (m,) [rad^2] of the elastic channels."""
     scale = _fewer_samples(s)
     variance = s.elastic_variance * scale + ca.fmax(w.encoder_noise[joints] - s.usual_noise, 0) / s.count
-    # The deflection is read as that of gravity and contacts: what acceleration adds to it is not trusted, because the
-    # velocity signal is filtered and jumps at starts and stops.
+    # Only gravity and contacts explain the deflection. The part of acceleration is uncertain, because the velocity
+    # signal is filtered and jumps at starts and stops.
     return variance + (inertial / s.joint_stiffness) ** 2 + (s.velocity_delay * moved / s.duration) ** 2
 
 
@@ -177,12 +177,12 @@ def _torque_variance(
     s: SimpleNamespace, w: SimpleNamespace, measured: ca.SX, jitter: ca.SX, motor_side: bool
 ) -> SimpleNamespace:
     """Variances (n,) [Nm^2] of the torque channels: ``trusted``, and the ``scatter`` from block to block."""
-    # Friction that turns over faster than the low-pass follows.
+    # Friction that reverses faster than the low-pass follows.
     pending = s.coulomb_prior * pending_presliding(w, s.presliding_length, motor_side)
-    # Friction that has turned over by a breakaway length of which the spread is known.
+    # Friction that has reversed within an uncertain breakaway length.
     turned = s.coulomb_prior * s.presliding_spread * w.presliding_slope
     expected = s.torque_variance * _fewer_samples(s) + jitter + pending**2 + turned**2
-    # A velocity that ripples while the arm moves fast makes more noise than at rest.
+    # The velocity ripple in fast motion causes more noise than there is at rest.
     jump = (measured - 2 * w.torque_last + w.torque_before_last) ** 2 / _SECOND_DIFFERENCE
     share = ca.fmin(s.duration / s.noise_time, 1)
     scatter = w.torque_scatter + share * (ca.fmin(jump, s.max_noise_ratio * expected) - w.torque_scatter)
@@ -242,7 +242,7 @@ class Preintegration:
             w.place[:], w.filtered[:], w.followed[:] = q, q, q
 
     def start_moving(self, q: np.ndarray, dq: np.ndarray, duration: float) -> None:
-        """Take over a motion at its first sample: the momentum was there before, and so was friction that has turned.
+        """Start in motion at the first sample: with its momentum, and with friction that has already reversed.
 
         Args:
             q: positions (n,) [rad] before it.

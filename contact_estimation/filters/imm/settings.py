@@ -20,7 +20,7 @@ KINDS = ("stiffness", "rest", "normal", "point", *LAW_GROUPS)
 
 @dataclass(frozen=True, kw_only=True)
 class ImmContact:
-    """A contact that may open and close, before anything of it is known."""
+    """A contact that may open and close, with its prior."""
 
     name: str = key("contact_1", doc="name of the contact in messages and reports")
     normal: list[float] = key(doc="direction in which the environment pushes", unit="base axes", length=3)
@@ -112,7 +112,7 @@ class ImmContact:
 
 @dataclass(frozen=True, kw_only=True)
 class UnknownContactSettings:
-    """The mode ``unknown``: an external joint torque that nothing explains but a random walk.
+    """The mode ``unknown``: the external joint torque is a random walk.
 
     Its covariance per second is that of a random force and torque at the TCP and, as a share of it, at every link.
     """
@@ -281,7 +281,7 @@ def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings) -> dict[
         # The configured noise of the elastic channel has the usual encoder noise in it, for which the deadband was
         # chosen.
         "usual_noise": (actuators.deadband / actuators.deadband_noise) ** 2,
-        # A wrong torque scale is wrong by a share of the torque, as a wrong model is.
+        # A wrong torque scale has an error proportional to the torque, as the model has.
         "model_error": np.hypot(actuators.model_error, friction.torque_scale_std),
         "coulomb_prior": friction.coulomb,
         "presliding_length": (presliding := np.maximum(friction.presliding, 1e-6)),  # [rad] an encoder's resolution

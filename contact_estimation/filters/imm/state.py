@@ -1,4 +1,4 @@
-"""The state of one filter: its named parts, and what is known of them before anything was measured.
+"""The state of one filter: its named parts and their priors.
 
     x = [per contact: ln K, d, a1, a2, p (3), r (2), l, as far as estimated;  b (n); c (n); v (n);  o (m); ln k (m);
          e (n)]
@@ -172,9 +172,9 @@ class FilterState:
         return decay, self.random_walk * dt + self.variance * (1 - decay**2)
 
     def frozen(self, decay: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return ``decay`` and ``noise`` (N,) of the mode ``unknown``: bias, disturbance and offset nearly stand still.
+        """Return ``decay`` and ``noise`` (N,) of the mode ``unknown``: friction and offset are nearly constant.
 
-        Left free they would take the push, or give it back.
+        Otherwise they would absorb the push, or oppose it.
         """
         decay, noise = decay.copy(), noise.copy()
         decay[self.parts["disturbance"]] = 1.0
@@ -195,7 +195,7 @@ def _contact_entries(c: ImmContact, feels_slip: bool) -> list[Entry]:
         Entry(f"point_{axis}", at, std, std, c.point_random_walk, group="point")
         for axis, at, std in zip("xyz", c.point, c.point_std)
     ]
-    if feels_slip:  # where the point is held sideways is as unknown as the height
+    if feels_slip:  # the tangential rest is as uncertain as the height
         rest = (0.0, c.rest_std, c.rest_std_first, c.rest_random_walk)
         entries += [Entry(f"rest_{k}", *rest, group="tangential") for k in (1, 2)]
     for p in c.law_prior:

@@ -1,14 +1,14 @@
-"""Unknown contact: how uncertain the external joint torque of a push is, and the wrench at the TCP that it amounts to.
+"""Unknown contact: covariance of the external joint torque of a push, and its equivalent wrench at the TCP.
 
 A push of unknown place and direction is a random force and torque at the TCP or at a link. Its joint torque tau_e has
 the covariance
 
     L(q) = J^T S J + share sum_k J_k^T S J_k,    S = diag(F^2, F^2, F^2, T^2, T^2, T^2)
 
-with the Jacobians J of the TCP and J_k of the joint frames. The filters of the mode ``unknown`` carry tau_e as a
-random walk with L per second: a disturbance Kalman filter (Hu and Xiong, Contact force estimation for robot manipulator
-using semiparametric model and disturbance Kalman filter, 2018). They carry joint torque, not a wrench: a push at a link
-of an arm of seven joints is no wrench at its TCP.
+with the Jacobians J of the TCP and J_k of the joint frames. In the filters of the mode ``unknown`` tau_e is a random
+walk with L per second: a disturbance Kalman filter (Hu and Xiong, Contact force estimation for robot manipulator using
+semiparametric model and disturbance Kalman filter, 2018). The state is the joint torque, not a wrench: a push at a link
+of an arm with seven joints has no equivalent wrench at its TCP.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where on the arm an unknown contact is: a posterior over the links' surfaces, from joint torque."""
+"""Localisation of an unknown contact: a posterior over the links' surfaces, from joint torque."""
 
 from contact_estimation.filters.localization.link_contact import LinkContact, link_contact_of
 from contact_estimation.filters.localization.localizer import ContactLocalizer

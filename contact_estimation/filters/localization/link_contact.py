@@ -1,4 +1,4 @@
-"""The unknown contact of an estimate: localised beside an observer, at a bounded rate, while it is likely."""
+"""Localise the unknown contact of an observer's estimate, at a bounded rate, while it is likely."""
 
 from __future__ import annotations
 

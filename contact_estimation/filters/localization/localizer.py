@@ -1,8 +1,8 @@
 """Localiser: external joint torque over time into a posterior over candidates on the links' surfaces.
 
-Per candidate the best force in its friction cone is found and its evidence computed; see ``localization.c`` for the
-equations. The idea of candidates with a constrained fit each is the contact particle filter's (Manuelli and Tedrake,
-Localizing external contact using proprioceptive sensors, 2016); evidence takes the place of its least residual, and a
+Each candidate gets its best force in the friction cone and the evidence for it; ``localization.c`` has the equations.
+Candidates with a constrained fit each are the idea of the contact particle filter (Manuelli and Tedrake, Localizing
+external contact using proprioceptive sensors, 2016). Two things differ: evidence replaces the least residual, and a
 constant torque bias is integrated out over a window with motion.
 """
 

@@ -1,1 +1,1 @@
-"""Signal plausibility, in front of every observer: what a sample claims is compared with what physics allows."""
+"""Signal plausibility in front of every observer: compares a sample's signals with each other and with the dynamics."""
