@@ -133,7 +133,7 @@ def test_every_robot_starts_beside_its_own_driver(graph, tmp_path, robot):
     own = load_arm(robot)
     publisher = graph.node.create_publisher(JointState, "/joint_states", qos.SENSOR)
     with Launch(graph, tmp_path, robot=robot, driver="none") as launch:
-        graph.wait_for_subscriber("/joint_states", 2, 120.0)
+        graph.wait_for_subscriber("/joint_states", 2)
         q, stamp = own.settings.ready or [0.3] * own.n, time.time_ns()
         for k in range(50):
             message = convert.joint_state(
