@@ -1,1 +1,1 @@
-"""Identification systems beside the filter: batch (paper 3), probing (paper 4), planar (paper 5)."""
+"""Offline and online identification: batch (paper 3), probing (paper 4), planar (paper 5)."""

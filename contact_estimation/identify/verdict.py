@@ -1,4 +1,4 @@
-"""Verdict on an identification: what its residuals say against noise that was known before the fit.
+"""Verdict on an identification: tests of its residuals against noise that was known before the fit.
 
 Residuals are whitened with the noise's known standard deviations, never with a scale taken from the residuals
 themselves. Every test returns a :class:`Finding` with its statistic and its threshold, flagged or not;

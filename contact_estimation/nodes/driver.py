@@ -1,8 +1,8 @@
-"""Node ``driver``: one word selects the robot, simulated, real or recorded; the graph cannot tell the difference.
+"""Node ``driver``: one word selects the robot, simulated, real or recorded; the graph is the same for each.
 
-A lifecycle node. Configured, it is connected and publishes samples; commands (``equilibrium_pose``) pass only while it
-is active, limited by the safety filter and watched by its deadman, which the estimator's ``contact_estimate`` keeps
-happy. A stop of the deadman or of the arm makes it inactive.
+It is a lifecycle node. When configured, it is connected and publishes samples. Commands (``equilibrium_pose``) pass
+only while it is active. The safety filter limits them. Its deadman stops them without fresh, valid estimates
+(``contact_estimate``). A stop by the deadman or by the arm makes the node inactive.
 """
 
 from __future__ import annotations

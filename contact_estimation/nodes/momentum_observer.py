@@ -1,4 +1,4 @@
-"""Node ``momentum_observer``: the model-free baseline; the estimator's node with another observer."""
+"""Node ``momentum_observer``: the model-free baseline; the node of the estimator with another observer."""
 
 from __future__ import annotations
 

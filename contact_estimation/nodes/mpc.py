@@ -1,8 +1,8 @@
 """Node ``mpc`` (lifecycle): the latest contact estimate in, an equilibrium pose out at the task's rate.
 
-Configured, it has compiled and is warm; active, it plans. The equilibrium is published while active, whatever
-happens: in a fallback it is what the remaining plan or the hold asks for. After short outages the controller goes on
-by itself; a hold that says so lasts until the node is deactivated and activated again.
+When configured, it has compiled and solved once. When active, it plans and always publishes the equilibrium. In a
+fallback this is the equilibrium of the remaining plan or of the hold. After a short outage the controller continues by
+itself. A hold whose reason says so lasts until the node is deactivated and activated again.
 """
 
 from __future__ import annotations

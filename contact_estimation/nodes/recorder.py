@@ -1,4 +1,4 @@
-"""Node ``recorder``: what is published, into an MCAP bag, for machines without ``ros2 bag``."""
+"""Node ``recorder``: writes topics into an MCAP bag, for machines without ``ros2 bag``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Node ``viewer``: a 3-D page in the browser that follows the estimators.
 
-A process of its own. It takes estimates as bytes and reads the newest one at the rate of the page, so that estimators
-pay for one more best-effort listener and for nothing else.
+It runs in its own process. It takes estimates as bytes and reads the newest one at the rate of the page. The only cost
+for an estimator is one more best-effort subscriber.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Between ROS messages and numpy; only this layer and nodes import rclpy."""
+"""Conversion between ROS messages and numpy; only this layer and ``nodes`` import rclpy."""

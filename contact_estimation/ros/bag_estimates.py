@@ -1,4 +1,4 @@
-"""Estimates that nodes published, out of a bag, as the logs that offline replay makes."""
+"""Read published estimates from a bag, in the format of the logs of offline replay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Message types of bags, this package's own included: for writing serialised messages as they came over the wire."""
+"""Message types of bags, including those of this package, to write serialised messages unchanged."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a launch starts: arguments, nodes and their parameters, decided without the ``launch`` package.
+"""The plan of a launch: arguments, nodes and their parameters, without the ``launch`` package.
 
 The launch files turn a :class:`Plan` into processes and add nothing to it. ``ros2 launch`` runs on the interpreter of
-the ROS installation, so that only the standard library and YAML are imported here.
+the ROS installation. This module therefore imports the standard library and YAML only.
 """
 
 from __future__ import annotations

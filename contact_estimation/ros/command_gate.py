@@ -1,4 +1,4 @@
-"""Commands on their way from topics to a backend: limited, watched by the deadman, and only while active."""
+"""Commands from topics to a backend: within limits, checked by the deadman, and only while the node is active."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """TF frames of closed contacts: at the contact point, z along the normal.
 
-Without tf2_ros there are none; the markers show the same. Quaternions come from SciPy in the order x, y, z, w of
-geometry_msgs: tf_transformations is not needed.
+Without tf2_ros no frames are published; the markers show the same. SciPy's quaternions have the order x, y, z, w of
+geometry_msgs, so tf_transformations is not needed.
 """
 
 from __future__ import annotations

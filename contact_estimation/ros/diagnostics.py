@@ -1,4 +1,4 @@
-"""What a node did with its samples, as a DiagnosticArray: validity and reason, counters, rate, cost and age."""
+"""A node's DiagnosticArray: validity with its reason, counters, rate, cost and age of the samples."""
 
 from __future__ import annotations
 

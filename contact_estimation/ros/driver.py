@@ -1,4 +1,4 @@
-"""The node around a backend that has no hardware behind it: publishes its samples as a driver would."""
+"""Base of the driver nodes: publish a backend's samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of an arm's frames on the graph: with several arms each has a prefix of its own."""
+"""Names of an arm's frames on the graph, with one prefix per arm."""
 
 from __future__ import annotations
 

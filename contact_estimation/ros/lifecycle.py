@@ -1,4 +1,4 @@
-"""A lifecycle node that answers every request: what a state does not allow fails, and ends nothing."""
+"""A lifecycle node that answers every request; a request that a state does not allow fails and stops nothing."""
 
 from __future__ import annotations
 

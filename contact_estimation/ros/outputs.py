@@ -1,4 +1,4 @@
-"""The topics of an estimator node: the whole estimate, its parts as standard messages, markers for viewing."""
+"""The topics of an estimator node: the whole estimate, its parts as standard messages, markers for visualisation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes as processes of their own on a graph nobody else is on: for the demo, tests and benchmarks (no ROS in here)."""
+"""Nodes as processes on an isolated graph, for the demo, tests and benchmarks (no ROS in here)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quality of service in two tiers: full rate for machines, decimated and reliable for people."""
+"""Quality of service in two tiers: full rate for processing, decimated and reliable for visualisation."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Which estimates may be acted on: one rule for the driver's deadman and for the MPC.
+"""Which estimates are current: one rule for the driver's deadman and for the MPC.
 
-An estimate counts by the age of the sample it was made from, not by when it arrived, if it is of this robot, and of the
-same observer as the ones before. A valid estimate of the past, of another arm or of a second estimator on the same
-topic keeps nothing alive.
+The age of an estimate is the age of its sample, not of its arrival. It must come from this robot and from the same
+observer as the estimates before. A valid estimate from the past, of another arm or of a second estimator on the same
+topic does not reset the deadman.
 """
 
 from __future__ import annotations

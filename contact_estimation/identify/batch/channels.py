@@ -1,9 +1,9 @@
-"""Sensor channels: what was measured, at its own rate, and how the model predicts it.
+"""Sensor channels: measurements at their own rate, and their prediction by the model.
 
-Channels may be missing, have gaps (NaN) and different rates. Onto the trajectory's grid they come as a value and a
-multiplicity per time: the mean of the samples in the time's cell where the sensor is faster than the grid, an
-interpolation where it is slower, counted in both cases as the number of samples the cell is worth. The cost is so an
-integral over time that does not depend on how the grid is chosen.
+Channels may be missing, have gaps (NaN) and different rates. On the trajectory's grid a channel has one value and one
+multiplicity per time. The value is the mean of the samples in the time's window bin, or an interpolation if the sensor
+is slower than the grid. The multiplicity is the number of samples of that bin. The cost is therefore an integral over
+time that does not depend on the grid.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Corrections after a Gauss-Newton step, at the few times where the contact changes its state.
 
-Close to the solution nearly all of the remaining cost sits at a handful of times where a contact opens or closes, or
-sticks or slips. There the forces turned into another branch than the one that was differentiated, while everywhere
-else the step did what it promised. Differentiating those times alone and solving again costs a fifth of an iteration
-and settles an event that otherwise takes one iteration, or several.
+Close to the solution nearly all of the remaining cost lies at a few times where a contact opens, closes, sticks or
+slips. There the step changed the branch of the force law, so the derivative was wrong. At all other times the step
+achieved the predicted decrease. The correction differentiates those times alone and solves again. It costs a fifth of
+an iteration and replaces one iteration or several.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 Two formulations (paper 3, section III):
 
-- inverse dynamics, (tau, s) = inv(q, v, a): the residual is the force the model cannot explain, tau - u;
+- inverse dynamics, (tau, s) = inv(q, v, a): the residual is the force that the model does not explain, tau - u;
 - forward dynamics, (a^, s) = fwd(q, v, u): the residual is the acceleration error a^ - a.
 
 Derivatives of the first are `mjd_inverseFD` (finite differences inside the engine, which skips the stages a
 perturbation does not touch). Those of the second follow from the first by the implicit function theorem at the
-predicted acceleration, da^/dq = -(dtau/da)^-1 dtau/dq, exact and ten times cheaper than differencing forward dynamics.
+predicted acceleration: da^/dq = -(dtau/da)^-1 dtau/dq. It is exact, and ten times cheaper than finite differences.
 """
 
 from __future__ import annotations

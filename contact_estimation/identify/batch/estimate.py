@@ -1,8 +1,7 @@
-"""From a rough start to the estimate: ever harder problems, each started from the last (paper 3, V-A).
+"""Continuation from a rough start to the estimate: ever harder problems, each started from the last (paper 3, V-A).
 
-A contact that is a millimetre away exerts no force and has no gradient, so an optimiser that starts there stays
-there. The first stages therefore let contacts act from a distance and allow more unexplained force; the last stage is
-the real problem.
+A contact that is a millimetre away exerts no force and has no gradient, so an optimiser cannot close it. The first
+stages therefore let contacts act from a distance and allow more unexplained force. The last stage is the real problem.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Evidence for and against an estimate: residuals against the noise that was told, and score tests for sensor faults.
+"""Evidence for and against an estimate: residuals against the stated noise, and score tests for sensor faults.
 
-Cells in which a contact begins or ends are left out: a grid cannot say when within a cell it did. A score test (Rao
-1948) asks what freeing a delay, a gain or a bias of one channel would do, with trajectory and parameters free beside
-it. The fault whose freeing lowers the cost most is named; the others are often its shadows.
+Window bins in which a contact begins or ends are left out, because the grid does not resolve the event. A score test
+(Rao 1948) predicts the decrease of the cost from freeing a delay, a gain or a bias of one channel, with trajectory and
+parameters free. The fault with the largest decrease is reported; the others are often its consequences.
 """
 
 from __future__ import annotations

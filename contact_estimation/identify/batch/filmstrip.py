@@ -1,4 +1,4 @@
-"""The filmstrip: the scene at moments of the trajectory, drawn in projection with its contact force, without a GPU."""
+"""The filmstrip: projections of the scene at several times, with the contact force; it needs no GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A channel that the estimate did not use, predicted (paper 3, section VII-A)."""
+"""Prediction of a channel that the estimate did not use (paper 3, section VII-A)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A problem's residuals as affine functions of a step, and how well they foretold where the step led."""
+"""A problem's residuals as affine functions of a step, and a comparison of prediction and result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a parameter's value is written into an MjSpec: one writer per kind (paper 3, section III-B)."""
+"""Writers of a parameter's value into an MjSpec, one per kind (paper 3, section III-B)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Model parameters with bounds and priors: kinematic, intrinsic and contact (paper 3, section III-B).
 
 A parameter is a `mujoco.sysid.Parameter` (name, nominal value, bounds, sampling, a modifier that writes it into an
-MjSpec) with what a joint estimate needs on top: a Gaussian prior and the choice to be optimised as a logarithm. The
-logarithm keeps stiffnesses and masses positive and makes a step of 0.1 mean 10 % for a friction coefficient and a
-stiffness alike.
+MjSpec) with two additions: a Gaussian prior, and an optional logarithm. The logarithm keeps stiffnesses and masses
+positive. A step of 0.1 then means 10 % both for a friction coefficient and for a stiffness.
 """
 
 from __future__ import annotations

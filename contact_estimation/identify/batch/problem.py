@@ -2,8 +2,8 @@
 
     min over Q, P of  sum_i w_d |dynamics_i|^2 + sum_i |s^_i - s_i|_*  + prior(P)        (paper 3, section III)
 
-with "dynamics" either tau^ - u (inverse) or a^ - a (forward). Every weight is 1/std^2, times the worth of the time's
-cell, so the cost is a chi-square and the Hessian yields intervals.
+with "dynamics" either tau^ - u (inverse) or a^ - a (forward). Every weight is 1/std^2 times the number of samples in
+the time's window bin. The cost is therefore a chi-square, and the Hessian yields intervals.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an estimate says: parameters with intervals, trajectory, contact forces, residuals per channel."""
+"""The result of an estimate: parameters with intervals, trajectory, contact forces, residuals per channel."""
 
 from __future__ import annotations
 

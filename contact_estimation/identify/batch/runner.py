@@ -1,4 +1,4 @@
-"""A scene file and a recording made into a problem, and solved: what ``identify batch RECORDING --model`` does."""
+"""Make a problem of a scene file and a recording, and solve it: ``identify batch RECORDING --model``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Scenes as YAML: a robot description, what it touches, what is measured, and what is to be identified.
+"""Scenes as YAML: a robot description, its contacts, the sensors, and the parameters to identify.
 
-The file is checked by the settings engine; an unknown key is an error that names the nearest known one. Example:
+The settings engine checks the file; an unknown key is an error that names the nearest known one. Example:
 `config/robots/ur16e/scenes/ur16e_press.yaml`.
 """
 

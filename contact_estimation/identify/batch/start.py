@@ -1,4 +1,4 @@
-"""A start for the trajectory from what sensors say directly: encoders for joints, motion capture for free bodies."""
+"""A start for the trajectory, directly from sensors: encoders for joints, motion capture for free bodies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several starts of one estimate: the best one counts, and equally good ends that lie apart are no estimate."""
+"""Several starts of one estimate: the best one counts. Equally good minima that lie apart are no estimate."""
 
 from __future__ import annotations
 

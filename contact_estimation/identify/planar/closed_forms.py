@@ -1,8 +1,8 @@
 """Closed forms for one contact whose mode is known: impulses and regressions (paper 5, eq. 20-25, 27, appendices).
 
-They are derived anew, because the printed appendices carry slips (M^-1 has 1/m for 1/I, signs of h g, eq. 22's third
+They are derived again, because the printed appendices have errors (M^-1 has 1/m for 1/I, signs of h g, eq. 22's third
 row). Two results differ from the paper. Multiplied out, the column of m/I^2 vanishes identically in both modes.
-Sticking has no column of 1/m. So theta = (m/I, 1/m, 1/I) is all there is, and sticking tells the mass as
+Sticking has no column of 1/m. The parameters are therefore theta = (m/I, 1/m, 1/I), and sticking gives the mass as
 (m/I) / (1/I).
 """
 

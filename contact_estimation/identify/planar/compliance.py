@@ -1,4 +1,4 @@
-"""Impacts that last: a compliant normal force (the future work of paper 5, section 7.4).
+"""Impacts of finite duration: a compliant normal force (the future work of paper 5, section 7.4).
 
 Normal force of Hunt and Crossley with penetration d = -phi and friction mu F against the slip:
 

@@ -1,11 +1,11 @@
-"""m/I from the impacts of fitted flights: where the outline touches, and how its impulse turns the body.
+"""m/I from the impacts of fitted flights: the contact point on the outline, and the rotation by the impulse.
 
 An impact at contact r(theta) obeys, at its instant,
 
     y + r_y = 0,    d omega = (m/I) (r_x dv_y - r_y dv_x)
 
-whatever friction and restitution do. The five numbers (y, theta, dv_x, dv_y, d omega) of each impact come from
-the flights with their covariance; for every m/I they are corrected by the least amount that makes both hold.
+for any friction and restitution. The flights give the five numbers (y, theta, dv_x, dv_y, d omega) of each impact with
+their covariance. For every m/I these numbers get the smallest correction that fulfils both equations.
 """
 
 from __future__ import annotations

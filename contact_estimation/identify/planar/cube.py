@@ -1,7 +1,7 @@
-"""m/I, centre of mass, friction and restitution of a cube from recorded tosses, whatever its corners are like.
+"""m/I, centre of mass, friction and restitution of a cube with any corners, from recorded tosses.
 
-See :mod:`cube_model` for the equations. Where the centre of mass is shows in free flight and in every impact. A
-tracker that names the cube's axes anew from time to time hides it, unless the names are searched as well.
+:mod:`cube_model` has the equations. Free flight and every impact determine the centre of mass. A tracker may change
+the names of the cube's axes between tosses. The estimate therefore searches the names as well.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One model of all corner impacts of a cube: m/I, centre of mass, blunt shape and compression, fitted together.
 
-An impact turns a cube by I dw = r x m dv, r from the centre of mass to where the ground touches. Rotations alone
-cannot tell m/I from the size of r: a blunt corner shortens every lever. Heights can: the middle's height at touch is
-the support function of the shape, and its gradient is the point that touches. So both are fitted at once.
+An impact turns a cube by I dw = r x m dv, with r from the centre of mass to the contact point. Rotations alone cannot
+separate m/I from the length of r, because a blunt corner shortens every lever. Heights can: the height of the cube's
+middle at touch is the support function of the shape, and its gradient is the contact point. Both are fitted together.
 """
 
 from __future__ import annotations

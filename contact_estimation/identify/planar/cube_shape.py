@@ -1,14 +1,14 @@
-"""A cube's shape: its corners, the 24 ways of naming its axes, and where a blunt one touches the ground.
+"""A cube's shape: its corners, the 24 namings of its axes, and the contact point of a blunt cube.
 
-The height of a convex body's middle when it touches is its support function h(u) of the direction u that points down
-in body axes, and the point that touches is the gradient of h. All usual ways of being blunt are sums of four norms of
-u: a sharp cube is |u|_1, rounding by r adds r (|u|_2 - |u|_1), plates that end t before the edges add
-t (|u|_inf - |u|_1), and corners chamfered by t take off t min|u|. A cube that rests on a face keeps its height: the
-first three lengths add up to half the side, which leaves three of them.
+The height of a convex body's middle at touch is its support function h(u), with u the downward direction in body axes.
+The contact point is the gradient of h. The usual blunt shapes are sums of four norms of u: a sharp cube is |u|_1,
+rounding by r adds r (|u|_2 - |u|_1), plates that end t before the edges add t (|u|_inf - |u|_1), and corners chamfered
+by t subtract t min|u|. A cube at rest on a face keeps its height: the first three lengths add up to half the side, so
+three of the four are free.
 
-Six equal faces let a tracker name the axes anew whenever it is set up. Nothing in one toss tells the 24 ways apart
-but the centre of mass, if it is off the middle. Names last for some tosses; the sequence of least cost is found by
-dynamic programming (Viterbi).
+The six faces are equal, so a tracker may name the axes differently after each setup. Within one toss only an
+off-centre centre of mass distinguishes the 24 namings. A naming lasts for several tosses. Dynamic programming (Viterbi)
+finds the sequence of least cost.
 """
 
 from __future__ import annotations

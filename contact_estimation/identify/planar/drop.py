@@ -1,12 +1,11 @@
 """State, m/I and impulses of one drop together, contact modes unknown (the future work of paper 5, section 7.1).
 
-The paper puts noisy states into eq. 26 as if they were true; noise then bends the contact Jacobian and biases m/I.
-Here the trajectory is estimated too: the maximum-likelihood drop among all that obey the complementarity conditions
-exactly. A search finds the steps that carry the first two impacts (change points first, then moves one at a time), so
-an answer is a ``local`` optimum over the impacts; their modes are enumerated. Further bounces are predicted and
-followed (:mod:`drop_bounces`). Where one drop says little about m/I, its
-likelihood is scanned over every radius of gyration the outline allows and the median is returned, all radii being
-equally likely beforehand.
+The paper inserts noisy states into eq. 26. Noise then disturbs the contact Jacobian and biases m/I. Here the trajectory
+is estimated too: the maximum-likelihood drop among all that obey the complementarity conditions exactly. A search finds
+the steps of the first two impacts (change points first, then moves one at a time). The result is therefore a ``local``
+optimum over the impacts; their modes are enumerated. Further bounces are predicted and followed (:mod:`drop_bounces`).
+If one drop has little information on m/I, its likelihood is scanned over every radius of gyration that the outline
+allows, with equal prior probability. The median is returned.
 """
 
 from __future__ import annotations

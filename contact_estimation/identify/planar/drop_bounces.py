@@ -1,9 +1,9 @@
 """Follow a drop from bounce to bounce: every further impact narrows m/I once Newton's restitution is known.
 
-The first impacts of a drop are searched for, with normal impulses that are free. They give m/I, the state and a
-restitution. From then on the next impact is predicted by time stepping (paper 5, eq. 8), put beside its neighbours in
-time, and fitted together with all before it; the bounces share one unknown restitution. A drop whose impacts do not
-agree on one, or an impact that the prediction misses, ends the extension.
+A search finds the first impacts of a drop, with free normal impulses. They give m/I, the state and a restitution. Time
+stepping (paper 5, eq. 8) then predicts the next impact. It is tried at this time and its neighbours, and fitted
+together with all earlier ones; the bounces share one unknown restitution. The extension ends if the impacts disagree
+on the restitution, or if the prediction misses an impact.
 """
 
 from __future__ import annotations

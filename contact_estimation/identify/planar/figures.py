@@ -1,4 +1,4 @@
-"""Figures of what recorded impacts and tosses said."""
+"""Figures of the results of recorded impacts and tosses."""
 
 from __future__ import annotations
 

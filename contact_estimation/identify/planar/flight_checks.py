@@ -1,4 +1,4 @@
-"""Where the centre of mass of a tossed cube is in its tracked frame, from free flight alone."""
+"""The centre of mass of a tossed cube in its tracked frame, from free flight alone."""
 
 from __future__ import annotations
 

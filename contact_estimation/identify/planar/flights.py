@@ -1,12 +1,13 @@
-"""Free flights joined by impacts at unknown times, fitted to recorded states before anything is known about contact.
+"""Free flights joined by impacts at unknown times, fitted to recorded states without a contact model.
 
-Between impacts the centre of mass falls and the body turns evenly, so a recorded path is a parabola with kinks:
+Between impacts the centre of mass falls and the body turns at a constant rate. A recorded path is therefore a parabola
+with change points of its velocity:
 
     q(t) = q0 + v0 t + g t^2 / 2 + sum_j dv_j max(t - t_j, 0),    v(t) = dq/dt
 
-An impact falls anywhere between two samples: t_j is an unknown. Velocities of the two samples beside an impact are
-left out, because the impact may last until there. Noise is measured by differences that vanish in flight, never
-from the residual of a fit.
+An impact may happen anywhere between two samples, so t_j is an unknown. Velocities of the two samples next to an impact
+are left out, because the impact may still act there. Differences that vanish in flight measure the noise; the residual
+of a fit never does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which parameters a recording determines: rank, and persistence of excitation (paper 5, sections 4 and 7.3).
 
-Contact impulses are unknown too, so only what they cannot explain informs about the parameters: the regressor is
-projected off the columns of the contact forces before its rank and its smallest eigenvalue are taken.
+Contact impulses are unknown too. Only motion that they cannot explain has information on the parameters. The regressor
+is therefore projected orthogonally to the columns of the contact forces, before its rank and smallest eigenvalue.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Each impact obeys eq. 27: moments of the normal and tangential impulse about the
 
     I dtheta' = s_n n_3 (m dv_y) + s_t d_3 (m dv_x).
 
-The signs s say whether the recorded angle turns the same way as the recorded contact rows. Recordings differ in that,
-so all four pairs are tried. The one that explains the rotations best with a positive m/I is taken and reported.
+The signs s state whether the recorded angle has the orientation of the recorded contact rows. Recordings differ in
+that, so all four pairs are tried. The pair with a positive m/I that explains the rotations best is used and reported.
 """
 
 from __future__ import annotations

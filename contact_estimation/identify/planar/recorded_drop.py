@@ -1,8 +1,9 @@
-"""m/I of a recorded drop, with a verdict: flights first, contact second, each against what it must obey.
+"""m/I of a recorded drop, with a verdict: first the flights, then the contact, each with its own tests.
 
-Flights (:mod:`flights`) know nothing of contact and contact (:mod:`contact_geometry`) nothing of friction or
-restitution, so each has tests of its own: residuals of the flights against noise from differences, the acceleration
-of free fall, clocks; where an impact happens, which way friction points, and whether impacts agree on m/I.
+The model of the flights (:mod:`flights`) has no contact. The model of the contact (:mod:`contact_geometry`) has neither
+friction nor restitution. The tests of the flights are residuals against noise from differences, the acceleration of
+free fall, and clocks. Those of the contact are the place of an impact, the direction of friction, and the agreement of
+the impacts on m/I.
 """
 
 from __future__ import annotations

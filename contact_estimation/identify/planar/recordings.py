@@ -1,4 +1,4 @@
-"""Archives of recorded arrays; a recorded planar drop and its outline, as the command line takes them."""
+"""Archives of recorded arrays; a recorded planar drop and its outline, in the formats of the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a noisy drop bounces, and how noisy it is, before anything is known about the body: change-point detection."""
+"""Change-point detection of the bounces of a noisy drop, and its noise, without a model of the body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planar bodies and where they touch flat ground: distance to contact and contact Jacobians (paper 5, eq. 9-11, 28-31).
+"""Planar bodies on flat ground: distance to contact and contact Jacobians (paper 5, eq. 9-11, 28-31).
 
 Configuration q = (x, y, theta): centre of mass [m] in a frame whose x axis lies in the ground and whose y axis points
 out of it, and the orientation [rad], counter-clockwise from x to y. A contact at offset r = (r_x, r_y) from the

@@ -1,7 +1,7 @@
-"""Recorded tosses of a cube: their file, their flights, and what they say about their own frame.
+"""Recorded tosses of a cube: their file, their flights, their frame and length unit.
 
-Free fall gauges the recording: it must fall at g, so the length unit of the positions is corrected by g over the fall
-that was measured. The ground is where the cube comes to rest.
+Free fall calibrates the recording. It must have the acceleration g, so the length unit of the positions is corrected by
+g over the measured acceleration. The ground is the height at which the cube comes to rest.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ The equation of motion of a step is linear in the parameters theta and in the im
 
     Y(q^k, v^k, v^{k+1}) theta = h f_ext + J_c(q^k)^T c.
 
-The motion sides of the complementarity conditions (distance, slip velocity) are measured, so within a slack for noise
-(section 7.1) they decide which forces each contact may bear: none, one edge of the friction cone, or the whole cone.
-Those sets are convex, so what remains of eq. 18 is a bounded least-squares problem. Its answer is global for the
-given slack, and scipy's ``nnls`` finds it, or ``lsq_linear`` where theta has other bounds.
+The motion sides of the complementarity conditions (distance, slip velocity) are measured. Within a slack for noise
+(section 7.1) they decide the set of forces of each contact: none, one edge of the friction cone, or the whole cone.
+Those sets are convex, so the rest of eq. 18 is a bounded least-squares problem. Its solution is global for the given
+slack. scipy's ``nnls`` finds it, or ``lsq_linear`` if theta has other bounds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Choice of the next stroke (paper 4, section IV): after it the intervals, measured by their targets, are narrowest.
+"""Choice of the next stroke (paper 4, section IV): the stroke with the narrowest predicted intervals over targets.
 
-The information of a stroke is predicted with the wrench's Jacobian at the estimate along the stroke. Reversals, leaning
-and pressing prove useful by themselves, because they do what section IV says of them.
+The wrench's Jacobian at the estimate, along the stroke, predicts the information. Reversals, leaning and pressing need
+no rule: they have the information that section IV describes.
 """
 
 from __future__ import annotations

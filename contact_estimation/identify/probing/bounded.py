@@ -1,7 +1,7 @@
 """Bounded parameters: the Johnson S_B reparameterisation of stiffness and friction (paper 4, section III-A, eq. 10-11).
 
 A parameter x in (lower, upper) is carried as the free coordinate s = ln((x - lower) / (upper - x)), which is Gaussian
-when x has a Johnson distribution; so no estimate of s can stand for a non-physical x. The paper prints the density
+when x has a Johnson distribution. Every estimate of s is therefore a physical x. The paper prints the density
 without the square in the exponent and without the factor (upper - lower) of the change of variables;
 :meth:`Bounds.density` has both.
 """

@@ -2,13 +2,13 @@
 
 Before a contact slides it deflects. Bristles of tangential stiffness sigma stretch with the tip's motion, z' = v, up to
 the length mu N / sigma at which they slide (the elastic-plastic limit of Dahl's and LuGre's law). Beyond it friction is
-mu N against z, and z follows the tip like a rope of that length: where sliding turns, z turns as
-exp(-distance / length). With 15 N of friction and 20 kN/m that is 0.75 mm: after a corner of 90 degrees friction still
-points 2 degrees aside when 3 mm were slid.
+mu N against z, and z follows the tip like a rope of that length. If the direction of sliding changes, z approaches it
+as exp(-distance / length). An example is 15 N of friction and 20 kN/m, a length of 0.75 mm: 3 mm after a corner of 90
+degrees friction is still 2 degrees off.
 
-Noise of the twist draws the bristles aside, and what it did lasts for that length. So the error across the bristles [m]
-is a state of the filter, one per surface, correlated with the motion. Updates move it to the bristles' mean, so that
-its own mean stays zero.
+Noise of the twist turns the bristles, and the effect lasts for that length. The error across the bristles [m] is
+therefore a state of the filter, one per surface, correlated with the motion. Updates transfer it to the bristles' mean,
+so its own mean stays zero.
 """
 
 from __future__ import annotations

@@ -4,11 +4,10 @@ Degree 7 matters here: the wrench (3)-(5) is close to a cubic polynomial in the 
 deformation times lever), so its covariance needs monomials up to degree six. The rule is spherical-radial: the fully
 symmetric degree-7 rule on the sphere (points along one, two and three axes; Stroud 1971) times the two-point Gauss rule
 for the radius. It has twice the points of the three-generator rules of McNamee and Stenger (1967), but at n = 9 its
-absolute weights sum to 2.8 and its points lie within 4 sigma, where theirs sum to more than 10 with points at 9 sigma:
-that is what keeps a sample covariance positive.
+absolute weights sum to 2.8 and its points lie within 4 sigma; theirs sum to more than 10 with points at 9 sigma. Small
+weights keep a sample covariance positive.
 
-The sigma-point classes of the maintained filtering libraries stop at degree 3 to 5 (Julier, Merwe, simplex, cubature),
-hence an own rule.
+The sigma-point classes of the maintained filtering libraries stop at degree 3 to 5 (Julier, Merwe, simplex, cubature).
 """
 
 from __future__ import annotations

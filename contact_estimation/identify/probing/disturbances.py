@@ -1,8 +1,9 @@
-"""What may act on a measured wrench beside the contact: offset, delay, weight, gain, and a force that is not linear.
+"""Disturbances of a measured wrench: offset, delay, weight, gain, and a force that is not linear in depth.
 
 Each is linear in few unknown numbers b: measured wrench = contact's wrench + map b, with a map (w, n) that follows from
-the sample. The filter carries b as constant states. Which of them acts is decided by the evidence of the recording
-(the log-likelihood of its wrenches, each predicted from those before), since every one of them spoils all residuals.
+the sample. The filter has b as constant states. The evidence of the recording decides which of them acts: the
+log-likelihood of its wrenches, each predicted from those before. Residuals alone cannot decide, because every
+disturbance affects all of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the probing filter gives."""
+"""The estimate of the probing filter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When parameters may change and when forces are believed (paper 4, section III-D, Algorithm 1)."""
+"""Event triggering: when parameters may change and when forces are used (paper 4, section III-D, Algorithm 1)."""
 
 from __future__ import annotations
 

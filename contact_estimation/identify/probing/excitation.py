@@ -1,8 +1,8 @@
 """Excitation signals that make every parameter observable (paper 4, section IV).
 
-Slide back and forth (a reversal tells friction from surface angle), lean the probe against the sliding direction
-(rotation about the tip tells its coordinates), and press sinusoidally (a changing deformation tells stiffness). As in
-the paper's experiment the first strokes are without rotation; the first rotation starts with the fourth, at 2.5 s.
+Slide back and forth (a reversal separates friction from surface angle), lean the probe against the sliding direction
+(rotation about the tip reveals its coordinates), and press sinusoidally (a changing deformation reveals stiffness). As
+in the paper's experiment the first strokes are without rotation; the first rotation starts with the fourth, at 2.5 s.
 """
 
 from __future__ import annotations

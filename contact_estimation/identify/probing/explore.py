@@ -1,8 +1,8 @@
 """Autonomous exploration: the arm probes an unknown surface until every parameter's interval is below its target.
 
-It approaches along the guessed normal, notices the touch, and then chooses stroke after stroke
-(:mod:`~contact_estimation.identify.probing.active`). Contact is kept and the force limited with the measured force
-along the estimated normal. The result is also a compliant contact for the controller
+It approaches along the guessed normal, detects the touch, and then chooses stroke after stroke
+(:mod:`~contact_estimation.identify.probing.active`). A control law on the measured force along the estimated normal
+keeps contact and limits the force. The result is also a compliant contact for the controller
 (:mod:`~contact_estimation.identify.probing.export`).
 """
 

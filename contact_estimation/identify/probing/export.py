@@ -1,7 +1,7 @@
-"""The estimate in the terms of the compliant contact (papers 1 and 2), which the observers and the controller speak.
+"""Convert the estimate to the compliant contact of papers 1 and 2, which observers and controller use.
 
 F = K^T (x_rest - x) with K = kappa n, x the tip and x_rest the foot of the tip on the undeformed surface, so that
-F = kappa delta. Friction has no place there; it stays in the probing estimate.
+F = kappa delta. The compliant contact has no friction; it stays in the probing estimate.
 """
 
 from __future__ import annotations

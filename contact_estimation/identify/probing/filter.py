@@ -1,8 +1,8 @@
 """The probing estimator: motion, parameters and sign of sliding together (paper 4, Algorithm 1).
 
-One class serves the plane and space; what differs is the model. Measured pose and twist are linear in the state and are
-used first, exactly; the wrench then updates what is left. That order is the joint update (13), since the noises are
-independent, with a mode probability that already knows the measured twist.
+One class serves plane and space; only the model differs. Measured pose and twist are linear in the state and enter
+first, exactly. The wrench then updates the rest. The noises are independent, so this order equals the joint update
+(13). The mode probability then uses the measured twist.
 """
 
 from __future__ import annotations

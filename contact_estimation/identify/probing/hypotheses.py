@@ -1,10 +1,10 @@
-"""Several tips: filters that begin with different answers to which tip stands lower.
+"""Several tips: a Gaussian sum of filters, each with another hypothesis of which tip is lower.
 
-Two tips pressed alike, and one tip pressed alone with the tool mounted half their distance to the side, make the same
-wrench until the tool leans. The density has several peaks then, and one Gaussian that follows the wrong one stays
-there: the deformation of a tip that it takes for pressed says nothing any more. So the start is split along the tips'
-difference in height into a Gaussian sum, every part has a filter of its own, and their likelihoods decide. They are
-not merged, as the signs of sliding are (GPB1), since the question is not asked anew at every sample.
+Two situations give the same wrench until the tool leans: two tips pressed alike, and one tip pressed alone with the
+tool mounted half their distance to the side. The density then has several peaks. A single Gaussian that follows the
+wrong one does not recover, because the deformation of a tip in the air has no information. The start is therefore split
+into a Gaussian sum along the height difference of the tips. Every part has a filter, and their likelihoods decide. The
+filters are not merged like the signs of sliding (GPB1), because the hypothesis is constant over time.
 """
 
 from __future__ import annotations

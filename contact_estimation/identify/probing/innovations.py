@@ -1,7 +1,7 @@
-"""What a filtered recording says about itself: the innovations of its wrenches, tested against the noise that was told.
+"""Tests of a filtered recording: the innovations of its wrenches against the stated noise.
 
-An innovation is whitened with the covariance that the filter predicted from the sensor's settings before it saw the
-wrench, so a filter whose model holds gives independent standard normal numbers.
+An innovation is whitened with the covariance that the filter predicted from the sensor's settings before the wrench.
+If its model is right, the whitened innovations are independent standard normal numbers.
 """
 
 from __future__ import annotations

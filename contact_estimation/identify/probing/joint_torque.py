@@ -1,13 +1,13 @@
-"""The wrench told by joint torque: no force sensor.
+"""The wrench from joint torque, without a force sensor.
 
 The external joint torque tau_e = J^T w + slow error + noise gives the weighted least-squares wrench
-w = (J R^-1 J^T)^-1 J R^-1 tau_e. The slow error (friction that the model does not know) is a state of the filter per
-joint; how it reaches the wrench is the same matrix, so posture tells it apart from contact.
+w = (J R^-1 J^T)^-1 J R^-1 tau_e. The slow error (friction that the model lacks) is a state of the filter per joint. The
+same matrix maps it to the wrench, so a change of posture separates it from contact.
 
-Leaning the probe accelerates the arm, and M ddq is newtons at the tip: left in the torque it makes the estimate
-confidently wrong. With p = M dq, dp/dt = tau + drift + tau_e (De Luca and Mattone 2005), so that over a block of length
-T the mean of tau_e is (p_end - p_begin) / T - mean(tau + drift), without differentiating a velocity per sample. Whether
-M holds the reflected rotors is a question of where the torque is measured
+Leaning the probe accelerates the arm, and M ddq is several newtons at the tip. Without a correction the estimate
+becomes overconfident and wrong. With p = M dq, dp/dt = tau + drift + tau_e (De Luca and Mattone 2005). Over a block of
+length T the mean of tau_e is therefore (p_end - p_begin) / T - mean(tau + drift), without differentiating a velocity
+per sample. Whether M includes the reflected rotors depends on where the torque is measured
 (:meth:`~contact_estimation.robot.arm.Arm.measured_at`).
 """
 

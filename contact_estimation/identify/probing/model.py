@@ -1,4 +1,4 @@
-"""What a measurement model of the probe provides to :class:`~contact_estimation.identify.probing.filter.ProbingFilter`.
+"""Interface of the probe's measurement models, for :class:`~contact_estimation.identify.probing.filter.ProbingFilter`.
 
 The parameters s are, in this order: the coordinates of every tip in tool axes [m], then for each surface its angles
 [rad], its offset d [m], its stiffness and its friction, the last two as free coordinates of their bounds (eq. 10-12).

@@ -1,11 +1,11 @@
 """The probing estimator as an observer: joint positions and torque or wrench in, contact geometry and dynamics out.
 
-It runs beside the other observers in the estimator node. In free space it learns the offset (tare) of the joint torque,
-or of a measured wrench; at the first touch it starts the filter from the configured guess; then it feeds it block means
-at a low rate. The paper assumes slow motion without inertial forces; those of the arm are taken off the torque.
+It runs in the estimator node. In free space it learns the offset (tare) of the joint torque, or of a measured wrench.
+At the first touch it starts the filter from the configured guess. Then it feeds the filter with block means at a low
+rate. The paper assumes slow motion without inertial forces; here the arm's inertial torque is subtracted.
 
-What it knows holds while the probe slides as the model says. An estimate is invalid, with the reason, until the probe
-has slid, while the wrench pulls at the surface, and where the filter's predictions fail.
+The estimate holds while the probe slides as modelled. It is invalid, with the reason, until the probe has slid, while
+the wrench pulls at the surface, and where the filter's predictions fail.
 """
 
 from __future__ import annotations

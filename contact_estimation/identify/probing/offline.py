@@ -1,4 +1,4 @@
-"""Identify from a recording of a real probing motion, and say whether the result can be believed."""
+"""Identify from a recording of a real probing motion, with a verdict on the result."""
 
 from __future__ import annotations
 

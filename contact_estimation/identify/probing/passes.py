@@ -1,8 +1,8 @@
-"""A recording filtered several times: once as it is, and once with each disturbance freed.
+"""Several passes of the filter over a recording: one as it is, and one with each disturbance freed.
 
-Whether a disturbance acts is Wald's test of its estimate b, b^T C^-1 b ~ chi-square. Which one acts is told by the
-evidence, the log-likelihood of every wrench, each predicted from those before it: the difference between two passes is
-the log Bayes factor of their models.
+Wald's test of the estimate b, b^T C^-1 b ~ chi-square, decides whether a disturbance acts. The evidence decides which
+one: the log-likelihood of every wrench, each predicted from those before it. The difference between two passes is the
+log Bayes factor of their models.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Parameters s = (x^p, y^p, phi, d, kappa~, mu~), eq. 12. The surface is the line 
 and outward normal n = (-sin phi, cos phi). The wrench (F_x, F_y, M_z) is what the environment exerts ON the probe, in
 end-effector axes about the end-effector's origin. It is the restriction of
 :class:`~contact_estimation.identify.probing.spatial.SpatialModel` to a plane, written out because the closed form is
-several times faster. Eq. 3-5 carry no clamp at zero deformation: the filter uses them in contact only.
+several times faster. Eq. 3-5 have no clamp at zero deformation: the filter uses them in contact only.
 """
 
 from __future__ import annotations

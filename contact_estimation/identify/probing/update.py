@@ -1,15 +1,17 @@
 """Measurement update with a nonlinear wrench equation, by cubature or linearisation (paper 4, eq. 16-21).
 
-The cubature update is written as a statistical linear regression, with which it is identical: slope = P_zc P_cc^-1
-and residual covariance P_zz - slope P_cc slope^T. Written so, it shows that what the line leaves unexplained acts as
-a measurement noise. The part that the parameters' uncertainty makes is not white: the next sample of the same stroke
-has nearly the same residual. Treated as white it makes the filter overconfident within half a second of a rough start,
-so its variance can be multiplied (``residual_colour``). The part that the noise of pose and twist makes is as white as
-that noise and is not multiplied; it is what the rule finds with the parameters held at their mean.
+The cubature update is written as the identical statistical linear regression: slope = P_zc P_cc^-1 and residual
+covariance P_zz - slope P_cc slope^T. The residual of the regression acts as measurement noise. It has two parts:
 
-The wrench depends on a few linear combinations c = C x of the state: the parameters, and the directions in which
-noise of pose and twist reaches it. The expectations are integrals over c alone, and x follows c by regression, which
-for a Gaussian x is no approximation; that is why a degree-7 rule is affordable at 1 kHz.
+- The part from uncertain parameters is not white: the next sample of the same stroke has nearly the same residual.
+  Treated as white, it makes the filter overconfident within half a second of a rough start. Its variance can therefore
+  be multiplied (``residual_colour``).
+- The part from noise of pose and twist is white and is not multiplied. The rule gives it with the parameters at their
+  mean.
+
+The wrench depends on a few linear combinations c = C x of the state: the parameters, and the directions in which noise
+of pose and twist enters it. The expectations are integrals over c alone. x follows from c by regression, which is exact
+for a Gaussian x. A degree-7 rule is therefore affordable at 1 kHz.
 """
 
 from __future__ import annotations
