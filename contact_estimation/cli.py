@@ -20,6 +20,7 @@ VERBS = {
     "replay": (f"{_COMMANDS}.replay", "run observers on a recording, without ROS"),
     "view": (f"{_COMMANDS}.view", "show a recording or a live arm on a 3-D page in the browser"),
     "compare": (f"{_COMMANDS}.compare", "several observers on one recording, beside the reference"),
+    "evaluate": (f"{_COMMANDS}.evaluate", "thousands of recordings through several observers, resumable"),
     "convert": (f"{_COMMANDS}.convert", "turn an .npz recording into a bag, or a bag into an .npz"),
     "simulate": (f"{_COMMANDS}.simulate", "run a simulated arm in a scenario and record it, truth included"),
     "rtde-server": (f"{_COMMANDS}.rtde_server", "a simulated UR controller that speaks RTDE on loopback"),

@@ -31,6 +31,10 @@ class IdentificationError(ContactEstimationError, ValueError):
     """Data do not determine what was asked: too little excitation, contradictory input, no convergence."""
 
 
+class JobError(ContactEstimationError, RuntimeError):
+    """Independent tasks cannot be run where they should, or one that the whole depends on failed."""
+
+
 class DriverError(ContactEstimationError, RuntimeError):
     """A robot, its controller or its connection is not in a state in which it can be used."""
 

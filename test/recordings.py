@@ -28,13 +28,14 @@ def small_recording(count: int = 300, start_ns: int = 1_700_000_000_123_456_789,
             "tau_ext": rng.normal(size=(count, n)),
         },
         "sensors": "joint_torque",
+        "robot": "ur16e",
     }
     return Recording(**(values | changes))
 
 
 def assert_equal(a: Recording, b: Recording) -> None:
     """Every array of the two recordings is the same to the last bit."""
-    assert a.joint_names == b.joint_names and a.sensors == b.sensors
+    assert a.joint_names == b.joint_names and (a.sensors, a.robot) == (b.sensors, b.robot)
     for name in ("stamps_ns", "q", "dq", "tau", "wrench_tcp", "wrench_zero"):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
     assert a.truth.keys() == b.truth.keys()

@@ -6,6 +6,7 @@ A bag that was cut off, as by a recorder that was killed, is read to its last co
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,8 @@ def run(args: argparse.Namespace) -> int:
 
     with whole_bag(args.recording) as (source, lost):
         recording = open_for(arm, args, source)
+    if arm is not None and not recording.robot:
+        recording = dataclasses.replace(recording, robot=arm.name)
     path = write_recording(args.output, recording, arm, args.storage)
     parts = ["q", "dq", "tau"] + ["wrench"] * (recording.wrench_tcp is not None)
     parts += [f"truth {name}" for name in recording.truth]

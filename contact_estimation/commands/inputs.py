@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contact_estimation.exceptions import ConfigError, RecordingError
+from contact_estimation.exceptions import ConfigError
 
 if TYPE_CHECKING:
     from contact_estimation.filters.settings import EkfSettings
@@ -14,9 +14,16 @@ if TYPE_CHECKING:
     from contact_estimation.robot import Arm
 
 
-def add_robot_argument(parser: argparse.ArgumentParser, required: bool = True) -> None:
-    """Declare ``--robot`` and ``--tool``, whose values :func:`~contact_estimation.robot.load_arm` takes."""
-    parser.add_argument("--robot", required=required, help="robot: a name in config/robots, or a profile of your own")
+def add_robot_argument(parser: argparse.ArgumentParser, required: bool = True, default: str = "") -> None:
+    """Declare ``--robot`` and ``--tool``, whose values :func:`~contact_estimation.robot.load_arm` takes.
+
+    Args:
+        parser: of the verb.
+        required: whether the verb needs it.
+        default: what the verb takes without it, for the help.
+    """
+    text = "robot: a name in config/robots, or a profile of your own"
+    parser.add_argument("--robot", required=required, help=text + (f" (default {default})" if default else ""))
     add_tool_argument(parser)
 
 
@@ -31,6 +38,20 @@ def robot_words(args: argparse.Namespace) -> list[str]:
     return ["--robot", args.robot, *(["--tool", args.tool] if args.tool else [])]
 
 
+def add_observers_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--observers``, a list of names in ``args.observers``."""
+
+    def names(text: str) -> list[str]:
+        found = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+        if not found:
+            raise argparse.ArgumentTypeError("names no observer; give names in config/observers, separated by commas")
+        return found
+
+    default = "contact_imm,ekf,momentum"
+    text = f"observers, separated by commas: names in config/observers, or YAML files (default {default})"
+    parser.add_argument("--observers", type=names, default=names(default), metavar="A,B,C", help=text)
+
+
 def add_recording_arguments(parser: argparse.ArgumentParser, nargs: str | None = None, wrench: bool = True) -> None:
     """Declare RECORDING and how it is read; :func:`open_for` opens it.
 
@@ -41,6 +62,11 @@ def add_recording_arguments(parser: argparse.ArgumentParser, nargs: str | None =
     """
     name, text = ("recordings" if nargs == "+" else "recording"), "rosbag2 (folder, .mcap or .db3) or .npz archive"
     parser.add_argument(name, type=Path, nargs=nargs, metavar="RECORDING", help=text)
+    add_topic_arguments(parser, wrench)
+
+
+def add_topic_arguments(parser: argparse.ArgumentParser, wrench: bool = True) -> None:
+    """Declare how recordings are read; ``wrench``: whether a measured wrench is of use to the verb."""
     text = "JointState topic of a bag (default /joint_states, or the only one)"
     parser.add_argument("--joint-states", metavar="TOPIC", help=text)
     if wrench:
@@ -62,15 +88,9 @@ def open_for(arm: Arm | None, args: argparse.Namespace, path: Path | None = None
     Raises:
         RecordingError: it cannot be read, or does not fit the arm.
     """
-    from contact_estimation.io.open import open_recording
+    from contact_estimation.evaluation.evaluated import open_for_arm
 
-    if args.rate is not None and not args.rate > 0:
-        raise RecordingError(f"--rate must be greater than 0 Hz, found {args.rate:g}")
-    path, topics = path or args.recording, {"joint_states": args.joint_states, "wrench": getattr(args, "wrench", None)}
-    if arm is None:
-        return open_recording(path, rate=args.rate, **topics)
-    fitted: dict[str, Any] = {"base_frame": arm.base_frame, "rotation": lambda q: arm.tcp_poses(q)[1]}
-    return open_recording(path, arm.joint_names, rate=args.rate, **topics, **fitted)
+    return open_for_arm(arm, path or args.recording, args.joint_states, getattr(args, "wrench", None), args.rate)
 
 
 def ekf_settings(config: str, user: str) -> EkfSettings:

@@ -7,7 +7,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from contact_estimation.identify.verdict import Verdict
@@ -63,6 +63,18 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def observer_progress(samples: int) -> Callable[[str, int], None]:
+    """Make a progress bar for each observer of a replay: called with its name and the number of samples done."""
+    bars: dict[str, Progress] = {}
+
+    def update(name: str, done: int) -> None:
+        bars.setdefault(name, Progress(samples, f"replay {name}")).update(done)
+        if done == samples:
+            bars[name].close()
+
+    return update
 
 
 class Progress:

@@ -5,23 +5,19 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for, robot_words
-from contact_estimation.commands.output import Progress, add_json_flag, emit, text_table
+from contact_estimation.commands.output import add_json_flag, emit, observer_progress, text_table
 from contact_estimation.exceptions import RecordingError
 
 if TYPE_CHECKING:
     from contact_estimation.filters.stream import SampleStream
     from contact_estimation.io.export import EstimateLog
     from contact_estimation.io.recording import Recording
-    from contact_estimation.robot import Arm
-    from contact_estimation.viz.summary import Reference
 
 #: Counters of a stream that tell of a bad recording. A doubt of the monitor, a spike and an observer that settles mark
 #: estimates as invalid and stop nothing.
@@ -57,25 +53,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Replay and report."""
     from contact_estimation.codegen import show_progress
+    from contact_estimation.evaluation.evaluated import evaluate_recording, open_streams, timed, write_report
     from contact_estimation.robot import load_arm
     from contact_estimation.viz.summary import invalid_reasons
 
     show_progress()
     seconds: dict[str, float] = {}
-    with _timed(seconds, "open"):
+    with timed(seconds, "open"):
         arm = load_arm(args.robot, args.tool)
-    with _timed(seconds, "read"):
+    with timed(seconds, "read"):
         recording = open_for(arm, args)
-    with _timed(seconds, "open"):
-        streams = open_streams(arm, args, recording)
+    with timed(seconds, "open"):
+        observers = [*args.observer, *map(str, args.config)] or [DEFAULT_OBSERVER]
+        streams = open_streams(arm, observers, args.sensors or recording.sensors)
     problems = recording.problems(min(stream.sensors.max_gap for stream in streams.values()))
     if problems and not args.keep_going:
         raise RecordingError(
             f"{recording.source}: {'; '.join(problems)}. Mend the recording, or replay it all the "
             "same with --keep-going: estimates that bad samples touch are then marked invalid."
         )
-    logs = run_observers(recording, streams, seconds)
-    invalid = invalid_reasons({name: log.columns() for name, log in logs.items()})
+    found = evaluate_recording(arm, recording, streams, observer_progress(len(recording)), seconds)
+    invalid = invalid_reasons({name: log.columns() for name, log in found.logs.items()})
     reasons = _tell_invalid(invalid)
     if not args.keep_going and any(
         _refused(stream, sum(invalid.get(name, {}).values()), len(recording)) for name, stream in streams.items()
@@ -83,10 +81,12 @@ def run(args: argparse.Namespace) -> int:
         raise RecordingError(
             f"{recording.source}: {reasons}. Nothing was written; --keep-going writes it all the same."
         )
-    with _timed(seconds, "export"):
-        exports = _export(args.export, logs, recording)
-    figures, reference = summaries(arm, recording, logs)
-    report = _report(args, arm, recording, logs, reference)
+    with timed(seconds, "export"):
+        exports = _export(args.export, found.logs, recording)
+    report = ""
+    if args.report is not None:
+        title = f"Replay of {args.recording.name}"
+        report = str(write_report(args.report / "report.html", found, title, _command(args)))
     about = {"source": recording.source, "samples": len(recording), "duration_s": recording.duration}
     result = {
         "recording": about | {"problems": problems},
@@ -94,50 +94,14 @@ def run(args: argparse.Namespace) -> int:
         "exports": exports,
         "seconds": seconds,
         "observers": {
-            name: figures[name] | {"counters": dict(stream.counters), "backend": stream.observer.backend}
+            name: found.figures[name] | {"counters": dict(stream.counters), "backend": stream.observer.backend}
             for name, stream in streams.items()
         },
     } | ({"report": report} if report else {})
-    emit(args, result, _text(recording, figures, report, exports))
+    emit(args, result, _text(recording, found.figures, report, exports))
     if reasons:
         print(f"contact-estimation replay: {reasons}", file=sys.stderr)
     return 0
-
-
-@contextmanager
-def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
-    """Add the time its block takes to ``seconds[name]``."""
-    start = time.perf_counter()
-    yield
-    seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - start
-
-
-def open_streams(arm: Arm, args: argparse.Namespace, recording: Recording) -> dict[str, SampleStream]:
-    """Open the observers that the arguments name, with the sensor set of the recording."""
-    from contact_estimation.filters.registry import open_stream
-
-    streams: dict[str, SampleStream] = {}
-    for name in [*args.observer, *map(str, args.config)] or [DEFAULT_OBSERVER]:
-        stream = open_stream(arm, name, args.sensors or recording.sensors or None)
-        if stream.observer.name in streams:
-            raise RecordingError(f"two observers are named '{stream.observer.name}'; rename one of the files")
-        streams[stream.observer.name] = stream
-    return streams
-
-
-def run_observers(
-    recording: Recording, streams: dict[str, SampleStream], seconds: dict[str, float]
-) -> dict[str, EstimateLog]:
-    """Replay a recording through every stream; the time [s] each takes is added to ``seconds``."""
-    from contact_estimation.io.replay import replay
-
-    logs = {}
-    for name, stream in streams.items():
-        progress = Progress(len(recording), f"replay {name}")
-        with _timed(seconds, name):
-            logs[name] = replay(recording, stream, progress.update)
-        progress.close()
-    return logs
 
 
 def _refused(stream: SampleStream, invalid: int, samples: int) -> bool:
@@ -163,32 +127,6 @@ def _export(path: Path | None, logs: dict[str, EstimateLog], recording: Recordin
         return [str(log.save(paths[name], recording.truth)) for name, log in logs.items()]
     except OSError as error:
         raise RecordingError(f"{path} cannot be written ({error.strerror}); choose another --export") from error
-
-
-def summaries(
-    arm: Arm, recording: Recording, logs: dict[str, EstimateLog]
-) -> tuple[dict[str, dict[str, Any]], Reference | None]:
-    """Say how well each observer did, and against which reference."""
-    from contact_estimation.viz.summary import reference_of, summarise
-
-    has_force = recording.wrench_tcp is not None or "wrench_tcp" in recording.truth
-    reference = reference_of(recording, *(arm.tcp_poses(recording.q) if has_force else ()))
-    return {name: summarise(log.columns(), reference) for name, log in logs.items()}, reference
-
-
-def _report(
-    args: argparse.Namespace, arm: Arm, recording: Recording, logs: dict[str, EstimateLog], reference: Reference | None
-) -> str:
-    if args.report is None:
-        return ""
-    from contact_estimation.viz.report import replay_report  # matplotlib
-
-    path, title = args.report / "report.html", f"Replay of {args.recording.name}"
-    try:
-        return str(replay_report(path, arm, recording, logs, reference, title, command=_command(args)))
-    except OSError as error:
-        text = f"{args.report} cannot be written ({error.strerror}); choose another --report"
-        raise RecordingError(text) from error
 
 
 def _text(recording: Recording, figures: dict[str, dict[str, Any]], report: str, exports: list[str]) -> str:

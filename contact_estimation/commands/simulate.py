@@ -132,6 +132,7 @@ def as_recording(samples: Sequence[Sample], arm: Arm, source: str, imperfections
         wrench_tcp=column("wrench_tcp") if imperfections.wrench.enabled else None,
         truth=truth,
         sensors=imperfections.sensors,
+        robot=arm.name,
     )
 
 

@@ -24,17 +24,18 @@ def observer_names() -> list[str]:
     return [*shipped, *aliases, *(name for name in plugins.offered(plugins.OBSERVERS) if name not in kinds)]
 
 
-def load_observer_settings(config: str) -> Any:
+def load_observer_settings(config: str, folder: str | None = None) -> Any:
     """Load the settings of an observer.
 
     Args:
         config: a shipped configuration (``ekf``, ``paper_online``, ...), a YAML file, or an observer of another
             package, by its entry point or as ``module:Class``, with the defaults of its settings.
+        folder: a robot's profile folder, which may have one of its own by that name.
 
     Raises:
         ConfigError: unknown name, unknown kind of observer, or an error in the file.
     """
-    return _load(config)[0]
+    return _load(config, folder)[0]
 
 
 def _load(config: str, folder: str | None = None) -> tuple[Any, Any]:

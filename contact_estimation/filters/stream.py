@@ -91,14 +91,20 @@ class SampleStream:
         """Forget the past: the next good sample starts anew."""
         self._last_ns = None
 
+    def forget(self) -> None:
+        """Become as new: without the past, the doubts and the torque offset that a restart keeps."""
+        self.restart()
+        self.monitor.forget()
+        self.zero.clear()
+        self.counters.clear()
+        self.valid, self.reason, self._problem = False, "no sample yet", ""
+
     def warm_up(self) -> None:
         """Pay now what only the first samples cost (generated code is loaded when first called), and forget them."""
         still = np.zeros(self.arm.n)
         for stamp in (1, 1 + int(1e9 * self._period)):
             self.push(stamp, np.clip(still, self.arm.lower, self.arm.upper), still, still)
-        self.restart()
-        self.counters.clear()
-        self.valid, self.reason = False, "no sample yet"
+        self.forget()
 
     def push(self, stamp_ns: int, q: Vector, dq: Vector, tau: Vector) -> Estimate:
         """Take a sample and return the estimate, valid or not.

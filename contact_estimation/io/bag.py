@@ -18,6 +18,7 @@ from contact_estimation.io.topic_buffer import TopicBuffer
 from contact_estimation.io.topics import (
     JOINT_STATE,
     JOINT_STATES_TOPIC,
+    ROBOT_TOPIC,
     SENSORS_TOPIC,
     TEXT,
     TRUTH_TOPICS,
@@ -72,10 +73,7 @@ def read_bag(
             adders = {connection.topic: buffers[connection.topic].add for connection in wanted}
             for connection, _, raw in reader.messages(wanted) if reader.message_count else ():
                 adders[connection.topic](raw)
-            told = [c for c in reader.connections if c.topic == SENSORS_TOPIC and c.msgtype == TEXT]
-            texts = reader.messages(told) if told else ()
-            sensors = ["", *(_text(typestore, raw) for _, _, raw in texts)]
-            return _assemble(path, buffers, topics, base_frame, rotation, sensors[-1])
+            return _assemble(path, buffers, topics, base_frame, rotation, _texts(reader, typestore))
     except ContactEstimationError:
         raise
     except Exception as error:  # a damaged file makes rosbags raise nearly anything: its own, struct's, apsw's, zstd's
@@ -88,7 +86,7 @@ def _assemble(
     topics: _Topics,
     base_frame: str | None,
     rotation: TcpRotation | None,
-    sensors: str,
+    told: dict[str, str],
 ) -> Recording:
     """Make the recording of what the buffers hold."""
     stamps, values = buffers[topics.joint_states].finish()
@@ -112,12 +110,25 @@ def _assemble(
         _measured(path, stamps, q, buffers[topics.wrench], base_frame, rotation) if topics.wrench else None,
         buffers[WRENCH_ZERO_TOPIC].finish()[1][0] if WRENCH_ZERO_TOPIC in buffers else np.zeros(6),
         truth,
-        sensors,
+        told.get(SENSORS_TOPIC, ""),
+        told.get(ROBOT_TOPIC, ""),
     )
 
 
-def _text(typestore: Typestore, raw: bytes) -> str:
-    return str(typestore.deserialize_cdr(raw, TEXT).data)  # type: ignore[attr-defined]  # made at run time
+def robot_of_bag(path: Path | str) -> str:
+    """Return the name of the robot a bag tells, "" where it does not or cannot be read."""
+    try:
+        with Reader(path) as reader:
+            return _texts(reader, get_typestore(Stores.ROS2_JAZZY)).get(ROBOT_TOPIC, "")
+    except Exception:  # a damaged file raises nearly anything; reading it tells what is wrong
+        return ""
+
+
+def _texts(reader: Reader, typestore: Typestore) -> dict[str, str]:
+    """Return what the bag says of itself: topic -> its last word."""
+    told = [c for c in reader.connections if c.topic in (SENSORS_TOPIC, ROBOT_TOPIC) and c.msgtype == TEXT]
+    messages = reader.messages(told) if told and reader.message_count else ()
+    return {c.topic: str(typestore.deserialize_cdr(raw, TEXT).data) for c, _, raw in messages}  # type: ignore[attr-defined]
 
 
 def _joint_states_topic(path: Path, types: dict[str, str], asked: str | None) -> str:

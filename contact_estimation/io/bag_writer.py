@@ -17,6 +17,7 @@ from contact_estimation.io.topics import (
     JOINT_STATE,
     JOINT_STATES_TOPIC,
     POINT,
+    ROBOT_TOPIC,
     SENSORS_TOPIC,
     TEXT,
     TRUTH_TOPICS,
@@ -64,8 +65,9 @@ def write_bag(
             return lambda stamp, message: writer.write(connection, stamp, make.typestore.serialize_cdr(message, kind))
 
         write_states, columns = topic(JOINT_STATES_TOPIC, JOINT_STATE), []
-        if recording.sensors:
-            topic(SENSORS_TOPIC, TEXT)(stamps[0], make.typestore.types[TEXT](data=recording.sensors))
+        for name, text in ((SENSORS_TOPIC, recording.sensors), (ROBOT_TOPIC, recording.robot)):
+            if text:
+                topic(name, TEXT)(stamps[0], make.typestore.types[TEXT](data=text))
         if recording.wrench_tcp is not None:
             columns.append((topic(WRENCH_TOPIC, WRENCH), WRENCH, recording.wrench_tcp, tcp_frame))
             if recording.wrench_zero.any():

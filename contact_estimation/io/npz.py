@@ -1,16 +1,17 @@
 """Recordings as ``.npz`` archives.
 
-Keys: ``t`` [s] or ``stamps_ns`` [ns]; ``q``, ``dq``, ``tau`` (N, n) [rad, rad/s, Nm]; optional ``joint_names``;
+Keys: ``t`` [s] or ``stamps_ns`` [ns]; ``q``, ``dq``, ``tau`` (N, n) [rad, rad/s, Nm]; optional ``joint_names``, the
+names ``robot`` and ``sensors`` (of a sensor set);
 ``f_tcp`` (N, 3) [N] and ``torque_tcp`` (N, 3) [Nm] of the environment on the robot in TCP axes, or ``f_base`` (N, 3) in
-base axes; ``f_tcp_zero_offset`` and ``torque_tcp_zero_offset`` (3,); ``sensors``, the name of a sensor set; ``truth_*``
-as in :data:`~contact_estimation.io.recording.TRUTH_COLUMNS`. Other keys are let be.
+base axes; ``f_tcp_zero_offset`` and ``torque_tcp_zero_offset`` (3,); ``truth_*`` as in
+:data:`~contact_estimation.io.recording.TRUTH_COLUMNS`. Other keys are let be.
 """
 
 from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -65,9 +66,19 @@ def read_npz(
         wrench,
         zero,
         {name: data[f"truth_{name}"] for name in TRUTH_COLUMNS if f"truth_{name}" in data},
-        _sensors(path, data),
+        _word(path, data, "sensors"),
+        _word(path, data, "robot"),
     )
     return recording if joint_names is None else recording.reordered(joint_names)
+
+
+def robot_of_npz(path: Path) -> str:
+    """Return the name of the robot an archive tells, "" where it does not or cannot be read."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return _word(path, archive, "robot")
+    except Exception:  # damage raises nearly anything; reading the archive tells what is wrong
+        return ""
 
 
 def _load(path: Path) -> dict[str, np.ndarray]:
@@ -127,11 +138,12 @@ def _names(path: Path, data: dict[str, np.ndarray]) -> tuple[str, ...]:
     return tuple(names.tolist())
 
 
-def _sensors(path: Path, data: dict[str, np.ndarray]) -> str:
-    sensors = data.get("sensors", np.array(""))
-    if sensors.ndim or sensors.dtype.kind != "U":
-        raise RecordingError(f"{path}: sensors must be the name of a sensor set, found {sensors.dtype} {sensors.shape}")
-    return str(sensors)
+def _word(path: Path, data: Mapping[str, np.ndarray], name: str) -> str:
+    """Return a name the archive tells, "" where it does not."""
+    word = data.get(name, np.array(""))
+    if word.ndim or word.dtype.kind != "U":
+        raise RecordingError(f"{path}: {name} must be a name, found {word.dtype} {word.shape}")
+    return str(word)
 
 
 def _stamps(path: Path, data: dict[str, np.ndarray], rate: float | None) -> np.ndarray:
@@ -195,8 +207,7 @@ def write_npz(path: Path | str, recording: Recording, **extra: np.ndarray) -> Pa
         if not np.isnan(recording.wrench_tcp[:, 3:]).all():
             data |= {"torque_tcp": recording.wrench_tcp[:, 3:], "torque_tcp_zero_offset": recording.wrench_zero[3:]}
     data |= {f"truth_{name}": value for name, value in recording.truth.items()}
-    if recording.sensors:
-        data["sensors"] = np.array(recording.sensors)
+    data |= {name: np.array(getattr(recording, name)) for name in ("sensors", "robot") if getattr(recording, name)}
     return save_arrays(path, data | extra)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from contact_estimation.exceptions import RecordingError
-from contact_estimation.io.npz import read_npz
+from contact_estimation.io.npz import read_npz, robot_of_npz
 from contact_estimation.io.recording import Recording, TcpRotation
 
 _MAGIC = {b"PK": ".npz", b"\x89MCAP0\r\n": ".mcap", b"SQLite format 3\x00": ".db3"}
@@ -54,6 +54,19 @@ def open_recording(
     if path.is_file() and path.suffix != kind:
         raise RecordingError(f"{path} is a {kind} file by its content; rename it to end in {kind}.")
     return read_bag(path, joint_names, joint_states, wrench, base_frame, rotation)
+
+
+def robot_of(path: Path) -> str:
+    """Return the name of the robot a recording tells, without reading its samples.
+
+    Returns:
+        The name; "" where the recording does not tell it, or cannot be read: :func:`open_recording` says why.
+    """
+    if path.is_file() and path.suffix == ".npz":
+        return robot_of_npz(path)
+    from contact_estimation.io.bag import robot_of_bag
+
+    return robot_of_bag(path)
 
 
 def kind_of(path: Path) -> str:

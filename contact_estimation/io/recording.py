@@ -40,6 +40,7 @@ class Recording:
         wrench_zero: (6,) [N, Nm] the sensor's reading in known free space, zeros where none is known.
         truth: ground truth by name (``TRUTH_COLUMNS``), each (N, columns); empty for real recordings.
         sensors: sensor set (name in config/sensors) that says what ``tau`` is, where the recording tells; else "".
+        robot: name of the robot (config/robots), where the recording tells; else "".
 
     Raises:
         RecordingError: shapes do not fit each other, a name is doubled, a truth is unknown, or there is no sample.
@@ -56,6 +57,7 @@ class Recording:
     wrench_zero: np.ndarray = field(default_factory=lambda: np.zeros(6))
     truth: dict[str, np.ndarray] = field(default_factory=dict)
     sensors: str = ""
+    robot: str = ""
 
     def __post_init__(self) -> None:
         stamps = np.asarray(self.stamps_ns)

@@ -20,6 +20,9 @@ WRENCH_ZERO_TOPIC = WRENCH_TOPIC + "_zero"
 TEXT = "std_msgs/msg/String"
 SENSORS_TOPIC = "/sensor_set"
 
+#: One message: the robot of config/robots that was recorded.
+ROBOT_TOPIC = "/robot_name"
+
 #: Truth of a simulation: name in ``Recording.truth`` -> (topic, message type).
 TRUTH_TOPICS = {
     "wrench_tcp": ("/truth/external_wrench", WRENCH),

@@ -63,12 +63,7 @@ class Page:
 
     def figure(self, fig: Figure, caption: str = "") -> None:
         """Embed a matplotlib figure and close it."""
-        import matplotlib.pyplot as plt
-
-        buffer = io.BytesIO()
-        fig.savefig(buffer, format="png")
-        plt.close(fig)
-        self.image(buffer.getvalue(), caption)
+        self.image(png_of(fig), caption)
 
     def image(self, png: bytes, caption: str = "") -> None:
         """Embed PNG bytes."""
@@ -89,6 +84,16 @@ class Page:
             + "\n</html>\n"
         )
         return path
+
+
+def png_of(fig: Figure) -> bytes:
+    """Turn a matplotlib figure into PNG bytes and close it."""
+    import matplotlib.pyplot as plt
+
+    buffer = io.BytesIO()
+    fig.savefig(buffer, format="png")
+    plt.close(fig)
+    return buffer.getvalue()
 
 
 def cell(value: object, digits: int = 3) -> str:

@@ -26,6 +26,7 @@ _FIGURES: dict[str, tuple[float, tuple[str, ...]]] = {
     "stiffness [kN/m]": (1e-3, ("stiffness", "median")),
     "error [%]": (100, ("stiffness", "error")),
     "settled [s]": (1, ("stiffness", "settled_s")),
+    "mode changes": (1, ("mode_changes",)),
     "step p50 [µs]": (1, ("step_us", "p50")),
     "p99 [µs]": (1, ("step_us", "p99")),
 }
@@ -110,7 +111,8 @@ def summarise(columns: Mapping[str, np.ndarray], reference: Reference | None) ->
         reference: what to compare with.
 
     Returns:
-        samples, valid; ``step_us`` (p50, p99); with a reference ``force`` (RMSE and bias [N] of the TCP's z and xy, in
+        samples, valid; ``step_us`` (p50, p99); ``mode_changes``, how often the committed mode of valid estimates
+        changed, where there are modes; with a reference ``force`` (RMSE and bias [N] of the TCP's z and xy, in
         contact and free) and ``stiffness`` [N/m]: median in contact, relative error of the median, seconds from the
         first contact until the estimate stays within 20 % for half a second (None: never). Parts that cannot be told
         are None.
@@ -118,7 +120,10 @@ def summarise(columns: Mapping[str, np.ndarray], reference: Reference | None) ->
     valid = columns["valid"]
     steps = columns["step_time"][np.isfinite(columns["step_time"])] * 1e6
     figures: dict[str, Any] = {"samples": len(valid), "valid": int(np.count_nonzero(valid))}
-    figures |= dict.fromkeys(("force", "stiffness", "step_us"))
+    figures |= dict.fromkeys(("force", "stiffness", "step_us", "mode_changes"))
+    if columns["mode_probability"].shape[1]:
+        modes = columns["mode"][valid]
+        figures["mode_changes"] = int(np.count_nonzero(modes[1:] != modes[:-1]))
     if len(steps):
         figures["step_us"] = {"p50": float(np.median(steps)), "p99": float(np.percentile(steps, 99))}
     if reference is None:
@@ -140,16 +145,22 @@ def summarise(columns: Mapping[str, np.ndarray], reference: Reference | None) ->
 
 def summary_table(figures: Mapping[str, dict[str, Any]]) -> tuple[list[str], list[list[object]]]:
     """Make header and rows of the table of ``figures``: observer -> what ``summarise`` gave."""
-    rows = []
-    for name, values in figures.items():
-        row: list[object] = [name, f"{values['valid']}/{values['samples']}"]
-        for factor, where in _FIGURES.values():
-            value: Any = values
-            for key in where:
-                value = None if value is None else value.get(key)
-            row.append(None if value is None else factor * value)
-        rows.append(row)
+    rows: list[list[object]] = [
+        [name, f"{values['valid']}/{values['samples']}", *figure_columns(values).values()]
+        for name, values in figures.items()
+    ]
     return ["observer", "valid", *_FIGURES], rows
+
+
+def figure_columns(figures: Mapping[str, Any]) -> dict[str, float | None]:
+    """Take what the summary table shows from the ``figures`` of one observer: heading -> value."""
+    found = {}
+    for heading, (factor, where) in _FIGURES.items():
+        value: Any = figures
+        for key in where:
+            value = None if value is None else value.get(key)
+        found[heading] = None if value is None else factor * value
+    return found
 
 
 def touched_links(columns: Mapping[str, np.ndarray]) -> list[str]:

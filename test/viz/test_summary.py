@@ -30,6 +30,8 @@ def columns_with(force, stiffness):
         "force": force,
         "stiffness": stiffness,
         "step_time": np.linspace(1e-6, 100e-6, count),
+        "mode": np.repeat(["free", "contact"], [count // 2, count - count // 2]),
+        "mode_probability": np.zeros((count, 2)),
     }
 
 
@@ -48,6 +50,7 @@ def test_known_errors_come_out(recording):
     start = np.argmax(reference.contact)
     assert figures["stiffness"]["settled_s"] == pytest.approx((800 - start) / 500)
     assert figures["step_us"]["p50"] == pytest.approx(50.5)
+    assert figures["mode_changes"] == 1
     assert figures["step_us"]["p99"] == pytest.approx(99.0, rel=1e-2)
 
 

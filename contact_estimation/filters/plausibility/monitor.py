@@ -49,16 +49,24 @@ class SignalMonitor:
         self._state = DoubleBuffer.of(function)
         self._advance = bind_recursion(function, [self._state])
         self._step_size, self._block = self._settings.torque.step, self._settings.torque.block - 1e-6
-        self._kinematic, self._bad_until, self._spikes = "", -np.inf, 0
         self._to_agree = np.zeros(arm.n)  # way [rad] that a joint has still to move in agreement
-        self.problem = ""
-        self._started = False
+        self.forget()
 
     def restart(self) -> None:
         """Begin with a new stretch of samples, as after a gap."""
         self._started = False
         if self.readings is not None:
             self.readings.restart()
+
+    def forget(self) -> None:
+        """Begin with a stream that nothing is known of."""
+        self._kinematic, self._bad_until, self._spikes = "", -np.inf, 0
+        self._rise[0] = self._settings.kinematics.rise_time
+        self._to_agree[:] = 0.0
+        self.problem = ""
+        self._started = False
+        if self.readings is not None:
+            self.readings.forget()
 
     def add(self, t: float, dt: float, q: np.ndarray, dq: np.ndarray, effort: np.ndarray) -> bool:
         """Judge one sample; return False where it is a spike that nobody should use.

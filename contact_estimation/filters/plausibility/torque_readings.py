@@ -105,9 +105,7 @@ class TorqueReadings:
         numbers = np.array([0] * len(names) + [1] + [0] * len(delays) + [2] + [1] * n)
         self._price = s.better * (1.0 + numbers) + 2 * np.log(choices) / n
         self.margin = np.zeros(len(self.rivals))
-        self._named, self._stepped = -1, False
-        self.problem = ""
-        self.restart()
+        self.forget()
 
     def _fill(self, inputs: dict[str, np.ndarray]) -> None:
         s, arm = self.settings, self._arm
@@ -124,6 +122,13 @@ class TorqueReadings:
     def proven(self) -> np.ndarray:
         """Return (R,) whether the configured reading was proven against each rival."""
         return self.margin > self.settings.better
+
+    def forget(self) -> None:
+        """Begin with a stream that nothing is known of."""
+        self.margin[:] = 0.0
+        self._named, self._stepped = -1, False
+        self.problem = ""
+        self.restart()
 
     def restart(self) -> None:
         """Begin with a new stretch of samples; what was proven or named stays."""

@@ -1,0 +1,63 @@
+"""How the figures of an observer are distributed over recordings, and which recordings are the worst."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from contact_estimation.evaluation.rows import Row
+from contact_estimation.viz.summary import figure_columns
+
+#: Share of the recordings [%] -> heading: half of the recordings are no worse than the median, ...
+_QUANTILES = {50: "median", 90: "90 %", 100: "worst"}
+
+
+def values_of(rows: Sequence[Row], observer: str) -> dict[str, np.ndarray]:
+    """Collect each figure of an observer over the recordings that have it.
+
+    Returns:
+        Heading of the summary table -> values.
+    """
+    cells = [_cells(row["observers"][observer]) for row in rows if succeeded(row, observer)]
+    names = cells[0] if cells else {}
+    return {name: np.array([c[name] for c in cells if c[name] is not None], float) for name in names}
+
+
+def _cells(figures: dict[str, Any]) -> dict[str, float | None]:
+    return {"invalid [%]": 100.0 * (1.0 - figures["valid"] / figures["samples"])} | figure_columns(figures)
+
+
+def succeeded(row: Row, observer: str) -> bool:
+    """Whether a recording has figures of an observer."""
+    return "error" not in row["observers"][observer]
+
+
+def distribution_table(rows: Sequence[Row], observers: Sequence[str]) -> tuple[list[str], list[list[object]]]:
+    """Make header and rows of the table of quantiles: a line per observer and figure; sizes of signed errors."""
+    lines: list[list[object]] = []
+    for observer in observers:
+        for name, values in values_of(rows, observer).items():
+            if len(values):
+                quantiles = np.percentile(np.abs(values), list(_QUANTILES), method="higher")
+                lines.append([observer, name, len(values), *quantiles.tolist()])
+    return ["observer", "figure", "recordings", *_QUANTILES.values()], lines
+
+
+def worst_rows(rows: Sequence[Row], observer: str, count: int = 10) -> list[Row]:
+    """Return the recordings on which an observer did worst.
+
+    By the RMS error of the force along z in contact, else in free space; recordings without a reference come after
+    those with one, by the share of invalid estimates.
+    """
+    good = [row for row in rows if succeeded(row, observer)]
+    return sorted(good, key=lambda row: _badness(row["observers"][observer]), reverse=True)[:count]
+
+
+def _badness(figures: dict[str, Any]) -> tuple[bool, float]:
+    force = figures["force"] or {}
+    for part in ("contact", "free"):
+        if force.get(part):
+            return True, float(force[part]["rmse_z"])
+    return False, 1.0 - figures["valid"] / figures["samples"]
