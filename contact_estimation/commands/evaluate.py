@@ -8,7 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contact_estimation.commands.inputs import add_observers_argument, add_robot_argument, add_topic_arguments
+from contact_estimation.commands.inputs import (
+    add_observers_argument,
+    add_robot_argument,
+    add_topic_arguments,
+    add_workers_arguments,
+    executor_of,
+)
 from contact_estimation.commands.output import Progress, add_json_flag, emit, text_table
 
 if TYPE_CHECKING:
@@ -28,8 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_observers_argument(parser)
     add("--sensors", metavar="NAME", help="sensor set (default the recording's, else the observer's or robot's)")
     add("--keep-going", action="store_true", help="evaluate recordings with bad samples, too")
-    add("--workers", type=int, metavar="N", help="processes (default one per core; 0: work in this process)")
-    add("--cluster", metavar="ADDRESS", help="work on the Dask cluster of this scheduler, such as tcp://host:8786")
+    add_workers_arguments(parser)
     add("--report", type=Path, metavar="DIR", help="write DIR/report.html and DIR/table.csv")
     text = "folder of results of earlier runs, which are not made again (default evaluations/ of the code cache)"
     add("--results", type=Path, metavar="DIR", help=text)
@@ -43,13 +48,12 @@ def run(args: argparse.Namespace) -> int:
     from contact_estimation.evaluation.find import find_recordings
     from contact_estimation.evaluation.rows import evaluate_all, make_tasks
     from contact_estimation.evaluation.task import Options
-    from contact_estimation.jobs import open_executor
     from contact_estimation.jobs.results import Results
 
     observers = _checked_observers(args)
     options = Options(args.robot, args.tool, args.sensors, args.joint_states, args.wrench, args.rate, args.keep_going)
     tasks = make_tasks(find_recordings(args.places), observers, options)
-    executor = open_executor(args.workers, args.cluster)
+    executor = executor_of(args, len(tasks))
     results = Results(args.results or open_cache() / "evaluations")
     progress = Progress(len(tasks), "recordings")
     rows = evaluate_all(tasks, executor, results, args.fresh, progress.update)

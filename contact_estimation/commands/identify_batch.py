@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from contact_estimation.commands.inputs import add_workers_arguments, executor_of
 from contact_estimation.commands.output import Progress, add_json_flag, emit_verdict
 from contact_estimation.exceptions import IdentificationError
 
@@ -58,6 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--window", type=float, nargs=2, metavar=("START", "END"), help="part of each recording [s]")
     parser.add_argument("--report", metavar="FILE.html", help="write a report with plots and a filmstrip")
     parser.add_argument("--output", metavar="FILE.npz", help="write trajectory, forces and parameters")
+    add_workers_arguments(parser)
     add_json_flag(parser)
 
 
@@ -143,7 +145,8 @@ def _finger_starts(args: argparse.Namespace) -> int:
     from contact_estimation.studies.batch import monte_carlo
 
     bar = Progress(args.starts, "starts")
-    runs = monte_carlo.random_starts(args.seed, args.starts, args.duration, progress=bar.update)
+    executor = executor_of(args, args.starts)
+    runs = monte_carlo.random_starts(args.seed, args.starts, args.duration, executor, bar.update)
     bar.close()
     result = monte_carlo.summary(runs)
     if args.report:

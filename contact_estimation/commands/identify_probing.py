@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from contact_estimation.commands.inputs import add_workers_arguments, executor_of
 from contact_estimation.commands.output import Progress, add_json_flag, emit, emit_verdict
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.settings import from_yaml
@@ -40,6 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--explore", action="store_true", help="spatial: explore autonomously until every interval is below its target"
     )
     parser.add_argument("--ablation", action="store_true", help="planar: take every part of the filter out in turn")
+    add_workers_arguments(parser)
     parser.add_argument("--figures", type=Path, metavar="DIR", help="planar: redraw figures 4 to 7 of one run into DIR")
     parser.add_argument("--report", type=Path, metavar="HTML", help="write a report with scores and figures")
     add_json_flag(parser)
@@ -74,11 +76,12 @@ def _experiment(args: argparse.Namespace, settings: ProbingSettings) -> int:
 
     tips = (-0.5 * args.fork, 0.5 * args.fork) if args.fork else (0.0,)
     job = experiment.Experiment(args.example, args.runs, args.seed, settings=settings, tips=tips)
+    executor = executor_of(args, args.runs)
     if args.ablation:
         results = {}
         for name in ablation.SCENARIOS:
             progress = Progress(len(ablation.VARIANTS), name)
-            results[name] = experiment.ablate(job, name, progress.update)
+            results[name] = experiment.ablate(job, name, progress.update, executor)
             progress.close()
         emit(args, results, "\n\n".join(f"{name}\n{report.table(rows)}" for name, rows in results.items()))
         return 0
@@ -90,7 +93,7 @@ def _experiment(args: argparse.Namespace, settings: ProbingSettings) -> int:
     else:
         data = experiment.simulate(job)
     progress = Progress(args.runs, "runs")
-    traces = experiment.run(job, data, progress=progress.update, sensor=sensor)
+    traces = experiment.run(job, data, progress=progress.update, sensor=sensor, executor=executor)
     progress.close()
     result = {"example": args.example, "seed": args.seed, **score(traces, job.evaluated_at)}
     figures = {}
@@ -121,7 +124,7 @@ def _explore(args: argparse.Namespace, settings: ProbingSettings) -> int:
     from contact_estimation.studies.probing.exploration import explore_many, summary
 
     progress = Progress(args.runs, "explorations")
-    result = explore_many(settings, args.runs, args.seed, progress.update)
+    result = explore_many(settings, args.runs, args.seed, progress.update, executor=executor_of(args, args.runs))
     progress.close()
     emit(args, result, summary(result))
     return 0

@@ -11,6 +11,7 @@ from contact_estimation.exceptions import ConfigError
 if TYPE_CHECKING:
     from contact_estimation.filters.settings import EkfSettings
     from contact_estimation.io.recording import Recording
+    from contact_estimation.jobs import Executor
     from contact_estimation.robot import Arm
 
 
@@ -75,6 +76,24 @@ def add_topic_arguments(parser: argparse.ArgumentParser, wrench: bool = True) ->
         )
         parser.add_argument("--wrench", metavar="TOPIC", help=text)
     parser.add_argument("--rate", type=float, metavar="HZ", help="sample rate of an .npz archive without stamps")
+
+
+def add_workers_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare where many tasks run; :func:`executor_of` opens it."""
+    add = parser.add_argument
+    add("--workers", type=int, metavar="N", help="processes (default one per core; 0: work in this process)")
+    add("--cluster", metavar="ADDRESS", help="work on the Dask cluster of this scheduler, such as tcp://host:8786")
+
+
+def executor_of(args: argparse.Namespace, tasks: int) -> Executor:
+    """Open what ``--workers`` and ``--cluster`` ask for; one task alone is done in this process by default.
+
+    Raises:
+        JobError: it cannot be opened.
+    """
+    from contact_estimation.jobs import open_executor
+
+    return open_executor(0 if args.workers is None and tasks == 1 else args.workers, args.cluster)
 
 
 def open_for(arm: Arm | None, args: argparse.Namespace, path: Path | None = None) -> Recording:

@@ -11,7 +11,7 @@ import shlex
 import numpy as np
 
 from contact_estimation.commands import mpc_probe
-from contact_estimation.commands.inputs import add_tool_argument
+from contact_estimation.commands.inputs import add_tool_argument, add_workers_arguments
 from contact_estimation.commands.output import Progress, add_json_flag, emit
 from contact_estimation.control.mpc.settings import SOLVERS
 from contact_estimation.control.registry import CONTROLLERS
@@ -51,6 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--duration", type=float, metavar="S", help="[s] time under MPC")
     parser.add_argument("--runs", type=int, default=1, help="probe: number of random surfaces (default 1)")
+    add_workers_arguments(parser)
     parser.add_argument("--report", metavar="DIR", help="write report.html with the figures of the paper redrawn")
     add_json_flag(parser)
 

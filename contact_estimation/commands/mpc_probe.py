@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import functools
 from typing import Any
 
 import numpy as np
 
+from contact_estimation.commands.inputs import executor_of
 from contact_estimation.commands.output import Progress, emit
+from contact_estimation.jobs import gather
 from contact_estimation.settings import replace
 from contact_estimation.studies.mpc.probe_press import (
     Explored,
     PressRecord,
-    ProbePress,
     ProbePressSettings,
     load_probe_settings,
+    probe_and_press,
 )
 from contact_estimation.studies.mpc.probe_report import probe_report
 from contact_estimation.studies.probing.score import errors_text, named_errors
@@ -25,17 +28,10 @@ def run(args: argparse.Namespace) -> int:
     settings = load_probe_settings(args.robot or "ur16e")
     changes = {name: getattr(args, name) for name in ("force", "duration") if getattr(args, name) is not None}
     settings = replace(settings, "options", **changes)
-    explored: list[Explored] = []
-    probed: list[PressRecord] = []
-    guessed: list[PressRecord] = []
     progress = Progress(args.runs, "surfaces")
-    for i in range(args.runs):
-        experiment = ProbePress(settings, args.seed + i)
-        found, record = experiment.explore()
-        explored.append(found)
-        probed.append(record)
-        guessed.append(experiment.touch())
-        progress.update(i + 1)
+    function = functools.partial(probe_and_press, settings)
+    runs = executor_of(args, args.runs).run(function, range(args.seed, args.seed + args.runs))
+    explored, probed, guessed = map(list, zip(*gather(runs, progress.update)))
     progress.close()
     result = summarise(settings, args.seed, explored, probed, guessed)
     lines = [

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import concurrent.futures
-import multiprocessing
-import os
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +13,7 @@ from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.batch.problem import Problem
 from contact_estimation.identify.batch.result import Result
 from contact_estimation.identify.batch.runner import run
+from contact_estimation.jobs import Executor, gather, open_executor
 from contact_estimation.studies.batch import finger
 from contact_estimation.viz.html import Page
 from contact_estimation.viz.style import COLOURS, figure
@@ -42,46 +41,30 @@ class Run(NamedTuple):
 
 
 def random_starts(
-    seed: int, starts: int, duration: float = 4.0, workers: int | None = None, progress: Count | None = None
+    seed: int, starts: int, duration: float = 4.0, executor: Executor | None = None, progress: Count | None = None
 ) -> list[Run]:
-    """Estimate the same finger recording from random parameter values (table IV), one process per core.
+    """Estimate the same finger recording from random parameter values (table IV).
 
     Args:
         seed: of the recording's motion and noise, and of the starts.
         starts: how many.
         duration: of the recording [s].
-        workers: processes; None takes every core.
+        executor: where; default one process per core.
         progress: called with the number of finished runs.
     """
-    vectors = np.random.default_rng([seed, 1]).random((starts, len(finger.scene().parameters)))
-    workers = min(workers or len(os.sched_getaffinity(0)), starts)
-    if workers == 1:
-        _open_recording(seed, duration)
-        return [_count(_run_from(vector), k, progress) for k, vector in enumerate(vectors)]
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # a process per core leaves no core for threads of the BLAS
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    with concurrent.futures.ProcessPoolExecutor(
-        workers, multiprocessing.get_context("spawn"), _open_recording, (seed, duration)
-    ) as pool:
-        return [_count(run, k, progress) for k, run in enumerate(pool.map(_run_from, vectors))]
+    vectors = list(np.random.default_rng([seed, 1]).random((starts, len(finger.scene().parameters))))
+    function = functools.partial(_run_from, seed, duration)
+    return gather((executor or open_executor()).run(function, vectors), progress)
 
 
-def _count(run: Run, k: int, progress: Count | None) -> Run:
-    if progress is not None:
-        progress(k + 1)
-    return run
+@functools.lru_cache(maxsize=1)
+def _problem(seed: int, duration: float) -> Problem:
+    """Simulate once per process; the problem serves every start this process works on."""
+    return finger.problem(finger.simulate(seed, duration), threads=1)
 
 
-_opened: dict[str, Problem] = {}
-
-
-def _open_recording(seed: int, duration: float) -> None:
-    """Simulate once per process; the problem is kept for every start this process works on."""
-    _opened["task"] = finger.problem(finger.simulate(seed, duration), threads=1)
-
-
-def _run_from(vector: Array) -> Run:
-    task = _opened["task"]
+def _run_from(seed: int, duration: float, vector: Array) -> Run:
+    task = _problem(seed, duration)
     parameters = task.scene.parameters
     p = parameters.lower + vector * (parameters.upper - parameters.lower)
     _, found, result = run(task, finger.PLAN, p=p)

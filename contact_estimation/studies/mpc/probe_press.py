@@ -143,6 +143,16 @@ def draw(settings: ProbePressSettings, rng: np.random.Generator) -> Surface:
     )
 
 
+def probe_and_press(settings: ProbePressSettings, seed: int) -> tuple[Explored, PressRecord, PressRecord]:
+    """Explore the surface of ``seed``, then press under MPC with the probed and, anew, with the guessed contact.
+
+    Raises:
+        IdentificationError: no contact, or the arm cannot go on.
+    """
+    experiment = ProbePress(settings, seed)
+    return *experiment.explore(), experiment.touch()
+
+
 class ProbePress:
     """One surface, drawn by ``seed``; every run begins anew in free space over it."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from contact_estimation.identify.probing.model import ContactModel, Start
 from contact_estimation.identify.probing.planar import PlanarModel
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.spatial import SpatialModel, homogeneous
+from contact_estimation.jobs import Executor, gather
+from contact_estimation.jobs.executor import Serial
 from contact_estimation.settings import replace
 from contact_estimation.studies.probing.ablation import FULL, SCENARIOS, VARIANTS, AblationSwitches
 from contact_estimation.studies.probing.score import Trace, score
@@ -104,14 +107,21 @@ def run(
     switches: AblationSwitches = FULL,
     progress: Progress | None = None,
     sensor: Sensor | None = None,
+    executor: Executor | None = None,
 ) -> list[Trace]:
-    """Filter every run of ``data``; arguments of :func:`filter_run`."""
-    traces = []
-    for index in range(experiment.runs):
-        traces.append(filter_run(experiment, data, index, switches, sensor))
-        if progress:
-            progress(index + 1)
-    return traces
+    """Filter every run of ``data``.
+
+    Args:
+        experiment: what is run.
+        data: its recording.
+        switches: parts of the filter that are in use.
+        progress: called with the number of runs that are done.
+        sensor: of :func:`filter_run`. Its errors go on from run to run, which keeps the runs in this process.
+        executor: where; default this process.
+    """
+    function = functools.partial(filter_run, experiment, data, switches=switches, sensor=sensor)
+    runs = (executor if executor is not None and sensor is None else Serial()).run(function, range(experiment.runs))
+    return gather(runs, progress)
 
 
 def filter_run(
@@ -193,12 +203,14 @@ def scenario(name: str, experiment: Experiment) -> Experiment:
     return dataclasses.replace(experiment, settings=settings, presliding=presliding)
 
 
-def ablate(experiment: Experiment, name: str, progress: Progress | None = None) -> dict[str, dict[str, Any]]:
+def ablate(
+    experiment: Experiment, name: str, progress: Progress | None = None, executor: Executor | None = None
+) -> dict[str, dict[str, Any]]:
     """Score every variant on the same simulated data of scenario ``name``; variant -> scores."""
     experiment = scenario(name, experiment)
     data, results = simulate(experiment), {}
     for i, (variant, switches) in enumerate(VARIANTS.items()):
-        results[variant] = score(run(experiment, data, switches), experiment.evaluated_at)
+        results[variant] = score(run(experiment, data, switches, executor=executor), experiment.evaluated_at)
         if progress:
             progress(i + 1)
     return results

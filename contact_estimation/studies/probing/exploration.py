@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from contact_estimation.exceptions import IdentificationError
 from contact_estimation.identify.probing.explore import Exploration, Explorer, ExploreSettings
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.spatial import homogeneous
+from contact_estimation.jobs import Executor, gather
+from contact_estimation.jobs.executor import Serial
 from contact_estimation.robot import Arm, load_arm
 from contact_estimation.studies.probing.experiment import Progress
 from contact_estimation.studies.probing.score import PAPER, errors_text, named_errors
@@ -126,6 +129,7 @@ def explore_many(
     progress: Progress | None = None,
     robot: str = "ur16e",
     goal: ExploreSettings | None = None,
+    executor: Executor | None = None,
 ) -> dict[str, Any]:
     """Explore random surfaces.
 
@@ -136,20 +140,14 @@ def explore_many(
         progress: called after each.
         robot: name of the arm.
         goal: targets and limits, default the shipped ones.
+        executor: where; default this process.
 
     Returns:
         reached_pct (all intervals below target), within_pct (errors within the paper's accuracy), medians of time,
         strokes and errors, and the largest force.
     """
-    arm, probe = load_arm(robot), SpatialProbe(settings)
-    truth, guess = probe.draw(runs, np.random.default_rng(seed))
-    found, errors, goal = [], [], goal or ExploreSettings()
-    for run in range(runs):
-        rng = np.random.default_rng([seed, run])
-        found.append(explore_one(arm, ARMS[robot].posture, truth, guess, run, probe, goal, rng))
-        errors.append(_errors(found[-1], truth, guess, run))
-        if progress:
-            progress(run + 1)
+    function = functools.partial(_explore_surface, settings, runs, seed, robot, goal or ExploreSettings())
+    found, errors = zip(*gather((executor or Serial()).run(function, range(runs)), progress))
     return {
         "example": "spatial",
         "explored": runs,
@@ -162,6 +160,19 @@ def explore_many(
         **named_errors(np.median(errors, axis=0)),
         "max_force": float(np.max([f.max_force for f in found])),
     }
+
+
+def _explore_surface(
+    settings: ProbingSettings, runs: int, seed: int, robot: str, goal: ExploreSettings, run: int
+) -> tuple[Exploration, np.ndarray]:
+    """Explore one of the surfaces that :func:`explore_many` draws; returns what was found, and its errors."""
+    probe, rng = SpatialProbe(settings), np.random.default_rng([seed, run])
+    truth, guess = probe.draw(runs, np.random.default_rng(seed))
+    found = explore_one(_arm(robot), ARMS[robot].posture, truth, guess, run, probe, goal, rng)
+    return found, _errors(found, truth, guess, run)
+
+
+_arm = functools.lru_cache(load_arm)
 
 
 def explore_one(
