@@ -69,7 +69,9 @@ class Task:
 
 def hash_of_files(observers: tuple[str, ...], options: Options) -> str:
     """Hash the user's own files among observers, robot and sensors; what is shipped belongs to the code's version."""
-    places = [Path(word.partition(":")[0]) for word in (*observers, options.robot, options.tool, options.sensors) if word]
+    places = [
+        Path(word.partition(":")[0]) for word in (*observers, options.robot, options.tool, options.sensors) if word
+    ]
     return key_of(*(content_hash(place) for place in places if place.exists()))
 
 
