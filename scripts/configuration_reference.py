@@ -16,14 +16,15 @@ ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs" / "configuration.md"
 HEAD = """# Configuration
 
-Every key of every YAML file, made by `python scripts/configuration_reference.py` from the settings classes; a test
-holds it fresh.
+This page lists every key of every YAML file. `python scripts/configuration_reference.py` makes it from the settings
+classes.
 
-A file is a mapping of these keys. A key that is not listed is refused, with the nearest known one; so are a wrong type,
-a wrong length and a value out of range. Shipped files are in `config/` (`robots`, `sensors`, `observers`, ...) and are
-chosen by name, own files by path: `--robot`, `--sensors`, `--observer`, `--config` on the command line, the parameters
-of the same names at the nodes (see `ros.md`).
-A default of *required* means the file must say it.
+A file is a mapping of these keys. The reader refuses an unknown key and names the nearest known one. It also refuses a
+wrong type, a wrong length and a value out of range. A key whose default is *required* must be in the file.
+
+Shipped files are in `config/` (`robots`, `sensors`, `observers`, ...) and are chosen by name, your own files by path. The
+command line has `--robot`, `--sensors`, `--observer` and `--config`. The nodes have parameters of the same names
+([ROS](ros.md)).
 """
 
 

@@ -1,4 +1,4 @@
-"""Admittance on a position-controlled arm: measured force moves the wanted pose, a stiff joint servo follows it.
+"""Admittance on a position-controlled arm: measured force moves the target pose, and a stiff joint servo follows it.
 
 This is how an industrial arm such as the UR16e realises compliance: dx_d = dx_ref + (f_d + f) / D, with f the measured
 force of the environment on the robot, and the servo tracking x_d in joint space.

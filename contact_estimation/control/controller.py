@@ -1,8 +1,8 @@
-"""What every controller of a contact task is: estimates in, equilibrium poses of the impedance out.
+"""The controller protocol of contact tasks: estimates in, equilibrium poses of the impedance controller out.
 
-A controller is chosen by name (:func:`contact_estimation.control.registry.make_controller`). All of them command the
-same equilibrium under the same supervision (:mod:`contact_estimation.control.supervision`); they differ in the force
-that they ask of the impedance's spring.
+:func:`contact_estimation.control.registry.make_controller` chooses a controller by name. All of them command the same
+equilibrium under the same supervision (:mod:`contact_estimation.control.supervision`). They differ in the force that
+they request from the impedance's spring.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Plain force controllers: one push along each force axis, the task's path along the others.
 
-They share what the MPC has, the wanted force and path of the task, and differ in the push.
+They have the force and path of the task, as the MPC has, and differ in the push.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Contact controllers by name: what the node and the command line choose from."""
+"""Contact controllers by name, for the node and the command line."""
 
 from __future__ import annotations
 

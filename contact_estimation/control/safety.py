@@ -1,8 +1,8 @@
-"""What stands between a planner and a robot: limits on step, rate, force and workspace, and a deadman.
+"""The safety filter between planner and robot: limits on step, rate, force and workspace, and a deadman.
 
-The filter works on the equilibrium pose of the impedance controller. Its output never jumps: it starts where the arm's
-controller is, moves by at most ``max_step`` per call and ``max_rate`` per second, stays in the workspace, and never
-stretches the impedance spring beyond ``max_force``.
+The filter acts on the equilibrium pose of the impedance controller. Its output never jumps. It starts at the arm's
+present equilibrium and moves by at most ``max_step`` per call and ``max_rate`` per second. It stays in the workspace
+and never stretches the impedance spring beyond ``max_force``.
 """
 
 from __future__ import annotations

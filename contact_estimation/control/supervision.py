@@ -1,9 +1,9 @@
 """Supervision shared by all contact controllers: bad estimates, lost contact, force and energy of the contact.
 
-- A tick without a usable estimate or plan follows the remaining plan; more than ``patience`` in a row hold, so that
-  nothing is pushed. Once estimates are good for ``recover_time`` the task goes on by itself.
-- A lost contact is noticed by its probability, by its force, and by the speed at which the tool sinks; then the tool
-  holds, searches or retracts as the task says.
+- A tick without a usable estimate or plan follows the remaining plan. After more than ``patience`` such ticks in a row
+  the controller holds. After ``recover_time`` of good estimates the task continues by itself.
+- A contact counts as lost by its probability, by its force, or by the speed at which the tool sinks. The tool then
+  holds, searches or retracts, as the task states.
 - The push along the wanted force's direction n is limited (:meth:`SupervisedController._govern`). A static push p makes
   the contact force p + d. A tool of effective mass m that approaches with speed v adds at most v sqrt(K m), from
   m v^2 / 2 = F^2 / (2 K). Hence v may be (F_max - F) / sqrt(K m), and the push F - d + D v.

@@ -1,4 +1,4 @@
-"""What every robot, real, simulated or recorded, is to the rest: connect, read, command, close."""
+"""The backend protocol of a robot, real, simulated or recorded: connect, read, command, close."""
 
 from __future__ import annotations
 

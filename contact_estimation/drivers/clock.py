@@ -4,10 +4,10 @@ A sample stamped s by the controller arrives at m on the host's monotonic clock,
 
     m = s + o + r s + d,    d >= 0,
 
-with offset o, drift r and delay d (network, scheduling). The smallest m - s of each interval has hardly any delay, so
-that a line through these minima gives o and r (Paxson, "On calibrating measurements of packet transit times", 1998).
-The host's wall clock enters only as its distance from the monotonic clock: a step of it (NTP) moves the stamps at once,
-and neither drift nor delay are estimated from it.
+with offset o, drift r and delay d (network, scheduling). The smallest m - s of each interval has hardly any delay. A
+line through these minima gives o and r (Paxson, "On calibrating measurements of packet transit times", 1998). The
+host's wall clock enters only by its difference to the monotonic clock. A step of it (NTP) moves the stamps at once;
+drift and delay are not estimated from it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ClockSettings:
 
     interval: float = key(1.0, doc="time over which the smallest delay is taken", unit="s", check=positive)
     intervals: int = key(20, doc="number of intervals through which the line of the drift goes", check=positive)
-    max_drift: float = key(200e-6, doc="largest drift that is believed, and slew of the stamps", check=positive)
+    max_drift: float = key(200e-6, doc="largest accepted drift, and slew of the stamps", check=positive)
     jump: float = key(
         0.02,
         doc="change of offset that is a jump (a clock that paused or was set), not a delay",
@@ -34,7 +34,7 @@ class ClockSettings:
         check=positive,
     )
     jump_samples: int = key(
-        25, doc="samples in a row that must arrive that late before a jump is believed", check=positive
+        25, doc="samples in a row that must arrive that late before a jump is accepted", check=positive
     )
 
 

@@ -1,8 +1,8 @@
 """A Franka arm through pylibfranka as a backend; the package is imported only when this driver connects.
 
-States come with total link-side joint torque (``tau_J``, gravity inside). Reading alone holds no control of the arm;
-commands need the impedance controller of franka_ros2 (driver ``joint_torque``), whose real-time loop is not a Python
-process.
+States have the total link-side joint torque (``tau_J``, which includes gravity). Reading does not take control of the
+arm. Commands need the impedance controller of franka_ros2 (driver ``joint_torque``), whose real-time loop is not a
+Python process.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A joint-torque arm that publishes ``sensor_msgs/JointState`` with effort (franka_ros2, ros2_control) as a backend.
 
-What the effort means differs by driver and is stated, never guessed: ``total`` (gravity inside),
-``gravity_compensated`` (gravity taken out by the driver, friction and contact inside) or ``external`` (the driver's
-own estimate of what the environment does). The backend turns it into total torque. An effort that contradicts the
-stated meaning is told by the signal monitor in front of every observer (``filters/plausibility``).
+The meaning of the effort differs by driver. It is stated, never guessed: ``total`` (includes gravity),
+``gravity_compensated`` (the driver has subtracted gravity, but not friction and contact) or ``external`` (the driver's
+own estimate of the environment's torque). The backend converts it to total torque. The signal monitor in front of every
+observer reports an effort that contradicts the stated meaning (``filters/plausibility``).
 """
 
 from __future__ import annotations

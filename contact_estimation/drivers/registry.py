@@ -1,4 +1,4 @@
-"""Backends by name: one word selects where the samples come from."""
+"""Backends by name: one word selects the source of the samples."""
 
 from __future__ import annotations
 

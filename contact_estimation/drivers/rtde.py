@@ -1,9 +1,9 @@
 """A UR arm through the ur_rtde client as a backend; the client runs in a process of its own.
 
-Torque is what ``torque_source`` names: ``current`` is actual motor current times gear ratio times torque constant
-(friction and gravity inside), ``target_moment`` the controller's own model torque for its target motion (no contact in
-it). The force the controller reports is at the flange but oriented in its base, which is base_link turned by 180
-degrees about z.
+``torque_source`` selects the torque. ``current`` is actual motor current times gear ratio times torque constant; it
+includes friction and gravity. ``target_moment`` is the controller's own model torque for its target motion, without
+contact. The reported force is taken at the flange, but in the axes of the controller's base, which is base_link turned
+by 180 degrees about z.
 """
 
 from __future__ import annotations

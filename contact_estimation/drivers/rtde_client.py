@@ -2,9 +2,9 @@
 
 Started by :mod:`.rtde_link`; imports neither numpy nor ROS.
 
-The client library reads short packets out of bounds and aborts on a malformed header, so it lives here, where its
-death costs one restart and not the graph. This process ends itself whenever the stream is not what it should be; the
-parent starts a new one.
+The client library reads short packets out of bounds and aborts on a malformed header. In a process of its own such a
+fault costs one restart and not the graph. The process ends itself when the stream is malformed or stalls; the parent
+starts a new one.
 """
 
 from __future__ import annotations

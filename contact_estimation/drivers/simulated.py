@@ -1,4 +1,4 @@
-"""A simulated arm in a scenario as a backend: the same graph as on a robot, with the truth beside."""
+"""A simulated arm in a scenario as a backend: the same graph as on a robot, with ground truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The joints' friction beside a contact: coefficients that enter linearly, joint by joint, with a prior."""
+"""The joints' friction in the fit of a contact: coefficients that enter linearly, joint by joint, with a prior."""
 
 from __future__ import annotations
 

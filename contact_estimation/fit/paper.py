@@ -3,8 +3,8 @@
     phi = argmin  sum_t ( ||mu_t+1 - f(mu_t, tau_t, phi)|| + w ||x_t - x_rest|| ) + beta_K ||K||_1 + beta_x ||x_tcp||
 
 over about 2000 equally spaced pairs of filtered states. Norms are not squared, as printed; a square root of a small
-constant keeps them differentiable. The objective mixes rad, rad/s and m without weights and is not a likelihood: kept
-by name as a baseline.
+constant keeps them differentiable. The objective mixes rad, rad/s and m without weights and is not a likelihood. It
+serves as a baseline.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Where the unbiased fit starts: rests and stiffness from a search over heights, the point from the way the tool turns.
+"""Start of the unbiased fit: rests and stiffness from a search over heights, the point from the tool's rotation.
 
-The fit's cost has several minima. Over the rest there is a second one where the contact is always closed and its
-preload looks like a torque bias. Over the point there are many once the tool turns: a point that is 10 cm off would
-have moved by centimetres, which only a spring that is far too soft, or turned, explains. The search below is coarse,
-but its friction and stiffness are the best ones (linear) for every trial.
+The fit's cost has several minima. Over the rest there is a second one: the contact is always closed, and its preload
+looks like a torque bias. Over the point there are many if the tool rotates: a point that is 10 cm off moves by
+centimetres, and only a far too soft or turned spring explains that. The search below is coarse, but each trial has the
+optimal friction and stiffness (a linear problem).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The expectation step: a filter run over a recording gives the states a fit works on."""
+"""The expectation step: a filter over a recording gives the states that a fit uses."""
 
 from __future__ import annotations
 

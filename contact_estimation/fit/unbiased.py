@@ -4,10 +4,10 @@ Expectation and maximisation in turns, as in papers 1 and 2: a filter with the p
 
     phi, nuisance = argmin sum_t sum_j rho( (y_tj - tau_e,j(q_t, phi) + b_j + v_j dq_tj + c_j s_tj) / sigma_j )
 
-with the external torque y = (M + h B) (dq+ - dq) / h - (tau - C - G - B dq) of every transition. Against eq. 16 as
-printed: residuals are torques, squared, weighted by their own noise and colour and robust against spikes (rho is
-Huber's); a contact cannot pull; what the joints' friction leaves (bias, viscous, Coulomb with presliding) is fitted
-beside it instead of being taken for contact.
+with the external torque y = (M + h B) (dq+ - dq) / h - (tau - C - G - B dq) of every transition. It differs from eq. 16
+as printed: residuals are torques, squared, weighted by their noise and autocorrelation, and robust against spikes (rho
+is Huber's); a contact cannot pull; joint friction (bias, viscous, Coulomb with presliding) is fitted together with the
+contact.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the contacts' parameters sit in the vector that the unbiased fit maximises over.
+"""Layout of the vector of unknowns of the unbiased fit.
 
 Of every contact: stiffness K (3), point (3) and the parameters of its law, common to all recordings, then one rest (3)
 per recording.

@@ -1,4 +1,4 @@
-"""What an observer estimated over time, as columns: filled sample by sample during replay, saved as ``.npz``."""
+"""The log of an observer's estimates as columns: filled sample by sample during replay, saved as ``.npz``."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ Keys: ``t`` [s] or ``stamps_ns`` [ns]; ``q``, ``dq``, ``tau`` (N, n) [rad, rad/s
 names ``robot`` and ``sensors`` (of a sensor set);
 ``f_tcp`` (N, 3) [N] and ``torque_tcp`` (N, 3) [Nm] of the environment on the robot in TCP axes, or ``f_base`` (N, 3) in
 base axes; ``f_tcp_zero_offset`` and ``torque_tcp_zero_offset`` (3,); ``truth_*`` as in
-:data:`~contact_estimation.io.recording.TRUTH_COLUMNS`. Other keys are let be.
+:data:`~contact_estimation.io.recording.TRUTH_COLUMNS`. Other keys are ignored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Any recording opened by what it contains, not by what it is called."""
+"""Open a recording in the format of its content; its name does not matter."""
 
 from __future__ import annotations
 

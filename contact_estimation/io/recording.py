@@ -1,4 +1,4 @@
-"""A recording as arrays: what the arm measured, and optionally a force/torque sensor or a simulation's truth."""
+"""A recording as arrays: the arm's measurements, and optionally a force/torque sensor or a simulation's truth."""
 
 from __future__ import annotations
 

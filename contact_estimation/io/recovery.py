@@ -1,7 +1,7 @@
-"""What a recording that was cut off still holds: an MCAP file up to its last complete record.
+"""Recover an interrupted recording: an MCAP file up to its last complete record.
 
-A recorder that was killed leaves whole chunks, but neither index nor ``metadata.yaml``. Records of MCAP carry their
-length (https://mcap.dev/spec), so that the complete ones are found from the front; an end is put behind them.
+A recorder that was killed leaves whole chunks, but neither index nor ``metadata.yaml``. Records of MCAP have their
+length (https://mcap.dev/spec), so the complete ones are found from the front. An end record is then appended.
 """
 
 from __future__ import annotations

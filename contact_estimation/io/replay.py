@@ -1,4 +1,4 @@
-"""A recording through an observer, without ROS: exactly what a node does with the same samples."""
+"""Run a recording through an observer, without ROS; the result equals that of a node with the same samples."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """A press of an arm on a compliant block, simulated with the package's own coupled dynamics.
 
 The arm holds its posture with stiff joint control and follows a vertical reference: approach, press twice, retreat. The
-block pushes back only while it is touched (unilateral), which the estimator's model does not know. Encoder and torque
-noise are added to the samples. For actuator friction, elasticity and other robots' surfaces use the physics-engine
-scenarios.
+block is unilateral: it pushes only while it is touched. The estimator's model lacks that. Encoder and torque noise are
+added to the samples. For actuator friction, elasticity and other surfaces use the scenarios of the physics engine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Triangle meshes of what a 3-D view shows: links of an arm, and units that arrows and ellipsoids are made of."""
+"""Triangle meshes of a 3-D view: links of an arm, and the unit shapes of arrows and ellipsoids."""
 
 from __future__ import annotations
 

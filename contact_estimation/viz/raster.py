@@ -1,7 +1,7 @@
 """Pictures of a scene, drawn in numpy: no display, no graphics library.
 
-A z-buffer with Gouraud shading: every triangle fills the pixels of its bounding box that it covers. Shapes of an
-estimate shine through what hides them.
+A z-buffer with Gouraud shading: every triangle fills the pixels of its bounding box that it covers. Hidden shapes of an
+estimate stay visible.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Serves the 3-D page on loopback, and live frames to everybody who looks.
+"""Serves the 3-D page on loopback, and live frames to every open page.
 
-Frames are server-sent events (WHATWG HTML, section 9.2). Whoever produces frames only stores the newest of each
-observer: each page that is open has a thread of its own, which sends what is new at the page's rate.
+Frames are server-sent events (WHATWG HTML, section 9.2). A producer only stores the newest frame of each observer. Each
+open page has a thread of its own, which sends new frames at the page's rate.
 """
 
 from __future__ import annotations

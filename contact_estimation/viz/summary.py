@@ -1,4 +1,4 @@
-"""How well an observer did on a recording, in numbers: against a simulation's truth, else against a measured wrench."""
+"""Figures of an observer's error on a recording, against a simulation's truth or a measured wrench."""
 
 from __future__ import annotations
 

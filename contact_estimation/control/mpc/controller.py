@@ -1,9 +1,9 @@
 """The MPC as a contact controller: it plans over the contacts of the estimate.
 
-The estimate is as old as it says. The state is predicted forward by that age, through the stage's own dynamics, under
-the equilibria that were in force meanwhile (Smith predictor). Where the estimate publishes a force, the contacts' rest
-positions are moved along their normals until the plan's contact law gives that force: a mixture of filters publishes
-mean force, stiffness and rest, and the product of means is not the mean force.
+The state is predicted forward by the age of the estimate, through the stage's own dynamics, under the equilibria
+commanded in that time (Smith predictor). If the estimate publishes a force, the contacts' rest positions are moved
+along their normals until the plan's contact law gives that force. A mixture of filters publishes mean force, mean
+stiffness and mean rest, and the law of the means is not the mean force.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ A term is a class with a ``residual``. A new one is ten lines:
             return mode.q[3] - wanted
 
 and then ``MpcProblem(arm, settings, extra=[ElbowDown(weight=5.0)])``; its parameter is set like every other:
-``problem.set("elbow_target", [-2.0])``. Both solvers, their derivatives and the warm start follow.
+``problem.set("elbow_target", [-2.0])``. Both solvers, their derivatives and the warm start include it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TINY = 1e-24
 
 
 class CostTerm:
-    """weight * ||residual||^2, summed over stages and, weighted by belief, over contact modes.
+    """weight * ||residual||^2, summed over stages and, weighted by mode probability, over contact modes.
 
     ``weight`` is the initial value; it is a parameter (``<name>_weight``) and can be changed while running.
     """

@@ -1,8 +1,8 @@
 """iCEM: sampled control sequences as a start for the gradient solvers.
 
 Pinneri et al. 2020, Sample-efficient cross-entropy method for real-time planning.
-Where a contact mode changes, the last plan can be a bad start: sampling looks further than a gradient does. Noise is
-coloured over the horizon, elites survive between iterations, every sample meets the force limit exactly.
+After a change of the contact mode the last plan can be a bad start. Sampling explores a larger region than a gradient.
+Noise is coloured over the horizon, elites survive between iterations, and every sample meets the force limit exactly.
 """
 
 from __future__ import annotations

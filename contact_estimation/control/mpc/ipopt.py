@@ -1,6 +1,6 @@
-"""Converged solves with IPOPT: the same stages in generated C, handed over as the NLP's derivatives.
+"""Converged solves with IPOPT; the derivatives of the NLP come from generated C of one stage.
 
-Compiling the whole NLP would take minutes. Compiled are the functions of one stage, once for every horizon; thin
+Compiling the whole NLP would take minutes. Only the functions of one stage are compiled, once for every horizon. Small
 CasADi graphs map them over the horizon and put their results into IPOPT's sparsity patterns.
 """
 

@@ -1,10 +1,10 @@
 """The multiple-shooting problem of paper 2 (eq. 27-31): one stage, repeated H times.
 
-    min   sum_k sum_m belief_m ( sum of cost terms at (x_mk, u_k) )
+    min   sum_k sum_m mu_m ( sum of cost terms at (x_mk, u_k) )
     s.t.  x_{m,k+1} = f_m(x_mk, u_k),  ||F_s,mk|| <= F_max,  q and dq in bounds
 
-for contact modes m with the common equilibrium trajectory; with one mode this is eq. 27. What live estimates change
-(contacts, beliefs, targets, weights) are parameters.
+for contact modes m of probability mu_m with a common equilibrium trajectory; with one mode this is eq. 27. Values that
+change at run time (contacts, mode probabilities, targets, weights) are parameters.
 """
 
 from __future__ import annotations

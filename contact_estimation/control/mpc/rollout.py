@@ -1,4 +1,4 @@
-"""Plans rolled out through the stage's dynamics in generated C: cost of many control sequences, states of one."""
+"""Rollouts of plans through the stage's dynamics in generated C: costs of many control sequences, states of one."""
 
 from __future__ import annotations
 

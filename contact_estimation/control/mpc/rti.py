@@ -1,9 +1,8 @@
 """Real-time iteration: one Gauss-Newton SQP step per tick on HPIPM (Diehl et al. 2005; Frison and Diehl 2020).
 
-The Hessian is that of the squared residuals plus the curvature of the active force limit; the limit itself enters the
-QP as tangent planes and is then met exactly by projection, which is possible because the control is the spring force.
-Everything between the arrays of the plan and their improvement is C: the generated linearisation of a stage, the QP,
-the step.
+The Hessian is that of the squared residuals plus the curvature of the active force limit. The limit itself enters the
+QP as tangent planes. A projection then meets it exactly, because the control is the spring force. Linearisation of a
+stage, QP and step are C.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every solver of the MPC is: reset, solve; and what a solution carries."""
+"""The solver protocol of the MPC (reset, solve) and its solution."""
 
 from __future__ import annotations
 

@@ -1,21 +1,20 @@
 """One stage of the MPC: the arm under Cartesian impedance, coupled to its contacts (paper 2, eq. 12, 26, 29).
 
-The controller compensates gravity and Coriolis torque, so that what moves the arm is the impedance, the contacts and
-friction:
+The controller compensates gravity and Coriolis torque. Impedance, contacts and friction then move the arm:
 
     M delta = J^T (F_s - D dx) + J_w^T (m_s - D_w w) + sum J_i^T F_i - B dq + d,     F_s = K_imp (x_0 - x)
 
-with d (n,) what else turns the joints, estimated from the balance of torques (friction, gravity error, a null-space
-spring): it makes tracking offset-free (Pannocchia and Rawlings 2003). At the joints and not at the TCP, because a tool
-that the model turns by a milliradian presses a stiff surface by newtons.
+d (n,) is the remaining joint torque (friction, gravity error, a null-space spring), estimated from the balance of
+torques. It makes tracking offset-free (Pannocchia and Rawlings 2003). It acts at the joints and not at the TCP: on a
+stiff surface an orientation error of a milliradian changes the force by newtons.
 
-The control is the spring force F_s at the start of the stage instead of x_0 itself: a change of variables (x_0 = x +
-F_s / K_imp) that turns eq. 31 into a ball around zero. A stage of 40 ms is long for a stiff contact, therefore
-springs and dampers act with their value at the end of the stage, linearised: F_s - h K_imp J dq+ and, in contact axes
-E, E^T F_i - h S_i E^T J_i dq+. S_i is the diagonal of the contact law's derivative by depth and slip, where it is
-positive: a force that falls with depth acts with its value at the start, so that the matrix stays positive definite.
-For the spring S_i is ||K_i|| n n^T. For h -> 0 this is the step of :mod:`contact_estimation.dynamics`; unlike that one
-it stays stable when an estimate reports a wall ten times stiffer.
+The control is the spring force F_s at the start of the stage instead of x_0. This change of variables (x_0 = x +
+F_s / K_imp) turns eq. 31 into a ball around zero. A stage of 40 ms is long for a stiff contact. Springs and dampers
+therefore act with their linearised value at the end of the stage: F_s - h K_imp J dq+ and, in contact axes E,
+E^T F_i - h S_i E^T J_i dq+. S_i is the diagonal of the contact law's derivative by depth and slip, where it is
+positive. A force that falls with depth acts with its value at the start, so the matrix stays positive definite. For the
+spring S_i is ||K_i|| n n^T. For h -> 0 this is the step of :mod:`contact_estimation.dynamics`. Unlike that step, it
+stays stable when an estimate reports a wall ten times stiffer.
 """
 
 from __future__ import annotations

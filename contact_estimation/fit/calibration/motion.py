@@ -1,4 +1,4 @@
-"""A recording made ready for regression: evenly sampled, low-passed without phase, differentiated, thinned out.
+"""Prepare a recording for regression: even sampling, zero-phase low-pass, differentiation, decimation.
 
 Torque and every regressor pass the same filter, so that the filter cancels from a model that is linear in its
 parameters (parallel filtering); velocity and acceleration are exact derivatives of the filtered position.

@@ -1,4 +1,4 @@
-"""From identified parameters to the calibration an estimator loads, and its text with 95 % intervals."""
+"""Convert identified parameters to the calibration that an estimator loads, and to text with 95 % intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A calibration as a robot profile: what every observer, fit and controller loads with ``--robot FOLDER``."""
+"""Write a calibration as a robot profile, which every observer, fit and controller loads with ``--robot FOLDER``."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Robust linear least squares with autocorrelated errors.
 
-Torque residuals are coloured: what friction the model does not know lasts for seconds. White-noise formulas make
-intervals several times too narrow; here the covariance is the sandwich H^-1 S H^-1 with S from the residuals' own
-autocorrelation (Newey and West 1987).
+Torque residuals are coloured, because unmodelled friction lasts for seconds. White-noise formulas would give intervals
+several times too narrow. Here the covariance is the sandwich H^-1 S H^-1 with S from the residuals' own autocorrelation
+(Newey and West 1987).
 """
 
 from __future__ import annotations

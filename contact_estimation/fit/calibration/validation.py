@@ -1,4 +1,4 @@
-"""How well a calibration predicts torque it has not seen, against the rigid model."""
+"""Prediction error of a calibration on other recordings, compared with the rigid model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The controller behind the sockets: a simulated arm, its states, and the script that takes register commands.
+"""The controller behind the sockets: a simulated arm, its states, and the script that reads register commands.
 
 The base frame of a UR controller is the URDF's base_link turned by 180 degrees about z; TCP poses, speeds and forces
 are in it. The force is at the flange, oriented in the base.

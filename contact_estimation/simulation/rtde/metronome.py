@@ -1,13 +1,12 @@
-"""When the controller's loop ticks: absolute deadlines on a monotonic clock, with a bounded way back after a delay.
+"""Ticks of the controller's loop: absolute deadlines on a monotonic clock, with a defined recovery after a delay.
 
-A real controller runs its loop in hard real time; this one is a process among others, and is now and then kept from
-running. What it does then is a policy, not an accident:
+A real controller runs its loop in hard real time. This one is an ordinary process and is sometimes delayed:
 
-- Deadlines are multiples of the period from the start. Being late by a little moves none of them: the rate is exact.
+- Deadlines are multiples of the period from the start. A short delay moves none of them, so the rate is exact.
 - Missed ticks follow one another at ``SPACING`` periods, not in a burst: a client that keeps the newest packet only
   (as ur_rtde does) sees each of them.
-- More than ``patience`` behind, the missed ticks are given up: the deadlines begin anew, the simulated clock has
-  stood still meanwhile, and ``skipped`` counts the ticks.
+- After more than ``patience`` the missed ticks are dropped: the deadlines start again, the simulated clock has
+  paused, and ``skipped`` counts the ticks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The anchor problem of paper 3, section III-B: why trajectory and parameters are optimised together, not in turns.
 
-An object swings on a string whose anchor is known to a centimetre. Given a wrong anchor the best trajectory is
-shifted by the same error, and given the shifted trajectory the best anchor is the wrong one: alternating (EM) creeps,
-the joint step does not.
+An object swings on a string whose anchor is known to a centimetre. With a wrong anchor the best trajectory is shifted
+by the same error. With the shifted trajectory the best anchor is the wrong one. Alternating (EM) therefore converges
+slowly, and the joint step quickly.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Paper 2, section 6.3: the MPC in closed loop, the real estimator between simulated sensors and controller.
 
-The controller sees estimates only. Ground truth is recorded beside them and scored, never fed back. The solver's wall
-time is measured; in simulated time a result takes effect one sample after the estimate it was planned from, whatever
-machine it runs on.
+The controller sees estimates only. Ground truth is recorded and scored, never fed back. The solver's wall time is
+measured. In simulated time a result takes effect one sample after its estimate, on every machine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A simulated arm under Cartesian impedance control that carries the probe of an exploration.
 
-What the explorer asks for as a twist becomes an equilibrium of the impedance controller; what it gets back is what the
-arm's sensors say. The wrench comes from the flange's sensor or from joint torque measured behind the gears.
+A twist of the explorer becomes an equilibrium of the impedance controller. The explorer gets the arm's sensor signals.
+The wrench comes from the flange's sensor or from joint torque measured behind the gears.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Paper 4 to paper 2: an arm explores a surface it hardly knows, and the MPC presses and slides with what it found.
+"""Paper 4 to paper 2: an arm explores an unknown surface, and the MPC presses and slides with the identified contact.
 
 The physics simulation carries the arm, its joint friction, elastic gears and sensors. The explorer drives it through
 the impedance controller, the probing filter sees the sensors only, and the MPC's contact is the probed one. For
-comparison the MPC presses with what is known at the first touch: guessed normal, tip, stiffness, and the height there.
+comparison the MPC presses with the guess at the first touch: normal, tip, stiffness, and the height there.
 """
 
 from __future__ import annotations
