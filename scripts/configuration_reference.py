@@ -22,8 +22,8 @@ classes.
 A file is a mapping of these keys. The reader refuses an unknown key and names the nearest known one. It also refuses a
 wrong type, a wrong length and a value out of range. A key whose default is *required* must be in the file.
 
-Shipped files are in `config/` (`robots`, `sensors`, `observers`, ...) and are chosen by name, your own files by path. The
-command line has `--robot`, `--sensors`, `--observer` and `--config`. The nodes have parameters of the same names
+Shipped files are in `config/` (`robots`, `sensors`, `observers`, ...) and are chosen by name, your own files by path.
+The command line has `--robot`, `--sensors`, `--observer` and `--config`. The nodes have parameters of the same names
 ([ROS](ros.md)).
 """
 
