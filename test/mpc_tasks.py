@@ -25,7 +25,7 @@ def problem(horizon: int = 8, extra=(), **changes) -> MpcProblem:
     tip = position + rotation @ np.array([0.0, 0.0, 0.10])
     made.set("rotation", rotation.ravel(order="F"))
     made.set("position_target", position + [0.02, 0.0, 0.0])
-    made.set_contacts(np.array([[*c.stiffness, *tip, *c.point] for c in made.settings.contacts]))
+    made.set_contacts(np.ravel([[*c.stiffness, *tip, *c.point] for c in made.settings.contacts]))
     return made
 
 

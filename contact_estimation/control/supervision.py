@@ -18,22 +18,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from contact_estimation.control.contact_loss import LossDetector
+from contact_estimation.control.contact_search import ContactSearch, way_back
 from contact_estimation.control.controller import Command, ControllerState, Observation
 from contact_estimation.control.impedance import clip_norm
 from contact_estimation.control.mpc.settings import MpcSettings
 from contact_estimation.control.mpc.solver import Solution
-from contact_estimation.control.path import detour, turned_back
+from contact_estimation.control.path import turned_back
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot import Arm
-
-#: The probability below which a contact is more likely open than closed.
-_OPEN = 0.5
-#: Share of the wanted force from which a contact counts as made.
-_MADE = 0.5
-#: [s] over which the speed of sinking is measured.
-_SINK_WINDOW = 0.08
-#: Share of the wanted force by which a sinking tool's force falls where nothing is below it; on a surface it grows.
-_FALL = 0.35
 
 
 @dataclass
@@ -98,6 +91,7 @@ class SupervisedController(ABC):
         wanted = np.array(settings.force)
         self._wanted = float(np.linalg.norm(wanted))
         self._normal = wanted / max(self._wanted, 1e-12)  # (3,) base axes
+        self._loss = LossDetector(settings)
 
     # -- what a controller adds --
 
@@ -154,13 +148,13 @@ class SupervisedController(ABC):
         self._balanced = -math.inf, 0.0  # time [s] of the last balance, and the speed along the push [m/s] then
         self._elapsed, self._last = 0.0, None
         self._commands: deque[tuple[float, np.ndarray]] = deque(maxlen=64)
-        self._way: deque[tuple[float, float, float]] = deque(maxlen=64)
-        self._trail: deque[np.ndarray] = deque(maxlen=1024)  # where the tool pressed
-        self._failures, self._latched, self._made = 0, False, False
+        self._failures, self._latched = 0, False
+        self._search: ContactSearch | None = None
         self._bad_since: float | None = None
         self._good_since: float | None = None
-        self._low_since: float | None = None
-        self._planned, self._resumed_at = 0.0, self._start.copy()
+        self._planned = 0.0
+        self._loss.trail.clear()
+        self._loss.restart(self._start.copy())
         self._restart(observation)
         self.state, self.reason = ControllerState.ACTIVE, ""
         return self._command(None)
@@ -170,6 +164,7 @@ class SupervisedController(ABC):
         self.state, self.reason = ControllerState.INACTIVE, "deactivated"
 
     _last: float | None = None
+    _held_since: float | None = None
 
     def update(self, t: float, observation: Observation) -> Command | None:
         """Return the command for time ``t`` [s] (any clock that only advances); None while inactive."""
@@ -195,12 +190,13 @@ class SupervisedController(ABC):
         if danger:
             self._hold(danger, latch=True)
             return self._command(None)
-        lost = self._lost(now, observation)
-        if self.state in (ControllerState.SEARCHING, ControllerState.RETRACTING):
-            if not self._after_loss(now, observation):
+        if self._search is not None:
+            if not self._after_loss(self._search, now, observation):
                 return self._command(None)
-        elif lost:
-            return self._lose(now, lost)
+        elif self.adapt and self._wanted > 0:
+            lost = self._loss.check(now.t, now.x, now.force, observation, self.state is ControllerState.ACTIVE)
+            if lost:
+                return self._lose(now, lost)
         return self._control(now)
 
     def _control(self, now: Now) -> Command:
@@ -347,7 +343,7 @@ class SupervisedController(ABC):
     def _hold(self, reason: str, latch: bool) -> None:
         """Put the equilibrium where the arm was last seen: the spring relaxes, and nothing is pushed."""
         if self.state is not ControllerState.HOLDING:
-            self._position = self._x.copy()
+            self._position, self._held_since = self._x.copy(), self._last
         until = "until activated again" if latch else "until the estimate is good again"
         self.state, self.reason = ControllerState.HOLDING, f"holding {until}: {reason}"
         self._latched = latch
@@ -357,98 +353,67 @@ class SupervisedController(ABC):
         self._good_since = t if self._good_since is None else self._good_since
         if t - self._good_since < self.settings.safety.recover_time:
             return False
-        self._resume(observation)
+        if self._search is None:
+            self._resume(observation)
+        else:
+            self._search.begun += t - (t if self._held_since is None else self._held_since)
+            self._good_since, self._failures = None, 0
+            self._go_on_searching()
         return True
 
     def _resume(self, observation: Observation) -> None:
-        self._good_since, self._low_since, self._made, self._failures = None, None, False, 0
-        self._way.clear()
-        self._resumed_at, _ = self.arm.tcp_pose(observation.q)
+        self._good_since, self._failures, self._search = None, 0, None
+        self._loss.restart(self.arm.tcp_pose(observation.q)[0])
         self._restart(observation)
         self.state, self.reason = ControllerState.ACTIVE, ""
 
     # -- contact lost --
 
-    def _lost(self, now: Now, observation: Observation) -> str:
-        """Return why the contact counts as lost, or an empty string."""
-        limits, force = self.settings.safety, float(self._normal @ now.force)
-        if not self.adapt or self._wanted == 0:
-            return ""
-        self._way.append((now.t, float(self._normal @ now.x), force))
-        while len(self._way) > 2 and self._way[0][0] < now.t - _SINK_WINDOW:
-            self._way.popleft()
-        if force > _MADE * self._wanted and self.state is ControllerState.ACTIVE:
-            self._made = True
-            self._trail.append(now.x.copy())
-        if not self._made:
-            sunk = float(self._normal @ (self._resumed_at - now.x))
-            return f"none within {1e3 * sunk:.0f} mm" if sunk > limits.search_travel else ""
-        known = [observation.probabilities[name] for name in self._names if name in observation.probabilities]
-        is_open = bool(known) and max(known) < _OPEN
-        low = is_open or force < limits.loss_force * self._wanted
-        self._low_since = (now.t if self._low_since is None else self._low_since) if low else None
-        if self._low_since is not None and now.t - self._low_since >= limits.loss_time:
-            return "it is open" if is_open else f"its force is {force:.1f} N of {self._wanted:g} N"
-        (first, before, strong), (last, here, _) = self._way[0], self._way[-1]
-        sunk, most, fall = before - here, limits.loss_speed * _SINK_WINDOW, (strong - force) / self._wanted
-        if last - first >= 0.5 * _SINK_WINDOW and (sunk > 2.0 * most or (sunk > most and fall > _FALL)):
-            return f"the tool sinks by {1e3 * sunk:.0f} mm in {1e3 * (last - first):.0f} ms at {force:.1f} N"
-        return ""
-
     def _lose(self, now: Now, why: str) -> Command:
         """Answer a lost contact as the task says."""
-        answer, limits = self.settings.safety.on_loss, self.settings.safety
-        self._detour = np.zeros(3), np.zeros(3)
-        if answer == "return":
-            ways = np.array(self._trail).reshape(-1, 3) - now.x  # (N, 3) [m] to where the tool pressed
-            ways -= np.outer(ways @ self._normal, self._normal)
-            far = np.flatnonzero(np.linalg.norm(ways, axis=1) > limits.return_distance)
-            self._detour = limits.retract_distance * self._normal, ways[far[-1]] if far.size else np.zeros(3)
-        self._lost_at, self._lost_since = now.x.copy(), now.t
-        self._position, self._low_since, self._made = now.x.copy(), None, False
-        if answer == "hold":
-            self._hold(f"contact lost: {why}", latch=True)
+        limits, reason = self.settings.safety, f"contact lost: {why}"
+        trail = np.array(self._loss.trail).reshape(-1, 3)
+        back = way_back(now.x, trail, self._normal, limits.return_distance)
+        self._position, self._good_since = now.x.copy(), None
+        self._loss.restart(now.x)
+        if limits.on_loss == "hold":
+            self._hold(reason, latch=True)
         else:
-            self.state = ControllerState.RETRACTING if answer == "retract" else ControllerState.SEARCHING
-            self.reason = f"contact lost: {why}"
+            self._search = ContactSearch(limits, self._normal, now.x.copy(), now.t, reason, back)
+            self._go_on_searching()
         return self._command(None)
 
-    def _after_loss(self, now: Now, observation: Observation) -> bool:
+    def _go_on_searching(self) -> None:
+        assert self._search is not None, "nothing was lost"
+        self.state = ControllerState.RETRACTING if self._search.retracts else ControllerState.SEARCHING
+        self.reason = self._search.reason
+
+    def _after_loss(self, search: ContactSearch, now: Now, observation: Observation) -> bool:
         """Search or retract; returns whether the contact is back."""
-        limits, way = self.settings.safety, self.settings.safety.search_speed * (now.t - self._lost_since)
-        if self.state is ControllerState.RETRACTING:
-            self._position = self._lost_at + min(way, limits.retract_distance) * self._normal
-            if way >= limits.retract_distance:
-                self._hold(f"retracted; {self.reason}", latch=True)
-                self._position = self._lost_at + limits.retract_distance * self._normal
-            return False
-        goal, sinks = -way * self._normal, True
-        if self._detour[0].any():
-            goal, sinks = detour(way, *self._detour)
-        if sinks and float(self._normal @ now.force) > limits.loss_force * self._wanted and self._closed(observation):
+        limits = self.settings.safety
+        position, sinks = search.equilibrium(now.t)
+        felt = float(self._normal @ now.force) > limits.loss_force * self._wanted and self._loss.closed(observation)
+        if sinks and felt:
             self._good_since = now.t if self._good_since is None else self._good_since
             if now.t - self._good_since >= limits.loss_time:
                 self._resume(observation)
-                self._turn_back(now)
+                self._turn_back(search, now)
                 return True
         else:
             self._good_since = None
-        if float(self._normal @ (self._lost_at - now.x)) > limits.search_travel:
-            self._hold(f"no contact within {limits.search_travel:g} m; {self.reason}", latch=True)
-            return False
-        self._position = self._govern(self._lost_at + goal, now)
+        over = search.over(now.t, now.x)
+        if over:
+            self._hold(over, latch=True)
+        if not over or search.retracts:
+            self._position = position if search.retracts else self._govern(position, now)
         return False
 
-    def _turn_back(self, now: Now) -> None:
+    def _turn_back(self, search: ContactSearch, now: Now) -> None:
         """Follow the path in the other direction after a return: ahead is the edge."""
         path, s = np.array(self.settings.path), self.settings
-        if self._detour[0].any() and path.any():
+        if search.returns and path.any():
             share = float(np.clip((now.x - self._start) @ path / (path @ path), 0.0, 1.0))
             now.elapsed = self._elapsed = s.path_time * turned_back(self._elapsed / s.path_time, share)
-
-    def _closed(self, observation: Observation) -> bool:
-        known = [observation.probabilities[name] for name in self._names if name in observation.probabilities]
-        return not known or max(known) >= _OPEN
 
     def _command(self, solution: Solution | None) -> Command:
         return Command(self._position.copy(), self._turned.copy(), self.state, self.reason, solution)

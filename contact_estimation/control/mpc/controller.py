@@ -3,7 +3,7 @@
 The state is predicted forward by the age of the estimate, through the stage's own dynamics, under the equilibria
 commanded in that time (Smith predictor). If the estimate publishes a force, the contacts' rest positions are moved
 along their normals until the plan's contact law gives that force. A mixture of filters publishes mean force, mean
-stiffness and mean rest, and the law of the means is not the mean force.
+stiffness and mean rest, and the law of the means is not the mean force. The rests move on at their velocity.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from contact_estimation.control.impedance import clip_norm
 from contact_estimation.control.mpc.costs import CostTerm
 from contact_estimation.control.mpc.icem import Icem
 from contact_estimation.control.mpc.problem import MpcProblem
+from contact_estimation.control.mpc.rest_tracker import RestTracker
 from contact_estimation.control.mpc.rollout import Rollout
 from contact_estimation.control.mpc.settings import MpcSettings
 from contact_estimation.control.mpc.solver import Solution, Solver, make_solver
@@ -74,6 +75,7 @@ class MpcController(SupervisedController):
         self.deadline = deadline or settings.safety.deadline or 1.0 / settings.rate
         self._icem = Icem(self.problem, np.random.default_rng(0)) if settings.warm_start == "icem" else None
         self._rollout = Rollout(self.problem)
+        self._rests = RestTracker(settings.rest_velocity_time, settings.safety.max_speed)
         self._turn_stiffness = np.array(settings.impedance.rotational_stiffness)
         self._outputs = self._compile_outputs()
 
@@ -108,6 +110,7 @@ class MpcController(SupervisedController):
         self._torque = np.zeros(self.arm.n)  # [Nm] what else turns the joints
         self.problem.set("disturbance", self._torque)
         self._compare(observation)
+        self._rests.reset()
         self._contact_force(observation)
         self.solver.reset(self.problem.stack(observation.q, observation.dq))
         self._last_cost = np.inf
@@ -120,7 +123,7 @@ class MpcController(SupervisedController):
         state = self.problem.stack(observation.q, observation.dq)
         if not self.adapt:
             return self._output(state)[1]
-        phi = [self._told(c, observation) for c in self.settings.contacts]
+        phi = self._phi = [self._told(c, observation) for c in self.settings.contacts]
         self.problem.set_contacts(np.concatenate(phi))
         self.problem.set_beliefs(observation.beliefs)
         force = self._output(state)[1]
@@ -137,14 +140,15 @@ class MpcController(SupervisedController):
     def _told(self, contact: ContactSettings, observation: Observation) -> NDArray[np.float64]:
         """Return the parameters [SI] of one contact by the estimate; those of another law by the task.
 
-        A contact that the estimate does not name has the task's stiffness, and rests where the tool is: the published
-        force then moves it to its place.
+        A contact that the estimate does not name, or does not believe in although a force is felt, has the task's
+        stiffness, and rests where the tool is: the published force then moves it to its place.
         """
         law, values = observation.laws.get(contact.name, ("", {}))
         if law.removeprefix("unilateral_") != contact.law.removeprefix("unilateral_"):
             values = {}
         own = [values.get(p.name, mean) for p, mean, _ in contact.law_prior]
-        if contact.name not in observation.contacts:
+        pressed = observation.force is not None and self._loss.pressed(observation.force)
+        if contact.name not in observation.contacts or (pressed and not self._loss.closed(observation)):
             x, rotation = self.arm.tcp_pose(observation.q)
             return np.concatenate([contact.stiffness, x + rotation @ np.array(contact.point), contact.point, own])
         return np.concatenate([observation.contacts[contact.name], own])
@@ -187,6 +191,7 @@ class MpcController(SupervisedController):
         state, n = self.problem.stack(observation.q, observation.dq), self.arm.n
         if self.adapt:
             self._balance_torque(t - observation.age, state)
+            self._move_rests(t, max(observation.age, 0.0))
         steps = int(np.ceil(max(observation.age, 0.0) / _PREDICTION_STEP - 1e-9))
         h = observation.age / max(steps, 1)
         control = np.zeros(self.problem.nu)
@@ -196,6 +201,21 @@ class MpcController(SupervisedController):
             control[:3] = clip_norm(pull, self.settings.impedance.max_force)
             state, _ = self._rollout.step(state, control, h)
         return state[:n], state[n : 2 * n]
+
+    def _move_rests(self, t: float, age: float) -> None:
+        """Let the rests of the plan move on at their velocity, from the sample ``age`` [s] before ``t`` [s]."""
+        if not self._phi:
+            return
+        normals = np.array([one[:3] / np.linalg.norm(one[:3]) for one in self._phi])
+        measured = np.array([one[3:6] for one in self._phi])
+        rests, velocities = self._rests.update(t - age, age, measured, normals)
+        ahead = age + self.settings.dt * np.arange(self.settings.horizon + 1)[:, None]  # (H + 1, 1) [s]
+        rows = []
+        for one, rest, velocity in zip(self._phi, rests, velocities):
+            row = np.tile(one, (len(ahead), 1))
+            row[:, 3:6] = rest + ahead * velocity
+            rows.append(row)
+        self.problem.set_contacts(np.concatenate(rows, axis=1))
 
     def _balance_torque(self, t: float, state: np.ndarray) -> None:
         """Low-pass the torque (n,) [Nm] that the balance at the joints lacks at the sample's time ``t`` [s]."""

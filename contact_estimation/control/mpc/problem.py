@@ -186,9 +186,10 @@ class MpcProblem:
         """Set the contacts.
 
         Args:
-            phi_si: per contact stiffness [N/m], rest [m, base], point [m, TCP], and the parameters of its law [SI].
+            phi_si: per contact stiffness [N/m], rest [m, base], point [m, TCP], and the parameters of its law [SI];
+                for all stages, or one row per stage (H + 1, size).
         """
-        self.set("phi", np.asarray(phi_si, float).ravel() / self.contacts.scale)
+        self.set("phi", np.asarray(phi_si, float) / self.contacts.scale)
 
     def set_beliefs(self, beliefs: dict[str, float]) -> None:
         """Beliefs of the modes by name; they are normalised over the modes of the problem.

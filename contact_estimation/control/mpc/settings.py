@@ -174,6 +174,13 @@ class MpcSettings:
         unit="s",
         check=positive,
     )
+    rest_velocity_time: float = key(
+        0.15,
+        doc="time constant of the velocity at which the plan lets a contact's place move on; shorter follows a moving "
+        "surface or a slope sooner, and passes on more of the estimate's noise",
+        unit="s",
+        check=positive,
+    )
     joint_margin: float = key(
         0.05, doc="distance from a joint limit where the cost begins to push back", unit="rad", check=non_negative
     )

@@ -145,6 +145,7 @@ class LoopOptions:
         delay: age of the estimates that the controller sees [s].
         task: keys of the task's settings that are replaced.
         scenario: keys of the scenario that are replaced.
+        imperfections: keys of the simulated arm's imperfections that are replaced.
     """
 
     seed: int = 0
@@ -159,6 +160,7 @@ class LoopOptions:
     delay: float = 0.0
     task: dict[str, Any] = field(default_factory=dict)
     scenario: dict[str, Any] = field(default_factory=dict)
+    imperfections: dict[str, Any] = field(default_factory=dict)
 
 
 class ClosedLoop:
@@ -170,6 +172,7 @@ class ClosedLoop:
         arm = load_arm(settings.robot, options.tool)
         task = _task(settings, options)
         imperfections = scaled(load_imperfections(arm.name), friction=settings.friction_scale)
+        imperfections = replace(imperfections, f"imperfections of {arm.name}", **options.imperfections)
         self.simulation = Simulation(_scenario(settings, options, task), arm, imperfections, options.seed)
         self.mpc_settings = _with_rest(task, self.simulation.rest)
         observer = load_observer_settings(options.observer or settings.observer)

@@ -106,14 +106,21 @@ def test_a_lost_contact_is_answered_within_100_ms_and_20_mm(controller, observer
     assert speed(record)[-250:].max() < 0.02  # it stands
 
 
-def test_a_lost_contact_is_searched_and_found_lower():
+@pytest.mark.parametrize("outage", [(0.0, 0.0), (1.3, 1.6)])
+def test_a_lost_contact_is_searched_and_found_lower_also_after_an_outage(outage):
     def fall(t, simulation):
         surface = simulation.plant.surfaces[0]
         if t >= 1.0 and surface.name != "fallen":
             surface.name = "fallen"
             surface.point[2] -= 0.03
 
-    record = faulty(fall, seconds=6.0, task={"safety": {"on_loss": "search"}})
+    def alive(t):
+        return not outage[0] <= t < outage[1]
+
+    record = faulty(fall, alive, seconds=6.0, task={"safety": {"on_loss": "search"}})
+    if outage[1]:  # it holds meanwhile, and goes on searching
+        after = record.state[np.searchsorted(record.t, outage[1] + 0.2)]
+        assert ControllerState.HOLDING.value in record.state and after == ControllerState.SEARCHING.value
     assert ControllerState.SEARCHING.value in record.state and record.state[-1] == ControllerState.ACTIVE.value
     late = record.force[record.t > 5.0][:, 2]
     assert abs(late.mean() - 10.0) < 1.0 and record.force[:, 2].max() < 15.0
@@ -126,9 +133,17 @@ def test_a_lost_contact_is_retreated_from():
     assert record.x[-1, 2] - record.x[first, 2] == pytest.approx(0.03, abs=0.006)
 
 
-def test_estimates_that_are_40_ms_late_are_predicted_forward():
-    record = faulty(seconds=3.0, delay=0.04)
+@pytest.mark.parametrize("observer", ["franka_plane", "contact_imm"])
+def test_estimates_that_are_40_ms_late_are_predicted_forward(observer):
+    record = faulty(seconds=3.0, delay=0.04, observer=observer)
     assert record.force_rmse() <= 0.5 and not record.reasons
+
+
+def test_a_surface_that_moves_by_5_mm_is_followed_without_lag():
+    def oscillate(t, simulation):
+        simulation.plant.surfaces[0].point[2] = simulation.rest[2] + 0.005 * np.sin(np.pi * t)
+
+    assert faulty(oscillate).force_rmse() <= 0.6
 
 
 @pytest.mark.parametrize("stiffness", [1e3, 5e3, 3e4])
