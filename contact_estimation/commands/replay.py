@@ -135,6 +135,7 @@ def _text(recording: Recording, figures: dict[str, dict[str, Any]], report: str,
     lines = [
         f"{recording.source}: {len(recording)} samples, {recording.duration:.1f} s",
         text_table(*summary_table(figures)),
+        *(f"{name}: model and data disagree: {words}" for name, own in figures.items() for words in own["mismatch"]),
         *([f"report: {report}"] if report else []),
         *(f"estimates: {path}" for path in exports),
     ]

@@ -148,7 +148,8 @@ class SampleStream:
             self.counters["diverged"] += 1
         if self.link_contact is not None:
             estimate = self.link_contact.add_to(estimate)
-        return estimate.marked(t, valid, "" if valid else reason, self.monitor.problem or estimate.mismatch)
+        mismatch = "; ".join(filter(None, (self.monitor.problem, estimate.mismatch)))
+        return estimate.marked(t, valid, "" if valid else reason, mismatch)
 
     def push_fast(self, stamp_ns: int, q: Vector, dq: Vector, tau: Vector) -> bool:
         """Take a sample like :meth:`push`, without building the estimate; return whether it was used."""

@@ -32,7 +32,7 @@ from contact_estimation.viz.prediction import prediction_shapes
 
 
 class Mpc(ManagedNode):
-    """Connects the controller to topics; the library makes every decision."""
+    """Wires the controller to topics; everything it decides is in the library."""
 
     def __init__(self) -> None:
         super().__init__("mpc", automatically_declare_parameters_from_overrides=True)

@@ -16,11 +16,11 @@ from contact_estimation.ros.frames import Frames
 
 
 class Judgement(NamedTuple):
-    """Verdict on an estimate.
+    """What an estimate is worth.
 
     Attributes:
         age: of its sample [s].
-        problem: why it must not be used, an empty string if it may be.
+        problem: why nobody may act on it, an empty string where one may.
     """
 
     age: float
@@ -46,7 +46,7 @@ class EstimateRule:
         self.observer = ""
 
     def choose(self, observer: str) -> None:
-        """Accept this observer only from now on; an empty string: any observer."""
+        """Listen to this observer alone from now on; an empty string: to anybody."""
         self.observer = observer
 
     def judge(self, message: ContactEstimate, now_ns: int) -> Judgement:

@@ -111,15 +111,16 @@ def summarise(columns: Mapping[str, np.ndarray], reference: Reference | None) ->
         reference: what to compare with.
 
     Returns:
-        samples, valid; ``step_us`` (p50, p99); ``mode_changes``, how often the committed mode of valid estimates
-        changed, where there are modes; with a reference ``force`` (RMSE and bias [N] of the TCP's z and xy, in
-        contact and free) and ``stiffness`` [N/m]: median in contact, relative error of the median, seconds from the
-        first contact until the estimate stays within 20 % for half a second (None: never). Parts that cannot be told
-        are None.
+        samples, valid; ``mismatch``: lines of :func:`mismatches`; ``step_us`` (p50, p99); ``mode_changes``, how often
+        the committed mode of valid estimates changed, where there are modes; with a reference ``force`` (RMSE and bias
+        [N] of the TCP's z and xy, in contact and free) and ``stiffness`` [N/m]: median in contact, relative error of
+        the median, seconds from the first contact until the estimate stays within 20 % for half a second (None:
+        never). Parts that cannot be told are None.
     """
     valid = columns["valid"]
     steps = columns["step_time"][np.isfinite(columns["step_time"])] * 1e6
     figures: dict[str, Any] = {"samples": len(valid), "valid": int(np.count_nonzero(valid))}
+    figures["mismatch"] = mismatches(columns) if "mismatch" in columns else []
     figures |= dict.fromkeys(("force", "stiffness", "step_us", "mode_changes"))
     if columns["mode_probability"].shape[1]:
         modes = columns["mode"][valid]

@@ -16,10 +16,14 @@ class InnovationStatistics:
     Args:
         channels: their names.
         gate: standard deviations beyond which an innovation is an outlier.
+        window: blocks of the running mean.
+
+    Attributes:
+        running: (channels,) mean square of the last blocks, from zero: a moment proves nothing.
     """
 
-    def __init__(self, channels: list[str], gate: float) -> None:
-        self.channels, self._gate = channels, gate
+    def __init__(self, channels: list[str], gate: float, window: float) -> None:
+        self.channels, self._gate, self._window = channels, gate, window
         self._recent, self._waiting = np.zeros((_TOGETHER, len(channels))), 0
         self.clear()
 
@@ -27,19 +31,23 @@ class InnovationStatistics:
         """Start anew."""
         self._waiting, self._blocks = 0, 0
         self._outliers = np.zeros(len(self.channels), dtype=int)
-        self._sum = np.zeros(len(self.channels))
+        self._sum, self.running = np.zeros((2, len(self.channels)))
 
-    def add(self, ratios: np.ndarray) -> None:
-        """Count a block's squared innovations over their variances, one per channel."""
+    def add(self, ratios: np.ndarray) -> bool:
+        """Count a block's squared innovations over their variances, one per channel; return whether means are new."""
         self._recent[self._waiting] = ratios
         self._waiting += 1
-        if self._waiting == _TOGETHER:
+        complete = self._waiting == _TOGETHER
+        if complete:
             self._count()
+        return complete
 
     def _count(self) -> None:
         recent, limit = self._recent[: self._waiting], self._gate**2
+        bounded = np.minimum(recent, limit).sum(axis=0)
         self._outliers += np.count_nonzero(recent > limit, axis=0)
-        self._sum += np.minimum(recent, limit).sum(axis=0)
+        self._sum += bounded
+        self.running += (bounded - self._waiting * self.running) / max(self._window, self._waiting)
         self._blocks += self._waiting
         self._waiting = 0
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from contact_estimation.codegen import OPTIMISE_FLAGS, compile_functions
 from contact_estimation.filters.imm.imm_step import ImmStep, step_functions
-from contact_estimation.filters.imm.innovation import InnovationStatistics
+from contact_estimation.filters.imm.mismatch import MismatchTest
 from contact_estimation.filters.imm.mode_chain import ModeChain
 from contact_estimation.filters.imm.output import Output, build_output
 from contact_estimation.filters.imm.preintegration import Preintegration, build_block, build_sample
@@ -75,7 +75,8 @@ class ContactImm:
         self._output = Output(settings, state, chain, step, compiled["imm_output"], signals, arm.tool_link)
         self.channels = [f"elastic deflection of {arm.joint_names[j]}" for j in state.elastic_joints]
         self.channels += [f"torque of {name}" for name in arm.joint_names]
-        self._statistics = InnovationStatistics(self.channels, settings.gate)
+        self._mismatch = MismatchTest(arm, actuators, state, settings, self.channels)
+        self._torque_of_block = signals["q_mean"], signals["presliding_mean"], signals["y"][state.m :]
         self._dt = -1.0
         self.reset(0.0, np.zeros(arm.n))
 
@@ -101,7 +102,7 @@ class ContactImm:
         deflection = self.arm.gravity(q)[joints] / self._signals["joint_stiffness"] + q[joints]
         self.step_.start(q, deflection, self.chain.start(self.settings.closed_at_start))
         self._mode = self._most_probable()
-        self._statistics.clear()
+        self._mismatch.clear()
         self._nis, self._first = float("nan"), True
         self._unexplained = np.zeros(self.arm.n)
         self._duration, self._elapsed, self._count = -1.0, 0.0, 0
@@ -142,7 +143,9 @@ class ContactImm:
         probable = int(step.probabilities.argmax())
         self._mode = self._most_probable()
         self._nis = float(step.ratios[probable].sum())
-        self._statistics.add(step.ratios[probable])
+        self._mismatch.add(duration, step.ratios[probable], step.x[probable])
+        if not self.chain.closed[probable].any():
+            self._mismatch.add_torque(duration, *self._torque_of_block)
         self._unexplained = step.unexplained[probable]
         if self._t - self._born > self.settings.hypothesis_interval:
             self._born = self._t
@@ -178,13 +181,14 @@ class ContactImm:
             mode=names[self._mode],
             modes=dict(zip(names, self.chain.of_combinations(self.probabilities).tolist())),
             unexplained=self._unexplained.copy(),
+            mismatch=self._mismatch.words,
         )
 
     @property
     def outliers(self) -> np.ndarray:
         """Counts of gated innovations per channel, elastic joints first."""
-        return self._statistics.outliers
+        return self._mismatch.innovations.outliers
 
     def facts(self) -> dict[str, str]:
         """Return lines for diagnostics: per channel how many blocks were outliers, how well the noise fits, and why."""
-        return self._statistics.facts()
+        return self._mismatch.innovations.facts()

@@ -165,6 +165,34 @@ class UnknownContactSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MismatchSettings:
+    """When the filter says that model and data disagree (``mismatch``)."""
+
+    significance: float = key(
+        0.01,
+        doc="what a right model shows less often than this is told as a mismatch; smaller speaks later and more rarely",
+        check=probability,
+    )
+    window: float = key(2.0, doc="innovations and joint stiffness are averaged over this", unit="s", check=positive)
+    innovation_time: float = key(
+        0.5, doc="time after which an innovation is a new one; longer needs more of them", unit="s", check=positive
+    )
+    payload_std: float = key(3.0, doc="usual mass of a payload that no tool tells of", unit="kg", check=positive)
+    payload_lever: float = key(
+        0.15, doc="usual distance of its centre of mass from the flange, per axis", unit="m", check=positive
+    )
+    payload_memory: float = key(
+        10.0, doc="torque older than this no longer tells of a payload", unit="s", check=positive
+    )
+    payload_time: float = key(
+        5.0,
+        doc="a payload is told from this long after the torque changed: shorter pushes are none",
+        unit="s",
+        check=positive,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ImmSettings:
     """IMM filter: friction-aware filters, one or more per contact mode (free, contact_1, contact_1+contact_2, ...)."""
 
@@ -223,6 +251,7 @@ class ImmSettings:
     unknown: UnknownContactSettings = key(
         UnknownContactSettings(), doc="contact of unknown place and direction, beside the contacts"
     )
+    mismatch: MismatchSettings = key(MismatchSettings(), doc="when model and data disagree")
 
     def __post_init__(self) -> None:
         names = [c.name for c in self.contacts]

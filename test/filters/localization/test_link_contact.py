@@ -60,6 +60,7 @@ def test_exports_name_the_link(run, tmp_path):
     pushed = columns["contact_normal"][int(2.0 * RATE), 1]
     assert np.linalg.norm(pushed) == pytest.approx(1.0) and pushed @ columns["force_base"][int(2.0 * RATE)] > 0
     assert np.isnan(columns["contact_normal"][: int(0.95 * RATE)]).all()
+    assert np.isfinite(columns["unexplained"]).all() and not columns["mismatch"].any()
     assert any(line.startswith("fr3_link5 for 1.") for line in touched_links(columns))
 
 
