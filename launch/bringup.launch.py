@@ -38,8 +38,8 @@ def start(context):
     plan = bringup.plan({name: context.launch_configurations[name] for name in names})
     actions = [process(plan, node) for node in plan.nodes]
     if plan.description_topic:
-        get_ros_node(context)  # its discovery takes part of the two seconds
-        actions.append(TimerAction(period=2.0, actions=[OpaqueFunction(function=describe, args=[plan])]))
+        get_ros_node(context)  # its discovery takes part of the five seconds
+        actions.append(TimerAction(period=5.0, actions=[OpaqueFunction(function=describe, args=[plan])]))
     elif plan.description:
         actions.append(process(plan, plan.description))
     if plan.rviz_config:

@@ -130,7 +130,7 @@ ARGUMENTS = (
     Argument(
         "launch_rsp",
         "auto",
-        "start robot_state_publisher; auto: if nobody publishes robot_description after two seconds",
+        "start robot_state_publisher; auto: if robot_description has no publisher after five seconds",
         ("auto", *SWITCH),
     ),
     Argument("namespace", "", "namespace of all nodes; one per arm"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -151,7 +152,7 @@ def test_every_robot_that_has_a_task_starts_with_the_mpc(graph, tmp_path, robot)
     with Launch(graph, tmp_path, robot=robot, mpc="true", duration="600.0") as launch:
         launch.until("start, ")
         request = ChangeState.Request(transition=Transition(id=Transition.TRANSITION_CONFIGURE))
-        assert graph.call(ChangeState, "/mpc/change_state", request, 120.0).success, launch.text()
+        assert graph.call(ChangeState, "/mpc/change_state", request).success, launch.text()
         assert launch.interrupt() == 0
         assert "Traceback" not in launch.text()
 
@@ -234,4 +235,8 @@ def test_ctrl_c_twenty_times_leaves_no_traceback(graph, tmp_path):
             launch.until("[driver-3]: process started")
             graph.spin(timeout=1.0 + 0.4 * k)  # from the first import to samples that flow
             launch.interrupt(everyone=k % 2 == 0)
-            assert "Traceback" not in launch.text() and "has died" not in launch.text(), launch.text()
+            text = launch.text()
+            # Python 3.11 may lose the exit code of a process that ends while it is signalled, and launch reports 255.
+            lost = re.findall(r"Unknown child process pid (\d+)", text)
+            died = [pid for pid in re.findall(r"process has died \[pid (\d+)", text) if pid not in lost]
+            assert "Traceback" not in text and not died, text
