@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What the honesty of the probing estimator's intervals depends on: one condition changed at a time.
+"""Consistency of the probing estimator's intervals: one condition changed at a time.
 
     python benchmark/probing_consistency.py [--example planar|spatial] [--runs N] [--seeds N ...]
 
 Prints the mean NEES at the time of scoring and at the end (8 s) per condition, averaged over the seeds (least and
-largest seed), and the honest interval for one seed.
+largest seed), and the 95 % interval of a consistent filter for one seed.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ WALKS = ("tip_walk", "angle_walk", "offset_walk", "stiffness_walk", "friction_wa
 #: condition -> (changed keys of the settings of world and filter, further changes of the experiment).
 CONDITIONS = {
     "as shipped": ({}, {}),
-    "the filter takes friction for opposite to sliding": ({"presliding_stiffness": 1e9}, {}),
+    "the filter assumes friction opposite to sliding": ({"presliding_stiffness": 1e9}, {}),
     "neither side has presliding": ({"presliding_stiffness": 1e9}, {"presliding": 1e6}),
     "the contact is 1.5 times as stiff as expected": ({}, {"presliding": 3e4}),
     "the contact is 1.5 times as soft as expected": ({}, {"presliding": 2e4 / 1.5}),
-    "parameters do not wander, and the filter knows": (dict.fromkeys(WALKS, 0.0), {}),
+    "parameters are constant, and the filter knows it": (dict.fromkeys(WALKS, 0.0), {}),
     "a third of the jerk": ({"jerk": 1.0, "angular_jerk": 10.0}, {}),
     "residual taken as white": ({"residual_colour": 1.0}, {}),
 }
@@ -48,7 +48,7 @@ def main() -> None:
         low, high = results[0]["nees_interval"]
         columns = [[result["nees_mean"] for result in results], [result["nees_over_time"]["8"] for result in results]]
         texts = [f"{np.mean(nees):7.2f} ({min(nees):.2f} to {max(nees):.2f})" for nees in columns]
-        print(f"{name:<52} {texts[0]:<26} at 8 s {texts[1]:<26} honest {low:.2f} to {high:.2f}", flush=True)
+        print(f"{name:<52} {texts[0]:<26} at 8 s {texts[1]:<26} consistent {low:.2f} to {high:.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ FAULTS = {
 }
 MAIN = "stiffness"
 STEP, RADIUS, SLIP_DAMPING = 1e-4, 0.02, 300.0  # [s], [m], [N s/m]
+SWING, SWING_RATES = 0.12, (2.0, 3.0)  # amplitude [rad] (links go up) and rates [Hz] of the free motion
 OPTION = '<option timestep="0.0001" integrator="Euler"/>'
 BALL = f"""<body name="pad" pos="{{tip}}"><inertial mass="0.05" pos="0 0 0" diaginertia="1e-5 1e-5 1e-5"/>
   <geom name="ball" type="sphere" size="{RADIUS}"/><site name="sensor"/>{{inner}}</body>"""
@@ -175,7 +176,7 @@ class Bench:
 
 
 def path(bench: Bench, t: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Wanted joint positions (n, 2): hover, tap, press and slide forth and back, lift."""
+    """Wanted joint positions (n, 2): swing before time 0, then hover, tap, press and slide forth and back, lift."""
     height = bench.top - bench.truth.lift + RADIUS
     press = between(rng, 0.006, 0.01)
     keys = [(0.0, 0.45, 0.03), (0.3, 0.45, 0.02), (0.5, 0.46, -press), (0.7, 0.46, 0.01), (0.95, 0.46, -press)]
@@ -189,17 +190,20 @@ def path(bench: Bench, t: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     at, x, z = np.array(keys).T
     joints = np.empty((len(t), 2))
     for k, now in enumerate(t):
-        i = min(int(np.searchsorted(at, now, side="right")) - 1, len(at) - 2)
+        i = int(np.clip(np.searchsorted(at, now, side="right") - 1, 0, len(at) - 2))
         s = np.clip((now - at[i]) / (at[i + 1] - at[i]), 0.0, 1.0)
         s = s**3 * (10.0 - 15.0 * s + 6.0 * s * s)
         joints[k] = bench.joints_at(x[i] + s * (x[i + 1] - x[i]), height + z[i] + s * (z[i + 1] - z[i]))
-    return joints
+    return joints - SWING * (1.0 - np.cos(2.0 * np.pi * np.outer(np.minimum(t, 0.0), SWING_RATES)))
 
 
-def simulate(truth: Truth, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Make true samples at 1 kHz (motion capture: every fourth): t, q, dq, tau, force, place, contact force, depth."""
+def simulate(truth: Truth, rng: np.random.Generator, swing: float = 0.0) -> dict[str, np.ndarray]:
+    """Make true samples at 1 kHz (motion capture: every fourth): t, q, dq, tau, force, place, contact force, depth.
+
+    The arm swings freely for ``swing`` whole seconds before it presses.
+    """
     bench = Bench(truth)
-    t = np.arange(0.0, 2.4, STEP)
+    t = np.arange(-swing, 2.4, STEP)
     goal = path(bench, t, rng)
     rate = np.gradient(goal, STEP, axis=0)
     acceleration = np.gradient(rate, STEP, axis=0)
@@ -217,8 +221,11 @@ def simulate(truth: Truth, rng: np.random.Generator) -> dict[str, np.ndarray]:
     return {name: np.array(values) for name, values in rows.items()}
 
 
-def write(folder: Path, fault: str, rng: np.random.Generator, scene: str | None = None) -> Case:
-    """See :class:`~benchmark.adversary.case.World`; ``scene`` fixes which of the three is drawn."""
+def write(folder: Path, fault: str, rng: np.random.Generator, scene: str | None = None, swing: float = 0.0) -> Case:
+    """See :class:`~benchmark.adversary.case.World`; ``scene`` fixes which of the three is drawn.
+
+    The arm swings freely for ``swing`` whole seconds first.
+    """
     scene = scene or str(rng.choice(["linkage", "slide", "finger"]))
     truth = Truth(
         scene,
@@ -229,7 +236,7 @@ def write(folder: Path, fault: str, rng: np.random.Generator, scene: str | None 
         between(rng, 1500.0, 4000.0),
         between(rng, 2.0, 5.0),
     )
-    rows = simulate(_plant(truth, fault), rng)
+    rows = simulate(_plant(truth, fault), rng, swing)
     arrays = _measure(rows, truth, fault, rng)
     np.savez(folder / "press.npz", **arrays)
     text = mjcf(scene)

@@ -36,15 +36,15 @@ class ControllerState(Enum):
 
 @dataclass(frozen=True)
 class Observation:
-    """What a controller is told: an estimate's numbers, no more.
+    """Input of a controller: the values of an estimate.
 
     Attributes:
         q, dq: (n,) [rad], [rad/s].
         contacts: contact names to [stiffness N/m; rest m, base; point m, TCP] (9,).
         laws: contact names to the law's name and the values [SI] of the law's own parameters.
-        beliefs: modes to their probability.
+        beliefs: modes to their probabilities.
         probabilities: contact names to the probability that they are closed.
-        force: (3,) [N] of the environment ON the robot, base axes, as published; None: what the contacts' laws give.
+        force: published force (3,) [N] of the environment ON the robot, base axes; None: that of the contacts' laws.
         age: since the sample [s].
         valid, reason: as the estimate says.
     """
@@ -80,7 +80,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class Command:
-    """What the impedance controller is to do.
+    """Command to the impedance controller.
 
     Attributes:
         position: (3,) equilibrium [m], base frame.
@@ -107,7 +107,7 @@ class ContactController(Protocol):
     state: ControllerState
 
     def prepare(self) -> None:
-        """Pay now what only the first tick costs."""
+        """Do the work that only the first tick needs (compilation, first solve)."""
 
     def activate(self, observation: Observation, equilibrium: np.ndarray | None = None) -> Command:
         """Begin the task where the arm is.

@@ -30,6 +30,6 @@ class ForceTaskController(SupervisedController):
         share = float(path_share(np.array([now.elapsed / s.path_time]))[0])
         rotation = pin.exp3(share * np.array(s.turn)) @ self._rotation
         target = self._start + share * np.array(s.path)
-        position = target - (now.disturbance + now.force) / self._stiffness  # what pulls sideways is made up for
+        position = target - (now.disturbance + now.force) / self._stiffness  # compensate forces across the force axes
         pushed = now.x + self._push(now) / self._stiffness
         return Plan(np.where(self._axes, pushed, position), rotation)

@@ -74,7 +74,7 @@ class SupervisedController(ABC):
     Args:
         arm: the robot.
         settings: the task.
-        adapt: take contacts, force and disturbance from the estimates; without it the settings' contacts are believed.
+        adapt: take contacts, force and disturbance from the estimates; without it the settings' contacts are used.
     """
 
     name = ""

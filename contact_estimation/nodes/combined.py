@@ -15,7 +15,7 @@ from contact_estimation.ros.node_settings import CombinedParameters
 
 
 class Combined(Estimator):
-    """An estimator fed by a backend of its own; the samples are published too, for whoever watches."""
+    """An estimator fed by a backend of its own; the samples are published, too."""
 
     def __init__(self) -> None:
         super().__init__("estimator", cls=CombinedParameters, subscribe=False)

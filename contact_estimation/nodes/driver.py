@@ -111,7 +111,7 @@ class Driver(ManagedNode):
         return done
 
     def on_deactivate(self, state: State) -> TransitionCallbackReturn:
-        """Let nothing pass; after a stop the gate keeps telling why."""
+        """Block commands; after a stop the gate keeps its reason."""
         self._active = False
         self._rule.choose("")
         if self.gate.state is not SafetyState.STOP:
@@ -129,7 +129,7 @@ class Driver(ManagedNode):
         return super().on_shutdown(state)
 
     def _watch(self) -> None:
-        """Stop commands that nobody backs any more; a stop is latched and shows as the inactive state."""
+        """Stop commands without current estimates; a stop is latched and shows as the inactive state."""
         self.gate.watch()
         if self._broken and self._thread is not None:
             self.get_logger().error(self._broken)

@@ -32,7 +32,7 @@ from contact_estimation.viz.prediction import prediction_shapes
 
 
 class Mpc(ManagedNode):
-    """Wires the controller to topics; everything it decides is in the library."""
+    """Connects the controller to topics; the library makes every decision."""
 
     def __init__(self) -> None:
         super().__init__("mpc", automatically_declare_parameters_from_overrides=True)

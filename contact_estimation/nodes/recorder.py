@@ -20,7 +20,7 @@ from contact_estimation.ros.bag_types import typestore
 from contact_estimation.ros.executor import run
 from contact_estimation.ros.node_settings import RecorderParameters
 
-#: [s] What was recorded is handed to the file system this often.
+#: [s] Period of flushing to the file system.
 FLUSH_PERIOD = 0.5
 
 
@@ -54,7 +54,7 @@ class Recorder(Node):
 
         def write(raw: bytes) -> None:
             nonlocal connection
-            # Never backwards, whatever the clock does: a bag without an index is read in the order of its messages.
+            # Never backwards, even if the clock steps: a bag without an index is read in the order of its messages.
             self._last_ns = max(self._last_ns, time.time_ns())
             try:
                 connection = connection or self._writer.add_connection(topic, type_name, typestore=store)

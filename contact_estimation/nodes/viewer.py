@@ -57,7 +57,7 @@ class Viewer(Node):
         return store
 
     def _show(self) -> None:
-        """Hand what came since the last frame to the pages that are open."""
+        """Send the estimates since the last frame to the open pages."""
         if not self._frames.watchers:
             return
         for topic, raw in list(self._newest.items()):

@@ -89,12 +89,12 @@ class CommandGate:
         self.state, self.reason = SafetyState.ACTIVE, ""
 
     def deactivate(self) -> None:
-        """Let nothing pass; the arm's controller keeps what it has."""
+        """Block commands; the arm's controller keeps its last equilibrium."""
         self._filter.deactivate()
         self.state, self.reason = SafetyState.INACTIVE, "not active"
 
     def set_target(self, position: Sequence[float], quaternion: Sequence[float]) -> None:
-        """Send what the limits leave of a wanted equilibrium.
+        """Send an equilibrium within the limits.
 
         Args:
             position: of the TCP (3,) [m], base frame.
@@ -133,7 +133,7 @@ class CommandGate:
         if state is SafetyState.STOP and self._sample is not None:
             self._filter.deactivate()
             present = self._backend.equilibrium() or EquilibriumPose(*self._arm.tcp_pose(self._sample.q))
-            with contextlib.suppress(DriverError):  # a backend that refuses commands holds the arm by itself
+            with contextlib.suppress(DriverError):  # a backend without commands holds the arm by itself
                 self._backend.command(present)
             self._fail(SafetyState.STOP, self._missing("stopped; activate again"))
 

@@ -12,7 +12,7 @@ from contact_estimation.ros.convert import header
 
 
 class StreamHealth:
-    """Collects, sample by sample, what one diagnostic period should tell."""
+    """Collects, sample by sample, the report of one diagnostic period."""
 
     def __init__(self, name: str, hardware: str) -> None:
         self._name, self._hardware = name, hardware

@@ -25,7 +25,7 @@ from contact_estimation.ros.frames import Frames
 from contact_estimation.ros.node_settings import DriverParameters
 from contact_estimation.ros.pacer import Pacer
 
-#: [s] A simulation further behind its schedule stands still meanwhile.
+#: [s] A simulation that is further behind its schedule pauses.
 MAX_LATE = 0.2
 #: A recording's last samples may take so long to arrive.
 _LAST_HEARD = Duration(seconds=30.0)
@@ -42,7 +42,7 @@ _STAMPED: dict[str, tuple[Any, Callable[[Header, np.ndarray], Any]]] = {
 
 
 class SamplePublisher:
-    """Publishes samples on ``joint_states``, a measured wrench and a simulation's truth beside it.
+    """Publishes samples on ``joint_states``, and the measured wrench and a simulation's truth on their topics.
 
     Args:
         node: that publishes.
@@ -75,7 +75,7 @@ class SamplePublisher:
         self._states.publish(convert.joint_state(head, self._arm.joint_names, sample.q, sample.dq, sample.tau))
 
     def drain(self) -> None:
-        """Wait until whoever listens has what was published reliably."""
+        """Wait until every reliable subscriber has received what was published."""
         if self._profile is qos.COMPLETE:
             self._states.wait_for_all_acked(Duration(seconds=_DRAIN))
 

@@ -27,14 +27,14 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
     starting = True
 
     def interrupted(*_: object) -> None:
-        """End a start that takes long; later on ROS itself shuts down, and a second Ctrl-C must not hit the tidying."""
+        """Interrupt a long start; later ROS itself shuts down, and a second Ctrl-C must not interrupt the clean-up."""
         if starting:
             os._exit(0)
 
     node = None
     if on_main := threading.current_thread() is threading.main_thread():
         before = signal.signal(signal.SIGINT, interrupted)  # ROS calls it after its own handler
-    # An arm's graph is nobody else's: other machines see it where the user says so.
+    # Discovery is limited to this machine unless the user sets another range.
     os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
     try:
         rclpy.init(args=args)
@@ -42,7 +42,7 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
         if node.has_parameter("realtime"):
             for line in realtime.apply(realtime.parse(node.get_parameter("realtime").value)):
                 node.get_logger().info(f"realtime: {line}")
-        # What was made so far stays: without it in view, a garbage collection is short enough not to hold up a sample.
+        # Objects made so far are permanent. Without them a garbage collection is too short to delay a sample.
         gc.collect()
         gc.freeze()
         starting = False
@@ -58,7 +58,7 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
     except Exception:
         if rclpy.ok():
             raise
-        return getattr(node, "exit_code", 0)  # a signal took ROS away in the middle of a call
+        return getattr(node, "exit_code", 0)  # a signal shut ROS down during a call
     finally:
         starting = False
         if node is not None:

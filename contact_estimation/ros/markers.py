@@ -10,7 +10,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 from contact_estimation.ros.convert import header
 from contact_estimation.viz.markers import Shape
 
-#: Who does not hear of a marker for this long no longer shows it.
+#: A viewer removes a marker after this time without an update.
 LIFETIME = Duration(sec=1)
 
 

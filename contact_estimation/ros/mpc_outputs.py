@@ -39,7 +39,7 @@ def pose_stamped(head: Header, command: Command) -> PoseStamped:
 def prediction(
     head: Header, command: Command, solver: str, stage_time: float, plan: tuple[np.ndarray, np.ndarray] | None
 ) -> MpcPrediction:
-    """Write the command and what is expected of it; ``plan`` is (positions, forces), each (H + 1, 3), or None."""
+    """Write the command and its prediction; ``plan`` is (positions, forces), each (H + 1, 3), or None."""
     solution = command.solution
     positions, forces = plan if plan is not None else ((), ())
     return MpcPrediction(
@@ -59,7 +59,7 @@ def prediction(
 
 
 class MpcHealth:
-    """Collects, tick by tick, what one diagnostic period should tell."""
+    """Collects, tick by tick, the report of one diagnostic period."""
 
     def __init__(self, name: str, hardware: str) -> None:
         self._name, self._hardware = name, hardware

@@ -12,7 +12,7 @@ from contact_estimation.settings import key, non_negative, parse_yaml, positive
 
 @dataclass(frozen=True, kw_only=True)
 class RobotParameters:
-    """What every node of an arm has."""
+    """Parameters of every node of an arm."""
 
     robot: str = key("ur16e", doc="robot: a name in config/robots, or path of a profile folder or YAML")
     tool: str = key("", doc="tool behind the flange: a name in config/tools, or path of a YAML; empty: the robot's own")

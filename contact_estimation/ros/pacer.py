@@ -21,10 +21,10 @@ class Pacer:
     """Delivers samples at the source's own spacing, ``rate`` times as fast.
 
     ``deliver(sample, stamp_ns)`` gets the stamp to publish: the source's own with ``keep_stamps``; else the time of
-    the start plus what passed in the source's time, so that stamps keep the exact spacing of the samples whatever the
-    rate and the jitter. ``ready()`` is polled before the start; ``done(error)`` is called at the end, with what went
-    wrong or None. Behind by more than ``max_late`` [s], the source's clock stands still meanwhile: the stamps go on in
-    the present after a gap, so that a source that is too slow shows as slow and never as old.
+    the start plus the elapsed time of the source, so that stamps keep the exact spacing of the samples at any rate and
+    jitter. ``ready()`` is polled before the start; ``done(error)`` is called at the end, with what went
+    wrong or None. If the delivery is more than ``max_late`` [s] late, the source's clock pauses: the stamps continue in
+    the present after a gap. A source that is too slow then appears as slow, and never as old.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Pacer:
         self.late, self.paused = 0, 0
 
     def start(self) -> None:
-        """Begin once ``ready()`` says so."""
+        """Begin when ``ready()`` is true."""
         self._thread.start()
 
     def stop(self) -> None:

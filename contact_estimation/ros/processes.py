@@ -21,7 +21,7 @@ _RESERVED: list[socket.socket] = []
 
 
 def free_domain() -> int:
-    """Find a ROS domain on which nobody on this machine is, and keep it for this process.
+    """Find a ROS domain that is unused on this machine, and reserve it for this process.
 
     The discovery port of a used domain is taken. The last of its 250 ports, which no participant reaches, holds it
     from now until the first participant is there.
@@ -128,7 +128,7 @@ class NodeProcess:
         return self.process.wait(timeout)
 
     def stop(self, timeout: float = 30.0) -> int:
-        """End the node as Ctrl-C does, harder if it does not listen; returns the exit code."""
+        """End the node as Ctrl-C does, or kill it if it does not react; returns the exit code."""
         for sign, patience in ((signal.SIGINT, timeout), (signal.SIGTERM, 3.0), (signal.SIGKILL, 3.0)):
             if not self.running:
                 break

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rclpy.duration import Duration
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
-#: Nothing is lost, however long it takes: a recording on its way to the estimators. A reader that asks for this hears
+#: Nothing is lost, at any delay: for a recording on its way to the estimators. A reader that requests this receives
 #: nothing from a driver that offers less.
 COMPLETE = QoSProfile(
     depth=1000,
@@ -14,7 +14,7 @@ COMPLETE = QoSProfile(
     durability=DurabilityPolicy.VOLATILE,
 )
 
-#: Full-rate samples and estimates: late is worse than lost. Ten deep, because a queue of one drops in bursts.
+#: Full-rate samples and estimates: a late sample is worse than a lost one. A queue of one would drop in bursts.
 SENSOR = QoSProfile(
     depth=10,
     history=HistoryPolicy.KEEP_LAST,
@@ -47,7 +47,7 @@ COMMANDS = QoSProfile(
     durability=DurabilityPolicy.VOLATILE,
 )
 
-#: States that change seldom: who comes late gets the last one.
+#: States that change seldom: a late subscriber gets the last one.
 LATCHED = QoSProfile(
     depth=1,
     history=HistoryPolicy.KEEP_LAST,
@@ -67,7 +67,7 @@ def latched_for(seconds: float) -> QoSProfile:
     )
 
 
-#: A recorder takes what any publisher offers and keeps up in bursts.
+#: A recorder accepts what any publisher offers; the queue covers bursts.
 RECORDER = QoSProfile(
     depth=200,
     history=HistoryPolicy.KEEP_LAST,

@@ -17,7 +17,7 @@ _LIMITS = "/etc/security/limits.d/realtime.conf"
 
 @dataclass(frozen=True, kw_only=True)
 class RealtimeSettings:
-    """What a process asks for."""
+    """Real-time request of a process."""
 
     priority: int = key(0, check=non_negative, doc="SCHED_FIFO priority of all its threads; 0: none")
     cpus: list[int] = key([], doc="processors it may run on; empty: all")

@@ -16,11 +16,11 @@ from contact_estimation.ros.frames import Frames
 
 
 class Judgement(NamedTuple):
-    """What an estimate is worth.
+    """Verdict on an estimate.
 
     Attributes:
         age: of its sample [s].
-        problem: why nobody may act on it, an empty string where one may.
+        problem: why it must not be used, an empty string if it may be.
     """
 
     age: float
@@ -46,7 +46,7 @@ class EstimateRule:
         self.observer = ""
 
     def choose(self, observer: str) -> None:
-        """Listen to this observer alone from now on; an empty string: to anybody."""
+        """Accept this observer only from now on; an empty string: any observer."""
         self.observer = observer
 
     def judge(self, message: ContactEstimate, now_ns: int) -> Judgement:

@@ -21,7 +21,7 @@ import casadi as ca
 
 from contact_estimation.control.mpc.stage import Mode, Parameters
 
-#: Keeps the root of a weight differentiable at zero; far below any weight that counts.
+#: Keeps the root of a weight differentiable at zero; far below any relevant weight.
 _TINY = 1e-24
 
 

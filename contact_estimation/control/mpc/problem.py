@@ -100,7 +100,7 @@ class MpcProblem:
                 vectors.append(mode.moment)
                 limits.append(get("max_moment", 1))
         self.limited, self.ng = vectors, len(vectors)
-        #: ||F||^2 / F_max^2 - 1 <= 0 for solvers that converge, ||F|| - F_max <= 0 where one linearisation has to do.
+        #: ||F||^2 / F_max^2 - 1 <= 0 for solvers that converge, ||F|| - F_max <= 0 for a single linearisation.
         self.squares = ca.vertcat(*[ca.dot(v, v) / limit**2 - 1 for v, limit in zip(vectors, limits)])
         self.norms = ca.vertcat(
             *[ca.sqrt(ca.dot(v, v) + _NORM_SOFTENING**2) - limit for v, limit in zip(vectors, limits)]
@@ -192,10 +192,9 @@ class MpcProblem:
         self.set("phi", np.asarray(phi_si, float) / self.contacts.scale)
 
     def set_beliefs(self, beliefs: dict[str, float]) -> None:
-        """Beliefs of the modes by name; they are normalised over the modes of the problem.
+        """Set the probabilities of the modes by name; they are normalised over the modes of the problem.
 
-        Where none of the problem's modes is believed in at all, the first one counts: an observer without modes says
-        nothing.
+        If all of them are zero, the first mode has probability one: an observer without modes names none.
         """
         values = np.array([max(beliefs.get(mode.name, 0.0), 0.0) for mode in self.stage.modes])
         if not values.sum() > 0:

@@ -155,7 +155,7 @@ class RtiSolver:
     def solve(self, x: np.ndarray) -> Solution:
         """One iteration from the state ``x`` (nx,) (several after a reset)."""
         start = time.perf_counter()
-        if self._lost:  # a bad plan is no start
+        if self._lost:  # a failed plan is not a start for the next one
             self.reset(x)
         self._states[0] = x
         self._limits[0] = self.problem.get("max_force")[0, 0]

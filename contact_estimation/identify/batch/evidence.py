@@ -13,6 +13,7 @@ import numpy as np
 
 from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.batch.bordered import Factorisation
+from contact_estimation.identify.batch.discretisation import grid_shift
 from contact_estimation.identify.batch.estimate import Estimate
 from contact_estimation.identify.batch.problem import Problem
 from contact_estimation.identify.verdict import Finding, Verdict, conclude, lag_correlation, total_std
@@ -20,12 +21,19 @@ from contact_estimation.identify.verdict import Finding, Verdict, conclude, lag_
 #: Chi-square per number from which noise does not explain a channel, and the dynamics' share of what was allowed:
 #: noise is seldom told better than to a third. Above 9 the result is worthless.
 _CHI_SQUARE, _DYNAMICS, _WORTHLESS = 2.0, 1.5, 9.0
+_MISSING = 0.1  # share of the time without samples that is let pass
 _CORRELATION = 0.3  # from one cell to the next, from which residuals are not noise
 _SIGMAS = 5.0  # standard deviations from which a sensor fault counts
 #: What is let pass however sharply it is known: delay [s], gain, bias [standard deviations of the channel].
 _LEAST = {"delay": 5e-4, "gain": 0.03, "bias": 1.0}
+#: Share of a fault's effect that the parameters must leave for a test: a motor's gain scales masses and stiffnesses
+#: alike. The contact law holds to 1e-4, which is 1e-8 of a square.
+_TESTABLE = 1e-6
 #: Remarks on a parameter.
 AT_BOUND, UNDETERMINED = "at its bound", "not determined by the data"
+#: A point contact does not know where in the overlap its force acts: half a depth of millimetres over a lever arm of
+#: decimetres. Simulations that put it elsewhere move friction and springs by up to this share.
+_POINT_CONTACT = 3e-3
 _AROUND_EVENT = 2  # cells on either side of a contact's begin or end
 
 
@@ -66,7 +74,7 @@ def judge(
         std: of the optimiser's parameters from the told noise (c,).
 
     Returns:
-        the verdict, and standard deviations (c,) widened by the model error that was found.
+        the verdict, and standard deviations (c,) widened by the model error that was found and by the grid's.
     """
     residuals = problem.residuals(estimate.solution.q, estimate.solution.p)
     quiet = _away_from_events(contact_force)
@@ -74,15 +82,18 @@ def judge(
     for name, part in problem.parts().items():
         found, chi_square, correlation = _residual_tests(problem, residuals, name, part, quiet)
         findings += found
+        if name != "dynamics":
+            findings.append(_gaps(problem, name, part))
         if name != "dynamics" and chi_square > worst[0]:
             worst = chi_square, correlation
     shifts = []
     if estimate.mode == "both":
+        shifts.append(grid_shift(problem, estimate))
         faults = sensor_faults(problem, estimate)
         flagged = [(f, f.finding(_least(problem, f))) for f in faults]
         flagged = sorted((pair for pair in flagged if pair[1].flagged), key=lambda pair: -pair[0].drop)
         findings += [finding for _, finding in flagged[:1]]
-        shifts = [fault.shift for fault, _ in flagged[:1]]
+        shifts += [fault.shift for fault, _ in flagged[:1]]
     findings += [
         Finding(f"note[{name}]", 1.0, 0.0, f"parameter '{name}' is {note}")
         for name, note, prior in zip(problem.scene.parameters.names, notes, problem.scene.parameters.prior_std)
@@ -91,7 +102,13 @@ def judge(
     if not estimate.converged:
         findings.append(Finding("converged", 1.0, 0.0, f"the estimate did not converge: {estimate.reason}"))
     failures = [] if np.isfinite(estimate.solution.cost) else ["the cost is not finite"]
-    return conclude(findings, failures), total_std(std, *worst, shifts)
+    return conclude(findings, failures), total_std(std, *worst, [*shifts, _law_error(problem)])
+
+
+def _law_error(problem: Problem) -> Array:
+    """Return standard deviations (c,) that a point contact leaves to parameters given as logarithms."""
+    relative = _POINT_CONTACT if problem.scene.nominal.npair else 0.0
+    return np.where(problem.scene.parameters.logarithmic, relative, 0.0)
 
 
 def _least(problem: Problem, fault: _Fault) -> float:
@@ -109,6 +126,15 @@ def _away_from_events(contact_force: Array) -> Array:
     for event in events.tolist():
         quiet[max(event + 1 - _AROUND_EVENT, 0) : event + 1 + _AROUND_EVENT] = False
     return quiet
+
+
+def _gaps(problem: Problem, name: str, part: slice) -> Finding:
+    """Count the cells in which a channel that is used has no sample."""
+    used = next(channel.weight > 0 for channel in problem.channels if channel.name == name)
+    inside = problem.stencil.interior
+    missing = 1.0 - float(np.mean(np.any(problem.worth[inside, part] > 0, axis=1))) if used else 0.0
+    message = f"'{name}' has no samples in {100 * missing:.0f} % of the time; what happened there is known less well"
+    return Finding(f"gaps[{name}]", missing, _MISSING, message)
 
 
 def _residual_tests(
@@ -156,7 +182,7 @@ def sensor_faults(problem: Problem, estimate: Estimate) -> list[_Fault]:
     for k, (channel, kind, _) in enumerate(names, start=c):
         across = inverse @ hessian[:c, k]
         power = hessian[k, k] - hessian[k, :c] @ across
-        if (channel, kind) in own or power <= 1e-9 * hessian[k, k]:
+        if (channel, kind) in own or power <= _TESTABLE * hessian[k, k]:
             continue
         a = -(gradient[k] - across @ gradient[:c]) / power
         found.append(_Fault(channel, kind, float(a), float(power**-0.5), float(a * a * power), -across * a))

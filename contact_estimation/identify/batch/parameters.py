@@ -146,6 +146,7 @@ class ParameterVector:
         self.lower = self._stack([p.inner(p.min_value) for p in parameters])
         self.upper = self._stack([p.inner(p.max_value) for p in parameters])
         self.nominal = self._stack([p.inner(p.nominal) for p in parameters])
+        self.logarithmic = np.array([p.log for p in parameters for _ in range(p.size)], bool)
         self.prior_std = self._stack([np.broadcast_to(p.inner_prior_std, p.shape) for p in parameters])
 
     def __len__(self) -> int:

@@ -102,6 +102,7 @@ class Problem:
         setup: Setup | None = None,
     ) -> None:
         setup = setup or Setup()
+        self._made_of = channels, measurements, dynamics_std, setup
         parts = [grid] if isinstance(grid, np.ndarray) else list(grid)
         self.scene, self.grid = scene, np.concatenate(parts, dtype=float)
         self._breaks = np.cumsum([len(part) for part in parts])[:-1].tolist()
@@ -203,6 +204,11 @@ class Problem:
     def size(self) -> tuple[int, int]:
         """(trajectory unknowns n nv, parameters c)."""
         return len(self.grid) * self.coordinates.nv, len(self.scene.parameters)
+
+    def every_second(self) -> tuple[Problem, Indices]:
+        """Return the problem on a grid without every second time, and the indices (m,) of the times it keeps."""
+        parts = [part[::2] for part in np.split(np.arange(len(self.grid)), self._breaks)]
+        return Problem(self.scene, [self.grid[part] for part in parts], *self._made_of), np.concatenate(parts)
 
     def ease(self, remote_distance: float = 0.0, softening: float = 1.0) -> None:
         """Make the problem easier: contacts act from a distance [m] and the dynamics' std grows by a factor."""

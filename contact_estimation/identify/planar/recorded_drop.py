@@ -174,7 +174,7 @@ def _pose(told: Told, t: ArrayLike, q: ArrayLike, v: ArrayLike | None, slope: fl
 
 
 def _with_floor(noise: Noise, shape: Shape) -> Noise:
-    """Noise of positions with what a kink leaves out: an impact lasts, and friction acts earlier or later in it."""
+    """Noise of positions, plus the error of an instantaneous impact: a real one lasts, and friction acts within it."""
     sigma = noise.sigma.copy()
     sigma[:3] = np.hypot(sigma[:3], _FLOOR * np.array([shape.radius, shape.radius, 1.0]))
     return replace(noise, sigma=sigma)

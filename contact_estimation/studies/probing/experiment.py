@@ -82,7 +82,7 @@ class Data:
     """Simulated recording of all runs.
 
     Attributes:
-        truth: planted parameters at contact; the recording has how they wander.
+        truth: planted parameters at contact; the recording has their random walk.
         guess: rough starts.
         recording: samples.
     """

@@ -50,7 +50,7 @@ def summary(result: dict[str, Any]) -> str:
         f"  median errors   {errors_text(result)}\n"
         f"  settled after   {result['settling_time_s']:.2f} s (median)\n"
         f"  NEES            {result['nees_mean']:.2f} for {result['nees_dof']} degrees of freedom "
-        f"(honest: {low:.2f} to {high:.2f}), {result['nees_covered_pct']:.0f} % of runs below the 95 % bound\n"
+        f"(consistent: {low:.2f} to {high:.2f}), {result['nees_covered_pct']:.0f} % of runs below the 95 % bound\n"
         f"  NEES over time  {over_time}\n"
         f"  NIS             {result['nis_per_component']:.2f} per component (1)\n"
         f"  speed           {result['updates_per_second']:.0f} full updates per second"

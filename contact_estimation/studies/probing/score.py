@@ -122,10 +122,10 @@ def score(traces: list[Trace], at: float) -> dict[str, Any]:
 
     Returns:
         ``converged_pct`` counts runs within the paper's accuracy at that time; the errors are medians then.
-        ``nees_mean`` should be near ``nees_dof`` (``nees_interval`` is its 95 % interval for this many honest runs; it
-        mixes in model error, since the truth has presliding), ``nees_covered_pct`` near 95; ``nees_over_time`` is the
-        mean after every second. ``used_pct`` is the share of samples with a full update, and ``updates_per_second``
-        comes from the median time of these.
+        ``nees_mean`` should be near ``nees_dof``; ``nees_interval`` is its 95 % interval for this many consistent runs.
+        It includes model error, because the truth has presliding. ``nees_covered_pct`` should be near 95;
+        ``nees_over_time`` is the mean after every second. ``used_pct`` is the share of samples with a full update.
+        ``updates_per_second`` comes from the median time of these.
     """
     t = traces[0].t
     k = int(np.searchsorted(t, at - 1e-9))

@@ -2,7 +2,7 @@
 
 The ground truth is richer than the filter's model where reality is: friction builds up elastically before it slides
 (presliding), contact opens, and the arm follows a plan made from the rough first estimate, corrected along the guessed
-normal with the measured force, so that contact lasts and stays below the force limit. Parameters wander while the probe
+normal with the measured force, so that contact lasts and stays below the force limit. Parameters drift while the probe
 slides, as far as the settings tell the filter that they may.
 
 The contact is spatial. The plane is its restriction to motion in x and y and about z: :class:`PlanarProbe`.
@@ -169,7 +169,7 @@ class SpatialProbe:
     """A probe with one or several tips on planes in space.
 
     Args:
-        settings: spread of surfaces and guesses, noise, wandering.
+        settings: spread of surfaces and guesses, noise, random walk.
         tips: places of the tips along the tool's x axis [m].
     """
 
@@ -233,8 +233,8 @@ class SpatialProbe:
         """Draw a standard normal change of the tips (R, contacts, 3)."""
         return rng.standard_normal(tips.shape)
 
-    def wander(self, truth: Truth, guess: Guess, due: np.ndarray, rng: np.random.Generator) -> Truth:
-        """Let the parameters wander for one slide step, as the filter's process model has it.
+    def random_walk(self, truth: Truth, guess: Guess, due: np.ndarray, rng: np.random.Generator) -> Truth:
+        """Change the parameters by one slide step of the random walk, as the filter's process model does.
 
         Args:
             truth: before.
@@ -278,7 +278,7 @@ class SpatialProbe:
             excitation: shape of the motion.
             seconds: length [s].
             rate: rate of the samples [Hz].
-            rng: generator of noise and wandering.
+            rng: generator of noise and random walk.
             presliding: tangential stiffness of the contact before it slides [N/m].
 
         Returns:
@@ -298,7 +298,7 @@ class SpatialProbe:
             travelled += dt * np.abs(slip)
             due = travelled > self.settings.slide_step
             if np.any(due):
-                truth, travelled = self.wander(truth, guess, due, chance), np.where(due, 0.0, travelled)
+                truth, travelled = self.random_walk(truth, guess, due, chance), np.where(due, 0.0, travelled)
             if (step + 1) % every == 0:
                 samples.append(self.measure(replace(motion, wrench=wrench), rng))
                 slips[step // every] = slip

@@ -93,8 +93,8 @@ def test_settling_time_is_the_last_entry():
 
 
 @pytest.mark.parametrize("example, runs", [("planar", 30), ("spatial", 20)])
-def test_nees_is_honest_where_the_simulated_contact_is_the_models(example, runs):
-    """Coulomb friction without presliding, wandering parameters planted: the mean NEES within its 99.9 % interval."""
+def test_nees_is_consistent_where_the_simulated_contact_is_the_models(example, runs):
+    """Coulomb friction, no presliding, a planted random walk: the mean NEES lies within its 99.9 % interval."""
     experiment = Experiment(example, runs, seed=11, seconds=5.0, presliding=1e6)
     traces = run(experiment, simulate(experiment))
     dof = traces[0].planted.shape[1]
@@ -103,7 +103,7 @@ def test_nees_is_honest_where_the_simulated_contact_is_the_models(example, runs)
 
 
 @pytest.mark.parametrize("example", ["planar", "spatial"])
-def test_simulated_parameters_wander_with_the_settings_walk(example):
+def test_simulated_parameters_follow_the_random_walk_of_the_settings(example):
     experiment = Experiment(example, 200, seed=2, seconds=2.4)
     planted = simulate(experiment).recording.planted
     drift = planted[-1] - planted[0]
