@@ -22,7 +22,7 @@ class InnovationStatistics:
         running: (channels,) mean square of the last blocks, from zero: a moment proves nothing.
     """
 
-    def __init__(self, channels: list[str], gate: float, window: float) -> None:
+    def __init__(self, channels: list[str], gate: float, window: float = _TOGETHER) -> None:
         self.channels, self._gate, self._window = channels, gate, window
         self._recent, self._waiting = np.zeros((_TOGETHER, len(channels))), 0
         self.clear()

@@ -30,3 +30,10 @@ def test_facts_say_what_it_means():
     quiet, spikes, wrong, coloured = statistics.facts().values()
     assert quiet.endswith("mean square 1.00") and spikes.endswith("rejected, as at stops and shocks")
     assert "not as configured" in wrong and "its colour" in coloured
+
+
+def test_the_running_mean_starts_at_zero_and_follows_what_is_now():
+    statistics, values = InnovationStatistics(["channel"], 3.0, window=200), [1.0] * 1280 + [5.0] * 1280
+    running = [float(statistics.running[0]) for value in values if statistics.add(np.array([value]))]
+    assert running[0] < 0.5 and running[19] == pytest.approx(1.0, abs=0.01)
+    assert running[-1] == pytest.approx(5.0, abs=0.02)
