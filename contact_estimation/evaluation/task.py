@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from contact_estimation.evaluation.evaluated import Evaluated, evaluate_recording, find_reference, open_for_arm
+from contact_estimation.evaluation.figures import replay_figures
 from contact_estimation.exceptions import ContactEstimationError, RecordingError
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.filters.stream import SampleStream
 from contact_estimation.io.open import open_recording, robot_of
 from contact_estimation.io.recording import Recording
-from contact_estimation.io.replay import replay
 from contact_estimation.jobs.results import content_hash, key_of
 from contact_estimation.jobs.version import code_version
 from contact_estimation.robot import Arm, load_arm
-from contact_estimation.viz.summary import summarise
 
 T = TypeVar("T")
 
@@ -106,8 +105,8 @@ def evaluate(task: Task) -> dict[str, Any]:
     for observer in task.observers:
         try:
             stream = _stream(task, arm, observer, recording)
-            columns = replay(recording, stream).columns()
-            observers[observer] = summarise(columns, reference) | {"counters": dict(stream.counters)}
+            figures = replay_figures(recording, stream, reference)
+            observers[observer] = figures | {"counters": dict(stream.counters)}
         except ContactEstimationError as error:
             observers[observer] = {"error": str(error)}
     return {"about": about | {"reference": reference.label if reference else None}, "observers": observers}

@@ -43,6 +43,26 @@ _TYPES = {"stamps_ns": np.int64, "valid": bool, "nis_dof": np.int64}
 _WORDS, _CONTACT_WORDS = ("mode", "reason", "mismatch"), "contact_link"
 
 
+class _WordColumn:
+    """One word (or tuple of words) per sample; each distinct one is kept once, because there are few."""
+
+    def __init__(self, capacity: int) -> None:
+        self._numbers: dict[Any, int] = {}
+        self._codes = np.zeros(capacity, np.int32)
+
+    def put(self, row: int, word: Any) -> None:
+        self._codes[row] = self._numbers.setdefault(word, len(self._numbers))
+
+    def column(self, count: int, width: int | None = None) -> np.ndarray:
+        """Return (count,) words, or (count, width) of tuples; a shorter tuple is filled up with empty words."""
+        if width is None:
+            words = np.array(list(self._numbers), dtype=object)
+        else:
+            filled = [[*words, *[""] * (width - len(words))] for words in self._numbers]
+            words = np.array(filled, dtype=object).reshape(-1, width)
+        return words[self._codes[:count]]
+
+
 class EstimateLog:
     """Keep the estimates of one observer, one row per sample.
 
@@ -73,8 +93,8 @@ class EstimateLog:
         self._capacity, self._count = int(capacity), 0
         self._columns: dict[str, np.ndarray] = {}
         self._sizes: dict[str, int] = {}
-        self._words: dict[str, list[str]] = {name: [] for name in _WORDS}
-        self._links: dict[int, tuple[str, ...]] = {}
+        self._words = {name: _WordColumn(self._capacity) for name in _WORDS}
+        self._links = _WordColumn(self._capacity)
         self._places: dict[int, ContactPlace] = {}
 
     def __len__(self) -> int:
@@ -96,9 +116,9 @@ class EstimateLog:
         columns, row = self._columns or self._allocate(estimate), self._count
         self._count = row + 1
         columns["stamps_ns"][row], columns["step_time"][row] = stamp_ns, step_time
-        self._words["mode"].append(estimate.mode)
-        self._words["reason"].append(estimate.reason)
-        self._words["mismatch"].append(estimate.mismatch)
+        for name in _WORDS:
+            self._words[name].put(row, getattr(estimate, name))
+        self._links.put(row, estimate.contact_link if estimate.valid else ())
         if not estimate.valid:
             return
         columns["valid"][row] = True
@@ -128,8 +148,6 @@ class EstimateLog:
                 columns["contact_link_probability"][row, i] = contact.place.links[contact.link]
             if contact.place is not None and contact.closed:
                 self._places[row] = contact.place
-        if any(estimate.contact_link):
-            self._links[row] = estimate.contact_link
 
     def place(self, row: int) -> ContactPlace | None:
         """Return the place of the unknown contact in a row; None without one, and in logs that were loaded."""
@@ -169,10 +187,8 @@ class EstimateLog:
             return {}
         found = {name: column[: self._count] for name, column in self._columns.items()}
         found["t"] = found["stamps_ns"] / 1e9
-        found |= {name: np.array(words, dtype=str) for name, words in self._words.items()}
-        nowhere = ("",) * len(self.contact_names)
-        links = [self._links.get(row, nowhere) for row in range(self._count)]
-        found[_CONTACT_WORDS] = np.array(links, dtype=str).reshape(self._count, len(nowhere))
+        found |= {name: words.column(self._count) for name, words in self._words.items()}
+        found[_CONTACT_WORDS] = self._links.column(self._count, len(self.contact_names))
         if self.contact_names:
             found["stiffness"] = np.linalg.norm(found["contact_stiffness"][:, 0], axis=1)
             found |= {"contact_point": found["contact_point_base"][:, 0], "rest": found["contact_rest"][:, 0]}
@@ -193,7 +209,9 @@ class EstimateLog:
             "contact_names": np.array(self.contact_names, dtype=str),
             "mode_names": np.array(self.mode_names, dtype=str),
         }
-        return save_arrays(path, names | self.columns() | truth_columns(truth or {}))
+        columns = self.columns()
+        columns |= {name: columns[name].astype(str) for name in (*_WORDS, _CONTACT_WORDS) if name in columns}
+        return save_arrays(path, names | columns | truth_columns(truth or {}))
 
     @classmethod
     def load(cls, path: Path | str) -> EstimateLog:
@@ -210,8 +228,11 @@ class EstimateLog:
             log.mode_names = tuple(data["mode_names"].tolist())
             log._count = log._capacity
             log._columns = {name: data[name] for name in COLUMNS}
-            log._words = {name: data[name].tolist() for name in _WORDS}
-            log._links = {row: tuple(links) for row, links in enumerate(data[_CONTACT_WORDS].tolist())}
+            for name in _WORDS:
+                for row, word in enumerate(data[name].tolist()):
+                    log._words[name].put(row, word)
+            for row, links in enumerate(data[_CONTACT_WORDS].tolist()):
+                log._links.put(row, tuple(links))
         except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
             raise RecordingError(
                 f"{path} holds no exported estimates ({error}); make them with "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +13,7 @@ from contact_estimation.io.export import EstimateLog
 from contact_estimation.io.recording import Recording
 
 if TYPE_CHECKING:
+    from contact_estimation.filters.observer import Estimate
     from contact_estimation.filters.stream import SampleStream
 
 
@@ -27,14 +28,27 @@ def replay(recording: Recording, stream: SampleStream, progress: Callable[[int],
     Raises:
         RecordingError: the joints are not the robot's, or the observer needs a wrench that the recording has not.
     """
+    log = EstimateLog(stream.observer.name, len(recording))
+    for stamp_ns, estimate, seconds in estimates(recording, stream, progress):
+        log.append(stamp_ns, estimate, seconds)
+    return log
+
+
+def estimates(
+    recording: Recording, stream: SampleStream, progress: Callable[[int], object] | None = None
+) -> Iterator[tuple[int, Estimate, float]]:
+    """Push every sample through ``stream``; arguments and errors of :func:`replay`.
+
+    Yields:
+        Stamp [ns], estimate, and the time from the sample to it [s].
+    """
     if recording.joint_names != tuple(stream.arm.joint_names):
         raise RecordingError(
             f"{recording.source}: its joints {', '.join(recording.joint_names)} are not, in this "
             f"order, those of robot '{stream.arm.name}'; open it with joint_names=arm.joint_names."
         )
     wrenches = _wrenches(recording, stream)
-    log = EstimateLog(stream.observer.name, len(recording))
-    push, append, clock = stream.push, log.append, time.perf_counter_ns
+    push, clock = stream.push, time.perf_counter_ns
     every = max(len(recording) // 100, 1)
     samples = zip(recording.stamps_ns.tolist(), recording.q, recording.dq, recording.tau)
     for row, (stamp_ns, q, dq, tau) in enumerate(samples):
@@ -42,12 +56,11 @@ def replay(recording: Recording, stream: SampleStream, progress: Callable[[int],
         if wrenches is not None:
             stream.push_wrench(wrenches[row])
         estimate = push(stamp_ns, q, dq, tau)
-        append(stamp_ns, estimate, (clock() - start) * 1e-9)
+        yield stamp_ns, estimate, (clock() - start) * 1e-9
         if progress is not None and row % every == 0:
             progress(row)
     if progress is not None:
         progress(len(recording))
-    return log
 
 
 def _wrenches(recording: Recording, stream: SampleStream) -> np.ndarray | None:

@@ -141,8 +141,11 @@ class Arm:
 
     def tcp_poses(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions (N, 3) and rotations (N, 3, 3) of the TCP for configurations (N, n)."""
-        poses = [self.tcp_pose(row) for row in np.asarray(q, float)]
-        return np.array([p for p, _ in poses]), np.array([r for _, r in poses])
+        q = np.asarray(q, float)
+        positions, rotations = np.empty((len(q), 3)), np.empty((len(q), 3, 3))
+        for k, row in enumerate(q):
+            positions[k], rotations[k] = self.tcp_pose(row)
+        return positions, rotations
 
     def solve_pose(
         self,

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Peak memory of the verbs against the length of the recording, and how long a start takes, cold and warm.
+
+    python benchmark/memory.py [--minutes A B] [--observer NAME] [--save]
+
+Memory: each verb in a process of its own, on a simulated press that is repeated to two lengths; the peak is the
+resident set's. Growth is the difference per minute of recording at 500 Hz. Start: importing the package's parts, and
+the time from a fresh interpreter to the first estimate, with an empty code cache (cold) and a filled one (warm).
+``--save`` writes memory.md beside this file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from contact_estimation.codegen.cache import VARIABLE
+from contact_estimation.commands.simulate import as_recording
+from contact_estimation.io.bag_writer import write_bag
+from contact_estimation.io.npz import write_npz
+from contact_estimation.io.recording import Recording
+from contact_estimation.simulation.session import open_simulation
+
+SECONDS = 10.0  # of the simulation that is repeated
+PERIOD_NS = 2_000_000
+OBSERVERS = ("momentum", "ekf", "contact_imm")
+#: Runs a verb and prints its peak resident set [kB].
+PEAK = (
+    "import resource as r, sys; from contact_estimation.cli import main; code = main(sys.argv[1:]); "
+    "print('peak', r.getrusage(r.RUSAGE_SELF).ru_maxrss, file=sys.stderr); sys.exit(code)"
+)
+FIRST = (
+    "import sys; from contact_estimation import open_stream; import numpy as np\n"
+    "stream = open_stream('ur16e', sys.argv[1]); q = np.array([0.9, -1.0, 2.2, -2.8, -1.5, 0.5])\n"
+    "[stream.push(k, q, 0 * q, stream.arm.gravity(q)) for k in (1, 2_000_001)]"
+)
+IMPORTS = ("contact_estimation", "contact_estimation.filters.registry", "contact_estimation.commands.evaluate")
+
+
+def repeated(recording: Recording, minutes: float) -> Recording:
+    """Return the recording, over and over, with stamps that go on."""
+    count = round(minutes * 60e9 / PERIOD_NS)
+    rows = np.arange(count) % len(recording)
+    arrays = {name: getattr(recording, name)[rows] for name in ("q", "dq", "tau")}
+    truth = {name: value[rows] for name, value in recording.truth.items()}
+    wrench = None if recording.wrench_tcp is None else recording.wrench_tcp[rows]
+    stamps = 1_000_000_000 + PERIOD_NS * np.arange(count)
+    return dataclasses.replace(recording, stamps_ns=stamps, truth=truth, wrench_tcp=wrench, **arrays)
+
+
+def peak(words: list[str]) -> float:
+    """Return the peak resident set of a verb [MB]."""
+    done = subprocess.run([sys.executable, "-c", PEAK, *words], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(words)}: {done.stderr}")
+    return float(done.stderr.rsplit("peak", 1)[1]) / 1024
+
+
+def verbs(folder: Path, observer: str) -> dict[str, list[str]]:
+    """Return what is measured: name -> words, for recordings press.npz and press (a bag) in ``folder``."""
+    npz, bag, robot = str(folder / "press.npz"), str(folder / "press"), ["--robot", "ur16e"]
+    replay = [*robot, "--observer", observer, "--keep-going", "--json"]
+    results = ["--workers", "0", "--keep-going", "--results", str(folder / "results"), "--json"]
+    return {
+        "convert, bag to .npz": ["convert", bag, str(folder / "out.npz"), "--json"],
+        "convert, .npz to bag": ["convert", npz, str(folder / "out"), "--json"],
+        "replay": ["replay", bag, *replay],
+        "replay --export": ["replay", bag, *replay, "--export", str(folder / "export.npz")],
+        "compare": ["compare", bag, *robot, "--observers", observer, "--json"],
+        "evaluate": ["evaluate", bag, "--observers", observer, *results],
+    }
+
+
+def memory_table(minutes: list[float], observer: str) -> list[str]:
+    """Measure the verbs and return the Markdown table."""
+    simulation = open_simulation("linear_contact")
+    samples = list(simulation.run(SECONDS))
+    recording = as_recording(samples, simulation.arm, "press", simulation.imperfections)
+    found: dict[str, list[float]] = {}
+    for length in minutes:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            long = repeated(recording, length)
+            write_npz(folder / "press.npz", long)
+            write_bag(folder / "press", long)
+            for verb, words in verbs(folder, observer).items():
+                found.setdefault(verb, []).append(peak(words))
+                print(f"{length:g} min, {verb}: {found[verb][-1]:.0f} MB", file=sys.stderr, flush=True)
+    head = " | ".join(f"{length:g} min" for length in minutes)
+    lines = [f"| verb, observer {observer} | {head} | growth [MB/min] |", "|---" * (len(minutes) + 2) + "|"]
+    for verb, peaks in found.items():
+        growth = (peaks[-1] - peaks[0]) / (minutes[-1] - minutes[0])
+        lines.append(f"| {verb} | {' | '.join(f'{value:.0f}' for value in peaks)} | {growth:.1f} |")
+    return lines
+
+
+def seconds(program: str, *words: str, **environment: str) -> float:
+    """Return how long a fresh interpreter takes [s]."""
+    begin = time.perf_counter()
+    subprocess.run([sys.executable, "-c", program, *words], check=True, env=os.environ | environment)
+    return time.perf_counter() - begin
+
+
+def start_table() -> list[str]:
+    """Measure starts and return the Markdown table: in seconds, and in starts of a bare interpreter."""
+    bare = min(seconds("pass") for _ in range(3))
+    lines = ["| start | cold [s] | warm [s] | warm, in starts of Python |", "|---|---|---|---|"]
+    for module in IMPORTS:
+        found = min(seconds(f"import {module}") for _ in range(3))
+        lines.append(f"| import {module} | - | {found:.2f} | {found / bare:.1f} |")
+    for observer in OBSERVERS:
+        with tempfile.TemporaryDirectory() as cache:
+            cold = seconds(FIRST, observer, **{VARIABLE: cache})
+            warm = min(seconds(FIRST, observer, **{VARIABLE: cache}) for _ in range(3))
+        lines.append(f"| first estimate of {observer} | {cold:.1f} | {warm:.2f} | {warm / bare:.1f} |")
+    return lines
+
+
+def main() -> None:
+    """Measure, print, save."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, nargs=2, default=[0.5, 3.0])
+    parser.add_argument("--observer", default="contact_imm")
+    parser.add_argument("--save", action="store_true")
+    args = parser.parse_args()
+    minutes = " ".join(f"{value:g}" for value in args.minutes)
+    load = os.getloadavg()[0]
+    text = ["# Memory and start", ""]
+    text.append(
+        f"`python benchmark/memory.py --minutes {minutes} --save` on {platform.machine()}, {os.cpu_count()} cores with "
+        f"a load of {load:.1f} before it ran. Peak resident set [MB] of each verb; recordings at 500 Hz."
+    )
+    text += ["", *memory_table(args.minutes, args.observer), "", "The shortest of three starts:", ""]
+    text += start_table()
+    print("\n".join(text))
+    if args.save:
+        (Path(__file__).parent / "memory.md").write_text("\n".join(text) + "\n")
+
+
+if __name__ == "__main__":
+    main()
