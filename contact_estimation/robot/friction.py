@@ -14,6 +14,7 @@ breakaway length sigma and keeps its value at standstill, which is why friction 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
@@ -136,19 +137,16 @@ def presliding_states(q: np.ndarray, length: np.ndarray, start: float | np.ndarr
     return states
 
 
-def friction_torque(settings: FrictionSettings, dq: Any, s: Any) -> Any:
+def friction_torque(settings: FrictionSettings | SimpleNamespace, dq: Any, s: Any) -> Any:
     """Friction torque [Nm] that the actuator has to overcome; numpy arrays or CasADi expressions alike.
 
     Args:
-        settings: the friction.
+        settings: the friction, or symbols of the same names.
         dq: velocities [rad/s].
         s: presliding states.
     """
-    symbolic = isinstance(dq, (ca.SX, ca.MX, ca.DM))
-    m, vector = (ca, ca.DM) if symbolic else (np, np.asarray)
-    return (
-        vector(settings.viscous) * dq
-        + vector(settings.asymmetry) * m.fabs(dq)
-        + vector(settings.coulomb) * s
-        + vector(settings.bias)
-    )
+    m: Any = ca if isinstance(dq, (ca.SX, ca.MX, ca.DM)) else np
+    names, given = ("viscous", "asymmetry", "coulomb", "bias"), vars(settings)
+    convert = ca.DM if m is ca else np.asarray
+    viscous, asymmetry, coulomb, bias = (convert(v) if isinstance(v := given[k], list) else v for k in names)
+    return viscous * dq + asymmetry * m.fabs(dq) + coulomb * s + bias
