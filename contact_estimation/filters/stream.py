@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from contact_estimation.exceptions import ConfigError
+from contact_estimation.filters.estimate_row import EstimateRow, RowObserver, arm_parts, row_of
 from contact_estimation.filters.localization import link_contact_of
 from contact_estimation.filters.observer import Estimate, Observer
 from contact_estimation.filters.plausibility.monitor import SignalMonitor
@@ -59,6 +60,9 @@ class SampleStream:
         self._period = 1.0 / sensors.rate
         self.link_contact = link_contact_of(observer, arm, self._period)
         self.zero = TorqueZero(arm, max(1, round(0.5 * sensors.rate)))
+        parts = arm_parts(n)
+        self._finite = slice(parts["q"].start, parts["force_tcp"].stop)  # what must be finite in a row
+        self._force_base = parts["force_base"]
         self._sample = np.zeros((3, n))
         self._raw_effort = np.zeros(n)
         self._last_q = np.zeros(n)
@@ -141,15 +145,40 @@ class SampleStream:
             )
         estimate = self.observer.estimate()
         finite = math.isfinite(float(estimate.force_tcp.sum()) + float(estimate.q.sum()))
-        valid = self.valid and estimate.valid and finite
-        diverged = "" if finite else "the observer diverged: its estimate is not finite"
-        reason = self.reason or estimate.reason or diverged
-        if not finite:
-            self.counters["diverged"] += 1
+        valid, reason = self._judge(finite, estimate.valid, estimate.reason)
         if self.link_contact is not None:
             estimate = self.link_contact.add_to(estimate)
-        mismatch = "; ".join(filter(None, (self.monitor.problem, estimate.mismatch)))
-        return estimate.marked(t, valid, "" if valid else reason, mismatch)
+        return estimate.marked(t, valid, reason, self._mismatch(estimate.mismatch))
+
+    def row(self) -> EstimateRow:
+        """Return the present estimate without building it: see :mod:`~contact_estimation.filters.estimate_row`."""
+        if self._last_ns is None:
+            return row_of(self.estimate())
+        if isinstance(self.observer, RowObserver):
+            row = EstimateRow(self.observer.row(), self.observer.words(), True, "", self.observer.mismatch)
+        else:
+            row = row_of(self.observer.estimate())
+        finite = math.isfinite(float(row.numbers[self._finite].sum()))
+        row.valid, row.reason = self._judge(finite, row.valid, row.reason)
+        row.mismatch = self._mismatch(row.mismatch)
+        if self.link_contact is not None:
+            force = row.numbers[self._force_base]
+            row.numbers = np.concatenate((row.numbers, self.link_contact.numbers(force)))
+            row.words = row.words, self.link_contact.words
+        return row
+
+    def _judge(self, finite: bool, valid: bool, reason: str) -> tuple[bool, str]:
+        """Return whether an estimate may be used, and why not, from what its observer says."""
+        if not finite:
+            self.counters["diverged"] += 1
+            reason = self.reason or reason or "the observer diverged: its estimate is not finite"
+            return False, reason
+        valid = valid and self.valid
+        return valid, "" if valid else self.reason or reason
+
+    def _mismatch(self, of_observer: str) -> str:
+        """Return what shows that model and data disagree, by the signals and by the observer."""
+        return "; ".join(filter(None, (self.monitor.problem, of_observer)))
 
     def push_fast(self, stamp_ns: int, q: Vector, dq: Vector, tau: Vector) -> bool:
         """Take a sample like :meth:`push`, without building the estimate; return whether it was used."""

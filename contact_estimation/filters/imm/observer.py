@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Hashable
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from contact_estimation.codegen import OPTIMISE_FLAGS, compile_functions
 from contact_estimation.filters.imm.imm_step import ImmStep, step_functions
 from contact_estimation.filters.imm.mismatch import MismatchTest
 from contact_estimation.filters.imm.mode_chain import ModeChain
-from contact_estimation.filters.imm.output import Output, build_output
+from contact_estimation.filters.imm.output import Output, output_functions
 from contact_estimation.filters.imm.preintegration import Preintegration, build_block, build_sample
 from contact_estimation.filters.imm.settings import ImmSettings, run_time_inputs
 from contact_estimation.filters.imm.state import FilterState
@@ -61,18 +62,20 @@ class ContactImm:
         self.chain = chain = ModeChain(
             settings, settings.hypotheses or (1 if actuators.elastic.joints else 3), actuators.steady_push_rate
         )
-        functions = [build_sample(arm, state.motor_side), build_block(arm, state), build_output(arm, state)]
+        functions = [build_sample(arm, state.motor_side), build_block(arm, state)]
+        functions += output_functions(arm, state, chain)
         functions += step_functions(arm, state, chain)
         compiled = {f.name(): run for f, run in zip(functions, compile_functions(functions, flags=_FLAGS, rare=_RARE))}
         sample, block = compiled["imm_sample"], compiled["imm_block"]
         self.backend = compiled["imm_update"].backend
         # All functions read and write the same buffers, by the names of their arguments and results.
         self._signals = signals = run_time_inputs(settings, actuators) | state.inputs
-        signals["q_now"] = self._q_now = np.zeros(arm.n)
+        signals["q_now"], signals["nis"] = self._q_now, self._nis = np.zeros(arm.n), np.full(1, np.nan)
+        signals["unexplained"] = self._unexplained = np.zeros(arm.n)
         self._samples = Preintegration(arm, state, sample, block, signals, actuators.position_filter)
         self._q, self._dq, self._tau = (signals[name] for name in ("q", "dq", "tau"))
         self.step_ = step = ImmStep(state, chain, compiled, signals)
-        self._output = Output(settings, state, chain, step, compiled["imm_output"], signals, arm.tool_link)
+        self._output = Output(settings, state, chain, step, compiled, signals, arm.tool_link)
         self.channels = [f"elastic deflection of {arm.joint_names[j]}" for j in state.elastic_joints]
         self.channels += [f"torque of {name}" for name in arm.joint_names]
         self._mismatch = MismatchTest(arm, actuators, state, settings, self.channels)
@@ -103,8 +106,9 @@ class ContactImm:
         self.step_.start(q, deflection, self.chain.start(self.settings.closed_at_start))
         self._mode = self._most_probable()
         self._mismatch.clear()
-        self._nis, self._first = float("nan"), True
-        self._unexplained = np.zeros(self.arm.n)
+        self._output.start()
+        self._nis[0], self._first = np.nan, True
+        self._unexplained[:] = 0.0
         self._duration, self._elapsed, self._count = -1.0, 0.0, 0
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
@@ -142,11 +146,11 @@ class ContactImm:
         step.run()
         probable = int(step.probabilities.argmax())
         self._mode = self._most_probable()
-        self._nis = float(step.ratios[probable].sum())
+        self._nis[0] = step.ratios[probable].sum()
         self._mismatch.add(duration, step.ratios[probable], step.x[probable])
         if not self.chain.closed[probable].any():
             self._mismatch.add_torque(duration, *self._torque_of_block)
-        self._unexplained = step.unexplained[probable]
+        self._unexplained[:] = step.unexplained[probable]
         if self._t - self._born > self.settings.hypothesis_interval:
             self._born = self._t
             if self.chain.give_birth(step.probabilities):
@@ -158,30 +162,42 @@ class ContactImm:
 
     # -- estimates --------------------------------------------------------------------------------------------
 
-    def estimate(self) -> Estimate:
-        """Return the estimate after the last sample.
+    def row(self) -> np.ndarray:
+        """Return the numbers of the estimate after the last sample (a view), as ``RowObserver`` says.
 
         The force follows the position at the full rate between updates of the parameters.
         """
-        row = self._output.row()
-        wrench = self._output.wrench.split(row)
-        names = self.chain.names
+        return self._output.row()
+
+    @property
+    def mismatch(self) -> str:
+        """What shows that model and data disagree, and the likely cause; empty while they agree."""
+        return self._mismatch.words
+
+    def words(self) -> Hashable:
+        """Return the words of the last :meth:`row`."""
+        return self._mode, *self._output.words()
+
+    def estimate(self) -> Estimate:
+        """Return the estimate after the last sample."""
+        row, names = self._output.row().copy(), self.chain.names
+        arm = self._output.arm.split(row)
         return Estimate(
             t=self._t,
-            q=self._q_now.copy(),
-            dq=self._dq.copy(),
-            tau_ext=wrench.torque,
-            force_base=wrench.force_base,
-            force_tcp=wrench.force_tcp,
-            torque_tcp=wrench.torque_tcp,
-            force_covariance=wrench.force_covariance.reshape(3, 3),
+            q=arm.q,
+            dq=arm.dq,
+            tau_ext=arm.tau_ext,
+            force_base=arm.force_base,
+            force_tcp=arm.force_tcp,
+            torque_tcp=arm.torque_tcp,
+            force_covariance=arm.force_covariance.reshape(3, 3),
             contacts=self._output.contacts(row),
-            nis=self._nis,
+            nis=float(arm.nis[0]),
             nis_dof=len(self.channels),
             mode=names[self._mode],
-            modes=dict(zip(names, self.chain.of_combinations(self.probabilities).tolist())),
-            unexplained=self._unexplained.copy(),
-            mismatch=self._mismatch.words,
+            modes=dict(zip(names, arm.modes.tolist())),
+            unexplained=arm.unexplained,
+            mismatch=self.mismatch,
         )
 
     @property

@@ -8,6 +8,7 @@ import casadi as ca
 import numpy as np
 
 from contact_estimation.codegen import CompiledFunction, Parts, named_function, symbols
+from contact_estimation.filters.estimate_row import arm_parts
 from contact_estimation.filters.imm.contact_law import ContactForces
 from contact_estimation.filters.imm.imm_step import ImmStep
 from contact_estimation.filters.imm.mode_chain import ModeChain
@@ -32,17 +33,14 @@ def wrench_parts(n: int) -> Parts:
     return Parts(force_tcp=3, torque_tcp=3, force_base=3, torque=n, force_covariance=9)
 
 
-def contact_parts(laws: list[int], estimated: list[int]) -> list[Parts]:
+def contact_parts(state: FilterState) -> list[Parts]:
     """Return the parts of an output vector that are of each contact, after those of the arm.
 
     ``values``: [K n (3); x_rest (3); p_tcp (3)], ``covariance`` (9, 9) of these, ``point`` in the base frame (3,),
     ``law``: its own parameters, ``std_ratio``: posterior over prior standard deviation of every estimated entry.
-
-    Args:
-        laws: per contact the number of its law's parameters.
-        estimated: per contact the number of estimated entries.
     """
-    return [Parts(values=9, covariance=81, point=3, law=own, std_ratio=k) for own, k in zip(laws, estimated)]
+    sizes = [(len(c.law.parameters), len(c.names)) for c in state.contacts]
+    return [Parts(values=9, covariance=81, point=3, law=own, std_ratio=count) for own, count in sizes]
 
 
 def build_output(arm: Arm, state: FilterState) -> ca.Function:
@@ -80,6 +78,48 @@ def build_output(arm: Arm, state: FilterState) -> ca.Function:
     return named_function("imm_output", s, {"row": ca.vertcat(*row)})
 
 
+def output_functions(arm: Arm, state: FilterState, chain: ModeChain) -> list[ca.Function]:
+    """Return the functions of the output of all filters."""
+    return [build_output(arm, state), build_mixture(state, chain)]
+
+
+def build_mixture(state: FilterState, chain: ModeChain) -> ca.Function:
+    """Return the function of the row of an estimate: the mixture of all filters that are not negligible.
+
+    Inputs: table (R, M) of what :func:`build_output` tells of every filter; probabilities (M,);
+    published_probability, below which a filter is negligible; nis; q_now, dq, unexplained (n,). Output: row, in the order of
+    :mod:`~contact_estimation.filters.estimate_row`.
+
+    A contact's parameters are averaged over the filters that have it closed; where none has, over all.
+    """
+    wrench, parts, filters = wrench_parts(state.n), contact_parts(state), len(chain.owner)
+    rows = wrench.size + sum(p.size for p in parts)
+    s = symbols(ca.MX, table=(rows, filters), probabilities=filters, published_probability=1)
+    vars(s).update(vars(symbols(ca.MX, nis=1, q_now=state.n, dq=state.n, unexplained=state.n)))
+    weights = ca.if_else(s.probabilities >= s.published_probability, s.probabilities, 0)
+    weights /= ca.sum1(weights)
+    row = [s.nis, s.q_now]
+    row.append(_matched(s.table[: wrench.size, :], weights, wrench["force_tcp"], wrench["force_covariance"]))
+    row += [s.dq, s.unexplained, ca.DM(chain.label == np.arange(len(chain.names))[:, None]) @ s.probabilities]
+    at = wrench.size
+    for closed, part in zip(chain.closed.T, parts):
+        share = weights * (ca.DM(closed) + _LEAST_SHARE)
+        probability, table = ca.DM(closed).T @ s.probabilities, s.table[at : at + part.size, :]
+        mixed = _matched(table, share / ca.sum1(share), part["values"], part["covariance"])
+        normal = mixed[:3] / ca.norm_2(mixed[:3])
+        row += [probability, mixed, ca.if_else(probability >= CLOSED, normal, ca.DM.nan(3))]
+        at += part.size
+    return named_function("imm_mixture", s, {"row": ca.vertcat(*row)})
+
+
+def _matched(table: ca.MX, share: ca.MX, mean: slice, covariance: slice) -> ca.MX:
+    """Moment-matched mixture of the columns of ``table``: the spread of the means is added to the covariance."""
+    row = table @ share
+    difference = table[mean, :] - ca.repmat(row[mean], 1, table.shape[1])
+    spread = (difference * ca.repmat(share.T, difference.shape[0], 1)) @ difference.T
+    return ca.vertcat(row[: covariance.start], row[covariance] + ca.vec(spread), row[covariance.stop :])
+
+
 class Output:
     """Estimates of all filters, and their mixture.
 
@@ -88,8 +128,8 @@ class Output:
         state: the filters' state.
         chain: modes and filters.
         step: the filters.
-        function: compiled :func:`build_output`.
-        signals: buffers by name: settings, and ``q_now``.
+        functions: compiled :func:`output_functions` by name.
+        signals: buffers by name: settings, ``q_now``, ``dq`` and ``nis``.
         link: name of the link that known contacts touch.
     """
 
@@ -99,65 +139,62 @@ class Output:
         state: FilterState,
         chain: ModeChain,
         step: ImmStep,
-        function: CompiledFunction,
+        functions: Mapping[str, CompiledFunction],
         signals: Mapping[str, np.ndarray],
         link: str,
     ) -> None:
         self._link = link
         self._settings, self._state, self._chain, self._step = settings, state, chain, step
-        self.wrench = wrench_parts(state.n)
-        contacts = state.contacts
-        parts = contact_parts([len(c.law.parameters) for c in contacts], [len(c.names) for c in contacts])
-        ends = np.cumsum([self.wrench.size, *[p.size for p in parts]]).tolist()
-        self._contacts = [(slice(start, start + p.size), p) for start, p in zip(ends, parts)]
-        self._table = np.zeros((len(chain.owner), ends[-1]))
+        mixture, function = functions["imm_mixture"], functions["imm_output"]
+        self._row, table = mixture.outputs["row"], mixture.inputs["table"]
+        mixture.inputs["published_probability"][0] = self._limit = settings.published_probability
+        given = {**mixture.inputs, **signals, "probabilities": step.probabilities}
+        self._mix = mixture.bind([given[name] for name in mixture.inputs], [self._row])
+        self.arm = Parts(**_sizes(arm_parts(state.n)), unexplained=state.n, modes=len(chain.names))
+        parts = contact_parts(state)
+        starts = np.cumsum([self.arm.size, *[1 + p.size + 3 for p in parts]]).tolist()
+        self._contacts = list(zip(starts, parts))
+        #: Probabilities that the contacts are closed, and ratios of standard deviations.
+        self._closed = np.array(starts[:-1], int)
+        self._ratios = np.concatenate(
+            [np.arange(at + 1 + p["std_ratio"].start, at + 1 + p.size) for at, p in self._contacts]
+        )
+        self._table = table.reshape(len(chain.owner), -1)
         self._rows = []
         for j, (x, p) in enumerate(zip(step.x, step.p)):
-            given = {**signals, "x": x, "P": p, "closed": chain.closed[j].copy(), "felt": chain.felt[j : j + 1].copy()}
+            own = {"x": x, "P": p, "closed": chain.closed[j].copy(), "felt": chain.felt[j : j + 1].copy()}
+            given = {**signals, **own}
             self._rows.append(function.bind([given[name] for name in function.inputs], [self._table[j]]))
 
+    def start(self) -> None:
+        """Forget what the filters told."""
+        self._table[:] = 0.0
+
     def row(self) -> np.ndarray:
-        """Return the output vector now: the mixture of all filters that are not negligible."""
-        probabilities = self._step.probabilities
-        limit = self._settings.published_probability
-        chosen = [j for j, probability in enumerate(probabilities.tolist()) if probability >= limit]
-        for j in chosen:
-            self._rows[j]()
-        if len(chosen) == 1:
-            return np.array(self._table[chosen[0]])
-        return self._mixture(self._table[chosen], probabilities[chosen], self._chain.closed[chosen])
+        """Return the row of the estimate now (a view)."""
+        limit = self._limit
+        for tell, probability in zip(self._rows, self._step.probabilities.tolist()):
+            if probability >= limit:
+                tell()
+        self._mix()
+        return self._row
 
-    def _mixture(self, table: np.ndarray, probabilities: np.ndarray, closed: np.ndarray) -> np.ndarray:
-        """Moment-matched mixture of the rows ``table``.
-
-        A contact's parameters are averaged over the filters that have it closed; where none has, over all.
-        """
-        probabilities = probabilities / probabilities.sum()
-        row: np.ndarray = np.asarray(probabilities @ table)
-        where = self.wrench.where
-        _add_spread(row, table, probabilities, where["force_tcp"], where["force_covariance"])
-        for i, (place, parts) in enumerate(self._contacts):
-            share = probabilities * (closed[:, i] + _LEAST_SHARE)
-            share /= share.sum()
-            row[place] = share @ table[:, place]
-            _add_spread(row[place], table[:, place], share, parts["values"], parts["covariance"])
-        return row
+    def words(self) -> tuple[bytes, bytes]:
+        """Return which contacts are closed, and which of their parameters weakly observed, in the last :meth:`row`."""
+        return (self._row[self._closed] >= CLOSED).tobytes(), (self._row[self._ratios] > _WEAK).tobytes()
 
     def contacts(self, row: np.ndarray) -> tuple[ContactState, ...]:
-        """Return the contacts of an output vector, with the probabilities that they are closed."""
-        probabilities = (self._step.probabilities @ self._chain.closed).tolist()
+        """Return the contacts of a row."""
         found = []
-        for c, part, (place, parts), probability in zip(
-            self._settings.contacts, self._state.contacts, self._contacts, probabilities
-        ):
-            own = row[place]
-            values, ratio, where = own[parts["values"]], own[parts["std_ratio"]], parts.where
+        for c, part, (at, parts) in zip(self._settings.contacts, self._state.contacts, self._contacts):
+            own, where = row[at + 1 : at + 1 + parts.size], parts.where
+            values, ratio = own[where["values"]], own[where["std_ratio"]]
             weak = tuple([name for name, value in zip(part.names, ratio.tolist()) if value > _WEAK])
             law = dict(zip([p.name for p in part.law.parameters], own[where["law"]].tolist()))
             found.append(
                 ContactState(
                     c.name,
-                    probability,
+                    float(row[at]),
                     values[:3],
                     values[3:6],
                     values[6:],
@@ -168,7 +205,7 @@ class Output:
                     weak,
                     c.law,
                     law,
-                    self._link if probability >= CLOSED else "",
+                    self._link if row[at] >= CLOSED else "",
                 )
             )
         return tuple(found)
@@ -188,7 +225,5 @@ class Output:
         return ExternalTorque(probability, torque, np.asarray(covariance + (difference.T * shares) @ difference))
 
 
-def _add_spread(row: np.ndarray, table: np.ndarray, share: np.ndarray, mean: slice, covariance: slice) -> None:
-    """Add the spread of the means to the covariance, in place."""
-    difference = table[:, mean] - row[mean]
-    row[covariance] += ((difference.T * share) @ difference).ravel()
+def _sizes(parts: Parts) -> dict[str, int]:
+    return {name: where.stop - where.start for name, where in parts.where.items()}

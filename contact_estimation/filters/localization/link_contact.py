@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 
 from contact_estimation.exceptions import CodegenError, ModelError
+from contact_estimation.filters.estimate_row import contact_numbers, numbers_of
 from contact_estimation.filters.localization.localizer import ContactLocalizer
 from contact_estimation.filters.localization.settings import LocalizationSettings, load_localization_settings
 from contact_estimation.filters.observer import ContactPlace, ContactState, Estimate, Observer
@@ -60,8 +62,12 @@ class LinkContact:
     def reset(self) -> None:
         """Forget the contact."""
         # Frames are taken two samples after an observer's block has ended: that sample has enough to do.
-        self._elapsed, self._next, self._state = -2.0 * self._period, -1, _OPEN
+        self._elapsed, self._next = -2.0 * self._period, -1
+        self._set(_OPEN)
         self._localizer.reset()
+
+    def _set(self, state: ContactState) -> None:
+        self._state, self._numbers = state, numbers_of(contact_numbers(state))
 
     def step(self, dt: float, q: np.ndarray) -> None:
         """Take the sample that the observer has just taken.
@@ -84,7 +90,7 @@ class LinkContact:
                 localizer.add(self._elapsed, q, torque, covariance)
                 self._next, self._probability = 0, probability
             elif self._state is not _OPEN:
-                self._state = _OPEN
+                self._set(_OPEN)
                 localizer.reset()
             self._elapsed = 0.0
 
@@ -95,13 +101,27 @@ class LinkContact:
         if place.spread <= self.settings.largest_spread:
             point, local = place.point, rotation.T @ (place.point - position)
             covariance[6:, 6:] = rotation.T @ place.covariance @ rotation
-        self._state = ContactState(
-            NAME, self._probability, _NAN, _NAN, local, point, covariance, link=place.link, place=place
+        self._set(
+            ContactState(NAME, self._probability, _NAN, _NAN, local, point, covariance, link=place.link, place=place)
         )
+
+    @property
+    def words(self) -> Hashable:
+        """Key of what is no number in this contact; it changes when the contact does."""
+        return id(self._state)
 
     def add_to(self, estimate: Estimate) -> Estimate:
         """Return the estimate with this contact behind its others."""
-        state = self._state
-        if state.place is not None and state.place.reason:  # no link is told: the force is that of the wrench
-            state = dataclasses.replace(state, place=dataclasses.replace(state.place, force=estimate.force_base))
-        return estimate.with_contacts((*estimate.contacts, state))
+        return estimate.with_contacts((*estimate.contacts, self._told(estimate.force_base)))
+
+    def numbers(self, force_base: np.ndarray) -> np.ndarray:
+        """Return the numbers of this contact, which end the row of an estimate with the force ``force_base`` (3,)."""
+        state = self._told(force_base)
+        return self._numbers if state is self._state else numbers_of(contact_numbers(state))
+
+    def _told(self, force_base: np.ndarray) -> ContactState:
+        """Return the contact; where no link is told its force is that of the wrench at the TCP."""
+        place = self._state.place
+        if place is None or not place.reason:
+            return self._state
+        return dataclasses.replace(self._state, place=dataclasses.replace(place, force=force_base))
