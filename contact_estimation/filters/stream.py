@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from contact_estimation.filters.estimate_row import EstimateRow, RowObserver, ar
 from contact_estimation.filters.localization import link_contact_of
 from contact_estimation.filters.observer import Estimate, Observer
 from contact_estimation.filters.plausibility.monitor import SignalMonitor
+from contact_estimation.filters.sample_limits import SampleLimits
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.filters.zero import TorqueZero
 from contact_estimation.robot import Arm
@@ -48,6 +50,7 @@ class SampleStream:
         if sensors.torque_unit == "A" and arm.motor.drive_gain is None:
             raise ConfigError(f"torque_unit is A, but robot '{arm.name}' has no torque_constant in its YAML")
         self.observer, self.arm, self.sensors = observer, arm, sensors
+        self._tells_row = isinstance(observer, RowObserver)
         self.counters: Counter[str] = Counter()
         self.valid, self.reason = False, "no sample yet"
         self._scale = np.ones(n) if sensors.torque_scale is None else np.array(sensors.torque_scale)
@@ -55,17 +58,15 @@ class SampleStream:
             self._scale = self._scale * arm.motor.drive_gain
         self.monitor = SignalMonitor(arm.measured_at(sensors.torque_side), sensors, self._scale)
         self._problem = ""
-        self._max_torque = sensors.max_torque * np.where(arm.effort_limit > 0, arm.effort_limit, np.inf)
-        self._max_velocity = sensors.max_velocity * np.where(arm.velocity_limit > 0, arm.velocity_limit, np.inf)
+        self._limits = limits = SampleLimits(arm, sensors, self._scale)
+        self._q, self._dq, self._last_q = limits.q, limits.dq, limits.last_q
         self._period = 1.0 / sensors.rate
         self.link_contact = link_contact_of(observer, arm, self._period)
         self.zero = TorqueZero(arm, max(1, round(0.5 * sensors.rate)))
         parts = arm_parts(n)
         self._finite = slice(parts["q"].start, parts["force_tcp"].stop)  # what must be finite in a row
         self._force_base = parts["force_base"]
-        self._sample = np.zeros((3, n))
-        self._raw_effort = np.zeros(n)
-        self._last_q = np.zeros(n)
+        self._torque = np.zeros(n)
         self._last_ns: int | None = None
         self._settled_ns = 0
 
@@ -88,8 +89,7 @@ class SampleStream:
     @property
     def torque(self) -> np.ndarray:
         """Total joint torque (n,) [Nm] of the last sample, as the observer got it (a view)."""
-        torque: np.ndarray = self._sample[2]
-        return torque
+        return self._torque
 
     def restart(self) -> None:
         """Forget the past: the next good sample starts anew."""
@@ -154,11 +154,12 @@ class SampleStream:
         """Return the present estimate without building it: see :mod:`~contact_estimation.filters.estimate_row`."""
         if self._last_ns is None:
             return row_of(self.estimate())
-        if isinstance(self.observer, RowObserver):
-            row = EstimateRow(self.observer.row(), self.observer.words(), True, "", self.observer.mismatch)
+        observer: Any = self.observer
+        if self._tells_row:
+            row = EstimateRow(observer.row(), observer.words(), True, "", observer.mismatch)
         else:
-            row = row_of(self.observer.estimate())
-        finite = math.isfinite(float(row.numbers[self._finite].sum()))
+            row = row_of(observer.estimate())
+        finite = math.isfinite(np.add.reduce(row.numbers[self._finite]))
         row.valid, row.reason = self._judge(finite, row.valid, row.reason)
         row.mismatch = self._mismatch(row.mismatch)
         if self.link_contact is not None:
@@ -183,11 +184,11 @@ class SampleStream:
     def push_fast(self, stamp_ns: int, q: Vector, dq: Vector, tau: Vector) -> bool:
         """Take a sample like :meth:`push`, without building the estimate; return whether it was used."""
         self.counters["samples"] += 1
-        sample = self._sample
+        limits = self._limits
         try:
-            fits = len(q) == len(dq) == len(tau) == sample.shape[1]  # one number would be spread over all joints
+            fits = len(q) == len(dq) == len(tau) == self.arm.n  # one number would be spread over all joints
             if fits:
-                sample[0], sample[1], sample[2] = q, dq, tau
+                self._q[:], self._dq[:], limits.effort[:] = q, dq, tau
         except (ValueError, TypeError):
             fits = False
         if not fits:
@@ -196,23 +197,9 @@ class SampleStream:
                 "wrong_size",
                 f"a sample has {sizes} positions/velocities/torques, robot '{self.arm.name}' has {self.arm.n} joints",
             )
-        if not np.isfinite(sample).all():
-            return self._refuse(
-                "not_finite", f"a sample has values that are not finite: {self._name_bad(~np.isfinite(sample))}"
-            )
-        self._raw_effort[:] = sample[2]
-        sample[2] *= self._scale
-        if (np.abs(sample[2]) > self._max_torque).any():
-            joints = self._name_bad(np.abs(sample[2:3]) > self._max_torque, ("torque",))
-            return self._refuse(
-                "torque_limit", f"a torque is beyond {self.sensors.max_torque:g} times the joint's limit: {joints}"
-            )
-        if (np.abs(sample[1]) > self._max_velocity).any():
-            joints = self._name_bad(np.abs(sample[1:2]) > self._max_velocity, ("velocity",))
-            return self._refuse(
-                "velocity_limit",
-                f"a velocity is beyond {self.sensors.max_velocity:g} times the joint's limit: {joints}",
-            )
+        if limits.beyond():
+            return self._refuse(*limits.describe())
+        self._torque[:] = limits.torque
         if self._last_ns is None:
             return self._start(stamp_ns, "")
         dt_ns = stamp_ns - self._last_ns
@@ -227,14 +214,9 @@ class SampleStream:
             return self._start(
                 stamp_ns, f"a gap of {dt:.3f} s, longer than max_gap {self.sensors.max_gap:g} s: the observer restarted"
             )
-        if (np.abs(sample[0] - self._last_q) > self._max_velocity * max(dt, self._period)).any():
-            joints = self._name_bad(np.abs(sample[0:1] - self._last_q) > self._max_velocity * dt, ("position",))
-            return self._refuse(
-                "position_jump",
-                f"a position moved faster than {self.sensors.max_velocity:g} times "
-                f"the joint's velocity limit: {joints}",
-            )
-        if not self.monitor.add(stamp_ns * 1e-9, dt, sample[0], sample[1], self._raw_effort):
+        if limits.jumped(max(dt, self._period)):
+            return self._refuse(*limits.describe_jump(dt))
+        if not self.monitor.add(stamp_ns * 1e-9, dt, self._q, self._dq, limits.effort):
             return self._refuse("spike", "a spike: velocity or torque jumped for a sample")
         self._to_total_torque()
         if self._problem and not self.monitor.problem:  # what the observer made of such signals is worth nothing
@@ -243,37 +225,36 @@ class SampleStream:
         else:
             self._integrate(dt)
         self._last_ns = stamp_ns
-        self._last_q[:] = sample[0]
+        self._last_q[:] = self._q
         return self._accept(stamp_ns, "")
 
     def _integrate(self, dt: float) -> None:
         """Step by ``dt`` [s]; a longer interval in several steps, with interpolated positions."""
-        sample = self._sample
         steps = max(1, round(dt / self._period))
         if steps > 1:
             self.counters["interpolated"] += steps - 1
             for k in range(1, steps):
-                q = self._last_q + (k / steps) * (sample[0] - self._last_q)
-                self.observer.step(dt / steps, q, sample[1], sample[2])
-        self.observer.step(dt / steps, sample[0], sample[1], sample[2])
+                q = self._last_q + (k / steps) * (self._q - self._last_q)
+                self.observer.step(dt / steps, q, self._dq, self._torque)
+        self.observer.step(dt / steps, self._q, self._dq, self._torque)
         if self.link_contact is not None:
-            self.link_contact.step(dt, sample[0])
+            self.link_contact.step(dt, self._q)
 
     def _start(self, stamp_ns: int, reason: str) -> bool:
         self.monitor.restart()
-        self.monitor.add(stamp_ns * 1e-9, 0.0, self._sample[0], self._sample[1], self._raw_effort)
+        self.monitor.add(stamp_ns * 1e-9, 0.0, self._q, self._dq, self._limits.effort)
         self._to_total_torque()
         self._reset(stamp_ns)
         self._last_ns = stamp_ns
-        self._last_q[:] = self._sample[0]
+        self._last_q[:] = self._q
         return self._accept(stamp_ns, reason)
 
     def _reset(self, stamp_ns: int) -> None:
         """Restart the observer, which takes the arm for still: where it moves, it has to settle."""
-        self.observer.reset(stamp_ns * 1e-9, self._sample[0])
+        self.observer.reset(stamp_ns * 1e-9, self._q)
         if self.link_contact is not None:
             self.link_contact.reset()
-        moving = float(np.abs(self._sample[1]).max()) > self.sensors.plausibility.torque.rest_speed
+        moving = float(np.abs(self._dq).max()) > self.sensors.plausibility.torque.rest_speed
         self._settled_ns = stamp_ns + round(1e9 * self.sensors.plausibility.settling) * moving
 
     def _accept(self, stamp_ns: int, reason: str) -> bool:
@@ -296,10 +277,7 @@ class SampleStream:
         """Observers expect the total joint torque, gravity inside."""
         meaning = self.sensors.torque_meaning
         if meaning == "gravity_compensated":
-            self._sample[2] += self.arm.gravity(self._sample[0])
+            self._torque += self.arm.gravity(self._q)
         elif meaning == "external":
-            self._sample[2] = self.arm.gravity(self._sample[0]) - self._sample[2]
-        self.zero.apply(*self._sample)
-
-    def _name_bad(self, mask: np.ndarray, kinds: tuple[str, ...] = ("position", "velocity", "torque")) -> str:
-        return ", ".join(f"{kinds[k]} of {self.arm.joint_names[j]}" for k, j in zip(*np.nonzero(mask)))
+            self._torque[:] = self.arm.gravity(self._q) - self._torque
+        self.zero.apply(self._q, self._dq, self._torque)

@@ -11,6 +11,7 @@ import struct
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 #: Encapsulation header (4 bytes; alignment counts from behind it), then the stamp: int32 seconds, uint32 nanoseconds.
 _BODY = 4
@@ -26,12 +27,22 @@ class Layout:
         spans: (offset [bytes], count) of every run of float64.
         names: the joints it lists.
         frame_id: of its header.
+        gaps: (first, last + 1) [bytes] of what only aligns; its bytes mean nothing.
     """
 
     size: int
     spans: tuple[tuple[int, int], ...]
     names: tuple[str, ...]
     frame_id: str
+    gaps: tuple[tuple[int, int], ...]
+
+    def constant(self) -> NDArray[np.bool_]:
+        """Return the bytes (size,) that are the same in every message of this layout: neither stamp nor numbers."""
+        constant = np.ones(self.size, bool)
+        constant[_BODY:_STAMP_END] = False
+        for begin, end in (*((at, at + 8 * count) for at, count in self.spans), *self.gaps):
+            constant[begin:end] = False
+        return constant
 
 
 class _Cursor:
@@ -39,9 +50,13 @@ class _Cursor:
 
     def __init__(self, raw: bytes) -> None:
         self.raw, self.at = raw, _STAMP_END
+        self.gaps: list[tuple[int, int]] = []
 
     def align(self, size: int) -> None:
+        begin = self.at
         self.at += -(self.at - _BODY) % size
+        if self.at > begin:
+            self.gaps.append((begin, self.at))
 
     def uint32(self) -> int:
         self.align(4)
@@ -84,7 +99,7 @@ def layout_of(raw: bytes, numbers: int | None) -> Layout | None:
             spans = (cursor.doubles(numbers),)
     except (struct.error, UnicodeDecodeError):
         return None
-    return Layout(len(raw), spans, names, frame_id) if cursor.at == len(raw) else None
+    return Layout(len(raw), spans, names, frame_id, tuple(cursor.gaps)) if cursor.at == len(raw) else None
 
 
 def decode_block(block: list[bytes], layout: Layout) -> tuple[np.ndarray, list[np.ndarray]] | None:
@@ -100,10 +115,7 @@ def decode_block(block: list[bytes], layout: Layout) -> tuple[np.ndarray, list[n
     if any(len(raw) != layout.size for raw in block):
         return None
     rows = np.frombuffer(b"".join(block), np.uint8).reshape(len(block), layout.size)
-    constant = np.ones(layout.size, bool)
-    constant[_BODY:_STAMP_END] = False
-    for offset, count in layout.spans:
-        constant[offset : offset + 8 * count] = False
+    constant = layout.constant()
     if (rows[:, constant] != rows[0, constant]).any():
         return None
     seconds = rows[:, _BODY : _BODY + 4].copy().view("<i4")[:, 0].astype(np.int64)

@@ -5,28 +5,37 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import WrenchStamped
+from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
 from contact_estimation.exceptions import ContactEstimationError
-from contact_estimation.filters.observer import Estimate
+from contact_estimation.filters.estimate_row import EstimateRow
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.ros import convert, parameters, qos
 from contact_estimation.ros.diagnostics import StreamHealth
 from contact_estimation.ros.executor import run
 from contact_estimation.ros.frames import Frames, status_name
+from contact_estimation.ros.joint_states import JointStateReader, OtherJoints, stamp_ns
 from contact_estimation.ros.node_settings import EstimatorParameters
 from contact_estimation.ros.outputs import EstimateOutputs
 
 #: [s] A change of validity is reported at once, but a stream that flickers shall not flood /diagnostics.
 _MIN_REPORT_INTERVAL = 0.05
+
+
+class _Published(NamedTuple):
+    """What was published last: stamp of the sample [ns], validity and reason of the estimate."""
+
+    stamp_ns: int
+    valid: bool
+    reason: str
 
 
 class Estimator(Node):
@@ -52,36 +61,39 @@ class Estimator(Node):
         self._refused: Counter[str] = Counter()
         # Samples may come from a driver's thread (combined), services from the executor's.
         self._lock = threading.Lock()
-        self._reader = convert.JointStateReader(arm.joint_names, "joint_states", settings.tf_prefix)
+        self._reader = JointStateReader(arm.joint_names, "joint_states", settings.tf_prefix)
         if subscribe:
             profile = qos.COMPLETE if settings.complete else qos.SAMPLES
-            self.create_subscription(JointState, "joint_states", self.on_joint_states, profile)
+            self.create_subscription(JointState, "joint_states", self.on_joint_states, profile, raw=True)
         if self.stream.needs_wrench:
             profile = qos.COMPLETE if settings.complete else qos.SENSOR
             self.create_subscription(WrenchStamped, "wrench", self.on_wrench, profile)
         self.create_service(Trigger, "~/reset", self._on_reset)
         self.create_service(Trigger, "~/zero", self._on_zero)
         self.create_timer(1.0 / settings.diagnostics_rate, self._report_period)
+        self._last: _Published | None = None
+        self._drawing = self.create_timer(
+            1.0 / settings.visualization_rate, self._draw, clock=Clock(clock_type=ClockType.STEADY_TIME)
+        )
         live = {"max_age", "visualization_rate", "arrow_scale", "arrow_hide_below"}
         parameters.accept_changes(self, cls, live, self._apply)
         self.get_logger().info(f"{observer.name} on {arm.name}, backend {observer.backend}")
 
-    def on_joint_states(self, message: JointState) -> None:
-        """Take one message; whatever is wrong with it, the node lives on and says so."""
-        stamp_ns = convert.stamp_ns(message.header.stamp)
-        if not self._reader.concerns(message) and self.stream.counters["used"]:
-            return  # somebody else's joints beside a stream that works
+    def on_joint_states(self, raw: bytes) -> None:
+        """Take one serialised JointState; whatever is wrong with it, the node lives on and says so."""
+        stamp = stamp_ns(raw)
         try:
-            if stamp_ns == 0:
+            sample = self._reader.read(raw)
+            if stamp == 0:
                 raise ContactEstimationError("header.stamp is zero; have the driver set it to the sample's time")
-            if late := self._lateness(stamp_ns):
-                self.refuse(stamp_ns, "too_old", late)
-                return
-            sample = self._reader.read(message)
         except ContactEstimationError as error:
-            self.refuse(stamp_ns, "bad_message", str(error))
+            if not isinstance(error, OtherJoints) or not self.stream.counters["used"]:
+                self.refuse(stamp, "bad_message", str(error))
+            return  # else somebody else's joints beside a stream that works
+        if late := self._lateness(stamp):
+            self.refuse(stamp, "too_old", late)
         else:
-            self.take(stamp_ns, *sample)
+            self.take(stamp, *sample)
 
     def on_wrench(self, message: WrenchStamped) -> None:
         """Take a measured wrench, in TCP axes; one in another frame is refused."""
@@ -119,8 +131,8 @@ class Estimator(Node):
         start = time.perf_counter()
         try:
             with self._lock:
-                estimate = self.stream.push(stamp_ns, q, dq, tau)
-            self._publish(estimate, stamp_ns, start)
+                self.stream.push_fast(stamp_ns, q, dq, tau)
+                self._publish(self.stream.row(), stamp_ns, start)
         except Exception as error:  # a defect shall cost one estimate, not the node
             self.get_logger().error(f"sample {stamp_ns}: {type(error).__name__}: {error}", throttle_duration_sec=5.0)
             self.refuse(stamp_ns, "exception", f"internal error: {type(error).__name__}: {error}")
@@ -129,25 +141,40 @@ class Estimator(Node):
         """Publish an invalid estimate for input that could not become a sample."""
         start = time.perf_counter()
         self._refused[counter] += 1
-        self._publish(replace(self.stream.estimate(stamp_ns), valid=False, reason=reason), stamp_ns, start)
+        with self._lock:
+            row = self.stream.row()
+            row.valid, row.reason = False, reason
+            self._publish(row, stamp_ns, start)
 
-    def _publish(self, estimate: Estimate, stamp_ns: int, start: float) -> None:
-        self._outputs.publish(estimate, stamp_ns)
+    def _publish(self, row: EstimateRow, stamp_ns: int, start: float) -> None:
+        """Publish what is known after a sample; the caller holds the lock."""
+        self._outputs.publish(row, stamp_ns, self.stream.estimate)
+        self._last = _Published(stamp_ns, row.valid, row.reason)
         age = None if self.settings.complete else self.get_clock().now().nanoseconds - stamp_ns
-        if self._health.add(estimate.valid, estimate.reason, time.perf_counter() - start, age):
+        if self._health.add(row.valid, row.reason, time.perf_counter() - start, age):
             if self._health.seconds > _MIN_REPORT_INTERVAL:
                 self._report()
-            if not estimate.valid:
-                self.get_logger().warning(f"estimate not valid: {estimate.reason}", throttle_duration_sec=5.0)
+            if not row.valid:
+                self.get_logger().warning(f"estimate not valid: {row.reason}", throttle_duration_sec=5.0)
+
+    def _draw(self) -> None:
+        """Show the last estimate, once."""
+        with self._lock:
+            last, self._last = self._last, None
+            if last is None or not self._outputs.seen:
+                return
+            estimate = self.stream.estimate(last.stamp_ns)
+            estimate = estimate.marked(estimate.t, last.valid, last.reason, estimate.mismatch)
+        self._outputs.draw(estimate, last.stamp_ns)
 
     def _report_period(self) -> None:
-        self._outputs.repeat_state()
-        self._report()
+        with self._lock:
+            self._outputs.repeat_state()
+            self._report()
 
     def _report(self) -> None:
         facts = {"zero": self.stream.zero.status, "backend": self.stream.observer.backend}
-        with self._lock:
-            facts |= getattr(self.stream.observer, "facts", dict)()
+        facts |= getattr(self.stream.observer, "facts", dict)()
         now = self.get_clock().now().nanoseconds
         self._diagnostics.publish(self._health.report(now, self.stream.counters + self._refused, facts))
 
@@ -169,6 +196,7 @@ class Estimator(Node):
 
     def _apply(self, settings: EstimatorParameters) -> None:
         self._outputs.parameters = settings
+        self._drawing.timer_period_ns = round(1e9 / settings.visualization_rate)
 
 
 def main(args: list[str] | None = None) -> int:

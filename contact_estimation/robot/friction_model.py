@@ -74,7 +74,8 @@ class FrictionModel:
         inputs, outputs = function.inputs, function.outputs
         self._set(inputs, compensates=choice is not None)
         self._q, self._dq, self._tau, self._dt = (inputs[name] for name in ("q", "dq", "tau", "dt"))
-        self._torque, self._variance = outputs["torque"], outputs["variance"]
+        self._torque: np.ndarray = outputs["torque"]
+        self._variance: np.ndarray = outputs["variance"]
         self._state = DoubleBuffer.of(function)
         self._advance = bind_recursion(function, [self._state])
         self.reset(np.zeros(arm.n))

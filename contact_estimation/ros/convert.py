@@ -13,52 +13,8 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 import contact_estimation.msg as messages
-from contact_estimation.exceptions import RecordingError
 from contact_estimation.filters.observer import ContactPlace, ContactState, Estimate
-from contact_estimation.io.recording import joint_columns
 from contact_estimation.msg import ContactEstimate, ContactPrimitive
-
-
-class JointStateReader:
-    """Takes the robot's joints out of JointState messages, whatever their order and whoever else is in them."""
-
-    def __init__(self, joint_names: Sequence[str], topic: str, prefix: str = "") -> None:
-        """Take names with and without ``prefix``, which a driver of several arms may put in front of them."""
-        self._plain, self._prefixed = list(joint_names), [prefix + name for name in joint_names]
-        self._topic = topic
-        self._names: list[str] = []
-        self._columns: list[int] = []
-
-    def concerns(self, message: JointState) -> bool:
-        """Whether the message holds any of the robot's joints (a gripper may publish on the same topic)."""
-        return message.name == self._names or not set(self._wanted(message.name)).isdisjoint(message.name)
-
-    def _wanted(self, names: Sequence[str]) -> list[str]:
-        """Name the robot's joints as they are called among ``names``."""
-        return self._plain if set(self._prefixed).isdisjoint(names) else self._prefixed
-
-    def read(self, message: JointState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Position [rad], velocity [rad/s] and effort, each (n,), in the robot's order.
-
-        Raises:
-            RecordingError: a joint is missing or doubled (the nearest name is given), or an array has not one entry
-            per joint.
-        """
-        if message.name != self._names:
-            self._columns = joint_columns(message.name, self._wanted(message.name), f"topic {self._topic}")
-            self._names = list(message.name)
-        count = len(self._names)
-        values: list[np.ndarray] = []
-        for field in ("position", "velocity", "effort"):
-            data = getattr(message, field)
-            if len(data) != count:
-                raise RecordingError(
-                    f"topic {self._topic}: {field} has {len(data)} entries for {count} joint names; every "
-                    "joint needs position [rad], velocity [rad/s] and effort [Nm]. Mend the driver."
-                )
-            values.append(np.array(data)[self._columns])
-        position, velocity, effort = values
-        return position, velocity, effort
 
 
 def stamp_ns(stamp: Time) -> int:

@@ -24,6 +24,7 @@ from contact_estimation.ros import convert, qos
 from contact_estimation.ros.frames import Frames
 from contact_estimation.ros.node_settings import DriverParameters
 from contact_estimation.ros.pacer import Pacer
+from contact_estimation.ros.serialized import SerializedMessage
 
 #: [s] A simulation that is further behind its schedule pauses.
 MAX_LATE = 0.2
@@ -56,7 +57,12 @@ class SamplePublisher:
         self._node, self._arm, self._frames = node, arm, frames
         self._profile = qos.COMPLETE if complete else qos.SENSOR
         self._states = node.create_publisher(JointState, "joint_states", self._profile)
-        self._others: dict[str, Any] = {}
+        head, n = convert.header(0, frames.base), arm.n
+        self._message = SerializedMessage(
+            lambda v: convert.joint_state(head, arm.joint_names, v[:n], v[n : 2 * n], v[2 * n :]), 3 * n
+        )
+        self._numbers = np.zeros(3 * n)
+        self._others: dict[str, tuple[Any, SerializedMessage]] = {}
         self._clock = node.create_publisher(Clock, "/clock", qos.VISUALIZATION) if clock else None
         self._clock_ns = 0
 
@@ -71,8 +77,8 @@ class SamplePublisher:
             topic, kind = TRUTH_TOPICS[name]
             frame = self._frames.tcp if name.endswith("_tcp") else self._frames.base
             self._publish_other(topic, kind, frame, values, stamp_ns)
-        head = convert.header(stamp_ns, self._frames.base)
-        self._states.publish(convert.joint_state(head, self._arm.joint_names, sample.q, sample.dq, sample.tau))
+        np.concatenate((sample.q, sample.dq, sample.tau), out=self._numbers)
+        self._states.publish(self._message.with_numbers(stamp_ns, self._numbers))
 
     def drain(self) -> None:
         """Wait until every reliable subscriber has received what was published."""
@@ -80,15 +86,18 @@ class SamplePublisher:
             self._states.wait_for_all_acked(Duration(seconds=_DRAIN))
 
     def _publish_other(self, topic: str, kind: str, frame: str, values: np.ndarray, stamp_ns: int) -> None:
-        if kind in _STAMPED:
-            cls, make = _STAMPED[kind]
-            message = make(convert.header(stamp_ns, frame), values)
-        else:
-            cls = JointState
-            message = convert.joint_state(convert.header(stamp_ns, frame), self._arm.joint_names, effort=values)
         if topic not in self._others:
-            self._others[topic] = self._node.create_publisher(cls, topic.lstrip("/"), self._profile)
-        self._others[topic].publish(message)
+            self._others[topic] = self._other(topic, kind, convert.header(0, frame), len(values))
+        publisher, message = self._others[topic]
+        if publisher.get_subscription_count():
+            publisher.publish(message.with_numbers(stamp_ns, values))
+
+    def _other(self, topic: str, kind: str, head: Header, size: int) -> tuple[Any, SerializedMessage]:
+        """Return publisher and message of a topic beside the joint states."""
+        names = self._arm.joint_names
+        cls, make = _STAMPED.get(kind) or (JointState, lambda head, row: convert.joint_state(head, names, effort=row))
+        publisher = self._node.create_publisher(cls, topic.lstrip("/"), self._profile)
+        return publisher, SerializedMessage(lambda row: make(head, row), size)
 
 
 def start_pacer(

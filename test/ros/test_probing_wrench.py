@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import rclpy
 import yaml
+from rclpy.serialization import serialize_message
 
 from contact_estimation.nodes.estimator import Estimator
 from contact_estimation.robot import load_arm
@@ -39,7 +40,7 @@ def feed(tmp_path_factory):
                 arm.joint_names,
                 *(part[row] for part in (recording.q, recording.dq, recording.tau)),
             )
-            node.on_joint_states(state)
+            node.on_joint_states(serialize_message(state))
         return node.stream.estimate()
 
     yield push

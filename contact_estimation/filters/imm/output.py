@@ -87,8 +87,8 @@ def build_mixture(state: FilterState, chain: ModeChain) -> ca.Function:
     """Return the function of the row of an estimate: the mixture of all filters that are not negligible.
 
     Inputs: table (R, M) of what :func:`build_output` tells of every filter; probabilities (M,);
-    published_probability, below which a filter is negligible; nis; q_now, dq, unexplained (n,). Output: row, in the order of
-    :mod:`~contact_estimation.filters.estimate_row`.
+    published_probability, below which a filter is negligible; nis; q_now, dq, unexplained (n,). Output: row, in the
+    order of :mod:`~contact_estimation.filters.estimate_row`.
 
     A contact's parameters are averaged over the filters that have it closed; where none has, over all.
     """

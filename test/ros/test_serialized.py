@@ -1,0 +1,53 @@
+"""Messages with numbers written in place decode to what the ordinary conversion makes, field by field."""
+
+import numpy as np
+import pytest
+from contact_estimation.msg import ContactEstimate
+from geometry_msgs.msg import PointStamped, Vector3Stamped, WrenchStamped
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import JointState
+from test_messages import JOINTS, random_estimate
+
+from contact_estimation.filters.estimate_row import row_of, with_numbers
+from contact_estimation.ros import convert
+from contact_estimation.ros.serialized import SerializedMessage
+
+STAMP = 1_700_000_000_123_456_789
+HEAD = convert.header(STAMP, "base_link")
+
+
+@pytest.mark.parametrize("contacts", [0, 1, 2, 3])
+def test_a_whole_estimate(contacts):
+    """Two estimates of the same words: one makes the message, the numbers of the other are written into it."""
+    first, other = (random_estimate(seed, contacts) for seed in (1, 2))
+
+    def message(estimate) -> ContactEstimate:
+        return convert.contact_estimate(estimate, HEAD, "tool0", JOINTS, "imm")
+
+    numbers = row_of(other).numbers
+    serialized = SerializedMessage(lambda v: message(with_numbers(first, v)), len(numbers))
+    assert row_of(first).words == row_of(other).words
+    got = deserialize_message(serialized.with_numbers(STAMP, numbers), ContactEstimate)
+    expected = message(other)
+    for field in ContactEstimate.get_fields_and_field_types():
+        assert str(getattr(got, field)) == str(getattr(expected, field)), field
+
+
+@pytest.mark.parametrize(
+    "kind, make, size",
+    [
+        (WrenchStamped, lambda v: convert.wrench_stamped(HEAD, v[:3], v[3:]), 6),
+        (PointStamped, lambda v: convert.point_stamped(HEAD, v), 3),
+        (Vector3Stamped, lambda v: convert.vector_stamped(HEAD, v), 3),
+        (JointState, lambda v: convert.joint_state(HEAD, JOINTS, v[:6], v[6:12], v[12:]), 18),
+        (JointState, lambda v: convert.joint_state(HEAD, JOINTS, effort=v), 6),
+    ],
+)
+def test_standard_messages(kind, make, size):
+    serialized, rng = SerializedMessage(make, size), np.random.default_rng(0)
+    for stamp in (STAMP, 5):
+        numbers = rng.normal(size=size)
+        numbers[0] = np.nan
+        expected = make(numbers)
+        expected.header.stamp = convert.header(stamp, "").stamp
+        assert str(deserialize_message(serialized.with_numbers(stamp, numbers), kind)) == str(expected)
