@@ -10,10 +10,10 @@ and its standard deviation the prior's.
 
 from __future__ import annotations
 
-import numpy as np
+import casadi as ca
 
 
-def damped_inverse(jacobian: np.ndarray, prior: np.ndarray, error: float) -> np.ndarray:
+def damped_inverse(jacobian: ca.SX, prior: ca.SX, error: ca.SX) -> ca.SX:
     """Return the matrix A (r, n) of the wrench w = A tau_e (r,) that fits all joints' torques equally well.
 
     Args:
@@ -21,13 +21,11 @@ def damped_inverse(jacobian: np.ndarray, prior: np.ndarray, error: float) -> np.
         prior: standard deviations (r,) of these [N, Nm].
         error: torque [Nm] that damps: a force is halved where its lever is as short as error / prior.
     """
-    damped = jacobian @ jacobian.T + np.diag((error / prior) ** 2)
-    return np.asarray(np.linalg.solve(damped, jacobian))
+    damped = jacobian @ jacobian.T + ca.diag((error / prior) ** 2)
+    return ca.ldl_solve(jacobian, *ca.ldl(damped, False))
 
 
-def wrench_covariance(
-    matrix: np.ndarray, jacobian: np.ndarray, prior: np.ndarray, torque_variance: np.ndarray
-) -> np.ndarray:
+def wrench_covariance(matrix: ca.SX, jacobian: ca.SX, prior: ca.SX, torque_variance: ca.SX) -> ca.SX:
     """Return the covariance (r, r) of the wrench A tau_e: torque errors, and what the damping takes away of it.
 
     Args:
@@ -36,5 +34,6 @@ def wrench_covariance(
         prior: standard deviations (r,) of the wrench [N, Nm].
         torque_variance: (n,) [Nm^2] of tau_e.
     """
-    missed = (matrix @ jacobian.T - np.eye(len(prior))) * prior
-    return np.asarray((matrix * torque_variance) @ matrix.T + missed @ missed.T)
+    rows = prior.shape[0]
+    missed = (matrix @ jacobian.T - ca.DM.eye(rows)) @ ca.diag(prior)
+    return matrix @ ca.diag(torque_variance) @ matrix.T + missed @ missed.T

@@ -17,7 +17,14 @@ from collections import deque
 import casadi as ca
 import numpy as np
 
-from contact_estimation.codegen import compile_function, named_function, symbols
+from contact_estimation.codegen import (
+    DoubleBuffer,
+    bind_recursion,
+    call_named,
+    compile_function,
+    named_function,
+    symbols,
+)
 from contact_estimation.dynamics.momentum import momentum_terms
 from contact_estimation.dynamics.wrench import damped_inverse, wrench_covariance
 from contact_estimation.filters.observer import ContactState, Estimate
@@ -40,6 +47,38 @@ def build_step(arm: Arm) -> ca.Function:
     return named_function("momentum_terms", s, outputs | {"jacobian": kinematics.jacobian(arm.tcp_frame)})
 
 
+def build_observer(arm: Arm, printed: bool, rows: int) -> ca.Function:
+    """Return the function of the observer's step and of what it tells.
+
+    Inputs: w = [residual; integral] (2 n,); q, dq, tau (n,); dt [s]; gain [1/s]; prior (r,) [N, Nm] and torque_error
+    [Nm] of the damped inverse; variance (n,) [Nm^2] of the torque. Outputs: w_next; wrench (6,) at the TCP in base
+    axes, zero where it has no row; force_tcp, torque_tcp (3,); force_covariance (3, 3) in TCP axes; position (3,).
+
+    Args:
+        arm: the robot.
+        printed: eq. 26 as it stands instead of the textbook's.
+        rows: r, 3 for a force, 6 for a wrench.
+    """
+    n = arm.n
+    s = symbols(w=2 * n, q=n, dq=n, tau=n, dt=1, gain=1, prior=rows, torque_error=1, variance=n)
+    terms, (residual, integral) = call_named(build_step(arm), s), ca.vertsplit(s.w, n)
+    if printed:
+        residual = s.gain * (terms.momentum - s.dt * (residual - (terms.bias - s.tau)))
+    else:
+        # Implicit in r, so that the observer is stable for every gain: r+ = K_O (p+ - integral - h (drift + tau + r+)).
+        integral += s.dt * (terms.drift + s.tau)
+        residual = s.gain * (terms.momentum - integral) / (1 + s.gain * s.dt)
+        integral += s.dt * residual
+    jacobian, rotation = terms.jacobian[:rows, :], terms.rotation
+    inverse = damped_inverse(jacobian, s.prior, s.torque_error)
+    wrench = ca.vertcat(inverse @ residual, ca.SX.zeros(6 - rows))
+    spread = wrench_covariance(inverse, jacobian, s.prior, s.variance)[:3, :3]
+    outputs = {"w_next": ca.vertcat(residual, integral), "wrench": wrench, "position": terms.position}
+    outputs |= {"force_tcp": rotation.T @ wrench[:3], "torque_tcp": rotation.T @ wrench[3:]}
+    outputs["force_covariance"] = rotation.T @ spread @ rotation
+    return named_function("momentum_observer", s, outputs)
+
+
 class MomentumObserver:
     """External joint torque from the momentum residual r (paper 1, eq. 26).
 
@@ -53,97 +92,67 @@ class MomentumObserver:
 
     def __init__(self, arm: Arm, settings: MomentumSettings, name: str = "momentum") -> None:
         self.name, self.arm, self.settings = name, arm, settings
-        self._terms = compile_function(build_step(arm))
-        self.backend = self._terms.backend
         self._friction = FrictionModel(arm, settings.actuators)
         prior = [settings.force_std] * 3 + [settings.torque_std] * 3
-        self._prior = np.array(prior[: 3 if settings.wrench == "force" else 6])
-        self._residual = np.zeros(arm.n)
-        self._integral = np.zeros(arm.n)
+        prior = prior[: 3 if settings.wrench == "force" else 6]
+        function = compile_function(build_observer(arm, settings.form != "textbook", len(prior)))
+        self.backend, inputs = function.backend, function.inputs
+        inputs["gain"][:], inputs["prior"][:], inputs["torque_error"][:] = settings.gain, prior, settings.torque_error
+        self._q, self._dq, self._tau, self._dt = (inputs[k] for k in ("q", "dq", "tau", "dt"))
+        self._state = DoubleBuffer.of(function)
+        self._advance = bind_recursion(function, [self._state], {"variance": self._friction.variance()})
+        self._out = function.outputs
         self._history: deque[tuple[float, np.ndarray, np.ndarray]] = deque()
-        self._displacement = np.zeros(3)
-        self._change = np.zeros(3)
-        self._wrench = np.zeros(6)
+        self._displacement, self._change = np.zeros((2, 3))
 
     def reset(self, t: float, q: np.ndarray) -> None:
         """Start at rest at ``q`` with a zero residual."""
-        self._evaluate(q, np.zeros(self.arm.n))
-        self._residual[:] = 0.0
-        self._integral[:] = self._terms.outputs["momentum"]
+        self._friction.reset(q)
+        self._state["w"][:] = 0.0
+        self._q[:], self._dq[:], self._tau[:], self._dt[0] = q, 0.0, 0.0, 0.0
+        self._advance()
         self._history.clear()
         self._displacement[:] = 0.0
         self._change[:] = 0.0
-        self._wrench[:] = 0.0
-        self._update_wrench()
         self._t = t
-        self._friction.reset(q)
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
         """Take one sample."""
-        self._evaluate(q, dq)
-        tau = self._friction.take(dt, q, dq, tau)
-        out, gain = self._terms.outputs, self.settings.gain
-        if self.settings.form == "textbook":
-            # Implicit in r, so that the observer is stable for every gain: r+ = K_O (p+ - integral - h (drift + tau +
-            # r+)).
-            self._integral += dt * (out["drift"] + tau)
-            self._residual[:] = gain * (out["momentum"] - self._integral) / (1.0 + gain * dt)
-            self._integral += dt * self._residual
-        else:
-            tau_e = out["bias"] - tau
-            self._residual[:] = gain * (out["momentum"] - dt * (self._residual - tau_e))
+        self._q[:], self._dq[:], self._dt[0] = q, dq, dt
+        self._tau[:] = self._friction.take(dt, q, dq, tau)
+        self._advance()
         self._t += dt
         self._difference()
 
-    def _evaluate(self, q: np.ndarray, dq: np.ndarray) -> None:
-        self._terms.inputs["q"][:] = q
-        self._terms.inputs["dq"][:] = dq
-        self._terms()
-
     def _difference(self) -> None:
         """Change of force and position over the window, in base axes (eq. 28)."""
-        position = self._terms.outputs["position"].copy()
-        self._update_wrench()
-        self._history.append((self._t, self._wrench[:3].copy(), position))
-        while self._t - self._history[0][0] > self.settings.window + 1e-9:
-            self._history.popleft()
-        _, force, start = self._history[0]
-        self._change[:] = self._history[-1][1] - force
-        self._displacement[:] = position - start
-
-    @property
-    def _jacobian(self) -> np.ndarray:
-        """J (r, n) of the TCP in base axes: of the force, and of the torque where it is asked for."""
-        return np.asarray(self._terms.outputs["jacobian"].reshape(6, self.arm.n, order="F")[: len(self._prior)])
-
-    def _update_wrench(self) -> None:
-        """(J^T)^+ r: force and torque (6,) at the TCP in base axes; the torque is zero for a pure force."""
-        self._inverse = damped_inverse(self._jacobian, self._prior, self.settings.torque_error)
-        self._wrench[: len(self._prior)] = self._inverse @ self._residual
+        now, history = (self._t, self._out["wrench"][:3].copy(), self._out["position"].copy()), self._history
+        history.append(now)
+        while self._t - history[0][0] > self.settings.window + 1e-9:
+            history.popleft()
+        _, force, start = history[0]
+        np.subtract(now[1], force, out=self._change)
+        np.subtract(now[2], start, out=self._displacement)
 
     def estimate(self) -> Estimate:
         """Return the estimate after the last sample.
 
         Its stiffness vector holds the first differences along each of the base axes.
         """
-        wrench = self._wrench
-        rotation = self._terms.outputs["rotation"].reshape(3, 3, order="F").copy()
-        position = self._terms.outputs["position"].copy()
+        out = {name: values.copy() for name, values in self._out.items()}
         stiffness = np.abs(self._change) / np.maximum(np.abs(self._displacement), self.settings.min_displacement)
         contact = ContactState(
-            "tcp", float("nan"), stiffness, np.full(3, np.nan), np.zeros(3), position, np.zeros((9, 9))
+            "tcp", float("nan"), stiffness, np.full(3, np.nan), np.zeros(3), out["position"], np.zeros((9, 9))
         )
-        force_tcp = rotation.T @ wrench[:3]
-        spread = wrench_covariance(self._inverse, self._jacobian, self._prior, self._friction.variance())[:3, :3]
         return Estimate(
             t=self._t,
-            q=self._terms.inputs["q"].copy(),
-            dq=self._terms.inputs["dq"].copy(),
-            tau_ext=self._residual.copy(),
-            force_base=wrench[:3].copy(),
-            force_tcp=force_tcp,
-            torque_tcp=rotation.T @ wrench[3:],
-            force_covariance=rotation.T @ spread @ rotation,
+            q=self._q.copy(),
+            dq=self._dq.copy(),
+            tau_ext=self._state["w"][: self.arm.n].copy(),
+            force_base=out["wrench"][:3],
+            force_tcp=out["force_tcp"],
+            torque_tcp=out["torque_tcp"],
+            force_covariance=out["force_covariance"].reshape(3, 3),
             contacts=(contact,),
             mode="unknown",
         )

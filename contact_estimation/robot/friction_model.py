@@ -128,5 +128,8 @@ class FrictionModel:
         return self._torque
 
     def variance(self) -> np.ndarray:
-        """Return the variance (n,) [Nm^2] of the last :meth:`take`: what friction and scale may be off, and noise."""
-        return self._variance.copy()
+        """Return the variance (n,) [Nm^2] of the last :meth:`take`: what friction and scale may be off, and noise.
+
+        A live view, which the next sample overwrites.
+        """
+        return self._variance

@@ -1,13 +1,22 @@
 """The damped pseudo-inverse: exact where the posture determines the force, finite and honest where it does not."""
 
+import casadi as ca
 import numpy as np
 import pytest
 
-from contact_estimation.dynamics.wrench import damped_inverse, wrench_covariance
+from contact_estimation.dynamics import wrench
 
 PRIOR = np.full(3, 100.0)
 #: A lever of 0.5 m along x, 0.3 m along y, and what the third joint has along z.
 LEVERS = np.diag([0.5, 0.3, 0.0])
+
+
+def damped_inverse(*given) -> np.ndarray:
+    return wrench.damped_inverse(*map(ca.DM, given)).full()
+
+
+def wrench_covariance(*given) -> np.ndarray:
+    return wrench.wrench_covariance(*map(ca.DM, given)).full()
 
 
 def test_a_force_is_recovered_where_levers_are_long():
