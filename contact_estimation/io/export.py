@@ -91,6 +91,7 @@ class EstimateLog:
         self.contact_names: tuple[str, ...] = ()
         self.mode_names: tuple[str, ...] = ()
         self._capacity, self._count = int(capacity), 0
+        self._made: dict[str, np.ndarray] = {}
         self._columns: dict[str, np.ndarray] = {}
         self._sizes: dict[str, int] = {}
         self._words = {name: _WordColumn(self._capacity) for name in _WORDS}
@@ -114,7 +115,7 @@ class EstimateLog:
         if self._count == self._capacity:
             raise RecordingError(f"log of {self.observer}: was made for {self._capacity} samples, got one more")
         columns, row = self._columns or self._allocate(estimate), self._count
-        self._count = row + 1
+        self._count, self._made = row + 1, {}
         columns["stamps_ns"][row], columns["step_time"][row] = stamp_ns, step_time
         for name in _WORDS:
             self._words[name].put(row, getattr(estimate, name))
@@ -182,9 +183,12 @@ class EstimateLog:
                     self._columns[name] = self._blank(name)
 
     def columns(self) -> dict[str, np.ndarray]:
-        """Give all columns by name, cut to the rows there are."""
-        if not self._columns:
-            return {}
+        """Give all columns by name, cut to the rows there are; they are made once, and again after :meth:`append`."""
+        if not self._made and self._columns:
+            self._made = self._make_columns()
+        return dict(self._made)
+
+    def _make_columns(self) -> dict[str, np.ndarray]:
         found = {name: column[: self._count] for name, column in self._columns.items()}
         found["t"] = found["stamps_ns"] / 1e9
         found |= {name: words.column(self._count) for name, words in self._words.items()}
