@@ -7,9 +7,9 @@
 - `markers`: what the node draws at the visualization rate, outside the sample's callback.
 
 The unit is a step of the plain EKF (position measured, three parameters) in generated code, see ekf_step.py. All parts
-take turns, blocks of fifty samples each, so that a machine that does other work as well slows all alike. A figure is the
-median over blocks of a block's mean time per sample: updates of the filters, every fifth sample, are inside.
-It is the processor time of the calling thread: on a shared machine a listener that wakes up would be counted as ours.
+take turns, blocks of fifty samples each, so that a machine that does other work as well slows all alike. A figure is
+the median over blocks of a block's mean time per sample: updates of the filters, every fifth sample, are inside. It is
+processor time of the calling thread; wall time would count the listener, which wakes up on the same cores.
 
     python benchmark/hot_path.py --save      # 20 s of samples per observer; the table goes to benchmark/hot_path.md
 """
@@ -130,7 +130,7 @@ def table(found: dict[str, dict[str, list[float]]], duration: float) -> str:
         "",
         f"`python benchmark/hot_path.py --duration {duration:g} --save` on {platform.machine()}, Python "
         f"{platform.python_version()}, {os.cpu_count()} cores with a load of {os.getloadavg()[0]:.1f} while it ran. "
-        "Microseconds of processor time per sample, medians over blocks of fifty; the ratios are medians over blocks, too.",
+        "Microseconds of processor time per sample, medians over blocks of fifty, of ratios, too.",
         "",
         "| observer | part | p50 [us] | in steps of the EKF | budget |",
         "|---|---|---|---|---|",
