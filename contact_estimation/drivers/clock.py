@@ -25,7 +25,7 @@ class ClockSettings:
     """How the offset between two clocks is followed."""
 
     interval: float = key(1.0, doc="time over which the smallest delay is taken", unit="s", check=positive)
-    intervals: int = key(20, doc="number of intervals through which the line of the drift goes", check=positive)
+    intervals: int = key(20, doc="number of intervals for the line fit of the drift", check=positive)
     max_drift: float = key(200e-6, doc="largest accepted drift, and slew of the stamps", check=positive)
     jump: float = key(
         0.02,

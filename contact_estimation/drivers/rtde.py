@@ -71,7 +71,9 @@ class RtdeSettings:
     )
     control: bool = key(False, doc="also open the control interface, so that commands can be sent")
     connect_timeout: float = key(10.0, doc="how long connect() tries", unit="s", check=positive)
-    stall_timeout: float = key(0.5, doc="silence after which the connection is opened anew", unit="s", check=positive)
+    stall_timeout: float = key(
+        0.5, doc="time without samples after which the driver reconnects", unit="s", check=positive
+    )
     realtime_priority: int = key(
         70, doc="SCHED_FIFO priority of the client process, where the system grants it; 0 none", check=non_negative
     )

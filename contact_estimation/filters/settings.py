@@ -62,7 +62,7 @@ class SensorSettings:
         check=positive,
     )
     check_torque_unit: bool = key(
-        True, doc="compare the torque with gravity and inertia, so that another unit, meaning, sign or order is told"
+        True, doc="compare the torque with gravity and inertia, to detect another unit, meaning, sign or order"
     )
     plausibility: PlausibilitySettings = key(PlausibilitySettings(), doc="tolerances of the signal monitor")
 
@@ -73,15 +73,11 @@ class ProcessNoise:
 
     position: float = key(doc="joint positions", unit="rad^2/s", check=non_negative)
     velocity: float = key(
-        doc="joint velocities: torque the model does not know, squared over inertia squared",
-        unit="(rad/s)^2/s",
-        check=non_negative,
+        doc="joint velocities: unmodelled torque squared over inertia squared", unit="(rad/s)^2/s", check=non_negative
     )
     unknown_torque: float = key(
         0.0,
-        doc="standard deviation of joint torque the model does not know, friction above "
-        "all: the part "
-        "that is the same for every joint",
+        doc="standard deviation of unmodelled joint torque, mainly friction: the part that is equal for all joints",
         unit="Nm",
         check=non_negative,
     )

@@ -36,7 +36,7 @@ class ElasticSettings:
     )
     offset_std: float = key(
         3e-3,
-        doc="uncertainty of the offset at the start, where the deflection is unknown: only its changes tell of forces",
+        doc="uncertainty of the offset at the start, where the deflection is unknown; only its changes give forces",
         unit="rad",
         check=positive,
     )
@@ -131,7 +131,7 @@ class ActuatorSettings:
     )
     max_noise_ratio: float = key(
         25.0,
-        doc="no block says more of the torque's noise than this many times its expected variance: a shock is none",
+        doc="bound on the squared noise of one block, over its expected variance: a shock is not noise",
         check=positive,
     )
     load_blocks: float = key(

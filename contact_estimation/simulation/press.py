@@ -26,7 +26,7 @@ class PressSettings:
     substeps: int = key(8, doc="integration steps per sample: finer than the estimator's", check=positive)
     start: list[float] = key(doc="joint positions at the start, clear of the block", unit="rad")
     clearance: float = key(0.002, doc="height of the TCP over the block at the start", unit="m", check=non_negative)
-    depth: float = key(0.004, doc="how far the reference goes below the block's surface", unit="m", check=positive)
+    depth: float = key(0.004, doc="distance of the reference below the block's surface", unit="m", check=positive)
     period: float = key(5.0, doc="duration of one press and retreat", unit="s", check=positive)
     stiffness: float = key(25e3, doc="stiffness of the block", unit="N/m", check=positive)
     damping: float = key(50.0, doc="damping of the block", unit="Ns/m", check=non_negative)

@@ -50,10 +50,16 @@ class SafetyLimits:
         2, doc="ticks in a row without a usable estimate or plan that follow the remaining plan", check=non_negative
     )
     recover_time: float = key(
-        0.1, doc="after holding, estimates must be good for this long before the task goes on", unit="s", check=positive
+        0.1,
+        doc="after holding, estimates must be good for this long before the task continues",
+        unit="s",
+        check=positive,
     )
     max_outage: float = key(
-        2.0, doc="without a plan for longer, the task goes on only when activated again", unit="s", check=positive
+        2.0,
+        doc="after a longer time without a plan, the task continues only when activated again",
+        unit="s",
+        check=positive,
     )
     max_speed: float = key(0.4, doc="largest speed of the TCP", unit="m/s", check=positive)
     max_travel: float = key(0.3, doc="largest distance of the TCP from where the task began", unit="m", check=positive)
@@ -64,11 +70,11 @@ class SafetyLimits:
     )
     overload: float = key(
         1.2,
-        doc="largest contact force over the wanted one; it limits the push and the energy of an approach",
+        doc="largest contact force over the target force; it limits the push and the energy of an approach",
         check=positive,
     )
     loss_force: float = key(
-        0.2, doc="a contact whose force is below this share of the wanted one is lost", check=probability
+        0.2, doc="a contact whose force is below this share of the target force is lost", check=probability
     )
     loss_time: float = key(0.04, doc="... for this long", unit="s", check=positive)
     loss_speed: float = key(
@@ -85,9 +91,9 @@ class SafetyLimits:
         choices=("hold", "search", "retract", "return"),
     )
     search_speed: float = key(0.02, doc="speed of a search and of a retreat", unit="m/s", check=positive)
-    search_travel: float = key(0.05, doc="way after which a search gives up and holds", unit="m", check=positive)
-    retract_distance: float = key(0.03, doc="way of a retreat", unit="m", check=positive)
-    return_distance: float = key(0.02, doc="way back of a return, across the push", unit="m", check=positive)
+    search_travel: float = key(0.05, doc="distance after which a search ends and holds", unit="m", check=positive)
+    retract_distance: float = key(0.03, doc="distance of a retreat", unit="m", check=positive)
+    return_distance: float = key(0.02, doc="distance of a return, across the push", unit="m", check=positive)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +156,7 @@ class MpcSettings:
         "empty: one mode with every contact closed",
     )
     force: list[float] = key(
-        doc="wanted contact force F_d of the environment ON the robot, base axes", unit="N", length=3
+        doc="target contact force F_d of the environment ON the robot, base axes", unit="N", length=3
     )
     path: list[float] = key(
         [0.0, 0.0, 0.0], doc="displacement of the position target from where the task begins", unit="m", length=3
@@ -169,8 +175,8 @@ class MpcSettings:
     )
     disturbance_time: float = key(
         0.3,
-        doc="time constant of the estimate of what else pulls at the arm (friction, gravity error), "
-        "without which a wanted force is missed by it",
+        doc="time constant of the disturbance estimate (friction, gravity error), which removes the offset of the "
+        "force",
         unit="s",
         check=positive,
     )

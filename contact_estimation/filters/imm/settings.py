@@ -122,12 +122,13 @@ class UnknownContactSettings:
     )
     free_filters: int = key(
         2,
-        doc="filters of free space beside it: one alone keeps as friction what it took of a push before that was named",
+        doc="filters of free space beside it; a single one would keep the friction it estimated early in a push",
         check=positive,
     )
     force_random_walk: float = key(
         16.0,
-        doc="change of the force in one second: more sees faster pushes, less gives known contacts no advantage",
+        doc="change of the force in one second; larger values follow faster pushes, smaller ones favour known "
+        "contacts less",
         unit="N/s^0.5",
         check=positive,
     )
@@ -169,24 +170,20 @@ class MismatchSettings:
     """When the filter says that model and data disagree (``mismatch``)."""
 
     significance: float = key(
-        0.01,
-        doc="what a right model shows less often than this is told as a mismatch; smaller speaks later and more rarely",
-        check=probability,
+        0.01, doc="probability of a false alarm; smaller reports later and more rarely", check=probability
     )
     window: float = key(2.0, doc="innovations and joint stiffness are averaged over this", unit="s", check=positive)
     innovation_time: float = key(
         0.5, doc="time after which an innovation is a new one; longer needs more of them", unit="s", check=positive
     )
-    payload_std: float = key(3.0, doc="usual mass of a payload that no tool tells of", unit="kg", check=positive)
+    payload_std: float = key(3.0, doc="usual mass of a payload that no tool names", unit="kg", check=positive)
     payload_lever: float = key(
         0.15, doc="usual distance of its centre of mass from the flange, per axis", unit="m", check=positive
     )
-    payload_memory: float = key(
-        10.0, doc="torque older than this no longer tells of a payload", unit="s", check=positive
-    )
+    payload_memory: float = key(10.0, doc="memory of the torque for the payload test", unit="s", check=positive)
     payload_time: float = key(
         5.0,
-        doc="a payload is told from this long after the torque changed: shorter pushes are none",
+        doc="a payload is reported this long after the torque changed; shorter pushes are no payload",
         unit="s",
         check=positive,
     )
@@ -222,12 +219,11 @@ class ImmSettings:
     hypotheses: int | None = key(
         None,
         check=positive,
-        doc="filters per combination of closed contacts, closed at different times; null: "
-        "one where the elastic deflection is measured, three where slow presses must be told from "
-        "friction by torque alone",
+        doc="filters per combination of closed contacts, closed at different times; null: one with measured "
+        "elastic deflection, three with torque alone",
     )
     hypothesis_interval: float = key(
-        0.1, doc="how often the least probable of them starts anew", unit="s", check=positive
+        0.1, doc="interval after which the least probable of them restarts", unit="s", check=positive
     )
     block: float = key(0.01, doc="samples are averaged over this before an update", unit="s", check=positive)
     gate: float = key(
@@ -243,13 +239,13 @@ class ImmSettings:
     )
     moving_before_start: float = key(
         0.1,
-        doc="an arm that moves at its first sample is taken to have moved like that for this long: its friction has "
-        "turned that way",
+        doc="an arm that moves at its first sample is assumed to have moved like that for this long: its friction "
+        "has that direction",
         unit="s",
         check=non_negative,
     )
     unknown: UnknownContactSettings = key(
-        UnknownContactSettings(), doc="contact of unknown place and direction, beside the contacts"
+        UnknownContactSettings(), doc="contact of unknown place and direction, in addition to the contacts"
     )
     mismatch: MismatchSettings = key(MismatchSettings(), doc="when model and data disagree")
 

@@ -48,9 +48,9 @@ class LocalizationSettings:
     change: float = key(
         0.05, doc="relative change of the torque between two frames that halves what was collected", check=positive
     )
-    region_probability: float = key(0.9, doc="probability of the region that is told", check=probability)
+    region_probability: float = key(0.9, doc="probability of the published region", check=probability)
     largest_spread: float = key(
-        0.05, doc="standard deviation of the place up to which a point is told", unit="m", check=positive
+        0.05, doc="standard deviation of the place up to which a point is published", unit="m", check=positive
     )
     significance: float = key(
         1e-4,

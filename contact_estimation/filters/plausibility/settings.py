@@ -13,7 +13,7 @@ class KinematicsSettings:
 
     short_time: float = key(0.1, doc="time constant of the short comparison", unit="s", check=positive)
     long_time: float = key(
-        2.0, doc="time constant of the long comparison, which sees small errors of scale", unit="s", check=positive
+        2.0, doc="time constant of the long comparison, which detects small errors of scale", unit="s", check=positive
     )
     short_way: float = key(
         2.5e-3,
@@ -33,11 +33,11 @@ class KinematicsSettings:
         check=positive,
     )
     step_share: float = key(
-        0.5, doc="share of the way between them by which stamps that jitter may make them differ", check=positive
+        0.5, doc="allowed difference from jittering stamps, as a share of the distance", check=positive
     )
     agreed_way: float = key(
         0.02,
-        doc="way that a joint must move in agreement after position and velocity disagreed; rest proves nothing",
+        doc="distance that a joint must move in agreement after a contradiction; a joint at rest gives no evidence",
         unit="rad",
         check=positive,
     )
@@ -59,7 +59,10 @@ class KinematicsSettings:
         check=positive,
     )
     hidden_way: float = key(
-        5e-4, doc="way that a frozen signal may hide: twenty steps of an 18-bit encoder", unit="rad", check=positive
+        5e-4,
+        doc="distance that a frozen signal may hide: twenty steps of an 18-bit encoder",
+        unit="rad",
+        check=positive,
     )
     position_held: float = key(
         0.04, doc="a position may repeat to the last bit for this long while its joint moves", unit="s", check=positive
@@ -94,7 +97,7 @@ class TorqueReadingSettings:
         doc="mean square residual, in units of friction, below which the configured reading explains a free arm",
         check=positive,
     )
-    rival_free: float = key(0.5, doc="the same for a rival, which is believed against the settings", check=positive)
+    rival_free: float = key(0.5, doc="the same for an alternative to the settings", check=positive)
     better: float = key(
         1.2,
         doc="by how much (mean square) one reading must explain the torque better than another; with six joints 1.2 is "
@@ -111,10 +114,7 @@ class TorqueReadingSettings:
         [0.04, 0.08, 0.14], doc="delays of the torque that are looked for", unit="s", check=positive
     )
     force: float = key(
-        60.0,
-        doc="standard deviation of a force at the tool that a contact may make before anything is proven",
-        unit="N",
-        check=positive,
+        60.0, doc="standard deviation of a contact force at the tool before confirmation", unit="N", check=positive
     )
     moment: float = key(4.0, doc="standard deviation of its moment about the TCP", unit="Nm", check=positive)
     proof_time: float = key(0.2, doc="how long an explanation must hold to be a proof", unit="s", check=positive)
@@ -129,7 +129,7 @@ class TorqueReadingSettings:
     motion_time: float = key(0.5, doc="the same while a joint moves", unit="s", check=positive)
     rest_speed: float = key(0.05, doc="slower joints rest", unit="rad/s", check=positive)
     new_posture: float = key(
-        0.1, doc="way after which a rival that was cleared may be suspected again", unit="rad", check=positive
+        0.1, doc="distance after which a cleared alternative may be suspected again", unit="rad", check=positive
     )
     change_share: float = key(
         0.75,
@@ -145,11 +145,13 @@ class TorqueReadingSettings:
     )
     step_match: float = key(
         0.4,
-        doc="share of a step that a rival may leave unexplained, and that may come after its sample",
+        doc="share of a step that an alternative may leave unexplained, and that may come after its sample",
         check=positive,
     )
     strange_step: float = key(
-        6.0, doc="a step of this size that stays is no contact, whether or not a rival explains it", check=positive
+        6.0,
+        doc="a step of this size that stays is no contact, with or without an alternative that explains it",
+        check=positive,
     )
     moving_speed: float = key(
         0.01, doc="speed from which friction has the sign of the motion", unit="rad/s", check=positive

@@ -19,9 +19,8 @@ class CalibrationSettings:
     identify: list[str] = key(
         ["scale", "armature", "payload", "asymmetry"],
         choices=OPTIONS,
-        doc="what is identified "
-        "beside friction "
-        "and bias; links corrects the description's inertias instead of the scale",
+        doc="what is identified in addition to friction and bias; links corrects the description's inertias "
+        "instead of the scale",
     )
     cutoff: float = key(6.0, doc="zero-phase low-pass of positions and torques", unit="Hz", check=positive)
     outlier: float = key(2.0, doc="residuals beyond this many standard deviations count less (Huber)", check=positive)

@@ -48,7 +48,7 @@ class ExploreSettings:
     offset: float = key(2e-3, unit="m", check=positive, doc="target of the surface's offset under the first touch")
     stiffness: float = key(300.0, unit="N/m", check=positive, doc="target of stiffness")
     friction: float = key(3e-3, check=positive, doc="target of friction")
-    max_strokes: int = key(24, check=positive, doc="strokes after which the exploration gives up")
+    max_strokes: int = key(24, check=positive, doc="strokes after which the exploration ends")
     reach: float = key(0.05, unit="m", check=positive, doc="distance from the first touch that strokes keep to")
     force_limit: float = key(50.0, unit="N", check=positive, doc="force beyond which the tool retreats")
     approach_speed: float = key(0.01, unit="m/s", check=positive, doc="speed of the approach")

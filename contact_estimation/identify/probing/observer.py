@@ -48,7 +48,7 @@ class ProbingObserverSettings:
     wrench: str = key(
         "torque",
         choices=("torque", "measured"),
-        doc="what tells the wrench: joint torque, or a sensor (topic wrench of the node, wrench of a recording)",
+        doc="source of the wrench: joint torque, or a sensor (topic wrench of the node, wrench of a recording)",
     )
     normal: list[float] = key(doc="guess of the surface's outward normal, any length", unit="base axes", length=3)
     touch_force: float = key(5.0, doc="force above the tare that counts as the first touch", unit="N", check=positive)

@@ -50,7 +50,7 @@ class SurfaceSettings:
     friction: float = key(0.0, doc="Coulomb friction coefficient of a face", check=non_negative)
     tangential: float = key(0.7, doc="tangential over normal stiffness of a face while it sticks", check=positive)
     depth: float = key(
-        0.05, doc="penetration beyond which a face has no say (the other side of a body)", unit="m", check=positive
+        0.05, doc="penetration beyond which a face has no effect (the other side of a body)", unit="m", check=positive
     )
     bounds: list[BoundSettings] = key([], doc="where a face ends; endless without any")
     hysteresis: float = key(
@@ -113,7 +113,7 @@ class PushSettings:
 class ScenarioSettings:
     """A task of an arm among surfaces."""
 
-    title: str = key(doc="one line that says what happens")
+    title: str = key(doc="one line that describes the scenario")
     source: str = key("", doc="paper and section it comes from")
     robot: str = key(doc="robot used when none is asked for")
     start: dict[str, list[float]] = key(
@@ -125,9 +125,9 @@ class ScenarioSettings:
         [0.0, 0.0, 0.0], doc="how far every surface is from where the motion supposes it, base axes", unit="m", length=3
     )
     motion: list[SegmentSettings] = key(doc="segments, in order; the last pose is held")
-    pushes: list[PushSettings] = key([], doc="pushes beside the surfaces")
+    pushes: list[PushSettings] = key([], doc="pushes in addition to the surfaces")
     controller: dict[str, str] = key(
-        {}, doc="impedance or admittance, by robot; others are controlled as their own YAML says"
+        {}, doc="impedance or admittance, by robot; the default is in the robot's own YAML"
     )
     impedance: ImpedanceSettings = key(ImpedanceSettings(), doc="gains of the Cartesian impedance")
     admittance: AdmittanceSettings = key(AdmittanceSettings(), doc="gains of the admittance")

@@ -160,7 +160,7 @@ class TimingSettings:
 class ImperfectionSettings:
     """All of a simulated arm's imperfections."""
 
-    sensors: str = key("joint_torque", doc="sensor set of config/sensors that says what the simulated torque is")
+    sensors: str = key("joint_torque", doc="sensor set of config/sensors that describes the simulated torque")
     encoder: EncoderSettings = key(EncoderSettings(), doc="joint position measurement")
     velocity: VelocitySettings = key(VelocitySettings(), doc="joint velocity measurement")
     torque: TorqueSettings = key(TorqueSettings(), doc="joint torque measurement")

@@ -50,12 +50,12 @@ class LoopSettings:
     )
     height_error: float = key(0.02, doc="the surface is off by this where nothing else is asked for", unit="m")
     approach_speed: float = key(
-        0.04, doc="speed of the guarded approach along the wanted force, or of the lead", unit="m/s", check=positive
+        0.04, doc="speed of the guarded approach along the target force, or of the lead", unit="m/s", check=positive
     )
     lead: float = key(
         0.0,
-        doc="way past a hinge, to both sides, on which the tool is led before the hinge closes around it; 0: no hinge, "
-        "a guarded approach",
+        doc="distance past a hinge, to both sides, on which the tool is led before the hinge closes around it; 0: "
+        "no hinge, a guarded approach",
         unit="m",
         check=non_negative,
     )

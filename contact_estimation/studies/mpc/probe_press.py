@@ -55,8 +55,8 @@ class ProbePressSettings:
     tare: float = key(
         0.5, doc="time in free space over which the sensor's offset is averaged", unit="s", check=positive
     )
-    force: float = key(30.0, doc="wanted normal force under MPC", unit="N", check=positive)
-    path: float = key(0.04, doc="way along the surface under MPC, there and back", unit="m", check=non_negative)
+    force: float = key(30.0, doc="target normal force under MPC", unit="N", check=positive)
+    path: float = key(0.04, doc="distance along the surface under MPC, there and back", unit="m", check=non_negative)
     duration: float = key(8.0, doc="time under MPC", unit="s", check=positive)
     probing: ProbingSettings = key(ProbingSettings(), doc="priors, noise, events and rule of the estimator")
     explore: ExploreSettings = key(ExploreSettings(), doc="targets and limits of the exploration")
