@@ -47,7 +47,7 @@ class AdmittanceSettings:
     rotational_damping: float = key(100.0, doc="torque per commanded angular speed", unit="Nms/rad", check=positive)
     stiffness: float = key(
         0.0,
-        doc="stiffness with which the reference is followed under measured force; 0: stiffly, as when jogging",
+        doc="stiffness with which the reference is followed under measured force; 0: as stiff as when jogging",
         unit="N/m",
         check=non_negative,
     )

@@ -82,7 +82,7 @@ class RtdeSettings:
     )
     max_backlog: float = key(
         0.2,
-        doc="samples that waited longer for a reader are dropped and counted; 0 keeps all, for a slow recorder",
+        doc="samples that waited longer for a reader are dropped and counted; 0 keeps all",
         unit="s",
         check=non_negative,
     )

@@ -162,8 +162,8 @@ class MomentumSettings:
     )
     wrench: str = key(
         "force",
-        doc="force: the pure force at the TCP that fits the joint torques best; full: force and "
-        "torque, which lets the wrist decide",
+        doc="force: the pure force at the TCP that fits the joint torques best; full: force and torque, which the "
+        "wrist joints dominate",
         choices=("force", "full"),
     )
     actuators: str | None = key(

@@ -31,7 +31,7 @@ class ElasticSettings:
     noise: float = key(3e-5, doc="noise of a block mean", unit="rad", check=positive)
     stiffness_bound: float = key(
         3.0,
-        doc="standard deviations that k can be away from what it was said to be: what needs more is a contact",
+        doc="bound of k around its setting, in standard deviations; a larger deviation is a contact",
         check=positive,
     )
     offset_std: float = key(
@@ -49,7 +49,7 @@ class ElasticSettings:
     )
     transmission_error: float = key(
         3e-4,
-        doc="drift of the offset over a radian of travel: gears that do not transmit evenly, the velocity's scale",
+        doc="drift of the offset over a radian of motion: uneven gears, the velocity's scale",
         unit="rad/rad^0.5",
         check=non_negative,
         was="travel",
@@ -104,9 +104,7 @@ class ActuatorSettings:
         doc="share of the changes of the rigid-body torque (gravity and inertia) by which its model may be wrong",
         check=non_negative,
     )
-    friction_error: float = key(
-        0.0, doc="share of the Coulomb friction that it may be wrong by after it turned over", check=non_negative
-    )
+    friction_error: float = key(0.0, doc="relative error of the Coulomb friction after a reversal", check=non_negative)
     velocity_noise: float = key(
         2e-4,
         doc="noise of the velocity signal; it enters through the momentum at both ends of a block",
@@ -135,9 +133,7 @@ class ActuatorSettings:
         check=positive,
     )
     load_blocks: float = key(
-        4.0,
-        doc="blocks in the average of the rigid-body torque whose changes the model may be wrong by",
-        check=positive,
+        4.0, doc="blocks in the average of the rigid-body torque, to whose changes model_error applies", check=positive
     )
     friction_bound: float = key(
         2.5,

@@ -41,7 +41,7 @@ class FrictionSettings:
     coulomb: list[float] = key(doc="Coulomb friction F_c", unit="Nm", check=non_negative, length="joints")
     coulomb_std: list[float] = key(doc="its standard deviation", unit="Nm", check=non_negative, length="joints")
     presliding: list[float] = key(
-        doc="breakaway length sigma: the motion after which 63 % of the Coulomb friction has turned round",
+        doc="breakaway length sigma: motion after which 63 % of the Coulomb friction has reversed",
         unit="rad",
         check=positive,
         length="joints",

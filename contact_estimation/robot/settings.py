@@ -19,10 +19,7 @@ class RobotSettings:
     base_frame: str = key(doc="link in which poses and forces are expressed; fixed to the world")
     tcp_frame: str = key(doc="link at the tool flange; forces of the estimate are at its origin, in its axes")
     joints: list[str] = key(doc="joint names, base to tip, as the driver publishes them")
-    sensors: str = key(
-        "joint_torque",
-        doc="sensor set used when none is asked for: a name in config/sensors or in the profile's sensors/",
-    )
+    sensors: str = key("joint_torque", doc="default sensor set: a name in config/sensors or in the profile's sensors/")
     driver_sensors: str = key("", doc="sensor set of what driver rtde publishes; empty: sensors")
     control: str = key(
         "admittance",

@@ -162,10 +162,7 @@ class MpcSettings:
         [0.0, 0.0, 0.0], doc="displacement of the position target from where the task begins", unit="m", length=3
     )
     turn: list[float] = key(
-        [0.0, 0.0, 0.0],
-        doc="rotation vector, base axes, by which the attitude turns along the path",
-        unit="rad",
-        length=3,
+        [0.0, 0.0, 0.0], doc="rotation vector of the attitude along the path, base axes", unit="rad", length=3
     )
     path_time: float = key(
         4.0,

@@ -83,7 +83,9 @@ class ImmContact:
         0.4, doc="of law sliding: how long a friction force keeps its direction", unit="s", check=positive
     )
     estimate: list[str] = key(
-        ["stiffness", "rest", "point", "tangential"], doc="what is estimated; the rest stays as given", choices=KINDS
+        ["stiffness", "rest", "point", "tangential"],
+        doc="estimated parts of the contact; the others keep their values",
+        choices=KINDS,
     )
 
     def __post_init__(self) -> None:
@@ -144,7 +146,7 @@ class UnknownContactSettings:
         check=positive,
     )
     rate_to_steady: float = key(
-        3.0, doc="how often a push becomes steady, or changes again", unit="1/s", check=positive
+        3.0, doc="rate at which a push becomes steady, or changes again", unit="1/s", check=positive
     )
     birth_time: float = key(
         14.0,
@@ -157,12 +159,12 @@ class UnknownContactSettings:
         doc="share of their random walks that bias, friction disturbance and elastic offset keep while the mode lasts",
         check=non_negative,
     )
-    rate_from_free: float = key(0.2, doc="how often a push begins in free space", unit="1/s", check=positive)
+    rate_from_free: float = key(0.2, doc="rate of pushes that begin in free space", unit="1/s", check=positive)
     rate_to_free: float = key(2.0, doc="how often it ends", unit="1/s", check=positive)
     rate_from_contact: float = key(
-        0.05, doc="how often a known contact becomes an unknown one", unit="1/s", check=positive
+        0.05, doc="rate at which a known contact becomes an unknown one", unit="1/s", check=positive
     )
-    rate_to_contact: float = key(1.0, doc="how often it turns out to be a known contact", unit="1/s", check=positive)
+    rate_to_contact: float = key(1.0, doc="rate of its becoming a known contact", unit="1/s", check=positive)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +176,7 @@ class MismatchSettings:
     )
     window: float = key(2.0, doc="innovations and joint stiffness are averaged over this", unit="s", check=positive)
     innovation_time: float = key(
-        0.5, doc="time after which an innovation is a new one; longer needs more of them", unit="s", check=positive
+        0.5, doc="correlation time of the innovations; a longer one needs more of them", unit="s", check=positive
     )
     payload_std: float = key(3.0, doc="usual mass of a payload that no tool names", unit="kg", check=positive)
     payload_lever: float = key(
@@ -210,11 +212,11 @@ class ImmSettings:
     closed_at_start: float = key(0.3, doc="probability that anything is touched at the first sample", check=probability)
     least_probability: float = key(
         1e-60,
-        doc="no filter's probability falls below this: a floor of 1e-6 forgives a mode all evidence against it",
+        doc="least probability of a filter: a value of 1e-6 would discard all evidence against a mode",
         check=positive,
     )
     published_probability: float = key(
-        1e-4, doc="a filter less probable than this adds nothing to what is published", check=positive
+        1e-4, doc="a filter less probable than this is left out of the published mixture", check=positive
     )
     hypotheses: int | None = key(
         None,
@@ -233,8 +235,8 @@ class ImmSettings:
     )
     max_stiffness_step: float = key(
         0.7,
-        doc="largest change of the stiffness's logarithm by one measurement: at first touch the linearisation must not "
-        "fling it",
+        doc="largest change of the stiffness's logarithm by one measurement; it bounds the linearisation error at "
+        "first touch",
         check=positive,
     )
     moving_before_start: float = key(
@@ -247,7 +249,7 @@ class ImmSettings:
     unknown: UnknownContactSettings = key(
         UnknownContactSettings(), doc="contact of unknown place and direction, in addition to the contacts"
     )
-    mismatch: MismatchSettings = key(MismatchSettings(), doc="when model and data disagree")
+    mismatch: MismatchSettings = key(MismatchSettings(), doc="test for a disagreement of model and data")
 
     def __post_init__(self) -> None:
         names = [c.name for c in self.contacts]

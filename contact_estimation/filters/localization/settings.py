@@ -18,7 +18,10 @@ class LocalizationSettings:
         check=non_negative,
     )
     rate: float = key(
-        50.0, doc="how often the place is found; all candidates share the samples between", unit="Hz", check=positive
+        50.0,
+        doc="rate of localisation; the candidates are spread over the samples in between",
+        unit="Hz",
+        check=positive,
     )
     start_probability: float = key(
         0.9,
@@ -37,7 +40,10 @@ class LocalizationSettings:
         check=positive,
     )
     correlation_time: float = key(
-        0.1, doc="time after which an error of the torque is a new one; shorter claims more", unit="s", check=positive
+        0.1,
+        doc="correlation time of the torque error; a shorter one gives smaller covariances",
+        unit="s",
+        check=positive,
     )
     torque_error: float = key(0.03, doc="error of the external torque that grows with it, as a share", check=positive)
     torque_floor: float = key(
@@ -46,7 +52,9 @@ class LocalizationSettings:
         check=positive,
     )
     change: float = key(
-        0.05, doc="relative change of the torque between two frames that halves what was collected", check=positive
+        0.05,
+        doc="relative change of the torque between two frames that halves the weight of earlier frames",
+        check=positive,
     )
     region_probability: float = key(0.9, doc="probability of the published region", check=probability)
     largest_spread: float = key(

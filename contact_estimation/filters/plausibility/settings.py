@@ -17,7 +17,7 @@ class KinematicsSettings:
     )
     short_way: float = key(
         2.5e-3,
-        doc="a over the short time: what bends under a load (a UR16e's shoulder by 2 mrad under 100 N)",
+        doc="tolerance a over the short time; joints bend under load (a UR16e's shoulder by 2 mrad under 100 N)",
         unit="rad",
         check=positive,
     )
@@ -117,11 +117,12 @@ class TorqueReadingSettings:
         60.0, doc="standard deviation of a contact force at the tool before confirmation", unit="N", check=positive
     )
     moment: float = key(4.0, doc="standard deviation of its moment about the TCP", unit="Nm", check=positive)
-    proof_time: float = key(0.2, doc="how long an explanation must hold to be a proof", unit="s", check=positive)
+    proof_time: float = key(
+        0.2, doc="time for which an explanation must hold to be confirmed", unit="s", check=positive
+    )
     doubt_time: float = key(
         3.0,
-        doc="what neither a free arm nor a force at the tool explained is doubted until a free arm explains it as "
-        "long, at most this long",
+        doc="an unexplained torque is doubted until a free arm is explained for the same time, at most for this time",
         unit="s",
         check=positive,
     )

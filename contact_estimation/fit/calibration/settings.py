@@ -24,14 +24,14 @@ class CalibrationSettings:
     )
     cutoff: float = key(6.0, doc="zero-phase low-pass of positions and torques", unit="Hz", check=positive)
     outlier: float = key(2.0, doc="residuals beyond this many standard deviations count less (Huber)", check=positive)
-    min_travel: float = key(0.1, doc="a joint that moves less shows no friction", unit="rad", check=positive)
+    min_travel: float = key(
+        0.1, doc="least motion of a joint for the identification of its friction", unit="rad", check=positive
+    )
     max_condition: float = key(
         50.0, doc="largest condition number of a joint's normalised friction regressor", check=positive
     )
     max_unexplained: float = key(
-        0.6,
-        doc="largest share of the torque's spread over gravity's and friction's that may stay unexplained",
-        check=positive,
+        0.6, doc="largest unexplained share of the torque's spread, relative to gravity and friction", check=positive
     )
     max_contact_force: float = key(
         25.0,
@@ -40,7 +40,7 @@ class CalibrationSettings:
         check=positive,
     )
     max_scale_error: float = key(
-        0.2, doc="largest departure of a joint's torque scale from 1, where gravity shows it", check=positive
+        0.2, doc="largest deviation of a joint's torque scale from 1, where gravity determines it", check=positive
     )
     scale_std: float = key(0.15, doc="prior of the torque scale about 1", check=positive)
     payload_std: float = key(5.0, doc="prior of the payload's mass about 0", unit="kg", check=positive)
@@ -70,7 +70,7 @@ class Calibration:
     armature_std: list[float] = key(doc="its standard deviation", unit="kg m^2", check=non_negative, length="joints")
     payload: Payload | None = key(None, doc="load behind the flange, null where it was not identified")
     residual: list[float] = key(
-        [], doc="torque the calibrated model does not explain, RMS per joint", unit="Nm", check=non_negative
+        [], doc="torque that the calibrated model does not explain, RMS per joint", unit="Nm", check=non_negative
     )
 
 

@@ -53,7 +53,7 @@ class ExploreSettings:
     force_limit: float = key(50.0, unit="N", check=positive, doc="force beyond which the tool retreats")
     approach_speed: float = key(0.01, unit="m/s", check=positive, doc="speed of the approach")
     approach_distance: float = key(0.04, unit="m", check=positive, doc="longest approach before giving up")
-    force_gain: float = key(3e-3, unit="m/(s N)", check=positive, doc="speed along the normal per force that lacks")
+    force_gain: float = key(3e-3, unit="m/(s N)", check=positive, doc="speed along the normal per missing force")
     lag_gain: float = key(
         8.0, unit="1/s", check=non_negative, doc="speed along a stroke per distance by which the tip lags behind"
     )

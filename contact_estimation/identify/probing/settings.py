@@ -90,10 +90,7 @@ class ProbingSettings:
     )
 
     gate_probability: float = key(
-        1.5e-5,
-        check=positive,
-        doc="probability of a good wrench to lie so far from its prediction that it is left out (chi-square of the "
-        "innovation)",
+        1.5e-5, check=positive, doc="probability that a good wrench is left out (chi-square of the innovation)"
     )
     gated_in_a_row: int = key(
         3,
@@ -106,14 +103,12 @@ class ProbingSettings:
         5e-4,
         unit="m",
         check=non_negative,
-        doc="what an offset may have taken up of a change of stiffness before that was seen",
+        doc="standard deviation that offsets get when a change of stiffness is detected",
     )
     settling_time: float = key(
         2.0, unit="s", check=non_negative, doc="time after the first touch that the verdict on a recording leaves out"
     )
-    false_alarm: float = key(
-        0.01, check=positive, doc="probability with which the verdict doubts a recording that is as the filter expects"
-    )
+    false_alarm: float = key(0.01, check=positive, doc="probability of a false alarm of the verdict")
     degree: int = key(7, doc="degree of the integration rule: 3, 5 or 7")
     degree_several: int = key(
         5,
@@ -123,8 +118,8 @@ class ProbingSettings:
     residual_colour: float = key(
         8.0,
         check=positive,
-        doc="factor on the variance that linearisation in the parameters leaves unexplained, since it repeats "
-        "from sample to sample while an independent noise would average out; 1 is the paper's",
+        doc="factor on the residual variance of the linearisation in the parameters, which repeats from sample to "
+        "sample and does not average out; 1 is the paper's",
     )
     torque_bias_std: tuple[float, ...] = key(
         (),

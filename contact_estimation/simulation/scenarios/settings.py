@@ -122,7 +122,7 @@ class ScenarioSettings:
     tool_points: list[list[float]] = key([[0.0, 0.0, 0.0]], doc="points of the tool that touch, TCP frame", unit="m")
     surfaces: list[SurfaceSettings] = key(doc="what can be touched")
     placement_error: list[float] = key(
-        [0.0, 0.0, 0.0], doc="how far every surface is from where the motion supposes it, base axes", unit="m", length=3
+        [0.0, 0.0, 0.0], doc="displacement of every surface from its assumed place, base axes", unit="m", length=3
     )
     motion: list[SegmentSettings] = key(doc="segments, in order; the last pose is held")
     pushes: list[PushSettings] = key([], doc="pushes in addition to the surfaces")

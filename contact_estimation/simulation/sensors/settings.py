@@ -23,7 +23,7 @@ def _switch() -> Any:
 
 
 def _scale() -> Any:
-    return key(1.0, doc="factor on the size of this effect; 0 is as good as off", check=non_negative)
+    return key(1.0, doc="factor on the size of this effect; 0 equals off", check=non_negative)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,7 @@ class ElasticitySettings:
     """Elastic gears: rotor and link are two masses with a spring between them."""
 
     enabled: bool = _switch()
-    scale: float = key(1.0, doc="factor on the compliance (1 / stiffness); 0 is as good as off", check=non_negative)
+    scale: float = key(1.0, doc="factor on the compliance (1 / stiffness); 0 equals off", check=non_negative)
     stiffness: list[float] | None = key(
         None, doc="joint stiffness per joint; rigid without it", unit="Nm/rad", check=positive, length="joints"
     )
@@ -130,7 +130,7 @@ class PayloadSettings:
     com: list[float] = key([0.0, 0.0, 0.0], doc="its centre of mass in the TCP frame", unit="m", length=3)
     gravity_error: list[float] | None = key(
         None,
-        doc="standard deviation of a constant torque per joint that no model explains, drawn once per seed",
+        doc="standard deviation of a constant unmodelled torque per joint, drawn once per seed",
         unit="Nm",
         check=non_negative,
         length="joints",

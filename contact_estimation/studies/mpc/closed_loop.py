@@ -48,7 +48,7 @@ class LoopSettings:
     error_axes: list[float] = key(
         [0.0, 0.0, 1.0], doc="the surface is off by the height error times this, base axes", length=3
     )
-    height_error: float = key(0.02, doc="the surface is off by this where nothing else is asked for", unit="m")
+    height_error: float = key(0.02, doc="default error of the surface's height", unit="m")
     approach_speed: float = key(
         0.04, doc="speed of the guarded approach along the target force, or of the lead", unit="m/s", check=positive
     )
