@@ -39,7 +39,8 @@ def run(args: argparse.Namespace) -> int:
     arm = load_arm(args.robot, args.tool)
     recording = open_for(arm, args)
     streams = open_streams(arm, args.observers, args.sensors or recording.sensors)
-    found = evaluate_recording(arm, recording, streams, observer_progress(len(recording)))
+    progress = observer_progress(len(recording))
+    found = evaluate_recording(arm, recording, streams, progress, logs=args.out is not None)
     if args.out is not None:
         words = ["contact-estimation", "compare", str(args.recording), *robot_words(args)]
         command = shlex.join([*words, "--observers", ",".join(args.observers), "--out", str(args.out)])

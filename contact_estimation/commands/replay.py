@@ -72,8 +72,9 @@ def run(args: argparse.Namespace) -> int:
             f"{recording.source}: {'; '.join(problems)}. Mend the recording, or replay it all the "
             "same with --keep-going: estimates that bad samples touch are then marked invalid."
         )
-    found = evaluate_recording(arm, recording, streams, observer_progress(len(recording)), seconds)
-    invalid = invalid_reasons({name: log.columns() for name, log in found.logs.items()})
+    logs = args.export is not None or args.report is not None
+    found = evaluate_recording(arm, recording, streams, observer_progress(len(recording)), seconds, logs)
+    invalid = invalid_reasons(found.columns)
     reasons = _tell_invalid(invalid)
     if not args.keep_going and any(
         _refused(stream, sum(invalid.get(name, {}).values()), len(recording)) for name, stream in streams.items()

@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from contact_estimation.evaluation.columns import replay_columns
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.filters.stream import SampleStream
@@ -25,7 +28,8 @@ class Evaluated(NamedTuple):
 
     arm: Arm
     recording: Recording
-    logs: dict[str, EstimateLog]  # observer -> its estimates
+    logs: dict[str, EstimateLog]  # observer -> its estimates; empty where only the figures were asked for
+    columns: dict[str, dict[str, np.ndarray]]  # observer -> columns of its log, or those that the figures need
     reference: Reference | None  # None: the recording has none
     figures: dict[str, dict[str, Any]]  # observer -> what :func:`~contact_estimation.viz.summary.summarise` gives
 
@@ -84,6 +88,7 @@ def evaluate_recording(
     streams: Mapping[str, SampleStream],
     progress: Callable[[str, int], object] | None = None,
     seconds: dict[str, float] | None = None,
+    logs: bool = True,
 ) -> Evaluated:
     """Replay a recording through every stream and score what they give.
 
@@ -93,17 +98,23 @@ def evaluate_recording(
         streams: observer -> its stream, at the start.
         progress: called with the observer and the number of samples done, about a hundred times for each.
         seconds: the time [s] each observer takes is added to it.
+        logs: whether to keep every estimate, for exports and reports.
 
     Raises:
         RecordingError: the joints do not fit, or an observer lacks something in the recording.
     """
-    logs, seconds = {}, {} if seconds is None else seconds
+    kept, columns, seconds = {}, {}, {} if seconds is None else seconds
     for name, stream in streams.items():
+        update = functools.partial(progress, name) if progress is not None else None
         with timed(seconds, name):
-            logs[name] = replay(recording, stream, functools.partial(progress, name) if progress is not None else None)
+            if logs:
+                kept[name] = replay(recording, stream, update)
+                columns[name] = kept[name].columns()
+            else:
+                columns[name] = replay_columns(recording, stream, update)
     reference = find_reference(arm, recording)
-    figures = {name: summarise(log.columns(), reference) for name, log in logs.items()}
-    return Evaluated(arm, recording, logs, reference, figures)
+    figures = {name: summarise(found, reference) for name, found in columns.items()}
+    return Evaluated(arm, recording, kept, columns, reference, figures)
 
 
 def find_reference(arm: Arm, recording: Recording) -> Reference | None:
@@ -126,7 +137,7 @@ def write_report(path: Path, evaluated: Evaluated, title: str, command: str) -> 
     """
     from contact_estimation.viz.report import replay_report  # matplotlib
 
-    arm, recording, logs, reference, _ = evaluated
+    arm, recording, logs, _, reference, _ = evaluated
     try:
         return replay_report(path, arm, recording, logs, reference, title, command=command)
     except OSError as error:

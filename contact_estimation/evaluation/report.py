@@ -119,5 +119,4 @@ def _add_worst(
 def force_picture(task: Task) -> bytes:
     """Replay a recording once more and draw the forces of all observers over the reference, as PNG."""
     one = replay_again(task)
-    columns = {name: log.columns() for name, log in one.logs.items()}
-    return png_of(plots.force_figure(columns, float(one.recording.t[0]), one.reference))
+    return png_of(plots.force_figure(one.columns, float(one.recording.t[0]), one.reference))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from contact_estimation.evaluation.columns import replay_columns
 from contact_estimation.evaluation.evaluated import Evaluated, evaluate_recording, find_reference, open_for_arm
-from contact_estimation.evaluation.figures import replay_figures
 from contact_estimation.exceptions import ContactEstimationError, RecordingError
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.filters.stream import SampleStream
@@ -18,6 +18,7 @@ from contact_estimation.io.recording import Recording
 from contact_estimation.jobs.results import content_hash, key_of
 from contact_estimation.jobs.version import code_version
 from contact_estimation.robot import Arm, load_arm
+from contact_estimation.viz.summary import summarise
 
 T = TypeVar("T")
 
@@ -105,7 +106,7 @@ def evaluate(task: Task) -> dict[str, Any]:
     for observer in task.observers:
         try:
             stream = _stream(task, arm, observer, recording)
-            figures = replay_figures(recording, stream, reference)
+            figures = summarise(replay_columns(recording, stream), reference)
             observers[observer] = figures | {"counters": dict(stream.counters)}
         except ContactEstimationError as error:
             observers[observer] = {"error": str(error)}

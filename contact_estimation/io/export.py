@@ -43,7 +43,7 @@ _TYPES = {"stamps_ns": np.int64, "valid": bool, "nis_dof": np.int64}
 _WORDS, _CONTACT_WORDS = ("mode", "reason", "mismatch"), "contact_link"
 
 
-class _WordColumn:
+class WordColumn:
     """One word (or tuple of words) per sample; each distinct one is kept once, because there are few."""
 
     def __init__(self, capacity: int) -> None:
@@ -51,6 +51,7 @@ class _WordColumn:
         self._codes = np.zeros(capacity, np.int32)
 
     def put(self, row: int, word: Any) -> None:
+        """Set the word of a row; a row without one has the first word of all."""
         self._codes[row] = self._numbers.setdefault(word, len(self._numbers))
 
     def column(self, count: int, width: int | None = None) -> np.ndarray:
@@ -94,8 +95,8 @@ class EstimateLog:
         self._made: dict[str, np.ndarray] = {}
         self._columns: dict[str, np.ndarray] = {}
         self._sizes: dict[str, int] = {}
-        self._words = {name: _WordColumn(self._capacity) for name in _WORDS}
-        self._links = _WordColumn(self._capacity)
+        self._words = {name: WordColumn(self._capacity) for name in _WORDS}
+        self._links = WordColumn(self._capacity)
         self._places: dict[int, ContactPlace] = {}
 
     def __len__(self) -> int:

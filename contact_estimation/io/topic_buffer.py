@@ -81,7 +81,9 @@ class TopicBuffer:
             if self._strangers:
                 joint_columns(self._strangers, self.joint_names, self._where)
             raise RecordingError(f"{self._where}: holds no message; record it while the arm runs.")
-        return np.concatenate(self._stamps), np.concatenate(self._values)
+        stamps, values = np.concatenate(self._stamps), np.concatenate(self._values)
+        self._stamps, self._values = [stamps], [values]  # the blocks go before the next topic's are put together
+        return stamps, values
 
     def _decode(self) -> None:
         block, self._pending = self._pending, []
