@@ -123,7 +123,7 @@ class Estimate:
         valid: False when the numbers must not be used.
         reason: why they must not.
         unexplained: joint torque (n,) [Nm] that neither the arm's model, its friction nor the external torque explains;
-            empty for observers that call all of it external, or do not compare it.
+            empty for observers that call all of it external, or take the torque as an input.
         mismatch: what shows that model and data disagree, and the likely cause; empty while they agree.
     """
 

@@ -76,7 +76,7 @@ class EstimateLog:
         ``step_time`` (N,) [s]: wall-clock time the sample took. ``nis``, ``nis_dof`` (N,): normalised innovation
         squared. ``force`` (N, 3) [N] and ``torque_tcp`` (N, 3) [Nm] on the robot, TCP axes; ``force_covariance``
         (N, 3, 3) [N^2]; ``force_base`` (N, 3) [N]; ``tau_ext`` (N, n) [Nm], and ``unexplained`` (N, n) [Nm] beside it,
-        NaN of observers that call all of it external. ``mismatch`` (N,) words: why model and data disagree.
+        NaN of observers that do not tell it. ``mismatch`` (N,) words: why model and data disagree.
         ``mode`` (N,) words; ``mode_names`` (m,), ``mode_probability`` (N, m).
         ``contact_names`` (c,) and per contact ``contact_probability`` (N, c), ``contact_stiffness`` (N, c, 3) [N/m]
         (the vector K, base axes), ``contact_rest``, ``contact_point_tcp``, ``contact_point_base`` (N, c, 3) [m],

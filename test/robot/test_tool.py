@@ -1,6 +1,7 @@
 """A tool file reaches model, surface, views, observers, verbs and profiles."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -81,6 +82,17 @@ def test_an_observer_takes_the_tool_for_no_contact(observer, gripper):
             found = stream.push(1 + 2_000_000 * k, Q, 0 * Q, tau)
         forces.append(np.linalg.norm(found.force_base))
     assert forces[0] < 0.2 and forces[1] > 4.0
+
+
+def test_a_simulated_arm_with_the_tool_is_free_only_for_who_knows_it(tmp_path, capsys):
+    bag, free = str(tmp_path / "press.npz"), []
+    words = ["--robot", "fr3", "--tool", "gripper"]
+    assert cli.main(["simulate", "linear_contact", *words, "--seconds", "1", "--out", bag]) == 0
+    for known in (words, words[:2]):
+        capsys.readouterr()
+        assert cli.main(["replay", bag, *known, "--observer", "momentum", "--keep-going", "--json"]) == 0
+        free.append(json.loads(capsys.readouterr().out)["observers"]["momentum"]["force"]["free"]["rmse_z"])
+    assert free[0] < 1.0 and free[1] > 5.0
 
 
 def test_an_observer_with_a_description_of_its_own_keeps_the_tool():
