@@ -19,20 +19,17 @@ _COMMANDS = "contact_estimation.commands"
 VERBS = {
     "replay": (f"{_COMMANDS}.replay", "run observers on a recording, without ROS"),
     "view": (f"{_COMMANDS}.view", "show a recording or a live arm on a 3-D page in the browser"),
-    "compare": (f"{_COMMANDS}.compare", "several observers on one recording, beside the reference"),
-    "evaluate": (f"{_COMMANDS}.evaluate", "thousands of recordings through several observers, resumable"),
+    "compare": (f"{_COMMANDS}.compare", "compare several observers on one recording with the reference"),
+    "evaluate": (f"{_COMMANDS}.evaluate", "run several observers on thousands of recordings, resumable"),
     "convert": (f"{_COMMANDS}.convert", "turn an .npz recording into a bag, or a bag into an .npz"),
     "simulate": (f"{_COMMANDS}.simulate", "run a simulated arm in a scenario and record it, truth included"),
     "rtde-server": (f"{_COMMANDS}.rtde_server", "a simulated UR controller that speaks RTDE on loopback"),
     "fit": (f"{_COMMANDS}.fit", "fit contact parameters to a recording"),
-    "mpc": (f"{_COMMANDS}.mpc", "closed loop of estimator, MPC and simulated arm"),
+    "mpc": (f"{_COMMANDS}.mpc", "run a closed loop of estimator, MPC and simulated arm"),
     "calibrate": (f"{_COMMANDS}.calibrate", "identify friction, drive gains, biases and payload from free motion"),
-    "observability": (
-        f"{_COMMANDS}.observability",
-        "which contact parameters a posture or motion shows, and which not",
-    ),
+    "observability": (f"{_COMMANDS}.observability", "which contact parameters a posture or motion determines"),
     "tune": (f"{_COMMANDS}.tune", "set an estimator's noise from a recording by maximum likelihood"),
-    "doctor": (f"{_COMMANDS}.doctor", "say what is installed, what the loop costs, and what is missing"),
+    "doctor": (f"{_COMMANDS}.doctor", "list what is installed and what is missing, and measure the loop"),
 }
 
 #: ``contact-estimation identify SYSTEM``: system -> (module, one line of help).

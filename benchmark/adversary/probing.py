@@ -31,7 +31,7 @@ FAULTS = {
     "moving_surface": "surface moves by 2 mm at 0.4 Hz",
     "saturated": "sensor ends at 70 % of the largest force",
     "tool_weight": "0.4 kg behind the sensor, not taken off",
-    "noisy": "force noise is 5 times what was told",
+    "noisy": "force noise is 5 times the stated one",
     "soft_presliding": "friction needs three times the distance the filter waits",
     "drift": "force offset drifts by 0.6 N/s",
 }

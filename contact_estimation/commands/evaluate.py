@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--report", type=Path, metavar="DIR", help="write DIR/report.html and DIR/table.csv")
     text = "folder of results of earlier runs, which are not made again (default evaluations/ of the code cache)"
     add("--results", type=Path, metavar="DIR", help=text)
-    add("--fresh", action="store_true", help="evaluate everything anew")
+    add("--fresh", action="store_true", help="evaluate everything again")
     add_json_flag(parser)
 
 

@@ -287,7 +287,7 @@ def _tosses(args: argparse.Namespace) -> int:
         f"m/I {report.m_over_i:.1f} 1/m^2, 95 % interval {report.interval[0]:.1f} to {report.interval[1]:.1f}; "
         f"along three axes {axes}\n"
         f"centre of mass {centre[0]:.1f}, {centre[1]:.1f}, {centre[2]:.1f} mm from the middle; "
-        f"body axes named anew {report.renamings} times; corners blunt by {1e3 * report.corner_depth:.1f} mm\n"
+        f"body axes renamed {report.renamings} times; corners blunt by {1e3 * report.corner_depth:.1f} mm\n"
         f"friction {report.friction:.3f} ({report.friction_interval[0]:.3f} to {report.friction_interval[1]:.3f}) "
         f"from {report.sliding} sliding impacts, restitution of a corner {report.restitution:.2f}\n"
         f"{report.impacts} single-corner impacts in {report.tosses} tosses; {100 * report.unexplained:.1f} % of "

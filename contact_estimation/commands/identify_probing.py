@@ -40,7 +40,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--explore", action="store_true", help="spatial: explore autonomously until every interval is below its target"
     )
-    parser.add_argument("--ablation", action="store_true", help="planar: take every part of the filter out in turn")
+    parser.add_argument(
+        "--ablation", action="store_true", help="planar: ablation, remove each part of the filter in turn"
+    )
     add_workers_arguments(parser)
     parser.add_argument("--figures", type=Path, metavar="DIR", help="planar: redraw figures 4 to 7 of one run into DIR")
     parser.add_argument("--report", type=Path, metavar="HTML", help="write a report with scores and figures")

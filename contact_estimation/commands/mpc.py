@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--height-error", type=float, metavar="M", help="[m] how far the surface is from where the task supposes it"
     )
     parser.add_argument(
-        "--force", type=float, metavar="N", help="[N] wanted force, instead of the task's own, in its direction"
+        "--force", type=float, metavar="N", help="[N] target force, instead of the task's own, in its direction"
     )
     parser.add_argument("--duration", type=float, metavar="S", help="[s] time under MPC")
     parser.add_argument("--runs", type=int, default=1, help="probe: number of random surfaces (default 1)")

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
         f"probe on {settings.robot}, sensor: {settings.sensing}, seeds {args.seed} to {args.seed + args.runs - 1}",
         f"explored                {result['reached_pct']:.0f} % reached every target, "
         f"median {result['seconds']:.1f} s, largest force {result['max_force']:.0f} N",
-        f"NIS per component       {result['nis_per_component']:.2f} (1), {result['restarts']} filters begun anew",
+        f"NIS per component       {result['nis_per_component']:.2f} (1), {result['restarts']} filters restarted",
         f"median errors           {errors_text(result)}",
         f"force RMSE after 1 s    {result['force_rmse_probed']:.2f} N probed "
         f"(worst {result['force_rmse_probed_max']:.2f} N), {result['force_rmse_guessed']:.1f} N with the guess; "

@@ -136,7 +136,7 @@ def chi_square(
     dof = max(n * (1.0 - r * r) / (1.0 + r * r) - fitted, 1.0)
     threshold = max(float(chi2.isf(alarm, dof)) / dof, 1.0 + 3.0 * precision)
     message = (
-        f"{what}: model and data differ by {np.sqrt(q):.1f} times the noise that was told; the noise is larger, or "
+        f"{what}: model and data differ by {np.sqrt(q):.1f} times the stated noise; the noise is larger, or "
         "something acts that the model does not have"
     )
     return Finding("chi_square", q, threshold, message, fatal=q > CHI_SQUARE_FAILED)

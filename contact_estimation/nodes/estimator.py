@@ -182,7 +182,7 @@ class Estimator(Node):
         with self._lock:
             self.stream.restart()
             self.stream.zero.clear()
-        response.success, response.message = True, "the observer starts anew with the next sample; the zero is cleared"
+        response.success, response.message = True, "the observer restarts with the next sample; the zero is cleared"
         return response
 
     def _on_zero(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:

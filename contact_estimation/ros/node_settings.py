@@ -42,7 +42,7 @@ class EstimatorParameters(RobotParameters):
     )
     visualization_rate: float = key(25.0, unit="Hz", check=positive, doc="rate of the markers", was="people_rate")
     diagnostics_rate: float = key(
-        1.0, unit="Hz", check=positive, doc="rate of the diagnostics; a change of validity is told at once"
+        1.0, unit="Hz", check=positive, doc="rate of the diagnostics; a change of validity is published at once"
     )
     arrow_scale: float = key(0.003, unit="m/N", check=positive, doc="length of the force arrow per newton")
     contact_frames: bool = key(True, doc="publish a TF frame per closed contact, where ROS has tf2_ros")
@@ -197,6 +197,6 @@ class MpcParameters(RobotParameters):
         25.0, unit="Hz", check=positive, doc="rate of predictions and markers for people", was="people_rate"
     )
     diagnostics_rate: float = key(
-        1.0, unit="Hz", check=positive, doc="rate of the diagnostics; a change of state is told at once"
+        1.0, unit="Hz", check=positive, doc="rate of the diagnostics; a change of state is published at once"
     )
     arrow_scale: float = key(0.003, unit="m/N", check=positive, doc="length of the force arrows per newton")

@@ -25,7 +25,8 @@ def options(settings: CalibrationSettings) -> None:
     """Refuse options that cannot be told apart."""
     if {"links", "scale"} <= set(settings.identify):
         raise IdentificationError(
-            "identify: 'links' and 'scale' cannot be told apart (twice the mass reads like twice the gain); choose one"
+            "identify: 'links' and 'scale' cannot be distinguished (twice the mass looks like twice the gain); "
+            "choose one"
         )
 
 
@@ -76,7 +77,7 @@ def excitation(arm: Arm, motions: list[Motion], settings: CalibrationSettings) -
             )
         if not numbers[j] <= settings.max_condition:
             raise IdentificationError(
-                f"too little excitation: {_alike(columns)} of {name} cannot be told apart "
+                f"too little excitation: {_alike(columns)} of {name} cannot be distinguished "
                 f"(condition number {numbers[j]:.3g}, at most {settings.max_condition:g}); move "
                 "it in both directions at several speeds"
             )

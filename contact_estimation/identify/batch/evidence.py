@@ -154,7 +154,7 @@ def _residual_tests(
             "allows: a wrong mass, friction, a second contact, or wrong torques"
         )
         return [Finding("dynamics", chi_square, _DYNAMICS, message, chi_square > _WORTHLESS)], chi_square, 0.0
-    message = f"'{name}' differs from the model by {np.sqrt(chi_square):.1f} times its told noise"
+    message = f"'{name}' differs from the model by {np.sqrt(chi_square):.1f} times its stated noise"
     found = [Finding(f"chi_square[{name}]", chi_square, _CHI_SQUARE, message, chi_square > _WORTHLESS)]
     if np.median(worth[cells]) < 1.0:  # interpolated cells share their samples
         return found, chi_square, 0.0

@@ -45,7 +45,7 @@ def tosses_figure(fitted: FittedCube, report: CubeReport) -> Figure:
     held = [fit(fitted.residuals(), replace(found, ratio=np.array([k])), hold_ratio=True) for k in ratios]
     left.plot(ratios, [100.0 * fitted.unexplained(model) for model in held], color=COLOURS[1])
     left.axvspan(*report.interval, color=COLOURS[1], alpha=0.2, lw=0.0)
-    title = f"{report.impacts} impacts, all else fitted anew for each m/I"
+    title = f"{report.impacts} impacts, all else fitted again for each m/I"
     left.set(xlabel="m/I [1/m$^2$]", ylabel="median rotation unexplained [%]", ylim=(0.0, None), title=title)
     for model, colour, label in (
         (centred, COLOURS[2], "centre of mass in the middle"),

@@ -287,14 +287,14 @@ def _contact_findings(impacts: Impacts, best: Correction) -> Iterator[Finding]:
     statistic = best.chi_square / dof
     message = (
         "impacts do not agree on where the outline meets the ground and how impulses turn the body: size, centre of "
-        "mass, height of the ground or direction of the angle is not as told, or an impact is missing"
+        "mass, height of the ground or direction of the angle is not as given, or an impact is missing"
     )
     threshold = float(chi2.isf(_ALARM, dof)) / dof
     yield Finding("contact", statistic, threshold, message, fatal=statistic > _FATAL_CONTACT)
     worst = int(np.argmax(np.abs(best.scores[: impacts.count])))
     message = (
         f"at an impact the outline is {1e3 * best.misses[worst]:+.0f} mm off the ground: its size, the height of the "
-        "ground or the length unit is not as told, or something else was hit"
+        "ground or the length unit is not as given, or something else was hit"
     )
     limit = float(norm.isf(0.5 * _ALARM / impacts.count))
     yield Finding("height", abs(float(best.scores[worst])), limit, message)
@@ -331,11 +331,11 @@ def _friction_findings(told: Told, impacts: Impacts, best: Correction) -> Iterat
         ):
             slides.append(((told.friction - used) / std, used))
     worst = max(needs)
-    message = f"an impact needs a friction of {worst[1]:.2f}, more than was told ({told.friction:.2f})"
+    message = f"an impact needs a friction of {worst[1]:.2f}, more than was given ({told.friction:.2f})"
     yield Finding("friction_least", worst[0], limit, message)
     if slides:
         worst = max(slides)
-        message = f"a sliding impact shows a friction of {worst[1]:.2f}, less than was told ({told.friction:.2f})"
+        message = f"a sliding impact shows a friction of {worst[1]:.2f}, less than was given ({told.friction:.2f})"
         yield Finding("friction_most", worst[0], limit, message)
     yield Finding(
         "pull",

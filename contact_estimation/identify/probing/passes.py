@@ -111,7 +111,8 @@ def loosened_passes(data: Samples, make: MakeStart, settings: ProbingSettings, p
     """
     distance = _LONGER * settings.slide_distance_min
     lag = (
-        f"after a reversal friction follows later than told; slide_distance_min was taken as {1e3 * distance:.0f} mm, "
+        "after a reversal friction follows later than configured; slide_distance_min was taken as "
+        f"{1e3 * distance:.0f} mm, "
         "set it in --settings"
     )
     late = _filter(data, *make(), replace(settings, slide_distance_min=distance))
@@ -125,7 +126,8 @@ def loosened_passes(data: Samples, make: MakeStart, settings: ProbingSettings, p
         noisy = _filter(data, *make(), told)
     if factor > 1.0:
         noise = (
-            f"the wrench scatters {factor:.1f} times as much as told; set force_noise and torque_noise in --settings"
+            f"the wrench scatters {factor:.1f} times as much as configured; set force_noise and torque_noise in "
+            "--settings"
         )
         passes.append(noisy._replace(name="noise", message=noise))
     return passes

@@ -113,7 +113,7 @@ def test_a_joint_that_does_not_move_is_named(arm, recordings):
 def test_a_joint_that_moves_one_way_only_is_named(arm, recordings):
     q = recordings[0].q.copy()
     q[:, 0] = 0.03 * recordings[0].t
-    with pytest.raises(IdentificationError, match=r"of shoulder_pan_joint cannot be told apart .condition number"):
+    with pytest.raises(IdentificationError, match=r"of shoulder_pan_joint cannot be distinguished .condition number"):
         identify(arm, [dataclasses.replace(recordings[0], q=q)], SETTINGS)
 
 
@@ -139,7 +139,7 @@ def test_positions_beyond_the_limits_are_another_robots(arm, recordings):
 
 
 def test_scale_and_links_at_once_are_refused(arm, recordings):
-    with pytest.raises(IdentificationError, match="'links' and 'scale' cannot be told apart"):
+    with pytest.raises(IdentificationError, match="'links' and 'scale' cannot be distinguished"):
         identify(arm, recordings, CalibrationSettings(identify=["scale", "links"]))
 
 
