@@ -1,8 +1,8 @@
 """Contact estimation and contact-aware control of robot arms.
 
-What a script or notebook needs is here and is imported when it is first used, so that ``import contact_estimation``
-costs nothing. The layers of the package are described in ``docs/architecture.md``; ``test/test_architecture.py`` holds
-them.
+This module exports the names that a script or notebook needs. Each is imported at its first use, so that
+``import contact_estimation`` is fast. ``docs/architecture.md`` describes the layers of the package, and
+``test/test_architecture.py`` checks them.
 
 Example:
     >>> from contact_estimation import open_recording, open_stream, replay

@@ -1,7 +1,7 @@
-"""What is chosen by name: shipped, offered by an installed package, or a class of one's own.
+"""Classes chosen by name: shipped ones, those of an installed package, or a class of your own.
 
-A package of the user's own offers observers, drivers and contact laws as entry points of the groups below. What this
-package ships stands in a table, because a source checkout and a ROS install have no entry points.
+A package of your own registers observers, drivers and contact laws as entry points of the groups below. The shipped
+ones are in a table, because a source checkout and a ROS install have no entry points.
 """
 
 from __future__ import annotations

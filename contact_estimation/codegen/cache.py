@@ -1,4 +1,4 @@
-"""The folder of compiled code: per user, writable by nobody else, because its content is executed."""
+"""The folder of compiled code: per user, and writable by that user only, because its content is executed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """casadi.Function -> C -> cached shared object -> callable with preallocated buffers.
 
-The same :class:`CompiledFunction` runs on CasADi's virtual machine where no compiler is found; that is announced once
-by a :class:`CodegenWarning`, because it is 10 to 40 times slower.
+Without a compiler the same :class:`CompiledFunction` runs on CasADi's virtual machine. A :class:`CodegenWarning`
+announces that once, because it is 10 to 40 times slower.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions and vectors with named parts: symbols in, expressions out, no positions to remember."""
+"""Functions and vectors with named parts: symbols in, expressions out, no index arithmetic."""
 
 from __future__ import annotations
 

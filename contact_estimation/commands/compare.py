@@ -1,4 +1,4 @@
-"""``contact-estimation compare``: several observers on one recording, beside the reference, in one report."""
+"""``contact-estimation compare``: several observers on one recording, compared with the reference, in one report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the doctor looks at."""
+"""The checks of the doctor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``contact-estimation doctor``: what is installed, what compiles, what the loop costs, how to mend what is missing."""
+"""``contact-estimation doctor``: what is installed, what compiles, the time of a loop, how to add what is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``contact-estimation mpc probe``: an arm explores a simulated surface, then the MPC presses with what it found."""
+"""``contact-estimation mpc probe``: an arm explores a simulated surface, then the MPC presses with the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What verbs print: a text for readers or one JSON object for machines, and progress on stderr."""
+"""Output of the verbs: a text for readers or one JSON object for machines, and progress on stderr."""
 
 from __future__ import annotations
 

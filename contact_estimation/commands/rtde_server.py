@@ -1,4 +1,4 @@
-"""``contact-estimation rtde-server``: a simulated UR controller for anybody's RTDE client, on loopback."""
+"""``contact-estimation rtde-server``: a simulated UR controller for any RTDE client, on loopback."""
 
 from __future__ import annotations
 

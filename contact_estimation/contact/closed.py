@@ -1,4 +1,4 @@
-"""A closed contact at a configuration: its axes, and the force its law gives there."""
+"""A closed contact at a configuration: its axes, and the force by its law."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The contact law: what a contact pushes with, given how deep it is pressed and how far it is dragged.
+"""The contact law: force of a contact from its depth and slip.
 
-A law is written once, in contact axes (normal, tangent 1, tangent 2); the EKF, the UKF, the contact IMM filter, the fit
-and the MPC take force and derivatives from it. How depth and slip follow from their coordinates is each method's own.
+A law is written once, in contact axes (normal, tangent 1, tangent 2). The EKF, the UKF, the contact IMM filter, the fit
+and the MPC take force and derivatives from it. Each method computes depth and slip from its own coordinates.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A point that cannot slide: a hinge, a hole, a rough edge. The contact holds it sideways as well."""
+"""A point that cannot slide: a hinge, a hole, a rough edge. The contact also has a tangential stiffness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The generalised momentum p = M(q) dq and what drives it, without differentiating a velocity."""
+"""The generalised momentum p = M(q) dq and its rate of change, without differentiating a velocity."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""Which contact parameters a motion shows, and which not (paper 2, eq. 23-25).
+"""Which contact parameters a motion determines (paper 2, eq. 23-25).
 
-Parameters act on the arm through its acceleration alone, so they are seen where d delta / d phi, the exact derivative
-of the coupled step, has full column rank. Over a motion this becomes the information
+Parameters act on the arm through its acceleration alone. They are observable where d delta / d phi, the exact
+derivative of the coupled step, has full column rank. Over a motion this becomes the information
 
     I = integral of (d delta / d p)^T Q^-1 (d delta / d p) dt,    Q = Q_v 1 + S Q_tau S^T,    S = (M + h B)^-1
 
-with the intensities Q_v and Q_tau of a filter's white noise on acceleration and torque: what it does not know of the
-arm limits it when the encoders are good. Parameters of different
-units are compared by what was known before: with S = diag(prior std), the eigenvectors of S I S are directions of the
-parameter space, and an eigenvalue l shrinks a direction's standard deviation by 1 / sqrt(1 + l).
+with the intensities Q_v and Q_tau of a filter's white noise on acceleration and torque. With good encoders, unmodelled
+torque is the limit. The prior makes parameters of different units comparable: with S = diag(prior std), the
+eigenvectors of S I S are directions of the parameter space. An eigenvalue l shrinks the standard deviation of its
+direction by 1 / sqrt(1 + l).
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Damped least squares with units (Nakamura and Hanafusa 1986): w minimises |tau_e
 
     w = A tau_e,    A = (J J^T + (error / prior)^2)^-1 J.
 
-Where the posture determines the wrench the prior does not count. Along a direction of which no joint knows, w is zero
-and its standard deviation the prior's.
+Where the posture determines the wrench, the prior has no effect. Along a direction without a lever at any joint, w is
+zero and its standard deviation is the prior's.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Joint friction and actuators: what an observer has to know of a robot beyond its links.
+"""Joint friction and actuators: the parameters of a robot that an observer needs in addition to its links.
 
-A robot's profile has it in ``actuators.yaml``; where that is missing, a wide prior is derived from the description.
+They are in ``actuators.yaml`` of a robot's profile. Without that file a wide prior is derived from the description.
 """
 
 from __future__ import annotations

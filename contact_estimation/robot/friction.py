@@ -4,9 +4,9 @@
 
 with the robot's own viscous friction B, which every model of the arm has.
 
-The presliding state s in [-1, 1] is the elastic deflection of the sliding surfaces: it follows the motion within a
-breakaway length sigma and keeps its value at standstill, which is why friction persists there. It is Dahl's model
-(1968) solved exactly over a step of the position, hence the same for every sample rate:
+The presliding state s in [-1, 1] is the elastic deflection of the sliding surfaces. It follows the motion within a
+breakaway length sigma and keeps its value at standstill, so friction persists there. It is Dahl's model (1968), solved
+exactly over a step of the position and therefore independent of the sample rate:
 
     s+ = sign(step) (1 - e^(-|step| / sigma)) + s e^(-|step| / sigma).
 """

@@ -1,4 +1,4 @@
-"""Calibrated friction along a motion: from the measured torque to what moves the links, and how uncertain that is."""
+"""Calibrated friction along a motion: convert the measured torque to the torque of the links, with its uncertainty."""
 
 from __future__ import annotations
 

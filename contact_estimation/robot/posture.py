@@ -1,4 +1,4 @@
-"""A posture from which an arm can begin to press downwards."""
+"""A start posture from which an arm can press downwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A robot's profile as a folder of the user's own."""
+"""Read and write a robot's profile as a folder of the user."""
 
 from __future__ import annotations
 

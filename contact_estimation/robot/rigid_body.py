@@ -1,7 +1,7 @@
 """Symbolic kinematics and dynamics of a serial arm: placements, Jacobians, RNEA and CRBA in CasADi SX.
 
-Written directly over the placements and inertias of a ``pinocchio.Model`` in 3-vectors, because SX then drops every
-multiplication by the zeros and ones of the description; generic spatial algebra costs several times the instructions.
+The code works in 3-vectors directly on the placements and inertias of a ``pinocchio.Model``. SX then drops every
+multiplication by the zeros and ones of the description. Generic spatial algebra needs several times the instructions.
 Algorithms: Featherstone, Rigid Body Dynamics Algorithms (2008), tables 5.1 and 6.2.
 """
 

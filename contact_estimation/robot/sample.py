@@ -1,4 +1,4 @@
-"""What a driver hands over: one sample of an arm."""
+"""One sample of an arm, as a driver returns it."""
 
 from __future__ import annotations
 

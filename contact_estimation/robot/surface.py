@@ -1,9 +1,9 @@
 """Surface of the links: points with outward normals, sampled once from the collision geometry of the description.
 
-Every collision shape is taken as the convex hull of its vertices; a sphere, cylinder or capsule is cut into facets. The
-triangles are sampled densely. Samples inside another shape of the link, or inside a neighbouring link in every posture
-of their joint, are no surface. Farthest-point sampling (Eldar et al. 1997) thins the rest to the candidates, and each
-candidate stands for the samples that are nearest to it.
+Every collision shape is replaced by the convex hull of its vertices; a sphere, cylinder or capsule is cut into facets.
+The triangles are sampled densely. Samples inside another shape of the link are dropped, and so are samples inside a
+neighbouring link in every posture of their joint. Farthest-point sampling (Eldar et al. 1997) reduces the rest to the
+candidates. Each candidate represents the samples nearest to it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The tool behind the flange: mass, centre of mass, inertia, TCP and shape, as links of the robot's description.
 
-Whatever reads the description (dynamics, collision geometry, 3-D views, robot_state_publisher) then has the tool.
+Every reader of the description (dynamics, collision geometry, 3-D views, robot_state_publisher) then has the tool.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A scenario running: arm, surfaces, controller, motion and sensors, sample by sample and seeded."""
+"""A running scenario: arm, surfaces, controller, motion and sensors, sample by sample, with a seed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Surfaces of exactly known stiffness and friction, touched by points of the tool.
 
 A force law per surface instead of the engine's contact solver: normal force F = k d + c d' on penetration d, never
-pulling; tangential force from a bristle (spring and damper) that slides at the Coulomb limit mu F. What a scenario
-states is therefore what acts. Positions [m] and forces [N] are in the base frame; forces act ON the robot.
+pulling; tangential force from a bristle (spring and damper) that slides at the Coulomb limit mu F. The forces are
+therefore exactly those of the scenario. Positions [m] and forces [N] are in the base frame; forces act ON the robot.
 """
 
 from __future__ import annotations

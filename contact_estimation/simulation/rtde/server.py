@@ -1,6 +1,6 @@
 """The sockets: RTDE, dashboard and script port, served by one loop that also drives the simulated arm in real time.
 
-Loopback only. Faults can be switched on by a line of text, for tests and for trying out a client: see
+Loopback only. A line of text injects a fault, to test a client: see
 :meth:`RtdeServer.fault`.
 """
 

@@ -1,4 +1,4 @@
-"""What a real arm measures, and what stands between its motors and its links; each effect scales from zero up."""
+"""Sensors, gears and friction of a simulated arm; each effect can be scaled from zero up."""
 
 from contact_estimation.simulation.sensors.pipeline import SensorPipeline
 from contact_estimation.simulation.sensors.settings import ImperfectionSettings, imperfections_of, load_imperfections

@@ -1,4 +1,4 @@
-"""From the simulated arm's state to what its sensors report."""
+"""Convert the simulated arm's state to the signals of its sensors."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Settings of a simulated arm's imperfections: ``simulation.yaml`` of a robot's profile.
 
-Every group has ``enabled`` and ``scale``: 0 is as good as off, 1 is as configured, 2 doubles the effect.
+Every group has ``enabled`` and ``scale``: 0 equals off, 1 is as configured, 2 doubles the effect.
 """
 
 from __future__ import annotations
