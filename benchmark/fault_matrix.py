@@ -14,6 +14,9 @@ is less: an observer's own error is no fault's.
   row passes at 95 %;
 - silent: 95th percentile of the force error [N] of the samples that are valid then. No row may exceed 30 N;
 - reason: what the stream said most often.
+
+``--save`` writes fault_matrix.md beside this file. Rows of earlier runs that this one did not repeat stay there, so
+that the matrix can be run in parts: one robot and observer takes some four minutes.
 """
 
 from __future__ import annotations
@@ -304,6 +307,29 @@ def rows_of(robot: str, observer: str, faults: list[str], seed: int) -> list[str
     return lines
 
 
+def summary(rows: list[str]) -> list[str]:
+    """Count what rows say, per robot and observer."""
+    verdicts: dict[str, Counter[str]] = {}
+    for row in rows:
+        _, verdict, robot, observer, *_ = (cell.strip() for cell in row.split("|"))
+        verdicts.setdefault(f"{robot} {observer}", Counter())[verdict] += 1
+    return [
+        f"{name}: {count['pass']} of {count.total()} rows pass, {count['SILENT']} are silent above {SILENT:g} N."
+        for name, count in verdicts.items()
+    ]
+
+
+def save(path: Path, found: list[str]) -> None:
+    """Write rows to a table; rows there that are not among them stay."""
+    rows = {tuple(row.split("|")[2:6]): row for row in found}
+    before = path.read_text().splitlines() if path.exists() else []
+    kept = [row for row in before if row.startswith(("| pass", "| miss", "| SILENT"))]
+    rows = {tuple(row.split("|")[2:6]): row for row in kept} | rows
+    table = sorted(rows.values(), key=lambda row: row.split("|")[2:4])
+    header = ["| verdict | robot | observer | fault | from | good | invalid | silent [N] | reason |", "|" + "---|" * 9]
+    path.write_text("\n\n".join(["# Fault matrix", *summary(table), "\n".join([*header, *table])]) + "\n")
+
+
 def main() -> None:
     """Run the matrix and print it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -318,12 +344,9 @@ def main() -> None:
     cells = [(r, o, args.fault or list(FAULTS), args.seed) for r in robots for o in observers]
     with ProcessPoolExecutor(args.workers) as pool:
         found = [line for rows in pool.map(rows_of, *zip(*cells)) for line in rows]
-    verdicts = Counter(line.split()[1] for line in found)
-    said = f"{verdicts['pass']} of {verdicts.total()} rows pass, {verdicts['SILENT']} are silent above {SILENT:g} N."
-    header = ["| verdict | robot | observer | fault | from | good | invalid | silent [N] | reason |", "|" + "---|" * 9]
-    print(said)
+    print("\n".join(summary(found)))
     if args.save:
-        Path(__file__).with_suffix(".md").write_text("\n".join([*header, *found, "", said]) + "\n")
+        save(Path(__file__).with_suffix(".md"), found)
 
 
 if __name__ == "__main__":

@@ -94,6 +94,9 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     except BrokenPipeError:
         return 0
+    except OSError as error:  # a full disk, a name that is too long, a place that may not be read
+        print(f"contact-estimation {args.verb}: {error}; choose another file or make room", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         return 130
 

@@ -90,6 +90,7 @@ class Ekf:
 
     def __init__(self, arm: Arm, settings: EkfSettings, name: str = "ekf") -> None:
         self.name, self.arm, self.settings = name, arm, settings
+        self.settling = settings.settling
         self.contacts = ParallelContacts(arm, settings.contacts)
         self._friction = FrictionModel(arm, settings.actuators)
         self._with_torque = settings.measure == "position_torque"

@@ -92,6 +92,7 @@ class MomentumObserver:
 
     def __init__(self, arm: Arm, settings: MomentumSettings, name: str = "momentum") -> None:
         self.name, self.arm, self.settings = name, arm, settings
+        self.settling = settings.settling
         self._friction = FrictionModel(arm, settings.actuators)
         prior = [settings.force_std] * 3 + [settings.torque_std] * 3
         prior = prior[: 3 if settings.wrench == "force" else 6]

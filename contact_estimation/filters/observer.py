@@ -176,7 +176,8 @@ class Observer(Protocol):
     shape, finiteness and time: an observer never sees a NaN or a step back in time.
     """
 
-    #: Name under which the observer is chosen (``--observer``) and plotted.
+    #: Name under which the observer is chosen (``--observer``) and plotted. An observer may also have ``settling`` [s]:
+    #: the time after a reset in motion before its estimates are valid.
     name: str
 
     @property

@@ -120,6 +120,9 @@ class EkfSettings:
     contacts: list[ContactSettings] = key(doc="compliant contacts in parallel")
     process_noise: ProcessNoise = key(doc="process noise Q")
     measurement_noise: MeasurementNoise = key(doc="measurement noise R")
+    settling: float = key(
+        0.2, doc="time after a restart in motion before estimates are valid", unit="s", check=non_negative
+    )
     initial_position_std: float = key(
         1e-3, doc="uncertainty of the joint positions at the start", unit="rad", check=positive
     )
@@ -154,6 +157,12 @@ class MomentumSettings:
     sensors: str | None = key(None, doc="sensor set used instead of the robot's own")
     models: dict[str, str] = key({}, doc="robot descriptions used instead of a robot's own, robot name to robot name")
     gain: float = key(20.0, doc="K_O, the bandwidth of the residual", unit="1/s", check=positive)
+    settling: float = key(
+        0.12,
+        doc="time after a restart in motion before estimates are valid: the residual takes 0.1 s to come within 15 N",
+        unit="s",
+        check=non_negative,
+    )
     form: str = key(
         "textbook",
         doc="textbook: residual of the momentum's increment; printed: eq. 26 as printed, which "

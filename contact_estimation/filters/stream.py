@@ -68,6 +68,7 @@ class SampleStream:
         self._force_base = parts["force_base"]
         self._torque = np.zeros(n)
         self._last_ns: int | None = None
+        self._settling_ns = round(1e9 * getattr(observer, "settling", sensors.plausibility.settling))
         self._settled_ns = 0
 
     @property
@@ -255,7 +256,7 @@ class SampleStream:
         if self.link_contact is not None:
             self.link_contact.reset()
         moving = float(np.abs(self._dq).max()) > self.sensors.plausibility.torque.rest_speed
-        self._settled_ns = stamp_ns + round(1e9 * self.sensors.plausibility.settling) * moving
+        self._settled_ns = stamp_ns + self._settling_ns * moving
 
     def _accept(self, stamp_ns: int, reason: str) -> bool:
         self._problem = self.monitor.problem

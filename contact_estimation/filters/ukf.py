@@ -70,6 +70,7 @@ class Ukf:
 
     def __init__(self, arm: Arm, settings: UkfSettings, name: str = "ukf") -> None:
         self.name, self.arm, self.settings = name, arm, settings
+        self.settling = settings.settling
         self.contacts = ParallelContacts(arm, settings.contacts)
         self._friction = FrictionModel(arm, settings.actuators)
         self._with_torque = settings.measure == "position_torque"

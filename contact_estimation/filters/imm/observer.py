@@ -53,6 +53,7 @@ class ContactImm:
         self, arm: Arm, settings: ImmSettings, name: str = "contact_imm", sensors: SensorSettings | None = None
     ) -> None:
         self.name, self.arm, self.settings = name, arm, settings
+        self.settling = settings.settling
         sensors = sensors or SensorSettings()
         actuators = actuators_of(arm, settings.actuators)
         if not sensors.motor_side_velocity:

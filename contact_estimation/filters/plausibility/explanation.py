@@ -10,6 +10,7 @@ is the maximum a posteriori), and one joint whose torque is wrong, whatever it s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -24,6 +25,42 @@ from contact_estimation.robot.rigid_body import Kinematics, RigidBody
 _GRAVITY_STD, _GRAVITY_LENGTH_STD = 10.0, 0.7
 #: [m/s^2] A vector of gravity that turned by less (about 10 degrees) is no wrong mounting.
 _GRAVITY_TURN = 1.7
+
+
+class FreeArm(NamedTuple):
+    """The torque of an arm that nothing touches.
+
+    Attributes:
+        gravity, inertia: (n,) [Nm] parts of it.
+        torque: (n,) [Nm] their sum, and Coulomb friction.
+        sigma: (n,) [Nm] what friction and an imperfect model may add.
+    """
+
+    gravity: ca.SX
+    inertia: ca.SX
+    torque: ca.SX
+    sigma: ca.SX
+
+
+#: Inputs that :func:`free_arm` takes beside the motion.
+FREE_ARM_CONSTANTS = ("friction", "coulomb", "viscous", "moving", "share")
+
+
+def free_arm(arm: Arm, kinematics: Kinematics, s: Any) -> FreeArm:
+    """Write the torque of a free arm.
+
+    Args:
+        arm: the robot as its torque sensors see it.
+        kinematics: at ``s.q``.
+        s: symbols dq, ddq (n,), and friction, coulomb, viscous (n,) [Nm, Nm, Nms/rad]; moving [rad/s], the speed from
+            which Coulomb friction has its sign; share (2,) of gravity and inertia by which the model may be wrong.
+    """
+    gravity = arm.body.gravity_torque(kinematics)
+    inertia = arm.inverse_dynamics(kinematics, s.dq, s.ddq) - gravity
+    turning = s.dq / (ca.fabs(s.dq) + s.moving)  # Coulomb friction has the sign of the motion, and at rest any
+    allowance = ca.sqrt(s.friction**2 + s.coulomb**2 * (1 - turning**2))
+    sigma = allowance + s.share[0] * ca.fabs(gravity) + s.share[1] * ca.fabs(inertia) + s.viscous * ca.fabs(s.dq)
+    return FreeArm(gravity, inertia, gravity + inertia + s.coulomb * turning, sigma)
 
 
 def build_explanation(arm: Arm, readings: Sequence[Reading], delays: int) -> ca.Function:
@@ -60,13 +97,7 @@ def build_explanation(arm: Arm, readings: Sequence[Reading], delays: int) -> ca.
         contact=6,
     )
     kinematics = arm.kinematics(s.q)
-    gravity = arm.body.gravity_torque(kinematics)
-    inertia = arm.inverse_dynamics(kinematics, s.dq, s.ddq) - gravity
-    model = gravity + inertia
-    turning = s.dq / (ca.fabs(s.dq) + s.moving)  # Coulomb friction has the sign of the motion, and at rest any
-    allowance = ca.sqrt(s.friction**2 + s.coulomb**2 * (1 - turning**2))
-    sigma = allowance + s.share[0] * ca.fabs(gravity) + s.share[1] * ca.fabs(inertia) + s.viscous * ca.fabs(s.dq)
-    model += s.coulomb * turning
+    gravity, inertia, model, sigma = free_arm(arm, kinematics, s)
     torque = [
         s.factor[:, r] * s.effort[reading.order.tolist()] + s.added[r] * gravity for r, reading in enumerate(readings)
     ]

@@ -5,8 +5,9 @@ velocity, D_v = sum of h (dq_k + dq_k-1) / 2, must agree:
 
     |D_q - D_v| <= a + s max(|D_q|, A_v)
 
-with the way back and forth, A_v = sum of h |dq|. From one sample to the next they must agree more closely: an encoder
-that slips and a velocity that spikes show there.
+with the way back and forth, A_v = sum of h |dq|. The slope of one over the other, sum of dq_k v_k over sum of h v_k^2,
+must be 1 within a smaller share: reversals do not blur it. From one sample to the next they must agree more closely: an
+encoder that slips and a velocity that spikes show there.
 
 Encoders, current sensors and torque sensors have noise, so a value that repeats to the last bit while its counterpart
 tells of motion does not come from a sensor. A sample that repeats as a whole is a packet that was lost and filled up:
@@ -20,10 +21,10 @@ import casadi as ca
 from contact_estimation.codegen import named_function, symbols
 from contact_estimation.filters.plausibility.settings import KinematicsSettings
 
-#: Parts of the state, each (n,): last sample; leaky sums (short, long) of position, velocity and way; per signal how
-#: far the other one went and how long it has not changed; time of samples that were repeated; sums over the block, and
-#: the velocity at its start; running mean of the effort, as of before the last sample; mean square of its changes;
-#: whether the last packet was lost.
+#: Parts of the state, each (n,): last sample; leaky sums (short, long) of position, velocity and way, and of the
+#: products that give their slope; per signal how far the other one went and how long it has not changed; time of
+#: samples that were repeated; sums over the block, and the velocity at its start; running mean of the effort before
+#: the last sample; mean square of its changes; whether the last packet was lost.
 STATE = (
     "last_q",
     "last_dq",
@@ -34,6 +35,8 @@ STATE = (
     "long_q",
     "long_v",
     "long_a",
+    "slope_qv",
+    "slope_vv",
     "q_held",
     "q_time",
     "dq_held",
@@ -50,7 +53,7 @@ STATE = (
     "lost",
 )
 #: Tests, each (n,): how many times its tolerance a joint's signal is off.
-TESTS = ("step", "short", "long", "q_frozen", "dq_frozen", "effort_frozen", "rough", "repeated")
+TESTS = ("step", "short", "long", "scale", "q_frozen", "dq_frozen", "effort_frozen", "rough", "repeated")
 #: Tolerances of the tests, in the order of the function's input.
 TOLERANCES = (
     "short_time",
@@ -68,6 +71,9 @@ TOLERANCES = (
     "roughness",
     "rise_time",
     "lost_speed",
+    "scale_share",
+    "scale_motion",
+    "velocity_delay",
 )
 
 
@@ -79,10 +85,10 @@ def tolerances(settings: KinematicsSettings) -> list[float]:
 def build_kinematics(n: int) -> ca.Function:
     """Build the consistency tests of one sample.
 
-    Inputs: w (23 n) state; q [rad], dq [rad/s], effort (n,) as it comes; h [s]; tolerance (15,) of
+    Inputs: w (25 n) state; q [rad], dq [rad/s], effort (n,) as it comes; h [s]; tolerance (18,) of
     :data:`TOLERANCES`; per_friction, per_limit (n,) one unit of effort in units of friction, and of a change that no
     sensor makes within a sample; mean_time [s] of the running mean.
-    Outputs: w_next; ratios (8 n): above one where a test of :data:`TESTS` fails; alarm (4,): the largest of them, the
+    Outputs: w_next; ratios (9 n): above one where a test of :data:`TESTS` fails; alarm (4,): the largest of them, the
     step of the effort in units of friction, whether the sample was a repeated one, and above one where it looks like a
     spike.
     """
@@ -108,6 +114,13 @@ def build_kinematics(n: int) -> ca.Function:
         now[f"{name}_q"], now[f"{name}_v"], now[f"{name}_a"] = way, integral, travel
         allowed = limit[f"{name}_way"] + limit["velocity_share"] * ca.fmax(ca.fabs(way), travel)
         ratios.append(ca.fabs(way - integral) / allowed)
+    keep, speed = ca.fmax(1 - time / limit["long_time"], 0), turned / ca.fmax(time, 1e-9)
+    now["slope_qv"] = keep * now["slope_qv"] + moved * speed
+    now["slope_vv"] = keep * now["slope_vv"] + turned * speed
+    # A velocity that is late by T differs by the sum of h T v dv = T v^2 / 2.
+    late = 0.5 * limit["velocity_delay"] * dq**2
+    allowed = limit["scale_motion"] + limit["scale_share"] * now["slope_vv"] + late
+    ratios.append(ca.fabs(now["slope_qv"] - now["slope_vv"]) / allowed)
     hidden = limit["hidden_way"]
     now["q_held"] = same[0] * (now["q_held"] + turned)
     now["q_time"] = same[0] * (now["q_time"] + h)
@@ -124,7 +137,9 @@ def build_kinematics(n: int) -> ca.Function:
     change = (now["waiting"] <= 0) * (effort - now["last_effort"]) * ca.fmin(limit["rise_time"] / time, 1)
     jump = ca.sqrt(ca.sumsqr(s.per_friction * change))
     gain = ca.fmin(time / limit["short_time"], 1)
-    now["rough"] += gain * ((s.per_friction * change) ** 2 - now["rough"])
+    # A single jump, of any size, is no noise.
+    most = (3 * limit["roughness"]) ** 2
+    now["rough"] += gain * (ca.fmin((s.per_friction * change) ** 2, most) - now["rough"])
     ratios.append(ca.sqrt(now["rough"]) / limit["roughness"])
     spike = ca.fmax(ca.mmax(ratios[0]), ca.mmax(ca.fabs(s.per_limit * change)))
     now["mean_effort"] += ca.fmin(h / s.mean_time, 1) * (now["last_effort"] - now["mean_effort"])

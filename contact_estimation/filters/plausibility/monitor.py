@@ -111,7 +111,9 @@ class SignalMonitor:
         """Note what fails now; position and velocity must be seen to agree in motion before it is forgotten."""
         self._kinematic = self._describe()
         self._bad_until = t + self._settings.hold
-        failing = self._ratios[: TESTS.index("long") + 1].max(axis=0) > 1.0
+        failing = self._ratios[: TESTS.index("scale") + 1].max(axis=0) > 1.0
+        if self.readings is not None and (self._ratios[0] > 1.0).sum() > 1:  # positions of several joints jumped
+            self.readings.forget_exchanges()
         self._to_agree[failing] = self._settings.kinematics.agreed_way
 
     def _recover(self, t: float) -> None:
@@ -172,8 +174,8 @@ class SignalMonitor:
             return "the same sample comes again and again while the arm moves: the driver repeats what it had last"
         if kind == "effort_frozen":
             return f"the torque of {name} is frozen while the arm moves"
-        state = self._now()
-        return self._compare(int(joint), state[_AT[f"{kind}_q"]], state[_AT[f"{kind}_v"]])
+        state, window = self._now(), "short" if kind == "short" else "long"
+        return self._compare(int(joint), state[_AT[f"{window}_q"]], state[_AT[f"{window}_v"]])
 
     def _compare(self, joint: int, way: np.ndarray, integral: np.ndarray) -> str:
         """Say how position and velocity disagree, from their ways (n,) over the window [rad]."""

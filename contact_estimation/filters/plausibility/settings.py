@@ -35,8 +35,22 @@ class KinematicsSettings:
     step_share: float = key(
         0.5, doc="allowed difference from jittering stamps, as a share of the distance", check=positive
     )
+    scale_share: float = key(
+        0.15,
+        doc="share by which the slope of position over velocity may differ from 1 over the long time: stamps, units",
+        check=positive,
+    )
+    scale_motion: float = key(
+        1e-3,
+        doc="that slope counts where its error is larger than this: a tenth of 0.07 rad/s for 2 s",
+        unit="rad^2/s",
+        check=positive,
+    )
+    velocity_delay: float = key(
+        0.02, doc="a velocity may be as late as this, as filters make it", unit="s", check=non_negative
+    )
     agreed_way: float = key(
-        0.02,
+        0.05,
         doc="distance that a joint must move in agreement after a contradiction; a joint at rest gives no evidence",
         unit="rad",
         check=positive,
@@ -141,8 +155,33 @@ class TorqueReadingSettings:
         0.05, doc="a step is judged after this; torque spikes of stops last 5 to 20 ms", unit="s", check=positive
     )
     mean_time: float = key(0.01, doc="memory of the running mean before and after a step", unit="s", check=positive)
+    telling_share: float = key(
+        0.1,
+        doc="before proof, a rival that leaves less than this share of the residual (mean square) is suspected",
+        check=positive,
+    )
+    telling_time: float = key(0.1, doc="for this long", unit="s", check=positive)
+    usual_share: float = key(
+        0.7,
+        doc="a common factor is refuted where the best one leaves more than this share of the residual (mean square)",
+        check=positive,
+    )
+    telling_residual: float = key(
+        0.3, doc="the same holds above this residual (mean square, in units of friction)", check=positive
+    )
+    lone_residual: float = key(
+        5.0,
+        doc="above this residual (mean square) a joint beyond the second whose torque is wrong alone is a fault, "
+        "proven or not: no force on the arm loads such a joint alone",
+        check=positive,
+    )
+    step_price: float = key(
+        0.3,
+        doc="by how much, in units of friction, a rival with a free number must explain a step better",
+        check=non_negative,
+    )
     step: float = key(
-        3.0, doc="size of a step between two samples that is judged, in units of friction", check=positive
+        2.2, doc="size of a step between two samples that is judged, in units of friction", check=positive
     )
     step_match: float = key(
         0.4,
@@ -169,7 +208,10 @@ class PlausibilitySettings:
         check=positive,
     )
     settling: float = key(
-        0.2, doc="an observer that restarts while the arm moves is not valid before this", unit="s", check=non_negative
+        0.2,
+        doc="an observer that restarts in motion is not valid before this, where its own settings do not say",
+        unit="s",
+        check=non_negative,
     )
     hold: float = key(0.2, doc="a contradiction that ended is forgotten after this", unit="s", check=positive)
     kinematics: KinematicsSettings = key(KinematicsSettings(), doc="position against velocity")

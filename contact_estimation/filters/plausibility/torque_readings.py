@@ -8,7 +8,7 @@ neither a free arm nor a force at the tool explains: estimates are invalid, but 
 that no friction makes clears a contact of the suspicion; a suspicion that lasts (half a second of motion, three seconds
 at rest) is named. Every verdict ends when the configured reading explains a free arm again.
 
-A reading that changes in mid run shows as a step (:mod:`.steps`).
+A reading that changes in mid run shows as a step.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from contact_estimation.codegen import compile_function
+from contact_estimation.filters.plausibility.exchange import JointExchanges
 from contact_estimation.filters.plausibility.explanation import build_explanation
 from contact_estimation.filters.plausibility.readings import configured_reading, rival_readings
 from contact_estimation.filters.settings import SensorSettings
@@ -33,6 +34,7 @@ class Suspicion:
     Attributes:
         rival: its index.
         residual: (n,) in units of friction, under the rival when the suspicion arose, or when a joint reversed.
+        own: (n,) the same under the configured reading.
         direction: (n,) sign of the joints' motion then.
         time: how long it has lasted [s].
         moving_time: how long of that a joint moved [s].
@@ -40,6 +42,7 @@ class Suspicion:
 
     rival: int
     residual: np.ndarray
+    own: np.ndarray
     direction: np.ndarray
     time: float = 0.0
     moving_time: float = 0.0
@@ -92,18 +95,26 @@ class TorqueReadings:
         self._explain = compile_function(build_explanation(arm, self._readings, len(s.delays)))
         self._fill(self._explain.inputs)
         out = self._explain.outputs
-        self._residual = out["residual"].reshape(-1, n)  # (1 + R, n)
-        self._misfit = out["misfit"]  # (1 + R,)
+        self._explained = out["residual"].reshape(-1, n), out["misfit"]
+        self._exchanges = JointExchanges(arm, own, self._explain.inputs)
         delays = [f"torque that is {delay:g} s late" for delay in s.delays]
         names = [r.name for r in self._readings[1:]]
         self.rivals = [*names, "torque scaled by a common factor", *delays, "torque of an arm mounted otherwise"]
         self._alone = len(self.rivals)  # index of the first rival that blames one joint alone
         self.rivals += [f"wrong on {name} alone" for name in arm.joint_names]
+        self._exchanged = len(self.rivals)  # index of the first rival that exchanges whole joints
+        self.rivals += self._exchanges.names
+        pairs = len(self._exchanges.names)
         # The best of many fits better by chance: its square is 2 ln(choices) less. A free number costs as much as the
         # proof itself.
-        choices = np.array([r.choices for r in self._readings[1:]] + [1] + [len(delays)] * len(delays) + [1] + [n] * n)
-        numbers = np.array([0] * len(names) + [1] + [0] * len(delays) + [2] + [1] * n)
+        kinds = [(r.choices, 0) for r in self._readings[1:]] + [(1, 1)] + [(len(delays), 0)] * len(delays) + [(1, 2)]
+        choices, numbers = np.array(kinds + [(n, 1)] * n + [(pairs, 0)] * pairs).T
         self._price = s.better * (1.0 + numbers) + 2 * np.log(choices) / n
+        self._lone = np.zeros(len(self.rivals), dtype=bool)
+        self._lone[self._alone : self._exchanged] = True
+        self._least = np.where(self._lone, s.free, np.where(numbers < 2, s.telling_residual, np.inf))
+        self._telling, self._telling_time = np.zeros(len(self.rivals), dtype=bool), np.zeros(len(self.rivals))
+        self._residual, self._misfit = np.zeros((1 + len(self.rivals), n)), np.zeros(1 + len(self.rivals))
         self.margin = np.zeros(len(self.rivals))
         self.forget()
 
@@ -143,6 +154,10 @@ class TorqueReadings:
         self._lead = np.zeros(len(self.rivals))
         self._acquittal_time = 0.0
 
+    def forget_exchanges(self) -> None:
+        """Doubt the joints' order again, as after positions that jumped."""
+        self.margin[self._exchanged :] = 0.0
+
     # -- blocks of samples ---------------------------------------------------------------------------------------------
 
     def add_block(self, duration: float, q: np.ndarray, dq: np.ndarray, ddq: np.ndarray, effort: np.ndarray) -> None:
@@ -160,8 +175,15 @@ class TorqueReadings:
         self._remember(inputs["past"].reshape(-1, self._arm.n))
         self._explain()
         self._past.append(out["model"].copy())
-        misfit, felt = self._misfit, float(out["felt"][0])
-        if misfit[0] < s.free:
+        count, felt = len(self._explained[1]), float(out["felt"][0])
+        self._residual[:count], self._misfit[:count] = self._explained
+        if self._misfit[0] > s.telling_residual or not self.proven[self._exchanged :].all():
+            self._misfit[count:] = self._exchanges.misfit(q, dq, ddq, effort)
+            self._residual[count:] = self._exchanges.residual
+        misfit = self._misfit
+        self._telling_time = np.where(self._explained_away(misfit, felt), self._telling_time + duration, 0.0)
+        self._telling = self._telling_time > s.telling_time - 0.5 * s.block
+        if misfit[0] < s.free and not self._telling.any():
             self._own_explains(duration, misfit, felt)
         else:
             self._acquittal_time = 0.0
@@ -176,6 +198,30 @@ class TorqueReadings:
         for k, delay in enumerate(self.settings.delays):
             blocks = round(delay / self.settings.block)
             past[k] = self._past[-blocks] if len(self._past) >= blocks else 1e9
+
+    def _explained_away(self, misfit: np.ndarray, felt: float) -> np.ndarray:
+        """Tell the rivals that leave next to nothing of a residual, even of one that friction alone might make.
+
+        Friction has no reason to lie along the torque of a wrong unit. One joint's friction may be high: there the
+        residual has to be larger, until the suspicion has begun. What was proven is not asked again, but for a joint
+        beyond the second whose torque is far off alone: no force on the arm does that.
+
+        Args:
+            misfit: (1 + R,) mean square residuals.
+            felt: mean square of gravity and inertia themselves; a reading that makes the torque small explains neither.
+
+        Returns:
+            (R,) whether the rival does.
+        """
+        s, least = self.settings, self._least
+        if self._suspicion is not None:
+            least = least.copy()
+            least[self._suspicion.rival] = min(least[self._suspicion.rival], s.telling_residual)
+        found = (misfit[0] > least) & (misfit[1:] < s.telling_share * min(misfit[0], felt)) & ~self.proven
+        lone = np.flatnonzero(self._lone)[2:]
+        if misfit[0] > s.lone_residual:
+            found[lone] |= misfit[1 + lone] < s.telling_share * misfit[0]
+        return np.asarray(found)
 
     def _own_explains(self, duration: float, misfit: np.ndarray, felt: float) -> None:
         """Prove the configured reading against rivals that fail, and acquit it of what was named.
@@ -193,9 +239,12 @@ class TorqueReadings:
             self._strange &= not self._confirmed
         lead = misfit[1:] - misfit[0]
         right = np.abs(self._residual[0]) < 1.0  # that a joint alone is wrong is refuted as soon as it is right
-        lead[self._alone :] = 2 * s.better * right
-        free_numbers = (len(self._readings) - 1, self._alone - 1)  # a common factor, another direction of gravity:
-        lead[list(free_numbers)] = felt - misfit[0]  # refuted as soon as there is something to scale
+        lead[self._alone : self._exchanged] = 2 * s.better * right
+        scaled = len(self._readings) - 1
+        # A common factor and another direction of gravity are refuted as soon as there is something to scale; a factor
+        # only where the best one is usual, or fits hardly better than the configured reading.
+        lead[[scaled, self._alone - 1]] = felt - misfit[0]
+        lead[scaled] *= misfit[1 + scaled] > s.usual_share * misfit[0]
         # Averaged over the proof time, from zero: a moment proves nothing.
         self._lead += min(duration / s.proof_time, 1.0) * (lead - self._lead)
         np.maximum(self.margin, self._lead, out=self.margin)
@@ -204,7 +253,7 @@ class TorqueReadings:
             self._stepped = self._acquittal_time < 5 * s.proof_time
         elif self._named >= 0:
             self._acquittal_time += duration if lead[self._named] > s.better else 0.0
-            if self._acquittal_time >= (s.proof_time if self._named < self._alone else 5 * s.proof_time):
+            if self._acquittal_time >= (5 * s.proof_time if self._lone[self._named] else s.proof_time):
                 self._name(-1)
 
     def _question(self, duration: float, strange: bool) -> None:
@@ -231,26 +280,36 @@ class TorqueReadings:
         # What the configured reading explained better before counts for it, twice: a rival is believed reluctantly.
         proven = self.proven
         needed = self._price + np.where(proven, 0.0, 2 * self.margin)
-        candidates = (rivals < s.rival_free) & (own - rivals > needed) & ~self._cleared
-        candidates[self._alone :] &= ~proven[self._alone :]
+        candidates = (rivals < s.rival_free) & (own - rivals > needed)
+        candidates &= ~(self._lone & proven)
+        candidates |= self._telling
+        moving = bool(np.max(np.abs(dq)) > s.rest_speed)
+        if self._suspicion is not None and not moving and self._changed(self._suspicion):
+            self._cleared[:], self._cleared_at, self._suspicion = True, q.copy(), None  # no reading changes at rest
+        candidates &= ~self._cleared
         if not candidates.any():
             self._suspicion = None
             return
         now, residual = self._suspicion, self._residual[1:]
         if now is None or not candidates[now.rival]:
             rival = int(np.argmax(candidates))
-            now = self._suspicion = Suspicion(rival, residual[rival].copy(), np.sign(dq) * (np.abs(dq) > 1e-3))
+            direction = np.sign(dq) * (np.abs(dq) > 1e-3)
+            now = self._suspicion = Suspicion(rival, residual[rival].copy(), self._residual[0].copy(), direction)
         direction = np.sign(dq) * (np.abs(dq) > 1e-3)
         turned = direction * now.direction < np.abs(direction)  # a joint that sets off or reverses: friction changes
-        now.residual[turned], now.direction[turned] = residual[now.rival][turned], direction[turned]
-        moving = bool(np.max(np.abs(dq)) > s.rest_speed)
-        if not moving and np.max(np.abs(residual[now.rival] - now.residual)) > s.change_share:
-            self._cleared[now.rival], self._cleared_at, self._suspicion = True, q.copy(), None
-            return
+        now.residual[turned], now.own[turned] = residual[now.rival][turned], self._residual[0][turned]
+        now.direction[turned] = direction[turned]
         now.time += duration
         now.moving_time += duration if moving else 0.0
         if now.moving_time >= s.motion_time or (now.time >= s.rest_time and not proven[now.rival]):
             self._name(now.rival)
+
+    def _changed(self, suspicion: Suspicion) -> bool:
+        """Tell whether the torque changed since a suspicion arose, by more than friction can at rest."""
+        change = self._residual[1 + suspicion.rival] - suspicion.residual
+        return bool(
+            max(np.abs(change).max(), np.abs(self._residual[0] - suspicion.own).max()) > self.settings.change_share
+        )
 
     def _say(self) -> None:
         if self._named >= 0:
@@ -263,7 +322,7 @@ class TorqueReadings:
                 "the effort stepped from one sample to the next and stayed, which no contact does: check the driver "
                 "and the torque sensors, or free the arm"
             )
-        elif self._suspicion is not None and not self.proven[self._suspicion.rival]:
+        elif self._suspicion is not None and (self._telling | ~self.proven)[self._suspicion.rival]:
             self.problem = (
                 f"the effort is configured as {self._own}; either it is {self.rivals[self._suspicion.rival]}, or a "
                 "contact happens to look like that: motion or a change of the force will tell. Check torque_unit, "
@@ -284,7 +343,7 @@ class TorqueReadings:
         return np.array([r.factor * effort[r.order] + r.gravity * gravity for r in self._readings])
 
     def add_step(self, t: float, q: np.ndarray, jump: np.ndarray, mean: np.ndarray) -> None:
-        """Note a step of the effort, which is judged when it has settled; while one is open others are not noted.
+        """Note a step of the effort, which is judged when it has settled; while one is open smaller ones are not noted.
 
         Args:
             t: stamp [s].
@@ -292,8 +351,11 @@ class TorqueReadings:
             jump: (n,) change of the effort from the sample before.
             mean: (n,) running mean of the effort before it.
         """
-        if self._step is None:
-            self._step = Step(t, mean.copy(), self.per_friction * jump, q.copy())
+        size, now = self.per_friction * jump, self._step
+        if now is None:
+            self._step = Step(t, mean.copy(), size, q.copy())
+        elif size @ size > now.jump @ now.jump:
+            self._step = Step(t, now.effort, size, now.q)
 
     def settle(self, t: float, q: np.ndarray, mean: np.ndarray) -> None:
         """Judge an open step once it has settled; arguments as in :meth:`add_step`."""
@@ -333,9 +395,9 @@ class TorqueReadings:
         factor = 1.0 if s.least_scale < 1 / max(factor, 1e-9) < s.most_scale else factor
         misfit = np.full(len(self.rivals), np.inf)
         misfit[: count - 1] = np.linalg.norm(now[1:] - was, axis=1)
-        misfit[count - 1] = np.linalg.norm(factor * now[0] - was) + 1.0  # the price of a free number
+        misfit[count - 1] = np.linalg.norm(factor * now[0] - was) + s.step_price
         left = (now[0] - was) * (1 - np.eye(len(was)))  # (n, n)
-        misfit[self._alone :] = np.linalg.norm(left, axis=1) + 1.0
+        misfit[self._lone] = np.linalg.norm(left, axis=1) + s.step_price
         best = int(np.argmin(misfit))
         # A reading that makes everything small explains whatever came after a small torque.
         told = min(size, float(np.linalg.norm(was))) if best < count else size

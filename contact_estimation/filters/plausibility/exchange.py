@@ -1,0 +1,72 @@
+"""Exchanged joints: whole samples in which two joints stand in each other's place.
+
+Position, velocity and torque of two joints are exchanged together, by a driver or a list of names in another order.
+They agree with each other then, and only the arm's dynamics tell:
+
+    r = P tau - (M ddq + C dq + G)(P q, P dq, P ddq),   P the permutation that puts them back.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+
+import casadi as ca
+import numpy as np
+
+from contact_estimation.codegen import compile_function, named_function, symbols
+from contact_estimation.filters.plausibility.explanation import FREE_ARM_CONSTANTS, free_arm
+from contact_estimation.filters.plausibility.readings import Reading
+from contact_estimation.robot import Arm
+
+
+class JointExchanges:
+    """Residuals of a block of samples with two joints put back.
+
+    Args:
+        arm: the robot as its torque sensors see it.
+        reading: the configured one.
+        constants: by name, those of :func:`~contact_estimation.filters.plausibility.explanation.free_arm`.
+
+    Attributes:
+        names: what each exchange is called.
+        residual: (P, n) of the last block, in units of what friction and model may be.
+    """
+
+    def __init__(self, arm: Arm, reading: Reading, constants: Mapping[str, np.ndarray]) -> None:
+        pairs = list(itertools.combinations(range(arm.n), 2))
+        self.names = [f"signals with {arm.joint_names[i]} and {arm.joint_names[j]} exchanged" for i, j in pairs]
+        self._orders = np.tile(np.arange(arm.n), (len(pairs), 1))
+        for order, (i, j) in zip(self._orders, pairs):
+            order[[i, j]] = j, i
+        self.residual = np.full((len(pairs), arm.n), np.nan)
+        self._factor = reading.factor
+        self._function = compile_function(build_exchanged(arm))
+        for name in FREE_ARM_CONSTANTS:
+            self._function.inputs[name][:] = constants[name]
+        self._function.inputs["inside"][0] = 1.0 - reading.gravity
+
+    def misfit(self, q: np.ndarray, dq: np.ndarray, ddq: np.ndarray, effort: np.ndarray) -> np.ndarray:
+        """Return the mean square residuals (P,); arguments (n,) as the stream gives them [rad, rad/s, rad/s^2]."""
+        inputs, output = self._function.inputs, self._function.outputs["residual"]
+        for k, order in enumerate(self._orders):
+            inputs["q"][:], inputs["dq"][:], inputs["ddq"][:] = q[order], dq[order], ddq[order]
+            inputs["torque"][:] = self._factor[order] * effort[order]
+            self._function()
+            self.residual[k] = output
+        mean: np.ndarray = np.mean(self.residual**2, axis=1)
+        return mean
+
+
+def build_exchanged(arm: Arm) -> ca.Function:
+    """Build the residual of a free arm.
+
+    Inputs: q, dq, ddq, torque (n,); the constants of :func:`.explanation.free_arm`; inside: 1 where the torque has
+    gravity inside, else 0.
+    Outputs: residual (n,) in units of what friction and model may be.
+    """
+    n = arm.n
+    s = symbols(q=n, dq=n, ddq=n, torque=n, friction=n, coulomb=n, viscous=n, moving=1, share=2, inside=1)
+    free = free_arm(arm, arm.kinematics(s.q), s)
+    torque = s.torque + (1 - s.inside) * free.gravity
+    return named_function("exchanged_joints", s, {"residual": (torque - free.torque) / free.sigma})
