@@ -32,7 +32,7 @@ class Backend(Protocol):
     Attributes:
         joint_names: its joints, in the order of its arrays.
         commandable: whether :meth:`command` works.
-        live: optional; its samples come when they come, not when they are read (default False).
+        live: optional; its samples come in real time, not on demand (default False).
     """
 
     joint_names: tuple[str, ...]
@@ -59,4 +59,4 @@ class Backend(Protocol):
         """
 
     def close(self) -> None:
-        """Let go of everything; may be called twice."""
+        """Release all resources; may be called twice."""

@@ -22,7 +22,7 @@ from contact_estimation.settings import key, positive
 
 @dataclass(frozen=True, kw_only=True)
 class ClockSettings:
-    """How the offset between two clocks is followed."""
+    """Settings of the estimated offset between two clocks."""
 
     interval: float = key(1.0, doc="time over which the smallest delay is taken", unit="s", check=positive)
     intervals: int = key(20, doc="number of intervals for the line fit of the drift", check=positive)
@@ -55,7 +55,7 @@ class ClockOffset:
         self.restart()
 
     def restart(self) -> None:
-        """Begin anew, as after a new connection: the next sample sets the offset."""
+        """Restart, as after a new connection: the next sample sets the offset."""
         self._minima: deque[tuple[int, int]] = deque(maxlen=self._settings.intervals)
         self._late: list[int] = []
         self._anchor: tuple[int, int] | None = None  # (stamp, offset) of the line [ns]
@@ -104,7 +104,7 @@ class ClockOffset:
         return offset + round(self.drift * (controller_ns - start))
 
     def _collect(self, controller_ns: int, delay: int) -> None:
-        """Keep the smallest delay of every interval, and lay the line through them."""
+        """Keep the smallest delay of every interval, and fit the line through them."""
         if delay < self._best[1]:
             self._best = (controller_ns, delay)
         if delay < self._line(controller_ns):  # a delay is never negative
@@ -122,7 +122,7 @@ class ClockOffset:
         self._anchor = (controller_ns, round(float(np.min(offsets - low - self.drift * times)) + low))
 
     def _slew(self, controller_ns: int, wall: int) -> None:
-        """Follow the line, and the wall clock's own slewing, so slowly that the spacing of the stamps stays."""
+        """Follow the line, and the wall clock's own slewing, at a rate that preserves the spacing of the stamps."""
         missing = self._line(controller_ns) + wall - self._applied
         most = round(self._settings.max_drift * (controller_ns - self._last)) + 1
         self._applied += min(max(missing, -most), most)

@@ -87,5 +87,5 @@ class FrankaBackend:
         raise DriverError("driver franka only reads; command the arm through franka_ros2 and driver joint_torque")
 
     def close(self) -> None:
-        """Let go of the arm."""
+        """Close the connection."""
         self._robot = None

@@ -25,14 +25,14 @@ MEANINGS = ("total", "gravity_compensated", "external")
 
 @dataclass(frozen=True, kw_only=True)
 class JointTorqueSettings:
-    """What the arm's driver publishes."""
+    """Settings: what the arm's driver publishes."""
 
     torque_meaning: str = key(doc="what effort is: total, gravity_compensated or external", choices=MEANINGS)
     timeout: float = key(1.0, doc="how long a read waits for a sample", unit="s", check=positive)
 
 
 class JointTorqueBackend:
-    """A backend fed by whoever receives the joint states, for example a subscription.
+    """A backend whose samples come from a caller that receives the joint states, for example a subscription.
 
     Args:
         arm: the robot. settings: meaning and timeout. send: called with every commanded equilibrium; None refuses
@@ -72,7 +72,7 @@ class JointTorqueBackend:
         velocity: Sequence[float],
         effort: Sequence[float],
     ) -> None:
-        """Take a joint state message's content; what cannot be used is counted and told in ``problem``.
+        """Take the content of a joint state message; a bad one is counted and described in ``problem``.
 
         Args:
             stamp_ns: when it was taken [ns].
@@ -168,8 +168,8 @@ class JointTorqueBackend:
 def total_torque(arm: Arm, meaning: str, q: np.ndarray, effort: np.ndarray) -> np.ndarray:
     """Total joint torque (n,) [Nm], gravity inside, from effort of the stated ``meaning``.
 
-    ``gravity_compensated``: total = effort + G. ``external``: effort is what the environment does, tau = G - tau_ext;
-    at speed the arm's own inertia is missing from it, as it is from such an effort.
+    ``gravity_compensated``: total = effort + G. ``external``: effort is the environment's torque, tau = G - tau_ext;
+    such an effort lacks the inertial torque of the moving arm.
 
     Raises:
         DriverError: unknown meaning.

@@ -14,7 +14,7 @@ from contact_estimation.settings import key
 
 @dataclass(frozen=True, kw_only=True)
 class ReplaySettings:
-    """What is played."""
+    """Settings of the replay."""
 
     recording: str = key("", doc="path of the rosbag2 or .npz to play")
     loop: bool = key(False, doc="start again at the end; the stamps jump back then")

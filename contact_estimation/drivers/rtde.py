@@ -25,7 +25,7 @@ from contact_estimation.exceptions import ConfigError, DriverError
 from contact_estimation.robot import Arm
 from contact_estimation.settings import key, non_negative, positive
 
-#: [s] A controller counts from its start: later stamps (30 years) are nonsense.
+#: [s] A controller counts from its start: later stamps (30 years) are invalid.
 MAX_STAMP = 1e9
 #: Rotation from the controller's base frame to base_link.
 CONTROLLER_BASE = np.diag([-1.0, -1.0, 1.0])
@@ -111,7 +111,7 @@ class RtdeBackend:
 
     Attributes:
         counters: samples, lost (missing stamps), refused ones by reason, reconnects.
-        problem: why samples do not come or must not be trusted, "" when all is well.
+        problem: why samples are missing or must not be used, "" if there is no problem.
     """
 
     live = True
@@ -177,7 +177,7 @@ class RtdeBackend:
         return self._queue.popleft()
 
     def equilibrium(self) -> EquilibriumPose | None:
-        """Where the admittance stands still under the present force: x - f / K."""
+        """Equilibrium at which the admittance is at rest under the present force: x - f / K."""
         if self._state is None:
             return None
         _, _, position, rotation, force = self._state
@@ -268,7 +268,7 @@ class RtdeBackend:
         stamp_ns = self._clock.stamp(round(stamp * 1e9), host_ns, wall_ns)
         self.counters["clock jumps"] = self._clock.jumps
         self.counters["samples"] += 1
-        waited = max(1e-9 * (time.monotonic_ns() - host_ns), 0.0)  # in the pipe, while nobody read it
+        waited = max(1e-9 * (time.monotonic_ns() - host_ns), 0.0)  # time in the pipe
         if 0 < self.settings.max_backlog < waited:
             self.counters["dropped: waited too long"] += 1
             self.problem = f"the reader is {1000 * waited:.0f} ms behind: samples are dropped"

@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-#: What the receive interface is asked for, in this order.
+#: Variables requested from the receive interface, in this order.
 VARIABLES = [
     "timestamp",
     "actual_q",
@@ -91,8 +91,8 @@ def main() -> int:
         code = 0
     finally:
         if control is not None:
-            # The library waits for an answer for ever, where nobody is left to give one, and lets no other thread run
-            # meanwhile: a signal ends the process all the same, so that the parent can start the next one.
+            # Without a controller the library waits for an answer for ever and blocks every other thread. A signal
+            # still ends the process, so that the parent can start the next one.
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.setitimer(signal.ITIMER_REAL, 0.2 if code == BROKEN else 1.5)
             _quietly(control.speedStop)
@@ -112,7 +112,7 @@ def _stream(receive: Any, control: Any, out: int, commands: int, config: dict[st
             sample = _sample(receive, stamp)
             os.write(out, SAMPLE_TAG + sample)
             last, last_new = stamp, now
-            # The next packet is a period away: sleep most of it, then look often. Two packets between looks lose one.
+            # The next packet is a period away: sleep most of it, then poll often. Two packets between polls lose one.
             wait = 0.4 * period
         else:
             wait = 0.08 * period
@@ -166,7 +166,7 @@ def _realtime(priority: int) -> None:
     if priority > 0:
         with contextlib.suppress(OSError, AttributeError):
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
-            # without the right to it the ordinary scheduler serves; the parent counts what gets lost
+            # without the permission the ordinary scheduler is used; the parent counts lost samples
 
 
 def _say(out: int, text: str) -> None:
@@ -180,7 +180,7 @@ def _end(out: int, text: str, code: int) -> int:
 
 
 def _quietly(action: Callable[[], Any]) -> None:
-    with contextlib.suppress(Exception):  # at the end nothing is left to tell anybody
+    with contextlib.suppress(Exception):  # at the end there is no one to report to
         action()
 
 

@@ -16,12 +16,12 @@ from typing import Any
 
 from contact_estimation.drivers import rtde_client as wire
 
-#: What the parent's environment must not give to the child.
+#: Variables that the child must not inherit.
 _NOT_INHERITED = ("_ROS_WHEELS_BOOTSTRAP_COMPLETE",)
 
 
 class RtdeLink:
-    """A client process that is started anew whenever it ends.
+    """A client process that is restarted whenever it ends.
 
     Args:
         host, rate [Hz], control: what to connect to, and whether commands are wanted. stall_timeout [s]: silence after
@@ -99,7 +99,7 @@ class RtdeLink:
         process, self._process = self._process, None
         if process is None:
             return
-        os.close(self._commands)  # its cue to stop the arm and leave
+        os.close(self._commands)  # the signal to stop the arm and exit
         try:
             process.wait(2.0)
         except subprocess.TimeoutExpired:
@@ -113,7 +113,7 @@ class RtdeLink:
             dead = self._process.poll() is not None
             finished = dead or now > self._deadline
             if finished and select.select([self._samples], [], [], 0)[0]:
-                return  # its last words are still in the pipe, or nobody has read for a while
+                return  # its last messages are still in the pipe, or the reader paused
             if finished:
                 if not dead and self._started:
                     self.status = "the client process hung in a call of the library and was ended"
@@ -133,7 +133,7 @@ class RtdeLink:
         os.set_blocking(commands, False)
         config = {**self._config, "samples_fd": child_out, "commands_fd": child_in}
         environment = {k: v for k, v in os.environ.items() if k not in _NOT_INHERITED}
-        # By path, not by module: the child then imports nothing of this package and starts in a blink.
+        # By path, not by module: the child then imports nothing of this package and starts quickly.
         self._process = subprocess.Popen(
             [sys.executable, str(Path(wire.__file__)), json.dumps(config)],
             stdin=subprocess.DEVNULL,
@@ -156,7 +156,7 @@ class RtdeLink:
             return []
         if not data:
             if self._process is not None and self._process.poll() is None:
-                self._process.kill()  # alive with its pipe closed: of no use
+                self._process.kill()  # alive, but its pipe is closed
                 self._process.wait()
             self.close()
             self._next_start = time.monotonic() + self.PAUSE

@@ -16,7 +16,7 @@ from contact_estimation.simulation.session import Simulation, open_simulation
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedSettings:
-    """What is simulated, and how commands are followed."""
+    """Settings of the simulation and of its controller."""
 
     scenario: str = key("linear_contact", doc="a scenario of config/tasks, or path of a YAML")
     duration: float = key(0.0, unit="s", check=non_negative, doc="how long; 0: as long as the scenario's motion")

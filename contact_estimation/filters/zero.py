@@ -6,19 +6,18 @@ import numpy as np
 
 from contact_estimation.robot import Arm
 
-#: A faster joint [rad/s] is not standing still; its friction would be taken for an offset.
+#: A faster joint [rad/s] is not at rest; its friction would enter the offset.
 MAX_SPEED = 0.02
 
 
 class TorqueZero:
     """Offset of the torque signal (n,) [Nm], measured on request as the mean of tau - G(q) over ``samples`` samples.
 
-    While nothing was asked for, :meth:`apply` only subtracts the offset. Static friction is part of what is measured:
-    an arm that stands still hides up to its Coulomb friction in the offset, so zero after a small move, and in free
-    space.
+    Without a request :meth:`apply` only subtracts the offset. The measured torque contains static friction, up to the
+    Coulomb friction of the arm at rest. Zero therefore after a small motion, and in free space.
 
     Attributes:
-        offset: what is subtracted. status: what became of the last request, one sentence.
+        offset: the subtracted torque. status: result of the last request, one sentence.
     """
 
     def __init__(self, arm: Arm, samples: int) -> None:
@@ -33,13 +32,13 @@ class TorqueZero:
         self.status = "measuring"
 
     def clear(self) -> None:
-        """Subtract nothing any more."""
+        """Set the offset to zero."""
         self._residuals = None
         self.offset[:] = 0.0
         self.status = "not zeroed"
 
     def apply(self, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
-        """Take the offset off ``tau`` (n,) [Nm, total torque], in place; collect the sample if a request is running."""
+        """Subtract the offset from ``tau`` (n,) [Nm, total torque], in place; collect the sample for a request."""
         if self._residuals is not None:
             self._collect(self._residuals, q, dq, tau)
         tau -= self.offset

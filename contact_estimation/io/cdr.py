@@ -20,14 +20,14 @@ _STAMP_END = _BODY + 8
 
 @dataclass(frozen=True)
 class Layout:
-    """Say where a message keeps what.
+    """Layout of a message.
 
     Attributes:
         size: length of the message [bytes].
         spans: (offset [bytes], count) of every run of float64.
         names: the joints it lists.
         frame_id: of its header.
-        gaps: (first, last + 1) [bytes] of what only aligns; its bytes mean nothing.
+        gaps: (first, last + 1) [bytes] of padding; its bytes are arbitrary.
     """
 
     size: int

@@ -69,7 +69,7 @@ class EstimateLog:
 
     Args:
         observer: its name.
-        capacity: how many samples to make room for.
+        capacity: number of samples to allocate.
 
     Columns (keys of :meth:`columns` and of the saved archive); rows of invalid estimates hold NaN:
         ``stamps_ns`` (N,) int64 and ``t`` (N,) [s]: the samples' stamps. ``valid`` (N,) bool and ``reason`` (N,) words.
@@ -167,7 +167,7 @@ class EstimateLog:
         return np.full(shape, np.nan) if kind is float else np.zeros(shape, kind)
 
     def _widen(self, estimate: Estimate) -> None:
-        """Make room for contacts and modes when the first estimate that has them comes."""
+        """Allocate columns of contacts and modes at the first estimate that has them."""
         for letter, names, given in (
             ("c", "contact_names", tuple(c.name for c in estimate.contacts)),
             ("m", "mode_names", tuple(estimate.modes)),

@@ -61,7 +61,7 @@ class LinkContact:
 
     def reset(self) -> None:
         """Forget the contact."""
-        # Frames are taken two samples after an observer's block has ended: that sample has enough to do.
+        # Frames are taken two samples after the end of an observer's block, to spread the load.
         self._elapsed, self._next = -2.0 * self._period, -1
         self._set(_OPEN)
         self._localizer.reset()

@@ -10,7 +10,7 @@ from contact_estimation.settings import find_config, from_yaml, key, non_negativ
 
 @dataclass(frozen=True, kw_only=True)
 class LocalizationSettings:
-    """Where on the arm an unknown contact is."""
+    """Localisation of an unknown contact on the arm."""
 
     candidates: int = key(
         1000,
