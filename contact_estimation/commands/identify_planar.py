@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from contact_estimation.commands.output import Progress, add_json_flag, emit
+from contact_estimation.commands.output import Progress, add_json_flag, emit, emit_verdict
 from contact_estimation.exceptions import ConfigError
 
 if TYPE_CHECKING:
@@ -40,8 +40,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.npz",
         help="one recorded drop: t (N,), q (N, 3) = x, y, theta, optionally v (N, 3); needs --shape and --friction",
     )
-    parser.add_argument("--shape", help="drop: square:SIDE, ellipse:A,B (semi-axes) or wheel:SPOKES,LENGTH [m]")
-    parser.add_argument("--friction", type=float, help="drop: Coulomb friction of the contact")
+    what.add_argument(
+        "--window",
+        metavar="FILE.npz",
+        help="evenly sampled states: t (N,), q and v (N, 3), optionally force (N, 3) that acts besides gravity, and "
+        "q_std, v_std (3,); needs --shape and --friction",
+    )
+    parser.add_argument("--shape", help="drop, window: square:SIDE, ellipse:A,B (semi-axes) or wheel:SPOKES,LENGTH [m]")
+    parser.add_argument("--friction", type=float, help="drop, window: Coulomb friction of the contact")
     parser.add_argument(
         "--friction-std", type=float, default=0.05, help="drop: uncertainty of --friction (default %(default)s)"
     )
@@ -54,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--clockwise",
         action="store_true",
-        help="drop: the recorded angle grows clockwise (default: from x to y, counter-clockwise)",
+        help="drop, window: the recorded angle grows clockwise (default: from x to y, counter-clockwise)",
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of drops, noise and resampling (default 0)")
     parser.add_argument("--drops", type=int, default=100, help="table1: drops per row (default 100)")
@@ -63,8 +69,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--noise",
         type=float,
-        help="wheel, arm-disk: white noise of the velocities [m/s, rad/s], a hundredth of it on the "
-        "configurations (default 1e-3, 1e-4)",
+        help="wheel, arm-disk, window: white noise of the velocities [m/s, rad/s], a hundredth of it on the "
+        "configurations (default 1e-3, arm-disk 1e-4)",
     )
     parser.add_argument("--figure", metavar="FILE.png", help="also draw what was found (not for --drop)")
     add_json_flag(parser)
@@ -82,6 +88,8 @@ def run(args: argparse.Namespace) -> int:
         return _drop(args)
     if args.tosses:
         return _tosses(args)
+    if args.window:
+        return _window(args)
     return {"table1": _table1, "wheel": _wheel, "arm-disk": _arm_disk}[args.example](args)
 
 
@@ -153,14 +161,49 @@ def _impacts(args: argparse.Namespace) -> int:
     return 0
 
 
+def _require_contact(args: argparse.Namespace, what: str) -> None:
+    if args.shape is None or args.friction is None or args.friction < 0.0:
+        raise ConfigError(
+            f"{what} needs --shape and --friction (0 or greater), got {args.shape!r} and {args.friction!r}"
+        )
+
+
+def _window(args: argparse.Namespace) -> int:
+    import numpy as np
+
+    from contact_estimation.identify.planar.errors_in_variables import StateNoise
+    from contact_estimation.identify.planar.recorded_window import identify_recorded_window
+    from contact_estimation.identify.planar.recordings import load_window, parse_shape
+
+    _require_contact(args, "--window")
+    recorded = load_window(args.window, args.clockwise)
+    velocity = np.full(3, _noise(args, 1e-3)) if recorded.v_std is None else recorded.v_std
+    noise = StateNoise(0.01 * velocity if recorded.q_std is None else recorded.q_std, velocity)
+    found = identify_recorded_window(
+        parse_shape(args.shape), args.friction, recorded.t, recorded.q, recorded.v, noise, recorded.force
+    )
+    units = {"m_over_i": "1/m^2", "mass": "kg", "inertia": "kg m^2"}
+    lines = [
+        f"{name} {value:.5g} {units[name]}, 95 % interval {found.intervals_total[name][0]:.5g} to "
+        f"{found.intervals_total[name][1]:.5g}"
+        for name, value in found.values.items()
+    ]
+    result = {
+        **found.values,
+        "interval": found.intervals,
+        "interval_total": found.intervals_total,
+        "normal_impulse": found.normal,
+        "friction_impulse": found.tangent,
+        "status": found.status,
+    }
+    return emit_verdict(args, result, found.verdict, "\n".join(lines))
+
+
 def _drop(args: argparse.Namespace) -> int:
     from contact_estimation.identify.planar.recorded_drop import Told, identify_recorded_drop
     from contact_estimation.identify.planar.recordings import load_drop, parse_shape
 
-    if args.shape is None or args.friction is None or args.friction < 0.0:
-        raise ConfigError(
-            f"--drop needs --shape and --friction (0 or greater), got {args.shape!r} and {args.friction!r}"
-        )
+    _require_contact(args, "--drop")
     t, q, v, left_out = load_drop(args.drop, args.clockwise)
     told = Told(parse_shape(args.shape), args.friction, args.friction_std, args.size_std)
     found = identify_recorded_drop(told, t - t[0], q, v)
@@ -232,12 +275,14 @@ def _arm_disk(args: argparse.Namespace) -> int:
     ]
     lines.append(f"{_status(result.estimate)}; excitation {result.estimate.identifiability.excitation:.2g}")
     _draw(args, lambda: _study_figures().arm_disk_figure(result))
-    emit(
+    short = [name.split(" [")[0] for name in NAMES]
+    return emit_verdict(
         args,
         {
+            "interval_total": dict(zip(short, result.intervals)),
             "parameters": {
-                name.split(" [")[0]: {"found": float(found), "true": true}
-                for name, found, true in zip(NAMES, result.estimate.theta, result.parameters)
+                name: {"found": float(found), "true": true}
+                for name, found, true in zip(short, result.estimate.theta, result.parameters)
             },
             "impulse_error_pct": {
                 name: {"normal": normal, "friction": tangent}
@@ -245,9 +290,9 @@ def _arm_disk(args: argparse.Namespace) -> int:
             },
             "status": result.estimate.status,
         },
+        result.verdict,
         "\n".join(lines),
     )
-    return 0
 
 
 def _status(estimate: WindowEstimate) -> str:

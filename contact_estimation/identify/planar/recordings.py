@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -61,6 +62,35 @@ def read_arrays(path: Path | str, keys: tuple[str, ...], optional: tuple[str, ..
             f"{path} lacks {', '.join(missing)}; expected {', '.join(keys)}, found {', '.join(names) or 'nothing'}"
         )
     return found
+
+
+class RecordedStates(NamedTuple):
+    """A window of states with their velocities."""
+
+    t: Array  # (N,) [s]
+    q: Array  # (N, 3) = x, y, theta [m, rad]
+    v: Array  # (N, 3)
+    force: Array | None  # that acts besides gravity (N, 3) [N, N, Nm]
+    q_std: Array | None  # noise of q (3,)
+    v_std: Array | None  # noise of v (3,)
+
+
+def load_window(path: Path | str, clockwise: bool = False) -> RecordedStates:
+    """Read a window; as :func:`load_drop`, with velocities, and optionally ``force``, ``q_std`` and ``v_std``.
+
+    Raises:
+        RecordingError: as :func:`load_drop`; samples are missing or velocities are; a noise that is not positive.
+    """
+    t, q, v, left_out = load_drop(path, clockwise)
+    if v is None or left_out:
+        raise RecordingError(f"{path}: eq. 18 needs v, and every sample finite ({left_out} are not); --drop does not")
+    extra = read_arrays(path, (), ("force", "q_std", "v_std"))
+    for name in ("q_std", "v_std"):
+        if name in extra and (extra[name].shape != (3,) or not np.all(extra[name] > 0.0)):
+            raise RecordingError(f"{path}: {name} is {extra[name]}, expected 3 numbers above 0")
+    turn = np.array([1.0, 1.0, -1.0 if clockwise else 1.0])
+    force = turn * extra["force"] if "force" in extra else None
+    return RecordedStates(t, q, v, force, extra.get("q_std"), extra.get("v_std"))
 
 
 def load_drop(path: Path | str, clockwise: bool = False) -> tuple[Array, Array, Array | None, int]:

@@ -60,13 +60,17 @@ class WindowEstimate(NamedTuple):
     reason: str = ""  # why it is not "global"
 
 
-class _Column(NamedTuple):
-    """Generalised ``force`` (n,) of one cone edge (+1 along +J_t, -1 along -J_t) of a contact in a step."""
+class Column(NamedTuple):
+    """One cone edge (+1 along +J_t, -1 along -J_t) of a contact that may bear force in a step."""
 
     step: int
     contact: int
     edge: int
-    force: Array
+
+    def force_at(self, step: Step) -> Array:
+        """Generalised force (n,) of a unit normal impulse."""
+        c = self.contact
+        return np.asarray(step.normal[c] + self.edge * step.friction[c] * step.tangent[c])
 
 
 def identify_window(
@@ -101,7 +105,7 @@ def identify_window(
             "determined (eq. 18 is homogeneous); give one in known, such as the mass"
         )
     free = [i for i in range(r) if i not in known]
-    row_weight, columns = np.broadcast_to(np.asarray(weight, float), (rows,)), _force_columns(steps, slack)
+    row_weight, columns = np.broadcast_to(np.asarray(weight, float), (rows,)), force_columns(steps, slack)
     matrix, target = _stack(steps, columns, known, free, row_weight)
     if not (np.isfinite(matrix).all() and np.isfinite(target).all()):
         raise IdentificationError("the window holds values that are not finite")
@@ -111,7 +115,7 @@ def identify_window(
     theta = np.array([known.get(i, np.nan) for i in range(r)])
     theta[free] = solution[: len(free)]
     normal, tangent = np.zeros((2, len(steps), len(steps[0].gap)))
-    for (k, c, edge, _), value in zip(columns, solution[len(free) :]):
+    for (k, c, edge), value in zip(columns, solution[len(free) :]):
         normal[k, c] += value
         tangent[k, c] += edge * steps[k].friction[c] * value
     residual = ((matrix @ solution - target).reshape(len(steps), rows)) / row_weight
@@ -123,7 +127,7 @@ def identify_window(
 
 
 def _stack(
-    steps: list[Step], columns: list[_Column], known: dict[int, float], free: list[int], weight: Array
+    steps: list[Step], columns: list[Column], known: dict[int, float], free: list[int], weight: Array
 ) -> tuple[Array, Array]:
     """Weighted rows of all steps: matrix (N n, free + columns) and target (N n,)."""
     n = len(weight)
@@ -133,20 +137,18 @@ def _stack(
         matrix[block, : len(free)] = weight[:, None] * step.y[:, free]
         target[block] = weight * (step.known - sum(step.y[:, i] * value for i, value in known.items()))
     for j, column in enumerate(columns, start=len(free)):
-        matrix[column.step * n : (column.step + 1) * n, j] = -weight * column.force
+        matrix[column.step * n : (column.step + 1) * n, j] = -weight * column.force_at(steps[column.step])
     return matrix, target
 
 
-def _force_columns(steps: list[Step], slack: Slack) -> list[_Column]:
-    """Every cone edge that may bear force."""
+def force_columns(steps: list[Step], slack: Slack) -> list[Column]:
+    """Return every cone edge that may bear force."""
     columns = []
     for k, step in enumerate(steps):
         for c in np.flatnonzero(step.gap <= slack.distance).tolist():
             edges: tuple[int, ...] = (1, -1) if abs(step.slip[c]) <= slack.slip else (-int(np.sign(step.slip[c])),)
             edges = (0,) if step.friction[c] == 0.0 else edges
-            columns += [
-                _Column(k, c, edge, step.normal[c] + edge * step.friction[c] * step.tangent[c]) for edge in edges
-            ]
+            columns += [Column(k, c, edge) for edge in edges]
     return columns
 
 
@@ -178,12 +180,17 @@ def body_steps(
         gravity: free acceleration (3,).
         external: known forces (N, 3) [N, N, Nm].
     """
-    steps, fall = [], h * np.asarray(gravity)
-    for k in range(len(q) - 1):
-        phi, normal, tangent = contact_rows(shape, q[k])
-        change, before = v[k + 1] - v[k] - fall, v[k] + fall
-        y = np.array([[change[0], 0.0], [change[1], 0.0], [0.0, change[2]]])
-        known = np.zeros(3) if external is None else h * np.asarray(external[k])
-        gap, slip = phi + h * normal @ before, tangent @ v[k + 1]
-        steps.append(Step(y, known, normal, tangent, gap, slip, np.full(len(phi), friction)))
-    return steps
+    given = np.zeros((len(q) - 1, 3)) if external is None else np.asarray(external)
+    return [body_step(shape, (q[k], v[k], v[k + 1]), h, friction, gravity, given[k]) for k in range(len(q) - 1)]
+
+
+def body_step(
+    shape: Shape, states: tuple[Array, Array, Array], h: float, friction: float, gravity: Array, external: Array
+) -> Step:
+    """Make one step of :func:`body_steps` from q^k, v^k and v^{k+1} (3,)."""
+    (q, v, after), fall = states, h * np.asarray(gravity)
+    phi, normal, tangent = contact_rows(shape, q)
+    change, before = after - v - fall, v + fall
+    y = np.array([[change[0], 0.0], [change[1], 0.0], [0.0, change[2]]])
+    gap, slip = phi + h * normal @ before, tangent @ after
+    return Step(y, h * external, normal, tangent, gap, slip, np.full(len(phi), friction))

@@ -14,8 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_estimation.identify.arrays import Array
+from contact_estimation.identify.planar.errors_in_variables import StateNoise, judge, smooth_window
 from contact_estimation.identify.planar.stepping import GRAVITY, Contacts, Trajectory, simulate
 from contact_estimation.identify.planar.window import Step, WindowEstimate, identify_window
+from contact_estimation.identify.verdict import Verdict, conclude, interval, total_std
 from contact_estimation.studies.planar.wheel import add_noise
 
 NAMES = ("a1 [kg m^2]", "a2 [kg m^2]", "a3 [kg m^2]", "a4 [kg m]", "disk m [kg]", "disk I [kg m^2]")
@@ -88,12 +90,15 @@ def push(system: ArmDisk = ArmDisk(), h: float = 0.0025, steps: int = 200) -> tu
 
 def arm_disk_steps(system: ArmDisk, q: Array, v: Array, applied: Array, h: float) -> list[Step]:
     """Make the steps of eq. 18 from states (N+1, 5) and applied forces (N, 5); theta as in :data:`NAMES`."""
-    steps = []
-    for k in range(len(q) - 1):
-        phi, normal, tangent, friction, _ = system.contacts(q[k])
-        y = system.regressor(q[k], v[k], v[k + 1] - v[k], h)
-        steps.append(Step(y, h * applied[k], normal, tangent, phi + h * normal @ v[k], tangent @ v[k + 1], friction))
-    return steps
+    return [arm_disk_step(system, (q[k], v[k], v[k + 1]), applied[k], h) for k in range(len(q) - 1)]
+
+
+def arm_disk_step(system: ArmDisk, states: tuple[Array, Array, Array], applied: Array, h: float) -> Step:
+    """Make one step of :func:`arm_disk_steps` from q^k, v^k and v^{k+1} (5,)."""
+    q, v, after = states
+    phi, normal, tangent, friction, _ = system.contacts(q)
+    y = system.regressor(q, v, after - v, h)
+    return Step(y, h * applied, normal, tangent, phi + h * normal @ v, tangent @ after, friction)
 
 
 class PushResult(NamedTuple):
@@ -102,20 +107,32 @@ class PushResult(NamedTuple):
     trajectory: Trajectory
     estimate: WindowEstimate
     parameters: tuple[float, ...]  # true ones
+    verdict: Verdict
+    intervals: Array  # 95 % of the parameters (6, 2), with the model error that was found
     impulse_error_pct: dict[str, tuple[float, ...]]  # per contact, normal and friction: summed |error| over the sum [%]
 
 
 def identify_push(noise: float = 1e-4, seed: int = 0, system: ArmDisk = ArmDisk()) -> PushResult:
-    """Push, add noise (see :func:`wheel.add_noise`) and identify."""
+    """Push, add noise (see :func:`wheel.add_noise`) and identify states, parameters and impulses together."""
     trajectory, applied = push(system)
     q, v, slack = add_noise(trajectory, noise, seed)
-    estimate = identify_window(arm_disk_steps(system, q, v, applied, trajectory.h), slack)
+    std = np.full(5, noise)
+
+    def model(k: int, before: Array, rate: Array, after: Array) -> Step:
+        return arm_disk_step(system, (before, rate, after), applied[k], trajectory.h)
+
+    if noise > 0.0:
+        found = smooth_window(model, q, v, trajectory.h, StateNoise(0.01 * std, std), slack)
+        estimate, verdict, width = found.estimate, judge(found), total_std(found.std, found.chi_square)
+    else:
+        estimate = identify_window(arm_disk_steps(system, q, v, applied, trajectory.h), slack)
+        verdict, width = conclude([]), np.zeros(6)
     errors = {}
     for c, name in enumerate(CONTACTS):
         true = trajectory.normal[:, c], trajectory.friction_impulse[:, c]
-        found = estimate.normal[:, c], estimate.tangent[:, c]
-        errors[name] = tuple(float(100.0 * np.abs(f - t).sum() / np.abs(t).sum()) for f, t in zip(found, true))
-    return PushResult(trajectory, estimate, system.parameters, errors)
+        answer = estimate.normal[:, c], estimate.tangent[:, c]
+        errors[name] = tuple(float(100.0 * np.abs(f - t).sum() / np.abs(t).sum()) for f, t in zip(answer, true))
+    return PushResult(trajectory, estimate, system.parameters, verdict, interval(estimate.theta, width), errors)
 
 
 def _perp(arm: Array) -> Array:

@@ -1,0 +1,232 @@
+"""Eq. 18 with noisy states: trajectory, parameters and impulses together (errors in variables).
+
+Eq. 18 takes measured states as true. Noise in the velocity changes of its regressor attenuates the parameters. Here
+the states are unknown too:
+
+    min  sum |q^k - q_meas|^2 / s_q^2 + |v^k - v_meas|^2 / s_v^2
+    s.t. q^{k+1} = q^k + h v^{k+1},    Y(q^k, v^k, v^{k+1}) theta = h f_ext + J_c(q^k)^T c,    c >= 0.
+
+Newton's method on the constraints (sequential quadratic programming with the Gauss-Newton Hessian, one sparse system
+per step). Cone edges whose impulse becomes negative leave; the slack of :class:`~.window.Slack` says which may bear
+force at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.linalg
+
+from contact_estimation.identify.arrays import Array, Indices
+from contact_estimation.identify.planar.window import (
+    Column,
+    Slack,
+    Step,
+    WindowEstimate,
+    force_columns,
+    identify_window,
+)
+from contact_estimation.identify.verdict import Finding, Verdict, chi_square, conclude, lag_correlation, outliers
+
+Model = Callable[[int, Array, Array, Array], Step]  # step k at its states q^k, v^k, v^{k+1}
+
+_ITERATIONS, _CONVERGED = 40, 1e-4  # steps at most; largest step [standard deviations of the states] that ends
+_LEAVE = 4  # the most negative quarter of the negative impulses leaves per step: others may change sign when it has
+_DIFFERENCE = 1e-7  # of a state [m, rad, m/s, rad/s]
+_IMPULSE = 1e-2  # scale of an impulse in the linear system [N s]
+_ALARM = 0.01  # probability of a false alarm of each test
+_TOLD = 0.1  # relative accuracy with which a noise's standard deviation is known
+_CORRELATION = 0.4  # from sample to sample, from which residuals are not noise; a fit leaves some
+_REGULAR = 1e-12  # of the multipliers: two corners on one ground repeat each other
+
+
+class StateNoise(NamedTuple):
+    """Standard deviations of measured states."""
+
+    position: Array  # (n,) [m, rad]
+    velocity: Array  # (n,) [m/s, rad/s]
+
+
+class SmoothedWindow(NamedTuple):
+    """Result of :func:`smooth_window`."""
+
+    estimate: WindowEstimate
+    std: Array  # of theta from the told noise (r,); 0 for parameters given
+    q: Array  # smoothed configurations (N+1, n)
+    v: Array  # smoothed velocities (N+1, n)
+    residuals: Array  # (measured - smoothed) / noise (N+1, 2 n)
+    freedom: int  # their degrees of freedom
+
+    @property
+    def chi_square(self) -> float:
+        """Sum of squares of the residuals per degree of freedom."""
+        return float(np.sum(self.residuals**2)) / self.freedom
+
+
+def smooth_window(
+    model: Model, q: Array, v: Array, h: float, noise: StateNoise, slack: Slack, known: dict[int, float] | None = None
+) -> SmoothedWindow:
+    """Solve eq. 18 for states, parameters and impulses.
+
+    Args:
+        model: eq. 18 of a step.
+        q: measured configurations (N+1, n).
+        v: measured velocities (N+1, n).
+        h: step [s].
+        noise: of both.
+        slack: how far noise may push a contact off its constraint.
+        known: parameters given beforehand, index -> value, see :func:`~.window.identify_window`.
+
+    Raises:
+        IdentificationError: as :func:`~.window.identify_window`, whose answer is the start.
+    """
+    steps = [model(k, q[k], v[k], v[k + 1]) for k in range(len(q) - 1)]
+    start = identify_window(steps, slack, known)
+    measured = np.concatenate([q.ravel(), v.ravel()])
+    sigma = np.concatenate([np.tile(part, len(q)) for part in noise])
+    window = _Window(model, h, sigma, q.shape, dict(known or {}), force_columns(steps, slack))
+    x, converged = measured.copy(), False
+    theta, impulses = start.theta.copy(), np.zeros(len(window.edges))
+    for _ in range(_ITERATIONS if start.status != "failed" else 0):
+        system = window.linearise(x, theta, impulses)
+        step, dtheta, dimpulses = window.newton(system, (x - measured) / sigma)
+        x, theta, impulses = x + sigma * step, theta + dtheta, impulses + dimpulses
+        negative = np.sort(impulses[impulses < 0.0])
+        bears = impulses > (negative[len(negative) // _LEAVE] if len(negative) else -np.inf)
+        converged = bool(bears.all() and np.max(np.abs(step)) < _CONVERGED)
+        if converged:
+            break
+        window.edges = [edge for edge, kept in zip(window.edges, bears) if kept]
+        impulses = impulses[bears]
+    return window.read_out(x, theta, impulses, (measured - x) / sigma, start, converged)
+
+
+def judge(found: SmoothedWindow) -> Verdict:
+    """Make the verdict on a window: residuals of the states against the noise that was told."""
+    repeats = float(np.max(lag_correlation(found.residuals)))
+    repeating = "states: the differences from the model repeat from sample to sample instead of being noise"
+    tests = [
+        chi_square(found.residuals, found.residuals.size - found.freedom, _ALARM, "states", _TOLD),
+        Finding("whiteness", repeats, _CORRELATION, repeating),
+        outliers(found.residuals, _ALARM, "states"),
+    ]
+    return conclude(tests, [] if found.estimate.status == "local" else [found.estimate.reason])
+
+
+class _System(NamedTuple):
+    """Constraints at a point, rows of unit size."""
+
+    jacobian: scipy.sparse.csr_matrix  # by states [standard deviations], theta and impulses (both scaled)
+    value: Array
+    scale: Array  # of theta and impulses
+
+
+class _Window:
+    """States x = (q (N+1, n), v (N+1, n)), parameters theta (r,), impulses of the cone edges (e,); constraints."""
+
+    def __init__(
+        self, model: Model, h: float, sigma: Array, shape: tuple[int, ...], known: dict[int, float], edges: list[Column]
+    ) -> None:
+        self.model, self.h, self.sigma, self.known, self.edges = model, h, sigma, known, edges
+        self.samples, self.n = shape
+
+    def states(self, x: Array) -> tuple[Array, Array]:
+        """Return configurations and velocities (N+1, n)."""
+        q, v = x.reshape(2, self.samples, self.n)
+        return q, v
+
+    def linearise(self, x: Array, theta: Array, impulses: Array) -> _System:
+        """Return constraints and their derivatives: n of dynamics and n of kinematics per step."""
+        (q, v), n, steps = self.states(x), self.n, self.samples - 1
+        free = [i for i in range(len(theta)) if i not in self.known]
+        rows, columns, entries = [], [], []
+        value = np.empty((steps, 2, n))
+
+        def put(k: int, which: int, where: Indices, block: Array) -> None:
+            row = (2 * k + which) * n + np.arange(n)
+            rows.append(np.repeat(row, len(where)))
+            columns.append(np.tile(where, n))
+            entries.append(block.ravel())
+
+        half, parameters = self.samples * n, 2 * self.samples * n
+        own: list[list[int]] = [[] for _ in range(steps)]
+        for j, edge in enumerate(self.edges):
+            own[edge.step].append(j)
+        for k in range(steps):
+            z = np.concatenate([q[k], v[k], v[k + 1]])
+            value[k, 0] = self._momentum(k, z, theta, impulses, own[k])
+            moved = [self._momentum(k, z + d, theta, impulses, own[k]) for d in _DIFFERENCE * np.eye(3 * n)]
+            here = self.model(k, *z.reshape(3, n))
+            at = np.concatenate([k * n + np.arange(n), half + k * n + np.arange(2 * n)])
+            put(k, 0, at, (np.array(moved) - value[k, 0]).T / _DIFFERENCE)
+            put(k, 0, parameters + np.arange(len(free)), here.y[:, free])
+            forces = np.array([self.edges[j].force_at(here) for j in own[k]]).reshape(-1, n)
+            put(k, 0, parameters + len(free) + np.array(own[k], int), -forces.T)
+            value[k, 1] = q[k + 1] - q[k] - self.h * v[k + 1]
+            at = np.concatenate([k * n + np.arange(2 * n), half + (k + 1) * n + np.arange(n)])
+            put(k, 1, at, np.hstack([-np.eye(n), np.eye(n), -self.h * np.eye(n)]))
+        scale = np.concatenate([np.maximum(np.abs(theta[free]), 1e-6), np.full(len(self.edges), _IMPULSE)])
+        parts = (np.concatenate(part) for part in (entries, rows, columns))
+        data, row, column = parts
+        size = 2 * n * steps, parameters + len(scale)
+        jacobian = scipy.sparse.csr_matrix((data, (row, column)), shape=size)
+        jacobian = jacobian @ scipy.sparse.diags(np.concatenate([self.sigma, scale]))
+        norm = np.sqrt(np.asarray(jacobian.multiply(jacobian).sum(axis=1)).ravel())
+        return _System(scipy.sparse.diags(1.0 / norm) @ jacobian, value.ravel() / norm, scale)
+
+    def _momentum(self, k: int, z: Array, theta: Array, impulses: Array, own: list[int]) -> Array:
+        """Return Y theta - h f - J^T c (n,) of step k at z = (q^k, v^k, v^{k+1})."""
+        step = self.model(k, *z.reshape(3, self.n))
+        push = sum((impulses[j] * self.edges[j].force_at(step) for j in own), np.zeros(self.n))
+        return np.asarray(step.y @ theta - step.known - push)
+
+    def newton(self, system: _System, residual: Array) -> tuple[Array, Array, Array]:
+        """Return steps of the states [standard deviations], of theta (r,) and of the impulses (e,)."""
+        solution = self._factor(system).solve(np.concatenate([-residual, np.zeros(len(system.scale)), -system.value]))
+        extra = solution[len(residual) : len(residual) + len(system.scale)] * system.scale
+        count = len(system.scale) - len(self.edges)
+        dtheta = np.zeros(count + len(self.known))
+        dtheta[[i for i in range(len(dtheta)) if i not in self.known]] = extra[:count]
+        return solution[: len(residual)], dtheta, extra[count:]
+
+    def _factor(self, system: _System) -> scipy.sparse.linalg.SuperLU:
+        """Factorise the Karush-Kuhn-Tucker matrix."""
+        m, size = system.jacobian.shape
+        hessian = np.concatenate([np.ones(size - len(system.scale)), np.full(len(system.scale), _REGULAR)])
+        top = [scipy.sparse.diags(hessian), system.jacobian.T]
+        bottom = [system.jacobian, scipy.sparse.diags(np.full(m, -_REGULAR))]
+        return scipy.sparse.linalg.splu(scipy.sparse.bmat([top, bottom], format="csc"))
+
+    def read_out(
+        self, x: Array, theta: Array, impulses: Array, residual: Array, start: WindowEstimate, converged: bool
+    ) -> SmoothedWindow:
+        """Return the result at a point; ``residual`` is (measured - x) / sigma."""
+        (q, v), std = self.states(x), np.zeros(len(theta))
+        normal, tangent = np.zeros((2, *start.normal.shape))
+        steps = [self.model(k, q[k], v[k], v[k + 1]) for k in range(self.samples - 1)]
+        for edge, impulse in zip(self.edges, impulses):
+            normal[edge.step, edge.contact] += impulse
+            tangent[edge.step, edge.contact] += edge.edge * steps[edge.step].friction[edge.contact] * impulse
+        left = [s.y @ theta - s.known - s.normal.T @ a - s.tangent.T @ b for s, a, b in zip(steps, normal, tangent)]
+        free = [i for i in range(len(theta)) if i not in self.known]
+        system = self.linearise(x, theta, impulses)
+        unit = np.zeros((sum(system.jacobian.shape), len(free)))
+        unit[len(x) + np.arange(len(free)), np.arange(len(free))] = 1.0
+        covariance = self._factor(system).solve(unit)[len(x) : len(x) + len(free)]
+        std[free] = np.sqrt(np.maximum(np.diag(covariance), 0.0)) * system.scale[: len(free)]
+        freedom = max(len(system.value) - len(system.scale), 1)
+        status, reason = start.status, start.reason
+        if status == "global":  # the joint problem is not convex
+            status, reason = ("local", "") if converged else ("failed", "the states did not converge")
+        if np.any(theta[free] <= std[free]):
+            names = [i for i in free if theta[i] <= std[i]]
+            status, reason = (
+                "failed",
+                f"parameters {names} are not above 0: the noise hides them, or the model is wrong",
+            )
+        estimate = WindowEstimate(theta, normal, tangent, np.array(left), start.identifiability, status, reason)
+        shaped = np.hstack(list(residual.reshape(2, self.samples, self.n)))
+        return SmoothedWindow(estimate, std, q, v, shaped, freedom)
