@@ -1,4 +1,4 @@
-"""From driver to published estimate through the real graph: latency and losses at 500 Hz.
+"""From driver to published estimate through the real graph: latency and losses at 500 Hz or more.
 
 This process is the driver: it publishes a simulated UR16e press on ``joint_states`` and listens to the estimate of a
 real estimator node in another process. Latency is the time from just before a sample is published until its estimate
@@ -7,35 +7,48 @@ The node's own share (sample taken until every topic is published) is read from 
 
     python benchmark/graph_latency.py                 # 30 s; the table goes to benchmark/graph_latency.md
     python benchmark/graph_latency.py --priority 20   # driver and node as real-time processes, as on a robot's computer
+    python benchmark/graph_latency.py --rate 1000 --busy --duration 120   # with MPC and recorder as further processes
+    python benchmark/graph_latency.py --burst 0.2     # every two seconds the driver stalls, then sends all at once
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import os
 import platform
 import struct
+import sys
+import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import rclpy
 from contact_estimation.msg import ContactEstimate
 from diagnostic_msgs.msg import DiagnosticArray
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from live_graph import cpu_seconds  # a neighbour of this script
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
+from contact_estimation.drivers.backend import Sample
 from contact_estimation.drivers.registry import make_backend
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, qos
 from contact_estimation.ros.processes import NodeProcess, free_domain
 
 TABLE = Path(__file__).with_suffix(".md")
-RATE, WARM_UP = 500.0, 250
+WARM_UP = 250
+#: Time between two stalls of the driver [s].
+BURST_PERIOD = 2.0
 BUDGET = {"p50": 0.5, "p99": 1.5}
+SIGNALS = ("q", "dq", "tau")
 
 
 class Bench:
@@ -78,14 +91,29 @@ class Bench:
         while (left := end - time.perf_counter()) > 0:
             self._executor.spin_once(timeout_sec=left)
 
-    def run(self, arm, samples) -> None:
-        """Publish every sample at its time."""
+    def change(self, node: str, transition: int) -> None:
+        """Ask ``node`` for a lifecycle transition."""
+        client = self.node.create_client(ChangeState, f"/{node}/change_state")
+        while not client.service_is_ready():
+            self.spin_until(time.perf_counter() + 0.1)
+        future = client.call_async(ChangeState.Request(transition=Transition(id=transition)))
+        while not future.done():
+            self.spin_until(time.perf_counter() + 0.1)
+        if not future.result().success:
+            raise SystemExit(f"{node} refuses transition {transition}")
+
+    def run(self, arm, samples, burst: float, activate: str) -> None:
+        """Publish every sample at its time, or ``burst`` [s] of them at once; activate a node after the warm-up."""
         while self.node.count_subscribers("joint_states") < 1:
             self.spin_until(time.perf_counter() + 0.05)
         self.spin_until(time.perf_counter() + 1.0)
         epoch, start = time.time_ns(), time.perf_counter()
-        for sample in samples:
-            self.spin_until(start + sample.stamp_ns * 1e-9)
+        for k, sample in enumerate(samples):
+            seconds = sample.stamp_ns * 1e-9
+            into = seconds % BURST_PERIOD
+            self.spin_until(start + (seconds + burst - into if into < burst else seconds))
+            if activate and k == WARM_UP:
+                self.change(activate, Transition.TRANSITION_ACTIVATE)
             stamp = epoch + sample.stamp_ns
             message = convert.joint_state(
                 convert.header(stamp, arm.base_frame), arm.joint_names, sample.q, sample.dq, sample.tau
@@ -101,17 +129,55 @@ class Bench:
         rclpy.shutdown()
 
 
-def measure(observer: str, duration: float) -> dict:
-    """One run; figures by name."""
-    arm = load_arm("ur16e")
+def samples_at(arm, duration: float, rate: float) -> list[Sample]:
+    """Return a simulated press, interpolated to ``rate`` [Hz]."""
     backend = make_backend("simulated", arm, duration=duration, ahead=True)
     backend.connect()
     samples = list(iter(backend.read, None))
+    stamps = np.array([s.stamp_ns for s in samples])
+    times = np.arange(stamps[0], stamps[-1], round(1e9 / rate))
+    columns = [[np.interp(times, stamps, c) for c in np.array([getattr(s, k) for s in samples]).T] for k in SIGNALS]
+    return [Sample(int(t), *rows) for t, *rows in zip(times, *(np.array(c).T for c in columns))]
+
+
+def catch_up(bench: Bench, burst: float) -> float:
+    """Return the longest time [s] from the end of a stall until everything of it was answered; NaN without stalls."""
+    first, longest = min(bench.sent), []
+    for stamp in bench.sent:
+        into = 1e-9 * (stamp - first) % BURST_PERIOD
+        if into < burst and stamp in bench.back:
+            longest.append(1e-9 * (bench.back[stamp][0][0] - stamp) - (burst - into))
+    return max(longest, default=float("nan"))
+
+
+@contextlib.contextmanager
+def company(domain: int, busy: bool) -> Iterator[None]:
+    """MPC and recorder beside the estimator, as processes."""
+    if not busy:
+        yield
+        return
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        topics = ["/joint_states:sensor_msgs/msg/JointState"]
+        topics.append("/estimator/contact_estimate:contact_estimation/msg/ContactEstimate")
+        stack.enter_context(NodeProcess("recorder", domain, {"bag": f"{folder}/bag", "topics": topics}))
+        stack.enter_context(NodeProcess("mpc", domain, {"robot": "ur16e", "task": "mpc_plane_ur16e"}))
+        yield
+
+
+def measure(observer: str, args: argparse.Namespace) -> dict:
+    """One run; figures by name."""
+    arm = load_arm("ur16e")
+    samples = samples_at(arm, args.duration, args.rate)
     domain = free_domain()
     bench = Bench(domain)
     gc.disable()  # the bench's own pauses are not the graph's
-    with NodeProcess("estimator", domain, {"observer": observer, "sensors": "joint_torque"}) as node:
-        bench.run(arm, samples)
+    estimator = {"observer": observer, "sensors": "joint_torque"}
+    with company(domain, args.busy), NodeProcess("estimator", domain, estimator) as node:
+        if args.busy:
+            bench.change("mpc", Transition.TRANSITION_CONFIGURE)
+        begin, cpu = time.perf_counter(), cpu_seconds(node.process.pid)
+        bench.run(arm, samples, args.burst, "mpc" if args.busy else "")
+        cpu = (cpu_seconds(node.process.pid) - cpu) / (time.perf_counter() - begin)
         assert node.stop() == 0, node.text()
     gc.enable()
     bench.close()
@@ -133,6 +199,8 @@ def measure(observer: str, duration: float) -> dict:
         "p50": float(np.percentile(latency, 50)),
         "p99": float(np.percentile(latency, 99)),
         "max": float(latency.max()),
+        "cpu": 100.0 * cpu,
+        "catch_up": catch_up(bench, args.burst),
         "back_p50": float(np.percentile(round_trip, 50)),
         "back_p99": float(np.percentile(round_trip, 99)),
         "cost_p50": float(np.median([c[0] for c in costs])),
@@ -140,31 +208,32 @@ def measure(observer: str, duration: float) -> dict:
     }
 
 
-def table(rows: list[dict], duration: float, priority: int, load: float) -> str:
+def table(rows: list[dict], args: argparse.Namespace, load: float) -> str:
     """Return the rows as a Markdown page; ``load`` is the machine's before the run."""
-    flag = f" --priority {priority}" if priority else ""
-    how = f"FIFO priority {priority}" if priority else "ordinary scheduling"
+    flag = "".join(f" {given}" for given in sys.argv[1:])
+    how = f"FIFO priority {args.priority}" if args.priority else "ordinary scheduling"
     text = [
         "# Driver to published estimate through the ROS 2 graph",
         "",
-        f"`python benchmark/graph_latency.py{flag}`: {duration:g} s at {RATE:g} Hz, driver and estimator in two "
-        f"processes,",
+        f"`python benchmark/graph_latency.py{flag}`: {args.duration:g} s at {args.rate:g} Hz, driver and estimator in",
+        "two processes,",
         "Fast DDS on the loopback interface, the node on EventsExecutor. Latency runs from before the sample is",
         "published until its estimate is (DDS source timestamp); the round trip until it is back at the driver; the "
         "node's",
         "share from the sample's arrival until every topic is published (median of the figures of each second). The "
         "first half",
-        "second is left out of the percentiles, not of the counts.",
+        "second is left out of the percentiles, not of the counts. Caught up: longest time from the end of a stall of",
+        "the driver until the last sample of it was answered. CPU: of the estimator's process, in percent of a core.",
         f"Python {platform.python_version()}, {os.cpu_count()} cores, {how}; others' load before the run {load:.1f}.",
         "",
         "| observer | samples | lost | twice | invalid | latency p50 [ms] | p99 [ms] | max [ms] "
-        "| round trip p50 [ms] | p99 [ms] | node p50 [ms] | node p99 [ms] |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+        "| round trip p50 [ms] | p99 [ms] | node p50 [ms] | node p99 [ms] | caught up [ms] | CPU [%] |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     text += [
         f"| {r['observer']} | {r['samples']} | {r['lost']} | {r['twice']} | {r['invalid']} "
         f"| {r['p50']:.3f} | {r['p99']:.3f} | {r['max']:.2f} | {r['back_p50']:.3f} | {r['back_p99']:.3f} | "
-        f"{r['cost_p50']:.3f} | {r['cost_p99']:.3f} |"
+        f"{r['cost_p50']:.3f} | {r['cost_p99']:.3f} | {1e3 * r['catch_up']:.0f} | {r['cpu']:.0f} |"
         for r in rows
     ]
     return "\n".join(text) + "\n"
@@ -181,16 +250,20 @@ def main() -> int:
         default=0,
         help="real-time (FIFO) priority of driver and node, needs the right to it; 0: ordinary scheduling",
     )
+    parser.add_argument("--rate", type=float, default=500.0, help="rate of the samples [Hz]")
+    parser.add_argument("--busy", action="store_true", help="an active MPC and a recorder run beside the estimator")
+    parser.add_argument("--burst", type=float, default=0.0, help="length of the driver's stalls [s], one every 2 s")
+    parser.add_argument("--save", type=Path, default=TABLE, help="where the table goes")
     parser.add_argument("--no-save", action="store_true", help="print only")
     args = parser.parse_args()
     if args.priority:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(args.priority))  # the node inherits it
     load = os.getloadavg()[0]
-    rows = [measure(observer, args.duration) for observer in args.observer or ["ekf"]]
-    text = table(rows, args.duration, args.priority, load)
+    rows = [measure(observer, args) for observer in args.observer or ["ekf"]]
+    text = table(rows, args, load)
     print(text)
     if not args.no_save:
-        TABLE.write_text(text)
+        args.save.write_text(text)
     good = all(r["p50"] <= BUDGET["p50"] and r["p99"] <= BUDGET["p99"] and r["lost"] == r["twice"] == 0 for r in rows)
     print(
         f"budget p50 <= {BUDGET['p50']} ms, p99 <= {BUDGET['p99']} ms, none lost, none twice: "

@@ -13,6 +13,7 @@ from typing import Any
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
 from rclpy.lifecycle import State, TransitionCallbackReturn
+from rclpy.serialization import deserialize_message
 from visualization_msgs.msg import MarkerArray
 
 from contact_estimation.control.controller import Command, ContactController, ControllerState, Observation
@@ -39,7 +40,7 @@ class Mpc(ManagedNode):
         self.settings = parameters.declare(self, MpcParameters)
         self._controller: ContactController | None = None
         self._rule: Any = None  # an EstimateRule, once configured
-        self._latest: Any = None  # the newest ContactEstimate
+        self._latest: bytes | None = None  # the newest ContactEstimate, serialised
         self._timer: Any = None
         self._drawn_ns = 0
         self._health = mpc_outputs.MpcHealth(status_name(self), self.settings.tf_prefix + self.settings.robot)
@@ -47,7 +48,7 @@ class Mpc(ManagedNode):
         self._prediction = self.create_publisher(MpcPrediction, "~/prediction", qos.VISUALIZATION)
         self._markers = self.create_publisher(MarkerArray, "~/markers", qos.VISUALIZATION)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
-        self.create_subscription(ContactEstimate, self.settings.estimates, self._on_estimate, qos.SENSOR)
+        self.create_subscription(ContactEstimate, self.settings.estimates, self._on_estimate, qos.SENSOR, raw=True)
         self.create_timer(1.0 / self.settings.diagnostics_rate, self._report)
         parameters.accept_changes(self, MpcParameters, {"visualization_rate", "arrow_scale"}, self._apply)
 
@@ -75,11 +76,11 @@ class Mpc(ManagedNode):
                 raise ContactEstimationError(
                     f"no estimate on '{self.settings.estimates}' yet; start an estimator, or correct 'estimates'"
                 )
-            controller = self._configured()
-            controller.activate(self._observation(self._latest))
+            controller, latest = self._configured(), deserialize_message(self._latest, ContactEstimate)
+            controller.activate(self._observation(latest))
         except ContactEstimationError as error:
             return self._refuse("activate", error)
-        self._rule.choose(self._latest.observer)
+        self._rule.choose(latest.observer)
         self._timer = self.create_timer(1.0 / controller.settings.rate, self._tick)
         return super().on_activate(state)
 
@@ -116,8 +117,8 @@ class Mpc(ManagedNode):
 
     # -- work --
 
-    def _on_estimate(self, message: ContactEstimate) -> None:
-        self._latest = message
+    def _on_estimate(self, raw: bytes) -> None:
+        self._latest = raw  # most are never planned from: decoding waits for a tick
 
     def _configured(self) -> ContactController:
         """Return the controller, which a configured node has."""
@@ -131,7 +132,8 @@ class Mpc(ManagedNode):
         return Observation.of(replace(estimate, valid=not problem, reason=problem), age)
 
     def _tick(self) -> None:
-        controller, latest, now_ns = self._configured(), self._latest, self.get_clock().now().nanoseconds
+        controller, now_ns = self._configured(), self.get_clock().now().nanoseconds
+        latest = deserialize_message(self._latest, ContactEstimate)
         command = controller.update(1e-9 * now_ns, self._observation(latest))
         if command is None:
             return

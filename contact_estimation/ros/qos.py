@@ -23,9 +23,9 @@ SENSOR = QoSProfile(
 )
 
 #: What an estimator listens with: it catches up in a moment after the machine was busy, but a lost sample costs
-#: accuracy.
+#: accuracy. Half a second at 1 kHz.
 SAMPLES = QoSProfile(
-    depth=100,
+    depth=500,
     history=HistoryPolicy.KEEP_LAST,
     reliability=ReliabilityPolicy.BEST_EFFORT,
     durability=DurabilityPolicy.VOLATILE,
