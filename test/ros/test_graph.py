@@ -54,7 +54,9 @@ def assert_close(a, b) -> None:
             np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-9, atol=1e-9, err_msg=name)
 
 
-@pytest.mark.parametrize("node, observer", [("estimator", "ekf"), ("momentum_observer", "momentum")])
+@pytest.mark.parametrize(
+    "node, observer", [("estimator", "contact_imm"), ("estimator", "ekf"), ("momentum_observer", "momentum")]
+)
 def test_node_equals_offline_replay(graph, arm, tmp_path, node, observer):
     """Replay driver and estimator as processes of their own, against the library on the same bag, sample by sample."""
     recording = samples.recording(arm, 600)
