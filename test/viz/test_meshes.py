@@ -41,7 +41,7 @@ def test_an_arm_without_shapes_has_rods_from_joint_to_joint(arm, monkeypatch):
     def missing(*_, **__):
         raise ValueError("mesh file not found")
 
-    monkeypatch.setattr(meshes.pin, "buildGeomFromUrdf", missing)
+    monkeypatch.setattr(meshes.pin, "buildGeomFromUrdfString", missing)
     rods, q = arm_meshes(arm), np.zeros(arm.n)
     poses = link_poses(arm, q)
     points = np.vstack([mesh.vertices @ poses[mesh.joint][0].T + poses[mesh.joint][1] for mesh in rods])

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""What the default observer says in ``mismatch``: right models, and models that are wrong in one thing.
+
+    python benchmark/mismatch.py [--shared DIR] [--case WORD] [--save]
+
+Right: recorded presses of a UR16e, a Panda's excitation, free motion of simulated arms (:mod:`rigid_body_recording`).
+Wrong: the sign of the torque, the side of the velocity, the joint stiffness, and a load of 2 kg that no tool tells of,
+carried from the start or picked up after 8 s. Columns: share of the time in which something is said, when it was said
+first, and the words that were said for longest. ``--save`` writes mismatch.md beside this file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+from rigid_body_recording import RATE, RigidBodyArm, World, pushes, random_motion, record
+
+from contact_estimation import load_arm
+from contact_estimation.filters.registry import load_observer_settings, make_observer
+from contact_estimation.filters.settings import load_sensor_settings
+from contact_estimation.filters.stream import SampleStream
+from contact_estimation.robot.actuators import actuators_of
+
+MASS, CENTRE = 2.0, (0.02, 0.0, 0.06)  # [kg], [m] in the flange's frame
+PICKED = 8.0  # [s]
+EVERY = 25  # samples between two looks
+
+
+class Signals(NamedTuple):
+    """A recording: robot, sensor set, stamps (N,) [ns] and q, dq, tau (N, n)."""
+
+    robot: str
+    sensors: str | None
+    stamps: np.ndarray
+    q: np.ndarray
+    dq: np.ndarray
+    tau: np.ndarray
+
+
+def real(path: Path, robot: str) -> Signals:
+    """Read a recording of an arm."""
+    data = np.load(path)
+    return Signals(robot, None, np.round(1e9 * data["t"]).astype(np.int64) + 1, data["q"], data["dq"], data["tau"])
+
+
+def simulated(robot: str, seed: int, picked: float = np.inf, seconds: float = 24.0) -> Signals:
+    """Make free motion; a load hangs on the flange from ``picked`` [s] on."""
+    body, t = RigidBodyArm(robot), np.arange(round(seconds * RATE)) / RATE
+    theta = random_motion(robot, t, np.random.default_rng([seed, 5]), 0.3, 1.0)
+    if picked <= 0.0:
+        body.carry(MASS, CENTRE)
+    made = record(body, theta, pushes(body, [], t), World(seed=seed))
+    if 0.0 < picked < seconds:
+        loaded = RigidBodyArm(robot)
+        loaded.carry(MASS, CENTRE)
+        for k in np.flatnonzero(t > picked):
+            gravity = [pin.computeGeneralizedGravity(arm.model, arm.data, made.q[k]) for arm in (loaded, body)]
+            made.tau[k] += min((t[k] - picked) / 0.3, 1.0) * (gravity[0] - gravity[1])
+    return Signals(robot, "ur16e_driver" if robot == "ur16e" else None, made.stamps, made.q, made.dq, made.tau)
+
+
+def of_the_joints(signals: Signals) -> Signals:
+    """Replace the velocity of the motors by that of the joints."""
+    slope = np.gradient(signals.q, axis=0) / (1e-9 * np.gradient(signals.stamps))[:, None]
+    return signals._replace(dq=np.apply_along_axis(np.convolve, 0, slope, np.ones(5) / 5, "same"))
+
+
+def said(signals: Signals, stiffness: float = 1.0) -> str:
+    """Return a line's cells; ``stiffness`` is a factor on what the filter takes the joints' for."""
+    arm, settings = load_arm(signals.robot), load_observer_settings("contact_imm")
+    if stiffness != 1.0:
+        actuators = actuators_of(arm)
+        wrong = dataclasses.replace(actuators.elastic, stiffness=[stiffness * k for k in actuators.elastic.stiffness])
+        settings = dataclasses.replace(settings, actuators=dataclasses.replace(actuators, elastic=wrong))
+    sensors = load_sensor_settings(signals.sensors or arm.settings.sensors, arm.settings.folder)
+    stream = SampleStream(make_observer(arm, settings, sensors=sensors), arm, sensors)
+    words, first, texts = Counter[str](), "-", {}
+    for k, (stamp, *sample) in enumerate(zip(signals.stamps.tolist(), *signals[3:])):
+        stream.push_fast(stamp, *sample)
+        if k % EVERY == 0 and (text := stream.estimate().mismatch):
+            kind = re.sub(r"[-.\d]+", "#", text)
+            words[kind], texts[kind] = words[kind] + 1, text
+            first = f"{1e-9 * (stamp - signals.stamps[0]):.1f}" if first == "-" else first
+    share = 100 * words.total() * EVERY / len(signals.q)
+    longest = texts[words.most_common(1)[0][0]] if words else ""
+    return f"{share:.0f} | {first} | {longest}"
+
+
+def cases(data: Path) -> dict[str, Callable[[], str]]:
+    """Return title -> what makes its cells."""
+    found: dict[str, Callable[[], str]] = {}
+    for name in ("ur_vertical_1", "ur_vertical_3"):
+        press = real(data / f"ur16e_press/{name}.npz", "ur16e")
+        found[f"right: {name}"] = lambda press=press: said(press)
+        found[f"sign of the torque: {name}"] = lambda press=press: said(press._replace(tau=-press.tau))
+        found[f"velocity of the joints: {name}"] = lambda press=press: said(of_the_joints(press))
+        found[f"joint stiffness x 0.5: {name}"] = lambda press=press: said(press, 0.5)
+    excitation = real(data / "panda_excitation/panda_excitation.npz", "panda")
+    found["right: panda_excitation"] = lambda: said(excitation)
+    for robot in ("fr3", "ur16e"):
+        for seed in (11, 12, 13):
+            for title, picked in (("right", np.inf), ("load", 0.0), (f"load from {PICKED:g} s on", PICKED)):
+                case = (robot, seed, picked)
+                found[f"{title}: {robot}, seed {seed}"] = lambda case=case: said(simulated(*case))
+    found["joint stiffness x 0.5: ur16e, seed 11"] = lambda: said(simulated("ur16e", 11), 0.5)
+    return found
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    default = os.environ.get("CONTACT_ESTIMATION_SHARED") or Path(__file__).resolve().parents[2] / "shared"
+    parser.add_argument("--shared", type=Path, default=Path(default))
+    parser.add_argument("--case", default="", help="only rows whose title has this")
+    parser.add_argument("--save", action="store_true", help="write mismatch.md beside this file")
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    lines = ["# What `mismatch` says", "", "`python benchmark/mismatch.py --save`", ""]
+    lines += ["| wrong: recording | said [%] | first [s] | words |", "|" + "---|" * 4]
+    print("\n".join(lines))
+    for title, cells in cases(args.shared / "data").items():
+        if args.case in title:
+            lines.append(f"| {title} | {cells()} |")
+            print(lines[-1], flush=True)
+    if args.save:
+        Path(__file__).with_suffix(".md").write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
