@@ -21,6 +21,7 @@ def compliant_contact(
     contact: int = 0,
     probability: float = 1.0,
     name: str = "probe",
+    link: str = "",
 ) -> ContactState:
     """Express the contact of one tip as a compliant contact.
 
@@ -31,6 +32,7 @@ def compliant_contact(
         contact: index of the tip.
         probability: probability that the contact is closed.
         name: name of the contact.
+        link: name of the link that carries the probe, where the contact is closed.
 
     Returns:
         stiffness vector K [N/m], x_rest [m], tip [m], and their covariance (9, 9), to first order from the free
@@ -49,7 +51,7 @@ def compliant_contact(
     stiffness, rest, tip = centre.reshape(3, 3)
     point = pose[:3, 3] + pose[:3, :3] @ tip
     covariance = jacobian @ estimate.free_covariance @ jacobian.T
-    return ContactState(name, probability, stiffness, rest, tip, point, covariance)
+    return ContactState(name, probability, stiffness, rest, tip, point, covariance, link=link)
 
 
 def contact_settings(state: ContactState) -> ContactSettings:

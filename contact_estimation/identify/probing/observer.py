@@ -193,7 +193,8 @@ class ProbingObserver:
         mode, nis, dof, reason = "free", float("nan"), 0, _NO_WRENCH if self._missing else ""
         if self._touched:
             probing = self._filter.estimate()
-            contacts = (compliant_contact(probing, self._model, pose, probability=float(closed)),)
+            link = self.arm.tool_link if closed else ""
+            contacts = (compliant_contact(probing, self._model, pose, probability=float(closed), link=link),)
             nis, dof = probing.nis, probing.nis_dof
             mode = "free" if not closed else ("slide" if probing.used else "stick")
             reason = reason or self._doubt(probing, force)
