@@ -12,7 +12,7 @@ without a fault.
 from __future__ import annotations
 
 import argparse
-import concurrent.futures
+import functools
 import importlib
 import json
 import os
@@ -26,6 +26,7 @@ import numpy as np
 
 from benchmark.adversary.case import CLEAN
 from benchmark.adversary.summary import summary, table
+from contact_estimation.jobs.processes import Processes
 
 SYSTEMS = ("batch", "probing", "planar")
 TIMEOUT = 900.0  # [s]
@@ -59,6 +60,11 @@ def run_one(system: str, fault: str, seed: int, out: Path) -> dict:
         "cpu": round(cpu, 2),
         "command": ["contact-estimation", *case.command, "--json"],
     }
+
+
+def run_job(job: tuple[str, str, int], out: Path) -> dict:
+    """Run what ``(system, fault, seed)`` names; returns the row."""
+    return run_one(*job, out)
 
 
 def identify(command: list[str]) -> tuple[int, str, str, float]:
@@ -117,11 +123,12 @@ def collect(jobs: list[tuple[str, str, int]], out: Path, processes: int) -> list
         if row["verdict"] != "crashed":  # a broken installation crashes too
             rows[row["system"], row["fault"], row["seed"]] = row
     missing = [job for job in jobs if job not in rows]
-    with concurrent.futures.ProcessPoolExecutor(processes) as pool, kept.open("a") as file:
-        pending = {pool.submit(run_one, *job, out): job for job in missing}
-        for done, future in enumerate(concurrent.futures.as_completed(pending), 1):
-            row = future.result()
-            rows[pending[future]] = row
+    with kept.open("a") as file:
+        outcomes = Processes(processes).run(functools.partial(run_job, out=out), missing)
+        for done, outcome in enumerate(outcomes, 1):
+            if outcome.error:
+                raise SystemExit(f"{missing[outcome.number]}: {outcome.error}")
+            row = rows[missing[outcome.number]] = outcome.value
             file.write(json.dumps(row) + "\n")
             file.flush()
             print(
