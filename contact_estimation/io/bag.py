@@ -90,7 +90,8 @@ def _assemble(
 ) -> Recording:
     """Make the recording of what the buffers hold."""
     stamps, values = buffers[topics.joint_states].finish()
-    q, dq, tau = np.split(values, 3, axis=1)
+    q, dq, tau = (np.ascontiguousarray(part) for part in np.split(values, 3, axis=1))
+    del values
     if not stamps.any():
         raise RecordingError(
             f"{path}: every header.stamp on {topics.joint_states} is zero; have the driver set it to the sample's time."

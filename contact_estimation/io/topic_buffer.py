@@ -68,7 +68,7 @@ class TopicBuffer:
             self._decode()
 
     def finish(self) -> tuple[np.ndarray, np.ndarray]:
-        """Give what was collected.
+        """Give what was collected; the buffer is empty from then on.
 
         Returns:
             Stamps (m,) [ns] and values (m, columns); JointState fields stand side by side.
@@ -82,7 +82,7 @@ class TopicBuffer:
                 joint_columns(self._strangers, self.joint_names, self._where)
             raise RecordingError(f"{self._where}: holds no message; record it while the arm runs.")
         stamps, values = np.concatenate(self._stamps), np.concatenate(self._values)
-        self._stamps, self._values = [stamps], [values]  # the blocks go before the next topic's are put together
+        self._stamps, self._values = [], []  # the blocks go before the next topic's are put together
         return stamps, values
 
     def _decode(self) -> None:
