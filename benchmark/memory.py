@@ -47,10 +47,13 @@ IMPORTS = ("contact_estimation", "contact_estimation.filters.registry", "contact
 
 
 def repeated(recording: Recording, minutes: float) -> Recording:
-    """Return the recording, over and over, with stamps that go on."""
+    """Return the recording forwards and backwards, over and over, with stamps that go on."""
     count = round(minutes * 60e9 / PERIOD_NS)
-    rows = np.arange(count) % len(recording)
+    rows = np.arange(count) % (2 * len(recording))
+    back = rows >= len(recording)
+    rows[back] = 2 * len(recording) - 1 - rows[back]
     arrays = {name: getattr(recording, name)[rows] for name in ("q", "dq", "tau")}
+    arrays["dq"][back] *= -1.0
     truth = {name: value[rows] for name, value in recording.truth.items()}
     wrench = None if recording.wrench_tcp is None else recording.wrench_tcp[rows]
     stamps = 1_000_000_000 + PERIOD_NS * np.arange(count)

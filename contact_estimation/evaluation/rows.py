@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from contact_estimation.evaluation.task import Options, Task, evaluate, hash_of_files, keys_of
-from contact_estimation.exceptions import RecordingError
+from contact_estimation.exceptions import ConfigError, RecordingError
 from contact_estimation.jobs import Executor, Outcome
 from contact_estimation.jobs.results import Results
 
@@ -17,7 +17,14 @@ Row = dict[str, Any]
 
 
 def make_tasks(paths: Sequence[Path], observers: Sequence[str], options: Options) -> list[Task]:
-    """Make the task of each recording."""
+    """Make the task of each recording.
+
+    Raises:
+        ConfigError: two observers would have one name in the rows.
+    """
+    shown = [_short(name) for name in observers]
+    if len(set(shown)) < len(shown):
+        raise ConfigError(f"two of the observers {', '.join(observers)} have one name; rename one of the files")
     names = tuple(str(Path(name).resolve()) if Path(name).is_file() else name for name in observers)
     files = hash_of_files(names, options)
     return [Task(path.resolve(), names, options, files) for path in paths]

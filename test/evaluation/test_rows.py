@@ -9,9 +9,10 @@ from contact_estimation.evaluation.distribution import distribution_table, worst
 from contact_estimation.evaluation.find import find_recordings
 from contact_estimation.evaluation.rows import evaluate_all, make_tasks
 from contact_estimation.evaluation.task import Options
+from contact_estimation.exceptions import ConfigError
 from contact_estimation.io.npz import write_npz
 from contact_estimation.io.open import open_recording
-from contact_estimation.jobs.executor import Serial
+from contact_estimation.jobs.executor import Outcome, Serial
 from contact_estimation.jobs.results import Results
 
 OBSERVERS = ["momentum", "ekf"]
@@ -62,6 +63,24 @@ def test_a_second_run_does_what_is_missing_only(folder, tmp_path):
     write_npz(folder / "a.npz", dataclasses.replace(recording, tau=recording.tau + 0.1))
     evaluated(folder, tmp_path / "results", executor=again)
     assert again.asked == 2
+
+
+class Losing(Serial):
+    """Loses its worker with every recording."""
+
+    def run(self, function, tasks):
+        return (Outcome(k, None, "its worker process ended 2 times") for k in range(len(tasks)))
+
+
+def test_a_recording_whose_worker_ended_is_tried_again_by_the_next_run(folder, tmp_path):
+    lost = evaluated(folder / "day", tmp_path / "results", executor=Losing())[0]
+    assert lost["error"] == "its worker process ended 2 times" and "ekf" in lost["observers"]
+    assert "error" not in evaluated(folder / "day", tmp_path / "results")[0]
+
+
+def test_two_observers_of_one_name_are_refused(folder):
+    with pytest.raises(ConfigError, match="have one name"):
+        make_tasks([folder / "a.npz"], ["ekf", "mine/ekf.yaml"], Options())
 
 
 def test_the_order_of_recordings_changes_nothing(press, tmp_path):
