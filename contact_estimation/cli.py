@@ -95,7 +95,7 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:
         return 0
     except OSError as error:  # a full disk, a name that is too long, a place that may not be read
-        print(f"contact-estimation {args.verb}: {error}; choose another file or make room", file=sys.stderr)
+        print(f"contact-estimation {args.verb}: {error}; choose another file, or make room", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130

@@ -40,7 +40,13 @@ def read_npz(
         RecordingError: not an archive, a key is missing, or the joints do not fit.
     """
     path = Path(path)
-    data = _load(path)
+    data = load_arrays(path)
+    missing = [name for name in ("q", "dq", "tau") if name not in data]
+    if missing:
+        raise RecordingError(
+            f"{path}: key {', '.join(missing)} is missing; a recording has t, q, dq and tau, "
+            f"this archive has {', '.join(data) or 'nothing'}."
+        )
     for name in ("q", "dq", "tau"):
         if data[name].ndim != 2:
             raise RecordingError(f"{path}: {name} has shape {data[name].shape}, expected (samples, joints)")
@@ -81,8 +87,14 @@ def robot_of_npz(path: Path) -> str:
         return ""
 
 
-def _load(path: Path) -> dict[str, np.ndarray]:
-    """All arrays of the archive; the three that every recording has are there."""
+def load_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Return all arrays of an archive by name.
+
+    Raises:
+        RecordingError: it is no ordinary file or no archive, unpacks to more than the memory, or holds other members.
+    """
+    if not path.is_file():
+        raise RecordingError(f"no such recording: {path}")
     try:
         _refuse_bomb(path)
         with np.load(path, allow_pickle=False) as archive:
@@ -97,13 +109,23 @@ def _load(path: Path) -> dict[str, np.ndarray]:
     for name, value in data.items():
         if not isinstance(value, np.ndarray):
             raise RecordingError(f"{path}: its member '{name}' is no array; an .npz archive holds .npy files")
-    missing = [name for name in ("q", "dq", "tau") if name not in data]
+    return data
+
+
+def read_arrays(path: Path | str, keys: tuple[str, ...], optional: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
+    """Read the arrays ``keys``, and those of ``optional`` that are there, as floats.
+
+    Raises:
+        RecordingError: no such file, no archive, an array of something else than numbers, or a key is missing.
+    """
+    path = Path(path)
+    data = load_arrays(path)
+    missing = [key for key in keys if key not in data]
     if missing:
         raise RecordingError(
-            f"{path}: key {', '.join(missing)} is missing; a recording has t, q, dq and tau, "
-            f"this archive has {', '.join(data) or 'nothing'}."
+            f"{path} lacks {', '.join(missing)}; expected {', '.join(keys)}, found {', '.join(data) or 'nothing'}"
         )
-    return data
+    return {key: _numbers(path, data, key) for key in (*keys, *optional) if key in data}
 
 
 def _refuse_bomb(path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.identify.batch.channels import Measurement
+from contact_estimation.io.npz import load_arrays
 from contact_estimation.io.open import kind_of, open_recording
 from contact_estimation.io.recording import Recording
 
@@ -67,11 +67,7 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
     """Arrays of an archive; none of a bag."""
     if not path.is_file() or kind_of(path) != ".npz":
         return {}
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, zipfile.BadZipFile) as error:
-        raise RecordingError(f"{path} cannot be read as an .npz archive: {error}") from error
+    return load_arrays(path)
 
 
 def _is_arm(arrays: dict[str, np.ndarray]) -> bool:

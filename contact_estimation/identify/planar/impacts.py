@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from contact_estimation.exceptions import IdentificationError, RecordingError
 from contact_estimation.identify.arrays import Array, Indices
-from contact_estimation.identify.planar.recordings import read_arrays
+from contact_estimation.io.npz import read_arrays
 
 _FEWEST = 8  # impacts for a fit
 _FEWEST_FOR_SLOPES = 40  # impacts for a restitution that depends on speed

@@ -1,8 +1,7 @@
-"""Archives of recorded arrays; a recorded planar drop and its outline, in the formats of the command line."""
+"""A recorded planar drop and its outline, in the formats of the command line."""
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +11,7 @@ import numpy as np
 from contact_estimation.exceptions import ConfigError, RecordingError
 from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.planar.shapes import Ellipse, Shape, rimless_wheel, square
+from contact_estimation.io.npz import read_arrays
 
 #: Word -> maker, how many numbers it takes, usage.
 _MAKERS: dict[str, tuple[Callable[..., Shape], int, str]] = {
@@ -39,29 +39,6 @@ def parse_shape(text: str) -> Shape:
     if len(values) != count:
         raise ConfigError(f"shape {text!r} lacks its {count} number(s); expected {usage} [m]")
     return make(*values)
-
-
-def read_arrays(path: Path | str, keys: tuple[str, ...], optional: tuple[str, ...] = ()) -> dict[str, Array]:
-    """Read the arrays ``keys``, and those of ``optional`` that are there, of an npz, as floats.
-
-    Raises:
-        RecordingError: no such file, not an archive of plain numbers, or one of ``keys`` is missing.
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise RecordingError(f"no such recording: {path}")
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            names = list(file.files)
-            found = {key: np.asarray(file[key], float) for key in (*keys, *optional) if key in names}
-    except (AttributeError, EOFError, OSError, TypeError, ValueError, zipfile.BadZipFile) as error:
-        raise RecordingError(f"{path} is not a readable npz of plain arrays of numbers: {error}") from error
-    missing = [key for key in keys if key not in found]
-    if missing:
-        raise RecordingError(
-            f"{path} lacks {', '.join(missing)}; expected {', '.join(keys)}, found {', '.join(names) or 'nothing'}"
-        )
-    return found
 
 
 class RecordedStates(NamedTuple):

@@ -17,8 +17,8 @@ from scipy.spatial.transform import Rotation
 from contact_estimation.exceptions import ConfigError, RecordingError
 from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.planar.cube_shape import cube_corners
-from contact_estimation.identify.planar.recordings import read_arrays
 from contact_estimation.identify.planar.stepping import GRAVITY
+from contact_estimation.io.npz import read_arrays
 
 _QUIET_V, _QUIET_W = 0.12, 1.2  # [m/s, rad/s] change per sample that free flight and tracking noise stay below
 LONG_FLIGHT = 8  # samples: shorter flights hardly bend

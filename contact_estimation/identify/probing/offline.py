@@ -20,6 +20,7 @@ from contact_estimation.identify.probing.planar import PlanarModel
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.spatial import SpatialModel, frame_from_normal
 from contact_estimation.identify.verdict import Finding, Verdict, conclude, interval, repeated, total_std
+from contact_estimation.io.npz import read_arrays
 
 #: Tests between which the probability of a false alarm is divided.
 _TESTS = 13.0
@@ -180,14 +181,7 @@ def _failures(settings: ProbingSettings, estimate: ProbingEstimate) -> list[str]
 
 
 def _load(path: Path, samples: dict[str, tuple[int, ...]], guess: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
-    if not path.is_file():
-        raise RecordingError(f"no such recording: {path}")
-    names = [*samples, *guess]
-    with np.load(path, allow_pickle=False) as file:
-        missing = sorted(set(names) - set(file.files))
-        if missing:
-            raise RecordingError(f"{path} lacks {', '.join(missing)}; expected the arrays {', '.join(names)}")
-        data = {name: np.asarray(file[name], dtype=float) for name in names}
+    data = read_arrays(path, (*samples, *guess))
     count = data["t"].shape
     shapes = {**{name: count + shape for name, shape in samples.items()}, **guess}
     for name, expected in shapes.items():

@@ -160,7 +160,7 @@ def test_files_that_are_not_as_expected(tmp_path, simulated):
     with pytest.raises(RecordingError, match="no such"):
         load_tosses(tmp_path / "absent.npz")
     (tmp_path / "text.npz").write_text("not an archive")
-    with pytest.raises(RecordingError, match="readable npz"):
+    with pytest.raises(RecordingError, match="cannot be read as an"):
         load_tosses(tmp_path / "text.npz")
 
 

@@ -103,7 +103,7 @@ def test_files_that_cannot_be_used(tmp_path):
     with pytest.raises(RecordingError, match="no such"):
         load_impacts(tmp_path / "absent.npz")
     (tmp_path / "text.npz").write_text("not an archive")
-    with pytest.raises(RecordingError, match="readable"):
+    with pytest.raises(RecordingError, match="cannot be read as an"):
         load_impacts(tmp_path / "text.npz")
 
 
