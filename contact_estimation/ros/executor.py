@@ -1,4 +1,8 @@
-"""Run one node until SIGINT or SIGTERM, on the executor that keeps up with 500 Hz."""
+"""Run one node until SIGINT or SIGTERM, on the executor that keeps up with 500 Hz.
+
+ROS' own handlers invalidate the context at once, under callbacks and threads that publish. Here a signal only ends the
+spinning: the node is closed while the context is still valid.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ import rclpy
 from rclpy.executors import ExternalShutdownException
 from rclpy.experimental.events_executor import EventsExecutor
 from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
 
 from contact_estimation.exceptions import ContactEstimationError
 from contact_estimation.ros import realtime
@@ -24,20 +29,21 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
     The node may have a ``close()`` (stop threads, close files), called before it is destroyed, and an ``exit_code``.
     An error raised on purpose (bad parameter, unusable recording) is printed without a traceback and gives 2.
     """
-    starting = True
+    starting, stop = True, threading.Event()
 
     def interrupted(*_: object) -> None:
-        """Interrupt a long start; later ROS itself shuts down, and a second Ctrl-C must not interrupt the clean-up."""
+        """Interrupt a long start; later end the spinning, and leave the clean-up alone."""
         if starting:
             os._exit(0)
+        stop.set()
 
     node = None
     if on_main := threading.current_thread() is threading.main_thread():
-        before = signal.signal(signal.SIGINT, interrupted)  # ROS calls it after its own handler
+        before = {number: signal.signal(number, interrupted) for number in (signal.SIGINT, signal.SIGTERM)}
     # Discovery is limited to this machine unless the user sets another range.
     os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
     try:
-        rclpy.init(args=args)
+        rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
         node = make_node()
         if node.has_parameter("realtime"):
             for line in realtime.apply(realtime.parse(node.get_parameter("realtime").value)):
@@ -46,11 +52,9 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
         gc.collect()
         gc.freeze()
         starting = False
-        spin(node)
+        spin(node, stop)
         return getattr(node, "exit_code", 0)
     except ContactEstimationError as error:
-        if not rclpy.ok():
-            return 0  # interrupted in the middle of its start
         print(f"error: {error}", file=sys.stderr, flush=True)
         return 2
     except (KeyboardInterrupt, ExternalShutdownException):
@@ -58,7 +62,7 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
     except Exception:
         if rclpy.ok():
             raise
-        return getattr(node, "exit_code", 0)  # a signal shut ROS down during a call
+        return getattr(node, "exit_code", 0)  # the node shut ROS down during a call
     finally:
         starting = False
         if node is not None:
@@ -66,11 +70,12 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
             node.destroy_node()
         rclpy.try_shutdown()
         if on_main:
-            signal.signal(signal.SIGINT, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
-def spin(node: Node) -> None:
-    """Spin ``node`` until ROS shuts down.
+def spin(node: Node, stop: threading.Event) -> None:
+    """Spin ``node`` until ``stop`` is set or ROS shuts down.
 
     The multi-threaded executor loses most of a 500 Hz stream to the interpreter lock. The events executor keeps all of
     it, but its own ``spin()`` does not return on shutdown: hence short turns.
@@ -78,7 +83,7 @@ def spin(node: Node) -> None:
     executor = EventsExecutor()
     executor.add_node(node)
     try:
-        while rclpy.ok():
+        while rclpy.ok() and not stop.is_set():
             executor.spin_once(timeout_sec=0.05)
     finally:
         executor.shutdown()
