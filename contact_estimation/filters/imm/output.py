@@ -160,6 +160,9 @@ class Output:
             [np.arange(at + 1 + p["std_ratio"].start, at + 1 + p.size) for at, p in self._contacts]
         )
         self._table = table.reshape(len(chain.owner), -1)
+        external = state.parts["external"] if state.has_external else slice(0)
+        packed = np.arange(packed_size(state.size), dtype=float)
+        self._external = unpack_array(packed, state.size)[external, external].astype(int)  # places in a packed matrix
         self._rows = []
         for j, (x, p) in enumerate(zip(step.x, step.p)):
             own = {"x": x, "P": p, "closed": chain.closed[j].copy(), "felt": chain.felt[j : j + 1].copy()}
@@ -220,7 +223,7 @@ class Output:
         where, shares = state.parts["external"], shares / probability
         torques = step.x[rows, where]
         torque: np.ndarray = np.asarray(shares @ torques)
-        covariance = sum(w * unpack_array(step.p[j], state.size)[where, where] for w, j in zip(shares, rows))
+        covariance = np.tensordot(shares, step.p[rows[:, None, None], self._external], 1)
         difference = torques - torque
         return ExternalTorque(probability, torque, np.asarray(covariance + (difference.T * shares) @ difference))
 
