@@ -133,12 +133,12 @@ def _plain(record: Estimate | ContactState | ContactPlace) -> SimpleNamespace:
 
 def _words(estimate: Estimate) -> Hashable:
     """Return everything in an estimate that is no number."""
-    contacts = tuple(
-        (c.name, c.parameters, c.unseen, c.law, tuple(c.law_parameters), c.link, _words_of_place(c.place))
-        for c in estimate.contacts
-    )
+    contacts = tuple(contact_words(contact) for contact in estimate.contacts)
     return estimate.mode, tuple(estimate.modes), estimate.nis_dof, contacts
 
 
-def _words_of_place(place: ContactPlace | None) -> Hashable:
-    return None if place is None else (tuple(place.links), len(place.region), place.reason)
+def contact_words(contact: ContactState) -> Hashable:
+    """Return everything in a contact that is no number."""
+    c, place = contact, contact.place
+    of_place = None if place is None else (tuple(place.links), len(place.region), place.reason)
+    return c.name, c.parameters, c.unseen, c.law, tuple(c.law_parameters), c.link, of_place

@@ -25,8 +25,8 @@ from contact_estimation.ros.node_settings import EstimatorParameters
 from contact_estimation.ros.serialized import SerializedMessage
 from contact_estimation.viz.markers import estimate_shapes
 
-#: Serialised estimates that are kept, one per validity, reason and words; places of unknown contacts make new ones.
-_KEPT = 32
+#: Serialised estimates that are kept, one per validity, reason and words: modes, links and sizes of regions differ.
+_KEPT = 256
 
 
 class _Kind(NamedTuple):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 
 from contact_estimation.exceptions import CodegenError, ModelError
-from contact_estimation.filters.estimate_row import contact_numbers, numbers_of
+from contact_estimation.filters.estimate_row import contact_numbers, contact_words, numbers_of
 from contact_estimation.filters.localization.localizer import ContactLocalizer
 from contact_estimation.filters.localization.settings import LocalizationSettings, load_localization_settings
 from contact_estimation.filters.observer import ContactPlace, ContactState, Estimate, Observer
@@ -50,6 +49,9 @@ class LinkContact:
         observer: has ``external_torque``: probability of an unknown contact, its torque (n,) and covariance (n, n).
         localizer: finds the place.
         period: of samples [s].
+
+    Attributes:
+        words: everything in this contact that is no number.
     """
 
     def __init__(self, observer: Any, localizer: ContactLocalizer, period: float) -> None:
@@ -67,7 +69,7 @@ class LinkContact:
         self._localizer.reset()
 
     def _set(self, state: ContactState) -> None:
-        self._state, self._numbers = state, numbers_of(contact_numbers(state))
+        self._state, self._numbers, self.words = state, numbers_of(contact_numbers(state)), contact_words(state)
 
     def step(self, dt: float, q: np.ndarray) -> None:
         """Take the sample that the observer has just taken.
@@ -104,11 +106,6 @@ class LinkContact:
         self._set(
             ContactState(NAME, self._probability, _NAN, _NAN, local, point, covariance, link=place.link, place=place)
         )
-
-    @property
-    def words(self) -> Hashable:
-        """Key of what is no number in this contact; it changes when the contact does."""
-        return id(self._state)
 
     def add_to(self, estimate: Estimate) -> Estimate:
         """Return the estimate with this contact behind its others."""

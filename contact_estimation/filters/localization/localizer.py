@@ -24,6 +24,8 @@ from contact_estimation.robot.surface import link_surface
 
 #: Unknowns of a contact: three of the force, two of the surface.
 _UNKNOWNS = 5
+#: Probability of the candidates that mean and covariance are of; the others are left out.
+_KEPT_MASS = 0.9999
 #: Links with less probability than this are not named.
 _LEAST = 1e-3
 
@@ -135,9 +137,10 @@ class ContactLocalizer:
                 reason=f"no single pushing contact on the links explains the joint torque: misfit {misfit:.0f}, at "
                 f"most {self._limit:.0f} is expected"
             )
-        order = np.argsort(-weight)
+        likely = np.flatnonzero(weight > (1.0 - _KEPT_MASS) / self.count)  # all others together are less than the rest
+        order = likely[np.argsort(-weight[likely])]
         mass = np.cumsum(weight[order])
-        kept = order[: int(np.searchsorted(mass, 0.9999)) + 1]
+        kept = order[: int(np.searchsorted(mass, _KEPT_MASS)) + 1]
         share = weight[kept] / weight[kept].sum()
         rotations = self._place[:, :9].reshape(-1, 3, 3)  # transposed
         joints = surface.joint[kept]
@@ -158,11 +161,11 @@ class ContactLocalizer:
         placement = self._place[joint]
         arm = placement[:9].reshape(3, 3).T @ self.surface.points[candidate] + placement[9:]
         torque, spread = self._now
-        axes, predicted = self._axes.reshape(-1, 3), np.zeros(self.arm.n)
-        for i in range(joint + 1):
-            column = axes[i] if self._prismatic[i] else np.cross(axes[i], arm - self._place[i, 9:])
-            predicted[i] = column @ self._force[candidate]
-        error = torque - predicted
+        axes, force = self._axes.reshape(-1, 3), self._force[candidate]
+        x, y, z = (arm - self._place[:, 9:]).T  # levers from the joints' origins
+        moments = np.array([y * force[2] - z * force[1], z * force[0] - x * force[2], x * force[1] - y * force[0]]).T
+        loads = np.einsum("ij,ij->i", axes, np.where(self._prismatic[:, None], force, moments))
+        error = torque - np.where(np.arange(self.arm.n) <= joint, loads, 0.0)
         turning = np.where(self._prismatic[:, None] | (np.arange(self.arm.n) > joint)[:, None], 0.0, axes)
         spread = spread + 2.0 * self._scale**2 * self._spread[joint] * (turning @ turning.T)
         return float(error @ np.linalg.solve(spread, error))
