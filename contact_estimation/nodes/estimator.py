@@ -59,6 +59,7 @@ class Estimator(Node):
         self._health = StreamHealth(status_name(self, observer.name), settings.tf_prefix + arm.name)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
         self._refused: Counter[str] = Counter()
+        self._mismatch = ""
         # Samples may come from a driver's thread (combined), services from the executor's.
         self._lock = threading.Lock()
         self._reader = JointStateReader(arm.joint_names, "joint_states", settings.tf_prefix)
@@ -156,6 +157,10 @@ class Estimator(Node):
                 self._report()
             if not row.valid:
                 self.get_logger().warning(f"estimate not valid: {row.reason}", throttle_duration_sec=5.0)
+        if row.mismatch != self._mismatch:
+            self._mismatch = row.mismatch
+            if row.mismatch and row.valid:
+                self.get_logger().warning(f"model and data disagree: {row.mismatch}", throttle_duration_sec=30.0)
 
     def _draw(self) -> None:
         """Show the last estimate, once."""
@@ -174,7 +179,7 @@ class Estimator(Node):
 
     def _report(self) -> None:
         facts = {"zero": self.stream.zero.status, "backend": self.stream.observer.backend}
-        facts |= getattr(self.stream.observer, "facts", dict)()
+        facts |= getattr(self.stream.observer, "facts", dict)() | {"mismatch": self._mismatch or "none"}
         now = self.get_clock().now().nanoseconds
         self._diagnostics.publish(self._health.report(now, self.stream.counters + self._refused, facts))
 
