@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy.spatial.transform import Rotation
+import pinocchio as pin
 
 from contact_estimation.exceptions import ConfigError, ModelError
 from contact_estimation.settings import find_config, from_yaml, key, non_negative
@@ -154,7 +154,7 @@ def _fixed(robot: ET.Element, name: str, parent: str, position: Vector, rotation
 
 def _origin(element: ET.Element, position: Vector, rotation: Vector) -> None:
     """Place an element at ``position`` (3,) [m] with the rotation vector ``rotation`` (3,) [rad]."""
-    angles = Rotation.from_rotvec(rotation).as_euler("xyz")  # URDF: roll, pitch, yaw about fixed axes
+    angles = pin.rpy.matrixToRpy(pin.exp3(np.asarray(rotation, dtype=float)))  # URDF: roll, pitch, yaw about fixed axes
     ET.SubElement(element, "origin", xyz=_text(position), rpy=_text(angles))
 
 
