@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections import defaultdict
 from contextlib import contextmanager
 
 import rclpy
@@ -33,7 +32,7 @@ class Watcher:
 
     def __init__(self):
         self.domain = free_domain()
-        self._received = defaultdict(list)
+        self._subscriptions = {}
         self._clients = {}
         self._duties = []
 
@@ -56,12 +55,11 @@ class Watcher:
         return NodeProcess(node, self.domain, parameters, **options)
 
     def watch(self, cls, topic: str, profile=qos.RECORDER) -> list:
-        """Collect ``topic`` from now on; returns the growing list."""
-        known, received = (topic, id(profile)) in self._received, self._received[topic, id(profile)]
-        if known:
-            received.clear()
-        else:
-            self.node.create_subscription(cls, topic, received.append, profile)
+        """Collect ``topic`` from now on; returns the growing list. What an earlier watch left unread is dropped."""
+        key, received = (topic, id(profile)), []
+        if key in self._subscriptions:
+            self.node.destroy_subscription(self._subscriptions[key])
+        self._subscriptions[key] = self.node.create_subscription(cls, topic, received.append, profile)
         return received
 
     def now_ns(self) -> int:
