@@ -49,7 +49,7 @@ class CornerImpacts:
         return CornerImpacts(*(value[rows] for value in vars(self).values()))
 
 
-class _Flight(NamedTuple):
+class Flight(NamedTuple):
     """A flight at a reference time, its attitude ``turn`` @ ``reference``."""
 
     p: Array
@@ -69,8 +69,8 @@ class _Crossing(NamedTuple):
     toss: int
     origin: float
     t: float
-    before: _Flight
-    after: _Flight
+    before: Flight
+    after: Flight
     sample: Array  # indices, counted from the crossing on
     share: Array  # how they share the impulse
 
@@ -112,7 +112,7 @@ def _crossings(index: int, toss: Toss, rate: float) -> Iterator[_Crossing]:
         if b0 - a1 - 1 > _LONGEST or min(a1 - a0, b1 - b0) + 1 < _FEWEST_SAMPLES:
             continue
         origin = 0.5 * (a1 + b0)
-        before, after = _flight(toss, a0, a1, origin, rate), _flight(toss, b0, b1, origin, rate)
+        before, after = fit_flight(toss, a0, a1, origin, rate), fit_flight(toss, b0, b1, origin, rate)
         dv = after.v - before.v
         jumps = np.diff(toss.p[a1 : b0 + 1], n=2, axis=0) * rate + np.array([0.0, 0.0, GRAVITY / rate])
         share = jumps @ dv
@@ -162,7 +162,7 @@ def _spread(crossings: list[_Crossing]) -> float:
     return float(sigma[np.argmin(np.abs(excess)), 0, 0])
 
 
-def _flight(toss: Toss, first: int, last: int, origin: float, rate: float) -> _Flight:
+def fit_flight(toss: Toss, first: int, last: int, origin: float, rate: float) -> Flight:
     """Least-squares flight through samples ``first`` to ``last``, its state at sample ``origin``."""
     index = np.arange(first, last + 1)
     t = (index - origin) / rate
@@ -170,4 +170,4 @@ def _flight(toss: Toss, first: int, last: int, origin: float, rate: float) -> _F
     line = np.linalg.lstsq(rows, toss.p[index] + np.outer(0.5 * GRAVITY * t**2, [0.0, 0.0, 1.0]), rcond=None)[0]
     reference = toss.attitude[int(index[len(index) // 2])]
     turning = np.linalg.lstsq(rows, (toss.attitude[index] * reference.inv()).as_rotvec(), rcond=None)[0]
-    return _Flight(line[0], line[1], turning[1], turning[0], reference)
+    return Flight(line[0], line[1], turning[1], turning[0], reference)
