@@ -62,7 +62,7 @@ class Measurement:
 
 @dataclasses.dataclass(frozen=True)
 class Channel:
-    """How a measurement enters the cost.
+    """Kind of a measurement in the cost.
 
     ``sensor`` compares with MuJoCo sensors, ``orientation`` with a frame-quaternion sensor (residual: rotation vector
     of the error), ``torque`` is the motors' generalised force u.

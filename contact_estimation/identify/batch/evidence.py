@@ -19,12 +19,12 @@ from contact_estimation.identify.batch.problem import Problem
 from contact_estimation.identify.verdict import Finding, Verdict, conclude, lag_correlation, total_std
 
 #: Chi-square per number from which noise does not explain a channel, and the dynamics' share of what was allowed:
-#: noise is seldom told better than to a third. Above 9 the result is worthless.
+#: noise is seldom known better than to a third. Above 9 the result is useless.
 _CHI_SQUARE, _DYNAMICS, _WORTHLESS = 2.0, 1.5, 9.0
 _MISSING = 0.1  # share of the time without samples that is let pass
 _CORRELATION = 0.3  # from one cell to the next, from which residuals are not noise
 _SIGMAS = 5.0  # standard deviations from which a sensor fault counts
-#: What is let pass however sharply it is known: delay [s], gain, bias [standard deviations of the channel].
+#: Tolerated at any confidence: delay [s], gain, bias [standard deviations of the channel].
 _LEAST = {"delay": 5e-4, "gain": 0.03, "bias": 1.0}
 #: Share of a fault's effect that the parameters must leave for a test: a motor's gain scales masses and stiffnesses
 #: alike. The contact law holds to 1e-4, which is 1e-8 of a square.

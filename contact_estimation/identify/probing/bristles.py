@@ -24,12 +24,12 @@ from contact_estimation.identify.probing.spatial import SpatialModel
 #: Parts of one sample over which the deflection is integrated, so that the result does not depend on the rate.
 _PARTS = 16
 _SHARES = tuple((k + 0.5) / _PARTS for k in range(_PARTS))
-#: Least length [m], of a contact that carries nothing; a deflection below it has no direction.
+#: Least length [m], that of an unloaded contact; a deflection below it has no direction.
 _SHORTEST = 1e-9
 
 
 class Drag(NamedTuple):
-    """Deflections after a sample, and what an error across them is made of.
+    """Deflections after a sample, and the factors of the error across them.
 
     Attributes:
         deflection: (contacts, 3) [m].
@@ -99,7 +99,7 @@ class BristleState:
     def follow(
         self, x: np.ndarray, covariance: np.ndarray, dt: float, mean: Mean, velocities: np.ndarray, force: float
     ) -> np.ndarray:
-        """Draw the bristles along, once pose and twist are estimated.
+        """Update the bristles with the estimated pose and twist.
 
         Args:
             x: the filter's state, changed in place.

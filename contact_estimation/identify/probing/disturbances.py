@@ -137,7 +137,7 @@ def _gain(data: Samples, forces: int) -> Candidate:
 def _hardening(data: Samples, forces: int) -> Candidate:
     """Force that is not linear in depth: w + b (f - f_0)^2 / f_0 w / f around the mean force f_0.
 
-    A spring force takes up what is constant and linear in f, so only the square is left to tell. Force as depth to the
+    A spring explains the constant and linear parts in f, so only the square is identifiable. Force as depth to the
     power 1.5 (Hertz) has b = 1/6.
     """
     force = np.linalg.norm(data.wrench[:, :forces], axis=1)

@@ -44,7 +44,7 @@ class ProbingEstimate:
 
 
 def bound_problem(estimate: ProbingEstimate, settings: ProbingSettings) -> str:
-    """Say that a stiffness lies at its bound, so that it is the bound's value; empty where none does."""
+    """Describe a stiffness at its bound, whose value is then that of the bound; empty if there is none."""
     stiffness = max(float(x) for name, x in zip(estimate.names, estimate.mean) if name.endswith("stiffness"))
     if stiffness <= _AT_BOUND * settings.stiffness_max:
         return ""

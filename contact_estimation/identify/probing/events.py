@@ -36,7 +36,7 @@ class SlideEvents:
         return True
 
     def record(self, velocity: np.ndarray, dt: float) -> bool:
-        """Note a sample's slip and tell whether forces may be used.
+        """Add a sample's slip; return whether forces may be used.
 
         Args:
             velocity: estimated slip velocity (1,) or (3,) [m/s].

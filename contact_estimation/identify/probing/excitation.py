@@ -35,7 +35,7 @@ class ExcitationSettings:
 
 @dataclass(frozen=True)
 class Command:
-    """What the excitation asks for at one time.
+    """Reference of the excitation at one time.
 
     Attributes:
         stroke: number of the stroke.

@@ -35,7 +35,7 @@ from contact_estimation.settings import key, non_negative, positive
 #: Greatest speed along the normal [m/s] with which the force is corrected: 2 mm per sample at 25 Hz, so that one
 #: sample cannot go from the air to the force limit.
 _MAX_DESCENT = 0.05
-#: Greatest speed with which a lag is made up, as a factor on the speed of a stroke.
+#: Greatest speed of the lag's compensation, as a factor on the speed of a stroke.
 _MAX_HASTE = 4.0
 
 
@@ -62,7 +62,7 @@ class ExploreSettings:
 
 
 class Tool(Protocol):
-    """What carries and feels the probe: a robot, or a simulated one."""
+    """The carrier of the probe: a robot, or a simulated one."""
 
     @property
     def pose(self) -> np.ndarray:
@@ -151,7 +151,7 @@ class Explorer:
         return self.probe()
 
     def touch(self) -> ProbingEstimate:
-        """Approach until the surface is felt; returns what is known then, the rough start.
+        """Approach until the touch is detected; returns the rough start.
 
         Raises:
             IdentificationError: no contact within the approach distance.
@@ -204,7 +204,7 @@ class Explorer:
         return min(candidates(self._place(), cfg.speed * cfg.stroke_time, self._goal.reach, cfg.tilt), key=cost)
 
     def _restart_if_lost(self) -> None:
-        """Begin anew with what was known at the touch where a row of wrenches lay beyond the gate (NIS).
+        """Restart from the guess at the touch after several wrenches in a row beyond the gate (NIS).
 
         A surface does not change while it is explored, so the filter took a wrong peak of the rough start's density.
         """
@@ -247,7 +247,7 @@ class Explorer:
     def _perform(self, stroke: Stroke) -> None:
         """Slide, lean and press for one stroke; the filter runs along.
 
-        Friction winds up a compliant arm before the tip slides, so the speed has a share of the tip's lag.
+        Friction deflects a compliant arm before the tip slides, so the speed has a term of the tip's lag.
         """
         cfg, steps = self._excitation, round(self._excitation.stroke_time / self._dt)
         start, last, wanted, begin = self._lean, self._lean, 0.0, self._place()

@@ -64,7 +64,7 @@ def contact_settings(state: ContactState) -> ContactSettings:
 def surface_estimate(
     contact: ContactState, t: float, q: np.ndarray, dq: np.ndarray, rotation: np.ndarray, wrench: np.ndarray
 ) -> Estimate:
-    """Make the estimate of an arm that knows its surface from an earlier probing.
+    """Return the estimate of an arm whose surface is known from an earlier probing.
 
     Args:
         contact: what :func:`compliant_contact` gave at the present pose.

@@ -196,7 +196,7 @@ class ProbingFilter:
             self._P[index, index] += (1.0 - decay**2) * self._bias_variance
 
     def _walk_share(self, dt: float) -> float:
-        """How much of one slide step's random walk the parameters take in this sample: all of it, or nothing."""
+        """Share of one slide step's random walk in this sample: one or zero."""
         due = [event.parameters_may_change() for event in self._events]  # reset every tip
         return float(any(due))
 
@@ -258,7 +258,7 @@ class ProbingFilter:
     def _forget(self) -> None:
         """Give stiffness and friction the variance of the start; tip and angles did not change at once.
 
-        Until the change was seen, the offsets may have taken up its effect, so they are loosened too.
+        Before its detection the change may have affected the offsets. Their variance is therefore raised, too.
         """
         for i in self._offsets:
             self._P[self._param.start + i, self._param.start + i] += self.settings.change_offset_std**2
@@ -293,7 +293,7 @@ class ProbingFilter:
         selector = np.zeros((n_s + len(rows), len(self._x)))
         selector[:n_s, self._param] = np.eye(n_s)
         selector[n_s:, self._kinematic] = rows
-        if self._bristles:  # what noise of the twist does to friction reaches it through the bristles
+        if self._bristles:  # noise of the twist acts on friction through the bristles
             selector[n_s + 1 :: 2] = 0.0
             selector[n_s + 1 :: 2, self._bristle_error] = np.diag(self._bristles.turn_by_error())
         return selector

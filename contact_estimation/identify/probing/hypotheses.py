@@ -25,7 +25,7 @@ from contact_estimation.identify.probing.spatial import SpatialModel
 _WEIGHTS = np.array([0.0763, 0.2475, 0.3524, 0.2475, 0.0763])
 _MEANS = np.array([-1.746, -0.828, 0.0, 0.828, 1.746])
 _DEVIATION = float(np.sqrt(1.0 - _WEIGHTS @ _MEANS**2))
-#: Evidence is forgotten by this factor per wrench: what the first samples say rests on rough linearisations.
+#: Evidence is forgotten by this factor per wrench: that of the first samples rests on rough linearisations.
 _MEMORY = 0.98
 #: A hypothesis whose log-evidence is this far behind the best one's is dropped.
 _DROP = 300.0

@@ -14,7 +14,7 @@ import numpy as np
 from contact_estimation.identify import verdict
 from contact_estimation.identify.verdict import Finding
 
-#: Greatest squared innovation of one wrench that counts for the intervals: outliers do not widen them without end.
+#: Bound on the squared innovation of one wrench in the intervals: it limits the effect of outliers.
 _GATED_NIS = 25.0
 #: Whitened innovations below this number are too few to judge.
 _FEWEST = 20

@@ -131,7 +131,7 @@ class SpatialModel(ContactModel):
     def grips(self, pose: np.ndarray, s: np.ndarray, force: float) -> np.ndarray:
         """Return the friction (contacts,) [N] of sliding tips, which share a ``force`` [N] (its norm) as their loads.
 
-        A tip that carries no load counts with a deformation of a nanometre.
+        An unloaded tip has a deformation of a nanometre here.
         """
         loads, frictions = np.empty(self.contacts), np.empty(self.contacts)
         for i, surface in enumerate(self._surface_of):

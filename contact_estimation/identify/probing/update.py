@@ -36,8 +36,8 @@ class Linearisation:
         centre: (k,).
         mean: (w,).
         slope: (w, k).
-        residual: (w, w), what the best line leaves unexplained.
-        white: (w, w), its share that the noise of pose and twist makes; None where it was not separated.
+        residual: (w, w), covariance of the regression's residual.
+        white: (w, w), its part from noise of pose and twist; None if it was not separated.
     """
 
     centre: np.ndarray
