@@ -6,10 +6,13 @@ import pytest
 
 from contact_estimation.cli import main
 
+#: Two runs in this process: starting workers would take longer.
+TWO_RUNS = ["identify", "probing", "--runs", "2", "--seed", "1", "--workers", "0", "--json"]
+
 
 @pytest.mark.parametrize("example", ["planar", "spatial"])
 def test_json_holds_the_scores(example, capsys):
-    assert main(["identify", "probing", "--example", example, "--runs", "2", "--seed", "1", "--json"]) == 0
+    assert main([*TWO_RUNS, "--example", example]) == 0
     result = json.loads(capsys.readouterr().out)
     for name in (
         "converged_pct",
@@ -20,6 +23,15 @@ def test_json_holds_the_scores(example, capsys):
         "updates_per_second",
     ):
         assert isinstance(result[name], float), name
+
+
+def test_worker_processes_give_the_same_scores(capsys):
+    scores = []
+    for workers in ("0", "2"):
+        assert main([*TWO_RUNS, "--workers", workers]) == 0
+        scores.append(json.loads(capsys.readouterr().out))
+        del scores[-1]["updates_per_second"]
+    assert scores[0] == scores[1]
 
 
 def test_figures_and_report_are_written(tmp_path, capsys):
@@ -64,7 +76,7 @@ def test_settings_come_from_a_file_and_unknown_keys_are_refused(tmp_path, capsys
     bad.write_text("force_nois: 0.6\n")
     errors = []
     for extra in ([], ["--settings", str(good)]):
-        assert main(["identify", "probing", "--runs", "3", "--seed", "1", "--json", *extra]) == 0
+        assert main(["identify", "probing", "--runs", "3", "--seed", "1", "--workers", "0", "--json", *extra]) == 0
         errors.append(json.loads(capsys.readouterr().out)["friction_error"])
     assert errors[1] > errors[0]  # four times the force noise shows
     assert main(["identify", "probing", "--settings", str(bad)]) == 2
