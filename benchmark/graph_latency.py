@@ -33,8 +33,10 @@ from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from live_graph import cpu_seconds  # a neighbour of this script
+from rclpy.client import Client
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.serialization import deserialize_message
+from rclpy.task import Future
 from sensor_msgs.msg import JointState
 
 from contact_estimation.drivers.backend import Sample
@@ -44,7 +46,8 @@ from contact_estimation.ros import convert, qos
 from contact_estimation.ros.processes import NodeProcess, free_domain
 
 TABLE = Path(__file__).with_suffix(".md")
-WARM_UP = 250
+#: Samples that percentiles leave out; the sample with which the MPC is activated.
+WARM_UP, ACTIVATE = 250, 1500
 #: Time between two stalls of the driver [s].
 BURST_PERIOD = 2.0
 BUDGET = {"p50": 0.5, "p99": 1.5}
@@ -84,27 +87,33 @@ class Bench:
         return Counter(message.reason for message in messages if not message.valid)
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
-        self.diagnostics += [{value.key: value.value for value in status.values} for status in message.status]
+        own = [status for status in message.status if status.name.split(":")[0] == "estimator"]
+        self.diagnostics += [{value.key: value.value for value in status.values} for status in own]
 
     def spin_until(self, end: float) -> None:
         """Take messages until ``end`` [s, perf_counter]."""
         while (left := end - time.perf_counter()) > 0:
             self._executor.spin_once(timeout_sec=left)
 
-    def change(self, node: str, transition: int) -> None:
-        """Ask ``node`` for a lifecycle transition."""
-        client = self.node.create_client(ChangeState, f"/{node}/change_state")
+    def change(self, client: Client, transition: int) -> Future:
+        """Ask for a lifecycle transition."""
         while not client.service_is_ready():
             self.spin_until(time.perf_counter() + 0.1)
-        future = client.call_async(ChangeState.Request(transition=Transition(id=transition)))
-        while not future.done():
-            self.spin_until(time.perf_counter() + 0.1)
-        if not future.result().success:
-            raise SystemExit(f"{node} refuses transition {transition}")
+        return client.call_async(ChangeState.Request(transition=Transition(id=transition)))
 
-    def run(self, arm, samples, burst: float, activate: str) -> None:
-        """Publish every sample at its time, or ``burst`` [s] of them at once; activate a node after the warm-up."""
-        while self.node.count_subscribers("joint_states") < 1:
+    def finish(self, transition: Future) -> None:
+        """Wait for a lifecycle transition."""
+        while not transition.done():
+            self.spin_until(time.perf_counter() + 0.1)
+        if not transition.result().success:
+            raise SystemExit("the MPC refuses a transition: see its log")
+
+    def run(self, arm, samples, burst: float, busy: bool) -> None:
+        """Publish every sample at its time, or ``burst`` [s] of them at once; ``busy``: with an active MPC beside."""
+        if busy:
+            client = self.node.create_client(ChangeState, "/mpc/change_state")
+            self.finish(self.change(client, Transition.TRANSITION_CONFIGURE))
+        while self.node.count_subscribers("joint_states") < 1 + busy:  # the recorder listens, too
             self.spin_until(time.perf_counter() + 0.05)
         self.spin_until(time.perf_counter() + 1.0)
         epoch, start = time.time_ns(), time.perf_counter()
@@ -112,8 +121,8 @@ class Bench:
             seconds = sample.stamp_ns * 1e-9
             into = seconds % BURST_PERIOD
             self.spin_until(start + (seconds + burst - into if into < burst else seconds))
-            if activate and k == WARM_UP:
-                self.change(activate, Transition.TRANSITION_ACTIVATE)
+            if busy and k == ACTIVATE:
+                activated = self.change(client, Transition.TRANSITION_ACTIVATE)
             stamp = epoch + sample.stamp_ns
             message = convert.joint_state(
                 convert.header(stamp, arm.base_frame), arm.joint_names, sample.q, sample.dq, sample.tau
@@ -121,6 +130,8 @@ class Bench:
             self.sent[stamp] = time.time_ns()
             self._states.publish(message)
         self.spin_until(time.perf_counter() + 1.5)
+        if busy:
+            self.finish(activated)
 
     def close(self) -> None:
         """Leave the graph."""
@@ -173,10 +184,8 @@ def measure(observer: str, args: argparse.Namespace) -> dict:
     gc.disable()  # the bench's own pauses are not the graph's
     estimator = {"observer": observer, "sensors": "joint_torque"}
     with company(domain, args.busy), NodeProcess("estimator", domain, estimator) as node:
-        if args.busy:
-            bench.change("mpc", Transition.TRANSITION_CONFIGURE)
         begin, cpu = time.perf_counter(), cpu_seconds(node.process.pid)
-        bench.run(arm, samples, args.burst, "mpc" if args.busy else "")
+        bench.run(arm, samples, args.burst, args.busy)
         cpu = (cpu_seconds(node.process.pid) - cpu) / (time.perf_counter() - begin)
         assert node.stop() == 0, node.text()
     gc.enable()

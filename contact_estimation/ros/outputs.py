@@ -101,17 +101,18 @@ class EstimateOutputs:
         elif self._estimate.get_subscription_count():
             self._estimate.publish(kind.message.with_numbers(stamp_ns, row.numbers))
         if kind is not None and row.valid:
-            for name, where in kind.parts.items():
-                publisher, message = self._standard[name]
-                if not publisher.get_subscription_count():
-                    continue
-                numbers = row.numbers[where]
-                if np.isfinite(numbers).all():
-                    publisher.publish(message.with_numbers(stamp_ns, numbers))
+            self._publish_parts(row, stamp_ns, kind.parts)
         state = kind.mode if kind is not None and row.valid else "invalid"
         self._heard = True
         if state != self._last_state:
             self._tell_state(state)
+
+    def _publish_parts(self, row: EstimateRow, stamp_ns: int, parts: dict[str, slice]) -> None:
+        """Publish what the standard topics take of a valid estimate, where it is known."""
+        for name, where in parts.items():
+            publisher, message = self._standard[name]
+            if publisher.get_subscription_count() and np.isfinite(numbers := row.numbers[where]).all():
+                publisher.publish(message.with_numbers(stamp_ns, numbers))
 
     def _kind(self, row: EstimateRow, estimate: Estimate) -> _Kind:
         """Return what all estimates of the words of ``row`` share."""
