@@ -247,18 +247,19 @@ def _wheel(args: argparse.Namespace) -> int:
     found = float(result.estimate.theta[1])
     lines.append(f"inertia {found:.4f} kg m^2 (true {inertia:.4f}); {_status(result.estimate)}")
     _draw(args, lambda: _study_figures().wheel_figure(result))
-    emit(
+    return emit_verdict(
         args,
         {
+            "interval_total": {"inertia": result.intervals[1]},
             "impacts": [{**i._asdict(), "error_pct": i.error_pct} for i in result.impacts],
             "worst_pct": max(i.error_pct for i in result.impacts),
             "inertia": found,
             "inertia_true": inertia,
             "status": result.estimate.status,
         },
+        result.verdict,
         "\n".join(lines),
     )
-    return 0
 
 
 def _arm_disk(args: argparse.Namespace) -> int:

@@ -14,11 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from contact_estimation.identify.arrays import Array
-from contact_estimation.identify.planar.errors_in_variables import StateNoise, judge, smooth_window
 from contact_estimation.identify.planar.stepping import GRAVITY, Contacts, Trajectory, simulate
-from contact_estimation.identify.planar.window import Step, WindowEstimate, identify_window
-from contact_estimation.identify.verdict import Verdict, conclude, interval, total_std
-from contact_estimation.studies.planar.wheel import add_noise
+from contact_estimation.identify.planar.window import Step, WindowEstimate
+from contact_estimation.identify.verdict import Verdict
+from contact_estimation.studies.planar.noisy_states import identify_noisy
 
 NAMES = ("a1 [kg m^2]", "a2 [kg m^2]", "a3 [kg m^2]", "a4 [kg m]", "disk m [kg]", "disk I [kg m^2]")
 CONTACTS = ("arm-disk", "disk-ground")
@@ -106,33 +105,27 @@ class PushResult(NamedTuple):
 
     trajectory: Trajectory
     estimate: WindowEstimate
-    parameters: tuple[float, ...]  # true ones
     verdict: Verdict
-    intervals: Array  # 95 % of the parameters (6, 2), with the model error that was found
+    intervals: Array  # 95 % of the parameters (6, 2)
+    parameters: tuple[float, ...]  # true ones
     impulse_error_pct: dict[str, tuple[float, ...]]  # per contact, normal and friction: summed |error| over the sum [%]
 
 
 def identify_push(noise: float = 1e-4, seed: int = 0, system: ArmDisk = ArmDisk()) -> PushResult:
-    """Push, add noise (see :func:`wheel.add_noise`) and identify states, parameters and impulses together."""
+    """Push, add noise and identify (see :func:`~.noisy_states.identify_noisy`)."""
     trajectory, applied = push(system)
-    q, v, slack = add_noise(trajectory, noise, seed)
-    std = np.full(5, noise)
 
     def model(k: int, before: Array, rate: Array, after: Array) -> Step:
         return arm_disk_step(system, (before, rate, after), applied[k], trajectory.h)
 
-    if noise > 0.0:
-        found = smooth_window(model, q, v, trajectory.h, StateNoise(0.01 * std, std), slack)
-        estimate, verdict, width = found.estimate, judge(found), total_std(found.std, found.chi_square)
-    else:
-        estimate = identify_window(arm_disk_steps(system, q, v, applied, trajectory.h), slack)
-        verdict, width = conclude([]), np.zeros(6)
+    found = identify_noisy(model, trajectory, noise, seed)
+    estimate = found.estimate
     errors = {}
     for c, name in enumerate(CONTACTS):
         true = trajectory.normal[:, c], trajectory.friction_impulse[:, c]
         answer = estimate.normal[:, c], estimate.tangent[:, c]
         errors[name] = tuple(float(100.0 * np.abs(f - t).sum() / np.abs(t).sum()) for f, t in zip(answer, true))
-    return PushResult(trajectory, estimate, system.parameters, verdict, interval(estimate.theta, width), errors)
+    return PushResult(trajectory, *found, system.parameters, errors)
 
 
 def _perp(arm: Array) -> Array:

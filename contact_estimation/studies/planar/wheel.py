@@ -10,7 +10,9 @@ import numpy as np
 from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.planar.shapes import rimless_wheel
 from contact_estimation.identify.planar.stepping import FallingBody, Trajectory, gravity, simulate
-from contact_estimation.identify.planar.window import Slack, WindowEstimate, body_steps, identify_window
+from contact_estimation.identify.planar.window import Step, WindowEstimate, body_step
+from contact_estimation.identify.verdict import Verdict
+from contact_estimation.studies.planar.noisy_states import identify_noisy
 
 SPOKES, LENGTH, SLOPE = 6, 0.3, 0.2  # -, [m], [rad]
 WHEEL = FallingBody(
@@ -37,6 +39,8 @@ class WheelResult(NamedTuple):
 
     trajectory: Trajectory
     estimate: WindowEstimate  # theta = m (given), I
+    verdict: Verdict
+    intervals: Array  # 95 % of theta (2, 2)
     impacts: tuple[SpokeImpact, ...]
 
 
@@ -48,21 +52,15 @@ def walk(h: float = 0.005, steps: int = 200) -> Trajectory:
     return simulate(WHEEL, [0.0, -low[1], angle], velocity, h, steps)
 
 
-def add_noise(trajectory: Trajectory, noise: float, seed: int) -> tuple[Array, Array, Slack]:
-    """States q, v with white noise of ``noise`` [m/s, rad/s], a hundredth on configurations, and the slack for it."""
-    rng = np.random.default_rng(seed)
-    q = trajectory.q + 0.01 * noise * rng.standard_normal(trajectory.q.shape)
-    v = trajectory.v + noise * rng.standard_normal(trajectory.v.shape)
-    return q, v, Slack(distance=2e-4 + 0.1 * noise, slip=1e-5 + 5.0 * noise)
-
-
 def identify_wheel(noise: float = 1e-3, seed: int = 0) -> WheelResult:
-    """Walk, add noise (see :func:`add_noise`) and identify."""
-    trajectory = walk()
-    q, v, slack = add_noise(trajectory, noise, seed)
-    steps = body_steps(WHEEL.shape, q, v, trajectory.h, WHEEL.friction, gravity(SLOPE))
-    estimate = identify_window(steps, slack, known={0: WHEEL.body_mass})
-    return WheelResult(trajectory, estimate, tuple(_impacts(trajectory, estimate)))
+    """Walk, add noise and identify (see :func:`~.noisy_states.identify_noisy`)."""
+    trajectory, fall, nothing = walk(), gravity(SLOPE), np.zeros(3)
+
+    def model(k: int, before: Array, rate: Array, after: Array) -> Step:
+        return body_step(WHEEL.shape, (before, rate, after), trajectory.h, WHEEL.friction, fall, nothing)
+
+    found = identify_noisy(model, trajectory, noise, seed, known={0: WHEEL.body_mass})
+    return WheelResult(trajectory, *found, tuple(_impacts(trajectory, found.estimate)))
 
 
 def _impacts(trajectory: Trajectory, estimate: WindowEstimate) -> Iterator[SpokeImpact]:
