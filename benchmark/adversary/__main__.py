@@ -175,4 +175,6 @@ def command(args) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    from benchmark.adversary.__main__ import main as importable  # spawned processes import what they run by its name
+
+    importable()
