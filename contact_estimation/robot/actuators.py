@@ -105,6 +105,11 @@ class ActuatorSettings:
         check=non_negative,
     )
     friction_error: float = key(0.0, doc="relative error of the Coulomb friction after a reversal", check=non_negative)
+    stop_error: float = key(
+        0.0,
+        doc="error of the friction after a sudden stop, in Coulomb frictions: the joint springs back",
+        check=non_negative,
+    )
     velocity_noise: float = key(
         2e-4,
         doc="noise of the velocity signal; it enters through the momentum at both ends of a block",

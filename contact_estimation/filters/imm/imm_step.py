@@ -5,6 +5,7 @@ Everything runs in generated code over shared buffers: the output buffer of one 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 
 import casadi as ca
@@ -16,6 +17,9 @@ from contact_estimation.filters.imm.mode_chain import ModeChain, build_mixing, b
 from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.filters.kalman import packed_size
 from contact_estimation.robot import Arm
+
+#: States of free space that are kept, one every ``hypothesis_interval``: the oldest is from before a push was felt.
+_REMEMBERED = 3
 
 
 def step_functions(arm: Arm, state: FilterState, chain: ModeChain) -> list[ca.Function]:
@@ -63,6 +67,9 @@ class ImmStep:
         self._posterior = self._mode_update.bind(given, [self.probabilities])
         # No filter is updated before all are mixed: the mixed states have buffers of their own.
         mixed_x, mixed_p = np.zeros((count, state.size)), np.zeros((count, packed_size(state.size)))
+        self._mixed, self._weights = (mixed_x, mixed_p), weights
+        self._remembered: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=_REMEMBERED)
+        self._recalls = False
         self._mixes = [
             mixing.bind([mixing.inputs["X"], mixing.inputs["P"], weights[j]], [mixed_x[j], mixed_p[j]])
             for j in range(count)
@@ -101,6 +108,8 @@ class ImmStep:
         for name, values in self._state.bounds(free=False).items():
             self._bounds[0][name][:] = values
         self._pressed[:], self.unexplained[:] = UNDECIDED, 0.0
+        self._remembered.clear()
+        self._recalls = False
 
     def set_interval(self, duration: float) -> None:
         """Prepare predictions over ``duration`` [s], for the modes' present newborns."""
@@ -114,10 +123,30 @@ class ImmStep:
         self._predict()
         for mix in self._mixes:
             mix()
+        self._recall()
         for update in self.updates:
             update()
         self._posterior()
         self._follow_friction()
+
+    def remember(self) -> None:
+        """Keep the state of the arm where it is free; what is recalled is the oldest that is kept."""
+        shares = self.probabilities[self._free]
+        if shares.sum() > 0.5:
+            best = self._free[shares.argmax()]
+            self._remembered.append((self.x[best].copy(), self.p[best].copy()))
+
+    def _recall(self) -> None:
+        """Start a free filter that comes from an unknown contact with the friction of before it, in every other block.
+
+        That of the unknown contact has in it what friction took of the push before it was named. The one that fits
+        stays: its own probability then exceeds what comes from the unknown contact.
+        """
+        self._recalls = not self._recalls
+        if self._recalls and self._remembered:
+            for j in self._free:
+                if self._chain.felt[self._weights[j].argmax()]:
+                    self._mixed[0][j], self._mixed[1][j] = self._remembered[0]
 
     def _follow_friction(self) -> None:
         """Bound the friction of closed contacts around its value when the arm was last free."""

@@ -179,7 +179,7 @@ def _build_finish(arm: Arm, state: FilterState) -> ca.Function:
         surely = ca.log(_normal(pressing + s.gate))
         log_likelihood += s.closed[i] * (ca.log(probability / s.pressed_before[i]) + surely)
         pressed.append(s.closed[i] * probability + (1 - s.closed[i]) * UNDECIDED)
-    mean, own = _prior(forces, state, at, s)
+    mean, own = _prior(forces, state, at, s, s.birth_time)
     keep, opened = ca.SX.ones(size), ca.SX.zeros(size, size)
     for i, contact in enumerate(state.contacts):
         where = contact.where
@@ -207,20 +207,22 @@ def build_prior(arm: Arm, state: FilterState) -> ca.Function:
     """Return the function of the state before anything was measured, at a configuration.
 
     Inputs: q_mean (n,), theta (theta_size,), basis (9 I,), prior, prior_variance (N,), touch (I,), push_variance (6,)
-    per second, link_share, birth_time [s]. Outputs: x (N,), P (packed).
+    per second, link_share, birth_time_first [s]. Outputs: x (N,), P (packed).
     """
     count, size = len(state.contacts), state.size
     s = symbols(q_mean=arm.n, theta=state.theta_size, basis=9 * count, prior=size, prior_variance=size, touch=count)
-    vars(s).update(vars(symbols(push_variance=6, link_share=1, birth_time=1)))
+    vars(s).update(vars(symbols(push_variance=6, link_share=1, birth_time_first=1)))
     given = dict(vars(s))
     s.push_covariance = push_covariance(arm, arm.kinematics(s.q_mean), s.push_variance, s.link_share)
     at = ca.SX.sym("at", size)
     forces = ContactForces(arm, state, arm.kinematics(s.q_mean), at, s.theta, s.basis)
-    mean, covariance = _prior(forces, state, at, s)
+    mean, covariance = _prior(forces, state, at, s, s.birth_time_first)
     return named_function("imm_prior", SimpleNamespace(**given), {"x": mean, "P": pack(covariance)})
 
 
-def _prior(forces: ContactForces, state: FilterState, at: ca.SX, s: SimpleNamespace) -> tuple[ca.SX, ca.SX]:
+def _prior(
+    forces: ContactForces, state: FilterState, at: ca.SX, s: SimpleNamespace, birth_time: ca.SX
+) -> tuple[ca.SX, ca.SX]:
     """Mean and covariance of contacts that would close now, everything else as given; ``forces`` at the state ``at``.
 
     At touch the gap is known, not the rest position: rest = n^T x(p) + gap. The rest position is therefore as uncertain
@@ -240,5 +242,5 @@ def _prior(forces: ContactForces, state: FilterState, at: ca.SX, s: SimpleNamesp
                 correlate[index, :] += known * slope
     covariance = correlate @ ca.diag(s.prior_variance) @ correlate.T
     if state.has_external:
-        covariance[state.parts["external"], state.parts["external"]] = s.birth_time * s.push_covariance
+        covariance[state.parts["external"], state.parts["external"]] = birth_time * s.push_covariance
     return mean, covariance

@@ -154,6 +154,7 @@ class ContactImm:
         self._unexplained[:] = step.unexplained[probable]
         if self._t - self._born > self.settings.hypothesis_interval:
             self._born = self._t
+            step.remember()
             if self.chain.give_birth(step.probabilities):
                 step.set_interval(self._duration)
 

@@ -44,11 +44,13 @@ def sample_state(n: int) -> Parts:
     over the block [rad s]. ``last``, ``before_last``: positions [rad]. ``encoder_noise``: its variance [rad^2].
     ``turned``: way of the presliding states over the block. ``momentum_start``: at the start of the block [Nms].
     ``load_average``, ``speed_average``: rigid-body torque and velocity of the blocks before [Nm, rad/s]. ``place``:
-    where the last block was [rad]. ``torque_last``, ``torque_before_last``: measured by the last two blocks,
-    ``torque_scatter``: variance of their noise [Nm, Nm^2].
+    where the last block was, ``moved``: how far it went [rad]. ``torque_last``, ``torque_before_last``: measured by the
+    last two blocks, ``torque_scatter``: variance of their noise [Nm, Nm^2].
     """
     names = "filtered followed presliding presliding_slope impulse travelled deflected visited last before_last"
-    names += " encoder_noise turned momentum_start load_average speed_average place torque_last torque_before_last"
+    names += (
+        " encoder_noise turned momentum_start load_average speed_average place moved torque_last torque_before_last"
+    )
     return Parts(**dict.fromkeys([*names.split(), "torque_scatter"], n))
 
 
@@ -125,7 +127,7 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     names = "torque_variance coulomb_prior presliding_length presliding_spread deadband model_error viscous_std"
     per_joint = dict.fromkeys([*names.split(), "asymmetry_std"], n)
     scalars = "block elastic_variance usual_noise velocity_noise transmission_error velocity_delay"
-    scalars += " noise_time max_noise_ratio load_blocks link_share friction_error"
+    scalars += " noise_time max_noise_ratio load_blocks link_share friction_error stop_error"
     settings = per_joint | dict.fromkeys(scalars.split(), 1) | {"joint_stiffness": m, "push_variance": 6}
     s = symbols(w=parts.size, momentum=n, duration=1, count=1, **settings)
     w = parts.split(s.w)
@@ -146,6 +148,10 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     unmodelled += (s.viscous_std**2 + s.asymmetry_std**2) * faster**2
     # Coulomb friction that reverses has a relative error: a random walk over the path of the presliding state.
     unmodelled += (s.friction_error * s.coulomb_prior) ** 2 * w.turned
+    # A joint that stops at once springs back, and its friction with it.
+    stopped = ca.exp(-ca.fabs(moved) / s.presliding_length)
+    stopped *= 1 - ca.exp(-ca.fmax(ca.fabs(w.moved) - ca.fabs(moved), 0) / s.presliding_length)
+    unmodelled += (s.stop_error * s.coulomb_prior * stopped) ** 2
     # Gears do not transmit evenly, and the velocity's scale is not exactly that of the position.
     way = ca.fmax(ca.fabs(moved) - s.deadband, 0)[joints]
     outputs = {
@@ -156,7 +162,7 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
         "motion_noise": ca.vertcat(s.transmission_error**2 * way, unmodelled),
         "push_covariance": push_covariance(arm, kinematics, s.push_variance, s.link_share),
     }
-    w.load_average, w.place = w.load_average + change / s.load_blocks, place
+    w.load_average, w.place, w.moved = w.load_average + change / s.load_blocks, place, moved
     w.speed_average += faster / s.load_blocks
     w.torque_last, w.torque_before_last, w.torque_scatter = measured, w.torque_last, torque.scatter
     w.impulse = w.deflected = w.visited = w.turned = ca.SX.zeros(n)

@@ -149,8 +149,15 @@ class UnknownContactSettings:
         3.0, doc="rate at which a push becomes steady, or changes again", unit="1/s", check=positive
     )
     birth_time: float = key(
+        1.0,
+        doc="a push begins as uncertain as a random walk of this duration: less sees small and slow pushes",
+        unit="s",
+        check=positive,
+    )
+    birth_time_first: float = key(
         14.0,
-        doc="a push begins as uncertain as a random walk of this duration: 60 N and 12 Nm by default",
+        doc="the same at the first sample, where it may have lasted for long, and for the published wrench: 60 N and "
+        "12 Nm by default",
         unit="s",
         check=positive,
     )
@@ -162,7 +169,7 @@ class UnknownContactSettings:
     rate_from_free: float = key(0.2, doc="rate of pushes that begin in free space", unit="1/s", check=positive)
     rate_to_free: float = key(2.0, doc="how often it ends", unit="1/s", check=positive)
     rate_from_contact: float = key(
-        0.05, doc="rate at which a known contact becomes an unknown one", unit="1/s", check=positive
+        0.01, doc="rate at which a known contact becomes an unknown one", unit="1/s", check=positive
     )
     rate_to_contact: float = key(1.0, doc="rate of its becoming a known contact", unit="1/s", check=positive)
 
@@ -303,7 +310,7 @@ def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings) -> dict[
     sources: tuple[tuple[object, str], ...] = (
         (settings, "block gate max_stiffness_step least_probability"),
         (friction, "viscous viscous_std asymmetry asymmetry_std torque_scale"),
-        (actuators, "friction_error velocity_noise noise_time max_noise_ratio load_blocks deadband_noise"),
+        (actuators, "friction_error stop_error velocity_noise noise_time max_noise_ratio load_blocks deadband_noise"),
         (elastic, "transmission_error velocity_delay"),
     )
     same_name = {name: getattr(source, name) for source, names in sources for name in names.split()}
@@ -324,5 +331,6 @@ def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings) -> dict[
         "push_variance": np.square([unknown.force_random_walk] * 3 + [unknown.torque_random_walk] * 3),
         "link_share": unknown.link_share,
         "birth_time": unknown.birth_time,
+        "birth_time_first": unknown.birth_time_first,
     }
     return {name: np.array(value, float).reshape(-1) for name, value in (same_name | derived).items()}

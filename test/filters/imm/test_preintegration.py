@@ -57,6 +57,25 @@ def swing(size):
     )
 
 
+def test_a_sudden_stop_makes_friction_uncertain_a_slow_one_does_not(arm, blocks):
+    def stopping(time):
+        """Noise of the disturbances, in Coulomb frictions, of joints that stop from 9 mrad/s within ``time`` [s]."""
+
+        def speed(t):
+            return 9e-3 * np.clip((0.03 - t) / time + 1.0, 0.0, 1.0)
+
+        def position(t):
+            grid = np.linspace(0.0, t, 400)
+            return START_POSE + np.trapezoid(speed(grid), grid)
+
+        changed = {"stop_error": 0.5, "coulomb_prior": 1.0, "model_error": 0.0, "presliding_length": 1.5e-4}
+        _, rows = blocks(position, lambda t: np.full(6, speed(t)), lambda t, q, dq: arm.gravity(q), 30, **changed)
+        return np.sqrt(sum(row["motion_noise"][-6:] for row in rows))
+
+    sudden = stopping(0.001)
+    assert (sudden > 0.1).all() and (stopping(0.2) < 0.4 * sudden).all()
+
+
 def test_a_motion_at_changing_speed_bends_no_joint(arm, blocks):
     """Rigid joints: q - integral dq stays what it is. Half a sample's way at 0.6 rad/s would be 630 urad, 25 Nm."""
     layout, rows = blocks(*swing(0.1), lambda t, q, dq: arm.gravity(q), 100)
