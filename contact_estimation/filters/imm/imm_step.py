@@ -130,17 +130,17 @@ class ImmStep:
         self._follow_friction()
 
     def remember(self) -> None:
-        """Keep the state of the arm where it is free; what is recalled is the oldest that is kept."""
+        """Keep the state of the most probable free filter, if the arm is free."""
         shares = self.probabilities[self._free]
         if shares.sum() > 0.5:
             best = self._free[shares.argmax()]
             self._remembered.append((self.x[best].copy(), self.p[best].copy()))
 
     def _recall(self) -> None:
-        """Start a free filter that comes from an unknown contact with the friction of before it, in every other block.
+        """Start a free filter that follows an unknown contact from the oldest free state, in every other block.
 
-        That of the unknown contact has in it what friction took of the push before it was named. The one that fits
-        stays: its own probability then exceeds what comes from the unknown contact.
+        The friction of the unknown contact contains the part of the push that it absorbed before the mode changed. Of
+        both starts the one that fits remains: it is then more probable than a new start.
         """
         self._recalls = not self._recalls
         if self._recalls and self._remembered:
