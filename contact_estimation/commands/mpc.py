@@ -10,7 +10,7 @@ import shlex
 
 import numpy as np
 
-from contact_estimation.commands import mpc_probe
+from contact_estimation.commands import mpc_probe, mpc_sequence
 from contact_estimation.commands.inputs import add_tool_argument, add_workers_arguments
 from contact_estimation.commands.output import Progress, add_json_flag, emit
 from contact_estimation.control.mpc.settings import SOLVERS
@@ -20,7 +20,15 @@ from contact_estimation.studies.mpc.closed_loop import ClosedLoop, LoopOptions, 
 from contact_estimation.studies.mpc.mpc_report import mpc_report
 
 #: Task -> robot it is for.
-TASKS = {"plane": "fr3", "pivot": "fr3", "wipe": "fr3", "edge": "fr3", "press": "ur16e", "probe": "ur16e"}
+TASKS = {
+    "plane": "fr3",
+    "pivot": "fr3",
+    "wipe": "fr3",
+    "edge": "fr3",
+    "sequence": "fr3",
+    "press": "ur16e",
+    "probe": "ur16e",
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "task",
         choices=TASKS,
         help="plane, pivot: paper 2, section 6.3; wipe: a tilted, rough plane; "
-        "edge: slide over it and come back; press: a stiff surface; "
+        "edge: slide over it and come back; sequence: a task in steps; press: a stiff surface; "
         "probe: explore an unknown surface first (paper 4)",
     )
     parser.add_argument("--robot", help="robot (default: the task's own)")
@@ -50,6 +58,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--force", type=float, metavar="N", help="[N] target force, instead of the task's own, in its direction"
     )
     parser.add_argument("--duration", type=float, metavar="S", help="[s] time under MPC")
+    parser.add_argument(
+        "--steps", metavar="NAME", help="sequence: steps, by name or the path of a YAML (default: the task's own)"
+    )
     parser.add_argument("--runs", type=int, default=1, help="probe: number of random surfaces (default 1)")
     add_workers_arguments(parser)
     parser.add_argument("--report", metavar="DIR", help="write report.html with the figures of the paper redrawn")
@@ -66,9 +77,13 @@ def run(args: argparse.Namespace) -> int:
                 "--stiffness, --tool"
             )
         return mpc_probe.run(args)
+    if args.steps is not None and args.task != "sequence":
+        raise ConfigError(f"--steps is for mpc sequence; mpc {args.task} has no steps")
     if args.stiffness is not None and not args.stiffness > 0:
         raise ConfigError(f"--stiffness is {args.stiffness:g} N/m, expected a positive number such as 5000")
     settings = load_loop_settings(args.task, args.robot or TASKS[args.task])
+    if args.task == "sequence":
+        return mpc_sequence.run(args, settings)
     records, progress = {}, Progress(2, f"mpc {args.task}")
     for i, adapt in enumerate((True, False)):
         progress.update(i, "online estimation" if adapt else "no estimation")

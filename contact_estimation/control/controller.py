@@ -103,8 +103,14 @@ class ContactController(Protocol):
     #: Word it is chosen by.
     name: str
     arm: Arm
-    settings: MpcSettings
-    state: ControllerState
+
+    @property
+    def settings(self) -> MpcSettings:
+        """The task."""
+
+    @property
+    def state(self) -> ControllerState:
+        """What the controller does now."""
 
     def prepare(self) -> None:
         """Do the work that only the first tick needs (compilation, first solve)."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,6 +110,12 @@ class RtdeSettings:
 class RtdeBackend:
     """A UR arm.
 
+    Args:
+        arm: the robot.
+        settings: of the connection.
+        link: where samples come from; default a client process of its own.
+        now: clock [s] that the link's host times are on.
+
     Attributes:
         counters: samples, lost (missing stamps), refused ones by reason, reconnects.
         problem: why samples are missing or must not be used, "" if there is no problem.
@@ -116,7 +123,9 @@ class RtdeBackend:
 
     live = True
 
-    def __init__(self, arm: Arm, settings: RtdeSettings) -> None:
+    def __init__(
+        self, arm: Arm, settings: RtdeSettings, link: RtdeLink | None = None, now: Callable[[], float] = time.monotonic
+    ) -> None:
         if arm.n != 6:
             raise ConfigError(f"driver rtde is for UR arms with 6 joints; robot '{arm.name}' has {arm.n}")
         if settings.torque_source == "current" and arm.motor.drive_gain is None:
@@ -129,7 +138,7 @@ class RtdeBackend:
         self.settings, self._arm = settings, arm
         self.counters: Counter[str] = Counter()
         self.problem = "not connected"
-        self._link: RtdeLink | None = None
+        self._link, self._now = link, now
         self._queue: deque[Sample] = deque()
         self._clock = ClockOffset()
         self._last_stamp: float | None = None
@@ -146,9 +155,10 @@ class RtdeBackend:
             DriverError: none came in ``connect_timeout``; says what the client said.
         """
         s = self.settings
-        self._link = RtdeLink(s.host, s.rate, s.control, s.stall_timeout, s.command_timeout, s.realtime_priority)
-        self._closing, end = False, time.monotonic() + s.connect_timeout
-        while time.monotonic() < end and not self._queue:
+        if self._link is None:
+            self._link = RtdeLink(s.host, s.rate, s.control, s.stall_timeout, s.command_timeout, s.realtime_priority)
+        self._closing, end = False, self._now() + s.connect_timeout
+        while self._now() < end and not self._queue:
             self._pump(0.1)
             if "is missing" in self._link.status:
                 break
@@ -217,7 +227,7 @@ class RtdeBackend:
         """Why the arm must not be commanded, "" when it may."""
         if self._state is None or self._link is None:
             return "the robot's state is unknown"
-        age = time.monotonic() - self._state[0]
+        age = self._now() - self._state[0]
         if age > self.settings.command_timeout:
             return f"the last sample is {1000 * age:.0f} ms old"
         robot, safety = self._state[1]
@@ -268,7 +278,7 @@ class RtdeBackend:
         stamp_ns = self._clock.stamp(round(stamp * 1e9), host_ns, wall_ns)
         self.counters["clock jumps"] = self._clock.jumps
         self.counters["samples"] += 1
-        waited = max(1e-9 * (time.monotonic_ns() - host_ns), 0.0)  # time in the pipe
+        waited = max(self._now() - 1e-9 * host_ns, 0.0)  # time in the pipe
         if 0 < self.settings.max_backlog < waited:
             self.counters["dropped: waited too long"] += 1
             self.problem = f"the reader is {1000 * waited:.0f} ms behind: samples are dropped"
@@ -280,7 +290,7 @@ class RtdeBackend:
         q, dq, current, moment, wrench = values
         position, rotation = self._arm.tcp_pose(q)
         force, torque = CONTROLLER_BASE @ wrench[:3], CONTROLLER_BASE @ wrench[3:]
-        self._state = (time.monotonic() - waited, (record[45], record[46]), position, rotation, force)
+        self._state = (self._now() - waited, (record[45], record[46]), position, rotation, force)
         safety = record[46]
         self.problem = (
             "" if safety in (wire.NORMAL, wire.REDUCED) else f"safety mode is '{SAFETY_MODES.get(safety, safety)}'"

@@ -58,3 +58,26 @@ def test_a_robot_without_this_task_is_told_which_there_are(capsys):
 def test_an_unknown_solver_is_refused():
     with pytest.raises(SystemExit):
         main(["mpc", "plane", "--solver", "magic"])
+
+
+STEPS = """
+task: mpc_plane_fr3
+steps:
+  - {name: approach, controller: feedforward, path: [0.0, 0.0, -0.03], path_time: 1.5, until: touched, fallback: retract}
+  - {name: press, force: [0.0, 0.0, 10.0], until: settled, limit: 3.0, fallback: retract}
+  - {name: retract, controller: feedforward, path: [0.0, 0.0, 0.01], path_time: 0.5, until: arrived}
+"""
+
+
+def test_a_task_in_steps_says_how_each_ended(capsys, tmp_path):
+    path = tmp_path / "steps.yaml"
+    path.write_text(STEPS)
+    assert main(["mpc", "sequence", "--steps", str(path), "--duration", "6", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["completed"] and [step["step"] for step in result["steps"]] == ["approach", "press", "retract"]
+    assert result["peak_force"] < 13.0 and result["max_impedance_force"] <= 1.01 * result["force_limit"]
+
+
+def test_steps_belong_to_a_sequence(capsys):
+    assert main(["mpc", "plane", "--steps", "sequence_block_fr3"]) == 2
+    assert "--steps" in capsys.readouterr().err

@@ -15,9 +15,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from contact_estimation.control.controller import Command, ControllerState, Observation
+from contact_estimation.control.controller import Command, ContactController, ControllerState, Observation
 from contact_estimation.control.mpc.settings import MpcSettings, load_mpc_settings
 from contact_estimation.control.registry import make_controller
+from contact_estimation.control.sequence import SequenceController, load_sequence
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.filters.imm.settings import ImmSettings
 from contact_estimation.filters.observer import Estimate
@@ -40,6 +41,7 @@ class LoopSettings:
     scenario: str = key(doc="scenario of config/tasks that is simulated")
     robot: str = key(doc="robot")
     mpc: str = key(doc="MPC task of config/tasks")
+    sequence: str = key("", doc="sequence of config/tasks that runs instead; it makes contact itself")
     observer: str = key(doc="observer of config/observers")
     sensors: str = key(doc="sensor set of config/sensors")
     friction_scale: float = key(
@@ -180,9 +182,13 @@ class ClosedLoop:
         self._place = np.array(self.simulation.scenario.placement_error)
         sensors = load_sensor_settings(settings.sensors, arm.settings.folder)
         self.stream = SampleStream(make_observer(arm, observer, sensors=sensors), arm, sensors)
-        self.controller = make_controller(
-            options.controller, arm, self.mpc_settings, options.solver, options.adapt, math.inf
-        )
+        self.controller: ContactController
+        if settings.sequence:
+            self.controller = SequenceController(arm, load_sequence(settings.sequence), self.mpc_settings, math.inf)
+        else:
+            self.controller = make_controller(
+                options.controller, arm, self.mpc_settings, options.solver, options.adapt, math.inf
+            )
         self._late = round(options.delay * self.simulation.scenario.rate)
         ratio = self.simulation.scenario.rate / self.mpc_settings.rate
         if ratio < 1 or abs(ratio - round(ratio)) > 1e-9:
@@ -202,7 +208,7 @@ class ClosedLoop:
         """Settle, approach until the estimator feels contact, then let the MPC act for ``duration`` [s].
 
         Args:
-            duration: time under MPC [s], default the settings'.
+            duration: time under MPC [s], default the settings'; a sequence may end sooner.
             disturb: called before every sample with the time [s] since the MPC started; may change the surfaces.
             estimator_alive: whether the estimator gets the sample of a time [s].
 
@@ -235,6 +241,8 @@ class ClosedLoop:
                 when, estimate = seen[0]
                 pending = controller.update(t, Observation.of(estimate, sim.time - when)) or pending
                 ticks.append(pending)
+                if isinstance(controller, SequenceController) and controller.over:
+                    break
         return self._record(rows, ticks)
 
     def _settle_and_approach(self) -> None:
@@ -246,6 +254,8 @@ class ClosedLoop:
         sim, settings = self.simulation, self.settings
         for _ in range(round(settings.settle * sim.scenario.rate)):
             self._observe(sim.step())
+        if settings.sequence:
+            return
         wanted = np.array(self.mpc_settings.force)
         direction = wanted / np.linalg.norm(wanted)
         if settings.lead == 0:

@@ -1,0 +1,88 @@
+"""A UR16e presses through the RTDE driver, with and without its wrist sensor, and meets faults meanwhile.
+
+    python benchmark/ur_live.py [--seconds 8] [--controller mpc] [--save]
+
+Driver, default observer, fusion with the wrist sensor, controller and recorder run as on a robot. The controller
+behind the registers is simulated, in simulated time. ``--save`` writes every finished row into tables/ur_live.json and
+ur_live.md beside this file. A row that is saved is not repeated. ``--record FILE`` keeps the samples of the last run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+from contact_estimation.studies.mpc.ur_press import UrPress, UrPressOptions, UrPressRecord
+
+FOLDER = Path(__file__).resolve().parent
+ROWS, PAGE = FOLDER / "tables/ur_live.json", FOLDER / "ur_live.md"
+#: [N/m] and the three ways to sense: sensor used, offset [N].
+STIFFNESS = (5e3, 26e3, 100e3)
+SENSING = {"sensor": (True, 0.0), "sensor, 10 N off": (True, 10.0), "sensorless": (False, 0.0)}
+#: [s] after which the RMSE counts, and when a fault comes.
+SETTLED, FAULT_AT = 3.0, 4.0
+#: [m/s] below which the arm stands.
+STILL = 2e-3
+FAULTS: dict[str, Callable[[UrPress], None]] = {
+    "protective stop": lambda press: press.ur.stop_for_safety(),
+    "stall of 1 s": lambda press: press.link.stall(1.0),
+    "connection lost for 1 s": lambda press: press.link.stall(1.0, gone=True),
+}
+
+
+def pressed(record: UrPressRecord) -> dict[str, float | str]:
+    """Return what one press shows [N]."""
+    return {
+        "rmse": round(record.rmse(SETTLED), 2),
+        "mean": round(float(record.force[record.t > SETTLED].mean()), 2),
+        "peak": round(float(record.force.max()), 1),
+        "active": round(float(record.active.mean()), 3),
+    }
+
+
+def survived(record: UrPressRecord) -> dict[str, float | str]:
+    """Return how a fault was answered: time until the arm stood [ms], rise of the force [N] from before to the end."""
+    before = record.force[(record.t > FAULT_AT - 0.5) & (record.t < FAULT_AT)]
+    moving = record.t[(record.t >= FAULT_AT) & (record.speed > STILL)]
+    return {
+        "moves after [ms]": round(1e3 * float(moving[0] - FAULT_AT)) if moving.size else "never",
+        "highest before [N]": round(float(before.max()), 1),
+        "highest after [N]": round(float(record.force[record.t >= FAULT_AT].max()), 1),
+        "active at the end": str(bool(record.active[-1])),
+        "refused": "; ".join(record.refused),
+    }
+
+
+def main() -> int:
+    """Run, print, save."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--controller", default="mpc")
+    parser.add_argument("--record", type=Path)
+    parser.add_argument("--save", action="store_true")
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    rows = json.loads(ROWS.read_text()) if ROWS.exists() and args.save else {}
+    jobs = [(f"{stiffness / 1e3:g} kN/m, {name}", stiffness, name, None) for stiffness in STIFFNESS for name in SENSING]
+    jobs += [(fault, STIFFNESS[1], "sensor", fault) for fault in FAULTS]
+    for title, stiffness, name, fault in jobs:
+        title = f"{args.controller}: {title}"
+        if title in rows:
+            continue
+        sensor, offset = SENSING[name]
+        press = UrPress(UrPressOptions(controller=args.controller, stiffness=stiffness, sensor=sensor, offset=offset))
+        record = press.run(args.seconds, None if fault is None else (FAULT_AT, FAULTS[fault]))
+        rows[title] = pressed(record) if fault is None else survived(record)
+        print(title, rows[title], flush=True)
+        if args.record:
+            record.save(args.record)
+        if args.save:
+            ROWS.write_text(json.dumps(rows, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,219 @@
+"""A contact task in steps: approach, touch, slide, follow an edge, insert, retract; one YAML, ``sequence_*.yaml``.
+
+A step is a set-point (force, path) for a contact controller, with an end condition. Directions with a wanted force are
+force controlled, the others follow the path. A step that does not end in time, or whose controller holds for good, goes
+to its fallback, a later step. Supervision and limits are those of the controllers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+
+from contact_estimation.control.controller import Command, ContactController, ControllerState, Observation
+from contact_estimation.control.mpc.settings import MpcSettings, load_mpc_settings
+from contact_estimation.control.mpc.solver import Solution
+from contact_estimation.control.registry import CONTROLLERS, make_controller
+from contact_estimation.exceptions import ConfigError
+from contact_estimation.robot import Arm
+from contact_estimation.settings import find_config, from_yaml, key, positive, probability
+
+#: When a step ends: a force is felt, the wanted force is reached, the contact is lost, the path is gone through once.
+ENDS = ("touched", "settled", "lost", "arrived")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepSettings:
+    """One step."""
+
+    name: str = key(doc="name of the step, for reports and fallbacks")
+    controller: str = key("mpc", doc="controller of the step", choices=CONTROLLERS)
+    force: list[float] = key([0.0, 0.0, 0.0], doc="wanted force ON the robot, base axes", unit="N", length=3)
+    path: list[float] = key([0.0, 0.0, 0.0], doc="way of the step from where it begins", unit="m", length=3)
+    path_time: float = key(4.0, doc="time for the way, smooth at both ends", unit="s", check=positive)
+    until: str = key(
+        doc="touched: a force is felt; settled: the wanted force is reached; lost: the contact is lost; arrived: the "
+        "way is done",
+        choices=ENDS,
+    )
+    limit: float = key(10.0, doc="time after which the fallback follows", unit="s", check=positive)
+    fallback: str = key("", doc="later step that follows where this one fails; empty: the task ends and holds")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceSettings:
+    """A task in steps."""
+
+    task: str = key(doc="controller task of config/tasks whose limits, gains and contacts all steps share")
+    touch_force: float = key(3.0, doc="felt force that ends a step until touched", unit="N", check=positive)
+    settle_share: float = key(
+        0.1, doc="force error, as a share of the wanted force, that is settled", check=probability
+    )
+    settle_time: float = key(0.3, doc="... for this long", unit="s", check=positive)
+    steps: list[StepSettings] = key(doc="steps, in order")
+
+    def __post_init__(self) -> None:
+        names = [step.name for step in self.steps]
+        for i, step in enumerate(self.steps):
+            if step.fallback and step.fallback not in names[i + 1 :]:
+                raise ConfigError(
+                    f"steps: the fallback '{step.fallback}' of step '{step.name}' is no later step; later steps are "
+                    f"{', '.join(names[i + 1 :]) or 'none'}"
+                )
+            if step.until in ("settled", "lost") and not any(step.force):
+                raise ConfigError(
+                    f"steps: step '{step.name}' ends when {step.until}, but wants no force; give it a force"
+                )
+
+
+def load_sequence(name: str) -> SequenceSettings:
+    """Return a shipped sequence by name, or one from a YAML file by path.
+
+    Raises:
+        ConfigError: unknown name, or an error in the file.
+    """
+    return from_yaml(SequenceSettings, find_config("tasks", name))
+
+
+def step_settings(task: MpcSettings, step: StepSettings) -> MpcSettings:
+    """Return the controller's task of one step: force weights where a force is wanted, position weights elsewhere."""
+    pushed = np.array(step.force) != 0
+    force, position = max(task.weights.force), max(task.weights.position)
+    weights = dataclasses.replace(
+        task.weights, force=np.where(pushed, force, 0.0).tolist(), position=np.where(pushed, 0.0, position).tolist()
+    )
+    return dataclasses.replace(
+        task,
+        weights=weights,
+        force=step.force,
+        path=step.path,
+        path_time=step.path_time,
+        safety=dataclasses.replace(task.safety, on_loss="hold"),  # the steps say what follows
+    )
+
+
+class SequenceController:
+    """Runs the steps one after the other; a contact controller like any other.
+
+    Args:
+        arm: the robot.
+        sequence: the steps.
+        task: what they share, default the sequence's.
+        deadline: of the MPC's solves [s], default the task's.
+
+    Attributes:
+        ended: per step that ended its name and why, in order.
+    """
+
+    name = "sequence"
+
+    def __init__(
+        self, arm: Arm, sequence: SequenceSettings, task: MpcSettings | None = None, deadline: float | None = None
+    ) -> None:
+        self.arm, self.sequence = arm, sequence
+        task = task or load_mpc_settings(sequence.task)
+        self._controllers: list[ContactController] = [
+            make_controller(step.controller, arm, step_settings(task, step), deadline=deadline)
+            for step in sequence.steps
+        ]
+        self._index, self._begun = 0, 0.0
+        self._over: Command | None = None
+        self._settled_since: float | None = None
+        self.ended: list[tuple[str, str]] = []
+
+    @property
+    def step(self) -> StepSettings:
+        """Return the step that runs."""
+        return self.sequence.steps[self._index]
+
+    @property
+    def over(self) -> bool:
+        """Return whether the task has ended: after the last step, or where a step without a fallback failed."""
+        return self._over is not None
+
+    @property
+    def settings(self) -> MpcSettings:
+        """Return the controller's task of the step that runs."""
+        return self._controller.settings
+
+    @property
+    def state(self) -> ControllerState:
+        """Return the state of the controller that runs; HOLDING after the last step."""
+        return self._controller.state if self._over is None else self._over.state
+
+    @property
+    def _controller(self) -> ContactController:
+        return self._controllers[self._index]
+
+    def prepare(self) -> None:
+        """Pay now what only the first tick costs."""
+        for controller in self._controllers:
+            controller.prepare()
+
+    def activate(self, observation: Observation, equilibrium: np.ndarray | None = None) -> Command:
+        """Begin with the first step where the arm is; raises ConfigError on a bad observation."""
+        self._index, self._over, self.ended = 0, None, []
+        return self._begin(0.0, observation, equilibrium)
+
+    def deactivate(self) -> None:
+        """Command nothing from now on."""
+        self._controller.deactivate()
+
+    def update(self, t: float, observation: Observation) -> Command | None:
+        """Return the command for time ``t`` [s]; None while inactive."""
+        if self._over is not None:
+            return self._over
+        command = self._controller.update(t, observation)
+        if command is None:
+            return None
+        why, failed = self._end(t, observation, command)
+        if not why or not observation.valid:
+            return command
+        self.ended.append((self.step.name, why))
+        following = self._following(failed)
+        if following is None:
+            reason = f"step '{self.step.name}' ended the task: {why}"
+            self._over = Command(command.position, command.rotation, ControllerState.HOLDING, reason)
+            return self._over
+        self._index = following
+        return self._begin(t, observation, command.position)
+
+    def _following(self, failed: bool) -> int | None:
+        """Return the index of the next step, None where the task ends."""
+        names = [step.name for step in self.sequence.steps]
+        if failed:
+            return names.index(self.step.fallback) if self.step.fallback else None
+        return self._index + 1 if self._index + 1 < len(names) else None
+
+    def prediction(self, solution: Solution) -> tuple[np.ndarray, np.ndarray]:
+        """Return TCP positions and contact forces of a plan of the step that runs."""
+        return self._controller.prediction(solution)
+
+    def _begin(self, t: float, observation: Observation, equilibrium: np.ndarray | None) -> Command:
+        self._begun, self._settled_since = t, None
+        return self._controller.activate(observation, equilibrium)
+
+    def _end(self, t: float, observation: Observation, command: Command) -> tuple[str, bool]:
+        """Return why the step ends, empty while it goes on, and whether it failed."""
+        step, passed = self.step, t - self._begun
+        force = np.zeros(3) if observation.force is None else np.asarray(observation.force)
+        if step.until == "touched" and np.linalg.norm(force) >= self.sequence.touch_force:
+            return f"touched with {np.linalg.norm(force):.1f} N", False
+        if step.until == "settled" and self._settled(t, force):
+            return f"settled after {passed:.1f} s", False
+        if step.until == "arrived" and passed >= step.path_time:
+            return "arrived", False
+        if command.state is ControllerState.HOLDING and "contact lost" in command.reason:
+            return command.reason, step.until != "lost"
+        if command.state is ControllerState.HOLDING and "until activated again" in command.reason:
+            return command.reason, True
+        return (f"not {step.until} within {step.limit:g} s", True) if passed >= step.limit else ("", False)
+
+    def _settled(self, t: float, force: np.ndarray) -> bool:
+        wanted = np.array(self.step.force)
+        pushed, size = wanted != 0, float(np.linalg.norm(wanted))
+        near = float(np.linalg.norm((force - wanted)[pushed])) <= self.sequence.settle_share * size
+        self._settled_since = (t if self._settled_since is None else self._settled_since) if near else None
+        return self._settled_since is not None and t - self._settled_since >= self.sequence.settle_time

@@ -1,0 +1,49 @@
+"""The offset of a force sensor is learnt in free space, and kept on a contact."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from contact_estimation.filters.wrench_fusion import WrenchFusion
+
+OFFSET = np.array([2.0, -3.0, 10.0])
+PRESS = np.array([0.0, 0.0, -50.0])
+STEP = 0.002
+
+
+def feed(fusion: WrenchFusion, seconds: float, force, estimated, in_contact: bool, begin: float = 0.0) -> np.ndarray:
+    rng = np.random.default_rng(3)
+    for k in range(round(seconds / STEP)):
+        sensed = np.asarray(force) + OFFSET + 0.6 * rng.standard_normal(3)
+        fused = fusion.update(begin + STEP * k, sensed, np.asarray(estimated), in_contact)
+    return fused
+
+
+@pytest.fixture
+def settled() -> WrenchFusion:
+    fusion = WrenchFusion()
+    feed(fusion, 1.5, np.zeros(3), np.zeros(3), False)
+    return fusion
+
+
+def test_the_offset_is_learnt_in_free_space(settled):
+    np.testing.assert_allclose(settled.offset, OFFSET, atol=0.3)
+    assert settled.std.max() < 0.4
+
+
+def test_a_sensorless_error_on_a_contact_hardly_moves_the_offset(settled):
+    feed(settled, 10.0, PRESS, PRESS + [0.0, 0.0, 6.0], True, begin=1.5)
+    np.testing.assert_allclose(settled.offset, OFFSET, atol=0.5)
+
+
+def test_a_contact_that_the_estimate_does_not_name_is_no_offset(settled):
+    """An observer that was restarted on a contact believes in free space."""
+    fused = feed(settled, 1.0, PRESS, np.zeros(3), False, begin=1.5)
+    np.testing.assert_allclose(settled.offset, OFFSET, atol=0.5)
+    assert abs(fused[2] - PRESS[2]) < 3.0
+
+
+def test_after_a_reset_the_offset_is_unknown(settled):
+    settled.reset()
+    assert not settled.offset.any() and settled.std.min() > 10.0
