@@ -63,7 +63,7 @@ def test_an_unknown_solver_is_refused():
 STEPS = """
 task: mpc_plane_fr3
 steps:
-  - {name: approach, controller: feedforward, path: [0.0, 0.0, -0.03], path_time: 1.5, until: touched, fallback: retract}
+  - {name: approach, controller: feedforward, path: [0.0, 0.0, -0.03], path_time: 1.5, until: touched}
   - {name: press, force: [0.0, 0.0, 10.0], until: settled, limit: 3.0, fallback: retract}
   - {name: retract, controller: feedforward, path: [0.0, 0.0, 0.01], path_time: 0.5, until: arrived}
 """
