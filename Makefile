@@ -2,10 +2,11 @@
 # make test    every test, two files at a time (WORKERS=4 for more)
 # make torture what takes hours: code and signals broken on purpose, nodes killed, an hour of soak
 # make lint    ruff (rules and format) and mypy in strict mode
+# make audit   the pinned versions against the database of known vulnerabilities, which it needs the network for
 # make docs    the documentation as a site in out/site
 # make build   .venv with pinned dependencies and the built messages (done by the others when needed)
 # make clean   remove everything that was made
-.PHONY: demo test torture lint docs build clean
+.PHONY: demo test torture lint audit docs build clean
 .DEFAULT_GOAL := build
 PYTHON_VENV := .venv/bin/python
 WORKERS ?= 2
@@ -30,6 +31,7 @@ test: build
 torture: build
 	@$(PYTHON_VENV) benchmark/mutations.py --save benchmark/mutations.md
 	@$(PYTHON_VENV) benchmark/fault_matrix.py --save
+	@$(PYTHON_VENV) benchmark/hostile_files.py --save
 	@$(PYTHON_VENV) benchmark/kills.py --save benchmark/kills.md
 	@$(PYTHON_VENV) benchmark/soak.py --save benchmark/soak.md
 
@@ -37,6 +39,9 @@ lint: build
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy --python-executable $(PYTHON_VENV)
+
+audit:
+	@./scripts/audit.sh
 
 docs:
 	@./scripts/build_docs.sh

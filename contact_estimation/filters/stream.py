@@ -216,6 +216,7 @@ class SampleStream:
                 stamp_ns, f"a gap of {dt:.3f} s, longer than max_gap {self.sensors.max_gap:g} s: the observer restarted"
             )
         if limits.jumped(max(dt, self._period)):
+            self.monitor.forget_exchanges()
             return self._refuse(*limits.describe_jump(dt))
         if not self.monitor.add(stamp_ns * 1e-9, dt, self._q, self._dq, limits.effort):
             return self._refuse("spike", "a spike: velocity or torque jumped for a sample")

@@ -60,7 +60,7 @@ class WordColumn:
             words = np.array(list(self._numbers), dtype=object)
         else:
             filled = [[*words, *[""] * (width - len(words))] for words in self._numbers]
-            words = np.array(filled, dtype=object).reshape(-1, width)
+            words = np.array(filled, dtype=object).reshape(len(filled), width)
         return words[self._codes[:count]]
 
 

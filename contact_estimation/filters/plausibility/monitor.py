@@ -68,6 +68,11 @@ class SignalMonitor:
         if self.readings is not None:
             self.readings.forget()
 
+    def forget_exchanges(self) -> None:
+        """Doubt the order of the joints again, as after positions that jumped."""
+        if self.readings is not None:
+            self.readings.forget_exchanges()
+
     def add(self, t: float, dt: float, q: np.ndarray, dq: np.ndarray, effort: np.ndarray) -> bool:
         """Judge one sample; return False where it is a spike that nobody should use.
 
@@ -112,8 +117,8 @@ class SignalMonitor:
         self._kinematic = self._describe()
         self._bad_until = t + self._settings.hold
         failing = self._ratios[: TESTS.index("scale") + 1].max(axis=0) > 1.0
-        if self.readings is not None and (self._ratios[0] > 1.0).sum() > 1:  # positions of several joints jumped
-            self.readings.forget_exchanges()
+        if (self._ratios[0] > 1.0).sum() > 1:  # positions of several joints jumped
+            self.forget_exchanges()
         self._to_agree[failing] = self._settings.kinematics.agreed_way
 
     def _recover(self, t: float) -> None:

@@ -36,6 +36,7 @@ class Suspicion:
         residual: (n,) in units of friction, under the rival when the suspicion arose, or when a joint reversed.
         own: (n,) the same under the configured reading.
         direction: (n,) sign of the joints' motion then.
+        q: (n,) position then [rad].
         time: how long it has lasted [s].
         moving_time: how long of that a joint moved [s].
     """
@@ -44,6 +45,7 @@ class Suspicion:
     residual: np.ndarray
     own: np.ndarray
     direction: np.ndarray
+    q: np.ndarray
     time: float = 0.0
     moving_time: float = 0.0
 
@@ -155,7 +157,7 @@ class TorqueReadings:
         self._acquittal_time = 0.0
 
     def forget_exchanges(self) -> None:
-        """Doubt the joints' order again, as after positions that jumped."""
+        """Doubt the order of the joints again."""
         self.margin[self._exchanged :] = 0.0
 
     # -- blocks of samples ---------------------------------------------------------------------------------------------
@@ -284,32 +286,38 @@ class TorqueReadings:
         candidates &= ~(self._lone & proven)
         candidates |= self._telling
         moving = bool(np.max(np.abs(dq)) > s.rest_speed)
-        if self._suspicion is not None and not moving and self._changed(self._suspicion):
+        direction = np.sign(dq) * (np.abs(dq) > 1e-3)
+        if self._suspicion is not None and self._changed(self._suspicion, q, direction) and not moving:
             self._cleared[:], self._cleared_at, self._suspicion = True, q.copy(), None  # no reading changes at rest
         candidates &= ~self._cleared
         if not candidates.any():
             self._suspicion = None
             return
-        now, residual = self._suspicion, self._residual[1:]
+        now = self._suspicion
         if now is None or not candidates[now.rival]:
             rival = int(np.argmax(candidates))
-            direction = np.sign(dq) * (np.abs(dq) > 1e-3)
-            now = self._suspicion = Suspicion(rival, residual[rival].copy(), self._residual[0].copy(), direction)
-        direction = np.sign(dq) * (np.abs(dq) > 1e-3)
-        turned = direction * now.direction < np.abs(direction)  # a joint that sets off or reverses: friction changes
-        now.residual[turned], now.own[turned] = residual[now.rival][turned], self._residual[0][turned]
-        now.direction[turned] = direction[turned]
+            residuals = self._residual[1 + rival].copy(), self._residual[0].copy()
+            now = self._suspicion = Suspicion(rival, *residuals, direction, q.copy())
         now.time += duration
         now.moving_time += duration if moving else 0.0
         if now.moving_time >= s.motion_time or (now.time >= s.rest_time and not proven[now.rival]):
             self._name(now.rival)
 
-    def _changed(self, suspicion: Suspicion) -> bool:
-        """Tell whether the torque changed since a suspicion arose, by more than friction can at rest."""
-        change = self._residual[1 + suspicion.rival] - suspicion.residual
-        return bool(
-            max(np.abs(change).max(), np.abs(self._residual[0] - suspicion.own).max()) > self.settings.change_share
-        )
+    def _changed(self, now: Suspicion, q: np.ndarray, direction: np.ndarray) -> bool:
+        """Tell whether the torque changed since a suspicion arose, by more than friction can at rest.
+
+        Args:
+            now: the suspicion. Joints that set off or reverse, and change their friction, begin anew in it.
+            q: (n,) position [rad]. Far from where the suspicion arose a wrong torque changes, too.
+            direction: (n,) sign of the joints' motion.
+        """
+        s, residual, own = self.settings, self._residual[1 + now.rival], self._residual[0]
+        turned = direction * now.direction < np.abs(direction)
+        now.residual[turned], now.own[turned], now.direction[turned] = residual[turned], own[turned], direction[turned]
+        change = np.abs(residual - now.residual).max()
+        if np.abs(q - now.q).max() < s.new_posture:
+            change = max(change, np.abs(own - now.own).max())
+        return bool(change > s.change_share)
 
     def _say(self) -> None:
         if self._named >= 0:

@@ -134,3 +134,30 @@ def test_a_torque_that_is_noise_is_told(arm):
     motion.run(1.0)
     motion.run(0.3, lambda q, dq, tau: (q, dq, tau + rng.normal(0, 25, 6)))
     assert any("is noise" in told for told in motion.told)
+
+
+def test_a_pulse_of_the_torque_is_no_noise(arm):
+    motion = Motion(arm)
+    motion.run(1.0)
+    motion.run(0.01, lambda q, dq, tau: (q, dq, on(1, lambda x: x + 150.0)(tau)))
+    motion.run(0.3)
+    assert motion.run(0.2) == ""
+
+
+@pytest.mark.parametrize("factor", [0.7, 1.4])
+def test_stamps_at_another_rate_are_told_although_the_motion_reverses(arm, factor):
+    motion = Motion(arm, speed=0.4)
+    motion.run(1.0)
+    motion.run(3.0, lambda q, dq, tau: (q, factor * dq, tau))
+    assert np.mean([bool(told) for told in motion.told]) == 1.0 and len(motion.told) > 0.9 * 3.0 / H
+
+
+def test_a_velocity_that_a_filter_delays_is_no_fault(arm):
+    motion, past = Motion(arm, speed=0.8), []
+
+    def late(q, dq, tau):
+        past.append(dq)
+        return q, past[max(len(past) - 6, 0)], tau  # 10 ms
+
+    motion.run(8.0, late)
+    assert motion.told == []

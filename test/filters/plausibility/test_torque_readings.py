@@ -180,3 +180,29 @@ def test_a_step_that_stays_is_doubted_whatever_it_is(arm):
     assert "stepped" in readings.problem
     rest(readings, gravity, 6 * PROOF_TIME)
     assert readings.problem == ""
+
+
+def test_half_a_torque_is_doubted_although_friction_might_explain_it(arm):
+    upright = np.array([0.2, -1.35, 0.3, -1.8, -1.5, 0.3])  # gravity is small here
+    readings, gravity = readings_of(arm), arm.gravity(upright)
+    rest(readings, 0.4 * gravity, 0.2, upright)
+    assert readings._misfit[0] < SETTINGS.free and "common factor" in readings.problem
+
+
+def test_whole_samples_with_exchanged_joints_are_named(arm):
+    readings, order = readings_of(arm), np.array([0, 2, 1, 3, 4, 5])
+    dq = 0.3 * np.array([0.0, 1.0, -1.0, 0.5, 0.0, 0.0])
+    for k in range(100):
+        q = Q + dq * k * BLOCK
+        readings.add_block(BLOCK, q[order], dq[order], np.zeros(6), (arm.gravity(q) + 0.1 * FRICTION)[order])
+    assert "shoulder_lift_joint and elbow_joint exchanged" in readings.problem
+
+
+def test_one_joint_far_off_is_doubted_even_after_proof(arm):
+    readings, gravity = readings_of(arm), arm.gravity(Q)
+    rest(readings, gravity + 0.1 * FRICTION, 2 * PROOF_TIME)
+    assert readings.problem == ""
+    rest(readings, gravity + [0, 0, 0, 30.0, 0, 0], 0.2)
+    assert "wrist_1_joint alone" in readings.problem
+    rest(readings, gravity + 0.1 * FRICTION, 0.2)
+    assert readings.problem == ""
