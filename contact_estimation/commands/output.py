@@ -8,10 +8,12 @@ import math
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from contact_estimation.identify.verdict import Verdict
 from contact_estimation.viz.html import cell
+
+if TYPE_CHECKING:
+    from contact_estimation.identify.verdict import Verdict  # imports scipy.stats, which takes longer than most verbs
 
 
 def add_json_flag(parser: argparse.ArgumentParser) -> None:
