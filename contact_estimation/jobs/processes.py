@@ -96,6 +96,6 @@ def _work(pipe: Connection, function: Callable[[Any], Any]) -> None:
     while True:
         try:
             number, task = pipe.recv()
-        except EOFError:
+            pipe.send(attempt(function, number, task))
+        except (EOFError, BrokenPipeError):  # the parent ended
             return
-        pipe.send(attempt(function, number, task))
