@@ -233,14 +233,15 @@ def table(rows: list[dict], args: argparse.Namespace, load: float) -> str:
         "first half",
         "second is left out of the percentiles, not of the counts. Caught up: longest time from the end of a stall of",
         "the driver until the last sample of it was answered. CPU: of the estimator's process, in percent of a core.",
+        "Taken: samples that reached the node; lost: estimates that did not reach the driver.",
         f"Python {platform.python_version()}, {os.cpu_count()} cores, {how}; others' load before the run {load:.1f}.",
         "",
-        "| observer | samples | lost | twice | invalid | latency p50 [ms] | p99 [ms] | max [ms] "
+        "| observer | samples | taken | lost | twice | invalid | latency p50 [ms] | p99 [ms] | max [ms] "
         "| round trip p50 [ms] | p99 [ms] | node p50 [ms] | node p99 [ms] | caught up [ms] | CPU [%] |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     text += [
-        f"| {r['observer']} | {r['samples']} | {r['lost']} | {r['twice']} | {r['invalid']} "
+        f"| {r['observer']} | {r['samples']} | {r['processed']} | {r['lost']} | {r['twice']} | {r['invalid']} "
         f"| {r['p50']:.3f} | {r['p99']:.3f} | {r['max']:.2f} | {r['back_p50']:.3f} | {r['back_p99']:.3f} | "
         f"{r['cost_p50']:.3f} | {r['cost_p99']:.3f} | {1e3 * r['catch_up']:.0f} | {r['cpu']:.0f} |"
         for r in rows
