@@ -114,7 +114,8 @@ class Estimator(Node):
         age = 1e-9 * (self.get_clock().now().nanoseconds - stamp_ns)
         if not limit or abs(age) <= limit:
             return ""
-        when = f"{age:.3f} s old" if age > 0 else f"{-age:.3f} s in the future"
+        # Whole tenths: a node that is behind sends the same words again, which costs less than a good sample.
+        when = f"{age:.1f} s old" if age > 0 else f"{-age:.1f} s in the future"
         return (
             f"a sample is {when}, allowed is max_age {limit:g} s: the driver or this node is too slow, or their clocks "
             "differ; for recorded stamps set max_age to 0"
