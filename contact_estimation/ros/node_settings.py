@@ -34,7 +34,7 @@ class EstimatorParameters(RobotParameters):
         False, doc="take every sample a replay publishes, however late; a live driver that offers less is not heard"
     )
     max_age: float = key(
-        0.2,
+        0.5,
         unit="s",
         check=non_negative,
         doc="samples older than this on arrival, or as far in the future, are refused; 0, as with complete: none are, "
