@@ -69,7 +69,7 @@ def latched_for(seconds: float) -> QoSProfile:
 
 #: A recorder accepts what any publisher offers; the queue covers bursts.
 RECORDER = QoSProfile(
-    depth=200,
+    depth=500,
     history=HistoryPolicy.KEEP_LAST,
     reliability=ReliabilityPolicy.BEST_EFFORT,
     durability=DurabilityPolicy.VOLATILE,
