@@ -140,6 +140,7 @@ def _impacts(args: argparse.Namespace) -> int:
     result = {
         "m_over_i": model.m_over_i,
         "interval": list(report.interval),
+        "interval_total": list(report.interval),
         "impulse_error_pct": report.impulse_error_pct,
         "restitution": model.restitution,
         "friction": model.friction,
@@ -157,8 +158,7 @@ def _impacts(args: argparse.Namespace) -> int:
         f"{report.used} impacts used, {report.left_out} left out (flagged or not finite)"
     )
     _draw(args, lambda: _figures().impacts_figure(impacts, report))
-    emit(args, result, text)
-    return 0
+    return emit_verdict(args, result, report.verdict, text)
 
 
 def _require_contact(args: argparse.Namespace, what: str) -> None:
@@ -342,5 +342,4 @@ def _tosses(args: argparse.Namespace) -> int:
         f"free fall makes a recorded metre {report.scale:.4f} m; the ground is at {1e3 * report.ground:+.2f} mm"
     )
     _draw(args, lambda: _figures().tosses_figure(fitted, report))
-    emit(args, vars(report), text)
-    return 0
+    return emit_verdict(args, vars(report) | {"interval_total": report.interval_total}, report.verdict, text)

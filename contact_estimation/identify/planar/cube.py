@@ -17,12 +17,16 @@ from contact_estimation.identify.planar.cube_model import CubeModel, Residuals, 
 from contact_estimation.identify.planar.cube_shape import LENGTHS, corner_depth
 from contact_estimation.identify.planar.impacts import least_absolute_ratio
 from contact_estimation.identify.planar.tosses import Gauge, gauge
+from contact_estimation.identify.verdict import Finding, Verdict, conclude
 
 _FEWEST = 20  # impacts
 _CONTRADICTION = 0.5  # share of the rotation left unexplained above which nothing is reported
 _CHECK = "check the side, and that the quaternions turn body axes into world axes, in the order w, x, y, z"
 # Where the search for the centre of mass starts, in sides: the middle, and off it towards a face, an edge, a corner.
 _STARTS = 0.05 * np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.7, 0.7], [0.6, 0.6, 0.6]])
+_UNEXPLAINED = 0.15  # share of the rotation left unexplained that is let pass
+_STRETCH = 0.05  # error of the length unit that is let pass; it is corrected
+_SHAPE_BIAS = 0.06  # largest bias of m/I among the simulated blunt cubes
 _NAMINGS, _REFITS = 5, 2  # rounds of naming and fitting, and of taking impacts about the centre of mass found
 _SLIDES, _SAME_WAY = 0.3, 0.8  # [m/s, cosine] an impact slides throughout if its corner still moves so afterwards
 
@@ -49,6 +53,21 @@ class CubeReport:
     renamings: int  # how often the body axes were named anew
     scale: float  # see :class:`tosses.Gauge`
     ground: float
+
+    @property
+    def interval_total(self) -> tuple[float, float]:
+        """Interval of m/I with the bias of a blunt shape outside the fitted family (docs/identify_planar.md)."""
+        return self.interval[0] / (1.0 + _SHAPE_BIAS), self.interval[1]
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the impacts and the length unit say about the model."""
+        left = f"{100 * self.unexplained:.0f} % of the change of rotation is unexplained: side, rate or axes are wrong"
+        stretch = abs(self.scale - 1.0)
+        unit = f"free fall makes a recorded metre {self.scale:.3f} m: check units and the rate"
+        return conclude(
+            [Finding("unexplained", self.unexplained, _UNEXPLAINED, left), Finding("scale", stretch, _STRETCH, unit)]
+        )
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from contact_estimation.exceptions import IdentificationError, RecordingError
 from contact_estimation.identify.arrays import Array, Indices
+from contact_estimation.identify.verdict import Finding, Verdict, conclude
 from contact_estimation.io.npz import read_arrays
 
 _FEWEST = 8  # impacts for a fit
@@ -37,6 +38,11 @@ class Handedness(NamedTuple):
     def consistent(self) -> bool:
         """True when angle and contact rows turn the same way."""
         return self.normal == 1 and self.tangent == 1
+
+
+#: Median relative error of unseen impulses that is let pass, and from which the model is worthless.
+_UNPREDICTED, _USELESS = 0.15, 0.5
+_ALIKE = 0.8  # deviations of the best signs over those of the next-best pair
 
 
 @dataclass(frozen=True)
@@ -107,6 +113,19 @@ class ImpactReport:
     def impulse_error_pct(self) -> float:
         """Median relative error of the impulse vector of unseen impacts [%]."""
         return float(100.0 * np.median(self.errors))
+
+    @property
+    def verdict(self) -> Verdict:
+        """What unseen impacts and the signs of the angle say about the model."""
+        error, doubt = float(np.median(self.errors)), 1.0 / self.model.handedness.margin
+        wrong = f"impulses of unseen impacts are off by {100 * error:.0f} %: contact rows, states or units are wrong"
+        signs = "two ways for the angle to turn explain the rotations nearly alike: the impacts hardly turn the body"
+        return conclude(
+            [
+                Finding("impulses", error, _UNPREDICTED, wrong, fatal=error > _USELESS),
+                Finding("handedness", doubt, _ALIKE, signs),
+            ]
+        )
 
 
 def load_impacts(path: Path | str) -> tuple[Impacts, int]:

@@ -31,7 +31,8 @@ def test_impacts(capsys, tmp_path):
     path = str(shared_file("data/ellipse_impacts/ellipse_impacts_odd.npz"))
     code, out = run(capsys, "--impacts", path, "--json", "--figure", str(tmp_path / "f.png"))
     found = json.loads(out.out)
-    assert code == 0 and {"m_over_i", "interval", "impulse_error_pct"} <= set(found)
+    assert code == 0 and {"m_over_i", "interval_total", "impulse_error_pct"} <= set(found)
+    assert found["verdict"] == "good" and found["reasons"] == []
     assert found["interval"][0] < found["m_over_i"] < found["interval"][1]
     assert (tmp_path / "f.png").stat().st_size > 10_000
 
@@ -47,7 +48,9 @@ def test_examples(capsys, tmp_path, example, key):
 def test_tosses(capsys):
     path = str(shared_file("data/cube_tosses/cube_tosses_000_399.npz"))
     code, out = run(capsys, "--tosses", path, "--json")
-    assert code == 0 and {"m_over_i", "interval", "friction", "friction_interval"} <= set(json.loads(out.out))
+    found = json.loads(out.out)
+    assert code == 0 and {"m_over_i", "interval", "friction", "friction_interval"} <= set(found)
+    assert found["verdict"] == "good" and found["interval_total"][0] < found["interval"][0]
 
 
 def test_recorded_drop(capsys, tmp_path):
