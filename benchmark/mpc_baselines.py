@@ -12,6 +12,7 @@ Every run is saved when it is done, and a run that is saved is not repeated: the
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import warnings
 from pathlib import Path
@@ -99,12 +100,20 @@ def compare(names: list[str], seeds: int, gains: dict[str, Any]) -> None:
                 if str(seed) in load(RUNS).get(name, {}).get(controller, {}):
                     continue
                 record = attempt(name, controller, seed, gains)
-                runs = load(RUNS)  # another call may have saved meanwhile
-                runs.setdefault(name, {}).setdefault(controller, {})[str(seed)] = scores(record)
-                save(RUNS, runs)
+                keep(name, controller, seed, scores(record))
                 if record is not None:
                     keep_curve(record, CURVES / f"{name}-{controller}-{seed}.npy")
         print(row(name, load(RUNS)[name]), flush=True)
+
+
+def keep(name: str, controller: str, seed: int, values: dict[str, float]) -> None:
+    """Add the scores of a run to those saved, also by other calls that run meanwhile."""
+    CURVES.mkdir(parents=True, exist_ok=True)
+    with (CURVES / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        runs = load(RUNS)
+        runs.setdefault(name, {}).setdefault(controller, {})[str(seed)] = values
+        save(RUNS, runs)
 
 
 def keep_curve(record: LoopRecord, path: Path) -> None:
@@ -145,13 +154,15 @@ def table(gains: dict[str, Any]) -> str:
         f"| scenario | what | seeds | {' | '.join(CONTROLLERS)} | best plain | MPC over it | MPC peak | spring |",
         "|---|---|" + "---|" * (len(CONTROLLERS) + 5),
     ]
-    return "\n".join([*lines, *[row(name, runs[name]) for name in SCENARIOS if name in runs]]) + "\n"
+    done = [name for name in SCENARIOS if set(CONTROLLERS) <= runs.get(name, {}).keys()]
+    return "\n".join([*lines, *[row(name, runs[name]) for name in done]]) + "\n"
 
 
 def draw(path: Path) -> None:
-    """Draw the curves of all runs, one row per scenario."""
-    fig, plots = figure(len(SCENARIOS) // 2, 2, height=1.6)
-    for plot, name in zip(plots.ravel(), SCENARIOS):
+    """Draw the curves of all runs, one plot per scenario that has runs."""
+    names = [name for name in SCENARIOS if name in load(RUNS)]
+    fig, plots = figure((len(names) + 1) // 2, 2, height=1.6)
+    for plot, name in zip(plots.ravel(), names):
         for colour, controller in reversed(list(zip(COLOURS[1:], CONTROLLERS))):
             for i, file in enumerate(sorted(CURVES.glob(f"{name}-{controller}-*.npy"))):
                 plot.plot(*np.load(file), color=colour, linewidth=0.5, label=controller if i == 0 else None)

@@ -3,8 +3,8 @@
     python benchmark/ur_live.py [--seconds 8] [--controller mpc] [--save]
 
 Driver, default observer, fusion with the wrist sensor, controller and recorder run as on a robot. The controller
-behind the registers is simulated, in simulated time. ``--save`` writes every finished row into tables/ur_live.json and
-ur_live.md beside this file. A row that is saved is not repeated. ``--record FILE`` keeps the samples of the last run.
+behind the registers is simulated, in simulated time. ``--save`` writes every finished row into tables/ur_live.json. A
+row that is saved is not repeated. ``--record FILE`` keeps the samples of the last run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from contact_estimation.studies.mpc.ur_press import UrPress, UrPressOptions, UrPressRecord
 
 FOLDER = Path(__file__).resolve().parent
-ROWS, PAGE = FOLDER / "tables/ur_live.json", FOLDER / "ur_live.md"
+ROWS = FOLDER / "tables/ur_live.json"
 #: [N/m] and the three ways to sense: sensor used, offset [N].
 STIFFNESS = (5e3, 26e3, 100e3)
 SENSING = {"sensor": (True, 0.0), "sensor, 10 N off": (True, 10.0), "sensorless": (False, 0.0)}
@@ -44,7 +44,7 @@ def pressed(record: UrPressRecord) -> dict[str, float | str]:
 
 
 def survived(record: UrPressRecord) -> dict[str, float | str]:
-    """Return how a fault was answered: time until the arm stood [ms], rise of the force [N] from before to the end."""
+    """Return how a fault was answered: when the arm moves again [ms], and the force before and after [N]."""
     before = record.force[(record.t > FAULT_AT - 0.5) & (record.t < FAULT_AT)]
     moving = record.t[(record.t >= FAULT_AT) & (record.speed > STILL)]
     return {
