@@ -140,13 +140,16 @@ class ImmStep:
         """Start a free filter that follows an unknown contact from the oldest free state, in every other block.
 
         The friction of the unknown contact contains the part of the push that it absorbed before the mode changed. Of
-        both starts the one that fits remains: it is then more probable than a new start.
+        both starts the one that fits remains: it is then more probable than a new start. The joint stiffness is kept.
         """
         self._recalls = not self._recalls
         if self._recalls and self._remembered:
+            (x, p), stiffness = self._remembered[0], self._state.parts["joint_stiffness"]
             for j in self._free:
                 if self._chain.felt[self._weights[j].argmax()]:
-                    self._mixed[0][j], self._mixed[1][j] = self._remembered[0]
+                    kept = self._mixed[0][j, stiffness].copy()
+                    self._mixed[0][j], self._mixed[1][j] = x, p
+                    self._mixed[0][j, stiffness] = kept
 
     def _follow_friction(self) -> None:
         """Bound the friction of closed contacts around its value when the arm was last free."""

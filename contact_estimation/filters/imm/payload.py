@@ -96,7 +96,8 @@ class PayloadTest:
         self._prior = np.diag(np.square(std))
         self._variance = np.square(actuators.torque_noise) + np.square(actuators.disturbance_std)
         self._model_error = actuators.model_error
-        self._correlation = 2.0 * actuators.disturbance_time  # [s] between two independent samples
+        # Between two independent samples [s]. A disturbance that lasts longer is a bias, which has a prior of its own.
+        self._correlation = min(2.0 * actuators.disturbance_time, settings.payload_correlation)
         self.clear()
 
     def clear(self) -> None:

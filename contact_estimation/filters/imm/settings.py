@@ -190,6 +190,12 @@ class MismatchSettings:
         0.15, doc="usual distance of its centre of mass from the flange, per axis", unit="m", check=positive
     )
     payload_memory: float = key(10.0, doc="memory of the torque for the payload test", unit="s", check=positive)
+    payload_correlation: float = key(
+        4.0,
+        doc="longest correlation time of the friction disturbance in the payload test; a slower one acts as a bias",
+        unit="s",
+        check=positive,
+    )
     payload_time: float = key(
         5.0,
         doc="a payload is reported this long after the torque changed; shorter pushes are no payload",
