@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -89,5 +90,6 @@ def write_recording(path: Path, recording: Recording, arm: Arm | None, storage: 
 
         frames = {} if arm is None else {"base_frame": arm.base_frame, "tcp_frame": arm.tcp_frame}
         return write_bag(path, recording, storage, **frames)
-    except OSError as error:
-        raise RecordingError(f"{path} cannot be written ({error.strerror})") from error
+    except (OSError, sqlite3.Error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise RecordingError(f"{path} cannot be written ({reason})") from error

@@ -1,5 +1,8 @@
 """Damaged files end a verb with a named error: a few of the command lines of benchmark/hostile_files.py."""
 
+import resource
+import signal
+
 import numpy as np
 import pytest
 from recordings import press_recording
@@ -44,3 +47,16 @@ def test_a_full_disk_is_a_named_error(tmp_path, capsys):
     words = ["view", str(file), "--robot", "ur16e", "--observer", "momentum", "--out", "/dev/full"]
     assert main(words) == 2
     assert "No space left" in capsys.readouterr().err
+
+
+def test_a_bag_that_does_not_fit_the_disk_is_a_named_error(tmp_path, capsys):
+    file = write_npz(tmp_path / "press.npz", press_recording(load_arm("ur16e"), seconds=0.5))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+        assert main(["convert", str(file), str(tmp_path / "bag"), "--storage", "sqlite3"]) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert "cannot be written" in capsys.readouterr().err
