@@ -224,6 +224,7 @@ class SampleStream:
         if self._problem and not self.monitor.problem:  # what the observer made of such signals is worth nothing
             self.counters["recovered"] += 1
             self._reset(stamp_ns)
+            self._settled_ns = stamp_ns + self._settling_ns  # a contact may have closed meanwhile
         else:
             self._integrate(dt)
         self._last_ns = stamp_ns
@@ -264,7 +265,7 @@ class SampleStream:
         if self._problem:
             self.counters["implausible"] += 1
         if not reason and stamp_ns < self._settled_ns:
-            reason = "the observer restarted while the arm moved: it settles"
+            reason = "the observer restarted: it settles"
         self.reason = self._problem or reason
         self.valid = not self.reason
         self.counters["used"] += 1
