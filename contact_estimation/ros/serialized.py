@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from rclpy.serialization import serialize_message
+from rclpy.serialization import deserialize_message, serialize_message
 
 #: Bits of the first of the numbers that mark a layout, near 1e300; the others count on from it.
 _FIRST_MARK = 0x7E37_E43C_8800_0000
@@ -29,7 +29,7 @@ class SerializedMessage:
 
     def __init__(self, make: Callable[[np.ndarray], Any], size: int) -> None:
         marks = np.arange(_FIRST_MARK, _FIRST_MARK + size, dtype=np.uint64)
-        self._buffer = bytearray(serialize_message(make(marks.view(float))))
+        self._buffer = _serialized(make(marks.view(float)))
         order = "<" if self._buffer[1] == 1 else ">"
         self._stamp = struct.Struct(f"{order}iI")
         count = (len(self._buffer) - _BODY) // 8
@@ -43,3 +43,20 @@ class SerializedMessage:
         self._stamp.pack_into(self._buffer, _BODY, *divmod(stamp_ns, 1_000_000_000))
         self._floats[self._to] = numbers[self._from]
         return bytes(self._buffer)
+
+
+def _serialized(message: Any) -> bytearray:
+    """Serialise a message without the bytes that ROS appends where a sequence is empty: readers of bags refuse them."""
+    buffer = bytearray(serialize_message(message))
+    while _is_whole(buffer[:-1], type(message)):
+        del buffer[-1]
+    return buffer
+
+
+def _is_whole(buffer: bytearray, kind: type) -> bool:
+    """Whether a message of ``kind`` can be read from ``buffer``."""
+    try:
+        deserialize_message(bytes(buffer), kind)
+    except Exception:  # rmw's error, whose class is not public
+        return False
+    return True

@@ -5,6 +5,7 @@ import pytest
 from contact_estimation.msg import ContactEstimate
 from geometry_msgs.msg import PointStamped, Vector3Stamped, WrenchStamped
 from rclpy.serialization import deserialize_message
+from rosbags.typesys import Stores, get_typestore
 from sensor_msgs.msg import JointState
 from test_messages import JOINTS, random_estimate
 
@@ -13,6 +14,7 @@ from contact_estimation.ros import convert
 from contact_estimation.ros.serialized import SerializedMessage
 
 STAMP = 1_700_000_000_123_456_789
+BAG_TYPES = get_typestore(Stores.ROS2_JAZZY)
 HEAD = convert.header(STAMP, "base_link")
 
 
@@ -50,4 +52,7 @@ def test_standard_messages(kind, make, size):
         numbers[0] = np.nan
         expected = make(numbers)
         expected.header.stamp = convert.header(stamp, "").stamp
-        assert str(deserialize_message(serialized.with_numbers(stamp, numbers), kind)) == str(expected)
+        buffer = serialized.with_numbers(stamp, numbers)
+        assert str(deserialize_message(buffer, kind)) == str(expected)
+        read = BAG_TYPES.deserialize_cdr(buffer, f"{kind.__module__.split('.')[0]}/msg/{kind.__name__}")
+        assert read.header.frame_id == HEAD.frame_id  # readers of bags refuse bytes that do not belong to it
