@@ -223,8 +223,7 @@ class SampleStream:
         self._to_total_torque()
         if self._problem and not self.monitor.problem:  # what the observer made of such signals is worth nothing
             self.counters["recovered"] += 1
-            self._reset(stamp_ns)
-            self._settled_ns = stamp_ns + self._settling_ns  # a contact may have closed meanwhile
+            self._reset(stamp_ns, doubted=True)
         else:
             self._integrate(dt)
         self._last_ns = stamp_ns
@@ -252,13 +251,16 @@ class SampleStream:
         self._last_q[:] = self._q
         return self._accept(stamp_ns, reason)
 
-    def _reset(self, stamp_ns: int) -> None:
-        """Restart the observer, which takes the arm for still: where it moves, it has to settle."""
+    def _reset(self, stamp_ns: int, doubted: bool = False) -> None:
+        """Restart the observer, which takes the arm for still and free.
+
+        It has to settle where the arm moves, and after a doubt, during which a contact may have closed.
+        """
         self.observer.reset(stamp_ns * 1e-9, self._q)
         if self.link_contact is not None:
             self.link_contact.reset()
         moving = float(np.abs(self._dq).max()) > self.sensors.plausibility.torque.rest_speed
-        self._settled_ns = stamp_ns + self._settling_ns * moving
+        self._settled_ns = stamp_ns + self._settling_ns * (moving or doubted)
 
     def _accept(self, stamp_ns: int, reason: str) -> bool:
         self._problem = self.monitor.problem
