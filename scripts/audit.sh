@@ -3,10 +3,16 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-if ! curl -fsS --max-time 10 -o /dev/null https://pypi.org/pypi/pip/json; then
-  echo "audit: the advisory database on pypi.org is unreachable: nothing was checked"
+venv=build/audit_venv
+if ! [ -x "$venv/bin/pip-audit" ]; then
+  python3 -m venv "$venv"
+  "$venv/bin/pip" install -q pip-audit==2.10.0
+fi
+status=0
+"$venv/bin/pip-audit" --disable-pip --no-deps -r requirements/core.txt 2>"$venv/errors" || status=$?
+if grep -qE "Could not connect to|requests\.exceptions\.(Connection|Proxy|SSL)Error|requests\.exceptions\.\w*Timeout" "$venv/errors"; then
+  echo "audit: the advisory database is unreachable: nothing was checked"
   exit 0
 fi
-venv=build/audit_venv
-[ -x "$venv/bin/pip-audit" ] || { python3 -m venv "$venv" && "$venv/bin/pip" install -q pip-audit==2.10.0; }
-exec "$venv/bin/pip-audit" --disable-pip --no-deps -r requirements/core.txt
+cat "$venv/errors" >&2
+exit "$status"
