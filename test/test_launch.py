@@ -283,32 +283,7 @@ def test_beside_franka_ros2_the_full_rate_is_heard():
     assert {node.remappings for node in started.nodes} == {(("joint_states", "franka/joint_states"),)}
 
 
-# -- RViz ----------------------------------------------------------------------------------------------------
-
-
-def topics(config: dict) -> set[str]:
-    displays = config["Visualization Manager"]["Displays"]
-    return {display[key]["Value"] for display in displays for key in ("Topic", "Description Topic") if key in display}
-
-
-def test_rviz_shows_robot_contact_wrench_and_frames():
-    config = yaml.safe_load((ROOT / "rviz" / "contact.rviz").read_text())
-    classes = {display["Class"].split("/")[1] for display in config["Visualization Manager"]["Displays"]}
-    assert {"RobotModel", "MarkerArray", "Wrench", "TF"} <= classes
-    outputs = (ROOT / "contact_estimation" / "ros" / "outputs.py").read_text()
-    for topic in topics(config) - {"/robot_description"}:
-        node, name = topic.strip("/").split("/")
-        assert node in PARAMETERS and (node == "mpc" or f'"{name}"' in outputs), topic
-
-
-def test_rviz_follows_namespace_prefix_and_robot():
-    config = yaml.safe_load(plan(rviz="true", robot="fr3", namespace="left", tf_prefix="left_").rviz_config)
-    assert config["Visualization Manager"]["Global Options"]["Fixed Frame"] == "left_base"
-    assert all(topic.startswith("/left/") for topic in topics(config))
-    (model,) = (d for d in config["Visualization Manager"]["Displays"] if d["Class"].endswith("/RobotModel"))
-    assert model["TF Prefix"] == "left_"
-    plain = yaml.safe_load(plan(rviz="true").rviz_config)
-    assert topics(plain) == topics(yaml.safe_load((ROOT / "rviz" / "contact.rviz").read_text()))
+# -- nodes' own files -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("node", PARAMETERS)

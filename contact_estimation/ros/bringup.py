@@ -12,12 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
 from contact_estimation import plugins
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.io.topics import TRUTH_TOPICS, WRENCH, WRENCH_TOPIC
-from contact_estimation.settings import config_files, find_config, load_yaml, share_file
+from contact_estimation.ros.description import LaunchedRobot, rviz_config
+from contact_estimation.settings import config_files, find_config, load_yaml
 
 PACKAGE = "contact_estimation"
 SWITCH = ("true", "false")
@@ -212,7 +211,7 @@ def plan(values: Mapping[str, str]) -> Plan:
     a = {argument.name: values.get(argument.name, argument.default) for argument in ARGUMENTS}
     a["driver"] = plugins.canonical(plugins.DRIVERS, a["driver"])
     _check(a)
-    robot = _Robot(a["robot"], a["tool"])
+    robot = LaunchedRobot(a["robot"], a["tool"])
     namespace = a["namespace"].strip("/")
     common = {name: a[name] for name in ("robot", "tool", "tf_prefix")} | {"use_sim_time": a["use_sim_time"] == "true"}
     estimators = ["estimator", *(["momentum_observer"] if a["baseline"] == "true" else [])]
@@ -245,48 +244,6 @@ def plan(values: Mapping[str, str]) -> Plan:
     )
 
 
-def rviz_config(namespace: str, tf_prefix: str, base_frame: str) -> str:
-    """Adapt RViz' configuration to one arm: its fixed frame, its topics, its frames."""
-    config = yaml.safe_load(share_file("rviz", "contact.rviz").read_text())
-    manager = config["Visualization Manager"]
-    manager["Global Options"]["Fixed Frame"] = tf_prefix + base_frame
-    for display in manager["Displays"]:
-        for topic in (display[key] for key in ("Topic", "Description Topic") if key in display):
-            topic["Value"] = (f"/{namespace}" if namespace else "") + topic["Value"]
-        if display["Class"].endswith("/RobotModel"):
-            display["TF Prefix"] = tf_prefix.rstrip("/")
-    return str(yaml.safe_dump(config, sort_keys=False))
-
-
-class _Robot:
-    """What a launch has to know of an arm, read without its dynamics."""
-
-    def __init__(self, choice: str, tool: str) -> None:
-        path = find_config("robots", choice)
-        self.values = load_yaml(path)
-        self.folder = Path(self.values.get("folder") or path.resolve().parent)
-        self.name = str(self.values["name"])
-        self.tool = tool or str(self.values.get("tool", ""))
-
-    def urdf(self) -> str:
-        """Text of its description with the tool.
-
-        It is looked for where :func:`~contact_estimation.robot.description.urdf_path` looks.
-        """
-        name = self.values["urdf"]
-        for place in (Path(name), self.folder / name, *share_file("config", "robots").glob(f"*/{name}")):
-            if place.is_file():
-                return self._with_tool(place.read_text())
-        raise ConfigError(f"robot '{self.name}': no URDF '{name}' in {self.folder}; correct 'urdf' in its robot.yaml")
-
-    def _with_tool(self, text: str) -> str:
-        if not self.tool:
-            return text
-        from contact_estimation.robot.tool import add_tool, load_tool  # imports Pinocchio, which few launches need
-
-        return add_tool(text, load_tool(self.tool, self.folder), str(self.values["tcp_frame"]))
-
-
 def _check(a: Mapping[str, str]) -> None:
     """Refuse values that start nothing, and arguments the chosen driver does not take."""
     for argument in ARGUMENTS:
@@ -317,7 +274,9 @@ def _own(
     return PlannedNode(PACKAGE, executable, given, remappings, finite=finite)
 
 
-def _estimators(a: Mapping[str, str], robot: _Robot, common: dict[str, Any], names: Sequence[str]) -> list[PlannedNode]:
+def _estimators(
+    a: Mapping[str, str], robot: LaunchedRobot, common: dict[str, Any], names: Sequence[str]
+) -> list[PlannedNode]:
     """Plan the estimator, unless it shares the driver's process, and the baseline."""
     sensors = _sensors(a, robot)
     remap = (("joint_states", a["joint_states_in"]),) if a["driver"] == NO_DRIVER and a["joint_states_in"] else ()
@@ -333,12 +292,12 @@ def _estimators(a: Mapping[str, str], robot: _Robot, common: dict[str, Any], nam
     return [_own(name, given[name], remap) for name in names if name in given]
 
 
-def _sensors(a: Mapping[str, str], robot: _Robot) -> str:
+def _sensors(a: Mapping[str, str], robot: LaunchedRobot) -> str:
     """Choose the sensor set: the one asked for, else the one of what this package's drivers publish of the robot."""
     return a["sensors"] or (robot.values.get("driver_sensors", "") if a["driver"] in ("simulated", "rtde") else "")
 
 
-def _driver(a: Mapping[str, str], robot: _Robot, common: dict[str, Any], listeners: list[str]) -> PlannedNode:
+def _driver(a: Mapping[str, str], robot: LaunchedRobot, common: dict[str, Any], listeners: list[str]) -> PlannedNode:
     """Plan the driver's node, which waits for its listeners where samples can wait."""
     takes: dict[str, Any] = {
         _PARAMETER.get(name, name): _value(name, a[name])
@@ -376,7 +335,7 @@ def _value(name: str, text: str) -> Any:
         raise ConfigError(f"{name}:={text} is not a number") from None
 
 
-def _task(a: Mapping[str, str], robot: _Robot) -> Path:
+def _task(a: Mapping[str, str], robot: LaunchedRobot) -> Path:
     """Find the MPC's task."""
     known = config_files("tasks", robot.folder)
     choice = a["task"] or f"mpc_plane_{robot.name}"
@@ -389,7 +348,7 @@ def _task(a: Mapping[str, str], robot: _Robot) -> Path:
     return find_config("tasks", choice, robot.folder)
 
 
-def _stiffness(a: Mapping[str, str], robot: _Robot) -> list[float]:
+def _stiffness(a: Mapping[str, str], robot: LaunchedRobot) -> list[float]:
     """Choose the stiffness [N/m] that follows the equilibrium: with an MPC the one the MPC plans with."""
     if a["mpc"] != "true":
         return _STIFFNESS
@@ -409,11 +368,7 @@ def _recorder(a: Mapping[str, str], namespace: str, estimators: Sequence[str]) -
     return _own("recorder", {**given, "use_sim_time": a["use_sim_time"] == "true"})
 
 
-def _description(robot: _Robot, common: Mapping[str, Any]) -> PlannedNode:
+def _description(robot: LaunchedRobot, common: Mapping[str, Any]) -> PlannedNode:
     """Plan robot_state_publisher with the robot's description."""
-    given = {
-        "robot_description": robot.urdf(),
-        "frame_prefix": common["tf_prefix"],
-        "use_sim_time": common["use_sim_time"],
-    }
+    given = {"robot_description": robot.urdf(common["tf_prefix"]), "use_sim_time": common["use_sim_time"]}
     return PlannedNode("robot_state_publisher", "robot_state_publisher", given, vital=False)
