@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "build" / "site"
 #: What a reader wants -> pages in docs/, without their ending. A page that is in none of these is an error.
 SECTIONS = {
-    "Start": ["quickstart", "recordings", "evaluate", "view", "ros", "realtime"],
+    "Start": ["quickstart", "recordings", "evaluate", "view", "ros", "realtime", "security"],
     "Estimate": [
         "contact_imm",
         "localization",

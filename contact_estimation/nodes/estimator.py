@@ -203,6 +203,7 @@ class Estimator(Node):
     def _apply(self, settings: EstimatorParameters) -> None:
         self._outputs.parameters = settings
         self._drawing.timer_period_ns = round(1e9 / settings.visualization_rate)
+        self._drawing.reset()  # else the old period is waited for once more
 
 
 def main(args: list[str] | None = None) -> int:

@@ -20,7 +20,7 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from contact_estimation.exceptions import ContactEstimationError
-from contact_estimation.ros import realtime
+from contact_estimation.ros import network, realtime
 
 
 def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
@@ -40,11 +40,10 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
     node = None
     if on_main := threading.current_thread() is threading.main_thread():
         before = {number: signal.signal(number, interrupted) for number in (signal.SIGINT, signal.SIGTERM)}
-    # Discovery is limited to this machine unless the user sets another range.
-    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
     try:
-        rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
-        node = make_node()
+        with network.loopback_by_default(rclpy.get_rmw_implementation_identifier()):
+            rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+            node = make_node()
         if node.has_parameter("realtime"):
             for line in realtime.apply(realtime.parse(node.get_parameter("realtime").value)):
                 node.get_logger().info(f"realtime: {line}")

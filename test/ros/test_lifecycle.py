@@ -73,3 +73,16 @@ def test_a_defect_in_a_transition_is_an_answer(make):
     assert not ask(node, Transition.TRANSITION_CLEANUP)
     assert node._state_machine.current_state[0] == UNCONFIGURED
     assert node.trigger_activate() is TransitionCallbackReturn.FAILURE
+
+
+@pytest.mark.parametrize("node, given", [("driver", {"driver": "simulated", "duration": 600.0}), ("mpc", {})])
+def test_a_running_node_refuses_what_its_state_has_not(graph, node, given):
+    with graph.start(node, given) as process:
+        for state, step in ((UNCONFIGURED, None), (INACTIVE, CONFIGURE)):
+            assert step is None or graph.change(node, step), process.text()
+            for number in (0, *ALLOWED, 9, 10, 60, 97, 255):
+                if ALLOWED.get(number, (None,))[0] != state or number == ACTIVATE:  # no estimate comes in
+                    request = ChangeState.Request(transition=Transition(id=number))
+                    assert not graph.call(ChangeState, f"/{node}/change_state", request).success
+            assert graph.state(node) == state
+        assert process.stop() == 0, process.text()
