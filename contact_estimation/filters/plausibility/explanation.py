@@ -22,7 +22,7 @@ from contact_estimation.robot import Arm
 from contact_estimation.robot.rigid_body import Kinematics, RigidBody
 
 #: Standard deviations of the gravity vector [m/s^2]: of its direction, as a component, and of its length.
-_GRAVITY_STD, _GRAVITY_LENGTH_STD = 10.0, 0.7
+GRAVITY_STD, _GRAVITY_LENGTH_STD = 10.0, 0.7
 #: [m/s^2] A vector of gravity that turned by less (about 10 degrees) is no wrong mounting.
 _GRAVITY_TURN = 1.7
 
@@ -142,7 +142,7 @@ def _mounting(arm: Arm, kinematics: Kinematics, residual: ca.SX, sigma: ca.SX) -
         columns.append(RigidBody(model, arm.base_frame).gravity_torque(kinematics))
     regressor = ca.horzcat(*columns)  # (n, 3)
     weighted = regressor / ca.repmat(sigma, 1, 3)
-    square = weighted.T @ weighted + ca.DM.eye(3) / _GRAVITY_STD**2
+    square = weighted.T @ weighted + ca.DM.eye(3) / GRAVITY_STD**2
     change = LDL(square).solve(weighted.T @ (residual / sigma))
     configured = ca.DM(arm.model.gravity.linear)
     length = ca.norm_2(configured + change)

@@ -147,9 +147,11 @@ class SignalMonitor:
     def _watch_step(self, readings: TorqueReadings, t: float, step: float) -> None:
         mean = self._now()[_AT["mean_effort"]]
         if step > self._step_size:
-            before = self._state.copies[1 - self._state.turn]["w"].reshape(len(STATE), -1)[_AT["last_effort"]]
+            state = self._state.copies[1 - self._state.turn]["w"].reshape(len(STATE), -1)
+            before = state[_AT["last_effort"]]
             share = min(1.0, self._rise[0] / self._h[0])  # what rises slowly is no step
-            readings.add_step(t, self._q, share * (self._effort - before), mean)
+            after = before + share * (self._effort - before)
+            readings.add_step(t, self._q, before, after, mean, np.sqrt(state[_AT["rough"]]))
         readings.settle(t, self._q, mean)
 
     def _judge_block(self, readings: TorqueReadings, t: float) -> None:

@@ -33,6 +33,10 @@ class Reading:
     order: np.ndarray
     choices: int = 1
 
+    def torque(self, effort: np.ndarray, gravity: np.ndarray) -> np.ndarray:
+        """Return the total joint torque (n,) [Nm] of an effort (n,) where gravity takes ``gravity`` (n,) [Nm]."""
+        return np.asarray(self.factor * effort[self.order] + self.gravity * gravity)
+
 
 def configured_reading(arm: Arm, sensors: SensorSettings, scale: np.ndarray) -> Reading:
     """Return the reading that the sensor settings declare; ``scale`` (n,) [Nm per unit of effort]."""

@@ -175,23 +175,37 @@ class TorqueReadingSettings:
         "proven or not: no force on the arm loads such a joint alone",
         check=positive,
     )
-    step_price: float = key(
-        0.3,
-        doc="by how much, in units of friction, a rival with a free number must explain a step better",
-        check=non_negative,
-    )
     step: float = key(
         2.2, doc="size of a step between two samples that is judged, in units of friction", check=positive
     )
     step_match: float = key(
         0.4,
-        doc="share of a step that an alternative may leave unexplained, and that may come after its sample",
+        doc="share of a step that may come after its sample: an impact goes on growing, a spike returns",
         check=positive,
     )
     strange_step: float = key(
         6.0,
-        doc="a step of this size that stays is no contact, with or without an alternative that explains it",
+        doc="a step of this size that stays, and that neither a contact nor an alternative explains, is a fault",
         check=positive,
+    )
+    step_odds: float = key(
+        5.0,
+        doc="log-likelihood by which a fault must explain a step better than a contact: contacts are more frequent",
+        check=non_negative,
+    )
+    fault_size: float = key(
+        0.3, doc="standard deviation of a faulty joint torque as a share of the effort limit", check=positive
+    )
+    factor_std: float = key(3.0, doc="standard deviation of a faulty common factor", check=positive)
+    impact_force: float = key(
+        30.0, doc="standard deviation of a contact force that rises within a sample", unit="N", check=positive
+    )
+    tool_lever: float = key(
+        0.07, doc="lever arm about the TCP of such a force on the tool, standard deviation", unit="m", check=positive
+    )
+    link_lever: float = key(0.5, doc="the same on a link", unit="m", check=positive)
+    least_noise: float = key(
+        0.05, doc="least noise of a torque that is assumed in a step, as a share of friction", check=positive
     )
     moving_speed: float = key(
         0.01, doc="speed from which friction has the sign of the motion", unit="rad/s", check=positive

@@ -22,6 +22,7 @@ from contact_estimation.codegen import compile_function
 from contact_estimation.filters.plausibility.exchange import JointExchanges
 from contact_estimation.filters.plausibility.explanation import build_explanation
 from contact_estimation.filters.plausibility.readings import configured_reading, rival_readings
+from contact_estimation.filters.plausibility.steps import Step, StepHypotheses
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.robot import Arm
 from contact_estimation.robot.actuators import actuators_of
@@ -48,23 +49,6 @@ class Suspicion:
     q: np.ndarray
     time: float = 0.0
     moving_time: float = 0.0
-
-
-@dataclass
-class Step:
-    """A step of the effort from one sample to the next.
-
-    Attributes:
-        t: its stamp [s].
-        effort: (n,) mean effort before it, as it comes.
-        jump: (n,) change between the two samples, in units of friction.
-        q: (n,) position then [rad].
-    """
-
-    t: float
-    effort: np.ndarray
-    jump: np.ndarray
-    q: np.ndarray
 
 
 class TorqueReadings:
@@ -104,6 +88,9 @@ class TorqueReadings:
         self.rivals = [*names, "torque scaled by a common factor", *delays, "torque of an arm mounted otherwise"]
         self._alone = len(self.rivals)  # index of the first rival that blames one joint alone
         self.rivals += [f"wrong on {name} alone" for name in arm.joint_names]
+        # What a step may be, in the order of its hypotheses: a delay makes none.
+        self._step_rivals = np.r_[: len(self._readings), self._alone - 1 : len(self.rivals)]
+        self._hypotheses = StepHypotheses(arm, self._readings, s)
         self._exchanged = len(self.rivals)  # index of the first rival that exchanges whole joints
         self.rivals += self._exchanges.names
         pairs = len(self._exchanges.names)
@@ -346,27 +333,27 @@ class TorqueReadings:
 
     # -- steps between samples -----------------------------------------------------------------------------------------
 
-    def _torques(self, effort: np.ndarray, gravity: np.ndarray) -> np.ndarray:
-        """Total torque (1 + readings, n) [Nm] that each reading makes of an effort."""
-        return np.array([r.factor * effort[r.order] + r.gravity * gravity for r in self._readings])
-
-    def add_step(self, t: float, q: np.ndarray, jump: np.ndarray, mean: np.ndarray) -> None:
+    def add_step(
+        self, t: float, q: np.ndarray, before: np.ndarray, after: np.ndarray, mean: np.ndarray, noise: np.ndarray
+    ) -> None:
         """Note a step of the effort, which is judged when it has settled; while one is open smaller ones are not noted.
 
         Args:
             t: stamp [s].
             q: (n,) position [rad].
-            jump: (n,) change of the effort from the sample before.
-            mean: (n,) running mean of the effort before it.
+            before: (n,) effort of the last sample.
+            after: (n,) effort of this one.
+            mean: (n,) running mean of the effort before.
+            noise: (n,) root mean square change between samples before, in units of friction.
         """
-        size, now = self.per_friction * jump, self._step
+        now, size = self._step, self.per_friction * (after - before)
         if now is None:
-            self._step = Step(t, mean.copy(), size, q.copy())
-        elif size @ size > now.jump @ now.jump:
-            self._step = Step(t, now.effort, size, now.q)
+            self._step = Step(t, mean.copy(), before.copy(), after.copy(), noise, q.copy())
+        elif np.linalg.norm(size) > np.linalg.norm(self.per_friction * (now.after - now.before)):
+            self._step = Step(t, now.mean, before.copy(), after.copy(), now.noise, now.q)
 
     def settle(self, t: float, q: np.ndarray, mean: np.ndarray) -> None:
-        """Judge an open step once it has settled; arguments as in :meth:`add_step`."""
+        """Judge an open step once it has settled; ``mean`` (n,) of the effort."""
         if self._step is not None and t - self._step.t >= self.settings.settle_time:
             step, self._step = self._step, None
             self._judge(step, mean, self._arm.gravity(step.q), self._arm.gravity(q))
@@ -378,38 +365,35 @@ class TorqueReadings:
         return self._step is not None
 
     def _judge(self, step: Step, after: np.ndarray, gravity: np.ndarray, gravity_now: np.ndarray) -> None:
-        """Name the rival that makes of the effort after a step what the configured reading made of it before.
+        """Name the fault that explains a step that stayed, where no contact does.
 
         Args:
             step: the step.
-            after: (n,) effort when it had settled.
+            after: (n,) mean effort when it had settled.
             gravity: (n,) G [Nm] before.
             gravity_now: (n,) G [Nm] after.
         """
-        s, count = self.settings, len(self._readings)
-        was = (self._torques(step.effort, gravity)[0] + gravity_now - gravity) / self._friction
-        now = self._torques(after, gravity_now) / self._friction
-        size = float(np.linalg.norm(now[0] - was))
-        # The change came within one sample, and stayed: an impact goes on growing, a spike returns.
-        if size < s.step or np.linalg.norm(np.abs(now[0] - was) - np.abs(step.jump)) > s.step_match * size:
+        s, own = self.settings, self._readings[0]
+        was = (own.torque(step.mean, gravity) + gravity_now - gravity) / self._friction
+        now = own.torque(after, gravity_now) / self._friction
+        jump = self.per_friction * (step.after - step.before)
+        size = float(np.linalg.norm(now - was))
+        if size < s.step or np.linalg.norm(np.abs(now - was) - np.abs(jump)) > s.step_match * size:
             return
-        if 0 <= self._named < count - 1 and np.linalg.norm(now[0] - now[1 + self._named]) < s.step_match * size:
-            self._name(-1)
-            return
-        if self._stepped and np.all(np.abs(now[0]) < 1.0):
+        if 0 <= self._named < len(self._readings) - 1:
+            named = self._readings[1 + self._named].torque(after, gravity_now) / self._friction
+            if np.linalg.norm(now - named) < s.step_match * size:
+                self._name(-1)
+                return
+        if self._stepped and np.all(np.abs(now) < 1.0):
             self._stepped = False
             return
-        factor = float(now[0] @ was) / max(float(now[0] @ now[0]), 1e-12)
-        factor = 1.0 if s.least_scale < 1 / max(factor, 1e-9) < s.most_scale else factor
-        misfit = np.full(len(self.rivals), np.inf)
-        misfit[: count - 1] = np.linalg.norm(now[1:] - was, axis=1)
-        misfit[count - 1] = np.linalg.norm(factor * now[0] - was) + s.step_price
-        left = (now[0] - was) * (1 - np.eye(len(was)))  # (n, n)
-        misfit[self._lone] = np.linalg.norm(left, axis=1) + s.step_price
-        best = int(np.argmin(misfit))
-        # A reading that makes everything small explains whatever came after a small torque.
-        told = min(size, float(np.linalg.norm(was))) if best < count else size
-        if misfit[best] < s.step_match * told:
-            self._name(best)
+        sigma = self._friction * np.hypot(step.noise, s.least_noise)
+        faults = self._hypotheses.faults(step, gravity, sigma)
+        best = int(np.argmax(faults))
+        if faults[best] < self._hypotheses.healthy(step, gravity, sigma) + s.step_odds:
+            return
+        if best < len(self._step_rivals):
+            self._name(int(self._step_rivals[best]))
         elif size > s.strange_step:
             self._stepped, self._acquittal_time = True, 0.0

@@ -110,7 +110,7 @@ def test_what_was_proven_holds_over_a_restart(arm):
 
 def step(readings, before, after, returns=False):
     """One step of the effort between two samples, and what follows until it is judged."""
-    readings.add_step(0.0, Q, after - before, before)
+    readings.add_step(0.0, Q, before, after, before, 0.2 * np.ones(6))
     readings.settle(SETTINGS.settle_time, Q, before if returns else after)
 
 

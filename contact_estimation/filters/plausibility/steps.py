@@ -1,0 +1,118 @@
+"""What a step of the effort between two samples may be: a fault of the signal, or a hard contact.
+
+Every hypothesis is a Gaussian of the change r of the torque within one sample,
+
+    r ~ N(m, diag(s^2) + D D^T),
+
+with s the present noise of the signal. A change of meaning says m, what a reading would make of the torque before. What
+a hypothesis leaves open has directions D: a contact J^T diag(force, moment), a factor the torque itself, a wrong joint
+its axis, a wrong mounting the regressor of gravity. The likeliest one wins; contacts are likelier beforehand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from contact_estimation.filters.plausibility.explanation import GRAVITY_STD
+from contact_estimation.filters.plausibility.readings import Reading
+from contact_estimation.filters.plausibility.settings import TorqueReadingSettings
+from contact_estimation.robot import Arm
+
+#: Index of the first joint whose link a contact alone is believed to load; earlier links hardly move.
+_FIRST_LINK = 2
+
+
+@dataclass
+class Step:
+    """A step of the effort from one sample to the next.
+
+    Attributes:
+        t: its stamp [s].
+        mean: (n,) mean effort before it, as it comes.
+        before, after: (n,) effort of the two samples.
+        noise: (n,) root mean square change between samples before it, in units of friction.
+        q: (n,) position then [rad].
+    """
+
+    t: float
+    mean: np.ndarray
+    before: np.ndarray
+    after: np.ndarray
+    noise: np.ndarray
+    q: np.ndarray
+
+
+class StepHypotheses:
+    """Likelihoods of the causes of a step.
+
+    Args:
+        arm: the robot as its torque sensors see it.
+        readings: the configured one and its rivals.
+        settings: sizes of contacts and faults.
+    """
+
+    def __init__(self, arm: Arm, readings: Sequence[Reading], settings: TorqueReadingSettings) -> None:
+        self._arm, self._readings, self._settings = arm, readings, settings
+        limit = np.where(arm.effort_limit > 0, arm.effort_limit, np.max(arm.effort_limit))
+        self._size = settings.fault_size * limit  # (n,) [Nm]
+        self._leaning = arm.model.copy(), arm.model.createData()
+
+    def faults(self, step: Step, gravity: np.ndarray, sigma: np.ndarray) -> np.ndarray:
+        """Return the log densities (R + 2 + n,) of the faults.
+
+        They are: every reading but the configured one, a common factor, another mounting, one joint alone (n), and
+        anything at all.
+
+        Args:
+            step: the step.
+            gravity: (n,) G [Nm] then.
+            sigma: (n,) noise [Nm] of a change between two samples.
+        """
+        own, *rivals = self._readings
+        before, after = own.torque(step.before, gravity), own.torque(step.after, gravity)
+        none = np.zeros((len(sigma), 0))
+        found = []
+        for rival in rivals:
+            # The density is one of the effort after the step, whatever its unit.
+            stretch = np.sum(np.log(np.abs(rival.factor[np.argsort(rival.order)] / own.factor)))
+            found.append(_log_density(rival.torque(step.after, gravity) - before, sigma, none) + stretch)
+        change, axes = after - before, np.diag(self._size)
+        found.append(_log_density(change, sigma, self._settings.factor_std * before[:, None]))
+        found.append(_log_density(change, sigma, GRAVITY_STD * self._gravity_regressor(step.q)))
+        found += [_log_density(change, sigma, axis[:, None]) for axis in axes]
+        found.append(_log_density(change, sigma, axes))
+        return np.array(found)
+
+    def healthy(self, step: Step, gravity: np.ndarray, sigma: np.ndarray) -> float:
+        """Return the log density of a healthy signal: of noise, or of a contact at the tool or on the likeliest link.
+
+        Arguments as in :meth:`faults`.
+        """
+        s, own = self._settings, self._readings[0]
+        change = own.torque(step.after, gravity) - own.torque(step.before, gravity)
+        jacobian = s.impact_force * self._arm.tcp_jacobian(step.q).T  # (n, 6)
+        tool = jacobian * ([1.0] * 3 + [s.tool_lever] * 3)
+        # About the TCP a force on a link has a moment, too; the joints beyond it feel nothing.
+        link = jacobian * ([1.0] * 3 + [s.link_lever] * 3)
+        felt = np.tri(len(sigma), dtype=bool)[_FIRST_LINK:-1, :, None]
+        causes = [np.zeros_like(tool), tool, *(link * on_link for on_link in felt)]
+        return max(_log_density(change, sigma, directions) for directions in causes)
+
+    def _gravity_regressor(self, q: np.ndarray) -> np.ndarray:
+        """Return G (n, 3) [Nm s^2/m] per component of gravity at ``q`` (n,) [rad]."""
+        model, data = self._leaning
+        columns = []
+        for axis in np.eye(3):
+            model.gravity.linear = axis
+            columns.append(pin.computeGeneralizedGravity(model, data, q).copy())
+        return np.column_stack(columns)
+
+
+def _log_density(residual: np.ndarray, sigma: np.ndarray, directions: np.ndarray) -> float:
+    """Return log N(residual; 0, diag(sigma^2) + D D^T) up to a constant, for D ``directions`` (n, k)."""
+    covariance = np.diag(sigma**2) + directions @ directions.T
+    return -0.5 * float(residual @ np.linalg.solve(covariance, residual) + np.linalg.slogdet(covariance)[1])
