@@ -3,10 +3,10 @@
 
     python benchmark/false_alarms.py [--hours 10] [--shared DIR] [--save]
 
-Real: two presses of a UR16e, whole, from every half second on, and with gaps of 0.2 to 5 s at every second; a Franka
+Real: two presses of a UR16e, whole, from every half second on, and with gaps of 0.12 to 5 s at every second; a Franka
 press; a UR10e's identification logs and hand pushes; a Panda's excitation. Simulated: ``--hours`` of a UR16e and of an
 FR3 (half each) that move, rest, are pushed at the tool and at links and press on a surface
-(:mod:`rigid_body_recording`), in pieces of 30 s with friction, stiffness and noise of their own.
+(:mod:`rigid_body_recording`), in pieces of 30 s. Every motion comes eight times, with friction and noise of its own.
 
 An alarm is a sample that is doubted after one that was not. A stream that begins in contact may doubt until the force
 changes (``docs/plausibility.md``), so that starts and gaps have a row of their own: the longest doubt there.
@@ -23,11 +23,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from rigid_body_recording import RATE, START, Push, RigidBodyArm, World, pushes, random_motion, record, surface, window
+from rigid_body_recording import (
+    RATE,
+    START,
+    Force,
+    Push,
+    RigidBodyArm,
+    World,
+    follow,
+    pushes,
+    random_motion,
+    sense,
+    surface,
+    window,
+)
 
 from contact_estimation import load_arm
 from contact_estimation.filters.settings import SensorSettings, load_sensor_settings
 from contact_estimation.filters.stream import SampleStream
+
+#: Recordings of one simulated motion.
+WORLDS = 8
+#: [s] of a recording that are looked at after a start in mid run and after a gap, and before a gap.
+AFTER, BEFORE = 10, 3
 
 
 class Silent:
@@ -100,13 +118,13 @@ def real(shared: Path) -> Iterator[tuple[str, Row]]:
         whole.run(make(), *columns)
         yield name, whole
         for begin in range(0, len(columns[0]) - RATE, RATE // 2):
-            starts.run(make(), *(c[begin:] for c in columns))
+            starts.run(make(), *(c[begin : begin + AFTER * RATE] for c in columns))
         yield f"{name}, from every half second on", starts
         for begin in range(RATE, len(columns[0]) - RATE, RATE):
             for gap in (0.12, 0.6, 2.0, 5.0):
-                keep = np.ones(len(columns[0]), bool)
-                keep[begin : begin + round(gap * RATE)] = False
-                gaps.run(make(), *(c[keep] for c in columns))
+                end = begin + round(gap * RATE)
+                keep = np.r_[max(begin - BEFORE * RATE, 0) : begin, end : end + AFTER * RATE]
+                gaps.run(make(), *(c[keep[keep < len(c)]] for c in columns))
         yield f"{name}, with gaps of 0.12 to 5 s", gaps
     data = np.load(shared / "data/franka_press/franka_contact.npz")
     stamps = np.arange(len(data["q"]), dtype=np.int64) * round(1e9 / 30)
@@ -141,29 +159,35 @@ def simulated(robot: str, hours: float) -> Row:
     """Return the row of simulated pieces of 30 s."""
     row, body = Row(), RigidBodyArm(robot)
     make = streams(robot, "ur16e_driver" if robot == "ur16e" else None)
-    t = np.arange(30 * RATE) / RATE
-    for seed in range(max(1, round(hours * 120))):
+    pieces = max(1, round(hours * 120))
+    for seed in range(-(-pieces // WORLDS)):
         rng = np.random.default_rng([seed, 12])
-        motion = random_motion(robot, t, rng, rng.uniform(0.1, 0.5), rng.uniform(0.8, 2.5))
-        share = window(t, 1, 12, 1.0) + window(t, 18, 29.5, 1.0)
-        theta = motion[0] + share[:, None] * (motion - motion[0])
-        plan = []
-        for begin in (3.0, 8.0, 13.5, 21.0):
-            link = None if rng.random() < 0.6 else int(rng.integers(2, body.n))
-            force = rng.normal(size=3)
-            size = rng.uniform(10, 90 if robot == "ur16e" else 45)
-            force *= size / np.linalg.norm(force)
-            plan.append(Push(begin, begin + rng.uniform(0.8, 3), force, rng.uniform(0.03, 0.4), link))
-        act = pushes(body, plan, t)
-        if seed % 3 == 0:
-            theta, act = press(body, robot, rng, t)
-        world = World(rng.uniform(0.7, 1.3), rng.uniform(0.5, 2), rng.uniform(0.9, 1.1), seed)
-        recording = record(body, theta, act, world)
-        row.run(make(), recording.stamps, recording.q, recording.dq, recording.tau)
+        course = follow(body, *session(body, rng, pressing=seed % 3 == 0), rng.uniform(0.9, 1.1))
+        for k in range(min(WORLDS, pieces - seed * WORLDS)):
+            world = World(rng.uniform(0.7, 1.3), rng.uniform(0.5, 2), seed=seed * WORLDS + k)
+            recording = sense(body, course, world)
+            row.run(make(), recording.stamps, recording.q, recording.dq, recording.tau)
     return row
 
 
-def press(body: RigidBodyArm, robot: str, rng: np.random.Generator, t: np.ndarray) -> tuple[np.ndarray, Callable]:
+def session(body: RigidBodyArm, rng: np.random.Generator, pressing: bool) -> tuple[np.ndarray, Force]:
+    """Return a motion (N, n) of 30 s and what acts on it: four pushes in motion and at rest, or four presses."""
+    robot, t = body.robot, np.arange(30 * RATE) / RATE
+    if pressing:
+        return press(body, robot, rng, t)
+    motion = random_motion(robot, t, rng, rng.uniform(0.1, 0.5), rng.uniform(0.8, 2.5))
+    share = window(t, 1, 12, 1.0) + window(t, 18, 29.5, 1.0)
+    theta = motion[0] + share[:, None] * (motion - motion[0])
+    plan = []
+    for begin in (3.0, 8.0, 13.5, 21.0):
+        link = None if rng.random() < 0.6 else int(rng.integers(2, body.n))
+        force = rng.normal(size=3)
+        force *= rng.uniform(10, 90 if robot == "ur16e" else 45) / np.linalg.norm(force)
+        plan.append(Push(begin, begin + rng.uniform(0.8, 3), force, rng.uniform(0.03, 0.4), link))
+    return theta, pushes(body, plan, t)
+
+
+def press(body: RigidBodyArm, robot: str, rng: np.random.Generator, t: np.ndarray) -> tuple[np.ndarray, Force]:
     """Return a motion (N, n) down onto a surface and up again, four times, and the surface's force."""
     start = np.array(START[robot])
     pose = body.pose(start)

@@ -138,10 +138,32 @@ def random_motion(robot: str, t: np.ndarray, rng: np.random.Generator, amplitude
 Force = Callable[[int, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
+@dataclass
+class Course:
+    """What an arm does, before its sensors.
+
+    Attributes:
+        theta, q: (N, n) [rad] of the motors and of the links.
+        held: (N, n) [Nm] torque that the joints carry. Other arrays as in :class:`Recording`.
+    """
+
+    theta: np.ndarray
+    q: np.ndarray
+    held: np.ndarray
+    torque: np.ndarray
+    gravity: np.ndarray
+    force: np.ndarray
+
+
 def record(arm: RigidBodyArm, theta: np.ndarray, force: Force, world: World) -> Recording:
     """Return what the sensors of ``arm`` give while its motors follow ``theta`` (N, n) [rad] and ``force`` acts."""
-    rng, robot, n, count = np.random.default_rng([world.seed, 77]), arm.robot, arm.n, len(theta)
-    stiffness = world.stiffness * np.array(STIFFNESS[robot])
+    return sense(arm, follow(arm, theta, force, world.stiffness), world)
+
+
+def follow(arm: RigidBodyArm, theta: np.ndarray, force: Force, stiffening: float = 1.0) -> Course:
+    """Return what ``arm`` does, with joints of ``stiffening`` times their stiffness; as :func:`record`."""
+    robot, n, count = arm.robot, arm.n, len(theta)
+    stiffness = stiffening * np.array(STIFFNESS[robot])
     dtheta = np.gradient(theta, 1 / RATE, axis=0)
     ddtheta = np.gradient(dtheta, 1 / RATE, axis=0)
     q, torque, held = theta.copy(), np.zeros_like(theta), np.zeros_like(theta)
@@ -162,15 +184,23 @@ def record(arm: RigidBodyArm, theta: np.ndarray, force: Force, world: World) -> 
                 break
         gravity[k] = pin.computeGeneralizedGravity(arm.model, arm.data, q[k])
         at_tcp[k] = arm.pose(q[k]).rotation.T @ at_base
-    tau = held + arm.armature * ddtheta + arm.viscous * dtheta + _friction(robot, theta, world)
+    return Course(theta, q, held, torque, gravity, at_tcp)
+
+
+def sense(arm: RigidBodyArm, course: Course, world: World) -> Recording:
+    """Return what the sensors of ``arm`` give, with friction and noise of a ``world``."""
+    rng, robot, n, theta = np.random.default_rng([world.seed, 77]), arm.robot, arm.n, course.theta
+    dtheta = np.gradient(theta, 1 / RATE, axis=0)
+    ddtheta = np.gradient(dtheta, 1 / RATE, axis=0)
+    tau = course.held + arm.armature * ddtheta + arm.viscous * dtheta + _friction(robot, theta, world)
     tau += rng.normal(0, np.array(BIAS[robot]), n) + rng.normal(0, np.array(WHITE[robot]), tau.shape)
     tau += _coloured(rng, tau.shape, 0.02) * np.array(COLOURED[robot])
     quantum = 1.2e-5 if robot == "ur16e" else 1e-6
-    q = np.round((q + rng.normal(0, quantum, q.shape)) / quantum) * quantum
-    stamps = (np.arange(count) * 1e9 / RATE).astype(np.int64) + 1_000_000_000
-    dq = dtheta + rng.normal(0, 2e-4, q.shape)
-    touched = np.abs(torque).max(axis=1) > 1e-9
-    return Recording(stamps, q, dq, tau, at_tcp, torque, gravity, arm.gain, touched)
+    q = np.round((course.q + rng.normal(0, quantum, theta.shape)) / quantum) * quantum
+    stamps = (np.arange(len(theta)) * 1e9 / RATE).astype(np.int64) + 1_000_000_000
+    dq = dtheta + rng.normal(0, 2e-4, theta.shape)
+    touched = np.abs(course.torque).max(axis=1) > 1e-9
+    return Recording(stamps, q, dq, tau, course.force, course.torque, course.gravity, arm.gain, touched)
 
 
 def _friction(robot: str, theta: np.ndarray, world: World) -> np.ndarray:

@@ -22,9 +22,9 @@ from contact_estimation.robot import Arm
 from contact_estimation.robot.rigid_body import Kinematics, RigidBody
 
 #: Standard deviations of the gravity vector [m/s^2]: of its direction, as a component, and of its length.
-GRAVITY_STD, _GRAVITY_LENGTH_STD = 10.0, 0.7
+GRAVITY_STD, GRAVITY_LENGTH_STD = 10.0, 0.7
 #: [m/s^2] A vector of gravity that turned by less (about 10 degrees) is no wrong mounting.
-_GRAVITY_TURN = 1.7
+GRAVITY_TURN = 1.7
 
 
 class FreeArm(NamedTuple):
@@ -146,6 +146,6 @@ def _mounting(arm: Arm, kinematics: Kinematics, residual: ca.SX, sigma: ca.SX) -
     change = LDL(square).solve(weighted.T @ (residual / sigma))
     configured = ca.DM(arm.model.gravity.linear)
     length = ca.norm_2(configured + change)
-    price = ((length - ca.norm_2(configured)) / _GRAVITY_LENGTH_STD) ** 2
-    turned = ca.norm_2(change) > _GRAVITY_TURN
+    price = ((length - ca.norm_2(configured)) / GRAVITY_LENGTH_STD) ** 2
+    turned = ca.norm_2(change) > GRAVITY_TURN
     return residual - regressor @ change, ca.if_else(turned, price, 1e6)

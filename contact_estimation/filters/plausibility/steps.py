@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
-from contact_estimation.filters.plausibility.explanation import GRAVITY_STD
+from contact_estimation.filters.plausibility.explanation import GRAVITY_LENGTH_STD, GRAVITY_STD, GRAVITY_TURN
 from contact_estimation.filters.plausibility.readings import Reading
 from contact_estimation.filters.plausibility.settings import TorqueReadingSettings
 from contact_estimation.robot import Arm
@@ -82,7 +82,7 @@ class StepHypotheses:
             found.append(_log_density(rival.torque(step.after, gravity) - before, sigma, none) + stretch)
         change, axes = after - before, np.diag(self._size)
         found.append(_log_density(change, sigma, self._settings.factor_std * before[:, None]))
-        found.append(_log_density(change, sigma, GRAVITY_STD * self._gravity_regressor(step.q)))
+        found.append(self._mounting(change, sigma, self._gravity_regressor(step.q)))
         found += [_log_density(change, sigma, axis[:, None]) for axis in axes]
         found.append(_log_density(change, sigma, axes))
         return np.array(found)
@@ -101,6 +101,18 @@ class StepHypotheses:
         felt = np.tri(len(sigma), dtype=bool)[_FIRST_LINK:-1, :, None]
         causes = [np.zeros_like(tool), tool, *(link * on_link for on_link in felt)]
         return max(_log_density(change, sigma, directions) for directions in causes)
+
+    def _mounting(self, change: np.ndarray, sigma: np.ndarray, regressor: np.ndarray) -> float:
+        """Return the log density of another direction of gravity: its vector turns and keeps its length."""
+        weighted = regressor / sigma[:, None]
+        square = weighted.T @ weighted + np.eye(3) / GRAVITY_STD**2
+        turned = np.linalg.solve(square, weighted.T @ (change / sigma))  # [m/s^2] maximum a posteriori
+        if np.linalg.norm(turned) < GRAVITY_TURN:
+            return -np.inf
+        configured = self._arm.model.gravity.linear
+        longer = np.linalg.norm(configured + turned) - np.linalg.norm(configured)
+        density = _log_density(change, sigma, GRAVITY_STD * regressor)
+        return density - 0.5 * float(longer / GRAVITY_LENGTH_STD) ** 2
 
     def _gravity_regressor(self, q: np.ndarray) -> np.ndarray:
         """Return G (n, 3) [Nm s^2/m] per component of gravity at ``q`` (n,) [rad]."""
