@@ -54,6 +54,10 @@ BUDGET = {"p50": 0.5, "p99": 1.5}
 SIGNALS = ("q", "dq", "tau")
 
 
+class TransitionRefusedError(Exception):
+    """The MPC refused a lifecycle transition."""
+
+
 class Bench:
     """Driver and listener in one thread: while it waits for the next sample's time it takes what comes back."""
 
@@ -106,7 +110,7 @@ class Bench:
         while not transition.done():
             self.spin_until(time.perf_counter() + 0.1)
         if not transition.result().success:
-            raise SystemExit("the MPC refuses a transition: see its log")
+            raise TransitionRefusedError
 
     def run(self, arm, samples, burst: float, busy: bool) -> None:
         """Publish every sample at its time, or ``burst`` [s] of them at once; ``busy``: with an active MPC beside."""
@@ -163,7 +167,7 @@ def catch_up(bench: Bench, burst: float) -> float:
 
 @contextlib.contextmanager
 def company(domain: int, busy: bool) -> Iterator[None]:
-    """MPC and recorder beside the estimator, as processes."""
+    """Run MPC and recorder beside the estimator, as processes; the end of the MPC's log says why it refuses."""
     if not busy:
         yield
         return
@@ -171,8 +175,11 @@ def company(domain: int, busy: bool) -> Iterator[None]:
         topics = ["/joint_states:sensor_msgs/msg/JointState"]
         topics.append("/estimator/contact_estimate:contact_estimation/msg/ContactEstimate")
         stack.enter_context(NodeProcess("recorder", domain, {"bag": f"{folder}/bag", "topics": topics}))
-        stack.enter_context(NodeProcess("mpc", domain, {"robot": "ur16e", "task": "mpc_plane_ur16e"}))
-        yield
+        mpc = stack.enter_context(NodeProcess("mpc", domain, {"robot": "ur16e", "task": "mpc_plane_ur16e"}))
+        try:
+            yield
+        except TransitionRefusedError:
+            raise SystemExit(f"the MPC refuses a transition; the end of its log:\n{mpc.text()[-2000:]}") from None
 
 
 def measure(observer: str, args: argparse.Namespace) -> dict:

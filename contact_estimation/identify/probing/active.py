@@ -6,7 +6,6 @@ no rule: they have the information that section IV describes.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +15,7 @@ from contact_estimation.identify.probing.excitation import ExcitationSettings
 from contact_estimation.identify.probing.filter import ProbingFilter
 from contact_estimation.identify.probing.model import Mean
 from contact_estimation.identify.probing.spatial import SpatialModel
-from contact_estimation.identify.probing.update import differentiate
+from contact_estimation.identify.probing.update import Density, differentiate
 
 #: Points along a stroke at which its information is predicted.
 _POINTS = 6
@@ -110,12 +109,11 @@ def predicted_covariance(
         pose, arm = _pressed(model, s, turned, load)
         mean = Mean(pose, np.concatenate([velocity - np.cross(rate, arm), rate]), s)
         rows, axes = model.prepare(mean)
-        noises = rows @ kinematic @ rows.T
+        noises = rows * kinematic @ rows.T
         mean_c = np.concatenate([s, np.zeros(len(rows))])
         spread = np.diag(np.concatenate([np.diag(covariance), np.diag(noises)]))
-        function = functools.partial(model.wrenches, mean, axes=axes, modes=model.modes[:1])
-        line = differentiate(function, mean_c, spread)[0]
-        slope, noisy = line.slope[:, : len(s)], line.slope[:, len(s) :]
+        _, (whole, *_) = differentiate(model, Density(mean_c, spread, model.conditions_at(mean, axes)))
+        slope, noisy = whole[:, : len(s)], whole[:, len(s) :]
         information += samples / _POINTS * estimator.information(slope, noisy @ noises @ noisy.T)
     return np.asarray(np.linalg.inv(information)[: len(s), : len(s)])
 

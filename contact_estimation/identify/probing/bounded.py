@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import least_squares
@@ -37,6 +38,11 @@ class Bounds:
     def to_bounded(self, s: Any) -> Any:
         """Return x of the free coordinate ``s``: a number for a number, an array for an array."""
         return self.lower + (self.upper - self.lower) * expit(s)
+
+    @staticmethod
+    def share(s: ca.SX) -> ca.SX:
+        """Return the expression of (x - lower) / (upper - lower)."""
+        return 1.0 / (1.0 + ca.exp(-s))
 
     def to_free(self, x: Any) -> Any:
         """Return the free coordinate of ``x``: a number for a number, an array for an array.

@@ -10,9 +10,14 @@ and the normal turns by atan2(c s, 1 + c y) from the line's. All of it is smooth
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import casadi as ca
 import numpy as np
 
-from contact_estimation.identify.probing.model import Mean, Modes, SlideAxes, Start
+from contact_estimation.codegen import Parts
+from contact_estimation.identify.probing.model import Mean, SlideAxes, Start
 from contact_estimation.identify.probing.planar import PlanarModel
 from contact_estimation.identify.probing.settings import ProbingSettings
 
@@ -22,6 +27,7 @@ class CurvedPlanarModel(PlanarModel):
 
     parameters = (*PlanarModel.parameters, "curvature")
     units = (*PlanarModel.units, "1/m")
+    conditions = Parts(position=2, heading=2, intervals=4, touch=2, touch_heading=2)
 
     def walk(self, settings: ProbingSettings) -> np.ndarray:
         """Return the standard deviations (7,) of what the parameters may change per slide step."""
@@ -31,37 +37,28 @@ class CurvedPlanarModel(PlanarModel):
         """See :meth:`PlanarModel.prepare`, at the tangent where the tip is."""
         return super().prepare(self._local(mean)[0])
 
-    def wrenches(self, mean: Mean, c: np.ndarray, axes: list[SlideAxes], modes: Modes) -> list[np.ndarray]:
-        """Predict the wrench (3, N) of each mode; ``c`` (8, N) ends with curvature and the deformation's noise."""
-        depth, angle = self._contact(mean.pose, c)
-        # The line that touches the circle under the tip: offset such that its depth is the circle's.
-        line = np.vstack([c[:2], angle, np.zeros_like(angle), c[4:6], depth + c[7] - self._gap(mean.pose, c, angle)])
-        return super().wrenches(mean, line, axes, modes)
+    def conditions_at(self, mean: Mean, axes: list[SlideAxes]) -> np.ndarray:
+        """See :meth:`PlanarModel.conditions_at`; with the pose of the first touch."""
+        x, y, angle = self._touch
+        return np.array([*super().conditions_at(mean, axes), x, y, np.cos(angle), np.sin(angle)])
 
-    @staticmethod
-    def _gap(pose: np.ndarray, c: np.ndarray, angle: np.ndarray) -> np.ndarray:
-        """Depth (N,) of the tip under a line of offset 0 at ``angle``."""
-        theta = pose[2] - angle
-        below = np.sin(angle) * pose[0] - np.cos(angle) * pose[1]
-        return np.asarray(below - np.sin(theta) * c[0] - np.cos(theta) * c[1])
-
-    def _contact(self, pose: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Depth [m] and angle of the surface [rad] under the tip at points ``c`` (7 or more, N)."""
-        cos, sin = np.cos(c[2]), np.sin(c[2])
-        now, touch = (_tip(where, c) for where in (pose, self._touch))
-        way = cos * (now[0] - touch[0]) + sin * (now[1] - touch[1])
-        height = -sin * now[0] + cos * now[1] - c[3]
+    def wrench_equation(self, c: ca.SX, known: SimpleNamespace) -> list[ca.SX]:
+        """Predict the wrench (3,) of each mode; ``c`` (8,) ends with curvature and the deformation's noise."""
+        cos, sin, tip = ca.cos(c[2]), ca.sin(c[2]), (c[0], c[1])
+        now = _tip(known.position, known.heading, tip)
+        way, height = _on_line(now, _tip(known.touch, known.touch_heading, tip), (cos, sin), c[3])
         along, up = c[6] * way, 1.0 + c[6] * height
-        ratio = np.hypot(along, up)
+        ratio = ca.sqrt(along * along + up * up)
         depth = -(2.0 * height + c[6] * (way * way + height * height)) / (1.0 + ratio)
-        return depth, c[2] - np.arctan2(along, up)
+        tangent = (cos * up + sin * along) / ratio, (sin * up - cos * along) / ratio
+        return self._wrenches(c, known, tangent, lambda below: depth + c[7])
 
     def _local(self, mean: Mean) -> tuple[Mean, float]:
         """Return the mean with the angle of the surface under the tip, and that angle's derivative by curvature."""
         pose, twist, s = mean
-        angle = float(self._contact(pose, s[:, None])[1][0])
-        now, touch = (_tip(where, s[:, None])[:, 0] for where in (pose, self._touch))
-        way = float(np.cos(s[2]) * (now[0] - touch[0]) + np.sin(s[2]) * (now[1] - touch[1]))
+        now, touch = (_tip(p, (np.cos(p[2]), np.sin(p[2])), s) for p in (pose, self._touch))
+        way, height = _on_line(now, touch, (np.cos(s[2]), np.sin(s[2])), s[3])
+        angle = s[2] - np.arctan2(s[6] * way, 1.0 + s[6] * height)
         return Mean(pose, twist, np.array([*s[:2], angle, *s[3:6]])), -way
 
     def slip(self, mean: Mean) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -88,7 +85,13 @@ class CurvedPlanarModel(PlanarModel):
         return np.append(s, 0.0), out, origin
 
 
-def _tip(pose: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """Position (2, N) of the tip."""
-    cos, sin = np.cos(pose[2]), np.sin(pose[2])
-    return np.array([pose[0] + cos * c[0] - sin * c[1], pose[1] + sin * c[0] + cos * c[1]])
+def _tip(position: Any, heading: Any, tip: Any) -> tuple[Any, Any]:
+    """Place of the tip in the world; numbers or expressions."""
+    cos, sin = heading[0], heading[1]
+    return position[0] + cos * tip[0] - sin * tip[1], position[1] + sin * tip[0] + cos * tip[1]
+
+
+def _on_line(now: Any, touch: Any, tangent: tuple[Any, Any], offset: Any) -> tuple[Any, Any]:
+    """Way of the tip along the tangent since the first touch, and its height above the line."""
+    cos, sin = tangent
+    return cos * (now[0] - touch[0]) + sin * (now[1] - touch[1]), -sin * now[0] + cos * now[1] - offset

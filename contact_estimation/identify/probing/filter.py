@@ -19,11 +19,10 @@ from contact_estimation.identify.probing.bristles import BristleState
 from contact_estimation.identify.probing.disturbances import Disturbance
 from contact_estimation.identify.probing.estimate import ProbingEstimate
 from contact_estimation.identify.probing.events import SlideEvents
-from contact_estimation.identify.probing.model import ContactModel, Mean, SlideAxes
-from contact_estimation.identify.probing.motion import transition
+from contact_estimation.identify.probing.model import ContactModel, Mean
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.spatial import SpatialModel
-from contact_estimation.identify.probing.update import Correction, Linearisation, WrenchFunction, correct, regress
+from contact_estimation.identify.probing.update import Density, Lines, Motion, Regression, Steps, bind, wrench_library
 
 #: Predicted probability below which a sign mode is not computed: one sample in a million would need it.
 _MODE_MIN = 1e-6
@@ -60,10 +59,32 @@ class ProbingFilter:
         self._jerk = (settings.jerk,) * model.force_size + (settings.angular_jerk,) * turns
         noise = [settings.position_noise] * model.force_size + [settings.angle_noise] * turns
         noise += [settings.velocity_noise] * model.force_size + [settings.rate_noise] * turns
-        self.kinematic_noise = np.diag(np.square(noise))
+        self.kinematic_noise = np.square(noise)
         self.wrench_noise = np.diag(np.square(model.wrench_deviations(settings)))
         self._walk = np.square(model.walk(settings))
         self._started = False
+        self._allocate()
+
+    def _allocate(self) -> None:
+        """Allocate state, covariance and the parts of the update, which work on them in place."""
+        model, cfg, n_s, size = self.model, self.settings, len(self.model.parameters), self._bristle_error.stop
+        library, entries, w = wrench_library(model), n_s + model.noises, model.wrench_size
+        self._x, self._P = np.zeros(size), np.zeros((size, size))
+        self._motion = Motion(library, self._P, np.square(self._jerk), self.kinematic_noise)
+        self._selector = np.zeros((entries, size))
+        self._selector[:n_s, self._param] = np.eye(n_s)
+        self._c = Density(np.zeros(entries), np.zeros((entries, entries)), np.zeros(model.conditions.size))
+        self._project = bind(library.ce_project, entries, size, self._selector, self._P, self._c.covariance)
+        modes = len(model.modes)
+        self._lines = lines = Lines(*(np.zeros((modes, *shape)) for shape in ((w,), (w, entries), (w, w), (w, w))))
+        self._steps = Steps(
+            library, self._P, self._selector, lines, (self._bias.start, self._n_bias), cfg.residual_colour
+        )
+        degree = cfg.degree if model.contacts == 1 else cfg.degree_several
+        self._regressions = [Regression(library, self._c, lines[:3], degree)]
+        if cfg.residual_colour != 1.0:  # the white share: parameters at their mean
+            unused = np.zeros((modes, w)), np.zeros((modes, w, model.noises))
+            self._regressions.append(Regression(library, self._c, (*unused, lines.white), degree))
 
     def start(self, t: float, pose: np.ndarray, s: ArrayLike, covariance: ArrayLike, origin: ArrayLike) -> None:
         """Begin at contact.
@@ -86,10 +107,9 @@ class ProbingFilter:
                 raise shape_error("ProbingFilter.start", name, given.shape, expected)
         self._origin = np.array(origin, dtype=float)
         self._pose = self.model.shift(pose, self._origin)
-        self._x = np.zeros(self._bristle_error.stop)
+        self._x[:], self._P[:] = 0.0, 0.0
         self._x[self._param] = s
-        self._P = np.zeros((len(self._x), len(self._x)))
-        self._P[:m, :m] = self.kinematic_noise[:m, :m]
+        self._P[:m, :m] = np.diag(self.kinematic_noise[:m])
         spread = np.repeat([_START_VELOCITY**2, _START_ACCELERATION**2], m)
         self._P[m : 3 * m, m : 3 * m] = np.diag(spread)
         self._P[self._param, self._param] = covariance
@@ -98,7 +118,7 @@ class ProbingFilter:
         self._offsets = [i for i, name in enumerate(self.model.parameters) if name == "d" or name.endswith("_d")]
         self._start_variance = np.diag(covariance).copy()
         self._gated, self._surprises = False, 0
-        self._sample_noise, self._map = self.wrench_noise, self._offset_map
+        self._steps.noise[:], self._map = self.wrench_noise, self._offset_map
         self._changes: list[float] = []
         self._bristles: BristleState | None = None
         if isinstance(self.model, SpatialModel):
@@ -143,13 +163,13 @@ class ProbingFilter:
         self._t += dt
         if self._bristles:
             measured = Mean(self.model.shift(pose, self._origin), twist, self._x[self._param])
-            self._P = self._bristles.predict(self._P, dt, measured)
+            self._P[:] = self._bristles.predict(self._P, dt, measured)
         self._predict(dt)
         self._correct_motion(pose, twist)
         force = float(np.linalg.norm(wrench[: self.model.force_size]))
         slides = self._note_sliding(dt, force)
         self._used, self._gated, self._nis, self._evidence = False, False, float("nan"), 0.0
-        self._sample_noise, self._map = self.wrench_noise if wrench_noise is None else wrench_noise, bias_map
+        self._steps.noise[:], self._map = self.wrench_noise if wrench_noise is None else wrench_noise, bias_map
         if force > self.settings.contact_force_min and self._forces_count(slides):
             self._correct_wrench(wrench)
 
@@ -177,13 +197,11 @@ class ProbingFilter:
     def _predict(self, dt: float) -> None:
         """Process update, full or reduced (Algorithm 1)."""
         m = self.model.axes
-        f, q = transition(round(dt, 6), self._jerk)
-        self._pose = self.model.advance(self._pose, f[:m, m:] @ self._x[m : 3 * m])
-        self._x[m : 3 * m] = f[m:, m:] @ self._x[m : 3 * m]
-        motion = slice(0, 3 * m)
-        self._P[motion] = f @ self._P[motion]
-        self._P[:, motion] = self._P[:, motion] @ f.T
-        self._P[motion, motion] += q
+        dt = round(dt, 6)
+        velocity, acceleration = self._x[m : 2 * m], self._x[2 * m : 3 * m]
+        self._pose = self.model.advance(self._pose, dt * velocity + 0.5 * dt**2 * acceleration)
+        velocity += dt * acceleration
+        self._motion.predict(dt)
         diagonal = np.arange(len(self._x))
         index = diagonal[self._param]
         self._P[index, index] += self._walk_share(dt) * self._walk
@@ -206,14 +224,10 @@ class ProbingFilter:
 
     def _correct_motion(self, pose: np.ndarray, twist: np.ndarray) -> None:
         """Linear update with the measured pose and twist."""
-        m, k = self.model.axes, self._kinematic
+        m = self.model.axes
         moved = self.model.difference(self.model.shift(pose, self._origin), self._pose)
-        innovation = np.concatenate([moved, np.asarray(twist) - self._x[m : 2 * m]])
-        cross = self._P[:, k]
-        gain = np.linalg.solve(self._P[k, k] + self.kinematic_noise, cross.T).T
-        self._P = self._P - gain @ cross.T
-        self._P = 0.5 * (self._P + self._P.T)
-        self._move(gain @ innovation)
+        self._motion.correct(moved, twist - self._x[m : 2 * m])
+        self._move(self._motion.increment)
 
     def _move(self, increment: np.ndarray) -> None:
         """Add a state increment: on the pose's manifold, plainly elsewhere."""
@@ -230,30 +244,32 @@ class ProbingFilter:
         variance = np.einsum("ci,ij,cj->c", gradient, covariance, gradient)
         self._modes = gpb1.mode_probabilities(self._slip, np.sqrt(np.maximum(variance, 0.0)), self.model.modes)
         if self._bristles:
-            self._P = self._bristles.follow(self._x, self._P, dt, mean, velocities, force)
+            self._P[:] = self._bristles.follow(self._x, self._P, dt, mean, velocities, force)
         slides = [event.record(velocity, dt) for event, velocity in zip(self._events, velocities)]  # note every tip
         return all(slides)
 
     def _correct_wrench(self, wrench: np.ndarray) -> None:
         """One measurement update per mode and their merge, eq. 16-24; a wrench beyond the gate is left out."""
         kept, prior = self._sign_modes()
-        corrections = self._corrections(wrench, kept)
-        best = max(corrections, key=lambda c: c.log_likelihood)
-        excess = max(best.nis - self._gate, 0.0)
+        self._make_steps(wrench, kept)
+        best = int(np.argmax(self._steps.log_likelihoods))
+        likelihood, whitened = self._steps.log_likelihoods[best], self._steps.whitened[best].copy()
+        nis = float(whitened @ whitened)
+        excess = max(nis - self._gate, 0.0)
         self._gated, self._surprises = excess > 0.0, self._surprises + 1 if excess else 0
         if excess and self._surprises < self.settings.gated_in_a_row:
-            self._innovation, self._nis = best.whitened, best.nis
-            self._evidence = best.log_likelihood + 0.5 * excess
+            self._innovation, self._nis = whitened, nis
+            self._evidence = likelihood + 0.5 * excess
             return
         if excess:
             self._surprises = 0
             self._changes.append(self._t)
             self._forget()
-            corrections = self._corrections(wrench, kept)
-        self._merge(kept, prior, corrections)
+            self._make_steps(wrench, kept)
+        self._merge(kept, prior)
         if excess:
-            self._evidence = best.log_likelihood + 0.5 * excess
-            self._innovation = best.whitened
+            self._evidence = likelihood + 0.5 * excess
+            self._innovation = whitened
 
     def _forget(self) -> None:
         """Give stiffness and friction the variance of the start; tip and angles did not change at once.
@@ -268,67 +284,62 @@ class ProbingFilter:
             self._P[k], self._P[:, k] = 0.0, 0.0
             self._P[k, k] = variance
 
-    def _corrections(self, wrench: np.ndarray, kept: np.ndarray) -> list[Correction]:
+    def _make_steps(self, wrench: np.ndarray, kept: np.ndarray) -> None:
         """Kalman step of each of the modes ``kept``."""
         mean, bias_map = self._mean(), self._map
         deflection = self._bristles.deflection if self._bristles else None
         rows, axes = self.model.prepare(mean, deflection)
-        selector = self._selector(rows)
-        mean_c = np.concatenate([mean.s, np.zeros(len(rows))])
-        function = self._wrench_function(mean, axes, kept)
-        if bias_map is not None and self._n_bias:
-            wrench = wrench - bias_map @ self._x[self._bias]
-        corrections = []
-        for line in self._linearise(function, mean_c, selector @ self._P @ selector.T):
-            jacobian = line.slope @ selector
-            if self._n_bias:
-                jacobian[:, self._bias] = bias_map
-            colour = self.settings.residual_colour
-            corrections.append(correct(line, wrench, self._sample_noise, mean_c, jacobian, self._P, colour))
-        return corrections
+        self._select(rows)
+        self._c.mean[: len(mean.s)] = mean.s
+        self._c.conditions[:] = self.model.conditions_at(mean, axes)
+        self._project()
+        self._linearise(mean, kept)
+        if self._n_bias:
+            self._steps.bias_map[:] = bias_map
+            wrench = wrench - self._steps.bias_map @ self._x[self._bias]
+        self._steps.clear()
+        for mode in kept:
+            np.subtract(wrench, self._lines.mean[mode], out=self._steps.innovation)
+            self._steps.add(mode)
 
-    def _selector(self, rows: np.ndarray) -> np.ndarray:
-        """Matrix C (k, n) from the state to what the wrench depends on: the parameters, then the kinematic noises."""
-        n_s = len(self.model.parameters)
-        selector = np.zeros((n_s + len(rows), len(self._x)))
-        selector[:n_s, self._param] = np.eye(n_s)
-        selector[n_s:, self._kinematic] = rows
+    def _select(self, rows: np.ndarray) -> None:
+        """Write the kinematic noises into the matrix C (k, n) from the state to what the wrench depends on."""
+        noises = self._selector[len(self.model.parameters) :]
+        noises[:, self._kinematic] = rows
         if self._bristles:  # noise of the twist acts on friction through the bristles
-            selector[n_s + 1 :: 2] = 0.0
-            selector[n_s + 1 :: 2, self._bristle_error] = np.diag(self._bristles.turn_by_error())
-        return selector
+            noises[1::2, self._kinematic] = 0.0
+            noises[1::2, self._bristle_error] = np.diag(self._bristles.turn_by_error())
 
-    def _merge(self, kept: np.ndarray, prior: np.ndarray, corrections: list[Correction]) -> None:
-        """GPB1 merge of the corrections of the modes ``kept``."""
-        scores = np.array([c.log_likelihood for c in corrections])
+    def _linearise(self, mean: Mean, kept: np.ndarray) -> None:
+        """Regress the wrench of the modes ``kept`` on c."""
+        for regression in self._regressions:
+            self._spread(regression, mean)
+            for mode in kept:
+                regression.fit(mode)
+
+    def _spread(self, regression: Regression, mean: Mean) -> None:
+        """Compute the wrench of every mode at the points of a regression."""
+        regression.spread()
+
+    def _merge(self, kept: np.ndarray, prior: np.ndarray) -> None:
+        """GPB1 merge of the steps of the modes ``kept``."""
+        steps, scores = self._steps, self._steps.log_likelihoods
         posterior = gpb1.posterior(prior, scores)
         best = scores.max()
         self._evidence = float(best + np.log(prior @ np.exp(scores - best)))
-        increments, covariances = (np.array(part) for part in zip(*((c.increment, c.covariance) for c in corrections)))
-        increment, self._P = gpb1.merge(posterior, increments, covariances)
-        self._P = 0.5 * (self._P + self._P.T)
-        self._move(increment)
+        self._innovation = steps.whitened[int(np.argmax(posterior))].copy()
+        steps.merge(posterior)
+        self._move(steps.increment)
         if self._bristles:
             self._bristles.absorb_error(self._x)
         self._modes = np.zeros(len(self._modes))
         self._modes[kept] = posterior
-        self._innovation = corrections[int(np.argmax(posterior))].whitened
-        self._used, self._nis = True, float(posterior @ np.array([c.nis for c in corrections]))
+        self._used, self._nis = True, float(posterior @ np.einsum("mi,mi->m", steps.whitened, steps.whitened))
 
     def _sign_modes(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the indices of the modes that are computed, and their predicted probabilities."""
         kept = np.flatnonzero(self._modes > _MODE_MIN)
         return kept, self._modes[kept]
-
-    def _wrench_function(self, mean: Mean, axes: list[SlideAxes], kept: np.ndarray) -> WrenchFunction:
-        """Return the wrench at points of c, one array for each mode in ``kept``."""
-        modes = tuple(self.model.modes[i] for i in kept)
-        return lambda c: self.model.wrenches(mean, c, axes, modes)
-
-    def _linearise(self, function: WrenchFunction, mean_c: np.ndarray, covariance_c: np.ndarray) -> list[Linearisation]:
-        degree = self.settings.degree if self.model.contacts == 1 else self.settings.degree_several
-        parameters = len(self.model.parameters) if self.settings.residual_colour != 1.0 else None
-        return regress(function, mean_c, covariance_c, degree, parameters)
 
     @property
     def origin(self) -> np.ndarray:
@@ -374,7 +385,7 @@ class ProbingFilter:
         """
         unseen = np.zeros((len(slope), self._bias.stop - self._bias.start))
         rows = np.hstack([slope, unseen if self._map is None or not self._n_bias else self._map])
-        return np.asarray(rows.T @ np.linalg.solve(self._sample_noise + noise, rows))
+        return np.asarray(rows.T @ np.linalg.solve(self._steps.noise + noise, rows))
 
     def joint_covariance(self) -> np.ndarray:
         """Return the covariance (n_s + n, n_s + n) of parameters and slow error."""

@@ -7,10 +7,14 @@ The parameters s are, in this order: the coordinates of every tip in tool axes [
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from types import SimpleNamespace
 from typing import NamedTuple
 
+import casadi as ca
 import numpy as np
 
+from contact_estimation.codegen import Parts
 from contact_estimation.identify.probing.bounded import Bounds
 from contact_estimation.identify.probing.settings import ProbingSettings
 
@@ -51,6 +55,8 @@ class ContactModel(ABC):
         units: units of the physical parameters.
         bounds: index in s of each bounded parameter, and its bounds.
         modes: sign of sliding of every contact, for each mode.
+        noises: entries of c behind the parameters: directions in which noise of pose and twist enters the wrench.
+        conditions: parts of what the wrench depends on besides c: pose, twist, slide axes, numbers of the model.
     """
 
     axes: int
@@ -63,6 +69,8 @@ class ContactModel(ABC):
     units: tuple[str, ...]
     bounds: dict[int, Bounds]
     modes: Modes
+    noises: int
+    conditions: Parts
 
     def wrench_deviations(self, settings: ProbingSettings) -> np.ndarray:
         """Return the standard deviations (wrench_size,) of the measured wrench [N, Nm]."""
@@ -109,19 +117,37 @@ class ContactModel(ABC):
             axes of every contact (none in the plane).
         """
 
+    @property
+    def structure(self) -> Hashable:
+        """What the wrench equation depends on besides numbers: models of one structure share compiled code."""
+        return type(self), tuple(type(bounds) for bounds in self.bounds.values())
+
     @abstractmethod
-    def wrenches(self, mean: Mean, c: np.ndarray, axes: list[SlideAxes], modes: Modes) -> list[np.ndarray]:
+    def wrench_equation(self, c: ca.SX, known: SimpleNamespace) -> list[ca.SX]:
         """Predict the wrench ON the probe, tool axes about the tool's origin.
 
         Args:
-            mean: mean of pose and twist.
-            c: points (n_s + k, N): parameters, then the noises that :meth:`prepare` names.
-            axes: slide axes from :meth:`prepare`.
-            modes: signs of sliding.
+            c: parameters (n_s,), then the noises that :meth:`prepare` names.
+            known: the parts of :attr:`conditions`.
 
         Returns:
-            one array (wrench_size, N) [N, Nm] for each of ``modes``.
+            wrench (wrench_size,) [N, Nm] of each of the modes.
         """
+
+    @abstractmethod
+    def conditions_at(self, mean: Mean, axes: list[SlideAxes]) -> np.ndarray:
+        """Return the conditions of the wrench: :attr:`conditions` at the mean, with slide axes of :meth:`prepare`."""
+
+    def _intervals(self) -> np.ndarray:
+        """Return lower end and width of every bounded parameter's interval."""
+        return np.array([(b.lower, b.upper - b.lower) for b in self.bounds.values()]).ravel()
+
+    def _bounded(self, c: ca.SX, intervals: ca.SX) -> dict[int, ca.SX]:
+        """Return the physical values of the bounded parameters, by their index in s."""
+        return {
+            i: intervals[2 * k] + intervals[2 * k + 1] * bounds.share(c[i])
+            for k, (i, bounds) in enumerate(self.bounds.items())
+        }
 
     @abstractmethod
     def offset_to_world(

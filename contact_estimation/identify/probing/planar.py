@@ -9,10 +9,15 @@ several times faster. Eq. 3-5 have no clamp at zero deformation: the filter uses
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import casadi as ca
 import numpy as np
 
+from contact_estimation.codegen import Parts
 from contact_estimation.identify.probing.bounded import Bounds
-from contact_estimation.identify.probing.model import ContactModel, Mean, Modes, SlideAxes, Start
+from contact_estimation.identify.probing.model import ContactModel, Mean, SlideAxes, Start
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.spatial import SpatialModel, homogeneous
 
@@ -33,6 +38,8 @@ class PlanarModel(ContactModel):
     parameters: tuple[str, ...] = ("tip_x", "tip_y", "phi", "d", "stiffness", "friction")
     units: tuple[str, ...] = ("m", "m", "rad", "m", "N/m", "1")
     modes = ((1.0,), (-1.0,))
+    noises = 1
+    conditions = Parts(position=2, heading=2, intervals=4)
 
     def __init__(self, stiffness: Bounds, friction: Bounds) -> None:
         self.bounds = {4: stiffness, 5: friction}
@@ -61,21 +68,29 @@ class PlanarModel(ContactModel):
         lever = -(np.cos(theta) * s[0] - np.sin(theta) * s[1])
         return np.array([[np.sin(phi), -np.cos(phi), lever, 0.0, 0.0, 0.0]]), []
 
-    def wrenches(self, mean: Mean, c: np.ndarray, axes: list[SlideAxes], modes: Modes) -> list[np.ndarray]:
-        """Predict the wrench (3, N) of each mode, eq. 3-6; ``c`` (7, N) ends with the deformation's noise."""
-        pose, tip, theta = mean.pose, (c[0], c[1]), mean.pose[2] - c[2]
-        sin_phi, cos_phi, sin, cos = np.sin(c[2]), np.cos(c[2]), np.sin(theta), np.cos(theta)
-        delta = sin_phi * pose[0] - cos_phi * pose[1] - sin * tip[0] - cos * tip[1] + c[3] + c[6]
-        normal = self.bounds[4].to_bounded(c[4]) * delta
-        friction = normal * self.bounds[5].to_bounded(c[5])
-        normal_x, normal_y, friction_x, friction_y = normal * sin, normal * cos, friction * cos, friction * sin
+    def conditions_at(self, mean: Mean, axes: list[SlideAxes]) -> np.ndarray:
+        """Return the tool's position and heading, and the intervals of stiffness and friction."""
+        x, y, angle = mean.pose
+        return np.array([x, y, np.cos(angle), np.sin(angle), *self._intervals()])
+
+    def wrench_equation(self, c: ca.SX, known: SimpleNamespace) -> list[ca.SX]:
+        """Predict the wrench (3,) of each mode, eq. 3-6; ``c`` (7,) ends with the deformation's noise."""
+        return self._wrenches(c, known, (ca.cos(c[2]), ca.sin(c[2])), lambda below: below + c[3] + c[6])
+
+    def _wrenches(
+        self, c: ca.SX, known: SimpleNamespace, tangent: tuple[ca.SX, ca.SX], depth: Callable[[ca.SX], ca.SX]
+    ) -> list[ca.SX]:
+        """Wrench (3,) of each mode on a surface with a ``tangent``; ``depth`` of the tip's depth under its line."""
+        (cos_phi, sin_phi), (cos_tool, sin_tool) = tangent, (known.heading[0], known.heading[1])
+        sin, cos = sin_tool * cos_phi - cos_tool * sin_phi, cos_tool * cos_phi + sin_tool * sin_phi
+        below = sin_phi * known.position[0] - cos_phi * known.position[1] - sin * c[0] - cos * c[1]
+        bounded = self._bounded(c, known.intervals)
+        normal = bounded[4] * depth(below)
+        friction = normal * bounded[5]
         out = []
-        for (sign,) in modes:
-            wrench = np.empty((3, c.shape[1]))
-            np.subtract(normal_x, sign * friction_x, out=wrench[0])
-            np.add(normal_y, sign * friction_y, out=wrench[1])
-            wrench[2] = tip[0] * wrench[1] - tip[1] * wrench[0]
-            out.append(wrench)
+        for (sign,) in self.modes:
+            x, y = normal * sin - sign * friction * cos, normal * cos + sign * friction * sin
+            out.append(ca.vertcat(x, y, c[0] * y - c[1] * x))
         return out
 
     def slip(self, mean: Mean) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

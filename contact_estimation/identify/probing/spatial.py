@@ -13,16 +13,19 @@ of sliding over a distance (:mod:`~contact_estimation.identify.probing.bristles`
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from types import SimpleNamespace
 from typing import NamedTuple
 
+import casadi as ca
 import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike
 
+from contact_estimation.codegen import Parts
 from contact_estimation.exceptions import IdentificationError
 from contact_estimation.identify.probing.bounded import Bounds
-from contact_estimation.identify.probing.model import ContactModel, Mean, Modes, SlideAxes, Start
+from contact_estimation.identify.probing.model import ContactModel, Mean, SlideAxes, Start
 from contact_estimation.identify.probing.settings import ProbingSettings
 
 #: Parameters of a surface and their units.
@@ -75,6 +78,9 @@ class SpatialModel(ContactModel):
             self.bounds[self._first(j) + 3], self.bounds[self._first(j) + 4] = stiffness, friction
         self.bristle_contacts = tuple(self._surface_of.index(j) for j in range(self.surfaces))
         self.modes = tuple(itertools.product((1.0, -1.0), repeat=self.contacts))
+        self.noises = 2 * self.surfaces
+        numbers = {"references": 9 * self.surfaces, "intervals": 4 * self.surfaces, "axes": 12 * self.contacts}
+        self.conditions = Parts(position=3, rotation=9, twist=6, **numbers)
 
     def _first(self, surface: int) -> int:
         """Index of the first parameter of a surface."""
@@ -160,40 +166,57 @@ class SpatialModel(ContactModel):
             axes.append(SlideAxes(*(vector[:, None] for vector in vectors)))
         return rows, axes
 
-    def wrenches(self, mean: Mean, c: np.ndarray, axes: list[SlideAxes], modes: Modes) -> list[np.ndarray]:
-        """Predict the wrench (6, N) of each mode; ``c`` ends with the two noises of every surface."""
-        pressed, rubbed = np.zeros((6, c.shape[1])), []
-        for i in range(self.contacts):
-            press, rubs = self._contact(i, mean, c, axes[i], {mode[i] for mode in modes})
-            pressed = pressed + press
-            rubbed.append(rubs)
-        return [pressed + sum(rubbed[i][sign] for i, sign in enumerate(mode)) for mode in modes]
+    @property
+    def structure(self) -> Hashable:
+        """Which tip touches which surface decides, too."""
+        return super().structure, self._surface_of
+
+    def conditions_at(self, mean: Mean, axes: list[SlideAxes]) -> np.ndarray:
+        """Return pose and twist, references and intervals of the surfaces, and the slide axes of the tips."""
+        pose, twist, _ = mean
+        numbers = self._references.ravel(), self._intervals(), np.array(axes).ravel()
+        return np.concatenate([pose[:3, 3], pose[:3, :3].ravel(), twist, *numbers])
+
+    def wrench_equation(self, c: ca.SX, known: SimpleNamespace) -> list[ca.SX]:
+        """Predict the wrench (6,) of each mode; ``c`` ends with the two noises of every surface."""
+        bounded = self._bounded(c, known.intervals)
+        contacts = [self._contact(i, c, known, bounded) for i in range(self.contacts)]
+        return [
+            sum((press + rubs[sign] for (press, rubs), sign in zip(contacts, mode)), ca.SX(6, 1)) for mode in self.modes
+        ]
 
     def _contact(
-        self, i: int, mean: Mean, c: np.ndarray, axes: SlideAxes, signs: set[float]
-    ) -> tuple[np.ndarray, dict[float, np.ndarray]]:
-        """Wrench (6, N) of the normal force of contact ``i``, and of its friction for each of ``signs``."""
-        (pose, twist, _), surface = mean, self._surface_of[i]
-        rotation, first, tip = pose[:3, :3], self._first(surface), self.tip(c, i)
-        noises = len(self.parameters) + 2 * surface
-        deformation_noise, transverse_noise = c[noises], c[noises + 1]
-        arm, normal = rotation @ tip, self.normal(c, surface)
-        delta = c[first + 2] + deformation_noise - normal.T @ pose[:3, 3] - np.einsum("ij,ij->j", normal, arm)
+        self, i: int, c: ca.SX, known: SimpleNamespace, bounded: dict[int, ca.SX]
+    ) -> tuple[ca.SX, dict[float, ca.SX]]:
+        """Wrench (6,) of the normal force of contact ``i``, and of its friction for either sign."""
+        surface, tip = self._surface_of[i], c[3 * i : 3 * i + 3]
+        first, noises = self._first(surface), len(self.parameters) + 2 * surface
+        rotation = ca.reshape(known.rotation, 3, 3).T
+        arm, normal = rotation @ tip, self._normal(c, surface, known)
+        delta = c[first + 2] + c[noises] - ca.dot(normal, known.position) - ca.dot(normal, arm)
         if self.contacts > 1:  # with one contact the force itself says that it is closed
-            delta = np.maximum(delta, 0.0)
-        load = self.bounds[first + 3].to_bounded(c[first + 3]) * delta
-        grip = load * self.bounds[first + 4].to_bounded(c[first + 4])
-        velocity = twist[:3, None] + _cross(twist[3:, None], arm)
-        velocity_along = np.abs(axes.along.T @ velocity)
-        velocity_across = axes.across.T @ velocity + transverse_noise
+            delta = ca.fmax(delta, 0.0)
+        load = bounded[first + 3] * delta
+        grip = load * bounded[first + 4]
+        along, across, friction_along, friction_across = ca.vertsplit(known.axes[12 * i : 12 * i + 12], 3)
+        velocity = known.twist[:3] + ca.cross(known.twist[3:], arm)
+        ahead = ca.fabs(ca.dot(along, velocity)) * friction_along
+        aside = (ca.dot(across, velocity) + c[noises + 1]) * friction_across
         rubs = {}
-        for sign in signs:
-            slide = (sign * velocity_along) * axes.friction_along + velocity_across * axes.friction_across
-            slide -= normal * np.einsum("ij,ij->j", normal, slide)
-            force = rotation.T @ (slide * (-grip / np.sqrt(np.einsum("ij,ij->j", slide, slide) + 1e-18)))
-            rubs[sign] = np.vstack([force, _cross(tip, force)])
+        for sign in (1.0, -1.0):
+            slide = sign * ahead + aside
+            slide -= normal * ca.dot(normal, slide)
+            force = rotation.T @ (slide * (-grip / ca.sqrt(ca.dot(slide, slide) + 1e-18)))
+            rubs[sign] = ca.vertcat(force, ca.cross(tip, force))
         force = rotation.T @ (normal * load)
-        return np.vstack([force, _cross(tip, force)]), rubs
+        return ca.vertcat(force, ca.cross(tip, force)), rubs
+
+    def _normal(self, c: ca.SX, surface: int, known: SimpleNamespace) -> ca.SX:
+        """Expression of :meth:`normal`."""
+        a, b = c[self._first(surface)], c[self._first(surface) + 1]
+        local = ca.vertcat(ca.sin(b), -ca.sin(a) * ca.cos(b), ca.cos(a) * ca.cos(b))
+        normal: ca.SX = ca.reshape(known.references[9 * surface : 9 * surface + 9], 3, 3).T @ local
+        return normal
 
     def slip(self, mean: Mean) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the tangential speeds (contacts,), their gradient (contacts, 12 + n_s), and velocities (contacts, 3).

@@ -11,13 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from contact_estimation.identify.probing.bounded import Bounds
 from contact_estimation.identify.probing.filter import ProbingFilter
-from contact_estimation.identify.probing.model import ContactModel, Mean, SlideAxes
+from contact_estimation.identify.probing.model import ContactModel, Mean
 from contact_estimation.identify.probing.settings import ProbingSettings
-from contact_estimation.identify.probing.update import Linearisation, WrenchFunction, differentiate
+from contact_estimation.identify.probing.update import Regression, differentiate
 from contact_estimation.settings import replace
 
 
@@ -88,6 +89,11 @@ class Unbounded(Bounds):
         """Return x of the coordinate ``s``."""
         return self.lower + (self.upper - self.lower) * np.asarray(s)
 
+    @staticmethod
+    def share(s: ca.SX) -> ca.SX:
+        """Return the expression of (x - lower) / (upper - lower)."""
+        return s
+
     def to_free(self, x: Any) -> Any:
         """Return the coordinate of ``x``."""
         return (np.asarray(x, dtype=float) - self.lower) / (self.upper - self.lower)
@@ -120,20 +126,21 @@ class _AblatedFilter(ProbingFilter):
     def _sign_modes(self) -> tuple[np.ndarray, np.ndarray]:
         return super()._sign_modes() if self._use.merge else (np.zeros(1, dtype=int), np.ones(1))
 
-    def _wrench_function(self, mean: Mean, axes: list[SlideAxes], kept: np.ndarray) -> WrenchFunction:
-        if self._use.merge:
-            return super()._wrench_function(mean, axes, kept)
-        n_s = len(mean.s)
-        slip, gradient, _ = self.model.slip(mean)
-
-        def one(c: np.ndarray) -> list[np.ndarray]:
-            velocity = slip[:, None] + gradient[:, -n_s:] @ (c[:n_s] - mean.s[:, None])
-            ahead, behind = self.model.wrenches(mean, c, axes, self.model.modes[:2])
-            return [np.where(velocity[0] > 0.0, ahead, behind)]
-
-        return one
-
-    def _linearise(self, function: WrenchFunction, mean_c: np.ndarray, covariance_c: np.ndarray) -> list[Linearisation]:
+    def _linearise(self, mean: Mean, kept: np.ndarray) -> None:
         if self._use.cubature:
-            return super()._linearise(function, mean_c, covariance_c)
-        return differentiate(function, mean_c, covariance_c)
+            super()._linearise(mean, kept)
+            return
+        lines = self._lines
+        lines.mean[:], lines.slope[:] = differentiate(self.model, self._c)
+        if not self._use.merge and self.model.slip(mean)[0][0] <= 0.0:
+            lines.mean[0], lines.slope[0] = lines.mean[1], lines.slope[1]
+
+    def _spread(self, regression: Regression, mean: Mean) -> None:
+        super()._spread(regression, mean)
+        if self._use.merge:
+            return
+        ahead, behind = regression.wrenches[:2]
+        slip, gradient, _ = self.model.slip(mean)
+        parameters = regression.points[: len(mean.s)] - mean.s[:, None]
+        velocity = slip[0] + gradient[0, -len(mean.s) :] @ parameters
+        ahead[:, velocity <= 0.0] = behind[:, velocity <= 0.0]

@@ -7,6 +7,7 @@ from contact_estimation.identify.probing.bounded import Bounds
 from contact_estimation.identify.probing.model import Mean
 from contact_estimation.identify.probing.planar import PlanarModel
 from contact_estimation.identify.probing.settings import ProbingSettings
+from contact_estimation.identify.probing.update import wrenches
 
 POSE, TWIST = np.array([0.3, 0.5, 0.4]), np.array([0.02, -0.01, 0.5])
 EYE = np.eye(12)
@@ -65,9 +66,9 @@ def test_wrench_is_spring_and_friction_seen_from_the_probe(sign):
 
 def test_model_wrenches_are_equations_3_to_5_per_mode(model):
     s = parameters(model)
-    c = np.append(s, 1e-3)[:, None]
+    c, mean = np.append(s, 1e-3)[:, None], Mean(POSE, TWIST, s)
     load = 4000.0 * (deformation(POSE, TIP, PHI, D) + 1e-3)
-    for (sign,), wrench in zip(model.modes, model.wrenches(Mean(POSE, TWIST, s), c, None, model.modes)):
+    for (sign,), wrench in zip(model.modes, wrenches(model, model.conditions_at(mean, []), c)):
         assert wrench[:, 0] == pytest.approx(contact_wrench(POSE[2] - PHI, TIP, load, sign * 0.6))
 
 

@@ -9,6 +9,7 @@ from contact_estimation.identify.probing.bounded import Bounds
 from contact_estimation.identify.probing.model import Mean
 from contact_estimation.identify.probing.planar import PlanarModel
 from contact_estimation.identify.probing.spatial import SpatialModel, homogeneous
+from contact_estimation.identify.probing.update import wrenches
 from contact_estimation.studies.probing import simulated_probe
 
 STIFFNESS, FRICTION = Bounds(0.0, 20000.0), Bounds(0.0, 1.5)
@@ -19,6 +20,12 @@ TWIST = np.array([0.02, -0.01, 0.005, 0.1, -0.3, 0.2])
 
 def parameters(tips):
     return np.array([*np.ravel(tips), 0.05, -0.08, 0.1, STIFFNESS.to_free(4000.0), FRICTION.to_free(0.6)])
+
+
+def wrenches_at(model, mean):
+    """Wrenches (modes, w) at the mean, without noise."""
+    rows, axes = model.prepare(mean)
+    return wrenches(model, model.conditions_at(mean, axes), np.append(mean.s, np.zeros(len(rows)))[:, None])[:, :, 0]
 
 
 @pytest.fixture(params=[1, 2])
@@ -42,19 +49,13 @@ def true_wrench(model, s, tips, bristles):
 
 def test_sliding_wrench_equals_that_of_the_simulated_probe(case):
     model, s, tips = case
-    rows, axes = model.prepare(Mean(POSE, TWIST, s))
-    c = np.append(s, np.zeros(len(rows)))[:, None]
-    wrench = model.wrenches(Mean(POSE, TWIST, s), c, axes, model.modes[:1])[0][:, 0]
+    wrench = wrenches_at(model, Mean(POSE, TWIST, s))[0]
     assert np.allclose(wrench, true_wrench(model, s, tips, np.zeros((1, len(tips), 3))), atol=1e-6)
 
 
 def test_modes_mirror_friction_alone(case):
     model, s, tips = case
-    rows, axes = model.prepare(Mean(POSE, TWIST, s))
-    c = np.append(s, np.zeros(len(rows)))[:, None]
-    ahead, behind = (
-        model.wrenches(Mean(POSE, TWIST, s), c, axes, [mode])[0][:, 0] for mode in (model.modes[0], model.modes[-1])
-    )
+    ahead, *_, behind = wrenches_at(model, Mean(POSE, TWIST, s))
     load = sum(4000.0 * (s[-3] - model.normal(s) @ (POSE[:3, 3] + POSE[:3, :3] @ tip)) for tip in tips)
     assert np.allclose(POSE[:3, :3] @ (0.5 * (ahead + behind))[:3], load * model.normal(s), atol=1e-9)
 
@@ -124,12 +125,9 @@ def test_a_plane_in_space_equals_the_plane():
     full = np.array([*tip, 0.0, 0.0, 0.0, 0.25, *dynamics])
     posed = homogeneous(pin.exp3(np.array([0.0, 0.0, pose[2]])), [pose[0], pose[1], 0.0])
     moving = np.array([twist[0], twist[1], 0.0, 0.0, 0.0, twist[2]])
-    _, axes = spatial.prepare(Mean(posed, moving, full))
-    wrench = spatial.wrenches(Mean(posed, moving, full), np.append(full, [0.0, 0.0])[:, None], axes, spatial.modes[:1])[
-        0
-    ][:, 0]
+    wrench = wrenches_at(spatial, Mean(posed, moving, full))[0]
     sign = 0 if planar.slip(Mean(pose, twist, flat))[0][0] > 0.0 else 1
-    expected = planar.wrenches(Mean(pose, twist, flat), np.append(flat, 0.0)[:, None], None, planar.modes)[sign][:, 0]
+    expected = wrenches_at(planar, Mean(pose, twist, flat))[sign]
     assert np.allclose(wrench[[0, 1, 5]], expected, atol=1e-9) and np.allclose(wrench[[2, 3, 4]], 0.0, atol=1e-9)
 
 
