@@ -24,6 +24,7 @@ MOST_IMPACTS = 10  # impacts sought in one recording
 _ROBUST = 1.4826  # standard deviation of a Gaussian over its median absolute value
 _TRIM = 4.0  # differences beyond this many standard deviations are not noise
 _NEAR = 3  # samples on either side of an impact whose differences are not noise
+_SPLIT = 1.0  # [samples] how far from the middle two impacts that look like one are sought
 _ITERATIONS = 30  # Gauss-Newton steps for the times of the impacts
 _SMALLEST_STEP = 0.05  # [samples] a smaller step of the times is not tried
 _BETTER = 1e-3  # a chi-square must fall by this much for another step
@@ -233,13 +234,24 @@ def find_impacts(recording: Recording, noise: Noise, times: Array = _NONE) -> Fl
     fit = fit_flights(recording, noise, times)
     while len(fit.times) < MOST_IMPACTS:
         time, gain = _best_change(recording, noise, fit)
-        if gain < price:
-            break
-        longer = fit_flights(recording, noise, np.append(fit.times, time))
+        longer = fit_flights(recording, noise, np.append(fit.times, time)) if gain >= price else fit
+        if longer.chi_square > fit.chi_square - price and fit.chi_square - fit.degrees > price:
+            longer = _split(recording, noise, fit)
         if longer.chi_square > fit.chi_square - price:
             break
         fit = longer
     return _prune(recording, noise, fit, price)
+
+
+def _split(recording: Recording, noise: Noise, fit: FlightFit) -> FlightFit:
+    """Put two impacts in the place of the one where that lowers the chi-square most.
+
+    Two impacts a few samples apart look like one between them: no third one beside that one explains them.
+    """
+    apart = [_SPLIT * recording.interval * np.array([-1.0, 1.0]) + time for time in fit.times]
+    others = [np.delete(fit.times, j) for j in range(len(fit.times))]
+    splits = [fit_flights(recording, noise, np.append(rest, pair)) for rest, pair in zip(others, apart)]
+    return min(splits, key=lambda split: split.chi_square, default=fit)
 
 
 def _prune(recording: Recording, noise: Noise, fit: FlightFit, price: float) -> FlightFit:

@@ -44,8 +44,9 @@ from contact_estimation.identify.verdict import (
 
 FALSE_ALARM = 0.03  # share of sound recordings that may be called doubtful
 _ALARM = FALSE_ALARM / 16  # of one test; about 16 are made of a recording
+_FEWEST_SAMPLES = 12  # of a recording
 _SAMPLES_AFTER = 3  # a flight after the last impact needs as many
-_ROUNDING = 0.25  # residuals below so much of the noise's power are rounding, not noise
+_ROUNDING = 0.25  # channels below so much of the noise's power show rounding or the floor, not noise
 _FLOOR = 3e-4  # of the outline's radius, and [rad]: positions are never trusted more closely
 _SLIDES = 0.1  # [m/s] slip before and after an impact from which friction is fully on its cone
 _SHARP = 0.1  # [samples] an impact's instant must be known to so much to say whether it happens at a sample
@@ -133,7 +134,8 @@ def identify_recorded_drop(
         ConfigError: shapes disagree, or a number is out of range.
         IdentificationError: fewer than 12 samples, samples that are not finite, or no impact in the recording.
     """
-    recording = _pose(told, t, q, v, slope, max_impacts)
+    raw = _pose(told, t, q, v, slope, max_impacts)
+    recording = _fresh(raw)
     noise = _with_floor(measure_noise(recording), told.shape)
     noise = _with_floor(measure_noise(recording, find_impacts(recording, noise).times), told.shape)
     times = find_impacts(recording, noise).times
@@ -147,10 +149,11 @@ def identify_recorded_drop(
             f"no flight of {_SAMPLES_AFTER} samples follows any of the first {max_impacts} impacts; record faster"
         )
     best = _choose(windows)
-    if _flags(best):
-        other = _choose(_windows(told, replace(recording, stepped=True), noise, times, max_impacts))
+    stepped = _windows(told, replace(recording, stepped=True), noise, times, max_impacts) if _flags(best) else []
+    if stepped:
+        other = _choose(stepped)
         best = other if not _flags(other) and _at_samples(other) else best
-    return _result(recording, _clock(told, recording, noise, best, max_impacts))
+    return _result(raw, _clock(told, recording, noise, best, max_impacts))
 
 
 def _pose(told: Told, t: ArrayLike, q: ArrayLike, v: ArrayLike | None, slope: float, max_impacts: int) -> Recording:
@@ -166,11 +169,22 @@ def _pose(told: Told, t: ArrayLike, q: ArrayLike, v: ArrayLike | None, slope: fl
             f"{told.size_std!r} must not be negative, max_impacts {max_impacts!r} must be at least 1"
         )
     bad = np.count_nonzero(~np.isfinite(np.column_stack([t, q, q if rates is None else rates])))
-    if len(t) < 12 or bad:
-        raise IdentificationError(f"a drop needs at least 12 samples, all finite; got {len(t)} with {bad} that are not")
+    if len(t) < _FEWEST_SAMPLES or bad:
+        raise IdentificationError(
+            f"a drop needs at least {_FEWEST_SAMPLES} samples, all finite; got {len(t)} with {bad} that are not"
+        )
     if np.diff(t).min() <= 0.0:
         raise IdentificationError("the instants of a drop must increase; sort them and leave out repeated ones")
     return Recording(t, q, rates, float(slope))
+
+
+def _fresh(recording: Recording) -> Recording:
+    """Leave out samples that repeat the one before: the tracker was frozen."""
+    new = np.append(True, (np.diff(recording.q, axis=0) != 0.0).any(axis=1))
+    if np.count_nonzero(new) < _FEWEST_SAMPLES:
+        return recording
+    v = None if recording.v is None else recording.v[new]
+    return replace(recording, t=recording.t[new], q=recording.q[new], v=v)
 
 
 def _with_floor(noise: Noise, shape: Shape) -> Noise:
@@ -246,8 +260,9 @@ def _noise_findings(recording: Recording, noise: Noise, fit: FlightFit) -> Itera
         precision = float(np.sqrt(2.0 / noise.samples[first : first + 3].sum()))
         fitted = fit.rows.shape[1] if recording.v is None else fit.rows.shape[1] // 2
         found = [chi_square(z, min(fitted, z.size - 1), _ALARM, what, precision), outliers(z, _ALARM, what)]
-        if len(z) >= _FEWEST and np.mean(z * z) > _ROUNDING:
-            found.append(whiteness(z, _ALARM, what))
+        noisy = z[:, np.mean(z * z, axis=0) > _ROUNDING]
+        if len(z) >= _FEWEST and noisy.size:
+            found.append(whiteness(noisy, _ALARM, what))
         yield from (replace(finding, test=f"{finding.test}_{what}") for finding in found)
 
 
@@ -255,7 +270,7 @@ def _sensor_findings(recording: Recording) -> Iterator[Finding]:
     """Test the raw samples: repeated states, and rates at the limit of their range."""
     rows = recording.q if recording.v is None else np.hstack([recording.q, recording.v])
     same = int(np.count_nonzero((np.diff(recording.q, axis=0) == 0.0).all(axis=1)))
-    message = f"{same} samples repeat the one before exactly: the tracker was frozen; leave such samples out"
+    message = f"{same} samples repeat the one before exactly: the tracker was frozen; they were left out"
     yield Finding("repeated", float(same), 0.0, message)
     longest = max(repeated(column, 4) for column in rows.T)
     message = f"a channel stays at its largest or smallest value for {longest} samples: the sensor is at its limit"
@@ -308,7 +323,7 @@ def _path_findings(told: Told, window: Recording, noise: Noise, fit: FlightFit) 
     message = (
         f"the body would pass {1e3 * depth.max():.0f} mm through the ground: an impact was missed, or y = 0 is not it"
     )
-    limit = 4.0 * (levels + HEIGHT_STD * told.shape.radius)
+    limit = 4.0 * (levels + np.hypot(HEIGHT_STD, told.size_std) * told.shape.radius)
     yield Finding("path", float(depth.max()), limit, message)
 
 

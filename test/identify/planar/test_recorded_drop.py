@@ -12,6 +12,7 @@ from contact_estimation.identify.planar.contact_geometry import Impacts
 from contact_estimation.identify.planar.flights import Recording, find_impacts, fit_flights, measure_noise
 from contact_estimation.identify.planar.recorded_drop import Told, identify_recorded_drop
 from contact_estimation.identify.planar.shapes import Ellipse, square
+from contact_estimation.identify.planar.stepping import gravity
 from contact_estimation.studies.planar.table1 import BODIES, add_noise, random_drop
 
 CORNERS = 0.5 * np.array([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]])
@@ -153,6 +154,17 @@ def test_impacts_are_timed_between_samples():
     first = float(at[np.argmax(touching)])
     fit = find_impacts(Recording(t, q, v), measure_noise(Recording(t, q, v)))
     assert fit.times[0] == pytest.approx(first + 5e-4, abs=1e-3)
+
+
+def test_two_impacts_two_samples_apart_are_told_apart():
+    t, rng = 0.005 * np.arange(120), np.random.default_rng(2)
+    jumps = ((0.301, np.array([0.5, 2.5, -4.0])), (0.311, np.array([0.0, 2.5, 4.5])))
+    q = np.array([0.0, 2.0, 0.0]) + np.outer(t, [0.5, -1.0, 2.0]) + np.outer(0.5 * t**2, gravity(0.0))
+    q += sum(np.outer(np.maximum(t - at, 0.0), jump) for at, jump in jumps)
+    recording = Recording(t, q + 1e-3 * rng.standard_normal(q.shape), None)
+    fit = find_impacts(recording, measure_noise(recording))
+    assert fit.times == pytest.approx([at for at, _ in jumps], abs=1e-3)
+    assert fit.chi_square < 1.3 * fit.degrees
 
 
 def test_the_rows_of_a_fit_are_its_derivative():
