@@ -55,10 +55,16 @@ class Pass(NamedTuple):
         difference = (self.evidence - other.evidence)[counted]
         return float(np.nanmean(difference)) if np.any(np.isfinite(difference)) else -np.inf
 
-    def finding(self, alarm: float) -> Finding:
-        """Test the disturbance against none, with the probability ``alarm`` of a false alarm."""
-        statistic = float(self.bias @ np.linalg.solve(self.bias_covariance, self.bias))
-        return Finding(self.name, statistic, float(chi2.isf(alarm, len(self.bias))), self.message)
+    def finding(self, alarm: float, more: float | None = None) -> Finding:
+        """Test the disturbance against none.
+
+        Args:
+            alarm: probability of a false alarm.
+            more: independent evidence ~ chi-square of 1 from what the pass did not use.
+        """
+        statistic = float(self.bias @ np.linalg.solve(self.bias_covariance, self.bias)) + (more or 0.0)
+        threshold = float(chi2.isf(alarm, len(self.bias) + (more is not None)))
+        return Finding(self.name, statistic, threshold, self.message)
 
 
 #: Trials of a larger noise, and the least factor worth one.
