@@ -2,23 +2,24 @@
 
     python -m benchmark.adversary [--system planar] [--runs 3] [--clean 20] [--seed 0] [--fault friction] [--save FILE]
 
-Every run writes the files a user would have into a folder and calls ``contact-estimation identify ... --json`` as a
-user would. ``verdict`` of the answer (``good``, ``doubtful``, ``failed``) counts. Where there is none, ``status`` does
-(``failed`` or ``undetermined``), then the exit code; a traceback is ``crashed``. Rows are appended to ``rows.jsonl`` in
-``--out``; what is there already is not run again, unless it crashed. The same seed draws the same body with and
-without a fault.
+Every run writes the files a user would have into a folder and runs ``contact-estimation identify ... --json`` on them.
+``verdict`` of the answer (``good``, ``doubtful``, ``failed``) counts. Where there is none, ``status`` does (``failed``
+or ``undetermined``), then the exit code; a traceback is ``crashed``. Rows are appended to ``rows.jsonl`` in ``--out``;
+what is there already is not run again, unless it crashed. The same seed draws the same body with and without a fault.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import importlib
+import io
 import json
-import os
-import subprocess
+import signal
 import sys
 import time
+import traceback
 import zlib
 from pathlib import Path
 
@@ -26,11 +27,11 @@ import numpy as np
 
 from benchmark.adversary.case import CLEAN
 from benchmark.adversary.summary import summary, table
+from contact_estimation.cli import main as command_line
 from contact_estimation.jobs.processes import Processes
 
 SYSTEMS = ("batch", "probing", "planar")
-TIMEOUT = 900.0  # [s]
-THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+TIMEOUT = 900  # [s]
 
 
 def world(system: str):
@@ -68,24 +69,28 @@ def run_job(job: tuple[str, str, int], out: Path) -> dict:
 
 
 def identify(command: list[str]) -> tuple[int, str, str, float]:
-    """Exit code (-1 when it takes too long), what was printed, and processor time [s]."""
-    full = [sys.executable, "-m", "contact_estimation", *command, "--json"]
-    before = os.times()
-    try:
-        done = subprocess.run(
-            full, capture_output=True, text=True, timeout=TIMEOUT, check=False, env={**os.environ, **THREADS}
-        )
-    except subprocess.TimeoutExpired:
-        return -1, "", f"no answer within {TIMEOUT:g} s", TIMEOUT
-    after = os.times()
-    cpu = after.children_user - before.children_user + after.children_system - before.children_system
-    return done.returncode, done.stdout, done.stderr, cpu
+    """Exit code, what was printed, and processor time [s]; what it raises is a traceback among the errors."""
+    signal.signal(signal.SIGALRM, _too_late)
+    signal.alarm(TIMEOUT)
+    output, errors, begin = io.StringIO(), io.StringIO(), time.process_time()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        try:
+            code = command_line([*command, "--json"])
+        except Exception:
+            code = 1
+            traceback.print_exc()
+    signal.alarm(0)
+    return code, output.getvalue(), errors.getvalue(), time.process_time() - begin
+
+
+def _too_late(*_: object) -> None:
+    raise TimeoutError(f"no answer within {TIMEOUT} s")
 
 
 def judge(module, code: int, text: str, errors: str) -> tuple[str, list[str], dict[str, list[float]]]:
     """Verdict, its reasons, and the intervals by parameter."""
     last = [errors.strip().splitlines()[-1]] if errors.strip() else []
-    if "Traceback (most recent call last)" in errors or code == -1:
+    if "Traceback (most recent call last)" in errors:
         return "crashed", last, {}
     try:
         output = json.loads(text)

@@ -33,7 +33,14 @@ FAULTS = {
     "off_centre": "centre of mass 8 to 12 % of the radius off the middle",
     "mirrored": "recorded angle turns the other way",
     "smoothed": "states low-pass filtered before they were stored",
+    "inexact": "friction told up to 0.3 off, size up to 10 %, 2 to 40 ms between samples",
+    "unsure": "the same, with --size-std and --friction-std as they are",
 }
+#: Time between samples [s]: of most, and of the faults that are about it.
+INTERVAL = (2e-3, 1e-2)
+INTERVALS = {"slow_samples": (3e-2, 4e-2), "inexact": (2e-3, 4e-2), "unsure": (2e-3, 4e-2)}
+#: Largest error of what is told in ``inexact`` and ``unsure``: of the friction, and of the size as a share of it.
+FRICTION_OFF, SIZE_OFF = 0.3, 0.1
 MAIN = "m_over_i"
 GRAVITY = 9.81
 CONTACT_STEP = 2e-6  # [s]
@@ -161,7 +168,7 @@ def write(folder: Path, fault: str, rng: np.random.Generator) -> Case:
     body, told = _draw(rng)
     q0 = [0.0, body.radius * between(rng, 1.3, 1.8), between(rng, -math.pi, math.pi)]
     v0 = [between(rng, -1.0, 1.0), between(rng, -1.5, 0.0), between(rng, 1.0, 5.0, signed=True)]
-    h = between(rng, 2e-3, 1e-2) if fault != "slow_samples" else between(rng, 3e-2, 4e-2)
+    h = between(rng, *INTERVALS.get(fault, INTERVAL))
     body, told, centre = _plant(body, told, fault, rng)
     if fault == "wall":
         body = _with_wall(body, q0, v0)
@@ -185,6 +192,9 @@ def write(folder: Path, fault: str, rng: np.random.Generator) -> Case:
         "--friction",
         f"{told[2]:.4g}",
     ]
+    if fault == "unsure":  # standard deviations of what is drawn uniformly
+        stds = (off / math.sqrt(3.0) for off in (SIZE_OFF, FRICTION_OFF))
+        command += [part for name, std in zip(("--size-std", "--friction-std"), stds) for part in (name, f"{std:.3g}")]
     about = (
         f"m/I {body.ratio:.3g}, {1e3 * h:.1f} ms, {len(t)} samples, {shape}, {'q, v' if 'v' in arrays else 'q'}{note}"
     )
@@ -212,6 +222,10 @@ def _plant(body, told, fault, rng):
         mu = float(np.clip(mu + between(rng, 0.2, 0.3, signed=mu > 0.35), 0.02, None))
     elif fault == "side":
         scale = 1.0 + between(rng, 0.07, 0.1, signed=True)
+        a, b = a * scale, b * scale
+    elif fault in ("inexact", "unsure"):
+        mu = max(mu + between(rng, -FRICTION_OFF, FRICTION_OFF), 0.02)
+        scale = 1.0 + between(rng, -SIZE_OFF, SIZE_OFF)
         a, b = a * scale, b * scale
     elif fault == "rounded" and body.ellipse:
         b *= 1.0 + between(rng, 0.12, 0.2, signed=True)
