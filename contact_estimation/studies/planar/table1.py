@@ -146,20 +146,24 @@ def run_table(
         drops: per row.
         progress: called with the number of drops done.
     """
+    rows = [(name, snr) for name in BODIES for snr in SNRS]
     table: dict[str, dict[int, Row]] = {name: {} for name in BODIES}
-    done = 0
-    for s, (name, body) in enumerate(BODIES.items()):
-        for snr in SNRS:
-            rng, found = np.random.default_rng([seed, s, snr]), []
-            for _ in range(drops):
-                q, v = add_noise(random_drop(body, rng), snr, rng)
-                found.append(identify_drop(body.shape, q, v, STEP, body.friction))
-                done += 1
-                progress(done)
-            estimates, failed = np.array([e.m_over_i for e in found]), sum(e.status == "failed" for e in found)
-            bodies = _random_bodies(body, snr, np.random.default_rng([seed, s, snr, 1]), drops)
-            table[name][snr] = Row(body.mass_over_inertia, estimates, failed, bodies)
+    for done, (name, snr) in enumerate(rows, 1):
+        table[name][snr] = run_row(name, snr, seed, drops)
+        progress(done * drops)
     return table
+
+
+def run_row(name: str, snr: int, seed: int, drops: int) -> Row:
+    """One row of :func:`run_table`, which is the same without the others."""
+    key, body = [seed, list(BODIES).index(name), snr], BODIES[name]
+    rng, found = np.random.default_rng(key), []
+    for _ in range(drops):
+        q, v = add_noise(random_drop(body, rng), snr, rng)
+        found.append(identify_drop(body.shape, q, v, STEP, body.friction))
+    estimates, failed = np.array([e.m_over_i for e in found]), sum(e.status == "failed" for e in found)
+    bodies = _random_bodies(body, snr, np.random.default_rng([*key, 1]), drops)
+    return Row(body.mass_over_inertia, estimates, failed, bodies)
 
 
 def _random_bodies(body: FallingBody, snr: int, rng: np.random.Generator, drops: int) -> Bodies:
