@@ -8,14 +8,15 @@ the predictions for all directions of sliding. A force that is linear in depth o
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from contact_estimation.identify.probing.disturbances import Samples, hardening_wrench
+from contact_estimation.identify.probing.estimate import ProbingEstimate
+from contact_estimation.identify.probing.filter import ProbingFilter
 from contact_estimation.identify.probing.model import ContactModel, Mean
 from contact_estimation.identify.probing.passes import Pass
 from contact_estimation.identify.probing.settings import ProbingSettings
-
-#: Step of the numerical derivative, as a share of what it is taken by, and the least of it [SI].
-_STEP = 1e-3
+from contact_estimation.identify.probing.update import Density, differentiate
 
 
 def first_press_evidence(data: Samples, plain: Pass, model: ContactModel, settings: ProbingSettings) -> float:
@@ -39,7 +40,7 @@ def first_press_evidence(data: Samples, plain: Pass, model: ContactModel, settin
     if not len(early):
         return 0.0
     added = hardening_wrench(data, model.force_size)[:, : model.force_size]
-    rows = [_along_normal(model, data.pose[k], plain.estimate.free, settings) for k in early]
+    rows = [_along_normal(model, data.pose[k], plain.estimate, settings) for k in early]
     normals, predicted, slope, white = (np.array(part) for part in zip(*rows))
     covariance = slope @ plain.estimate.free_covariance @ slope.T + np.diag(white)
     residual, pattern = (np.einsum("ki,ki->k", normals, wrench[early]) for wrench in (force, added))
@@ -48,20 +49,17 @@ def first_press_evidence(data: Samples, plain: Pass, model: ContactModel, settin
 
 
 def _along_normal(
-    model: ContactModel, pose: np.ndarray, s: np.ndarray, settings: ProbingSettings
+    model: ContactModel, pose: np.ndarray, found: ProbingEstimate, settings: ProbingSettings
 ) -> tuple[np.ndarray, float, np.ndarray, float]:
     """Return normal (tool axes), normal force [N], its derivative (n_s,) by the parameters, noise variance [N^2]."""
-    mean = Mean(pose, np.zeros(model.axes), s)
+    mean, size = Mean(pose, np.zeros(model.axes), found.free), len(found.free)
     by_motion, axes = model.prepare(mean)
-    centre = np.concatenate([s, np.zeros(len(by_motion))])
-    steps = _STEP * np.diag(np.maximum(np.abs(centre), _STEP))
-    points = np.hstack([centre[:, None], centre[:, None] + steps, centre[:, None] - steps])
-    force = np.mean(model.wrenches(mean, points, axes, model.modes), axis=0)[: model.force_size]
-    slope = (force[:, 1 : len(centre) + 1] - force[:, len(centre) + 1 :]) / (2.0 * np.diag(steps))
-    by_depth = slope[:, len(s)]  # the first noise is that of the depth
-    stiffness = np.linalg.norm(by_depth)
-    turns = model.axes - model.force_size
-    noise = np.array([settings.position_noise] * model.force_size + [settings.angle_noise] * turns)
-    white = stiffness**2 * np.sum(np.square(by_motion[0, : model.axes] * noise)) + settings.force_noise**2
-    normal = by_depth / stiffness
-    return normal, float(normal @ force[:, 0]), normal @ slope[:, : len(s)], float(white)
+    noises = by_motion * ProbingFilter(model, settings).kinematic_noise @ by_motion.T
+    centre = np.concatenate([found.free, np.zeros(len(by_motion))])
+    density = Density(centre, block_diag(found.free_covariance, noises), model.conditions_at(mean, axes))
+    wrench, slope = (np.mean(part, axis=0)[: model.force_size] for part in differentiate(model, density))
+    by_depth = slope[:, size]  # the first noise is that of the depth
+    normal = by_depth / np.linalg.norm(by_depth)
+    noisy = normal @ slope[:, size:]
+    white = float(noisy @ noises @ noisy) + settings.force_noise**2
+    return normal, float(normal @ wrench), normal @ slope[:, :size], white
