@@ -53,6 +53,19 @@ class SensorSettings:
     max_gap: float = key(
         0.1, doc="a gap up to this is integrated; a longer one restarts the observer", unit="s", check=positive
     )
+    max_pause: float = key(
+        10.0,
+        doc="after a gap up to this the observer goes on where every joint is where one period would have brought it: "
+        "the arm stood still, or the clock jumped",
+        unit="s",
+        check=non_negative,
+    )
+    pause_way: float = key(
+        2e-4,
+        doc="by how much a joint may be elsewhere then; more is motion, or another load",
+        unit="rad",
+        check=positive,
+    )
     max_torque: float = key(
         3.0, doc="samples with a torque beyond this multiple of the joint's effort limit are refused", check=positive
     )

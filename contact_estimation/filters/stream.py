@@ -30,7 +30,8 @@ class SampleStream:
       the next good sample.
     - the same stamp again: refused and counted, the estimate stays.
     - a stamp before the last one: the observer restarts (a bag that loops).
-    - a gap up to ``max_gap``: integrated in steps of the nominal period; a longer one restarts the observer.
+    - a gap up to ``max_gap``: integrated in steps of the nominal period; a longer one restarts the observer, unless the
+      arm is where it was (``max_pause``).
     - signals that contradict each other or gravity (:mod:`.plausibility`): estimates are invalid until they agree,
       and then the observer restarts.
 
@@ -211,10 +212,7 @@ class SampleStream:
             return self._start(stamp_ns, f"time went back by {-dt_ns * 1e-9:.3f} s: the observer restarted")
         dt = dt_ns * 1e-9
         if dt > self.sensors.max_gap:
-            self.counters["gap"] += 1
-            return self._start(
-                stamp_ns, f"a gap of {dt:.3f} s, longer than max_gap {self.sensors.max_gap:g} s: the observer restarted"
-            )
+            return self._bridge(stamp_ns, dt)
         if limits.jumped(max(dt, self._period)):
             self.monitor.forget_exchanges()
             return self._refuse(*limits.describe_jump(dt))
@@ -242,11 +240,29 @@ class SampleStream:
         if self.link_contact is not None:
             self.link_contact.step(dt, self._q)
 
-    def _start(self, stamp_ns: int, reason: str) -> bool:
+    def _bridge(self, stamp_ns: int, dt: float) -> bool:
+        """Take the first sample after a gap of ``dt`` [s]: restart the observer, or let it go on after a pause.
+
+        It goes on where each joint is where one period would have brought it: the arm stood still, or the clock jumped.
+        """
+        self.counters["gap"] += 1
+        sensors, way = self.sensors, self._period * self._dq
+        moved = np.abs(self._q - self._last_q - way)
+        paused = self.valid and dt <= sensors.max_pause
+        paused = paused and bool(
+            (moved < sensors.pause_way + 0.5 * np.abs(way)).all()
+        )  # stamps jitter by half a period
+        end = "the observer goes on, the arm is where it was" if paused else "the observer restarted"
+        return self._start(stamp_ns, f"a gap of {dt:.3f} s, longer than max_gap {sensors.max_gap:g} s: {end}", paused)
+
+    def _start(self, stamp_ns: int, reason: str, paused: bool = False) -> bool:
         self.monitor.restart()
         self.monitor.add(stamp_ns * 1e-9, 0.0, self._q, self._dq, self._limits.effort)
         self._to_total_torque()
-        self._reset(stamp_ns)
+        if paused:
+            self._integrate(self._period)
+        else:
+            self._reset(stamp_ns)
         self._last_ns = stamp_ns
         self._last_q[:] = self._q
         return self._accept(stamp_ns, reason)

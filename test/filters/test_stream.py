@@ -153,11 +153,34 @@ def test_a_short_gap_is_integrated_with_positions_in_between(feed):
     np.testing.assert_allclose([step[1] - Q for step in new], np.outer([1, 2, 3, 4], np.full(6, 0.001)), atol=1e-12)
 
 
-def test_a_long_gap_restarts_and_says_so(feed):
-    estimate = feed(periods=51)
+def test_a_long_gap_in_which_the_arm_moved_restarts_and_says_so(feed):
+    estimate = feed(periods=51, q=feed.q + 0.001)
     assert not estimate.valid and "a gap of 0.102 s, longer than max_gap 0.1 s" in estimate.reason
     assert len(feed.observer.resets) == 2 and feed.stream.counters["gap"] == 1
+
+
+def test_an_observer_goes_on_where_the_arm_stood_still_in_a_gap(feed):
+    estimate = feed(periods=500, q=feed.q + 1e-4)
+    assert not estimate.valid and "goes on" in estimate.reason and feed.stream.counters["gap"] == 1
+    assert len(feed.observer.resets) == 1 and feed.observer.steps[-1][0] == pytest.approx(0.002)
     assert feed().valid
+
+
+def test_an_observer_goes_on_where_only_the_clock_jumped(feed):
+    speed = np.full(6, 0.5)
+    feed(q=feed.q + 1e-6)  # a sample that repeats is one that was lost
+    for _ in range(3):
+        feed.q = feed.q + speed * 0.002
+        feed(dq=speed)
+    feed(periods=500, q=feed.q + speed * 0.002, dq=speed)
+    assert len(feed.observer.resets) == 1
+    feed(periods=500, q=feed.q + speed * 0.02, dq=speed)  # here it moved
+    assert len(feed.observer.resets) == 2
+
+
+def test_an_observer_restarts_after_a_long_pause(feed):
+    feed(periods=5001)
+    assert len(feed.observer.resets) == 2
 
 
 def test_an_observer_that_diverges_is_marked(feed):
