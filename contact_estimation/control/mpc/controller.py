@@ -191,7 +191,7 @@ class MpcController(SupervisedController):
         state, n = self.problem.stack(observation.q, observation.dq), self.arm.n
         if self.adapt:
             self._balance_torque(t - observation.age, state)
-            self._move_rests(t, max(observation.age, 0.0))
+            self._move_rests(t, observation)
         steps = int(np.ceil(max(observation.age, 0.0) / _PREDICTION_STEP - 1e-9))
         h = observation.age / max(steps, 1)
         control = np.zeros(self.problem.nu)
@@ -202,13 +202,16 @@ class MpcController(SupervisedController):
             state, _ = self._rollout.step(state, control, h)
         return state[:n], state[n : 2 * n]
 
-    def _move_rests(self, t: float, age: float) -> None:
-        """Let the rests of the plan move on at their velocity, from the sample ``age`` [s] before ``t`` [s]."""
+    def _move_rests(self, t: float, observation: Observation) -> None:
+        """Let the rests of the plan move on at their velocity, from the sample up to ``t`` [s] and over the horizon."""
         if not self._phi:
             return
-        normals = np.array([one[:3] / np.linalg.norm(one[:3]) for one in self._phi])
+        (x, rotation), age = self.arm.tcp_pose(observation.q), max(observation.age, 0.0)
+        stiffness = np.array([np.linalg.norm(one[:3]) for one in self._phi])  # (I,) [N/m]
+        normals = np.array([one[:3] for one in self._phi]) / stiffness[:, None]  # (I, 3)
         measured = np.array([one[3:6] for one in self._phi])
-        rests, velocities = self._rests.update(t - age, age, measured, normals)
+        points = x + np.array([one[6:9] for one in self._phi]) @ rotation.T  # (I, 3) [m]
+        rests, velocities = self._rests.update(t - age, age, measured, normals, points, stiffness)
         ahead = age + self.settings.dt * np.arange(self.settings.horizon + 1)[:, None]  # (H + 1, 1) [s]
         rows = []
         for one, rest, velocity in zip(self._phi, rests, velocities):
