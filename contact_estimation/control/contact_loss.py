@@ -9,15 +9,6 @@ import numpy as np
 from contact_estimation.control.controller import Observation
 from contact_estimation.control.mpc.settings import MpcSettings
 
-#: The probability below which a contact is more likely open than closed.
-_OPEN = 0.5
-#: Share of the wanted force from which a contact counts as made, and below which one that is improbable is open.
-_MADE = 0.5
-#: [s] over which the speed of sinking is measured.
-_SINK_WINDOW = 0.08
-#: Share of the wanted force by which a sinking tool's force falls where nothing is below it; on a surface it grows.
-_FALL = 0.35
-
 
 class LossDetector:
     """Watches the contact of one task, tick by tick.
@@ -44,13 +35,13 @@ class LossDetector:
         self._way.clear()
 
     def closed(self, observation: Observation) -> bool:
-        """Return whether a contact of the task is more likely closed than open, or no probability is known."""
+        """Return whether a contact of the task is probably closed, or no probability is known."""
         known = [observation.probabilities[name] for name in self._names if name in observation.probabilities]
-        return not known or max(known) >= _OPEN
+        return not known or max(known) >= self._limits.loss_probability
 
     def pressed(self, contact_force: np.ndarray) -> bool:
         """Return whether ``contact_force`` (3,) [N] pushes enough for a closed contact, whatever its probability is."""
-        return float(self._normal @ contact_force) > _MADE * self._wanted
+        return float(self._normal @ contact_force) > self._limits.made_force * self._wanted
 
     def check(self, t: float, x: np.ndarray, contact_force: np.ndarray, observation: Observation, active: bool) -> str:
         """Return why the contact counts as lost, or an empty string.
@@ -64,7 +55,7 @@ class LossDetector:
         """
         force = float(self._normal @ contact_force)
         self._way.append((t, float(self._normal @ x), force))
-        while len(self._way) > 2 and self._way[0][0] < t - _SINK_WINDOW:
+        while len(self._way) > 2 and self._way[0][0] < t - self._limits.loss_window:
             self._way.popleft()
         pressed = self.pressed(contact_force)
         if active and pressed:
@@ -85,8 +76,9 @@ class LossDetector:
         return "it is open" if is_open else f"its force is {force:.1f} N of {self._wanted:g} N"
 
     def _sinking(self, force: float) -> str:
-        (first, before, strong), (last, here, _) = self._way[0], self._way[-1]
-        sunk, most, fall = before - here, self._limits.loss_speed * _SINK_WINDOW, (strong - force) / self._wanted
-        if last - first >= 0.5 * _SINK_WINDOW and (sunk > 2.0 * most or (sunk > most and fall > _FALL)):
+        limits, (first, before, strong), (last, here, _) = self._limits, self._way[0], self._way[-1]
+        sunk, most, fall = before - here, limits.loss_speed * limits.loss_window, (strong - force) / self._wanted
+        falling = sunk > 2.0 * most or (sunk > most and fall > limits.loss_fall)
+        if falling and last - first >= 0.5 * limits.loss_window:
             return f"the tool sinks by {1e3 * sunk:.0f} mm in {1e3 * (last - first):.0f} ms at {force:.1f} N"
         return ""

@@ -77,12 +77,32 @@ class SafetyLimits:
         0.2, doc="a contact whose force is below this share of the target force is lost", check=probability
     )
     loss_time: float = key(0.04, doc="... for this long", unit="s", check=positive)
+    made_force: float = key(
+        0.5,
+        doc="share of the target force from which a contact counts as made; a smaller force of an improbable contact "
+        "is a loss",
+        check=probability,
+    )
+    loss_probability: float = key(
+        0.5,
+        doc="probability below which a contact is open; larger answers sooner, also to a doubt of the observer",
+        check=probability,
+    )
     loss_speed: float = key(
         0.05,
         doc="a tool that sinks faster, along the push, while the force falls has lost its contact; at twice this speed "
         "whatever the force",
         unit="m/s",
         check=positive,
+    )
+    loss_window: float = key(
+        0.08, doc="time over which sinking is measured; shorter answers sooner, also to noise", unit="s", check=positive
+    )
+    loss_fall: float = key(
+        0.35,
+        doc="share of the target force by which the force of a sinking tool falls within that time where nothing is "
+        "below it",
+        check=probability,
     )
     on_loss: str = key(
         "hold",
