@@ -1,14 +1,16 @@
 """A contact task in steps: approach, touch, slide, follow an edge, insert, retract; one YAML, ``sequence_*.yaml``.
 
 A step is a set-point (force, path) for a contact controller, with an end condition. Directions with a wanted force are
-force controlled, the others follow the path. A step that does not end in time, or whose controller holds for good, goes
-to its fallback, a later step. Supervision and limits are those of the controllers.
+force controlled, the others follow the path. A step that does not end in time, or loses its contact, goes to its
+fallback, a later step. Supervision and limits are those of the controllers. A fault (bad estimates for long, a tool
+that is too fast or too far) ends the task: the arm stands still until the task is activated again.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 
@@ -18,10 +20,18 @@ from contact_estimation.control.mpc.solver import Solution
 from contact_estimation.control.registry import CONTROLLERS, make_controller
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot import Arm
-from contact_estimation.settings import find_config, from_yaml, key, positive, probability
+from contact_estimation.settings import find_config, from_yaml, key, load_yaml, positive, probability
 
 #: When a step ends: a force is felt, the wanted force is reached, the contact is lost, the path is gone through once.
 ENDS = ("touched", "settled", "lost", "arrived")
+
+
+class _End(Enum):
+    """How a step ended: as it should, without that, or by a fault of estimates or arm."""
+
+    DONE = "done"
+    FAILED = "failed"
+    FAULT = "fault"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +87,26 @@ def load_sequence(name: str) -> SequenceSettings:
     return from_yaml(SequenceSettings, find_config("tasks", name))
 
 
+def make_task_controller(
+    task: str, controller: str, arm: Arm, solver: str | None = None, deadline: float | None = None
+) -> ContactController:
+    """Return the controller of a task file, one set-point (``mpc_*.yaml``) or steps (``sequence_*.yaml``).
+
+    Args:
+        task: shipped name of config/tasks, or path of a YAML.
+        controller: one of :data:`~contact_estimation.control.registry.CONTROLLERS`; steps name their own.
+        arm: the robot.
+        solver: of the MPC, default the task's.
+        deadline: of the MPC's solves [s], default the task's.
+
+    Raises:
+        ConfigError: unknown name, or an error in the file.
+    """
+    if "steps" in load_yaml(find_config("tasks", task)):
+        return SequenceController(arm, load_sequence(task), solver=solver, deadline=deadline)
+    return make_controller(controller, arm, load_mpc_settings(task), solver, deadline=deadline)
+
+
 def step_settings(task: MpcSettings, step: StepSettings) -> MpcSettings:
     """Return the controller's task of one step: force weights where a force is wanted, position weights elsewhere."""
     pushed = np.array(step.force) != 0
@@ -101,6 +131,7 @@ class SequenceController:
         arm: the robot.
         sequence: the steps.
         task: what they share, default the sequence's.
+        solver: of the MPC, default the task's.
         deadline: of the MPC's solves [s], default the task's.
 
     Attributes:
@@ -110,15 +141,21 @@ class SequenceController:
     name = "sequence"
 
     def __init__(
-        self, arm: Arm, sequence: SequenceSettings, task: MpcSettings | None = None, deadline: float | None = None
+        self,
+        arm: Arm,
+        sequence: SequenceSettings,
+        task: MpcSettings | None = None,
+        solver: str | None = None,
+        deadline: float | None = None,
     ) -> None:
         self.arm, self.sequence = arm, sequence
         task = task or load_mpc_settings(sequence.task)
         self._controllers: list[ContactController] = [
-            make_controller(step.controller, arm, step_settings(task, step), deadline=deadline)
+            make_controller(step.controller, arm, step_settings(task, step), solver, deadline=deadline)
             for step in sequence.steps
         ]
-        self._index, self._begun = 0, 0.0
+        self._index = 0
+        self._begun: float | None = None  # time of the step's first tick [s]; the clock may begin anywhere
         self._over: Command | None = None
         self._settled_since: float | None = None
         self.ended: list[tuple[str, str]] = []
@@ -154,11 +191,12 @@ class SequenceController:
 
     def activate(self, observation: Observation, equilibrium: np.ndarray | None = None) -> Command:
         """Begin with the first step where the arm is; raises ConfigError on a bad observation."""
-        self._index, self._over, self.ended = 0, None, []
-        return self._begin(0.0, observation, equilibrium)
+        self._over, self.ended = None, []
+        return self._begin(0, None, observation, equilibrium)
 
     def deactivate(self) -> None:
         """Command nothing from now on."""
+        self._over = None
         self._controller.deactivate()
 
     def update(self, t: float, observation: Observation) -> Command | None:
@@ -168,48 +206,53 @@ class SequenceController:
         command = self._controller.update(t, observation)
         if command is None:
             return None
-        why, failed = self._end(t, observation, command)
-        if not why or not observation.valid:
+        self._begun = t if self._begun is None else self._begun
+        how, why = self._end(t, t - self._begun, observation, command)
+        if how is None:
             return command
-        self.ended.append((self.step.name, why))
-        following = self._following(failed)
+        name, following = self.step.name, self._following(how)
         if following is None:
-            reason = f"step '{self.step.name}' ended the task: {why}"
-            self._over = Command(command.position, command.rotation, ControllerState.HOLDING, reason)
-            return self._over
-        self._index = following
-        return self._begin(t, observation, command.position)
+            reason = f"step '{name}' ended the task: {why}"
+            command = self._over = Command(command.position, command.rotation, ControllerState.HOLDING, reason)
+        else:
+            try:
+                command = self._begin(following, t, observation, command.position)
+            except ConfigError:  # no step begins on a bad estimate: this one goes on, and holds
+                return command
+        self.ended.append((name, why))
+        return command
 
-    def _following(self, failed: bool) -> int | None:
+    def _following(self, how: _End) -> int | None:
         """Return the index of the next step, None where the task ends."""
         names = [step.name for step in self.sequence.steps]
-        if failed:
-            return names.index(self.step.fallback) if self.step.fallback else None
-        return self._index + 1 if self._index + 1 < len(names) else None
+        if how is _End.FAILED and self.step.fallback:
+            return names.index(self.step.fallback)
+        return self._index + 1 if how is _End.DONE and self._index + 1 < len(names) else None
 
     def prediction(self, solution: Solution) -> tuple[np.ndarray, np.ndarray]:
         """Return TCP positions and contact forces of a plan of the step that runs."""
         return self._controller.prediction(solution)
 
-    def _begin(self, t: float, observation: Observation, equilibrium: np.ndarray | None) -> Command:
-        self._begun, self._settled_since = t, None
-        return self._controller.activate(observation, equilibrium)
+    def _begin(self, index: int, t: float | None, observation: Observation, equilibrium: np.ndarray | None) -> Command:
+        command = self._controllers[index].activate(observation, equilibrium)
+        self._index, self._begun, self._settled_since = index, t, None
+        return command
 
-    def _end(self, t: float, observation: Observation, command: Command) -> tuple[str, bool]:
-        """Return why the step ends, empty while it goes on, and whether it failed."""
-        step, passed = self.step, t - self._begun
+    def _end(self, t: float, passed: float, observation: Observation, command: Command) -> tuple[_End | None, str]:
+        """Return how and why the step ends after ``passed`` [s]; None and an empty string while it goes on."""
+        step = self.step
         force = np.zeros(3) if observation.force is None else np.asarray(observation.force)
+        if command.state is ControllerState.HOLDING:
+            if "contact lost: " in command.reason:
+                return _End.DONE if step.until == "lost" else _End.FAILED, command.reason
+            return (_End.FAULT, command.reason) if "until activated again" in command.reason else (None, "")
         if step.until == "touched" and np.linalg.norm(force) >= self.sequence.touch_force:
-            return f"touched with {np.linalg.norm(force):.1f} N", False
+            return _End.DONE, f"touched with {np.linalg.norm(force):.1f} N"
         if step.until == "settled" and self._settled(t, force):
-            return f"settled after {passed:.1f} s", False
+            return _End.DONE, f"settled after {passed:.1f} s"
         if step.until == "arrived" and passed >= step.path_time:
-            return "arrived", False
-        if command.state is ControllerState.HOLDING and "contact lost" in command.reason:
-            return command.reason, step.until != "lost"
-        if command.state is ControllerState.HOLDING and "until activated again" in command.reason:
-            return command.reason, True
-        return (f"not {step.until} within {step.limit:g} s", True) if passed >= step.limit else ("", False)
+            return _End.DONE, "arrived"
+        return (_End.FAILED, f"not {step.until} within {step.limit:g} s") if passed >= step.limit else (None, "")
 
     def _settled(self, t: float, force: np.ndarray) -> bool:
         wanted = np.array(self.step.force)

@@ -12,7 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from contact_estimation.filters.observer import Estimate
 from contact_estimation.settings import key, positive
+
+#: Probability of free space above which nothing is touched.
+_FREE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +63,17 @@ class WrenchFusion:
     def std(self) -> np.ndarray:
         """Return the standard deviation (3,) [N] of the offset."""
         return np.asarray(np.sqrt(self._variance))
+
+    def force_tcp(self, t: float, sensed: np.ndarray, estimate: Estimate) -> np.ndarray:
+        """Return the force (3,) [N] on the robot, TCP axes, from sensor and sensorless estimate of one sample.
+
+        Args:
+            t: time of the sample [s].
+            sensed: (3,) [N] by the sensor, TCP axes.
+            estimate: of an observer.
+        """
+        free = estimate.modes.get("free", 1.0 if estimate.mode == "free" else 0.0)
+        return self.update(t, sensed, estimate.force_tcp, in_contact=free <= _FREE)
 
     def update(self, t: float, sensed: np.ndarray, estimated: np.ndarray, in_contact: bool) -> np.ndarray:
         """Return the force (3,) [N] without the offset.

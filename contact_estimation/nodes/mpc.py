@@ -17,8 +17,7 @@ from rclpy.serialization import deserialize_message
 from visualization_msgs.msg import MarkerArray
 
 from contact_estimation.control.controller import Command, ContactController, ControllerState, Observation
-from contact_estimation.control.mpc.settings import load_mpc_settings
-from contact_estimation.control.registry import make_controller
+from contact_estimation.control.sequence import SequenceController, make_task_controller
 from contact_estimation.exceptions import ContactEstimationError
 from contact_estimation.msg import ContactEstimate, MpcPrediction
 from contact_estimation.robot import load_arm
@@ -29,6 +28,7 @@ from contact_estimation.ros.lifecycle import ManagedNode
 from contact_estimation.ros.markers import marker_array
 from contact_estimation.ros.node_settings import MpcParameters
 from contact_estimation.ros.staleness import EstimateRule
+from contact_estimation.ros.wrist_sensor import WristSensor
 from contact_estimation.viz.prediction import prediction_shapes
 
 
@@ -42,7 +42,10 @@ class Mpc(ManagedNode):
         self._rule: Any = None  # an EstimateRule, once configured
         self._latest: bytes | None = None  # the newest ContactEstimate, serialised
         self._timer: Any = None
+        self._idle: Any = None  # timer that shows estimates to the wrist sensor before the task begins
+        self._wrist = WristSensor(self, self.settings.wrench) if self.settings.wrench else None
         self._drawn_ns = 0
+        self._told = 0  # steps of the task whose end was logged
         self._health = mpc_outputs.MpcHealth(status_name(self), self.settings.tf_prefix + self.settings.robot)
         self._pose = self.create_publisher(PoseStamped, "~/equilibrium_pose", qos.COMMANDS)
         self._prediction = self.create_publisher(MpcPrediction, "~/prediction", qos.VISUALIZATION)
@@ -57,11 +60,14 @@ class Mpc(ManagedNode):
     def on_configure(self, state: State) -> TransitionCallbackReturn:
         """Build the problem, compile or load the solver, solve once so that the first tick is like the others."""
         try:
-            settings = load_mpc_settings(self.settings.task)
-            arm = load_arm(self.settings.robot, self.settings.tool)
-            self._controller = make_controller(self.settings.controller, arm, settings, self.settings.solver or None)
-            self._rule = EstimateRule(arm, self.settings.tf_prefix, settings.safety.max_age)
+            arm, s = load_arm(self.settings.robot, self.settings.tool), self.settings
+            self._controller = make_task_controller(s.task, s.controller, arm, s.solver or None)
+            settings = self._controller.settings
+            self._rule = EstimateRule(arm, s.tf_prefix, settings.safety.max_age)
             self._controller.prepare()
+            if self._wrist is not None:
+                self._wrist.configure(arm, s.tf_prefix, settings.safety.max_age)
+                self._idle = self.create_timer(1.0 / settings.rate, self._look)
         except ContactEstimationError as error:
             return self._refuse("configure", error)
         self.get_logger().info(
@@ -81,6 +87,7 @@ class Mpc(ManagedNode):
         except ContactEstimationError as error:
             return self._refuse("activate", error)
         self._rule.choose(latest.observer)
+        self._told = 0
         self._timer = self.create_timer(1.0 / controller.settings.rate, self._tick)
         return super().on_activate(state)
 
@@ -92,6 +99,9 @@ class Mpc(ManagedNode):
     def on_cleanup(self, state: State) -> TransitionCallbackReturn:
         """Forget the task."""
         self._stop("not configured")
+        if self._idle is not None:
+            self.destroy_timer(self._idle)
+            self._idle = None
         self._controller = None
         return TransitionCallbackReturn.SUCCESS
 
@@ -129,7 +139,15 @@ class Mpc(ManagedNode):
     def _observation(self, message: ContactEstimate) -> Observation:
         age, problem = self._rule.judge(message, self.get_clock().now().nanoseconds)
         estimate = convert.from_contact_estimate(message)
-        return Observation.of(replace(estimate, valid=not problem, reason=problem), age)
+        observation = Observation.of(replace(estimate, valid=not problem, reason=problem), age)
+        if self._wrist is None or problem:
+            return observation
+        return self._wrist.corrected(observation, estimate, convert.stamp_ns(message.header.stamp))
+
+    def _look(self) -> None:
+        """Let the wrist sensor learn its offset while no task runs."""
+        if self._timer is None and self._latest is not None:
+            self._observation(deserialize_message(self._latest, ContactEstimate))
 
     def _tick(self) -> None:
         controller, now_ns = self._configured(), self.get_clock().now().nanoseconds
@@ -141,6 +159,7 @@ class Mpc(ManagedNode):
         base = self.settings.tf_prefix + controller.arm.base_frame
         head = convert.header(stamp_ns, base)
         self._pose.publish(mpc_outputs.pose_stamped(head, command))
+        self._tell_steps(controller)
         if self._health.add(command):
             self._report()
             if command.state is not ControllerState.ACTIVE:
@@ -155,6 +174,14 @@ class Mpc(ManagedNode):
         positions, forces = plan if plan is not None else (None, None)
         shapes = prediction_shapes(positions, forces, task.horizon, command.position, base, self.settings.arrow_scale)
         self._markers.publish(marker_array(shapes, stamp_ns))
+
+    def _tell_steps(self, controller: ContactController) -> None:
+        """Log the steps of a task that have ended since the last tick."""
+        if isinstance(controller, SequenceController):
+            for name, why in controller.ended[self._told :]:
+                self.get_logger().info(f"step '{name}' ended: {why}")
+            self._told = len(controller.ended)
+            self._health.step = "" if controller.over else controller.step.name
 
     def _solver(self, command: Command) -> str:
         """Return the solver's name, or the controller's where it makes no plan."""

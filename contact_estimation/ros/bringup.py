@@ -98,7 +98,7 @@ ARGUMENTS = (
     Argument("baseline", "true", "run the momentum observer beside the estimator", SWITCH),
     Argument("mpc", "false", "start the MPC; it commands once it and the driver are activated", SWITCH),
     Argument("controller", "mpc", "controller of the task: mpc, feedforward, pi or admittance"),
-    Argument("task", "", "MPC task of config/tasks, or the path of a YAML; empty: mpc_plane_<robot>"),
+    Argument("task", "", "MPC task (mpc_ or sequence_) of config/tasks, or a YAML's path; empty: mpc_plane_<robot>"),
     Argument("limits", "", "limits of the commands, of the robot's limits/ or a path; empty: the defaults"),
     Argument("scenario", "linear_contact", "scenario of driver:=simulated"),
     Argument("imperfections", "", "sensors and joints of driver:=simulated, by name or path; empty: the robot's own"),
@@ -220,14 +220,9 @@ def plan(values: Mapping[str, str]) -> Plan:
         listeners = [name for name in estimators if name != "estimator" or a["one_process"] == "false"]
         nodes.append(_driver(a, robot, common, [*listeners, *(["recorder"] if a["record"] == "true" else [])]))
     if a["mpc"] == "true":
-        task = str(_task(a, robot))
-        nodes.append(
-            _own(
-                "mpc",
-                {**common, "task": task, "controller": a["controller"]},
-                (("mpc/equilibrium_pose", "equilibrium_pose"),),
-            )
-        )
+        wrench = WRENCH_TOPIC.lstrip("/") if a["driver"] == "rtde" else ""
+        given = {**common, "task": str(_task(a, robot)), "controller": a["controller"], "wrench": wrench}
+        nodes.append(_own("mpc", given, (("mpc/equilibrium_pose", "equilibrium_pose"),)))
     if a["record"] == "true":
         nodes.append(_recorder(a, namespace, estimators))
     if a["view"] == "true":
@@ -352,7 +347,10 @@ def _stiffness(a: Mapping[str, str], robot: LaunchedRobot) -> list[float]:
     """Choose the stiffness [N/m] that follows the equilibrium: with an MPC the one the MPC plans with."""
     if a["mpc"] != "true":
         return _STIFFNESS
-    return [float(value) for value in load_yaml(_task(a, robot))["impedance"]["stiffness"]]
+    task = load_yaml(_task(a, robot))
+    if "steps" in task:  # they share the limits of another task
+        task = load_yaml(find_config("tasks", task["task"], robot.folder))
+    return [float(value) for value in task["impedance"]["stiffness"]]
 
 
 def _recorder(a: Mapping[str, str], namespace: str, estimators: Sequence[str]) -> PlannedNode:

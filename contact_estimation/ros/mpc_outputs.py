@@ -59,9 +59,14 @@ def prediction(
 
 
 class MpcHealth:
-    """Collects, tick by tick, the report of one diagnostic period."""
+    """Collects, tick by tick, the report of one diagnostic period.
+
+    Attributes:
+        step: of a task in steps, the one that runs; else empty.
+    """
 
     def __init__(self, name: str, hardware: str) -> None:
+        self.step = ""
         self._name, self._hardware = name, hardware
         self._state, self._reason, self._last_bad = ControllerState.INACTIVE, "not activated", ""
         self._counters: Counter[str] = Counter()
@@ -97,6 +102,8 @@ class MpcHealth:
             "last fallback": self._last_bad,
             "solver status": self._status,
         }
+        if self.step:
+            values["step"] = self.step
         if self._times:
             p50, p99, worst = np.percentile(self._times, [50, 99, 100])
             values |= {

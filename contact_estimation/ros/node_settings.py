@@ -189,10 +189,21 @@ class MpcParameters(RobotParameters):
     """Parameters of ``mpc``."""
 
     robot: str = key("fr3", doc="robot: a name in config/robots, or path of a profile folder or YAML")
-    task: str = key("mpc_plane_fr3", doc="MPC task: shipped name of config/tasks, or path of a YAML")
-    controller: str = key("mpc", doc="controller of the task", choices=("mpc", "feedforward", "pi", "admittance"))
+    task: str = key(
+        "mpc_plane_fr3", doc="task, or task in steps (sequence_...): shipped name of config/tasks, or path of a YAML"
+    )
+    controller: str = key(
+        "mpc",
+        doc="controller of the task; a task in steps names its own",
+        choices=("mpc", "feedforward", "pi", "admittance"),
+    )
     solver: str = key("", doc="of the MPC, rti or ipopt; empty: the task's own", choices=("", "rti", "ipopt"))
     estimates: str = key("estimator/contact_estimate", doc="topic of the contact estimates")
+    wrench: str = key(
+        "",
+        doc="topic of a wrist sensor, of the environment ON the robot in the TCP frame; its force, without the offset "
+        "that the estimates tell, replaces theirs; empty: no sensor",
+    )
     visualization_rate: float = key(
         25.0, unit="Hz", check=positive, doc="rate of predictions and markers for people", was="people_rate"
     )

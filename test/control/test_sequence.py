@@ -38,7 +38,7 @@ def arm():
 
 
 def drive(arm, steps, force_at, seconds: float) -> SequenceController:
-    """Run steps on an arm that stands, with an estimated force (3,) [N] of the time."""
+    """Run steps on an arm that stands, with an estimated force (3,) [N] of the time, on a clock that began long ago."""
     controller, q = SequenceController(arm, sequence(*steps)), ready_posture(arm)
 
     def seen(t: float) -> Observation:
@@ -46,7 +46,7 @@ def drive(arm, steps, force_at, seconds: float) -> SequenceController:
 
     controller.activate(seen(0.0))
     for k in range(1, round(100 * seconds)):
-        controller.update(0.01 * k, seen(0.01 * k))
+        controller.update(1e6 + 0.01 * k, seen(0.01 * k))
     return controller
 
 
@@ -66,6 +66,17 @@ def test_a_lost_contact_ends_the_step_that_waits_for_it(arm):
     slide = dataclasses.replace(PRESS, name="slide", until="lost", limit=5.0)
     lost = drive(arm, [slide, RETRACT], lambda t: [0.0, 0.0, 10.0 if t < 0.5 else 0.0], 2.0)
     assert lost.ended[0][0] == "slide" and "contact lost" in lost.ended[0][1]
+
+
+def test_a_fault_ends_the_task_where_the_arm_stands(arm):
+    controller, q = SequenceController(arm, sequence(PRESS, RETRACT)), ready_posture(arm)
+    good = Observation(q, np.zeros(arm.n), force=np.array([0.0, 0.0, 5.0]), probabilities={"contact_1": 1.0})
+    controller.activate(good)
+    for k in range(400):
+        bad = 10 < k < 250  # [10 ms] longer than max_outage
+        command = controller.update(0.01 * k, dataclasses.replace(good, valid=not bad))
+    assert controller.over and [name for name, _ in controller.ended] == ["press"]
+    np.testing.assert_allclose(command.position, arm.tcp_pose(q)[0], atol=1e-9)
 
 
 def test_directions_with_a_force_are_force_controlled_and_the_others_follow_the_path(arm):

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from contact_estimation.msg import ContactEstimate, MpcPrediction
 from diagnostic_msgs.msg import DiagnosticArray
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import PoseStamped, WrenchStamped
 from lifecycle_msgs.msg import Transition
 from visualization_msgs.msg import MarkerArray
 
@@ -24,7 +24,8 @@ def arm():
     return load_arm("fr3")
 
 
-def estimate(arm, valid: bool = True) -> Estimate:
+def estimate(arm, valid: bool = True, push: float = 0.0) -> Estimate:
+    """Return an estimate of a standing arm with ``push`` [N] along base z."""
     position, rotation = arm.tcp_pose(START)
     local = np.array([0.0, 0.0, 0.10])
     tip = position + rotation @ local
@@ -34,13 +35,13 @@ def estimate(arm, valid: bool = True) -> Estimate:
         q=START,
         dq=np.zeros(7),
         tau_ext=np.zeros(7),
-        force_base=np.zeros(3),
-        force_tcp=np.zeros(3),
+        force_base=np.array([0.0, 0.0, push]),
+        force_tcp=rotation.T @ [0.0, 0.0, push],
         torque_tcp=np.zeros(3),
         force_covariance=np.eye(3),
         contacts=(contact,),
-        mode="contact",
-        modes={"contact": 1.0},
+        mode="contact" if push else "free",
+        modes={"contact": float(push > 0), "free": float(push == 0)},
         valid=valid,
         reason="" if valid else "a test says so",
     )
@@ -48,7 +49,7 @@ def estimate(arm, valid: bool = True) -> Estimate:
 
 @pytest.fixture
 def task(tmp_path) -> str:
-    """The shipped task, with deadlines that a machine busy with other work meets."""
+    """Return the shipped task, with deadlines that a machine busy with other work meets."""
     settings = yaml.safe_load(find_config("tasks", "mpc_plane_fr3").read_text())
     settings["safety"] = {**settings.get("safety", {}), "deadline": 10.0, "max_age": 5.0}
     path = tmp_path / "patient.yaml"
@@ -94,4 +95,72 @@ def test_lifecycle_poses_and_fallback(graph, arm, task):
             ended = graph.now_ns()
             graph.spin(timeout=0.5)
             assert not [m for m in poses if convert.stamp_ns(m.header.stamp) > ended], "deactivated: silent"
+        assert process.stop() == 0, process.text()
+
+
+def test_the_wrist_sensor_replaces_the_force_of_the_estimates_without_its_offset(graph, arm, task):
+    """The estimates feel 6 N where the sensor feels 10 N, the wanted force, and 4 N of offset."""
+    poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose")
+    predictions = graph.watch(MpcPrediction, "/mpc/prediction", qos.VISUALIZATION)
+    publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
+    sense = graph.node.create_publisher(WrenchStamped, "/wrist", qos.VISUALIZATION).publish
+    position, rotation = arm.tcp_pose(START)
+    felt, sensed = 0.0, 4.0
+
+    def feed() -> None:
+        head = convert.header(graph.now_ns(), arm.base_frame)
+        if sensed is not None:
+            tip = convert.header(graph.now_ns(), arm.tcp_frame)
+            sense(convert.wrench_stamped(tip, rotation.T @ [0.0, 0.0, sensed], np.zeros(3)))
+        publish(convert.contact_estimate(estimate(arm, True, felt), head, arm.tcp_frame, arm.joint_names, "test"))
+
+    def pull() -> float:
+        return 700.0 * (poses[-1].pose.position.z - position[2]) if poses else 0.0
+
+    given = {"robot": "fr3", "task": task, "controller": "pi", "wrench": "wrist"}
+    with graph.start("mpc", given) as process:
+        assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
+        with graph.meanwhile(feed):
+            graph.spin(timeout=2.0)  # free space: the offset is learnt
+            felt, sensed = 6.0, 14.0
+            assert graph.spin(lambda: graph.change("mpc", Transition.TRANSITION_ACTIVATE)), process.text()
+            graph.spin(timeout=1.0)
+            assert pull() == pytest.approx(-10.0, abs=1.0)  # by the estimates alone it would push ever harder
+            sensed = None
+            assert graph.spin(lambda: any("wrist sensor" in m.reason for m in predictions), timeout=20.0)
+        assert process.stop() == 0, process.text()
+
+
+def test_a_task_in_steps_goes_on_when_touched_and_stands_still_at_a_fault(graph, arm, task, tmp_path):
+    poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose")
+    publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
+    steps = [
+        {"name": "approach", "controller": "feedforward", "path": [0.0, 0.0, -0.01], "until": "touched", "limit": 60.0},
+        {"name": "press", "controller": "pi", "force": [0.0, 0.0, 10.0], "until": "settled", "limit": 60.0},
+    ]
+    sequence = tmp_path / "steps.yaml"
+    sequence.write_text(yaml.safe_dump({"task": task, "steps": steps}))
+    position, _ = arm.tcp_pose(START)
+    felt, valid = 0.0, True
+
+    def feed() -> None:
+        head = convert.header(graph.now_ns(), arm.base_frame)
+        publish(convert.contact_estimate(estimate(arm, valid, felt), head, arm.tcp_frame, arm.joint_names, "test"))
+
+    def pull() -> float:
+        return 700.0 * (poses[-1].pose.position.z - position[2]) if poses else 0.0
+
+    with graph.start("mpc", {"robot": "fr3", "task": str(sequence)}) as process:
+        assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
+        with graph.meanwhile(feed):
+            assert graph.spin(lambda: graph.change("mpc", Transition.TRANSITION_ACTIVATE)), process.text()
+            assert graph.spin(lambda: pull() < -0.5), process.text()  # it approaches
+            felt = 5.0
+            assert graph.spin(lambda: pull() < -8.0), process.text()  # it presses
+            assert "step 'approach' ended: touched" in process.text()
+            valid = False
+            assert graph.spin(lambda: abs(pull()) < 0.1), process.text()
+            assert graph.spin(lambda: "step 'press' ended: holding until activated again" in process.text())
+            valid, held = True, len(poses)
+            assert graph.spin(lambda: len(poses) > held + 50) and abs(pull()) < 0.1, process.text()
         assert process.stop() == 0, process.text()

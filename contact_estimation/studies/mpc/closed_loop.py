@@ -184,7 +184,8 @@ class ClosedLoop:
         self.stream = SampleStream(make_observer(arm, observer, sensors=sensors), arm, sensors)
         self.controller: ContactController
         if settings.sequence:
-            self.controller = SequenceController(arm, load_sequence(settings.sequence), self.mpc_settings, math.inf)
+            steps = load_sequence(settings.sequence)
+            self.controller = SequenceController(arm, steps, self.mpc_settings, options.solver, math.inf)
         else:
             self.controller = make_controller(
                 options.controller, arm, self.mpc_settings, options.solver, options.adapt, math.inf

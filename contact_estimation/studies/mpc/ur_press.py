@@ -192,8 +192,7 @@ class UrPress:
         observation = Observation.of(estimate)
         if not self.options.sensor:
             return observation
-        touched = estimate.modes.get("free", 1.0 if estimate.mode == "free" else 0.0) < 0.5
-        fused = self.fusion.update(1e-9 * sample.stamp_ns, sample.wrench_tcp[:3], estimate.force_tcp, touched)
+        fused = self.fusion.force_tcp(1e-9 * sample.stamp_ns, sample.wrench_tcp[:3], estimate)
         _, rotation = self.arm.tcp_pose(sample.q)
         return dataclasses.replace(observation, force=rotation @ fused)
 

@@ -1,0 +1,81 @@
+"""The wrist sensor of a contact controller: newest wrench in, force without the sensor's offset out.
+
+The sensorless estimate tells the offset (:mod:`contact_estimation.filters.wrench_fusion`), best in free space. The
+filter therefore also runs before the task begins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from geometry_msgs.msg import WrenchStamped
+from rclpy.node import Node
+from rclpy.serialization import deserialize_message
+
+from contact_estimation.control.controller import Observation
+from contact_estimation.filters.observer import Estimate
+from contact_estimation.filters.wrench_fusion import WrenchFusion
+from contact_estimation.robot import Arm
+from contact_estimation.ros import convert, qos
+from contact_estimation.ros.frames import Frames
+
+
+class WristSensor:
+    """Replaces the force of observations by that of a wrist sensor.
+
+    Args:
+        node: that subscribes.
+        topic: of the sensor's ``WrenchStamped``, of the environment ON the robot in the TCP frame.
+    """
+
+    def __init__(self, node: Node, topic: str) -> None:
+        self._topic, self._fusion = topic, WrenchFusion()
+        self._latest: bytes | None = None
+        node.create_subscription(WrenchStamped, topic, self._on_wrench, qos.SENSOR, raw=True)
+
+    def configure(self, arm: Arm, tf_prefix: str, max_age: float) -> None:
+        """Begin with an unknown offset.
+
+        Args:
+            arm: the robot.
+            tf_prefix: in front of its frames.
+            max_age: largest time [s] between the samples of sensor and estimate.
+        """
+        self._arm, self._frame, self._max_age = arm, Frames.of(arm, tf_prefix).tcp, max_age
+        self._fusion.reset()
+
+    def corrected(self, observation: Observation, estimate: Estimate, stamp_ns: int) -> Observation:
+        """Return the observation with the sensor's force, or an invalid one that says why there is none.
+
+        Args:
+            observation: a valid one.
+            estimate: that it was made of.
+            stamp_ns: stamp of the estimate's sample [ns].
+        """
+        if self._latest is None:
+            return replace(observation, valid=False, reason=f"wrist sensor: nothing on '{self._topic}' yet")
+        message = deserialize_message(self._latest, WrenchStamped)
+        sensed = convert.xyz(message.wrench.force)
+        problem = self._problem(message, sensed, stamp_ns)
+        if problem:
+            return replace(observation, valid=False, reason=f"wrist sensor: {problem}")
+        fused = self._fusion.force_tcp(1e-9 * stamp_ns, sensed, estimate)
+        _, rotation = self._arm.tcp_pose(estimate.q)
+        return replace(observation, force=rotation @ fused)
+
+    def _problem(self, message: WrenchStamped, sensed: np.ndarray, stamp_ns: int) -> str:
+        if message.header.frame_id != self._frame:
+            return (
+                f"'{self._topic}' is in frame '{message.header.frame_id}', expected '{self._frame}'; "
+                "transform it, or correct the parameter 'wrench'"
+            )
+        if not np.isfinite(sensed).all():
+            return f"'{self._topic}' is not finite"
+        apart = 1e-9 * abs(convert.stamp_ns(message.header.stamp) - stamp_ns)
+        if apart > self._max_age:
+            return f"{1e3 * apart:.0f} ms from the estimate's sample, at most {1e3 * self._max_age:.0f} ms"
+        return ""
+
+    def _on_wrench(self, raw: bytes) -> None:
+        self._latest = raw
