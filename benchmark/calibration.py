@@ -24,23 +24,26 @@ from contact_estimation.io.recording import Recording
 from contact_estimation.robot import load_arm
 
 FREE = (
-    "20_02_05-20sec_12harm",
-    "20_02_05-20sec_8harm",
-    "20_02_06-20sec_10harm",
-    "20_02_06-20sec_5harm",
-    "20_02_10-20sec_7harm",
-    "20_02_10-30sec_12harm",
-    "20_02_12-40sec_12harm",
-    "20_02_12-50sec_12harm",
-    "20_02_19_14harm50sec",
-    "20_02_19_15harm50sec",
+    "identification_data__ur-20_02_05-20sec_12harm",
+    "identification_data__ur-20_02_05-20sec_8harm",
+    "identification_data__ur-20_02_06-20sec_10harm",
+    "identification_data__ur-20_02_06-20sec_5harm",
+    "identification_data__ur-20_02_10-20sec_7harm",
+    "identification_data__ur-20_02_10-30sec_12harm",
+    "identification_data__ur-20_02_12-40sec_12harm",
+    "identification_data__ur-20_02_12-50sec_12harm",
+    "identification_data__ur-20_02_19_14harm50sec",
+    "identification_data__ur-20_02_19_15harm50sec",
 )
-LOADED = ("20_01_31-unload", "20_01_31-load", "20_02_19_14harm50sec", "20_02_19_14harm50secLoad")
+LOADED = tuple(
+    f"identification_data__ur-{name}"
+    for name in ("20_01_31-unload", "20_01_31-load", "20_02_19_14harm50sec", "20_02_19_14harm50secLoad")
+)
 
 
 def ur10e_log(archive, arm, name: str) -> Recording:
     """One log; its columns are t, q, dq, actual current, target current, target torque."""
-    rows = archive[f"identification_data__ur-{name}"]
+    rows = archive[name]
     return Recording(
         np.round(rows[:, 0] * 1e9).astype(np.int64),
         arm.joint_names,
@@ -69,7 +72,7 @@ def main() -> None:
         report(f"UR10e, {label}", arm, found, settings)
     for name in LOADED:
         payload = calibration(arm, identify(arm, [ur10e_log(archive, arm, name)]), CalibrationSettings()).payload
-        print(f"UR10e {name}: payload {payload.mass:.2f} +- {payload.mass_std:.2f} kg at {np.round(payload.com, 3)} m")
+        print(f"UR10e {name.split('__ur-')[1]}: payload {payload.mass:.2f} +- {payload.mass_std:.2f} kg at {np.round(payload.com, 3)} m")
     panda = load_arm("panda")
     recording = read_npz(args.shared / "data/panda_excitation/panda_excitation.npz", panda.joint_names)
     report("Panda, default", panda, identify(panda, [recording]), CalibrationSettings())

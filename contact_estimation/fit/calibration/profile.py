@@ -27,6 +27,10 @@ _BANDWIDTHS = (8.0, 20.0)
 _REVERSAL = 0.1
 #: A third difference of white noise has 1 + 9 + 9 + 1 times its variance; a median of |x| is 0.6745 deviations.
 _THIRD_DIFFERENCE, _MEDIAN = 20.0**0.5, 0.6745
+#: Where tails are compared with those of a normal distribution: its quantile, and that many standard deviations.
+_TAIL, _NORMAL = 0.99, 2.576
+#: Friction at rest is anywhere between minus and plus the Coulomb friction: the deviation of that distribution.
+_AT_REST = 3.0**-0.5
 #: A load lighter than this many of its standard deviations is none.
 _SEEN = 1.96
 
@@ -90,6 +94,7 @@ def calibrated_actuators(
         velocity_noise=float(velocity),
         position_filter=bandwidth,
         friction_error=_friction_error(seen, np.array(result.friction.coulomb)),
+        stop_error=_AT_REST,
     )
 
 
@@ -143,7 +148,8 @@ def _friction_error(seen: Sequence[Residual], coulomb: np.ndarray) -> float:
 def _disturbance(seen: Sequence[Residual]) -> tuple[np.ndarray, float]:
     """Return the standard deviation (n,) [Nm] and the time [s] of the Gauss-Markov process in the residuals.
 
-    By their autocovariance: white noise of sensors and of differentiated velocity has none at the lags looked at.
+    By their autocovariance: white noise of sensors and of differentiated velocity has none at the lags looked at. A
+    residual with long tails counts as a normal distribution with the same tails: friction that is rare is no contact.
     """
     covariance = []
     for low, high in (_SHORT, _LONG):
@@ -157,7 +163,18 @@ def _disturbance(seen: Sequence[Residual]) -> tuple[np.ndarray, float]:
     apart = np.mean(_LONG) - np.mean(_SHORT)
     ratio = float(np.median(covariance[1] / covariance[0]))
     time = float(np.clip(-apart / np.log(min(max(ratio, 1e-3), 0.99)), 0.1, 10.0))
-    return np.sqrt(covariance[0] * np.exp(np.mean(_SHORT) / time)), time
+    return np.sqrt(covariance[0] * np.exp(np.mean(_SHORT) / time)) * _tails(seen), time
+
+
+def _tails(seen: Sequence[Residual]) -> np.ndarray:
+    """Return how much longer (n,) the tails of the averaged residuals are than those of a normal distribution, >= 1."""
+    averaged = []
+    for torque, _, period in seen:
+        count = max(1, round(np.mean(_SHORT) * 2 / period))
+        total = np.cumsum(torque - torque.mean(axis=0), axis=0)
+        averaged.append((total[count:] - total[:-count]) / count)
+    values = np.concatenate(averaged)
+    return np.maximum(np.quantile(np.abs(values), _TAIL, axis=0) / (_NORMAL * values.std(axis=0)), 1.0)
 
 
 def white_noise(values: np.ndarray) -> np.ndarray:
