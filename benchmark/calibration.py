@@ -72,7 +72,8 @@ def main() -> None:
         report(f"UR10e, {label}", arm, found, settings)
     for name in LOADED:
         payload = calibration(arm, identify(arm, [ur10e_log(archive, arm, name)]), CalibrationSettings()).payload
-        print(f"UR10e {name.split('__ur-')[1]}: payload {payload.mass:.2f} +- {payload.mass_std:.2f} kg at {np.round(payload.com, 3)} m")
+        load = f"{payload.mass:.2f} +- {payload.mass_std:.2f} kg at {np.round(payload.com, 3)} m"
+        print(f"UR10e {name.split('__ur-')[1]}: payload {load}")
     panda = load_arm("panda")
     recording = read_npz(args.shared / "data/panda_excitation/panda_excitation.npz", panda.joint_names)
     report("Panda, default", panda, identify(panda, [recording]), CalibrationSettings())
