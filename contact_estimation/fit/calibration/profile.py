@@ -174,7 +174,7 @@ def _tails(seen: Sequence[Residual]) -> np.ndarray:
         total = np.cumsum(torque - torque.mean(axis=0), axis=0)
         averaged.append((total[count:] - total[:-count]) / count)
     values = np.concatenate(averaged)
-    return np.maximum(np.quantile(np.abs(values), _TAIL, axis=0) / (_NORMAL * values.std(axis=0)), 1.0)
+    return np.asarray(np.maximum(np.quantile(np.abs(values), _TAIL, axis=0) / (_NORMAL * values.std(axis=0)), 1.0))
 
 
 def white_noise(values: np.ndarray) -> np.ndarray:
