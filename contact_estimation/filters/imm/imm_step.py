@@ -74,7 +74,7 @@ class ImmStep:
             mixing.bind([mixing.inputs["X"], mixing.inputs["P"], weights[j]], [mixed_x[j], mixed_p[j]])
             for j in range(count)
         ]
-        # The decay and noise of every mode, without and with an unknown contact.
+        # The decay and noise of the filters whose friction changes, and of those in which it is steady.
         self._motion = [(np.zeros(state.size), np.zeros(state.size), np.ones(1)) for _ in range(2)]
         self._motion[1][2][:] = state.frozen_share
         self._bounds = bounds = [state.bounds(free=False), state.bounds(free=True)]
@@ -84,7 +84,7 @@ class ImmStep:
             own = {"x": mixed_x[j], "P": mixed_p[j], "closed": chain.closed[j].copy(), "pressed_before": before[j]}
             own |= bounds[int(chain.free[j])]
             own["felt"], own["walk"] = chain.felt[j : j + 1].copy(), chain.walk[j : j + 1].copy()
-            own["decay"], own["noise"], own["motion_share"] = self._motion[int(chain.felt[j])]
+            own["decay"], own["noise"], own["motion_share"] = self._motion[int(chain.steady_friction[j])]
             results = [self.x[j], self.p[j], likelihood[j : j + 1], self.ratios[j], self.unexplained[j]]
             results.append(self._pressed[j])
             self.updates.append(update.bind([(signals | own)[name] for name in update.inputs], results))

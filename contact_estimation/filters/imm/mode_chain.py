@@ -24,8 +24,12 @@ class ModeChain:
     """Combinations of closed contacts and the unknown contact, and their filters.
 
     A slow press adds little evidence per block. A plain IMM restarts the filter of an improbable contact from the free
-    one at every block, so its evidence never accumulates. Every combination but ``free`` therefore has several filters,
-    born at different times. Only one of them, the newborn, mixes with filters of other combinations.
+    one at every block, so its evidence never accumulates. A combination of contacts therefore has several filters, born
+    at different times. Only one of them, the newborn, mixes with filters of other combinations.
+
+    Beside an unknown contact three combinations follow those of known contacts: a push that changes, a steady push, and
+    free space with steady friction. Friction is as steady in the last one as in a push, so a push has to earn its place
+    by its torque alone.
 
     Args:
         settings: contacts, modes and rates.
@@ -41,6 +45,7 @@ class ModeChain:
         owner: (M,) combination of each filter.
         closed: (M, I) one where a filter has the contact closed.
         felt: (M,) one where a filter feels an unknown contact.
+        steady_friction: (M,) whether friction is nearly constant in a filter.
         free: (M,) whether a filter feels nothing.
         walk: (M,) share of the random walk that the unknown torque has in it.
     """
@@ -54,20 +59,22 @@ class ModeChain:
         self.combinations = np.array([[float(name in mode) for name in names] for mode in chosen])  # (C, I)
         self.rates = _rates(self.combinations, settings.close_rate, settings.open_rate)
         filters = [hypotheses if mode and len(chosen) > 1 else 1 for mode in chosen]
-        self.unknown = np.zeros(len(chosen))
+        self.unknown, labels, steady = np.zeros(len(chosen)), [*range(len(chosen))], [False] * len(chosen)
+        self._changing, self._steady = len(chosen), len(chosen) + 1
         if settings.has_unknown:
-            filters = [count if mode else settings.unknown.free_filters for mode, count in zip(chosen, filters)]
-            filters += [settings.unknown.filters, 1]
+            free, unknown = chosen.index([]), settings.unknown
+            filters, labels = [*filters, unknown.filters, 1, 1], [*labels, len(chosen), len(chosen), free]
             self.names.append(UNKNOWN)
-            self.rates = _with_unknown(self.rates, self.combinations, settings.unknown, steady_rate)
-            self.combinations = np.vstack([self.combinations, np.zeros((2, len(names)))])
-            self.unknown = np.append(self.unknown, [1.0, 1.0])
+            self.rates = _with_unknown(self.rates, self.combinations, unknown, steady_rate)
+            self.rates = _with_steady_friction(self.rates, free, unknown.friction_change_rate)
+            self.combinations = np.vstack([self.combinations, np.zeros((3, len(names)))])
+            self.unknown, steady = np.append(self.unknown, [1.0, 1.0, 0.0]), [*steady, True, True, True]
         count = len(filters)
         self.owner = np.repeat(np.arange(count), filters)
         self.closed, self.felt = self.combinations[self.owner], self.unknown[self.owner]
         self.free: NDArray[np.bool_] = ~self.closed.any(axis=1) & (self.felt == 0)
-        self.label = np.minimum(self.owner, len(self.names) - 1)
-        self.walk = np.where(self.owner == len(self.names), settings.unknown.steady_share, 1.0) * self.felt
+        self.label, self.steady_friction = np.array(labels)[self.owner], np.array(steady)[self.owner]
+        self.walk = np.where(self.owner == self._steady, settings.unknown.steady_share, 1.0) * self.felt
         self._floor = settings.least_probability
         self._first = np.searchsorted(self.owner, np.arange(count))
         self._newborn = self._first.copy()
@@ -91,12 +98,11 @@ class ModeChain:
         Staying within a combination keeps the filter; coming from another one leads to the newborn.
         """
         chain = expm(self.rates * dt)
-        if (
-            self.unknown.any()
-        ):  # no detour over a changing push within the interval: it would change which filter is the source
-            direct = self.rates[:-2, -1] * dt
-            chain[:-2, -2] += chain[:-2, -1] - direct
-            chain[:-2, -1] = direct
+        if self.unknown.any():  # no detour over a changing push within dt: it would change which filter is the source
+            known, changing, steady = self.unknown == 0, self._changing, self._steady
+            direct = self.rates[known, steady] * dt
+            chain[known, changing] += chain[known, steady] - direct
+            chain[known, steady] = direct
         enters = self._newborn[self.owner] == np.arange(len(self.owner))
         matrix = chain[np.ix_(self.owner, self.owner)] * enters
         same = self.owner[:, None] == self.owner
@@ -153,6 +159,25 @@ def _with_unknown(
     total[:-2, -1] = steady_rate
     total[-2:, :-2] = np.where(touched, unknown.rate_to_contact, unknown.rate_to_free)
     total[-2, -1] = total[-1, -2] = unknown.rate_to_steady
+    np.fill_diagonal(total, 0.0)
+    return total - np.diag(total.sum(axis=1))
+
+
+def _with_steady_friction(rates: np.ndarray, free: int, change_rate: float) -> np.ndarray:
+    """Return the generator (C + 1, C + 1) [1/s] of a chain that ends with free space of steady friction.
+
+    What leads to the combination ``free`` leads to both with the same rate.
+
+    Args:
+        rates: generator (C, C) of the others [1/s].
+        free: which of them is free space.
+        change_rate: of a change between both [1/s].
+    """
+    total = np.pad(rates, (0, 1))
+    total[-1, :-1] = rates[free]
+    total[:-1, free] /= 2
+    total[:-1, -1] = total[:-1, free]
+    total[free, -1] = total[-1, free] = change_rate
     np.fill_diagonal(total, 0.0)
     return total - np.diag(total.sum(axis=1))
 

@@ -122,20 +122,22 @@ class UnknownContactSettings:
     filters: int = key(
         2, doc="filters of the mode, born at different times; 0: there is no such mode", check=non_negative
     )
-    free_filters: int = key(
-        2,
-        doc="filters of free space beside it; a single one would keep the friction it estimated early in a push",
-        check=positive,
-    )
     force_random_walk: float = key(
-        16.0,
-        doc="change of the force in one second; larger values follow faster pushes, smaller ones favour known "
-        "contacts less",
+        6.0,
+        doc="change of the force in one second, in any direction; larger values follow pushes that turn, smaller ones "
+        "favour known contacts less",
         unit="N/s^0.5",
         check=positive,
     )
     torque_random_walk: float = key(
-        3.2, doc="the same of the torque about the point it acts at", unit="Nm/s^0.5", check=positive
+        1.2, doc="the same of the torque about the point it acts at", unit="Nm/s^0.5", check=positive
+    )
+    relative_random_walk: float = key(
+        2.0,
+        doc="change of a push in one second along its own direction, relative to its size; larger values follow faster "
+        "pushes and ends",
+        unit="1/s^0.5",
+        check=non_negative,
     )
     link_share: float = key(
         0.1, doc="variance of pushes at every link, in that of pushes at the TCP", check=non_negative
@@ -149,13 +151,13 @@ class UnknownContactSettings:
         3.0, doc="rate at which a push becomes steady, or changes again", unit="1/s", check=positive
     )
     birth_time: float = key(
-        1.0,
+        7.0,
         doc="a push begins as uncertain as a random walk of this duration: less sees small and slow pushes",
         unit="s",
         check=positive,
     )
     birth_time_first: float = key(
-        14.0,
+        100.0,
         doc="the same at the first sample, where it may have lasted for long, and for the published wrench: 60 N and "
         "12 Nm by default",
         unit="s",
@@ -163,8 +165,12 @@ class UnknownContactSettings:
     )
     frozen_friction: float = key(
         0.01,
-        doc="share of their random walks that bias, friction disturbance and elastic offset keep while the mode lasts",
+        doc="share of their random walks that bias, friction disturbance and elastic offset keep where friction is "
+        "steady: while the mode lasts, and in one of two filters of free space",
         check=non_negative,
+    )
+    friction_change_rate: float = key(
+        1.0, doc="how often the friction of free space begins to change, or becomes steady", unit="1/s", check=positive
     )
     rate_from_free: float = key(0.2, doc="rate of pushes that begin in free space", unit="1/s", check=positive)
     rate_to_free: float = key(2.0, doc="how often it ends", unit="1/s", check=positive)
@@ -332,6 +338,7 @@ def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings) -> dict[
         "joint_stiffness": elastic.stiffness,
         "touch": [float(isinstance(c.rest, str)) for c in contacts],
         "push_variance": np.square([unknown.force_random_walk] * 3 + [unknown.torque_random_walk] * 3),
+        "relative_variance": unknown.relative_random_walk**2,
         "link_share": unknown.link_share,
         "birth_time": unknown.birth_time,
         "birth_time_first": unknown.birth_time_first,

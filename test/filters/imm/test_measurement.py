@@ -57,7 +57,7 @@ def evaluate(update, layout, **values):
         | {"max_stiffness_step": 0.7, "touch": (1, 0), "pressed_before": (0.5, 0.5), "q_mean": Q}
     )
     given |= {"motion_noise": MOTION_NOISE, "felt": 0.0, "walk": 0.0, "motion_share": 1.0} | values
-    given |= dict.fromkeys(("push_covariance", "duration", "birth_time"), 0.0)
+    given |= dict.fromkeys(("push_covariance", "relative_variance", "duration", "birth_time"), 0.0)
     given["P"] = pack_array(given["P"])
     assert set(given) == set(update.inputs)
     for name, buffer in update.inputs.items():

@@ -58,7 +58,9 @@ def test_the_wrench_stays_finite_where_the_jacobian_is_singular():
 def test_rates_of_the_unknown_contact_are_the_settings():
     chain = ModeChain(ImmSettings(contacts=[ImmContact(normal=[0, 0, 1])]), 1, steady_rate=0.5)
     assert chain.names == ["free", "contact_1", "unknown"]
-    rates = [[-1.7, 1.0, 0.2, 0.5], [3.0, -3.51, 0.01, 0.5], [2.0, 1.0, -6.0, 3.0], [2.0, 1.0, 3.0, -6.0]]
+    from_free = [[-2.7, 1.0, 0.2, 0.5, 1.0], [1.0, 1.0, 0.2, 0.5, -2.7]]  # friction that changes, and steady friction
+    from_touch = [[1.5, -3.51, 0.01, 0.5, 1.5], [1.0, 1.0, -6.0, 3.0, 1.0], [1.0, 1.0, 3.0, -6.0, 1.0]]
+    rates = [from_free[0], *from_touch, from_free[1]]
     np.testing.assert_allclose(chain.rates, rates)
     np.testing.assert_allclose(chain.transition(0.05).sum(axis=1), 1.0)
 
@@ -66,11 +68,16 @@ def test_rates_of_the_unknown_contact_are_the_settings():
 def test_a_steady_push_starts_from_a_changing_one():
     chain = ModeChain(ImmSettings(contacts=[ImmContact(normal=[0, 0, 1])]), 1)
     matrix = chain.transition(0.01)
-    known = chain.felt == 0
-    assert (matrix[known, -1] == 0).all() and matrix[~known, -1].min() > 0
-    assert chain.walk[-1] == 0.03 and chain.walk[~known].max() == 1.0
-    probabilities = chain.of_combinations(np.full(len(chain.owner), 1.0))
-    assert len(probabilities) == 3 and probabilities[2] == 3.0
+    known, steady = chain.felt == 0, -2
+    assert (matrix[known, steady] == 0).all() and matrix[~known, steady].min() > 0
+    assert chain.walk[steady] == 0.03 and chain.walk[~known].max() == 1.0
+    np.testing.assert_array_equal(chain.of_combinations(np.full(len(chain.owner), 1.0)), [2.0, 1.0, 3.0])
+
+
+def test_free_space_and_a_push_have_filters_of_steady_friction():
+    chain = ModeChain(ImmSettings(contacts=[ImmContact(normal=[0, 0, 1])]), 1)
+    assert chain.steady_friction.tolist() == [False, False, True, True, True, True]
+    assert chain.free.tolist() == [True, False, False, False, False, True]
 
 
 def test_there_is_no_unknown_contact_where_the_arm_is_never_free():
