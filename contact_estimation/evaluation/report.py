@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: Figures whose distribution is drawn; the table has all.
-_DRAWN = ("z in contact [N]", "z free [N]", "step p50 [µs]")
+_DRAWN = ("z in contact [N]", "z free [N]", "step median [µs]")
 _DISTRIBUTION = "Share of the recordings (vertical) whose figure is at most the one on the horizontal axis."
 
 

@@ -49,6 +49,10 @@ class Page:
         """Add a paragraph of plain text; ``note`` prints it in grey."""
         self._parts.append(f"<p{' class=note' if note else ''}>{html.escape(text)}</p>")
 
+    def link(self, text: str, target: str) -> None:
+        """Add a paragraph that leads to ``target``, a file beside the page or an address."""
+        self._parts.append(f'<p><a href="{html.escape(target)}">{html.escape(text)}</a></p>')
+
     def code(self, text: str) -> None:
         """Add a command or listing."""
         self._parts.append(f"<pre>{html.escape(text)}</pre>")
@@ -97,9 +101,9 @@ def png_of(fig: Figure) -> bytes:
 
 
 def cell(value: object, digits: int = 3) -> str:
-    """Print a table cell: floats with ``digits`` significant digits, missing values as a dash."""
+    """Print a table cell: floats with ``digits`` significant digits, without exponent; missing values as a dash."""
     if value is None or (isinstance(value, float) and value != value):
         return "–"  # noqa: RUF001 (a dash is meant)
     if isinstance(value, float):
-        return f"{value:.{digits}g}" if abs(value) < 1e5 else f"{value:.0f}"
+        return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:.0f}"
     return str(value)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
 
 from contact_estimation.io.export import EstimateLog
 from contact_estimation.io.recording import Recording
@@ -35,9 +38,26 @@ _POINT = (
 )
 _TCP = "Position of the TCP by the joint positions, base frame, from the first one."
 _INNOVATION = (
-    "Normalised innovation squared over its 95 % bound. Far below 1, the filter allows for more noise than there is."
+    "Normalised innovation squared (NIS) over its 95 % bound. The noise of the torques stands for friction and model "
+    "errors, which last for seconds. From one sample to the next they hardly change, so that the NIS is far below 1."
 )
 _TIMING = "Wall-clock time from a sample to its stored estimate, on this machine."
+
+
+class Table(NamedTuple):
+    """A table of a report.
+
+    Attributes:
+        heading: above it.
+        caption: what it shows.
+        header: of its columns.
+        rows: cells.
+    """
+
+    heading: str
+    caption: str
+    header: list[str]
+    rows: list[list[object]]
 
 
 def replay_report(
@@ -50,7 +70,8 @@ def replay_report(
     subtitle: str = "",
     command: str = "",
     boxes: Sequence[Box] = (),
-    tables: Sequence[tuple[str, list[str], list[list[object]]]] = (),
+    tables: Sequence[Table] = (),
+    page_3d: str = "",
 ) -> Path:
     """Write the report.
 
@@ -64,7 +85,8 @@ def replay_report(
         subtitle: of the page; by default the recording's source and length.
         command: how to make the report again, printed at its end.
         boxes: bodies in that picture.
-        tables: further tables, each a heading, a header and rows.
+        tables: further tables, before the others.
+        page_3d: name of the 3-D page beside the report, if there is one.
 
     Returns:
         The path.
@@ -75,9 +97,13 @@ def replay_report(
     first = next(iter(logs.values()))
     if columns[first.observer]["valid"].any():
         page.image(*peak_picture(arm, recording, first, boxes))
-    for heading, header, rows in tables:
-        page.heading(heading)
-        page.table(header, rows)
+    if page_3d:
+        page.link("The same in 3-D, with a time slider", page_3d)
+    for table in tables:
+        page.heading(table.heading)
+        page.paragraph(table.caption, note=True)
+        page.table(table.header, table.rows)
+    page.heading("Accuracy of the whole run")
     page.table(*summary_table({name: summarise(c, reference) for name, c in columns.items()}))
     page.paragraph(_explain(reference), note=True)
     for name, reasons in invalid_reasons(columns).items():
@@ -101,7 +127,7 @@ def replay_report(
         ("Stiffness", plots.stiffness_figure(columns, t0, reference), _STIFFNESS),
         ("TCP", plots.tcp_figure(t, arm.tcp_poses(recording.q)[0]), _TCP),
         ("Contact point", plots.contact_point_figure(columns, t0, truth), _POINT),
-        ("Innovation", plots.innovation_figure(columns, t0), _INNOVATION),
+        ("Innovation", plots.innovation_figure(columns, t0), f"{_INNOVATION} {_nis(columns)}"),
         ("Timing", plots.timing_figure(columns), _TIMING),
     ]:
         if heading:
@@ -114,6 +140,16 @@ def replay_report(
         page.heading("Make it again")
         page.code(command)
     return page.write(path)
+
+
+def _nis(columns: dict[str, dict[str, np.ndarray]]) -> str:
+    """Median NIS per degree of freedom of each observer that has one."""
+    medians = {
+        name: float(np.median(c["nis"][used] / c["nis_dof"][used]))
+        for name, c in columns.items()
+        if (used := (c["nis_dof"] > 0) & np.isfinite(c["nis"])).any()
+    }
+    return "Median per degree of freedom: " + ", ".join(f"{name} {median:.3f}" for name, median in medians.items())
 
 
 def _explain(reference: Reference | None) -> str:

@@ -134,11 +134,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _stream(self, frames: Frames) -> None:
-        seen = 0
+        seen, due = 0, time.monotonic()
         while not self.ended.is_set():
             seen, news = frames.wait(seen, _HEARTBEAT)
             self.wfile.write("".join([f"data: {text}\n\n" for text in news] or [": no news\n\n"]).encode())
-            time.sleep(frames.period)
+            now = time.monotonic()
+            due = max(due, now - frames.period) + frames.period  # a late frame does not delay the next one
+            time.sleep(max(due - now, 0.0))
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing."""

@@ -27,8 +27,8 @@ _FIGURES: dict[str, tuple[float, tuple[str, ...]]] = {
     "error [%]": (100, ("stiffness", "error")),
     "settled [s]": (1, ("stiffness", "settled_s")),
     "mode changes": (1, ("mode_changes",)),
-    "step p50 [µs]": (1, ("step_us", "p50")),
-    "p99 [µs]": (1, ("step_us", "p99")),
+    "step median [µs]": (1, ("step_us", "p50")),
+    "step 99 % [µs]": (1, ("step_us", "p99")),
 }
 
 

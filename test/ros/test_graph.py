@@ -80,7 +80,7 @@ def test_node_equals_offline_replay(graph, arm, tmp_path, node, observer):
     assert len(by_stamp) > 100 and {m.header.frame_id for m in wrenches} == {arm.tcp_frame}
     force = convert.xyz(by_stamp[max(by_stamp)].wrench.force)
     np.testing.assert_allclose(force, expected[recording.stamps_ns.tolist().index(max(by_stamp))].force_tcp, rtol=1e-9)
-    assert 10 < len(markers) < 100, "markers are decimated"
+    assert 0 < len(markers) < 100, "markers are decimated"
 
 
 class Feed:
