@@ -6,10 +6,13 @@ import argparse
 import json
 import math
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from contact_estimation.exceptions import ConfigError
 from contact_estimation.viz.html import cell
 
 if TYPE_CHECKING:
@@ -77,6 +80,20 @@ def observer_progress(samples: int) -> Callable[[str, int], None]:
             bars[name].close()
 
     return update
+
+
+def prepare_folder(folder: Path) -> None:
+    """Make the folder of an output before the work that fills it.
+
+    Raises:
+        ConfigError: it cannot be made or written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ConfigError(f"{folder} cannot be written ({error.strerror}); name another folder") from error
 
 
 class Progress:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for, robot_words
-from contact_estimation.commands.output import add_json_flag, emit, observer_progress, text_table
+from contact_estimation.commands.output import add_json_flag, emit, observer_progress, prepare_folder, text_table
 from contact_estimation.exceptions import RecordingError
 
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
             f"{recording.source}: {'; '.join(problems)}. Mend the recording, or replay it all the "
             "same with --keep-going: estimates that bad samples touch are then marked invalid."
         )
+    if args.report is not None:
+        prepare_folder(args.report)
     logs = args.export is not None or args.report is not None
     found = evaluate_recording(arm, recording, streams, observer_progress(len(recording)), seconds, logs)
     invalid = invalid_reasons(found.columns)
