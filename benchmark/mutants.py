@@ -4,19 +4,45 @@ from __future__ import annotations
 
 MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
     ("filters/stream.py", "test/filters/test_stream.py"): [
-        ("stream: NaN passes", "if not np.isfinite(sample).all():", "if False:"),
-        ("stream: sizes are not compared", "fits = len(q) == len(dq) == len(tau) == sample.shape[1]", "fits = True"),
-        (
-            "stream: a velocity beyond the limit passes",
-            "if (np.abs(sample[1]) > self._max_velocity).any():",
-            "if False:",
-        ),
-        ("stream: a jump of position passes", "> self._max_velocity * max(dt, self._period)).any():", "> 1e9).any():"),
-        ("stream: effort is not scaled", "sample[2] *= self._scale", "sample[2] *= 1.0"),
-        ("stream: compensated gravity is not put back", "self._sample[2] += self.arm.gravity(self._sample[0])", "pass"),
+        ("stream: what is beyond a limit passes", "if limits.beyond():", "if False:"),
+        ("stream: sizes are not compared", "fits = len(q) == len(dq) == len(tau) == self.arm.n", "fits = True"),
+        ("stream: a jump of position passes", "if limits.jumped(max(dt, self._period)):", "if False:"),
+        ("stream: compensated gravity is not put back", "self._torque += self.arm.gravity(self._q)", "pass"),
         ("stream: time that runs back is no restart", 'self.counters["backward"] += 1', "return False"),
         ("stream: gaps are one long step", "steps = max(1, round(dt / self._period))", "steps = 1"),
-        ("stream: a diverged observer stays valid", "valid = self.valid and estimate.valid and finite", "valid = True"),
+        ("stream: a diverged observer stays valid", "        if not finite:\n", "        if False:\n"),
+        ("stream: every gap is a pause", "paused = stays and", "paused ="),
+        ("stream: no gap is a pause", "        if paused:\n", "        if False:\n"),
+    ],
+    ("filters/sample_limits.py", "test/filters/test_sample_limits.py test/filters/test_stream.py"): [
+        ("limits: effort is not scaled", "torque = s.scale * s.effort", "torque = 1.0 * s.effort"),
+        ("limits: any velocity passes", "(s.dq, s.max_velocity), (torque", "(0 * s.dq, s.max_velocity), (torque"),
+        ("limits: NaN passes", "beyond = 3 * n - ca.sum1", "beyond = 0 * ca.sum1"),
+    ],
+    ("filters/plausibility/monitor.py", "test/filters/plausibility/test_monitor.py"): [
+        ("monitor: a spike is used", "if spike > 1.0 and self._spikes < 2:", "if False:"),
+        ("monitor: contradictions are not noted", "if worst > 1.0:", "if False:"),
+        ("monitor: rest proves agreement", "and (self._to_agree <= 0).all()", ""),
+    ],
+    ("filters/plausibility/torque_readings.py", "test/filters/plausibility/test_torque_readings.py"): [
+        ("readings: nothing is ever proven", "return self.margin > self.settings.better", "return self.margin < -1.0"),
+        ("readings: everything is proven", "return self.margin > self.settings.better", "return self.margin >= 0.0"),
+        (
+            "readings: a restart forgets",
+            "        self._past: deque",
+            "        self.margin[:] = 0.0\n        self._past: deque",
+        ),
+        ("readings: a spike is a step", "if size < s.step or np.linalg.norm", "if False and np.linalg.norm"),
+    ],
+    ("filters/plausibility/steps.py", "test/filters/plausibility/test_steps.py"): [
+        ("steps: no contact at the tool", "np.zeros_like(tool), tool,", "np.zeros_like(tool),"),
+        ("steps: no contact on a link", ", *(link * on_link for on_link in felt)]", "]"),
+        (
+            "steps: any contact explains a step",
+            "return max(_log_density(change",
+            "return 1e3 + max(_log_density(change",
+        ),
+        ("steps: gravity keeps its direction", "if np.linalg.norm(turned) < GRAVITY_TURN:", "if True:"),
     ],
     ("filters/zero.py", "test/filters/test_zero.py"): [
         ("zero: a moving arm is zeroed", "if abs(dq[fastest]) > MAX_SPEED:", "if False:"),
@@ -24,10 +50,10 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("zero: gravity is zeroed too", "residuals.append(tau - self._arm.gravity(q))", "residuals.append(1.0 * tau)"),
     ],
     ("filters/momentum.py", "test/filters/test_momentum.py"): [
-        ("momentum: no drift term", 'self._integral += dt * (out["drift"] + tau)', "self._integral += dt * tau"),
-        ("momentum: the residual is not fed back", "self._integral += dt * self._residual", "pass"),
-        ("momentum: a reset keeps the residual", "self._residual[:] = 0.0", "pass"),
-        ("momentum: the force stays in base axes", "force_tcp = rotation.T @ wrench[:3]", "force_tcp = wrench[:3]"),
+        ("momentum: no drift term", "integral += s.dt * (terms.drift + s.tau)", "integral += s.dt * s.tau"),
+        ("momentum: the residual is not fed back", "integral += s.dt * residual", "pass"),
+        ("momentum: a reset keeps the residual", 'self._state["w"][:] = 0.0', "pass"),
+        ("momentum: the force stays in base axes", '"force_tcp": rotation.T @ wrench[:3]', '"force_tcp": wrench[:3]'),
     ],
     ("control/safety.py", "test/control/test_safety.py"): [
         ("safety: no limit of force", "safe = clip_norm(spring, self.settings.max_force)", "safe = spring"),
@@ -59,19 +85,21 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
     ],
     ("ros/convert.py", "test/ros/test_convert.py"): [
         (
-            "convert: joints keep the message's order",
-            "values.append(np.array(data)[self._columns])",
-            "values.append(np.array(data))",
-        ),
-        ("convert: lengths are not compared", "if len(data) != count:", "if False:"),
-        (
             "convert: stamps lose their nanoseconds",
             "int(stamp.sec * 1_000_000_000 + stamp.nanosec)",
             "int(stamp.sec * 1_000_000_000)",
+        )
+    ],
+    ("ros/joint_states.py", "test/ros/test_joint_states.py"): [
+        (
+            "joint states: joints keep the message's order",
+            "rows.append(np.array(data)[self._columns])",
+            "rows.append(np.array(data))",
         ),
+        ("joint states: lengths are not compared", "if len(data) != count:", "if False:"),
+        ("joint states: another layout is read as the first", "& self._constant != self._expected", "& 0 != 0"),
     ],
     ("drivers/joint_torque.py", "test/drivers/test_joint_torque.py"): [
-        ("joint torque: motion gives a verdict", "if np.abs(dq).max() > s.standstill_speed:", "if False:"),
         (
             "joint torque: NaN passes",
             "if not (np.isfinite(q).all() and np.isfinite(dq).all() and np.isfinite(raw).all()):",

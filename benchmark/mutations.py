@@ -43,22 +43,22 @@ class Mutation(NamedTuple):
     tests: str
 
 
-STREAM, MONITOR = "filters/stream.py", "filters/plausibility/monitor.py"
+STREAM, LIMITS = "filters/stream.py", "filters/sample_limits.py"
 SAFETY, GATE = "control/safety.py", "ros/command_gate.py"
 CLOCK, RULE, RTDE = "drivers/clock.py", "ros/staleness.py", "drivers/rtde.py"
 MUTATIONS = [
     Mutation(
         "stream: the last position is not updated",
         STREAM,
-        '        self._last_q[:] = sample[0]\n        return self._accept(stamp_ns, "")',
+        '        self._last_q[:] = self._q\n        return self._accept(stamp_ns, "")',
         '        return self._accept(stamp_ns, "")',
         "test/filters/test_stream.py",
     ),
     Mutation(
         "stream: a torque beyond the limit passes",
-        STREAM,
-        "np.abs(sample[2]) > self._max_torque).any():",
-        "np.abs(sample[2]) > 10 * self._max_torque).any():",
+        LIMITS,
+        '("max_torque", sensors.max_torque, arm.effort_limit)',
+        '("max_torque", 10 * sensors.max_torque, arm.effort_limit)',
         "test/filters/test_stream.py",
     ),
     Mutation(

@@ -247,11 +247,9 @@ class SampleStream:
         """
         self.counters["gap"] += 1
         sensors, way = self.sensors, self._period * self._dq
-        moved = np.abs(self._q - self._last_q - way)
-        paused = self.valid and dt <= sensors.max_pause
-        paused = paused and bool(
-            (moved < sensors.pause_way + 0.5 * np.abs(way)).all()
-        )  # stamps jitter by half a period
+        allowed = sensors.pause_way + 0.5 * np.abs(way)  # stamps jitter by half a period
+        stays = bool((np.abs(self._q - self._last_q - way) < allowed).all())
+        paused = stays and self.valid and dt <= sensors.max_pause
         end = "the observer goes on, the arm is where it was" if paused else "the observer restarted"
         return self._start(stamp_ns, f"a gap of {dt:.3f} s, longer than max_gap {sensors.max_gap:g} s: {end}", paused)
 

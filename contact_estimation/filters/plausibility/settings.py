@@ -127,6 +127,13 @@ class TorqueReadingSettings:
     delays: list[float] = key(
         [0.04, 0.08, 0.14], doc="delays of the torque that are looked for", unit="s", check=positive
     )
+    delay_time: float = key(1.0, doc="memory of the means that find a delay", unit="s", check=positive)
+    delay_cap: float = key(3.0, doc="larger misfits (mean square) count as this in these means", check=positive)
+    delay_better: float = key(
+        0.06, doc="by how much (mean square) a delay must explain the torque of a motion better", check=positive
+    )
+    delay_share: float = key(0.5, doc="and what share of the misfit it may leave", check=positive)
+    delay_weight: float = key(0.25, doc="weight of the means before they count: 0.3 s of motion", check=positive)
     force: float = key(
         60.0, doc="standard deviation of a contact force at the tool before confirmation", unit="N", check=positive
     )

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from contact_estimation.codegen import compile_function
+from contact_estimation.filters.plausibility.delays import DelayEvidence
 from contact_estimation.filters.plausibility.exchange import JointExchanges
 from contact_estimation.filters.plausibility.explanation import build_explanation
 from contact_estimation.filters.plausibility.readings import configured_reading, rival_readings
@@ -98,6 +99,7 @@ class TorqueReadings:
         # proof itself.
         kinds = [(r.choices, 0) for r in self._readings[1:]] + [(1, 1)] + [(len(delays), 0)] * len(delays) + [(1, 2)]
         choices, numbers = np.array(kinds + [(n, 1)] * n + [(pairs, 0)] * pairs).T
+        self._delays, self._late = DelayEvidence(s), slice(len(self._readings), self._alone - 1)
         self._price = s.better * (1.0 + numbers) + 2 * np.log(choices) / n
         self._lone = np.zeros(len(self.rivals), dtype=bool)
         self._lone[self._alone : self._exchanged] = True
@@ -127,6 +129,7 @@ class TorqueReadings:
         """Begin with a stream that nothing is known of."""
         self.margin[:] = 0.0
         self._named, self._stepped = -1, False
+        self._delays.forget()
         self.problem = ""
         self.restart()
 
@@ -170,6 +173,8 @@ class TorqueReadings:
             self._misfit[count:] = self._exchanges.misfit(q, dq, ddq, effort)
             self._residual[count:] = self._exchanges.residual
         misfit = self._misfit
+        if np.abs(dq).max() > s.rest_speed:
+            self._delays.add(duration, float(misfit[0]), misfit[1:][self._late])
         self._telling_time = np.where(self._explained_away(misfit, felt), self._telling_time + duration, 0.0)
         self._telling = self._telling_time > s.telling_time - 0.5 * s.block
         if misfit[0] < s.free and not self._telling.any():
@@ -307,9 +312,12 @@ class TorqueReadings:
         return bool(change > s.change_share)
 
     def _say(self) -> None:
+        named = self.rivals[self._late.start + self._delays.found] if self._delays.found >= 0 else ""
         if self._named >= 0:
+            named = self.rivals[self._named]
+        if named:
             self.problem = (
-                f"the effort is configured as {self._own}, but looks like {self.rivals[self._named]}: correct the "
+                f"the effort is configured as {self._own}, but looks like {named}: correct the "
                 "driver, torque_unit or torque_meaning"
             )
         elif self._stepped:
