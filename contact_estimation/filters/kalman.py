@@ -18,23 +18,19 @@ def packed_size(n: int) -> int:
 def pack(matrix: ca.SX) -> ca.SX:
     """Upper triangle of a symmetric matrix as a vector, column by column."""
     n = matrix.shape[0]
-    return ca.vertcat(*[matrix[i, j] for j in range(n) for i in range(j + 1)])
+    columns, rows = _lower_triangle(n)
+    packed: ca.SX = ca.vec(matrix)[(rows + n * columns).tolist()]
+    return packed
 
 
 def packed_outer(a: ca.SX, b: ca.SX) -> ca.SX:
     """Upper triangle of the symmetric matrix a b^T as a vector, like :func:`pack`."""
-    return ca.vertcat(*[a[i] * b[j] for j in range(a.numel()) for i in range(j + 1)])
+    return pack(a @ b.T)
 
 
 def unpack(vector: ca.SX, n: int) -> ca.SX:
     """Symmetric (n, n) matrix of a vector made by :func:`pack`."""
-    matrix = ca.SX(n, n)
-    k = 0
-    for j in range(n):
-        for i in range(j + 1):
-            matrix[i, j] = matrix[j, i] = vector[k]
-            k += 1
-    return matrix
+    return ca.reshape(vector[unpack_array(np.arange(packed_size(n)), n).ravel().tolist()], n, n)
 
 
 @functools.lru_cache(maxsize=16)
@@ -51,7 +47,7 @@ def pack_array(matrix: np.ndarray) -> np.ndarray:
 def unpack_array(vector: np.ndarray, n: int) -> np.ndarray:
     """:func:`unpack` for a numpy vector."""
     columns, rows = _lower_triangle(n)
-    matrix = np.empty((n, n))
+    matrix = np.empty((n, n), vector.dtype)
     matrix[rows, columns] = vector
     matrix[columns, rows] = vector
     return matrix

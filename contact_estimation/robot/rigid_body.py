@@ -30,10 +30,6 @@ def _snap(array: npt.ArrayLike) -> np.ndarray:
     return np.where(np.abs(exact - nearest) < _SNAP, nearest, exact)
 
 
-def _cross(a: Expression, b: Expression) -> Expression:
-    return ca.vertcat(a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
-
-
 class Kinematics:
     """Placements of one configuration, shared by every quantity computed from it.
 
@@ -80,7 +76,7 @@ class Kinematics:
             elif self.body.prismatic[i]:
                 columns.append(self.axis(i))
             else:
-                columns.append(_cross(self.axis(i), point - self.world[i][1]))
+                columns.append(ca.cross(self.axis(i), point - self.world[i][1]))
         return ca.horzcat(*columns)
 
     def jacobian(self, name: str) -> Expression:
@@ -163,16 +159,16 @@ class RigidBody:
         for i in range(self.n):
             rotation, origin = kinematics.local[i]
             axis, back = ca.SX(self.axes[i]), rotation.T
-            acceleration = back @ (acceleration + _cross(alpha, origin) + _cross(w, _cross(w, origin)))
+            acceleration = back @ (acceleration + ca.cross(alpha, origin) + ca.cross(w, ca.cross(w, origin)))
             w, alpha = back @ w, back @ alpha
             if self.prismatic[i]:
-                acceleration = acceleration + axis * ddq[i] + 2 * _cross(w, axis * dq[i])
+                acceleration = acceleration + axis * ddq[i] + 2 * ca.cross(w, axis * dq[i])
             else:
-                alpha = alpha + axis * ddq[i] + _cross(w, axis * dq[i])
+                alpha = alpha + axis * ddq[i] + ca.cross(w, axis * dq[i])
                 w = w + axis * dq[i]
             mass, first, second = self._inertias[i]
-            force = mass * acceleration + _cross(alpha, first) + _cross(w, _cross(w, first))
-            moment = second @ alpha + _cross(w, second @ w) + _cross(first, acceleration)
+            force = mass * acceleration + ca.cross(alpha, first) + ca.cross(w, ca.cross(w, first))
+            moment = second @ alpha + ca.cross(w, second @ w) + ca.cross(first, acceleration)
             forces.append((force, moment))
         torques: list[Expression] = [None] * self.n
         for i in reversed(range(self.n)):
@@ -181,7 +177,10 @@ class RigidBody:
             if i > 0:
                 rotation, origin = kinematics.local[i]
                 force = rotation @ force
-                forces[i - 1] = (forces[i - 1][0] + force, forces[i - 1][1] + rotation @ moment + _cross(origin, force))
+                forces[i - 1] = (
+                    forces[i - 1][0] + force,
+                    forces[i - 1][1] + rotation @ moment + ca.cross(origin, force),
+                )
         return ca.vertcat(*torques)
 
     def gravity_torque(self, kinematics: Kinematics) -> Expression:
@@ -196,14 +195,14 @@ class RigidBody:
             mass, first, second = composite[i]
             axis = ca.SX(self.axes[i])
             force, moment = (
-                (mass * axis, _cross(first, axis)) if self.prismatic[i] else (_cross(axis, first), second @ axis)
+                (mass * axis, ca.cross(first, axis)) if self.prismatic[i] else (ca.cross(axis, first), second @ axis)
             )
             for j in reversed(range(i + 1)):
                 matrix[j, i] = ca.dot(self.axes[j], force if self.prismatic[j] else moment)
                 matrix[i, j] = matrix[j, i]
                 rotation, origin = kinematics.local[j]
                 force = rotation @ force
-                moment = rotation @ moment + _cross(origin, force)
+                moment = rotation @ moment + ca.cross(origin, force)
             if i > 0:
                 composite[i - 1] = _merge(composite[i - 1], _shift(composite[i], *kinematics.local[i]))
         return ca.densify(matrix)

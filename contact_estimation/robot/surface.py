@@ -202,5 +202,6 @@ def _farthest(points: np.ndarray, count: int) -> np.ndarray:
     chosen, distance = np.zeros(count, int), np.full(len(points), np.inf)
     for k in range(count):
         chosen[k] = np.argmax(distance) if k else np.argmax(points @ np.ones(3))
-        distance = np.minimum(distance, np.linalg.norm(points - points[chosen[k]], axis=1))
+        apart = points - points[chosen[k]]
+        distance = np.minimum(distance, np.einsum("ij,ij->i", apart, apart))
     return chosen

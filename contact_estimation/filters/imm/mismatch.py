@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from contact_estimation.filters.imm.innovation import InnovationStatistics
 from contact_estimation.filters.imm.payload import PayloadTest
@@ -48,9 +48,9 @@ class MismatchTest:
         self._joints = [arm.joint_names[j] for j in state.elastic_joints]
         self._of_stiffness = state.parts["joint_stiffness"]
         count = max(s.window / s.innovation_time, 1.0)
-        self._largest = float(chi2.isf(s.significance / len(channels), count)) / count
+        self._largest = float(chdtri(count, s.significance / len(channels))) / count
         elastic = max(state.m, 1)
-        self._likely = chi2.isf(s.significance, elastic), chi2.isf(s.significance / elastic, 1)
+        self._likely = chdtri(elastic, s.significance), chdtri(1, s.significance / elastic)
         self._window = s.window
         self.clear()
 

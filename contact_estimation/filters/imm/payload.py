@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
-from scipy.stats import chi2, norm
+from scipy.special import chdtri, ndtri
 
 from contact_estimation.codegen import compile_function, named_function, symbols
 from contact_estimation.filters.imm.settings import MismatchSettings
@@ -142,7 +142,7 @@ class PayloadTest:
         covariance = self._covariance(past.matrix)
         # Slow friction is one sample of its distribution for as long as the data were collected, not a part of one.
         misfit = now.misfit(covariance @ past.vector, covariance) / min(now.samples, 1.0)
-        if misfit > chi2.isf(s.significance**2, self._n):
+        if misfit > chdtri(self._n, s.significance**2):
             self._forget()
         self._past.add(now, float(np.exp(-now.time / s.payload_memory)))
         self._now = _Information(len(self._prior))
@@ -159,7 +159,7 @@ class PayloadTest:
         mean = covariance @ past.vector
         mass, std = float(mean[load]), float(np.sqrt(covariance[load, load]))
         misfit, dof = past.misfit(0.0 * mean, self._prior), past.samples * self._n
-        if mass < norm.isf(s.significance) * std or misfit > chi2.isf(s.significance, dof):
+        if mass < -ndtri(s.significance) * std or misfit > chdtri(dof, s.significance):
             return None
         return Payload(mass, std, mean[load + 1 :] / mass)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from contact_estimation.exceptions import IdentificationError, shape_error
 from contact_estimation.identify.probing import gpb1
@@ -51,7 +51,7 @@ class ProbingFilter:
         self._param = slice(3 * m, 3 * m + n_s)
         told, self._offset_map = _told(model, settings)
         self._disturbance = told if disturbance is None else disturbance
-        self._gate = float(chi2.isf(settings.gate_probability, model.wrench_size))
+        self._gate = float(chdtri(model.wrench_size, settings.gate_probability))
         self._n_bias = len(self._disturbance.std)
         self._bias = slice(self._param.stop, self._param.stop + self._n_bias)
         self._bristle_error = slice(self._bias.stop, self._bias.stop + len(model.bristle_contacts))
