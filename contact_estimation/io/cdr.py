@@ -45,30 +45,34 @@ class Layout:
         return constant
 
 
-class _Cursor:
-    """Reads a message from behind its stamp."""
+class Cursor:
+    """Reads a little-endian message from behind its stamp; ``at`` is the offset of what comes next."""
 
     def __init__(self, raw: bytes) -> None:
         self.raw, self.at = raw, _STAMP_END
         self.gaps: list[tuple[int, int]] = []
 
     def align(self, size: int) -> None:
+        """Skip padding up to a multiple of ``size``, counted from behind the encapsulation."""
         begin = self.at
         self.at += -(self.at - _BODY) % size
         if self.at > begin:
             self.gaps.append((begin, self.at))
 
     def uint32(self) -> int:
+        """Read a number."""
         self.align(4)
         self.at += 4
         return int(struct.unpack_from("<I", self.raw, self.at - 4)[0])
 
     def string(self) -> str:
+        """Read a word."""
         length = self.uint32()
         self.at += length
         return self.raw[self.at - length : self.at - 1].decode()
 
     def doubles(self, count: int) -> tuple[int, int]:
+        """Skip ``count`` numbers; return offset and count."""
         if count:
             self.align(8)
         self.at += 8 * count
@@ -87,7 +91,7 @@ def layout_of(raw: bytes, numbers: int | None) -> Layout | None:
     """
     if len(raw) < _STAMP_END + 4 or raw[:2] != b"\x00\x01":
         return None
-    cursor = _Cursor(raw)
+    cursor = Cursor(raw)
     try:
         frame_id = cursor.string()
         names: tuple[str, ...] = ()

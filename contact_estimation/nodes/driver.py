@@ -65,7 +65,7 @@ class Driver(ManagedNode):
         self.create_subscription(PoseStamped, "equilibrium_pose", self._on_pose, qos.SENSOR)
         self._rule = EstimateRule(self.arm, s.tf_prefix, limits.hold_after)
         self._observer = ""
-        self.create_subscription(ContactEstimate, s.estimate_topic, self._on_estimate, qos.SENSOR)
+        self.create_subscription(ContactEstimate, s.estimate_topic, self._on_estimate, qos.SENSOR, raw=True)
         self.create_timer(0.01, self._watch)
         self.create_timer(1.0, self._report)
         if hasattr(self.backend, "feed"):
@@ -165,10 +165,11 @@ class Driver(ManagedNode):
         stamp = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
         self.backend.feed(stamp, message.name, message.position, message.velocity, message.effort)
 
-    def _on_estimate(self, message: ContactEstimate) -> None:
-        self.gate.estimate(*(judgement := self._rule.judge(message, self.gate.now_ns)))
+    def _on_estimate(self, raw: bytes) -> None:
+        judgement, observer = self._rule.judge_serialized(raw, self.gate.now_ns)
+        self.gate.estimate(*judgement)
         if not judgement.problem:
-            self._observer = message.observer
+            self._observer = observer
 
     # -- commands and health ---------------------------------------------------------------------------------
 

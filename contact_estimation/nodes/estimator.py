@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import WrenchStamped
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
@@ -20,6 +19,7 @@ from contact_estimation.filters.estimate_row import EstimateRow
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.ros import convert, parameters, qos
 from contact_estimation.ros.diagnostics import StreamHealth
+from contact_estimation.ros.drawing import DrawingThread
 from contact_estimation.ros.executor import run
 from contact_estimation.ros.frames import Frames, status_name
 from contact_estimation.ros.joint_states import JointStateReader, OtherJoints, stamp_ns
@@ -73,9 +73,7 @@ class Estimator(Node):
         self.create_service(Trigger, "~/zero", self._on_zero)
         self.create_timer(1.0 / settings.diagnostics_rate, self._report_period)
         self._last: _Published | None = None
-        self._drawing = self.create_timer(
-            1.0 / settings.visualization_rate, self._draw, clock=Clock(clock_type=ClockType.STEADY_TIME)
-        )
+        self._painter = DrawingThread(self._draw, settings.visualization_rate, self._not_drawn)
         live = {"max_age", "visualization_rate", "arrow_scale", "arrow_hide_below"}
         parameters.accept_changes(self, cls, live, self._apply)
         self.get_logger().info(f"{observer.name} on {arm.name}, backend {observer.backend}")
@@ -173,6 +171,9 @@ class Estimator(Node):
             estimate = estimate.marked(estimate.t, last.valid, last.reason, estimate.mismatch)
         self._outputs.draw(estimate, last.stamp_ns)
 
+    def _not_drawn(self, error: Exception) -> None:
+        self.get_logger().error(f"drawing: {type(error).__name__}: {error}", throttle_duration_sec=5.0)
+
     def _report_period(self) -> None:
         with self._lock:
             self._outputs.repeat_state()
@@ -202,8 +203,12 @@ class Estimator(Node):
 
     def _apply(self, settings: EstimatorParameters) -> None:
         self._outputs.parameters = settings
-        self._drawing.timer_period_ns = round(1e9 / settings.visualization_rate)
-        self._drawing.reset()  # else the old period is waited for once more
+        self._painter.set_rate(settings.visualization_rate)
+
+    def destroy_node(self) -> None:
+        """Stop drawing first: its publishers go with the node."""
+        self._painter.close()
+        super().destroy_node()
 
 
 def main(args: list[str] | None = None) -> int:

@@ -22,6 +22,9 @@ from rclpy.signals import SignalHandlerOptions
 from contact_estimation.exceptions import ContactEstimationError
 from contact_estimation.ros import network, realtime
 
+#: [s] How long a thread may keep the interpreter while another one, as that of the samples, waits; Python has 5 ms.
+_SWITCH_INTERVAL = 1e-4
+
 
 def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
     """Initialise ROS, make the node, spin until a signal or shutdown, tidy up; returns the exit code.
@@ -50,6 +53,7 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
         # Objects made so far are permanent. Without them a garbage collection is too short to delay a sample.
         gc.collect()
         gc.freeze()
+        sys.setswitchinterval(_SWITCH_INTERVAL)
         starting = False
         spin(node, stop)
         return getattr(node, "exit_code", 0)

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rclpy.serialization import deserialize_message
+
+from contact_estimation.io.cdr import Cursor
 from contact_estimation.msg import ContactEstimate
 from contact_estimation.robot import Arm
 from contact_estimation.ros import convert
 from contact_estimation.ros.frames import Frames
+from contact_estimation.ros.joint_states import stamp_ns
 
 
 class Judgement(NamedTuple):
@@ -25,6 +29,24 @@ class Judgement(NamedTuple):
 
     age: float
     problem: str
+
+
+class _Words(NamedTuple):
+    """What the words of an estimate say: validity, reason, frame, joints, observer.
+
+    Attributes:
+        parts: offset [bytes] and content of the words that decide.
+        observer: whose estimate it is.
+        problem: why such an estimate must not be used, an empty string if it may be.
+    """
+
+    parts: tuple[tuple[int, bytes], ...]
+    observer: str
+    problem: str
+
+    def stand_in(self, raw: bytes) -> bool:
+        """Whether a serialised message has the same words."""
+        return all(raw.startswith(content, at) for at, content in self.parts)
 
 
 class EstimateRule:
@@ -43,6 +65,7 @@ class EstimateRule:
         self._joints = {tuple(arm.joint_names), tuple(tf_prefix + name for name in arm.joint_names)}
         self._robot, self._base = arm.name, Frames.of(arm, tf_prefix).base
         self._max_age = max_age
+        self._words = _Words((), "", "")
         self.observer = ""
 
     def choose(self, observer: str) -> None:
@@ -57,9 +80,32 @@ class EstimateRule:
             now_ns: the present on the clock of the samples' stamps [ns].
         """
         age = 1e-9 * (now_ns - convert.stamp_ns(message.header.stamp))
-        return Judgement(age, self._problem(message, age))
+        return self._judgement(age, message.observer, self._problem(message))
 
-    def _problem(self, message: ContactEstimate, age: float) -> str:
+    def judge_serialized(self, raw: bytes, now_ns: int) -> tuple[Judgement, str]:
+        """Judge a serialised message; return the judgement and the name of its observer.
+
+        Estimates of the same words differ in stamp and numbers only, and only the first of them is decoded.
+        """
+        if not self._words.parts or not self._words.stand_in(raw):
+            message = deserialize_message(raw, ContactEstimate)
+            self._words = _Words(_words_of(raw), message.observer, self._problem(message))
+        words = self._words
+        return self._judgement(1e-9 * (now_ns - stamp_ns(raw)), words.observer, words.problem), words.observer
+
+    def _judgement(self, age: float, observer: str, problem: str) -> Judgement:
+        """Judge an estimate whose words have a ``problem`` or none."""
+        if not problem and self.observer and observer != self.observer:
+            problem = (
+                f"the estimate is of observer '{observer}', the ones before were of '{self.observer}': "
+                "one estimator per topic"
+            )
+        if not problem and not abs(age) <= self._max_age:
+            problem = f"stale: {1e3 * age:.0f} ms old, at most {1e3 * self._max_age:.0f} ms"
+        return Judgement(age, problem)
+
+    def _problem(self, message: ContactEstimate) -> str:
+        """Say what is wrong with an estimate's words."""
         if not message.valid:
             return message.reason or "marked as not valid"
         if message.header.frame_id != self._base or tuple(message.joint_names) not in self._joints:
@@ -67,11 +113,28 @@ class EstimateRule:
                 f"the estimate is in frame '{message.header.frame_id}' with joints {', '.join(message.joint_names)}; "
                 f"robot '{self._robot}' has '{self._base}': correct the topic of the estimates, or tf_prefix"
             )
-        if self.observer and message.observer != self.observer:
-            return (
-                f"the estimate is of observer '{message.observer}', the ones before were of '{self.observer}': "
-                "one estimator per topic"
-            )
-        if not abs(age) <= self._max_age:
-            return f"stale: {1e3 * age:.0f} ms old, at most {1e3 * self._max_age:.0f} ms"
         return ""
+
+
+def _words_of(raw: bytes) -> tuple[tuple[int, bytes], ...]:
+    """Return offset and content of frame, observer, validity, reason and joints' names; () in big-endian messages."""
+    if raw[1] != 1:
+        return ()
+    cursor = Cursor(raw)
+    begin = cursor.at
+    cursor.string()  # frame_id
+    cursor.string()  # observer
+    cursor.at += 1  # valid
+    cursor.string()  # reason
+    spans = [(begin, cursor.at)]
+    cursor.doubles(3)
+    cursor.string()  # tcp_frame
+    cursor.doubles(6 + 9)
+    cursor.align(4)
+    begin = cursor.at
+    for _ in range(cursor.uint32()):
+        cursor.string()
+    spans.append((begin, cursor.at))
+    edges = [edge for gap in cursor.gaps for edge in gap]  # the bytes of padding are arbitrary
+    cuts = ([begin, *(edge for edge in edges if begin <= edge <= end), end] for begin, end in spans)
+    return tuple((a, raw[a:b]) for cut in cuts for a, b in zip(cut[::2], cut[1::2]))

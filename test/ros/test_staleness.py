@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from contact_estimation.msg import ContactEstimate
+from rclpy.serialization import serialize_message
 
 from contact_estimation.robot import load_arm
-from contact_estimation.ros import convert
+from contact_estimation.ros import convert, staleness
 from contact_estimation.ros.staleness import EstimateRule
 
 NOW = 1_800_000_000_000_000_000
@@ -45,6 +46,18 @@ def test_a_fresh_estimate_counts_with_its_age(rule):
 )
 def test_what_does_not_count_says_why(rule, made, words):
     assert words in rule.judge(made, NOW).problem
+    good = serialize_message(message())
+    for raw, said in ((good, ""), (serialize_message(made), words), (good, "")):  # each after another kind
+        assert said in rule.judge_serialized(raw, NOW)[0].problem
+        assert bool(rule.judge_serialized(raw, NOW)[0].problem) == bool(said)
+
+
+def test_serialised_estimates_of_the_same_words_are_not_decoded_again(rule, monkeypatch):
+    first = rule.judge_serialized(serialize_message(message(0.01)), NOW)
+    monkeypatch.setattr(staleness, "deserialize_message", None)
+    second = rule.judge_serialized(serialize_message(message(0.03, position=[0.5] * ARM.n)), NOW)
+    assert first[0].age == pytest.approx(0.01) and second[0].age == pytest.approx(0.03)
+    assert first[1] == second[1] == "ekf" and not second[0].problem
 
 
 def test_without_a_choice_any_observer_counts(rule):
