@@ -16,7 +16,7 @@ from contact_estimation.exceptions import RecordingError
 
 if TYPE_CHECKING:
     from contact_estimation.filters.stream import SampleStream
-    from contact_estimation.io.export import EstimateLog
+    from contact_estimation.io.estimate_file import EstimateFile
     from contact_estimation.io.recording import Recording
 
 #: Counters of a stream that tell of a bad recording. A doubt of the monitor, a spike and an observer that settles mark
@@ -74,8 +74,10 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.report is not None:
         prepare_folder(args.report)
-    logs = args.export is not None or args.report is not None
-    found = evaluate_recording(arm, recording, streams, observer_progress(len(recording)), seconds, logs)
+    files = _files(args.export, list(streams))
+    sinks = {name: file.append for name, file in files.items()}
+    progress, logs = observer_progress(len(recording)), args.report is not None
+    found = evaluate_recording(arm, recording, streams, progress, seconds, logs, sinks)
     invalid = invalid_reasons(found.columns)
     reasons = _tell_invalid(invalid)
     if not args.keep_going and any(
@@ -85,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
             f"{recording.source}: {reasons}. Nothing was written; --keep-going writes it all the same."
         )
     with timed(seconds, "export"):
-        exports = _export(args.export, found.logs, recording)
+        exports = _export(files, recording)
     report = ""
     if args.report is not None:
         title = f"Replay of {args.recording.name}"
@@ -122,14 +124,24 @@ def _tell_invalid(reasons: Mapping[str, Counter[str]]) -> str:
     )
 
 
-def _export(path: Path | None, logs: dict[str, EstimateLog], recording: Recording) -> list[str]:
+def _files(path: Path | None, observers: list[str]) -> dict[str, EstimateFile]:
+    """Return the archive of each observer's estimates; none without ``--export``."""
+    from contact_estimation.io.estimate_file import EstimateFile
+
     if path is None:
-        return []
-    paths = {name: path if len(logs) == 1 else path.with_name(f"{path.stem}_{name}{path.suffix}") for name in logs}
+        return {}
+    several = len(observers) > 1
+    paths = {name: path.with_name(f"{path.stem}_{name}{path.suffix}") if several else path for name in observers}
+    return {name: EstimateFile(name, own) for name, own in paths.items()}
+
+
+def _export(files: dict[str, EstimateFile], recording: Recording) -> list[str]:
+    """Save the archives; returns their paths."""
     try:
-        return [str(log.save(paths[name], recording.truth)) for name, log in logs.items()]
+        return [str(file.save(recording.truth)) for file in files.values()]
     except OSError as error:
-        raise RecordingError(f"{path} cannot be written ({error.strerror}); choose another --export") from error
+        names = ", ".join(str(file.path) for file in files.values())
+        raise RecordingError(f"{names} cannot be written ({error.strerror}); choose another --export") from error
 
 
 def _text(recording: Recording, figures: dict[str, dict[str, Any]], report: str, exports: list[str]) -> str:

@@ -18,7 +18,7 @@ from contact_estimation.filters.stream import SampleStream
 from contact_estimation.io.export import EstimateLog
 from contact_estimation.io.open import open_recording
 from contact_estimation.io.recording import Recording
-from contact_estimation.io.replay import replay
+from contact_estimation.io.replay import Sink, replay
 from contact_estimation.robot import Arm
 from contact_estimation.viz.summary import Reference, reference_of, summarise
 
@@ -89,6 +89,7 @@ def evaluate_recording(
     progress: Callable[[str, int], object] | None = None,
     seconds: dict[str, float] | None = None,
     logs: bool = True,
+    sinks: Mapping[str, Sink] | None = None,
 ) -> Evaluated:
     """Replay a recording through every stream and score what they give.
 
@@ -98,7 +99,8 @@ def evaluate_recording(
         streams: observer -> its stream, at the start.
         progress: called with the observer and the number of samples done, about a hundred times for each.
         seconds: the time [s] each observer takes is added to it.
-        logs: whether to keep every estimate, for exports and reports.
+        logs: whether to keep every estimate, for reports.
+        sinks: observer -> what gets every estimate of it, too.
 
     Raises:
         RecordingError: the joints do not fit, or an observer lacks something in the recording.
@@ -106,12 +108,13 @@ def evaluate_recording(
     kept, columns, seconds = {}, {}, {} if seconds is None else seconds
     for name, stream in streams.items():
         update = functools.partial(progress, name) if progress is not None else None
+        sink = (sinks or {}).get(name)
         with timed(seconds, name):
             if logs:
-                kept[name] = replay(recording, stream, update)
+                kept[name] = replay(recording, stream, update, sink)
                 columns[name] = kept[name].columns()
             else:
-                columns[name] = replay_columns(recording, stream, update)
+                columns[name] = replay_columns(recording, stream, update, sink)
     reference = find_reference(arm, recording)
     figures = {name: summarise(found, reference) for name, found in columns.items()}
     return Evaluated(arm, recording, kept, columns, reference, figures)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -17,25 +17,38 @@ if TYPE_CHECKING:
     from contact_estimation.filters.stream import SampleStream
 
 
-def replay(recording: Recording, stream: SampleStream, progress: Callable[[int], object] | None = None) -> EstimateLog:
+#: Takes stamp [ns], estimate and the time from the sample to it [s].
+Sink: TypeAlias = Callable[[int, "Estimate", float], object]
+
+
+def replay(
+    recording: Recording,
+    stream: SampleStream,
+    progress: Callable[[int], object] | None = None,
+    sink: Sink | None = None,
+) -> EstimateLog:
     """Push every sample through ``stream`` and keep every estimate.
 
     Args:
         recording: its joints must be the robot's, in the robot's order (see ``Recording.reordered``).
         stream: a fresh one; see :func:`~contact_estimation.filters.registry.open_stream`.
         progress: called with the number of samples done, about a hundred times.
+        sink: gets every estimate, too.
 
     Raises:
         RecordingError: the joints are not the robot's, or the observer needs a wrench that the recording has not.
     """
     log = EstimateLog(stream.observer.name, len(recording))
-    for stamp_ns, estimate, seconds in estimates(recording, stream, progress):
+    for stamp_ns, estimate, seconds in estimates(recording, stream, progress, sink):
         log.append(stamp_ns, estimate, seconds)
     return log
 
 
 def estimates(
-    recording: Recording, stream: SampleStream, progress: Callable[[int], object] | None = None
+    recording: Recording,
+    stream: SampleStream,
+    progress: Callable[[int], object] | None = None,
+    sink: Sink | None = None,
 ) -> Iterator[tuple[int, Estimate, float]]:
     """Push every sample through ``stream``; arguments and errors of :func:`replay`.
 
@@ -56,7 +69,10 @@ def estimates(
         if wrenches is not None:
             stream.push_wrench(wrenches[row])
         estimate = push(stamp_ns, q, dq, tau)
-        yield stamp_ns, estimate, (clock() - start) * 1e-9
+        seconds = (clock() - start) * 1e-9
+        if sink is not None:
+            sink(stamp_ns, estimate, seconds)
+        yield stamp_ns, estimate, seconds
         if progress is not None and row % every == 0:
             progress(row)
     if progress is not None:

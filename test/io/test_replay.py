@@ -8,6 +8,7 @@ from recordings import press_recording
 
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.filters.registry import open_stream
+from contact_estimation.io import estimate_file
 from contact_estimation.io.export import EstimateLog
 from contact_estimation.io.replay import replay
 from contact_estimation.robot import load_arm
@@ -88,6 +89,22 @@ def test_export_round_trip(arm, recording, tmp_path):
             np.testing.assert_array_equal(archive[key], value)
         np.testing.assert_allclose(archive["truth_stiffness"], np.linalg.norm(recording.truth["stiffness"], axis=1))
         assert archive["force"].shape == (1000, 3) and archive["stiffness"].shape == (1000,)
+
+
+@pytest.mark.parametrize("observer", ["paper_online", "momentum"])
+def test_a_streamed_export_is_the_same_archive(arm, recording, tmp_path, monkeypatch, observer):
+    """Blocks of 300: contacts and their names appear in the second, and the last one is not full."""
+    monkeypatch.setattr(estimate_file, "_BLOCK", 300)
+    q = recording.q.copy()
+    q[:310, 0] = np.nan
+    recording = dataclasses.replace(recording, q=q)
+    file = estimate_file.EstimateFile(observer, tmp_path / "new" / "streamed.npz")
+    log = replay(recording, open_stream(arm, observer), sink=file.append)
+    paths = file.save(recording.truth), log.save(tmp_path / "whole.npz", recording.truth)
+    streamed, whole = (dict(np.load(path, allow_pickle=False)) for path in paths)
+    assert streamed.keys() == whole.keys() and not whole["valid"][:310].any() and whole["valid"].any()
+    for name, column in whole.items():
+        np.testing.assert_array_equal(streamed[name], column, err_msg=name)
 
 
 def test_what_is_no_export(tmp_path):
