@@ -211,7 +211,7 @@ def test_two_arms_share_no_name(graph, tmp_path):
             assert all(frame.startswith(f"{side}_") for frame in sides[side])
         names = [status.name for message in seen for status in message.status]
         assert all(name.startswith(("left/", "right/")) for name in names)
-        mine = {"/diagnostics", "/rosout", "/parameter_events"}
+        mine = {"/diagnostics", "/rosout", "/parameter_events", "/tf", "/tf_static"}
         published = {name for name, _ in graph.node.get_topic_names_and_types() if graph.node.count_publishers(name)}
         topics = published - mine
         services = {name for name, _ in graph.node.get_service_names_and_types() if not name.startswith("/watcher/")}
