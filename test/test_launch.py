@@ -281,6 +281,8 @@ def test_beside_franka_ros2_the_full_rate_is_heard():
     started = bringup.plan(bringup.PRESETS["franka_ros2"])
     assert started.description is None
     assert {node.remappings for node in started.nodes} == {(("joint_states", "franka/joint_states"),)}
+    recorded = bringup.plan({**bringup.PRESETS["franka_ros2"], "record": "true", "namespace": "left"}).nodes[-1]
+    assert recorded.parameters["topics"][0] == "/left/franka/joint_states:sensor_msgs/msg/JointState"
 
 
 # -- nodes' own files -------------------------------------------------------------------------------------------

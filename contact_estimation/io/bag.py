@@ -18,6 +18,7 @@ from contact_estimation.io.topic_buffer import TopicBuffer
 from contact_estimation.io.topics import (
     JOINT_STATE,
     JOINT_STATES_TOPIC,
+    JOINT_STATES_TOPICS,
     ROBOT_TOPIC,
     SENSORS_TOPIC,
     TEXT,
@@ -48,7 +49,7 @@ def read_bag(
     Args:
         path: the bag.
         joint_names: the robot's joints; None takes those of the first message.
-        joint_states: topic of the JointState messages; None takes ``/joint_states``, or the only
+        joint_states: topic of the JointState messages; None takes the first of ``JOINT_STATES_TOPICS``, or the only
             one outside ``/truth``.
         wrench: topic of the measured WrenchStamped; None takes ``WRENCH_TOPIC`` where the bag has it.
         base_frame: a measured wrench with this ``frame_id`` has base axes (force at the TCP, as a UR controller gives
@@ -140,10 +141,9 @@ def _joint_states_topic(path: Path, types: dict[str, str], asked: str | None) ->
     if asked is not None:
         return asked
     found = [topic for topic, kind in types.items() if kind == JOINT_STATE and not topic.startswith("/truth/")]
-    if JOINT_STATES_TOPIC in found:
-        return JOINT_STATES_TOPIC
-    if len(found) == 1:
-        return found[0]
+    known = [topic for topic in JOINT_STATES_TOPICS if topic in found]
+    if known or len(found) == 1:
+        return [*known, *found][0]
     raise RecordingError(
         f"{path}: {'several topics carry' if found else 'no topic carries'} joint states"
         f"{'; choose one with --joint-states' if found else ''}. The bag has {_listing(types)}."

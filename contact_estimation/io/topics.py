@@ -10,6 +10,9 @@ POINT = "geometry_msgs/msg/PointStamped"
 #: Joint states of the arm: position [rad], velocity [rad/s], effort [Nm].
 JOINT_STATES_TOPIC = "/joint_states"
 
+#: Topics of a bag's joint states, the first that is there: franka_ros2 thins /joint_states out to 30 Hz.
+JOINT_STATES_TOPICS = ("/franka/joint_states", JOINT_STATES_TOPIC)
+
 #: Measured wrench of the environment on the robot, the name under which ros2_control publishes it.
 WRENCH_TOPIC = "/force_torque_sensor_broadcaster/wrench"
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from contact_estimation import plugins
 from contact_estimation.exceptions import ConfigError
-from contact_estimation.io.topics import TRUTH_TOPICS, WRENCH, WRENCH_TOPIC
+from contact_estimation.io.topics import JOINT_STATE, TRUTH_TOPICS, WRENCH, WRENCH_TOPIC
 from contact_estimation.ros.description import LaunchedRobot, rviz_config
 from contact_estimation.settings import config_files, find_config, load_yaml
 
@@ -356,13 +356,15 @@ def _stiffness(a: Mapping[str, str], robot: LaunchedRobot) -> list[float]:
 def _recorder(a: Mapping[str, str], namespace: str, estimators: Sequence[str]) -> PlannedNode:
     """Plan the recorder, of what a replay needs and of the estimates."""
     base = f"/{namespace}" if namespace else ""
-    topics = ["/joint_states:sensor_msgs/msg/JointState", f"{WRENCH_TOPIC}:{WRENCH}"]
+    states = a["joint_states_in"] if a["driver"] == NO_DRIVER and a["joint_states_in"] else "joint_states"
+    topics = [f"{WRENCH_TOPIC}:{WRENCH}"]
     topics += [f"{topic}:{kind}" for topic, kind in TRUTH_TOPICS.values()]
     topics += [f"/{name}/contact_estimate:{PACKAGE}/msg/ContactEstimate" for name in estimators]
     bag = str(
         Path(f"bag_{namespace.replace('/', '_') + '_' if namespace else ''}{time.strftime('%Y%m%d_%H%M%S')}").resolve()
     )
-    given = {"bag": bag, "topics": [base + topic for topic in topics], "complete": a["driver"] == "replay"}
+    topics = [f"{states if states.startswith('/') else f'{base}/{states}'}:{JOINT_STATE}", *(base + t for t in topics)]
+    given = {"bag": bag, "topics": topics, "complete": a["driver"] == "replay"}
     return _own("recorder", {**given, "use_sim_time": a["use_sim_time"] == "true"})
 
 

@@ -150,6 +150,15 @@ def test_topics_are_chosen_or_asked_for(tmp_path):
         read_bag(tmp_path / "none")
 
 
+def test_a_bag_of_franka_ros2_is_read_at_its_full_rate(tmp_path):
+    with Bag(tmp_path / "bag") as bag:
+        for topic, count in (("/joint_states", 1), ("/franka/joint_states", 5), ("/fr3_gripper/joint_states", 2)):
+            bag.topic(topic, JOINT_STATE)
+            for k in range(count):
+                bag.joints(topic, k + 1, ["a"], [k])
+    assert read_bag(tmp_path / "bag").q[:, 0].tolist() == [0, 1, 2, 3, 4]
+
+
 def slow_wrench(bag, frame):
     """Joint states every 2 ns, a wrench every 10 ns from 10 ns on."""
     bag.topic("/joint_states", JOINT_STATE)
