@@ -237,6 +237,18 @@ def test_the_mpc_commands_the_driver_with_the_stiffness_it_plans_with(robot):
     assert started["driver"].parameters["impedance_stiffness"] == task["impedance"]["stiffness"]
 
 
+def test_a_task_in_steps_has_the_stiffness_of_the_task_it_shares():
+    started = nodes(robot="fr3", mpc="true", task="sequence_block_fr3")
+    shared = yaml.safe_load(bringup.find_config("tasks", "mpc_edge_fr3").read_text())
+    assert started["driver"].parameters["impedance_stiffness"] == shared["impedance"]["stiffness"]
+
+
+def test_the_mpc_of_a_ur_arm_hears_its_wrist_sensor():
+    """The driver publishes the wrench under the name that ros2_control uses."""
+    assert nodes(driver="rtde", mpc="true")["mpc"].parameters["wrench"] == "force_torque_sensor_broadcaster/wrench"
+    assert "wrench" not in nodes(mpc="true")["mpc"].parameters
+
+
 def test_a_joint_torque_arm_is_commanded_where_its_controller_listens():
     driver = nodes(driver="joint_torque", robot="fr3", control="true", pose_out="/arm/target_frame")["driver"]
     assert driver.parameters["control"] and driver.remappings == (("~/equilibrium_pose", "/arm/target_frame"),)
