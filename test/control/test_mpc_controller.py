@@ -87,6 +87,22 @@ def test_a_long_outage_holds_until_activated_again(controller):
     assert controller.activate(observation()).state is ControllerState.ACTIVE
 
 
+def test_a_felt_contact_keeps_its_stiffness_where_the_estimate_explains_too_little_force(controller):
+    """An observer that was restarted on a contact has its prior stiffness and no force; a wrist sensor feels 10 N."""
+    felt = np.array([0.0, 0.0, 10.0])
+
+    def planned(stiffness: float, depth: float) -> float:
+        phi = observation().contacts["contact_1"].copy()
+        phi[2], phi[5] = stiffness, phi[5] + depth
+        controller.update(0.0, observation(contacts={"contact_1": phi}, force=felt))
+        columns = controller.problem.columns("phi")
+        return float((controller.problem.parameters[0, columns] * controller.problem.contacts.scale)[2])
+
+    assert planned(5000.0, 2e-3) == pytest.approx(5000.0)
+    assert planned(1000.0, 0.0) == pytest.approx(5000.0)
+    assert planned(1000.0, 10e-3) == pytest.approx(1000.0)
+
+
 def test_a_late_solve_is_not_used(controller, monkeypatch):
     controller.update(0.0, observation())
     solve = controller.solver.solve

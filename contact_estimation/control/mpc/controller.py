@@ -21,7 +21,7 @@ from contact_estimation.codegen import compile_function
 from contact_estimation.codegen.compile import CompiledFunction
 from contact_estimation.contact import ContactSettings
 from contact_estimation.contact.registry import same_normal_force
-from contact_estimation.control.controller import Observation
+from contact_estimation.control.controller import Command, Observation
 from contact_estimation.control.impedance import clip_norm
 from contact_estimation.control.mpc.costs import CostTerm
 from contact_estimation.control.mpc.icem import Icem
@@ -78,6 +78,7 @@ class MpcController(SupervisedController):
         self._rests = RestTracker(settings.rest_velocity_time, settings.safety.max_speed)
         self._turn_stiffness = np.array(settings.impedance.rotational_stiffness)
         self._outputs = self._compile_outputs()
+        self._known: dict[str, np.ndarray] = {}  # last stiffness vector (3,) [N/m] of pressed contacts
 
     def _compile_outputs(self) -> CompiledFunction:
         """Compile TCP position, contact force, and the torque that balances the rest, of the first mode at a state."""
@@ -104,6 +105,11 @@ class MpcController(SupervisedController):
         """Return TCP positions (H + 1, 3) [m] and contact forces (H + 1, 3) [N, ON the robot, base axes] of a plan."""
         rows = [self._output(state) for state in solution.states]
         return np.array([x for x, _ in rows]), np.array([force for _, force in rows])
+
+    def activate(self, observation: Observation, equilibrium: np.ndarray | None = None) -> Command:
+        """Begin the task where the arm is, as the base class does; no stiffness is known from an earlier one."""
+        self._known.clear()
+        return super().activate(observation, equilibrium)
 
     def _restart(self, observation: Observation) -> None:
         self.problem.set("rotation", self._rotation.ravel(order="F"))
@@ -140,18 +146,29 @@ class MpcController(SupervisedController):
     def _told(self, contact: ContactSettings, observation: Observation) -> NDArray[np.float64]:
         """Return the parameters [SI] of one contact by the estimate; those of another law by the task.
 
-        A contact that the estimate does not name, or does not believe in although a force is felt, has the task's
-        stiffness, and rests where the tool is: the published force then moves it to its place.
+        A contact that is felt, but not named by the estimate, improbable, or without its share of the force
+        (``explained_force``), has the stiffness it had last, or the task's. It rests where the tool is: the published
+        force then moves it to its place.
         """
         law, values = observation.laws.get(contact.name, ("", {}))
         if law.removeprefix("unilateral_") != contact.law.removeprefix("unilateral_"):
             values = {}
         own = [values.get(p.name, mean) for p, mean, _ in contact.law_prior]
         pressed = observation.force is not None and self._loss.pressed(observation.force)
-        if contact.name not in observation.contacts or (pressed and not self._loss.closed(observation)):
+        explained = self._explained(observation)
+        doubted = not self._loss.closed(observation) or (contact.name in self._known and not explained)
+        if contact.name not in observation.contacts or (pressed and doubted):
             x, rotation = self.arm.tcp_pose(observation.q)
-            return np.concatenate([contact.stiffness, x + rotation @ np.array(contact.point), contact.point, own])
+            stiffness = self._known.get(contact.name, np.array(contact.stiffness))
+            return np.concatenate([stiffness, x + rotation @ np.array(contact.point), contact.point, own])
+        if pressed and explained:
+            self._known[contact.name] = observation.contacts[contact.name][:3]
         return np.concatenate([observation.contacts[contact.name], own])
+
+    def _explained(self, observation: Observation) -> bool:
+        """Return whether the estimate's contacts have their share of the published force."""
+        felt = 0.0 if observation.force is None else float(self._normal @ observation.force)
+        return float(self._normal @ self._law_force(observation)) >= self.settings.explained_force * felt
 
     def _compare(self, observation: Observation) -> None:
         """Warn where what the plan assumes of a contact is not what the observer estimates."""

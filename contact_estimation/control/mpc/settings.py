@@ -204,6 +204,12 @@ class MpcSettings:
         unit="s",
         check=positive,
     )
+    explained_force: float = key(
+        0.8,
+        doc="share of the felt force that the estimate's contact must have for its stiffness to replace the last one: "
+        "a wrist sensor feels what an observer that was restarted on a contact does not",
+        check=probability,
+    )
     joint_margin: float = key(
         0.05, doc="distance from a joint limit where the cost begins to push back", unit="rad", check=non_negative
     )
