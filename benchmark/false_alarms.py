@@ -3,10 +3,12 @@
 
     python benchmark/false_alarms.py [--hours 10] [--shared DIR] [--save]
 
-Real: two presses of a UR16e, whole, from every half second on, and with gaps of 0.12 to 5 s at every second; a Franka
+Real: two presses of a UR16e, whole, from every second on, and with gaps of 0.12 to 5 s at every other second; a Franka
 press; a UR10e's identification logs and hand pushes; a Panda's excitation. Simulated: ``--hours`` of a UR16e and of an
 FR3 (half each) that move, rest, are pushed at the tool and at links and press on a surface
 (:mod:`rigid_body_recording`), in pieces of 30 s. Every motion comes eight times, with friction and noise of its own.
+
+``--save`` writes false_alarms.md beside this file; rows of other recordings stay there.
 
 An alarm is a sample that is doubted after one that was not. A stream that begins in contact may doubt until the force
 changes (``docs/plausibility.md``), so that starts and gaps have a row of their own: the longest doubt there.
@@ -15,6 +17,7 @@ changes (``docs/plausibility.md``), so that starts and gaps have a row of their 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import warnings
 from collections import Counter
@@ -42,6 +45,7 @@ from contact_estimation import load_arm
 from contact_estimation.filters.settings import SensorSettings, load_sensor_settings
 from contact_estimation.filters.stream import SampleStream
 
+HEADER = "| recording | minutes | alarms | per hour | doubted [%] | longest [s] | reasons |"
 #: Recordings of one simulated motion.
 WORLDS = 8
 #: [s] of a recording that are looked at after a start in mid run and after a gap, and before a gap.
@@ -117,11 +121,11 @@ def real(shared: Path) -> Iterator[tuple[str, Row]]:
         make, whole, starts, gaps = streams("ur16e"), Row(), Row(), Row()
         whole.run(make(), *columns)
         yield name, whole
-        for begin in range(0, len(columns[0]) - RATE, RATE // 2):
+        for begin in range(0, len(columns[0]) - RATE, RATE):
             starts.run(make(), *(c[begin : begin + AFTER * RATE] for c in columns))
-        yield f"{name}, from every half second on", starts
-        for begin in range(RATE, len(columns[0]) - RATE, RATE):
-            for gap in (0.12, 0.6, 2.0, 5.0):
+        yield f"{name}, from every second on", starts
+        for begin in range(RATE, len(columns[0]) - RATE, 2 * RATE):
+            for gap in (0.12, 0.6, 5.0):
                 end = begin + round(gap * RATE)
                 keep = np.r_[max(begin - BEFORE * RATE, 0) : begin, end : end + AFTER * RATE]
                 gaps.run(make(), *(c[keep[keep < len(c)]] for c in columns))
@@ -213,17 +217,24 @@ def main() -> None:
     parser.add_argument("--save", action="store_true", help="write false_alarms.md beside this file")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    lines = ["| recording | minutes | alarms | per hour | doubted [%] | longest [s] | reasons |", "|" + "---|" * 7]
-    print("\n".join(lines))
-    rows = [] if args.robot or not args.shared.exists() else real(args.shared)
-    for name, row in rows:
+    print(HEADER)
+    rows = iter(()) if args.robot or not args.shared.exists() else real(args.shared)
+    robots = (args.robot or ["ur16e", "fr3"]) if args.hours > 0 else []
+    drawn = ((f"simulated {robot}", simulated(robot, args.hours / len(robots))) for robot in robots)
+    lines = []
+    for name, row in itertools.chain(rows, drawn):
         lines.append(row.text(name))
         print(lines[-1], flush=True)
-    for robot in (args.robot or ["ur16e", "fr3"]) if args.hours > 0 else []:
-        lines.append(simulated(robot, args.hours / 2).text(f"simulated {robot}"))
-        print(lines[-1], flush=True)
     if args.save:
-        Path(__file__).with_suffix(".md").write_text("\n".join(lines) + "\n")
+        save(Path(__file__).with_suffix(".md"), lines)
+
+
+def save(path: Path, found: list[str]) -> None:
+    """Write rows to a table; rows there of other recordings stay."""
+    before = path.read_text().splitlines() if path.exists() else []
+    rows = {row.split("|")[1]: row for row in [*(row for row in before if row.startswith("| ")), *found]}
+    rows.pop(HEADER.split("|")[1], None)
+    path.write_text("\n".join(["# False alarms", "", HEADER, "|" + "---|" * 7, *rows.values()]) + "\n")
 
 
 if __name__ == "__main__":

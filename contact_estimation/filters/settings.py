@@ -134,7 +134,10 @@ class EkfSettings:
     process_noise: ProcessNoise = key(doc="process noise Q")
     measurement_noise: MeasurementNoise = key(doc="measurement noise R")
     settling: float = key(
-        0.2, doc="time after a doubt, or a restart in motion, before estimates are valid", unit="s", check=non_negative
+        0.2,
+        doc="time after a doubt, a gap or a start in motion before estimates are valid",
+        unit="s",
+        check=non_negative,
     )
     initial_position_std: float = key(
         1e-3, doc="uncertainty of the joint positions at the start", unit="rad", check=positive
@@ -172,7 +175,7 @@ class MomentumSettings:
     gain: float = key(20.0, doc="K_O, the bandwidth of the residual", unit="1/s", check=positive)
     settling: float = key(
         0.12,
-        doc="time after a doubt, or a restart in motion, before estimates are valid; 0.1 s bring it within 15 N",
+        doc="time after a doubt, a gap or a start in motion before estimates are valid; 0.1 s bring it within 15 N",
         unit="s",
         check=non_negative,
     )

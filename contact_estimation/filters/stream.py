@@ -260,7 +260,7 @@ class SampleStream:
         if paused:
             self._integrate(self._period)
         else:
-            self._reset(stamp_ns)
+            self._reset(stamp_ns, doubted=self._last_ns is not None)
         self._last_ns = stamp_ns
         self._last_q[:] = self._q
         return self._accept(stamp_ns, reason)
@@ -268,7 +268,7 @@ class SampleStream:
     def _reset(self, stamp_ns: int, doubted: bool = False) -> None:
         """Restart the observer, which takes the arm for still and free.
 
-        It has to settle where the arm moves, and after a doubt, during which a contact may have closed.
+        It has to settle where the arm moves, and after a doubt or a gap, during which a contact may have closed.
         """
         self.observer.reset(stamp_ns * 1e-9, self._q)
         if self.link_contact is not None:

@@ -247,7 +247,10 @@ class ImmSettings:
         0.1, doc="interval after which the least probable of them restarts", unit="s", check=positive
     )
     settling: float = key(
-        0.05, doc="time after a doubt, or a restart in motion, before estimates are valid", unit="s", check=non_negative
+        0.05,
+        doc="time after a doubt, a gap or a start in motion before estimates are valid",
+        unit="s",
+        check=non_negative,
     )
     block: float = key(0.01, doc="samples are averaged over this before an update", unit="s", check=positive)
     gate: float = key(

@@ -230,7 +230,7 @@ class PlausibilitySettings:
     )
     settling: float = key(
         0.2,
-        doc="an observer that restarts in motion is not valid before this, where its own settings do not say",
+        doc="after a doubt, a gap or a start in motion estimates are not valid before this, where observers do not say",
         unit="s",
         check=non_negative,
     )
