@@ -14,12 +14,14 @@ so its own mean stays zero.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from contact_estimation.identify.probing.model import Mean
 from contact_estimation.identify.probing.spatial import SpatialModel
+from contact_estimation.identify.probing.update import bind, wrench_library
 
 #: Parts of one sample over which the deflection is integrated, so that the result does not depend on the rate.
 _PARTS = 16
@@ -79,38 +81,37 @@ class BristleState:
     """
 
     def __init__(self, model: SpatialModel, stiffness: float, error: slice, kinematic: slice) -> None:
-        self._model, self._stiffness = model, stiffness
+        self._model, self._stiffness, self._library = model, stiffness, wrench_library(model)
         self._error, self._kinematic = error, kinematic
         self._first = list(model.bristle_contacts)
         self._surfaces = [model.surface_of(i) for i in range(model.contacts)]
         self.deflection, self._velocities, self._across = np.zeros((3, model.contacts, 3))
         self._length = np.zeros(model.contacts)
-        self._rows = np.zeros((len(self._first), kinematic.stop))
+        self._rows, self._shared = np.zeros((2, len(self._first), kinematic.stop))
+        self._kept = np.zeros(len(self._first))
+        self._mixed: np.ndarray | None = None
+        self._mix_in_place: Callable[[], None] = lambda: None
 
-    def predict(self, covariance: np.ndarray, dt: float, measured: Mean) -> np.ndarray:
-        """Return the state's covariance before a sample with measured pose and twist.
+    def predict(self, covariance: np.ndarray, dt: float, measured: Mean) -> None:
+        """Predict the state's covariance, in place, before a sample with measured pose and twist.
 
         The bristles keep what they keep of their error, and take the last twist's share.
         """
-        velocities = self._model.slip(measured)[2]
-        moved = drag(self.deflection, self._velocities, velocities, dt, self._length)
-        return self._mix(covariance, moved.kept, moved.begin)
+        moved = drag(self.deflection, self._velocities, self._model.velocities(measured), dt, self._length)
+        self._mix(covariance, moved.kept, moved.begin)
 
     def follow(
         self, x: np.ndarray, covariance: np.ndarray, dt: float, mean: Mean, velocities: np.ndarray, force: float
-    ) -> np.ndarray:
-        """Update the bristles with the estimated pose and twist.
+    ) -> None:
+        """Update the bristles with the estimated pose and twist; the covariance takes this twist's share of error.
 
         Args:
             x: the filter's state, changed in place.
-            covariance: its covariance.
+            covariance: its covariance, changed in place, too.
             dt: length of the sample [s].
             mean: estimated pose, twist and parameters.
             velocities: tangential velocities (contacts, 3) of the tips [m/s].
             force: norm of the measured force [N].
-
-        Returns:
-            covariance in which the bristles' error has taken this twist's share.
         """
         self._length = self._model.grips(mean.pose, mean.s, force) / self._stiffness
         moved = drag(self.deflection, self._velocities, velocities, dt, self._length)
@@ -121,7 +122,7 @@ class BristleState:
         self.deflection, self._velocities = moved.deflection, velocities
         self._rows, self._across = rows[1::2], across
         self.absorb_error(x)
-        return self._mix(covariance, turned, moved.end)
+        self._mix(covariance, turned, moved.end)
 
     def absorb_error(self, x: np.ndarray) -> None:
         """Move the estimated error from the state ``x``, in place, to the deflection."""
@@ -130,13 +131,15 @@ class BristleState:
 
     def turn_by_error(self) -> np.ndarray:
         """Return the transverse velocity per error across the bristles (surfaces,) [1/s] that turns friction alike."""
-        speed = np.linalg.norm(self._velocities[self._first], axis=1)
-        turned: np.ndarray = speed / np.maximum(np.linalg.norm(self.deflection[self._first], axis=1), _SHORTEST)
-        return turned
+        velocity, deflection = self._velocities[self._first], self.deflection[self._first]
+        speed, length = np.einsum("ci,ci->c", velocity, velocity), np.einsum("ci,ci->c", deflection, deflection)
+        return np.asarray(np.sqrt(speed / np.maximum(length, _SHORTEST**2)))
 
-    def _mix(self, covariance: np.ndarray, kept: np.ndarray, share: np.ndarray) -> np.ndarray:
-        """Covariance after error = kept error + share (velocity across), per surface."""
-        mix = np.eye(len(covariance))
-        mix[self._error, self._error] = np.diag(kept[self._first])
-        mix[self._error, self._kinematic] = share[self._first, None] * self._rows
-        return np.asarray(mix @ covariance @ mix.T)
+    def _mix(self, covariance: np.ndarray, kept: np.ndarray, share: np.ndarray) -> None:
+        """Change the covariance by error = kept error + share (velocity across), per surface."""
+        if covariance is not self._mixed:
+            given = len(covariance), self._error.start, len(self._first), self._kept, self._shared
+            self._mixed, self._mix_in_place = covariance, bind(self._library.ce_mix, *given, covariance)
+        self._kept[:] = kept[self._first]
+        np.multiply(share[self._first, None], self._rows, out=self._shared)
+        self._mix_in_place()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,7 +46,7 @@ class SlideEvents:
         Returns:
             True when it slides, and has slid far enough since it stopped or turned by a right angle.
         """
-        speed = float(np.linalg.norm(velocity))
+        speed = math.sqrt(velocity @ velocity)
         self.travelled += speed * dt
         if speed <= self.speed_min:
             self.since_stop, self.heading = 0.0, None

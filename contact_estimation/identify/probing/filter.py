@@ -73,6 +73,7 @@ class ProbingFilter:
         self._motion = Motion(library, self._P, np.square(self._jerk), self.kinematic_noise)
         self._selector = np.zeros((entries, size))
         self._selector[:n_s, self._param] = np.eye(n_s)
+        self._slip_rows = np.zeros((model.contacts, size))  # gradients of the slip by the state
         self._c = Density(np.zeros(entries), np.zeros((entries, entries)), np.zeros(model.conditions.size))
         self._project = bind(library.ce_project, entries, size, self._selector, self._P, self._c.covariance)
         modes = len(model.modes)
@@ -163,7 +164,7 @@ class ProbingFilter:
         self._t += dt
         if self._bristles:
             measured = Mean(self.model.shift(pose, self._origin), twist, self._x[self._param])
-            self._P[:] = self._bristles.predict(self._P, dt, measured)
+            self._bristles.predict(self._P, dt, measured)
         self._predict(dt)
         self._correct_motion(pose, twist)
         force = float(np.linalg.norm(wrench[: self.model.force_size]))
@@ -237,14 +238,14 @@ class ProbingFilter:
 
     def _note_sliding(self, dt: float, force: float) -> bool:
         """Slip estimate and predicted mode probabilities; True when every contact slides."""
-        m, mean = self.model.axes, self._mean()
-        index = np.r_[0 : 2 * m, self._param.start : self._param.stop]
-        covariance = self._P[np.ix_(index, index)]
+        kinematic, rows = self._kinematic.stop, self._slip_rows
+        self._now = mean = self._mean()
         self._slip, gradient, velocities = self.model.slip(mean)
-        variance = np.einsum("ci,ij,cj->c", gradient, covariance, gradient)
+        rows[:, :kinematic], rows[:, self._param] = gradient[:, :kinematic], gradient[:, kinematic:]
+        variance = np.einsum("ci,ci->c", rows @ self._P, rows)
         self._modes = gpb1.mode_probabilities(self._slip, np.sqrt(np.maximum(variance, 0.0)), self.model.modes)
         if self._bristles:
-            self._P[:] = self._bristles.follow(self._x, self._P, dt, mean, velocities, force)
+            self._bristles.follow(self._x, self._P, dt, mean, velocities, force)
         slides = [event.record(velocity, dt) for event, velocity in zip(self._events, velocities)]  # note every tip
         return all(slides)
 
@@ -286,7 +287,7 @@ class ProbingFilter:
 
     def _make_steps(self, wrench: np.ndarray, kept: np.ndarray) -> None:
         """Kalman step of each of the modes ``kept``."""
-        mean, bias_map = self._mean(), self._map
+        mean, bias_map = self._now, self._map
         deflection = self._bristles.deflection if self._bristles else None
         rows, axes = self.model.prepare(mean, deflection)
         self._select(rows)
@@ -305,10 +306,12 @@ class ProbingFilter:
     def _select(self, rows: np.ndarray) -> None:
         """Write the kinematic noises into the matrix C (k, n) from the state to what the wrench depends on."""
         noises = self._selector[len(self.model.parameters) :]
-        noises[:, self._kinematic] = rows
-        if self._bristles:  # noise of the twist acts on friction through the bristles
-            noises[1::2, self._kinematic] = 0.0
-            noises[1::2, self._bristle_error] = np.diag(self._bristles.turn_by_error())
+        if not self._bristles:
+            noises[:, self._kinematic] = rows
+            return
+        noises[::2, self._kinematic] = rows[::2]
+        # Noise of the twist acts on friction through the bristles.
+        np.fill_diagonal(noises[1::2, self._bristle_error], self._bristles.turn_by_error())
 
     def _linearise(self, mean: Mean, kept: np.ndarray) -> None:
         """Regress the wrench of the modes ``kept`` on c."""

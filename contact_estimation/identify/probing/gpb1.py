@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import ndtr
 
 
 def merge(weights: np.ndarray, means: np.ndarray, covariances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -40,5 +40,6 @@ def mode_probabilities(slip: np.ndarray, std: np.ndarray, modes: Sequence[Sequen
         std: its standard deviations (contacts,).
         modes: signs (contacts,) of each mode.
     """
-    positive = ndtr(slip / np.maximum(std, 1e-300))
-    return np.array([np.prod(np.where(np.array(mode) > 0.0, positive, 1.0 - positive)) for mode in modes])
+    turns = [(slip / max(std, 1e-300)) / math.sqrt(2.0) for slip, std in zip(slip.tolist(), std.tolist())]
+    # Plain numbers: far faster than short arrays. The normal distribution's tail is erfc(x / sqrt(2)) / 2.
+    return np.array([math.prod(0.5 * math.erfc(-sign * turn) for sign, turn in zip(mode, turns)) for mode in modes])

@@ -13,6 +13,7 @@ of sliding over a distance (:mod:`~contact_estimation.identify.probing.bristles`
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Hashable, Sequence
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -79,6 +80,7 @@ class SpatialModel(ContactModel):
         self.bristle_contacts = tuple(self._surface_of.index(j) for j in range(self.surfaces))
         self.modes = tuple(itertools.product((1.0, -1.0), repeat=self.contacts))
         self.noises = 2 * self.surfaces
+        self._moving: tuple[Mean | None, list[_TipMotion]] = None, []
         numbers = {"references": 9 * self.surfaces, "intervals": 4 * self.surfaces, "axes": 12 * self.contacts}
         self.conditions = Parts(position=3, rotation=9, twist=6, **numbers)
 
@@ -123,6 +125,16 @@ class SpatialModel(ContactModel):
         out[:3, 3] -= origin
         return out
 
+    def velocities(self, mean: Mean) -> np.ndarray:
+        """Return the tangential velocities (contacts, 3) [m/s] of the tips."""
+        return np.array([motion.tangential for motion in self._tip_motions(mean)])
+
+    def _tip_motions(self, mean: Mean) -> list[_TipMotion]:
+        """How every tip moves at the mean, computed once for it."""
+        if self._moving[0] is not mean:
+            self._moving = mean, [self._tip_motion(mean, i) for i in range(self.contacts)]
+        return self._moving[1]
+
     def _tip_motion(self, mean: Mean, contact: int) -> _TipMotion:
         """How a tip moves at the mean; a tip at rest slides along its surface's first axis."""
         pose, twist, s = mean
@@ -130,7 +142,7 @@ class SpatialModel(ContactModel):
         normal = self.normal(s, self._surface_of[contact])
         velocity = twist[:3] + _cross(twist[3:], arm)
         tangential = velocity - normal * (normal @ velocity)
-        speed = np.linalg.norm(tangential)
+        speed = math.sqrt(tangential @ tangential)
         along = tangential / speed if speed > 1e-9 else self._references[self._surface_of[contact]][:, 0]
         return _TipMotion(arm, normal, tangential, along, _cross(normal, along))
 
@@ -154,14 +166,17 @@ class SpatialModel(ContactModel):
         The rows (2 surfaces, 12) are the gradients of deformation and transverse velocity, at the middle of the tips on
         each surface (between tips 2 cm apart the deformation differs by 1e-5 m).
         """
-        rows, axes = np.zeros((2 * self.surfaces, 12)), []
+        rows, axes, motions = np.zeros((2 * self.surfaces, 12)), [], self._tip_motions(mean)
         for i, surface in enumerate(self._surface_of):
-            arm, normal, _, along, across = self._tip_motion(mean, i)
+            arm, normal, _, along, across = motions[i]
             share = 1.0 / self._surface_of.count(surface)
-            rows[2 * surface, :6] += share * np.concatenate([-normal, -_cross(arm, normal)])
-            rows[2 * surface + 1, 6:] += share * np.concatenate([across, _cross(arm, across)])
-            angle = 0.0 if deflection is None else np.arctan2(across @ deflection[i], along @ deflection[i])
-            cos, sin = np.cos(angle), np.sin(angle)
+            noises = rows[2 * surface : 2 * surface + 2]
+            noises[0, :3] -= share * normal
+            noises[0, 3:6] -= share * _cross(arm, normal)
+            noises[1, 6:9] += share * across
+            noises[1, 9:] += share * _cross(arm, across)
+            angle = 0.0 if deflection is None else math.atan2(across @ deflection[i], along @ deflection[i])
+            cos, sin = math.cos(angle), math.sin(angle)
             vectors = (along, across, cos * along + sin * across, cos * across - sin * along)
             axes.append(SlideAxes(*(vector[:, None] for vector in vectors)))
         return rows, axes
@@ -225,9 +240,9 @@ class SpatialModel(ContactModel):
         """
         pose, twist, s = mean
         values, gradient = np.zeros(self.contacts), np.zeros((self.contacts, 12 + len(s)))
-        velocities = np.zeros((self.contacts, 3))
+        velocities, motions = np.zeros((self.contacts, 3)), self._tip_motions(mean)
         for i in range(self.contacts):
-            arm, _, velocities[i], along, _ = self._tip_motion(mean, i)
+            arm, _, velocities[i], along, _ = motions[i]
             values[i] = along @ velocities[i]
             pull = _cross(along, twist[3:])
             gradient[i, 3:6] = _cross(arm, pull)

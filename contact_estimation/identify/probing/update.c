@@ -169,9 +169,33 @@ static void ce_positive(int n, double *a)
     if (!ce_factor(n, a, l)) ce_lift(n, a, 0.0);
 }
 
-/* Points (CE_K, count) of a rule (d, count) under the normal density of the last d entries of c, and its factor (d, d). */
-void ce_spread(int d, int count, const double *rule, const double *mean, const double *covariance, double *root,
-               double *points)
+/* Wrenches (CE_MODES CE_W, size) at points (CE_K, size), whose rows are stride apart. Inlined, the generated function becomes
+ * vector instructions. */
+__attribute__((flatten)) static void ce_evaluate(int size, size_t stride, const double *restrict conditions,
+                                                 const double *restrict points, double *restrict wrenches)
+{
+    double known[CE_CONDITIONS];
+    memcpy(known, conditions, sizeof known);
+#pragma GCC ivdep
+    for (int k = 0; k < size; k++) {
+        double c[CE_K], out[CE_MODES * CE_W];
+        const double *given[2] = {c, known};
+        double *result[1] = {out};
+        for (int i = 0; i < CE_K; i++) c[i] = points[i * stride + k];
+        ce_wrench(given, result, 0, 0, 0);
+        for (int i = 0; i < CE_MODES * CE_W; i++) wrenches[i * stride + k] = out[i];
+    }
+}
+
+void ce_wrenches(int count, const double *conditions, const double *points, double *wrenches)
+{
+    ce_evaluate(count, count, conditions, points, wrenches);
+}
+
+/* Points (CE_K, count) of a rule (d, count) under the normal density of the last d entries of c, its factor (d, d), and the
+ * wrenches (CE_MODES CE_W, count) there. */
+void ce_spread(int d, int count, const double *rule, const double *mean, const double *covariance, const double *conditions,
+               double *root, double *points, double *wrenches)
 {
     double part[CE_K * CE_K];
     int first = CE_K - d;
@@ -188,23 +212,7 @@ void ce_spread(int d, int count, const double *rule, const double *mean, const d
                 for (int k = 0; k < size; k++) row[k] += factor * axis[k];
             }
         }
-    }
-}
-
-/* Wrenches (CE_MODES CE_W, count) at points (CE_K, count). Inlined, the generated function becomes vector instructions. */
-__attribute__((flatten)) void ce_wrenches(int count, const double *restrict conditions, const double *restrict points,
-                                          double *restrict wrenches)
-{
-    double known[CE_CONDITIONS];
-    memcpy(known, conditions, sizeof known);
-#pragma GCC ivdep
-    for (int k = 0; k < count; k++) {
-        double c[CE_K], out[CE_MODES * CE_W];
-        const double *given[2] = {c, known};
-        double *result[1] = {out};
-        for (int i = 0; i < CE_K; i++) c[i] = points[(size_t)i * count + k];
-        ce_wrench(given, result, 0, 0, 0);
-        for (int i = 0; i < CE_MODES * CE_W; i++) wrenches[(size_t)i * count + k] = out[i];
+        ce_evaluate(size, count, conditions, points + begin, wrenches + begin);
     }
 }
 

@@ -63,7 +63,7 @@ def compile_update(wrench: ca.Function, axes: int) -> ctypes.CDLL:
     library.ce_correct_motion.restype, library.ce_correct_motion.argtypes = None, [whole, *[pointer] * 4]
     library.ce_mix.restype, library.ce_mix.argtypes = None, [whole, whole, whole, *[pointer] * 3]
     library.ce_project.restype, library.ce_project.argtypes = None, [whole, whole, *[pointer] * 3]
-    library.ce_spread.restype, library.ce_spread.argtypes = None, [whole, whole, *[pointer] * 5]
+    library.ce_spread.restype, library.ce_spread.argtypes = None, [whole, whole, *[pointer] * 7]
     library.ce_wrenches.restype, library.ce_wrenches.argtypes = None, [whole, *[pointer] * 3]
     library.ce_regress.restype, library.ce_regress.argtypes = None, [whole, whole, *[pointer] * 7]
     library.ce_step.restype = real
@@ -117,8 +117,8 @@ class Regression:
         points, weights = rule(varying, degree)
         count, root = len(weights), np.zeros((varying, varying))
         self.points, self.wrenches = np.zeros((len(density.mean), count)), np.zeros((modes, size, count))
-        self._spread = bind(library.ce_spread, varying, count, points, *density[:2], root, self.points)
-        self._evaluate = bind(library.ce_wrenches, count, density.conditions, self.points, self.wrenches)
+        made = root, self.points, self.wrenches
+        self._spread = bind(library.ce_spread, varying, count, points, *density, *made)
         given = varying, count, points, weights, root
         self._fit = [
             bind(library.ce_regress, *given, self.wrenches[i], *(line[i] for line in lines)) for i in range(modes)
@@ -127,7 +127,6 @@ class Regression:
     def spread(self) -> None:
         """Place the points under the density of c and compute the wrenches."""
         self._spread()
-        self._evaluate()
 
     def fit(self, mode: int) -> None:
         """Regress the wrenches of a mode."""

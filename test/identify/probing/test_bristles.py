@@ -95,11 +95,11 @@ def followed(model, s, pose, velocities):
     deflections, claimed = [], []
     for velocity in velocities:
         twist = np.append(velocity, np.zeros(3))
-        covariance = bristles.predict(covariance, DT, Mean(pose, twist, s))
+        bristles.predict(covariance, DT, Mean(pose, twist, s))
         kept = covariance[12, 12]
         covariance = np.zeros((13, 13))
         covariance[:12, :12], covariance[12, 12] = white, kept
-        covariance = bristles.follow(x, covariance, DT, Mean(pose, twist, s), velocity[None], 25.0)
+        bristles.follow(x, covariance, DT, Mean(pose, twist, s), velocity[None], 25.0)
         deflections.append(bristles.deflection[0])
         claimed.append(np.sqrt(covariance[12, 12]))
     return np.array(deflections), np.array(claimed)
