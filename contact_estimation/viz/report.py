@@ -28,8 +28,8 @@ from contact_estimation.viz.summary import (
 
 #: Caption of each figure.
 _FORCE = (
-    "Force of the environment on the robot, TCP axes. Bands: 2 sigma; the axes fit the curves, so that a wide band may "
-    "leave them."
+    "Force of the environment on the robot, TCP axes. Truth or measurement is the force at the tool; an estimate also "
+    "shows the force of a contact on a link. Bands: 2 sigma; a wide band may leave the axes, which fit the curves."
 )
 _STIFFNESS = "Norm of the stiffness vector; bands: 2 sigma."
 _POINT = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -19,6 +20,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rclpy.qos import QoSProfile
+from rtde_controller import HOST, Controller
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from test_graph import assert_close, offline
@@ -128,23 +130,37 @@ def test_every_robot_starts_simulated(graph, tmp_path, robot):
         assert "200 samples delivered" in launch.text()
 
 
+@pytest.mark.parametrize("driver, topic, readers", [("none", "joint_states", 2), ("joint_torque", "arm/states", 1)])
 @pytest.mark.parametrize("robot", bringup.ROBOTS)
-def test_every_robot_starts_beside_its_own_driver(graph, tmp_path, robot):
+def test_every_robot_starts_beside_its_own_driver(graph, tmp_path, robot, driver, topic, readers):
     estimates = graph.watch(ContactEstimate, "/estimator/contact_estimate")
     own = load_arm(robot)
-    publisher = graph.node.create_publisher(JointState, "/joint_states", qos.SENSOR)
-    with Launch(graph, tmp_path, robot=robot, driver="none") as launch:
-        graph.wait_for_subscriber("/joint_states", 2)
-        q, stamp = own.settings.ready or [0.3] * own.n, time.time_ns()
-        for k in range(50):
-            message = convert.joint_state(
-                convert.header(stamp + 2_000_000 * k, ""), own.joint_names, q, [0.0] * own.n, own.gravity(np.array(q))
-            )
-            publisher.publish(message)
-            graph.spin(timeout=0.005)
-        assert graph.spin(lambda: len(estimates) > 10, 20.0), launch.text()
+    publisher = graph.node.create_publisher(JointState, f"/{topic}", qos.SENSOR)
+    with Launch(graph, tmp_path, robot=robot, driver=driver, joint_states_in=topic) as launch:
+        graph.wait_for_subscriber(f"/{topic}", readers)
+        q, stamp = own.settings.ready or [0.3] * own.n, itertools.count(time.time_ns(), 2_000_000)
+
+        def feed() -> bool:
+            head = convert.header(next(stamp), "")
+            torque = own.gravity(np.array(q))
+            publisher.publish(convert.joint_state(head, own.joint_names, q, [0.0] * own.n, torque))
+            return len(estimates) > 10
+
+        assert graph.spin(feed, 20.0), launch.text()
         assert launch.interrupt() == 0
     graph.node.destroy_publisher(publisher)
+
+
+@pytest.mark.parametrize("robot", [name for name in bringup.ROBOTS if name.startswith("ur")])
+def test_a_ur_starts_with_its_controller(graph, tmp_path, robot):
+    estimates = graph.watch(ContactEstimate, "/estimator/contact_estimate")
+    controller = Controller("--robot", robot)
+    try:
+        with Launch(graph, tmp_path, robot=robot, driver="rtde", host=HOST) as launch:
+            assert graph.spin(lambda: len(estimates) > 100 or launch.process.poll() is not None), launch.text()
+            assert launch.interrupt() == 0 and estimates, launch.text()
+    finally:
+        controller.kill()
 
 
 @pytest.mark.parametrize("robot", ROBOTS_WITH_MPC)
@@ -187,10 +203,11 @@ def test_a_loop_goes_on(graph, arm, bag, tmp_path, kept_stamps):
     assert stamps[:600] == stamps[600:] == sorted(stamps[:600])
 
 
-def test_a_driver_that_cannot_run_fails_the_launch(graph, tmp_path):
-    with Launch(graph, tmp_path, driver="rtde", host="127.0.0.9") as launch:
+@pytest.mark.parametrize("robot, driver, words", [("ur16e", "rtde", "127.0.0.9"), ("fr3", "franka", "pylibfranka")])
+def test_a_driver_that_cannot_run_fails_the_launch(graph, tmp_path, robot, driver, words):
+    with Launch(graph, tmp_path, robot=robot, driver=driver, host="127.0.0.9") as launch:
         assert launch.wait() == 1
-        assert "driver ended with exit code 2" in launch.text() and "127.0.0.9" in launch.text()
+        assert "driver ended with exit code 2" in launch.text() and words in launch.text()
         assert "Traceback" not in launch.text()
 
 
