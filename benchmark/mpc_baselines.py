@@ -127,17 +127,19 @@ def keep_curve(record: LoopRecord, path: Path) -> None:
     np.save(path, np.array([record.t, np.linalg.norm(record.force[:, record.axes], axis=1)])[:, ::every])
 
 
-def medians(runs: dict[str, dict[str, Any]]) -> dict[str, float]:
-    """Return the median RMSE [N] of each controller."""
-    return {controller: float(np.median([one["rmse"] for one in rows.values()])) for controller, rows in runs.items()}
+def shared(runs: dict[str, dict[str, Any]]) -> dict[str, list[dict[str, float]]]:
+    """Return the runs of each controller with the seeds that all of them have."""
+    seeds = set.intersection(*[set(rows) for rows in runs.values()])
+    return {controller: [rows[seed] for seed in sorted(seeds)] for controller, rows in runs.items()}
 
 
 def row(name: str, runs: dict[str, dict[str, Any]]) -> str:
     """Return the table's row of one scenario."""
-    found = medians(runs)
+    same = shared(runs)
+    found = {controller: float(np.median([one["rmse"] for one in rows])) for controller, rows in same.items()}
     plain = {controller: value for controller, value in found.items() if controller != "mpc"}
     best = min(plain, key=lambda controller: plain[controller])
-    mpc = list(runs["mpc"].values())
+    mpc = same["mpc"]
     peak, spring = max(one["peak"] for one in mpc), max(one["spring"] for one in mpc)
     estimate = float(np.median([one["estimate"] for one in mpc]))
     values = " | ".join(f"{found[controller]:.2f}" for controller in CONTROLLERS)
