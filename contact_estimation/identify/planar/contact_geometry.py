@@ -22,7 +22,7 @@ from contact_estimation.identify.planar.stepping import gravity
 
 SMALLEST_GYRATION = 0.25  # smallest radius of gyration sqrt(I/m) searched, of the outline's radius
 HEIGHT_STD = 3e-3  # of the outline's radius: how exactly ground and outline meet (a contact gives way)
-PLACE_STD = 5e-4  # of the outline's radius: how exactly an impact's place on it is known (the body turns meanwhile)
+PLACE_STD = 1.5e-3  # of the outline's radius: how exactly an impact's place on it is known; it turns meanwhile
 _ROUNDS, _SETTLED = 8, 1e-6  # corrections per m/I: at most, and change that ends them
 _COARSE, _FINE = 60, 61  # radii of gyration scanned: over their range, and around the best
 

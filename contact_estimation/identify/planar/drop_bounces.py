@@ -32,15 +32,17 @@ from contact_estimation.identify.planar.stepping import FallingBody, Trajectory,
 _DISAGREE = 9.0  # chi-square per bounce at which restitutions differ: three standard deviations
 _MISFIT = 5.0  # standard deviations of chi-square beyond which an added stretch is not explained
 _SHIFTS = (0, -1, 1, -2, 2)  # steps around the predicted one that are tried
+_FLIGHT = 4  # samples of flight that end a bounce
+_IN_A_ROW = 3  # most impacts of one bounce; where there are more, the body settles
 _SETTLED = Search(tolerance=1e-3, iterations=20)
 
 
 class _Next(NamedTuple):
-    """A predicted impact."""
+    """A predicted bounce: one impact, or several in a row."""
 
-    impact: Impact
-    jump: Array  # change of velocity (3,)
-    end: int  # samples up to the impact after it
+    impacts: list[Impact]
+    jumps: Array  # changes of velocity (impacts, 3)
+    end: int  # samples up to the bounce after it, which may come earlier than predicted
 
 
 def follow_bounces(problem: DropProblem, first: DropFit, used: int, most: int) -> tuple[DropProblem, DropFit]:
@@ -92,16 +94,22 @@ def _predict(problem: DropProblem, best: DropFit) -> _Next | None:
     steps = np.flatnonzero(run.normal.any(axis=1))
     if not len(steps):
         return None
-    contact = int(np.argmax(run.normal[steps[0]]))
-    double = np.count_nonzero(run.normal[steps[0]]) > 1
-    end = start + int(steps[1]) if len(steps) > 1 else len(problem.q)
-    k = start + int(steps[0])
-    jump = run.v[steps[0] + 1] - run.v[steps[0]]
-    bounces = jump[1] > 4.0 * problem.h * np.linalg.norm(body.force(q[start], v[start]))
-    if not bounces or end - k < 4 or k > len(problem.q) - 3:
+    last = int(np.argmax(np.diff(steps, append=len(problem.q)) >= _FLIGHT))  # of the impacts in a row
+    row, end = steps[: last + 1], start + int(steps[last + 1]) if last + 1 < len(steps) else len(problem.q)
+    jumps = run.v[row + 1] - run.v[row]
+    impacts = [_impact(run, int(step), start, problem.friction) for step in row]
+    bounces = jumps[0, 1] > 4.0 * problem.h * np.linalg.norm(body.force(q[start], v[start]))
+    settles = len(row) > _IN_A_ROW or end - impacts[-1].k < _FLIGHT
+    if not bounces or settles or impacts[-1].k > len(problem.q) - 3:
         return None
-    mode = DOUBLE if double else _mode(run, int(steps[0]), contact, problem.friction)
-    return _Next(Impact(k, mode, contact), jump, end)
+    return _Next(impacts, jumps, max(end - max(_SHIFTS), impacts[-1].k + _FLIGHT))
+
+
+def _impact(run: Trajectory, step: int, start: int, friction: float) -> Impact:
+    """Read a stepped impact out; ``start`` is the sample at which the stepping began."""
+    double = np.count_nonzero(run.normal[step]) > 1
+    contact = int(np.argmax(run.normal[step]))
+    return Impact(start + step, DOUBLE if double else _mode(run, step, contact, friction), contact)
 
 
 def _mode(run: Trajectory, step: int, contact: int, friction: float) -> int:
@@ -112,18 +120,17 @@ def _mode(run: Trajectory, step: int, contact: int, friction: float) -> int:
 
 def _trials(problem: DropProblem, best: DropFit, ahead: _Next) -> Iterator[DropFit]:
     """Fits with the next impact in the predicted step and in those beside it."""
-    start = np.concatenate([best.u[:-1], ahead.jump[[1, 0, 2]], best.u[-1:]])
+    start = np.concatenate([best.u[:-1], ahead.jumps[:, [1, 0, 2]].ravel(), best.u[-1:]])
     bar = np.inf
     for shift in _SHIFTS:
-        k = ahead.impact.k + shift
-        if not best.impacts[-1].k < k < len(problem.q) - 2:
+        if not best.impacts[-1].k < ahead.impacts[0].k + shift <= ahead.impacts[-1].k + shift < len(problem.q) - 2:
             continue
-        impacts = [*best.impacts, ahead.impact._replace(k=k)]
+        impacts = [*best.impacts, *(impact._replace(k=impact.k + shift) for impact in ahead.impacts)]
         compressed = Compressed(problem, [impact.k for impact in impacts])
         trial = fit(problem, impacts, start, compressed, Search(give_up=bar + 100.0))
         if trial.merit < bar:
             bar = trial.merit
-            modes = fit_modes(problem, impacts, trial.u, compressed, first=len(impacts) - 1)
+            modes = fit_modes(problem, impacts, trial.u, compressed, first=len(best.impacts))
             yield fit(problem, modes.impacts, modes.u, compressed, _SETTLED)
 
 

@@ -34,6 +34,7 @@ _DOUBLE_PRICE = 12.0  # two more free numbers
 _HOPELESS_COST = 100.0  # a mode this much worse after half of its iterations is given up
 _SLOWEST_APPROACH = 0.3  # [m/s] below it a contact's place within its step is not pinned any harder
 _UNLIKELY = 20.0  # a merit this much worse has a likelihood of e^-10
+_ZOOMS, _RESOLVED = 4, 0.25  # most scans of the likelihood, and share of a scan that must matter
 _BETTER = 1e-6  # a merit must be lower by this to count as lower
 
 
@@ -157,7 +158,7 @@ def start_from_segments(problem: DropProblem, ks: Sequence[int]) -> tuple[Array,
 def profile(problem: DropProblem, best: DropFit, points: int = 20) -> tuple[Array, Array]:
     """Scan the likelihood of m/I.
 
-    A scan of the whole range is followed by one of the part that matters, where that part is a few cells wide.
+    A scan of the whole range is followed by scans of the part that matters, as long as that is a few cells wide.
 
     Args:
         problem: the drop.
@@ -167,15 +168,15 @@ def profile(problem: DropProblem, best: DropFit, points: int = 20) -> tuple[Arra
     Returns:
         Evenly spaced radii of gyration sqrt(I/m) (points,) [m] and the merit of the best drop with each.
     """
-    smallest, largest = SMALLEST_GYRATION * problem.shape.radius, problem.shape.radius
-    cell = (largest - smallest) / points
-    radii: Array = np.asarray(smallest + cell * (np.arange(points) + 0.5))
-    costs = _scan(problem, best, radii)
-    likely = radii[costs < costs.min() + _UNLIKELY]
-    if np.ptp(likely) < 0.25 * (largest - smallest):
-        low, high = max(smallest, likely.min() - cell), min(largest, likely.max() + cell)
-        radii = np.asarray(low + (high - low) * (np.arange(points) + 0.5) / points)
+    low, high = smallest, largest = SMALLEST_GYRATION * problem.shape.radius, problem.shape.radius
+    for _ in range(_ZOOMS):
+        cell = (high - low) / points
+        radii: Array = low + cell * (np.arange(points) + 0.5)
         costs = _scan(problem, best, radii)
+        likely = radii[costs < costs.min() + _UNLIKELY]
+        if np.ptp(likely) >= _RESOLVED * (high - low):
+            break
+        low, high = max(smallest, likely.min() - cell), min(largest, likely.max() + cell)
     return radii, costs
 
 

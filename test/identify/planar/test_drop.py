@@ -1,5 +1,7 @@
 """State, m/I and impulses of a drop together: exact Jacobian, planted truth, honest intervals, bad input."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from contact_estimation.identify.planar.drop import identify_drop
 from contact_estimation.identify.planar.drop_model import DOUBLE, MODES, Compressed, DropProblem, Impact, residuals
 from contact_estimation.identify.planar.segmentation import noise_levels
 from contact_estimation.identify.planar.shapes import Ellipse, square
+from contact_estimation.identify.planar.stepping import simulate
 from contact_estimation.studies.planar.table1 import BODIES, add_noise, random_drop, run_table
 
 
@@ -91,6 +94,16 @@ def test_an_impact_the_segmentation_lumps_together_is_found():
     found = identify_drop(body.shape, q, v, run.h, body.friction)
     assert [impact.k for impact in found.impacts][:3] == [18, 47, 48]
     assert found.m_over_i == pytest.approx(body.mass_over_inertia, rel=0.01)
+
+
+def test_a_bounce_of_two_impacts_in_a_row_is_followed_and_its_sharp_likelihood_resolved():
+    body = replace(BODIES["square"], mass_over_inertia=19.33)
+    run = simulate(body, [0.0, 1.60142852, -0.67159453], [0.9467524, 0.20236919, -0.07379634], 0.01, 150)
+    assert np.flatnonzero(run.normal.any(axis=1))[:4].tolist() == [44, 96, 133, 134]
+    q, v = add_noise(run, 40.0, np.random.default_rng(2))
+    found = identify_drop(body.shape, q, v, run.h, body.friction)
+    assert [impact.k for impact in found.impacts] == [44, 96, 133, 134]
+    assert found.m_over_i == pytest.approx(body.mass_over_inertia, rel=4e-3)
 
 
 def test_noise_is_found_where_most_of_the_recording_is_rest():
