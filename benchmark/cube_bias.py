@@ -95,7 +95,7 @@ def main() -> None:
     ]
     print("\n".join(lines))
     if args.save:
-        command = f"python benchmark/cube_bias.py --tosses {args.tosses}"
+        command = f"python benchmark/cube_bias.py --tosses {args.tosses} --contacts {args.contacts}"
         args.save.write_text("\n".join(["# Simulated cubes of known m/I", "", f"`{command}`", "", *lines, ""]))
 
 
