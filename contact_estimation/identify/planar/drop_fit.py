@@ -171,7 +171,7 @@ def profile(problem: DropProblem, best: DropFit, points: int = 20) -> tuple[Arra
     low, high = smallest, largest = SMALLEST_GYRATION * problem.shape.radius, problem.shape.radius
     for _ in range(_ZOOMS):
         cell = (high - low) / points
-        radii: Array = low + cell * (np.arange(points) + 0.5)
+        radii: Array = np.asarray(low + cell * (np.arange(points) + 0.5))
         costs = _scan(problem, best, radii)
         likely = radii[costs < costs.min() + _UNLIKELY]
         if np.ptp(likely) >= _RESOLVED * (high - low):
