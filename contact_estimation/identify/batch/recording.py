@@ -80,12 +80,17 @@ def _own(arrays: dict[str, np.ndarray], sources: set[str]) -> dict[str, Measurem
     """Arrays with times of their own, or with those of ``t``."""
     found = {}
     for name in sorted(sources & set(arrays)):
-        times = arrays.get(f"t_{name}", arrays.get("t"))
-        if times is None or len(times) != len(arrays[name]):
+        times, values = arrays.get(f"t_{name}", arrays.get("t")), arrays[name]
+        for each in (values,) if times is None else (values, times):
+            if each.ndim == 0 or each.dtype.kind not in "fiub":
+                raise RecordingError(
+                    f"array '{name}' and its times must be numbers (k, m) and (k,), found {each.dtype} {each.shape}"
+                )
+        if times is None or len(times) != len(values):
             raise RecordingError(
-                f"array '{name}' has {len(arrays[name])} rows and no times; add t_{name} [s] of as many, or t"
+                f"array '{name}' has {len(values)} rows and no times; add t_{name} [s] of as many, or t"
             )
-        found[name] = Measurement(times, arrays[name])
+        found[name] = Measurement(times, values)
     return found
 
 

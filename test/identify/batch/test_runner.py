@@ -45,6 +45,13 @@ def test_force_is_tared_and_further_channels_keep_their_times(archive):
     assert found["mocap"].t == pytest.approx([0.1, 0.2, 0.3])
 
 
+@pytest.mark.parametrize("values", [np.zeros(2, [("a", float), ("b", int)]), np.float64(1.0), np.array(["x", "y"])])
+def test_an_array_that_is_no_column_of_numbers_is_refused(tmp_path, values):
+    np.savez(tmp_path / "r.npz", t=np.array([0.0, 0.1]), cam=values)
+    with pytest.raises(RecordingError, match="'cam' and its times must be numbers"):
+        recording.read(tmp_path / "r.npz", {"cam"}, ())
+
+
 def test_an_archive_that_is_no_arm_needs_no_channels_it_does_not_have(tmp_path):
     np.savez(tmp_path / "r.npz", t=np.arange(5.0, 6.0, 0.1), slide=np.arange(10.0), t_cam=[4.9, 5.5], cam=np.eye(2))
     found, duration = recording.read(tmp_path / "r.npz", {"slide", "cam", "q"}, ("slide",))
