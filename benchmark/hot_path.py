@@ -4,7 +4,7 @@
 - `node`: callback of the estimator node, from the serialised JointState to the last published message, with a
   subscriber on each of the five full-rate topics, in another process.
 - `driver`: from a backend's sample to the published JointState, with a subscriber in another process.
-- `markers`: what the node draws at the visualization rate, outside the sample's callback.
+- `markers`: what the node draws at the visualization rate, on a thread of its own.
 
 The unit is a step of the plain EKF (position measured, three parameters) in generated code, see ekf_step.py. All parts
 take turns, blocks of fifty samples each, so that a machine that does other work as well slows all alike. A figure is
@@ -87,6 +87,7 @@ def measure(observer: str, duration: float) -> dict[str, list[float]]:
     ekf.reset(0.0, samples[0].q)
     rclpy.init(domain_id=domain)
     node = Estimator(defaults={"observer": observer, "sensors": "joint_torque", "max_age": 0.0}, subscribe=False)
+    node._painter.close()  # markers take their turn below
     publisher = SamplePublisher(node, arm, Frames.of(arm, ""))
     command = [sys.executable, __file__, "--listen", str(domain), node.get_name()]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as listener:
