@@ -16,6 +16,8 @@ over all seeds:
   worst.
 - free p99: 99th percentile [N] of the force where nothing touches, from 50 ms after a touch on.
 - 2 sigma: share [%] of errors per axis within two published standard deviations, in contact.
+- NEES: share [%] of the held time in which the normalised estimation error squared, e^T P^-1 e, lies in the two-sided
+  95 % band of chi-square with three degrees of freedom (Bar-Shalom, Li and Kirubarajan, 2001, section 5.4).
 
 ``--quick`` takes one seed. ``--save`` writes any_contact.md.
 """
@@ -31,6 +33,7 @@ from pathlib import Path
 import numpy as np
 from contact_worlds import ROWS, SENSORS, Case, make_case  # a neighbour of this script
 from rigid_body_recording import RATE
+from scipy.stats import chi2
 
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.settings import find_config, load_yaml
@@ -39,6 +42,8 @@ OBSERVERS = ("contact_imm", "momentum_calibrated", "disturbance", "ekf")
 #: The first second is not scored: an observer may settle. A touch is gone after this [s]; it is held from so long after
 #: its rise on.
 SETTLE, GONE, HELD = 1.0, 0.05, 0.2
+#: Two-sided band of a consistent force's normalised error squared.
+BAND = chi2.ppf([0.025, 0.975], 3)
 #: Size from which a touch counts [N].
 TOUCH = 1.0
 
@@ -79,7 +84,9 @@ def score(case: Case, found: dict[str, np.ndarray]) -> dict[str, list[float]]:
     truth, told = (recording.torque, found["torque"]) if on_link else (recording.force, found["force"])
     size, error = np.linalg.norm(truth, axis=1), np.linalg.norm(told - truth, axis=1)
     first = round(SETTLE * RATE)
-    figures: dict[str, list[float]] = {k: [] for k in ("error", "square", "silent", "named", "gone", "free", "inside")}
+    figures: dict[str, list[float]] = {
+        k: [] for k in ("error", "square", "silent", "named", "gone", "free", "inside", "consistent")
+    }
     later = np.ones(len(size), bool)
     later[:first] = False
     for start, end in touches(recording.touched):
@@ -96,9 +103,16 @@ def score(case: Case, found: dict[str, np.ndarray]) -> dict[str, list[float]]:
         if not on_link:
             sigma = np.sqrt(np.diagonal(found["covariance"][held], axis1=1, axis2=2))
             figures["inside"] += (np.abs(told - truth)[held] < 2 * sigma).ravel().astype(float).tolist()
+            figures["consistent"] += consistent((told - truth)[held], found["covariance"][held]).tolist()
     later &= ~recording.touched
     figures["free"] += np.linalg.norm(found["force"][later], axis=1).tolist()
     return figures
+
+
+def consistent(error: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Return (N,) one where errors (N, 3) lie in the band of their covariances (N, 3, 3); singular ones do not."""
+    square = np.einsum("ki,kij,kj->k", error, np.linalg.pinv(covariance, hermitian=True), error)
+    return np.asarray((square > BAND[0]) & (square < BAND[1]), float)
 
 
 def summary(kind: str, figures: dict[str, list[float]], has_modes: bool) -> dict[str, float | None]:
@@ -115,11 +129,12 @@ def summary(kind: str, figures: dict[str, list[float]], has_modes: bool) -> dict
     cells["free p99 [N]"] = float(np.percentile(figures["free"], 99))
     if figures["inside"] and np.any(figures["inside"]):
         cells["2 sigma [%]"] = 100 * float(np.mean(figures["inside"]))
+        cells["NEES [%]"] = 100 * float(np.mean(figures["consistent"]))
     return cells
 
 
 CELLS = ("error [%]", "worst [%]", "RMSE [N]", "silent [%]", "named [ms]", "named, worst", "gone [ms]", "gone, worst")
-CELLS += ("free p99 [N]", "2 sigma [%]")
+CELLS += ("free p99 [N]", "2 sigma [%]", "NEES [%]")
 
 
 def has_modes(observer: str) -> bool:
