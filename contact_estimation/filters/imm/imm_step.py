@@ -18,8 +18,9 @@ from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.filters.kalman import packed_size
 from contact_estimation.robot import Arm
 
-#: States of free space that are kept, one every ``hypothesis_interval``: the oldest is from before a push was felt.
-_REMEMBERED = 3
+#: States of free space that are kept, one every ``hypothesis_interval``, and the recent one that is from before a push
+#: was felt. The oldest is from before a push that friction absorbed for a while.
+_REMEMBERED, _RECENT = 30, 3
 
 
 def step_functions(arm: Arm, state: FilterState, chain: ModeChain) -> list[ca.Function]:
@@ -69,7 +70,7 @@ class ImmStep:
         mixed_x, mixed_p = np.zeros((count, state.size)), np.zeros((count, packed_size(state.size)))
         self._mixed, self._weights = (mixed_x, mixed_p), weights
         self._remembered: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=_REMEMBERED)
-        self._recalls = False
+        self._turn = 0
         self._mixes = [
             mixing.bind([mixing.inputs["X"], mixing.inputs["P"], weights[j]], [mixed_x[j], mixed_p[j]])
             for j in range(count)
@@ -109,7 +110,7 @@ class ImmStep:
             self._bounds[0][name][:] = values
         self._pressed[:], self.unexplained[:] = UNDECIDED, 0.0
         self._remembered.clear()
-        self._recalls = False
+        self._turn = 0
 
     def set_interval(self, duration: float) -> None:
         """Prepare predictions over ``duration`` [s], for the modes' present newborns."""
@@ -137,14 +138,18 @@ class ImmStep:
             self._remembered.append((self.x[best].copy(), self.p[best].copy()))
 
     def _recall(self) -> None:
-        """Start a free filter that follows an unknown contact from the oldest free state, in every other block.
+        """Start a free filter that follows an unknown contact from a free state of before, in two of three blocks.
 
         The friction of the unknown contact contains the part of the push that it absorbed before the mode changed. Of
-        both starts the one that fits remains: it is then more probable than a new start. The joint stiffness is kept.
+        all starts the one that fits remains: it is then more probable than a new start. The joint stiffness is kept.
         """
-        self._recalls = not self._recalls
-        if self._recalls and self._remembered:
-            (x, p), stiffness = self._remembered[0], self._state.parts["joint_stiffness"]
+        self._turn = (self._turn + 1) % 3
+        if self._turn and self._remembered:
+            back = _RECENT if self._turn == 1 else _REMEMBERED
+            (x, p), stiffness = (
+                self._remembered[-min(back, len(self._remembered))],
+                self._state.parts["joint_stiffness"],
+            )
             for j in self._free:
                 if self._chain.felt[self._weights[j].argmax()]:
                     kept = self._mixed[0][j, stiffness].copy()
