@@ -123,19 +123,19 @@ class UnknownContactSettings:
         2, doc="filters of the mode, born at different times; 0: there is no such mode", check=non_negative
     )
     force_random_walk: float = key(
-        6.0,
+        16.0,
         doc="change of the force in one second, in any direction; larger values follow pushes that turn, smaller ones "
         "favour known contacts less",
         unit="N/s^0.5",
         check=positive,
     )
     torque_random_walk: float = key(
-        1.2, doc="the same of the torque about the point it acts at", unit="Nm/s^0.5", check=positive
+        3.2, doc="the same of the torque about the point it acts at", unit="Nm/s^0.5", check=positive
     )
     relative_random_walk: float = key(
-        2.0,
-        doc="change of a push in one second along its own direction, relative to its size; larger values follow faster "
-        "pushes and ends",
+        0.0,
+        doc="change of a push in one second along its own direction, relative to its size; with a slow random walk a "
+        "push then keeps its direction",
         unit="1/s^0.5",
         check=non_negative,
     )
@@ -151,13 +151,13 @@ class UnknownContactSettings:
         3.0, doc="rate at which a push becomes steady, or changes again", unit="1/s", check=positive
     )
     birth_time: float = key(
-        7.0,
+        1.0,
         doc="a push begins as uncertain as a random walk of this duration: less sees small and slow pushes",
         unit="s",
         check=positive,
     )
     birth_time_first: float = key(
-        100.0,
+        14.0,
         doc="the same at the first sample, where it may have lasted for long, and for the published wrench: 60 N and "
         "12 Nm by default",
         unit="s",
