@@ -40,7 +40,7 @@ def told(recording: Recording, tau: np.ndarray) -> list[str]:
     return said
 
 
-@pytest.mark.parametrize("link", [None, 3, 5])
+@pytest.mark.parametrize("link", [None, 3, 6])
 @pytest.mark.parametrize("force", [[0, 0, 25.0], [0, 20.0, 15.0], [-30.0, 10.0, 0]])
 def test_an_impact_within_one_sample_is_a_contact(body, force, link):
     hit = Push(AT / RATE, 1.3, np.array(force), rise=1 / RATE, link=link, offset=np.array([0.0, 0.05, 0.05]))
