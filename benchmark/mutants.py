@@ -79,7 +79,11 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("gate: bad estimates count", "        if problem:\n", "        if False:\n"),
     ],
     ("ros/staleness.py", "test/ros/test_staleness.py"): [
-        ("rule: estimates of the future count", "if not abs(age) <= self._max_age:", "if not age <= self._max_age:"),
+        (
+            "rule: estimates of the future count",
+            "if not problem and not abs(age) <= self._max_age:",
+            "if not problem and not age <= self._max_age:",
+        ),
         ("rule: any robot counts", "or tuple(message.joint_names) not in self._joints", ""),
         ("rule: invalid estimates count", "if not message.valid:", "if False:"),
     ],
