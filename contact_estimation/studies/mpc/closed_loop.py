@@ -254,6 +254,8 @@ class ClosedLoop:
         """
         sim, settings = self.simulation, self.settings
         for _ in range(round(settings.settle * sim.scenario.rate)):
+            if settings.lead > 0:
+                self._open_hinge()
             self._observe(sim.step())
         if settings.sequence:
             return
@@ -283,14 +285,19 @@ class ClosedLoop:
 
     def _lead(self, begin: np.ndarray, end: np.ndarray) -> None:
         """Move between two displacements (3,) [m] from the start; the open hinge stays around the tool's point."""
-        sim, plant = self.simulation, self.simulation.plant
-        hinge: Any = plant.surfaces[0]
+        sim = self.simulation
         position, rotation = sim.equilibrium
         count = max(round(float(np.linalg.norm(end - begin)) / self.settings.approach_speed * sim.scenario.rate), 1)
         for k in range(count):
             sim.command(position + (end - begin) * (k + 1) / count, rotation)
             self._observe(sim.step())
-            hinge.point = plant.point()
+            self._open_hinge()
+
+    def _open_hinge(self) -> None:
+        """Put the hinge around the tool's point, where it exerts no force."""
+        plant = self.simulation.plant
+        hinge: Any = plant.surfaces[0]
+        hinge.point = plant.point()
 
     def _observe(self, sample: Sample) -> None:
         self.stream.push_fast(sample.stamp_ns, sample.q, sample.dq, sample.tau)
