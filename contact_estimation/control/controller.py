@@ -42,7 +42,7 @@ class Observation:
         q, dq: (n,) [rad], [rad/s].
         contacts: contact names to [stiffness N/m; rest m, base; point m, TCP] (9,).
         laws: contact names to the law's name and the values [SI] of the law's own parameters.
-        beliefs: modes to their probabilities.
+        mode_probabilities: modes to their probabilities.
         probabilities: contact names to the probability that they are closed.
         force: published force (3,) [N] of the environment ON the robot, base axes; None: that of the contacts' laws.
         age: since the sample [s].
@@ -53,7 +53,7 @@ class Observation:
     dq: np.ndarray
     contacts: dict[str, np.ndarray] = field(default_factory=dict)
     laws: dict[str, tuple[str, dict[str, float]]] = field(default_factory=dict)
-    beliefs: dict[str, float] = field(default_factory=dict)
+    mode_probabilities: dict[str, float] = field(default_factory=dict)
     probabilities: dict[str, float] = field(default_factory=dict)
     force: np.ndarray | None = None
     age: float = 0.0
@@ -69,7 +69,7 @@ class Observation:
             dq=estimate.dq,
             contacts={c.name: np.concatenate([c.stiffness, c.rest, c.point_tcp]) for c in known},
             laws={c.name: (c.law, c.law_parameters) for c in known},
-            beliefs=estimate.modes,
+            mode_probabilities=estimate.modes,
             probabilities={c.name: c.probability for c in known},
             force=estimate.force_base,
             age=age,

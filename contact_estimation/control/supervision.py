@@ -257,7 +257,7 @@ class SupervisedController(ABC):
         share = min(1.0 / (self.settings.rate * self.settings.disturbance_time), 1.0)
         self._disturbance = self._disturbance + share * (missing - self._disturbance)
         step, speed, fast, inertia = t - self._balanced[0], float(self._normal @ dx), share, 0.0
-        if len(observation.beliefs) > 1 and 1e-6 < step < math.inf:
+        if len(observation.mode_probabilities) > 1 and 1e-6 < step < math.inf:
             fast = 1.0 / (1.0 + 2.0 * max(observation.age, 0.0) * self.settings.rate)
             inertia = mass * (speed - self._balanced[1]) / step
         self._extra += fast * (float(self._normal @ missing) + inertia - self._extra)

@@ -1,4 +1,4 @@
-"""Parameters, beliefs, cost terms of a researcher."""
+"""Parameters, mode probabilities, cost terms of a researcher."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def test_the_cost_is_expected_over_modes():
     made = problem(3, modes={"contact": ["contact_1"], "free": []})
     controls = np.tile([0.0, 0.0, -8.0], (3, 1))
     run, costs = Rollout(made), {}
-    for belief in (0.0, 0.25, 1.0):
-        made.set_beliefs({"contact": belief, "free": 1.0 - belief})
-        costs[belief] = run(state(made), controls)[1]
+    for probability in (0.0, 0.25, 1.0):
+        made.set_mode_probabilities({"contact": probability, "free": 1.0 - probability})
+        costs[probability] = run(state(made), controls)[1]
     assert costs[0.25] == pytest.approx(0.25 * costs[1.0] + 0.75 * costs[0.0], rel=1e-9)
     assert costs[0.0] != pytest.approx(costs[1.0], rel=0.05)
 
 
-def test_beliefs_of_unknown_modes_leave_the_first():
+def test_probabilities_of_unknown_modes_leave_the_first():
     made = problem(3, modes={"contact": ["contact_1"], "free": []})
-    made.set_beliefs({"sliding": 1.0})
-    np.testing.assert_allclose(made.get("belief_root")[0], [1.0, 0.0])
+    made.set_mode_probabilities({"sliding": 1.0})
+    np.testing.assert_allclose(made.get("mode_root")[0], [1.0, 0.0])
 
 
 def test_an_unknown_parameter_names_the_nearest():

@@ -91,13 +91,13 @@ def test_two_modes_are_planned_for_together():
     made = problem(6, modes={"contact": ["contact_1"], "free": []})
     solver, x = make_solver(made, "rti"), state(made)
     pushes = {}
-    for belief in (1.0, 0.5):
-        made.set_beliefs({"contact": belief, "free": 1.0 - belief})
+    for probability in (1.0, 0.5):
+        made.set_mode_probabilities({"contact": probability, "free": 1.0 - probability})
         solver.reset(x)
         for _ in range(4):
             plan = solver.solve(x)
         assert plan.ok
-        pushes[belief] = -plan.controls[0, 2]
+        pushes[probability] = -plan.controls[0, 2]
     assert 0.0 < pushes[0.5] < pushes[1.0]  # less sure of the contact, less eager to push
 
 

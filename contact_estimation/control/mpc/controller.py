@@ -131,7 +131,7 @@ class MpcController(SupervisedController):
             return self._output(state)[1]
         phi = self._phi = [self._told(c, observation) for c in self.settings.contacts]
         self.problem.set_contacts(np.concatenate(phi))
-        self.problem.set_beliefs(observation.beliefs)
+        self.problem.set_mode_probabilities(observation.mode_probabilities)
         force = self._output(state)[1]
         if observation.force is None or not self._names:
             return force

@@ -80,7 +80,7 @@ class MpcProblem:
 
     def _residuals(self) -> None:
         parameters, running, final = self.stage.parameters, [], []
-        roots = parameters.get("belief_root", len(self.stage.modes))
+        roots = parameters.get("mode_root", len(self.stage.modes))
         for i, mode in enumerate(self.stage.modes):
             for term in self.terms:
                 part = roots[i] * term.weighted(mode, parameters)
@@ -140,7 +140,7 @@ class MpcProblem:
         for name, value in values.items():
             if name in self._slices:
                 self.set(name, value)
-        self.set_beliefs({mode.name: 1.0 for mode in self.stage.modes[:1]})
+        self.set_mode_probabilities({mode.name: 1.0 for mode in self.stage.modes[:1]})
         self.set_contacts(
             np.array(
                 [
@@ -191,15 +191,15 @@ class MpcProblem:
         """
         self.set("phi", np.asarray(phi_si, float) / self.contacts.scale)
 
-    def set_beliefs(self, beliefs: dict[str, float]) -> None:
+    def set_mode_probabilities(self, mode_probabilities: dict[str, float]) -> None:
         """Set the probabilities of the modes by name; they are normalised over the modes of the problem.
 
         If all of them are zero, the first mode has probability one: an observer without modes names none.
         """
-        values = np.array([max(beliefs.get(mode.name, 0.0), 0.0) for mode in self.stage.modes])
+        values = np.array([max(mode_probabilities.get(mode.name, 0.0), 0.0) for mode in self.stage.modes])
         if not values.sum() > 0:
             values[0] = 1.0
-        self.set("belief_root", np.sqrt(values / values.sum()))
+        self.set("mode_root", np.sqrt(values / values.sum()))
 
     def stack(self, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
         """State (nx,) in which every mode's arm is at ``q``, ``dq`` (n,)."""

@@ -14,7 +14,7 @@ from contact_estimation.robot.actuators import ActuatorSettings, load_actuators
 from contact_estimation.settings import from_mapping, reference, to_mapping
 
 #: Numbers that are structure: which joints bend, how many filters there are.
-STRUCTURE = {"elastic.joints", "hypotheses", "unknown.filters", "unknown.free_filters"}
+STRUCTURE = {"elastic.joints", "hypotheses", "unknown.filters"}
 SENSORS = SensorSettings(motor_side_velocity=True)
 
 
