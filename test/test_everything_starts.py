@@ -42,8 +42,10 @@ def arms(virtual_machine):
 
 @pytest.mark.parametrize("robot", ROBOTS)
 @pytest.mark.parametrize("observer", observer_names())
-def test_every_observer_starts_on_every_robot(arms, robot, observer):
+def test_every_observer_starts_on_every_robot(arms, robot, observer, monkeypatch):
     """On the arm's own sensor set, holding still in free space."""
+    if observer == "probing":  # its update is C around generated C, which no virtual machine runs
+        monkeypatch.delenv("CC")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is derived, and the virtual machine, are told elsewhere
         stream = open_stream(arms[robot], observer)
