@@ -39,7 +39,7 @@ def test_an_open_contact_or_an_invalid_estimate_has_no_frame():
 
 def test_a_listener_of_tf2_finds_the_contact(graph):
     """With the tf2_ros of a robot's ROS: the node's frame is where its estimate says."""
-    tf2_ros = pytest.importorskip("tf2_ros", reason="tf2_ros is not installed: the node publishes no frames")
+    tf2_ros = pytest.importorskip("tf2_ros", reason="tf2_ros comes with a ROS installation only, PyPI has none")
     given = {"observer": "ekf", "sensors": "joint_torque", "max_age": 0.0, "tf_prefix": "left_"}
     with graph.start("estimator", given) as process:
         feed = Feed(graph, load_arm("ur16e"), process)

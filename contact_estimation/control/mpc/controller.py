@@ -129,7 +129,9 @@ class MpcController(SupervisedController):
         state = self.problem.stack(observation.q, observation.dq)
         if not self.adapt:
             return self._output(state)[1]
-        phi = self._phi = [self._told(c, observation) for c in self.settings.contacts]
+        pressed = observation.force is not None and self._loss.pressed(observation.force)
+        explained = pressed and self._explained(observation)
+        phi = self._phi = [self._told(c, observation, pressed, explained) for c in self.settings.contacts]
         self.problem.set_contacts(np.concatenate(phi))
         self.problem.set_mode_probabilities(observation.mode_probabilities)
         force = self._output(state)[1]
@@ -143,25 +145,31 @@ class MpcController(SupervisedController):
         self.problem.set_contacts(np.concatenate(phi))
         return np.asarray(observation.force, float)
 
-    def _told(self, contact: ContactSettings, observation: Observation) -> NDArray[np.float64]:
+    def _told(
+        self, contact: ContactSettings, observation: Observation, pressed: bool, explained: bool
+    ) -> NDArray[np.float64]:
         """Return the parameters [SI] of one contact by the estimate; those of another law by the task.
 
         A contact that is felt, but not named by the estimate, improbable, or without its share of the force
         (``explained_force``), has the stiffness it had last, or the task's. It rests where the tool is: the published
         force then moves it to its place.
+
+        Args:
+            contact: of the task.
+            observation: of the sample.
+            pressed: the felt force is enough for a closed contact.
+            explained: and the estimate's contacts have their share of it.
         """
         law, values = observation.laws.get(contact.name, ("", {}))
         if law.removeprefix("unilateral_") != contact.law.removeprefix("unilateral_"):
             values = {}
         own = [values.get(p.name, mean) for p, mean, _ in contact.law_prior]
-        pressed = observation.force is not None and self._loss.pressed(observation.force)
-        explained = self._explained(observation)
         doubted = not self._loss.closed(observation) or (contact.name in self._known and not explained)
         if contact.name not in observation.contacts or (pressed and doubted):
             x, rotation = self.arm.tcp_pose(observation.q)
             stiffness = self._known.get(contact.name, np.array(contact.stiffness))
             return np.concatenate([stiffness, x + rotation @ np.array(contact.point), contact.point, own])
-        if pressed and explained:
+        if explained:
             self._known[contact.name] = observation.contacts[contact.name][:3]
         return np.concatenate([observation.contacts[contact.name], own])
 

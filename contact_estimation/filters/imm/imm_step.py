@@ -146,10 +146,8 @@ class ImmStep:
         self._turn = (self._turn + 1) % 3
         if self._turn and self._remembered:
             back = _RECENT if self._turn == 1 else _REMEMBERED
-            (x, p), stiffness = (
-                self._remembered[-min(back, len(self._remembered))],
-                self._state.parts["joint_stiffness"],
-            )
+            x, p = self._remembered[-min(back, len(self._remembered))]
+            stiffness = self._state.parts["joint_stiffness"]
             for j in self._free:
                 if self._chain.felt[self._weights[j].argmax()]:
                     kept = self._mixed[0][j, stiffness].copy()

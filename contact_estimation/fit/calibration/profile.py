@@ -170,7 +170,7 @@ def _tails(seen: Sequence[Residual]) -> np.ndarray:
     """Return how much longer (n,) the tails of the averaged residuals are than those of a normal distribution, >= 1."""
     averaged = []
     for torque, _, period in seen:
-        count = max(1, round(np.mean(_SHORT) * 2 / period))
+        count = max(1, round(sum(_SHORT) / period))
         total = np.cumsum(torque - torque.mean(axis=0), axis=0)
         averaged.append((total[count:] - total[:-count]) / count)
     values = np.concatenate(averaged)
