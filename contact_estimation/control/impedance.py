@@ -73,6 +73,31 @@ def clip_norm(vector: np.ndarray, limit: float) -> np.ndarray:
     return vector if norm <= limit else vector * (limit / norm)
 
 
+def clip_equilibrium(
+    x0: np.ndarray, measured: np.ndarray, predicted: np.ndarray, stiffness: np.ndarray, limit: float
+) -> np.ndarray:
+    """Return ``x0`` (3,) [m], brought so near that the spring holds its limit wherever the arm is on its way.
+
+    With the middle m of the way, d = K (x_0 - m) and a = K (x_predicted - m), the springs at both ends are d -+ a. The
+    largest share s of d with ||s d -+ a|| <= F_max solves s^2 d^T d + 2 s |d^T a| + a^T a = F_max^2. Between the ends
+    the force is smaller, for a norm is convex.
+
+    Args:
+        x0: (3,) wanted equilibrium [m].
+        measured: (3,) TCP position at the sample [m].
+        predicted: (3,) TCP position now [m], if the arm obeys its model.
+        stiffness: (3,) diagonal K [N/m].
+        limit: F_max [N]. A way longer than 2 F_max / K leaves its middle.
+    """
+    middle = 0.5 * (measured + predicted)
+    way, pull = stiffness * (predicted - middle), stiffness * (x0 - middle)
+    free, mixed, size = limit**2 - float(way @ way), abs(float(pull @ way)), float(pull @ pull)
+    if size + 2.0 * mixed <= free:
+        return x0
+    share = (np.sqrt(mixed**2 + size * max(free, 0.0)) - mixed) / max(size, 1e-12)
+    return np.asarray(middle + share * (x0 - middle))
+
+
 class CartesianImpedance:
     """Joint torque of a Cartesian impedance with gravity and Coriolis compensation, for one arm.
 

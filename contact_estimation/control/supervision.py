@@ -21,7 +21,7 @@ import numpy as np
 from contact_estimation.control.contact_loss import LossDetector
 from contact_estimation.control.contact_search import ContactSearch, way_back
 from contact_estimation.control.controller import Command, ControllerState, Observation
-from contact_estimation.control.impedance import clip_norm
+from contact_estimation.control.impedance import clip_equilibrium, clip_norm
 from contact_estimation.control.mpc.settings import MpcSettings
 from contact_estimation.control.mpc.solver import Solution
 from contact_estimation.control.path import turned_back
@@ -143,7 +143,8 @@ class SupervisedController(ABC):
             raise ConfigError(f"controller '{self.name}' cannot be activated: {problem}; wait for a valid estimate")
         self._start, self._rotation = self.arm.tcp_pose(observation.q)
         self._position = np.array(self._start if equilibrium is None else equilibrium, float)
-        self._turned, self._x = self._rotation.copy(), self._start.copy()
+        self._turned = self._rotation.copy()
+        self._seen = self._x = self._start  # (3,) TCP position [m] measured at the sample, and predicted for now
         self._disturbance, self._extra = np.zeros(3), 0.0
         self._balanced = -math.inf, 0.0  # time [s] of the last balance, and the speed along the push [m/s] then
         self._elapsed, self._last = 0.0, None
@@ -238,7 +239,7 @@ class SupervisedController(ABC):
         if self.adapt:
             self._balance(t - observation.age, observation, dx, force, mass)
         q, dq = self._forward(observation, t)
-        self._x, _ = self.arm.tcp_pose(q)
+        self._seen, self._x = self.arm.tcp_pose(observation.q)[0], self.arm.tcp_pose(q)[0]
         moving = self.arm.tcp_jacobian(q)[:3] @ dq
         elapsed = self._elapsed + (step if self.state is ControllerState.ACTIVE else 0.0)
         stiffness = self._contact_stiffness(observation)
@@ -317,7 +318,11 @@ class SupervisedController(ABC):
             excess = -float(normal @ spring) - allowed
             if excess > 0:
                 spring = spring + excess * normal
-        return np.asarray(now.x + clip_norm(spring, self._limit) / self._stiffness)
+        return self._within_limit(now.x + spring / self._stiffness)
+
+    def _within_limit(self, position: np.ndarray) -> np.ndarray:
+        """Return an equilibrium whose spring holds its limit, also if the arm has stayed where it was measured."""
+        return clip_equilibrium(position, self._seen, self._x, self._stiffness, self._limit)
 
     def _effective_mass(self, q: np.ndarray) -> float:
         """Return 1 / (n^T J M^-1 J^T n) [kg]: what a sudden contact along n meets (Khatib 1995)."""
@@ -336,14 +341,13 @@ class SupervisedController(ABC):
             self._hold(reason, latch=False)
         elif self.state in (ControllerState.ACTIVE, ControllerState.SHORTENED):
             self.state, self.reason = ControllerState.SHORTENED, f"following the remaining plan: {reason}"
-            spring = self._stiffness * (self._remaining(t - self._planned) - self._x)
-            self._position = self._x + clip_norm(spring, self._limit) / self._stiffness
+            self._position = self._within_limit(self._remaining(t - self._planned))
         return self._command(solution)
 
     def _hold(self, reason: str, latch: bool) -> None:
-        """Put the equilibrium where the arm was last seen: the spring relaxes, and nothing is pushed."""
+        """Put the equilibrium where the arm was last measured: the spring relaxes, and nothing is pushed."""
         if self.state is not ControllerState.HOLDING:
-            self._position, self._held_since = self._x.copy(), self._last
+            self._position, self._held_since = self._seen.copy(), self._last
         until = "until activated again" if latch else "until the estimate is good again"
         self.state, self.reason = ControllerState.HOLDING, f"holding {until}: {reason}"
         self._latched = latch
@@ -405,7 +409,7 @@ class SupervisedController(ABC):
         if over:
             self._hold(over, latch=True)
         if not over or search.retracts:
-            self._position = position if search.retracts else self._govern(position, now)
+            self._position = self._within_limit(position) if search.retracts else self._govern(position, now)
         return False
 
     def _turn_back(self, search: ContactSearch, now: Now) -> None:

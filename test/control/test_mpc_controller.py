@@ -47,6 +47,17 @@ def test_it_begins_without_a_jump_and_then_pushes_within_the_limit(controller):
     assert command.position[2] < first.position[2]  # the plane is pressed
 
 
+@pytest.mark.parametrize("age", [0.04, 0.06])
+def test_an_arm_that_stays_where_it_was_measured_is_pushed_within_the_limit(controller, age):
+    """A late estimate is predicted forward; the spring of an arm that is jammed must hold its limit, too."""
+    for k in range(20):
+        command = controller.update(k * TICK, observation(age=age, force=np.zeros(3)))
+        assert 1.0 < spring(command) <= 20.0 and command.state is ControllerState.ACTIVE
+    for k in range(20, 23):
+        command = controller.update(k * TICK, observation(valid=False))
+    assert command.state is ControllerState.HOLDING and spring(command) == pytest.approx(0.0, abs=1e-6)
+
+
 BAD = {
     "invalid": ({"valid": False, "reason": "a gap"}, "not valid: a gap"),
     "stale": ({"age": 0.2}, "stale: 200 ms"),
