@@ -43,7 +43,7 @@ class Mutation(NamedTuple):
     tests: str
 
 
-STREAM, LIMITS = "filters/stream.py", "filters/sample_limits.py"
+STREAM = "filters/stream.py"
 SAFETY, GATE = "control/safety.py", "ros/command_gate.py"
 CLOCK, RULE, RTDE = "drivers/clock.py", "ros/staleness.py", "drivers/rtde.py"
 MUTATIONS = [
@@ -56,7 +56,7 @@ MUTATIONS = [
     ),
     Mutation(
         "stream: a torque beyond the limit passes",
-        LIMITS,
+        STREAM,
         '("max_torque", sensors.max_torque, arm.effort_limit)',
         '("max_torque", 10 * sensors.max_torque, arm.effort_limit)',
         "test/filters/test_stream.py",

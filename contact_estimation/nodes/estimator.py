@@ -22,9 +22,9 @@ from contact_estimation.ros.diagnostics import StreamHealth
 from contact_estimation.ros.drawing import DrawingThread
 from contact_estimation.ros.executor import run
 from contact_estimation.ros.frames import Frames, status_name
-from contact_estimation.ros.joint_states import JointStateReader, OtherJoints, stamp_ns
 from contact_estimation.ros.node_settings import EstimatorParameters
 from contact_estimation.ros.outputs import EstimateOutputs
+from contact_estimation.ros.serialized import JointStateReader, OtherJoints, stamp_ns
 
 #: [s] A change of validity is reported at once, but a stream that flickers shall not flood /diagnostics.
 _MIN_REPORT_INTERVAL = 0.05

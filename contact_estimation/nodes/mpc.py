@@ -22,10 +22,10 @@ from contact_estimation.exceptions import ContactEstimationError
 from contact_estimation.msg import ContactEstimate, MpcPrediction
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, mpc_outputs, parameters, qos
+from contact_estimation.ros.drawing import marker_array
 from contact_estimation.ros.executor import run
 from contact_estimation.ros.frames import status_name
 from contact_estimation.ros.lifecycle import ManagedNode
-from contact_estimation.ros.markers import marker_array
 from contact_estimation.ros.node_settings import MpcParameters
 from contact_estimation.ros.staleness import EstimateRule
 from contact_estimation.ros.wrist_sensor import WristSensor

@@ -19,8 +19,8 @@ from contact_estimation.msg import ContactEstimate
 from contact_estimation.robot import Arm
 from contact_estimation.ros import convert, qos
 from contact_estimation.ros.contact_frames import broadcaster, contact_transforms
+from contact_estimation.ros.drawing import marker_array
 from contact_estimation.ros.frames import Frames
-from contact_estimation.ros.markers import marker_array
 from contact_estimation.ros.node_settings import EstimatorParameters
 from contact_estimation.ros.serialized import SerializedMessage
 from contact_estimation.viz.markers import estimate_shapes

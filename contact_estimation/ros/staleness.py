@@ -16,7 +16,7 @@ from contact_estimation.msg import ContactEstimate
 from contact_estimation.robot import Arm
 from contact_estimation.ros import convert
 from contact_estimation.ros.frames import Frames
-from contact_estimation.ros.joint_states import stamp_ns
+from contact_estimation.ros.serialized import stamp_ns
 
 
 class Judgement(NamedTuple):

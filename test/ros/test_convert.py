@@ -3,7 +3,7 @@
 import numpy as np
 
 from contact_estimation.ros import convert
-from contact_estimation.ros.markers import marker_array
+from contact_estimation.ros.drawing import marker_array
 from contact_estimation.viz.markers import Shape
 
 NAMES = ("shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint")

@@ -7,7 +7,7 @@ from sensor_msgs.msg import JointState
 
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.ros import convert
-from contact_estimation.ros.joint_states import JointStateReader, OtherJoints, stamp_ns
+from contact_estimation.ros.serialized import JointStateReader, OtherJoints, stamp_ns
 
 NAMES = ("shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint")
 
