@@ -16,7 +16,7 @@ from contact_estimation.commands.output import Progress, add_json_flag, emit
 from contact_estimation.control.mpc.settings import SOLVERS
 from contact_estimation.control.registry import CONTROLLERS
 from contact_estimation.exceptions import ConfigError
-from contact_estimation.studies.mpc.closed_loop import ClosedLoop, LoopOptions, load_loop_settings
+from contact_estimation.studies.mpc.closed_loop import ClosedLoop, LoopOptions, LoopRecord, load_loop_settings
 from contact_estimation.studies.mpc.mpc_report import mpc_report
 
 #: Task -> robot it is for.
@@ -29,6 +29,8 @@ TASKS = {
     "press": "ur16e",
     "probe": "ur16e",
 }
+#: Name of a loop, and whether the controller takes contacts and disturbance from the estimates.
+_LOOPS = (("online estimation", True), ("no estimation", False))
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -69,24 +71,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the loop twice and print what was measured."""
+    _check(args)
     if args.task == "probe":
-        foreign = (args.height_error, args.observer, args.stiffness, args.tool or None)
-        if args.runs < 1 or foreign != (None,) * 4 or (args.solver, args.controller) != ("rti", "mpc"):
-            raise ConfigError(
-                "mpc probe takes --runs of at least 1, and none of --height-error, --solver, --controller, --observer, "
-                "--stiffness, --tool"
-            )
         return mpc_probe.run(args)
-    if args.steps is not None and args.task != "sequence":
-        raise ConfigError(f"--steps is for mpc sequence; mpc {args.task} has no steps")
-    if args.stiffness is not None and not args.stiffness > 0:
-        raise ConfigError(f"--stiffness is {args.stiffness:g} N/m, expected a positive number such as 5000")
     settings = load_loop_settings(args.task, args.robot or TASKS[args.task])
     if args.task == "sequence":
         return mpc_sequence.run(args, settings)
-    records, progress = {}, Progress(2, f"mpc {args.task}")
-    for i, adapt in enumerate((True, False)):
-        progress.update(i, "online estimation" if adapt else "no estimation")
+    progress = Progress(2, f"mpc {args.task}")
+    records = []
+    for i, (name, adapt) in enumerate(_LOOPS):
+        progress.update(i, name)
         options = LoopOptions(
             seed=args.seed,
             height_error=args.height_error,
@@ -98,35 +92,14 @@ def run(args: argparse.Namespace) -> int:
             observer=args.observer,
             tool=args.tool,
         )
-        records[adapt] = ClosedLoop(settings, options).run(args.duration)
+        records.append(ClosedLoop(settings, options).run(args.duration))
     progress.update(2)
     progress.close()
-    estimating, fixed = records[True], records[False]
-    p50, p99 = np.percentile(estimating.solve_ms, [50, 99]) if estimating.solve_ms.size else (np.nan, np.nan)
-    result = {
-        "force_rmse_estimating": estimating.force_rmse(),
-        "force_rmse_fixed": fixed.force_rmse(),
-        "solve_ms_p50": float(p50) if estimating.solve_ms.size else None,
-        "solve_ms_p99": float(p99) if estimating.solve_ms.size else None,
-        "max_impedance_force": max(estimating.max_spring, fixed.max_spring),
-        "force_limit": estimating.force_limit,
-    }
+    estimating, fixed = records
+    result = _figures(estimating, fixed)
     lines = [
         f"{args.task} on {settings.robot}, controller {args.controller}, solver {args.solver}, seed {args.seed}",
-        f"force RMSE after 1 s      {result['force_rmse_estimating']:.2f} N with online estimation, "
-        f"{result['force_rmse_fixed']:.2f} N without",
-        f"mean error, last 2 s      {np.round(estimating.steady_error()[estimating.axes], 2)} N, "
-        f"{np.round(fixed.steady_error()[fixed.axes], 2)} N",
-        f"solve                     p50 {p50:.2f} ms, p99 {p99:.2f} ms",
-        f"largest impedance force   {result['max_impedance_force']:.2f} N, limit {result['force_limit']:g} N",
-    ]
-    lines += [
-        f"{name}: {count} ticks without a plan; first: {record.reasons[0]}"
-        for name, record, count in (
-            ("online estimation", estimating, len(estimating.reasons)),
-            ("no estimation", fixed, len(fixed.reasons)),
-        )
-        if count
+        *_lines(result, estimating, fixed),
     ]
     if args.report:
         command = "contact-estimation " + shlex.join(_arguments(args, settings.robot))
@@ -135,6 +108,57 @@ def run(args: argparse.Namespace) -> int:
         )
     emit(args, result, "\n".join(lines))
     return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse options that the task has no use for.
+
+    Raises:
+        ConfigError: names them.
+    """
+    if args.task == "probe":
+        foreign = (args.height_error, args.observer, args.stiffness, args.tool or None)
+        if args.runs < 1 or foreign != (None,) * 4 or (args.solver, args.controller) != ("rti", "mpc"):
+            raise ConfigError(
+                "mpc probe takes --runs of at least 1, and none of --height-error, --solver, --controller, --observer, "
+                "--stiffness, --tool"
+            )
+    if args.steps is not None and args.task != "sequence":
+        raise ConfigError(f"--steps is for mpc sequence; mpc {args.task} has no steps")
+    if args.stiffness is not None and not args.stiffness > 0:
+        raise ConfigError(f"--stiffness is {args.stiffness:g} N/m, expected a positive number such as 5000")
+
+
+def _figures(estimating: LoopRecord, fixed: LoopRecord) -> dict[str, float | None]:
+    """Return what ``--json`` prints: forces [N] and times [ms]; no time where nothing was solved."""
+    times = estimating.solve_ms
+    p50, p99 = np.percentile(times, [50, 99]).tolist() if times.size else (None, None)
+    return {
+        "force_rmse_estimating": estimating.force_rmse(),
+        "force_rmse_fixed": fixed.force_rmse(),
+        "solve_ms_p50": p50,
+        "solve_ms_p99": p99,
+        "max_impedance_force": max(estimating.max_spring, fixed.max_spring),
+        "force_limit": estimating.force_limit,
+    }
+
+
+def _lines(result: dict[str, float | None], estimating: LoopRecord, fixed: LoopRecord) -> list[str]:
+    """Return the figures in words, and why ticks had no plan."""
+    p50, p99 = (np.nan if result[name] is None else result[name] for name in ("solve_ms_p50", "solve_ms_p99"))
+    lines = [
+        f"force RMSE after 1 s      {result['force_rmse_estimating']:.2f} N with online estimation, "
+        f"{result['force_rmse_fixed']:.2f} N without",
+        f"mean error, last 2 s      {np.round(estimating.steady_error()[estimating.axes], 2)} N, "
+        f"{np.round(fixed.steady_error()[fixed.axes], 2)} N",
+        f"solve                     p50 {p50:.2f} ms, p99 {p99:.2f} ms",
+        f"largest impedance force   {result['max_impedance_force']:.2f} N, limit {result['force_limit']:g} N",
+    ]
+    return lines + [
+        f"{name}: {len(record.reasons)} ticks without a plan; first: {record.reasons[0]}"
+        for (name, _), record in zip(_LOOPS, (estimating, fixed))
+        if record.reasons
+    ]
 
 
 def _arguments(args: argparse.Namespace, robot: str) -> list[str]:
