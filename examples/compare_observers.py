@@ -7,7 +7,8 @@ from simulated_press import press
 
 from contact_estimation import load_arm, open_stream, replay
 from contact_estimation.commands.output import text_table
-from contact_estimation.viz.summary import reference_of, summarise, summary_table
+from contact_estimation.viz.reference import reference_of
+from contact_estimation.viz.summary import summarise, summary_table
 
 arm = load_arm("ur16e")
 recording = press(arm)

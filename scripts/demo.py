@@ -30,8 +30,9 @@ from contact_estimation.simulation.session import Simulation, open_simulation
 from contact_estimation.viz.markers import Shape, arrow
 from contact_estimation.viz.meshes import link_poses
 from contact_estimation.viz.player import TRUTH_COLOUR, TRUTH_SIZE, Box, frame_rows, recording_page
+from contact_estimation.viz.reference import reference_of
 from contact_estimation.viz.report import Table, replay_report
-from contact_estimation.viz.summary import reference_of, summarise
+from contact_estimation.viz.summary import summarise
 
 ROBOT, SENSORS, SEED, SCENARIO = "ur16e", "ur16e_driver", 1, "mission"
 #: Node -> observer: the default one and two baselines. All use the arm's own model: what the papers' momentum observer

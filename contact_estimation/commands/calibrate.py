@@ -93,7 +93,7 @@ def _with_total_torque(arm: Arm, args: argparse.Namespace) -> tuple[Arm, list[Re
     from contact_estimation.filters.settings import load_sensor_settings
     from contact_estimation.fit.calibration.effort import with_total_torque
 
-    recordings = [open_for(arm, args, path) for path in args.recordings]
+    recordings = [open_for(arm, args, path).read() for path in args.recordings]
     sensors = [load_sensor_settings(args.sensors or r.sensors or arm.settings.sensors) for r in recordings]
     sides = {s.torque_side for s in sensors}
     if len(sides) > 1:

@@ -31,23 +31,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Replay, compare, report."""
     from contact_estimation.codegen import show_progress
-    from contact_estimation.evaluation.evaluated import evaluate_recording, open_streams, write_report
+    from contact_estimation.evaluation.evaluated import evaluate_recording, make_logs, open_streams, write_report
+    from contact_estimation.io.survey import survey
     from contact_estimation.robot import load_arm
     from contact_estimation.viz.summary import summary_table
 
     show_progress()
     arm = load_arm(args.robot, args.tool)
     recording = open_for(arm, args)
-    streams = open_streams(arm, args.observers, args.sensors or recording.sensors)
-    progress = observer_progress(len(recording))
-    found = evaluate_recording(arm, recording, streams, progress, logs=args.out is not None)
+    streams = open_streams(arm, args.observers, args.sensors or recording.head.sensors)
+    logs = make_logs(recording, streams) if args.out is not None else {}
+    sinks = {name: [log.append] for name, log in logs.items()}
+    found = evaluate_recording(arm, recording, streams, observer_progress(len(recording)), sinks=sinks)
     if args.out is not None:
         words = ["contact-estimation", "compare", str(args.recording), *robot_words(args)]
         command = shlex.join([*words, "--observers", ",".join(args.observers), "--out", str(args.out)])
-        write_report(args.out, found, f"Observers on {args.recording.name}", command)
-    about = {"source": recording.source, "samples": len(recording), "duration_s": recording.duration}
+        write_report(args.out, found, logs, f"Observers on {args.recording.name}", command)
+    source, duration = recording.head.source, survey(recording).duration
+    about = {"source": source, "samples": len(recording), "duration_s": duration}
     label = found.reference.label if found.reference else None
     result = {"recording": about, "robot": arm.name, "reference": label, "observers": found.figures}
-    lines = [f"{recording.source}: reference {label or 'none'}", text_table(*summary_table(found.figures))]
+    lines = [f"{source}: reference {label or 'none'}", text_table(*summary_table(found.figures))]
     emit(args, result | {"report": args.out and str(args.out)}, "\n".join(lines + [str(args.out)] * bool(args.out)))
     return 0

@@ -6,7 +6,6 @@ A bag that was cut off, as by a recorder that was killed, is read to its last co
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from contact_estimation.commands.output import add_json_flag, emit
 from contact_estimation.exceptions import RecordingError
 
 if TYPE_CHECKING:
-    from contact_estimation.io.recording import Recording
+    from contact_estimation.io.recording import Samples
     from contact_estimation.robot import Arm
 
 
@@ -39,37 +38,37 @@ def run(args: argparse.Namespace) -> int:
 
         arm = load_arm(args.robot, args.tool)
     from contact_estimation.io.recovery import whole_bag
+    from contact_estimation.io.survey import survey
 
     with whole_bag(args.recording) as (source, lost):
         recording = open_for(arm, args, source)
-    if arm is not None and not recording.robot:
-        recording = dataclasses.replace(recording, robot=arm.name)
-    path = write_recording(args.output, recording, arm, args.storage)
-    parts = ["q", "dq", "tau"] + ["wrench"] * (recording.wrench_tcp is not None)
-    parts += [f"truth {name}" for name in recording.truth]
-    problems = recording.problems()
+    path, head = write_recording(args.output, recording, arm, args.storage), recording.head
+    parts = ["q", "dq", "tau"] + ["wrench"] * (head.wrench_tcp is not None)
+    parts += [f"truth {name}" for name in head.truth]
+    duration, problems = survey(recording)
     if lost >= 0:
         problems = [f"{args.recording} was cut off; {lost} bytes behind its last complete record are lost", *problems]
     result = {
         "output": str(path),
         "samples": len(recording),
-        "duration_s": recording.duration,
+        "duration_s": duration,
         "parts": parts,
-        "joint_names": recording.joint_names,
+        "joint_names": head.joint_names,
         "problems": problems,
     }
-    text = f"{path}: {len(recording)} samples, {recording.duration:.1f} s, {', '.join(parts)}"
+    text = f"{path}: {len(recording)} samples, {duration:.1f} s, {', '.join(parts)}"
     emit(args, result, "\n".join([text, *(f"note: {problem}" for problem in problems)]))
     return 0
 
 
-def write_recording(path: Path, recording: Recording, arm: Arm | None, storage: str = "mcap") -> Path:
+def write_recording(path: Path, recording: Samples, arm: Arm | None, storage: str = "mcap") -> Path:
     """Write an .npz archive or a rosbag2, by the ending of ``path``.
 
     Args:
         path: the archive, or the bag's folder; it must not exist.
         recording: what to write.
-        arm: names a bag's frames, and an archive gets the poses of its TCP (``x_tcp``, ``R_tcp``).
+        arm: names a bag's frames and the robot of a recording that does not tell it, and an archive gets the poses of
+            its TCP (``x_tcp``, ``R_tcp``).
         storage: of a bag.
 
     Returns:
@@ -84,12 +83,15 @@ def write_recording(path: Path, recording: Recording, arm: Arm | None, storage: 
         if path.suffix == ".npz":
             from contact_estimation.io.npz import write_npz
 
-            poses = {} if arm is None else dict(zip(("x_tcp", "R_tcp"), arm.tcp_poses(recording.q)))
-            return write_npz(path, recording, **poses)
+            if arm is None:
+                return write_npz(path, recording)
+            return write_npz(
+                path, recording, arm.name, lambda block: dict(zip(("x_tcp", "R_tcp"), arm.tcp_poses(block.q)))
+            )
         from contact_estimation.io.bag_writer import write_bag
 
-        frames = {} if arm is None else {"base_frame": arm.base_frame, "tcp_frame": arm.tcp_frame}
-        return write_bag(path, recording, storage, **frames)
+        names = {} if arm is None else {"base_frame": arm.base_frame, "tcp_frame": arm.tcp_frame, "robot": arm.name}
+        return write_bag(path, recording, storage, **names)
     except (OSError, sqlite3.Error) as error:
         reason = getattr(error, "strerror", None) or error
         raise RecordingError(f"{path} cannot be written ({reason})") from error

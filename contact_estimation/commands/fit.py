@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     args.passes = args.passes if args.passes is not None else 2 if paper else 4
     settings = _start_settings(args, paper)
     arm = robot_for(load_arm(args.robot, args.tool), settings)
-    recordings = [open_for(arm, args, path) for path in (args.recording, *args.also)]
+    recordings = [open_for(arm, args, path).read() for path in (args.recording, *args.also)]
     sensors = load_sensor_settings(recordings[0].sensors or settings.sensors or arm.settings.sensors)
     mapping = to_mapping(settings)
     for contact in mapping["contacts"]:

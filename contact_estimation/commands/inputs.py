@@ -10,7 +10,8 @@ from contact_estimation.exceptions import ConfigError
 
 if TYPE_CHECKING:
     from contact_estimation.filters.settings import EkfSettings
-    from contact_estimation.io.recording import Recording
+    from contact_estimation.io.bag import BagFile
+    from contact_estimation.io.npz import NpzFile
     from contact_estimation.jobs import Executor
     from contact_estimation.robot import Arm
 
@@ -96,8 +97,8 @@ def executor_of(args: argparse.Namespace, tasks: int) -> Executor:
     return open_executor(0 if args.workers is None and tasks == 1 else args.workers, args.cluster)
 
 
-def open_for(arm: Arm | None, args: argparse.Namespace, path: Path | None = None) -> Recording:
-    """Open a recording with the joints, in the order, of an arm.
+def open_for(arm: Arm | None, args: argparse.Namespace, path: Path | None = None) -> NpzFile | BagFile:
+    """Open a recording, to be read block by block, with the joints, in the order, of an arm.
 
     Args:
         arm: the robot it was made with; None takes the joints as recorded.

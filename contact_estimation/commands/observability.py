@@ -68,7 +68,7 @@ def _along(arm: Arm, settings: EkfSettings, args: argparse.Namespace) -> Observa
     from contact_estimation.fit.information import information_along
 
     sensors = load_sensor_settings(settings.sensors or arm.settings.sensors)
-    return information_along(SampleStream(Ekf(arm, settings), arm, sensors), open_for(arm, args), args.estimate)
+    return information_along(SampleStream(Ekf(arm, settings), arm, sensors), open_for(arm, args).read(), args.estimate)
 
 
 def _result(seen: Observability) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from contact_estimation.exceptions import RecordingError
 if TYPE_CHECKING:
     from contact_estimation.filters.stream import SampleStream
     from contact_estimation.io.estimate_file import EstimateFile
-    from contact_estimation.io.recording import Recording
+    from contact_estimation.io.recording import Samples
 
 #: Counters of a stream that tell of a bad recording. A doubt of the monitor, a spike and an observer that settles mark
 #: estimates as invalid and stop nothing.
@@ -53,9 +53,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Replay and report."""
     from contact_estimation.codegen import show_progress
-    from contact_estimation.evaluation.evaluated import evaluate_recording, open_streams, timed, write_report
+    from contact_estimation.evaluation.evaluated import evaluate_recording, make_logs, open_streams, timed, write_report
+    from contact_estimation.io.survey import survey
     from contact_estimation.robot import load_arm
-    from contact_estimation.viz.summary import invalid_reasons
 
     show_progress()
     seconds: dict[str, float] = {}
@@ -63,36 +63,35 @@ def run(args: argparse.Namespace) -> int:
         arm = load_arm(args.robot, args.tool)
     with timed(seconds, "read"):
         recording = open_for(arm, args)
+        samples = recording if args.report is None else recording.read()  # a report shows all of them
+        head = samples.head
     with timed(seconds, "open"):
         observers = [*args.observer, *map(str, args.config)] or [DEFAULT_OBSERVER]
-        streams = open_streams(arm, observers, args.sensors or recording.sensors)
-    problems = recording.problems(min(stream.sensors.max_gap for stream in streams.values()))
+        streams = open_streams(arm, observers, args.sensors or head.sensors)
+    duration, problems = survey(samples, min(stream.sensors.max_gap for stream in streams.values()))
     if problems and not args.keep_going:
         raise RecordingError(
-            f"{recording.source}: {'; '.join(problems)}. Mend the recording, or replay it all the "
+            f"{head.source}: {'; '.join(problems)}. Mend the recording, or replay it all the "
             "same with --keep-going: estimates that bad samples touch are then marked invalid."
         )
     if args.report is not None:
         prepare_folder(args.report)
     files = _files(args.export, list(streams))
-    sinks = {name: file.append for name, file in files.items()}
-    progress, logs = observer_progress(len(recording)), args.report is not None
-    found = evaluate_recording(arm, recording, streams, progress, seconds, logs, sinks)
-    invalid = invalid_reasons(found.columns)
-    reasons = _tell_invalid(invalid)
+    logs = make_logs(samples, streams) if args.report is not None else {}
+    sinks = {name: [sink[name].append for sink in (files, logs) if name in sink] for name in streams}
+    found = evaluate_recording(arm, samples, streams, observer_progress(len(samples)), seconds, sinks)
+    reasons = _tell_invalid(found.invalid)
     if not args.keep_going and any(
-        _refused(stream, sum(invalid.get(name, {}).values()), len(recording)) for name, stream in streams.items()
+        _refused(stream, sum(found.invalid.get(name, {}).values()), len(samples)) for name, stream in streams.items()
     ):
-        raise RecordingError(
-            f"{recording.source}: {reasons}. Nothing was written; --keep-going writes it all the same."
-        )
+        raise RecordingError(f"{head.source}: {reasons}. Nothing was written; --keep-going writes it all the same.")
     with timed(seconds, "export"):
-        exports = _export(files, recording)
+        exports = _export(files, samples)
     report = ""
     if args.report is not None:
         title = f"Replay of {args.recording.name}"
-        report = str(write_report(args.report / "report.html", found, title, _command(args)))
-    about = {"source": recording.source, "samples": len(recording), "duration_s": recording.duration}
+        report = str(write_report(args.report / "report.html", found, logs, title, _command(args)))
+    about = {"source": head.source, "samples": len(samples), "duration_s": duration}
     result = {
         "recording": about | {"problems": problems},
         "robot": arm.name,
@@ -103,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
             for name, stream in streams.items()
         },
     } | ({"report": report} if report else {})
-    emit(args, result, _text(recording, found.figures, report, exports))
+    emit(args, result, _text(about, found.figures, report, exports))
     if reasons:
         print(f"contact-estimation replay: {reasons}", file=sys.stderr)
     return 0
@@ -135,20 +134,20 @@ def _files(path: Path | None, observers: list[str]) -> dict[str, EstimateFile]:
     return {name: EstimateFile(name, own) for name, own in paths.items()}
 
 
-def _export(files: dict[str, EstimateFile], recording: Recording) -> list[str]:
+def _export(files: dict[str, EstimateFile], recording: Samples) -> list[str]:
     """Save the archives; returns their paths."""
     try:
-        return [str(file.save(recording.truth)) for file in files.values()]
+        return [str(file.save(recording)) for file in files.values()]
     except OSError as error:
         names = ", ".join(str(file.path) for file in files.values())
         raise RecordingError(f"{names} cannot be written ({error.strerror}); choose another --export") from error
 
 
-def _text(recording: Recording, figures: dict[str, dict[str, Any]], report: str, exports: list[str]) -> str:
+def _text(about: dict[str, Any], figures: dict[str, dict[str, Any]], report: str, exports: list[str]) -> str:
     from contact_estimation.viz.summary import summary_table
 
     lines = [
-        f"{recording.source}: {len(recording)} samples, {recording.duration:.1f} s",
+        f"{about['source']}: {about['samples']} samples, {about['duration_s']:.1f} s",
         text_table(*summary_table(figures)),
         *(f"{name}: model and data disagree: {words}" for name, own in figures.items() for words in own["mismatch"]),
         *([f"report: {report}"] if report else []),

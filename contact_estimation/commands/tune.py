@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     if args.evaluations < 1:
         raise ConfigError(f"--evaluations must be at least 1, found {args.evaluations}")
     arm = robot_for(load_arm(args.robot, args.tool), settings)
-    recordings = [open_for(arm, args, path) for path in args.recordings]
+    recordings = [open_for(arm, args, path).read() for path in args.recordings]
     sensors = load_sensor_settings(recordings[0].sensors or settings.sensors or arm.settings.sensors)
     bar = Progress(args.evaluations, "tuning")
     found = tune(arm, settings, sensors, recordings, args.noise, args.evaluations, bar.update)

@@ -66,7 +66,7 @@ def _page(args: argparse.Namespace) -> str:
 
     show_progress()
     arm = load_arm(args.robot, args.tool)
-    recording = open_for(arm, args)
+    recording = open_for(arm, args).read()
     logs = {}
     for name in args.observer or [DEFAULT_OBSERVER]:
         stream = open_stream(arm, name, args.sensors or recording.sensors or None)

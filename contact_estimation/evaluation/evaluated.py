@@ -4,40 +4,43 @@ from __future__ import annotations
 
 import functools
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contact_estimation.evaluation.columns import replay_columns
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.filters.stream import SampleStream
 from contact_estimation.io.export import EstimateLog
-from contact_estimation.io.open import open_recording
-from contact_estimation.io.recording import Recording
-from contact_estimation.io.replay import Sink, replay
+from contact_estimation.io.npz import NpzFile
+from contact_estimation.io.open import open_file
+from contact_estimation.io.recording import Samples
+from contact_estimation.io.replay import Sink, fitting_blocks
 from contact_estimation.robot import Arm
-from contact_estimation.viz.summary import Reference, reference_of, summarise
+from contact_estimation.viz.reference import Reference, reference_of
+from contact_estimation.viz.scores import Scores
+
+if TYPE_CHECKING:
+    from contact_estimation.io.bag import BagFile
 
 
 class Evaluated(NamedTuple):
     """A recording with what its observers made of it."""
 
     arm: Arm
-    recording: Recording
-    logs: dict[str, EstimateLog]  # observer -> its estimates; empty where only the figures were asked for
-    columns: dict[str, dict[str, np.ndarray]]  # observer -> columns of its log, or those that the figures need
+    recording: Samples
     reference: Reference | None  # None: the recording has none
-    figures: dict[str, dict[str, Any]]  # observer -> what :func:`~contact_estimation.viz.summary.summarise` gives
+    figures: dict[str, dict[str, Any]]  # observer -> what :meth:`~contact_estimation.viz.scores.Scores.figures` gives
+    invalid: dict[str, Counter[str]]  # observer -> why how many of its estimates were invalid
 
 
 def open_for_arm(
     arm: Arm | None, path: Path, joint_states: str | None = None, wrench: str | None = None, rate: float | None = None
-) -> Recording:
-    """Open a recording with the joints, in the order, of an arm.
+) -> NpzFile | BagFile:
+    """Open a recording, to be read block by block, with the joints, in the order, of an arm.
 
     Args:
         arm: the robot it was made with; None takes the joints as recorded.
@@ -53,9 +56,9 @@ def open_for_arm(
         raise RecordingError(f"--rate must be greater than 0 Hz, found {rate:g}")
     topics: dict[str, Any] = {"joint_states": joint_states, "wrench": wrench}
     if arm is None:
-        return open_recording(path, rate=rate, **topics)
+        return open_file(path, rate=rate, **topics)
     fitted: dict[str, Any] = {"base_frame": arm.base_frame, "rotation": lambda q: arm.tcp_poses(q)[1]}
-    return open_recording(path, arm.joint_names, rate=rate, **topics, **fitted)
+    return open_file(path, arm.joint_names, rate=rate, **topics, **fitted)
 
 
 def open_streams(arm: Arm, observers: Iterable[str], sensors: str = "") -> dict[str, SampleStream]:
@@ -84,54 +87,69 @@ def open_streams(arm: Arm, observers: Iterable[str], sensors: str = "") -> dict[
 
 def evaluate_recording(
     arm: Arm,
-    recording: Recording,
+    recording: Samples,
     streams: Mapping[str, SampleStream],
     progress: Callable[[str, int], object] | None = None,
     seconds: dict[str, float] | None = None,
-    logs: bool = True,
-    sinks: Mapping[str, Sink] | None = None,
+    sinks: Mapping[str, Iterable[Sink]] | None = None,
 ) -> Evaluated:
-    """Replay a recording through every stream and score what they give.
+    """Replay a recording through every stream and score what they give; a block of it is in memory.
 
     Args:
         arm: the robot.
         recording: its joints are the robot's, in the robot's order.
         streams: observer -> its stream, at the start.
-        progress: called with the observer and the number of samples done, about a hundred times for each.
+        progress: called with the observer and the number of samples done, after each block.
         seconds: the time [s] each observer takes is added to it.
-        logs: whether to keep every estimate, for reports.
-        sinks: observer -> what gets every estimate of it, too.
+        sinks: observer -> what get every estimate of it, for example a log's ``append``.
 
     Raises:
         RecordingError: the joints do not fit, or an observer lacks something in the recording.
     """
-    kept, columns, seconds = {}, {}, {} if seconds is None else seconds
+    seconds = {} if seconds is None else seconds
+    reference = find_reference(arm, recording)
+    figures, invalid = {}, {}
     for name, stream in streams.items():
         update = functools.partial(progress, name) if progress is not None else None
-        sink = (sinks or {}).get(name)
         with timed(seconds, name):
-            if logs:
-                kept[name] = replay(recording, stream, update, sink)
-                columns[name] = kept[name].columns()
-            else:
-                columns[name] = replay_columns(recording, stream, update, sink)
-    reference = find_reference(arm, recording)
-    figures = {name: summarise(found, reference) for name, found in columns.items()}
-    return Evaluated(arm, recording, kept, columns, reference, figures)
+            scores = score(recording, stream, reference, update, (sinks or {}).get(name, ()))
+        figures[name] = scores.figures()
+        if reasons := scores.reasons.counts():
+            invalid[name] = reasons
+    return Evaluated(arm, recording, reference, figures, invalid)
 
 
-def find_reference(arm: Arm, recording: Recording) -> Reference | None:
+def score(
+    recording: Samples,
+    stream: SampleStream,
+    reference: Reference | None,
+    progress: Callable[[int], object] | None = None,
+    sinks: Iterable[Sink] = (),
+) -> Scores:
+    """Replay a recording through one stream and compare it with a reference; arguments as of ``evaluate_recording``."""
+    scores = Scores(reference)
+    for block in fitting_blocks(recording, stream, progress):
+        scores.add(replay_columns(block, stream, sinks))
+    return scores
+
+
+def find_reference(arm: Arm, recording: Samples) -> Reference | None:
     """Take the reference of a recording that was made with ``arm``; None where it has neither truth nor a wrench."""
-    has_force = recording.wrench_tcp is not None or "wrench_tcp" in recording.truth
-    return reference_of(recording, *(arm.tcp_poses(recording.q) if has_force else ()))
+    return reference_of(recording, arm.tcp_poses)
 
 
-def write_report(path: Path, evaluated: Evaluated, title: str, command: str) -> Path:
+def make_logs(recording: Samples, streams: Iterable[str]) -> dict[str, EstimateLog]:
+    """Return an empty log of each observer, for all of a recording."""
+    return {name: EstimateLog(name, len(recording)) for name in streams}
+
+
+def write_report(path: Path, evaluated: Evaluated, logs: dict[str, EstimateLog], title: str, command: str) -> Path:
     """Write the report on one recording.
 
     Args:
         path: the HTML file.
         evaluated: what it shows.
+        logs: observer -> its estimates.
         title: of the page.
         command: that makes it again.
 
@@ -140,9 +158,9 @@ def write_report(path: Path, evaluated: Evaluated, title: str, command: str) -> 
     """
     from contact_estimation.viz.report import replay_report  # matplotlib
 
-    arm, recording, logs, _, reference, _ = evaluated
+    arm, recording, reference, _, _ = evaluated
     try:
-        return replay_report(path, arm, recording, logs, reference, title, command=command)
+        return replay_report(path, arm, recording.read(), logs, reference, title, command=command)
     except OSError as error:
         raise RecordingError(f"{path} cannot be written ({error.strerror}); name another") from error
 

@@ -118,5 +118,6 @@ def _add_worst(
 
 def force_picture(task: Task) -> bytes:
     """Replay a recording once more and draw the forces of all observers over the reference, as PNG."""
-    one = replay_again(task)
-    return png_of(plots.force_figure(one.columns, float(one.recording.t[0]), one.reference))
+    logs, reference = replay_again(task)
+    columns = {name: log.columns() for name, log in logs.items()}
+    return png_of(plots.force_figure(columns, float(next(iter(columns.values()))["t"][0]), reference))

@@ -8,17 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from contact_estimation.evaluation.columns import replay_columns
-from contact_estimation.evaluation.evaluated import Evaluated, evaluate_recording, find_reference, open_for_arm
+from contact_estimation.evaluation.evaluated import find_reference, open_for_arm, score
 from contact_estimation.exceptions import ContactEstimationError, RecordingError
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.filters.stream import SampleStream
-from contact_estimation.io.open import open_recording, robot_of
-from contact_estimation.io.recording import Recording
+from contact_estimation.io.export import EstimateLog
+from contact_estimation.io.open import open_file, robot_of
+from contact_estimation.io.recording import Samples
+from contact_estimation.io.replay import replay
+from contact_estimation.io.survey import survey
 from contact_estimation.jobs.results import content_hash, key_of
 from contact_estimation.jobs.version import code_version
 from contact_estimation.robot import Arm, load_arm
-from contact_estimation.viz.summary import summarise
+from contact_estimation.viz.reference import Reference
 
 T = TypeVar("T")
 
@@ -93,53 +95,53 @@ def evaluate(task: Task) -> dict[str, Any]:
 
     Returns:
         ``about`` (robot, samples, duration [s], label of the reference) and ``observers``, name -> figures of
-        :func:`~contact_estimation.viz.summary.summarise` and the stream's counters. A recording that failed has
+        :meth:`~contact_estimation.viz.scores.Scores.figures` and the stream's counters. A recording that failed has
         ``error`` instead, an observer that failed has figures ``error``.
     """
     try:
         arm, recording = _open(task)
+        reference, duration = find_reference(arm, recording), survey(recording).duration
     except ContactEstimationError as error:
         return {"error": str(error)}
-    reference = find_reference(arm, recording)
-    about = {"robot": arm.name, "samples": len(recording), "duration_s": recording.duration}
+    about = {"robot": arm.name, "samples": len(recording), "duration_s": duration}
     observers: dict[str, dict[str, Any]] = {}
     for observer in task.observers:
         try:
             stream = _stream(task, arm, observer, recording)
-            figures = summarise(replay_columns(recording, stream), reference)
-            observers[observer] = figures | {"counters": dict(stream.counters)}
+            observers[observer] = score(recording, stream, reference).figures() | {"counters": dict(stream.counters)}
         except ContactEstimationError as error:
             observers[observer] = {"error": str(error)}
     return {"about": about | {"reference": reference.label if reference else None}, "observers": observers}
 
 
-def replay_again(task: Task) -> Evaluated:
-    """Do a task for the estimates themselves.
+def replay_again(task: Task) -> tuple[dict[str, EstimateLog], Reference | None]:
+    """Do a task for the estimates themselves; returns those of each observer, and what they are compared with.
 
     Raises:
         ContactEstimationError: recording or observers cannot be used.
     """
     arm, recording = _open(task)
-    return evaluate_recording(arm, recording, {name: _stream(task, arm, name, recording) for name in task.observers})
+    logs = {name: replay(recording, _stream(task, arm, name, recording)) for name in task.observers}
+    return logs, find_reference(arm, recording)
 
 
-def _open(task: Task) -> tuple[Arm, Recording]:
+def _open(task: Task) -> tuple[Arm, Samples]:
     """Open the recording with its robot."""
     options = task.options
     robot = options.robot or robot_of(task.path)
     if not robot:
-        open_recording(task.path, rate=options.rate)  # a damaged one says so
+        open_file(task.path, rate=options.rate)  # a damaged one says so
         raise RecordingError(f"{task.path} does not tell its robot; name it with --robot")
     arm = _keep((robot, options.tool, task.files), lambda: load_arm(robot, options.tool))
     return arm, open_for_arm(arm, task.path, options.joint_states, options.wrench, options.rate)
 
 
-def _stream(task: Task, arm: Arm, observer: str, recording: Recording) -> SampleStream:
+def _stream(task: Task, arm: Arm, observer: str, recording: Samples) -> SampleStream:
     """Give an observer's stream at its start, for a recording that it may be fed with."""
-    sensors = task.options.sensors or recording.sensors or None
+    sensors = task.options.sensors or recording.head.sensors or None
     key = (arm.name, arm.settings.folder, task.options.tool, observer, sensors, task.files)
     stream = _keep(key, lambda: open_stream(arm, observer, sensors))
-    problems = recording.problems(stream.sensors.max_gap)
+    problems = survey(recording, stream.sensors.max_gap).problems
     if problems and not task.options.keep_going:
         raise RecordingError(f"{task.path}: {'; '.join(problems)}. --keep-going evaluates it all the same.")
     stream.forget()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from rosbags.rosbag2 import Reader
@@ -14,6 +14,7 @@ from rosbags.typesys.store import Typestore
 
 from contact_estimation.exceptions import ContactEstimationError, RecordingError
 from contact_estimation.io.recording import Recording, TcpRotation
+from contact_estimation.io.row_file import BLOCK
 from contact_estimation.io.topic_buffer import TopicBuffer
 from contact_estimation.io.topics import (
     JOINT_STATE,
@@ -36,15 +37,10 @@ class _Topics(NamedTuple):
     wrench: str | None
 
 
-def read_bag(
-    path: Path | str,
-    joint_names: Iterable[str] | None = None,
-    joint_states: str | None = None,
-    wrench: str | None = None,
-    base_frame: str | None = None,
-    rotation: TcpRotation | None = None,
-) -> Recording:
-    """Read a rosbag2 directory, or one bare ``.mcap`` or ``.db3`` file of one.
+class BagFile:
+    """A rosbag2 directory, or one bare ``.mcap`` or ``.db3`` file of one, as a recording that is read block by block.
+
+    Its topics are decoded once, into temporary files.
 
     Args:
         path: the bag.
@@ -60,61 +56,102 @@ def read_bag(
         RecordingError: the bag is empty, truncated or no bag; a topic is absent (those there are, are listed), of
             another type or empty; joints are missing.
     """
-    path = Path(path)
-    typestore = get_typestore(Stores.ROS2_JAZZY)
-    try:
-        with Reader(path) as reader:
-            types = {connection.topic: connection.msgtype for connection in reader.connections}
-            topics = _Topics(
-                _joint_states_topic(path, types, joint_states),
-                wrench or (WRENCH_TOPIC if WRENCH_TOPIC in types else None),
+
+    def __init__(
+        self,
+        path: Path | str,
+        joint_names: Iterable[str] | None = None,
+        joint_states: str | None = None,
+        wrench: str | None = None,
+        base_frame: str | None = None,
+        rotation: TcpRotation | None = None,
+    ) -> None:
+        self._path, typestore = Path(path), get_typestore(Stores.ROS2_JAZZY)
+        try:
+            with Reader(self._path) as reader:
+                types = {connection.topic: connection.msgtype for connection in reader.connections}
+                topics = _Topics(
+                    _joint_states_topic(self._path, types, joint_states),
+                    wrench or (WRENCH_TOPIC if WRENCH_TOPIC in types else None),
+                )
+                buffers = _buffers(self._path, types, typestore, joint_names, topics)
+                wanted = [connection for connection in reader.connections if connection.topic in buffers]
+                adders = {connection.topic: buffers[connection.topic].add for connection in wanted}
+                for connection, _, raw in reader.messages(wanted) if reader.message_count else ():
+                    adders[connection.topic](raw)
+                self._told = _texts(reader, typestore)
+                self._rows = {topic: buffer.finish() for topic, buffer in buffers.items()}
+        except ContactEstimationError:
+            raise
+        except (
+            Exception
+        ) as error:  # a damaged file makes rosbags raise nearly anything: its own, struct's, apsw's, zstd's
+            raise RecordingError(_unreadable(self._path, error)) from error
+        self._topics, self._joint_names = topics, buffers[topics.joint_states].joint_names
+        self._rotation = self._turns(buffers, base_frame, rotation)
+        if not any(stamps.any() for stamps in self._rows[topics.joint_states].stamps.blocks()):
+            raise RecordingError(
+                f"{path}: every header.stamp on {topics.joint_states} is zero; have the driver set it to the sample's "
+                "time."
             )
-            buffers = _buffers(path, types, typestore, joint_names, topics)
-            wanted = [connection for connection in reader.connections if connection.topic in buffers]
-            adders = {connection.topic: buffers[connection.topic].add for connection in wanted}
-            for connection, _, raw in reader.messages(wanted) if reader.message_count else ():
-                adders[connection.topic](raw)
-            return _assemble(path, buffers, topics, base_frame, rotation, _texts(reader, typestore))
-    except ContactEstimationError:
-        raise
-    except Exception as error:  # a damaged file makes rosbags raise nearly anything: its own, struct's, apsw's, zstd's
-        raise RecordingError(_unreadable(path, error)) from error
+        self.head = next(self.blocks(1))
 
+    def _turns(
+        self, buffers: dict[str, TopicBuffer], base_frame: str | None, rotation: TcpRotation | None
+    ) -> TcpRotation | None:
+        """Return what turns the measured wrench into TCP axes, None where it has them."""
+        wrench = self._topics.wrench
+        if wrench is None or base_frame is None or buffers[wrench].frame_id != base_frame:
+            return None
+        if rotation is None:
+            raise RecordingError(
+                f"{self._path}: the wrench on {wrench} has base axes ('{base_frame}'); name the robot to turn it."
+            )
+        return rotation
 
-def _assemble(
-    path: Path,
-    buffers: dict[str, TopicBuffer],
-    topics: _Topics,
-    base_frame: str | None,
-    rotation: TcpRotation | None,
-    told: dict[str, str],
-) -> Recording:
-    """Make the recording of what the buffers hold."""
-    stamps, values = buffers[topics.joint_states].finish()
-    q, dq, tau = (np.ascontiguousarray(part) for part in np.split(values, 3, axis=1))
-    del values
-    if not stamps.any():
-        raise RecordingError(
-            f"{path}: every header.stamp on {topics.joint_states} is zero; have the driver set it to the sample's time."
+    def __len__(self) -> int:
+        return len(self._rows[self._topics.joint_states])
+
+    def read(self) -> Recording:
+        """Return all samples."""
+        return next(self.blocks(len(self)))
+
+    def blocks(self, rows: int = BLOCK) -> Iterator[Recording]:
+        """Give the samples in order, in blocks of at most ``rows``; each call begins anew."""
+        states = self._rows[self._topics.joint_states]
+        for begin in range(0, len(self), rows):
+            part = slice(begin, begin + rows)
+            q, dq, tau = np.split(states.values[part], 3, axis=1)
+            yield self._recording(begin, states.stamps[part], q, dq, tau)
+
+    def _recording(self, begin: int, stamps: np.ndarray, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> Recording:
+        """Return the samples from ``begin`` on, with what other topics have at their stamps."""
+        wrench = None if self._topics.wrench is None else self._rows[self._topics.wrench].at(stamps, begin)
+        if wrench is not None and self._rotation is not None:
+            in_base = wrench.reshape(-1, 2, 3)  # (N, force or torque, axis)
+            wrench = np.einsum("nij,nki->nkj", self._rotation(q), in_base).reshape(-1, 6)
+        return Recording(
+            stamps,
+            self._joint_names,
+            q,
+            dq,
+            tau,
+            str(self._path),
+            wrench,
+            self._rows[WRENCH_ZERO_TOPIC].values[:1][0] if WRENCH_ZERO_TOPIC in self._rows else np.zeros(6),
+            {
+                name: self._rows[topic].at(stamps, begin)
+                for name, (topic, _) in TRUTH_TOPICS.items()
+                if topic in self._rows
+            },
+            self._told.get(SENSORS_TOPIC, ""),
+            self._told.get(ROBOT_TOPIC, ""),
         )
-    truth = {
-        name: _at_stamps(stamps, *buffers[topic].finish())
-        for name, (topic, _) in TRUTH_TOPICS.items()
-        if topic in buffers
-    }
-    return Recording(
-        stamps,
-        buffers[topics.joint_states].joint_names,
-        q,
-        dq,
-        tau,
-        str(path),
-        _measured(path, stamps, q, buffers[topics.wrench], base_frame, rotation) if topics.wrench else None,
-        buffers[WRENCH_ZERO_TOPIC].finish()[1][0] if WRENCH_ZERO_TOPIC in buffers else np.zeros(6),
-        truth,
-        told.get(SENSORS_TOPIC, ""),
-        told.get(ROBOT_TOPIC, ""),
-    )
+
+
+def read_bag(path: Path | str, joint_names: Iterable[str] | None = None, **choices: Any) -> Recording:
+    """Read a bag; arguments and errors of :class:`BagFile`."""
+    return BagFile(path, joint_names, **choices).read()
 
 
 def robot_of_bag(path: Path | str) -> str:
@@ -194,34 +231,3 @@ def _unreadable(path: Path, error: Exception) -> str:
         f"'contact-estimation convert {path} OUTPUT' recovers what a cut-off .mcap holds, "
         "'sqlite3 FILE .recover' a .db3."
     )
-
-
-def _measured(
-    path: Path,
-    stamps: np.ndarray,
-    q: np.ndarray,
-    buffer: TopicBuffer,
-    base_frame: str | None,
-    rotation: TcpRotation | None,
-) -> np.ndarray:
-    """Measured wrench (N, 6) at ``stamps``, TCP axes."""
-    measured = _at_stamps(stamps, *buffer.finish())
-    if base_frame is None or buffer.frame_id != base_frame:
-        return measured
-    if rotation is None:
-        raise RecordingError(
-            f"{path}: the wrench on {buffer.topic} has base axes ('{base_frame}'); name the robot to turn it."
-        )
-    in_base = measured.reshape(-1, 2, 3)  # (N, force or torque, axis)
-    turned: np.ndarray = np.einsum("nij,nki->nkj", rotation(q), in_base)
-    return turned.reshape(-1, 6)
-
-
-def _at_stamps(stamps: np.ndarray, stamps_there: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """``values`` at ``stamps``: as they are where the stamps agree, else interpolated, NaN outside their time."""
-    if np.array_equal(stamps, stamps_there):
-        return values
-    order = np.argsort(stamps_there, kind="stable")
-    origin = stamps_there[order[0]]  # float64 holds a difference of stamps to the nanosecond, an absolute stamp not
-    t, t_there = (stamps - origin) * 1e-9, (stamps_there[order] - origin) * 1e-9
-    return np.stack([np.interp(t, t_there, column, left=np.nan, right=np.nan) for column in values[order].T], axis=1)

@@ -12,7 +12,7 @@ from rosbags.typesys import Stores, get_typestore
 from rosbags.typesys.store import Typestore
 
 from contact_estimation.exceptions import RecordingError
-from contact_estimation.io.recording import Recording
+from contact_estimation.io.recording import Samples
 from contact_estimation.io.topics import (
     JOINT_STATE,
     JOINT_STATES_TOPIC,
@@ -32,10 +32,11 @@ STORAGE = {"mcap": StoragePlugin.MCAP, "sqlite3": StoragePlugin.SQLITE3}
 
 def write_bag(
     path: Path | str,
-    recording: Recording,
+    recording: Samples,
     storage: str = "mcap",
     base_frame: str = "base_link",
     tcp_frame: str = "tool0",
+    robot: str = "",
 ) -> Path:
     """Write ``recording`` into the new folder ``path``; returns the path.
 
@@ -45,6 +46,7 @@ def write_bag(
         storage: "mcap" or "sqlite3".
         base_frame: ``frame_id`` of joint states and of truth in the base.
         tcp_frame: ``frame_id`` of wrenches.
+        robot: name for a recording that does not tell its robot.
 
     Raises:
         RecordingError: the folder exists, or a stamp is negative (no ROS time).
@@ -52,34 +54,35 @@ def write_bag(
     path = Path(path)
     if path.exists():
         raise RecordingError(f"{path} exists already; name a folder that does not, or delete it.")
-    if recording.stamps_ns.min() < 0:
-        raise RecordingError(
-            f"{recording.source}: a stamp is negative ({recording.stamps_ns.min()} ns); ROS time starts at 0."
-        )
-    make = _Messages(get_typestore(Stores.ROS2_JAZZY), recording.joint_names)
-    stamps = recording.stamps_ns.tolist()
+    head, earliest = recording.head, min(int(block.stamps_ns.min()) for block in recording.blocks())
+    if earliest < 0:
+        raise RecordingError(f"{head.source}: a stamp is negative ({earliest} ns); ROS time starts at 0.")
+    make, first = _Messages(get_typestore(Stores.ROS2_JAZZY), head.joint_names), int(head.stamps_ns[0])
     with Writer(path, version=9, storage_plugin=STORAGE[storage]) as writer:
 
         def topic(name: str, kind: str) -> Callable[[int, object], None]:
             connection = writer.add_connection(name, kind, typestore=make.typestore)
             return lambda stamp, message: writer.write(connection, stamp, make.typestore.serialize_cdr(message, kind))
 
-        write_states, columns = topic(JOINT_STATES_TOPIC, JOINT_STATE), []
-        for name, text in ((SENSORS_TOPIC, recording.sensors), (ROBOT_TOPIC, recording.robot)):
+        write_states, writers = topic(JOINT_STATES_TOPIC, JOINT_STATE), {}
+        for name, text in ((SENSORS_TOPIC, head.sensors), (ROBOT_TOPIC, head.robot or robot)):
             if text:
-                topic(name, TEXT)(stamps[0], make.typestore.types[TEXT](data=text))
-        if recording.wrench_tcp is not None:
-            columns.append((topic(WRENCH_TOPIC, WRENCH), WRENCH, recording.wrench_tcp, tcp_frame))
-            if recording.wrench_zero.any():
-                zero = make.message(WRENCH, stamps[0], tcp_frame, recording.wrench_zero)
-                topic(WRENCH_ZERO_TOPIC, WRENCH)(stamps[0], zero)
-        for name, value in recording.truth.items():
+                topic(name, TEXT)(first, make.typestore.types[TEXT](data=text))
+        if head.wrench_tcp is not None:
+            writers[WRENCH_TOPIC] = topic(WRENCH_TOPIC, WRENCH), WRENCH, tcp_frame
+            if head.wrench_zero.any():
+                topic(WRENCH_ZERO_TOPIC, WRENCH)(first, make.message(WRENCH, first, tcp_frame, head.wrench_zero))
+        for name in head.truth:
             there, kind = TRUTH_TOPICS[name]
-            columns.append((topic(there, kind), kind, value, tcp_frame if name.endswith("_tcp") else base_frame))
-        for row, (stamp, *state) in enumerate(zip(stamps, recording.q, recording.dq, recording.tau)):
-            write_states(stamp, make.joint_state(stamp, base_frame, *state))
-            for write, kind, values, frame in columns:
-                write(stamp, make.message(kind, stamp, frame, values[row]))
+            writers[there] = topic(there, kind), kind, tcp_frame if name.endswith("_tcp") else base_frame
+        for block in recording.blocks():
+            columns = {TRUTH_TOPICS[name][0]: value for name, value in block.truth.items()}
+            columns |= {} if block.wrench_tcp is None else {WRENCH_TOPIC: block.wrench_tcp}
+            given = [(*writer, columns[there]) for there, writer in writers.items()]
+            for row, stamp in enumerate(block.stamps_ns.tolist()):
+                write_states(stamp, make.joint_state(stamp, base_frame, block.q[row], block.dq[row], block.tau[row]))
+                for write, kind, frame, values in given:
+                    write(stamp, make.message(kind, stamp, frame, values[row]))
     return path
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contact_estimation.exceptions import RecordingError
-from contact_estimation.io.npz import save_arrays
+from contact_estimation.io.archive import Archive
 
 if TYPE_CHECKING:
     from contact_estimation.filters.observer import ContactPlace, Estimate
@@ -91,16 +91,27 @@ class EstimateLog:
         self.observer = observer
         self.contact_names: tuple[str, ...] = ()
         self.mode_names: tuple[str, ...] = ()
-        self._capacity, self._count = int(capacity), 0
+        self._capacity = int(capacity)
         self._made: dict[str, np.ndarray] = {}
         self._columns: dict[str, np.ndarray] = {}
         self._sizes: dict[str, int] = {}
-        self._words = {name: WordColumn(self._capacity) for name in _WORDS}
-        self._links = WordColumn(self._capacity)
         self._places: dict[int, ContactPlace] = {}
+        self.clear()
 
     def __len__(self) -> int:
         return self._count
+
+    @property
+    def full(self) -> bool:
+        """Whether there is no room for another estimate."""
+        return self._count == self._capacity
+
+    def clear(self) -> None:
+        """Forget the estimates, and keep what is known of contacts and modes."""
+        self._count, self._made, self._places = 0, {}, {}
+        self._columns = {name: self._blank(name) for name in self._columns}
+        self._words = {name: WordColumn(self._capacity) for name in _WORDS}
+        self._links = WordColumn(self._capacity)
 
     def append(self, stamp_ns: int, estimate: Estimate, step_time: float = float("nan")) -> None:
         """Add the estimate after a sample.
@@ -113,7 +124,7 @@ class EstimateLog:
         Raises:
             RecordingError: the log is full, or the estimate's contacts or modes are not those of the ones before.
         """
-        if self._count == self._capacity:
+        if self.full:
             raise RecordingError(f"log of {self.observer}: was made for {self._capacity} samples, got one more")
         columns, row = self._columns or self._allocate(estimate), self._count
         self._count, self._made = row + 1, {}
@@ -209,14 +220,14 @@ class EstimateLog:
         Returns:
             The path.
         """
-        names: dict[str, Any] = {
-            "observer": np.array(self.observer),
-            "contact_names": np.array(self.contact_names, dtype=str),
-            "mode_names": np.array(self.mode_names, dtype=str),
-        }
-        columns = self.columns()
-        columns |= {name: columns[name].astype(str) for name in (*_WORDS, _CONTACT_WORDS) if name in columns}
-        return save_arrays(path, names | columns | truth_columns(truth or {}))
+        archive = Archive()
+        archive.add(self.columns() | truth_columns(truth or {}))
+        return archive.save(path, self.names())
+
+    def names(self) -> dict[str, np.ndarray]:
+        """Give what a saved archive has beside the columns: the names of observer, contacts and modes."""
+        names = {name: np.array(getattr(self, name), dtype=str) for name in ("contact_names", "mode_names")}
+        return {"observer": np.array(self.observer)} | names
 
     @classmethod
     def load(cls, path: Path | str) -> EstimateLog:

@@ -9,25 +9,40 @@ base axes; ``f_tcp_zero_offset`` and ``torque_tcp_zero_offset`` (3,); ``truth_*`
 
 from __future__ import annotations
 
+import math
 import os
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy
 
 from contact_estimation.exceptions import RecordingError
-from contact_estimation.io.recording import STAMP_LIMIT, TRUTH_COLUMNS, Recording, TcpRotation
+from contact_estimation.io.archive import Archive
+from contact_estimation.io.recording import STAMP_LIMIT, TRUTH_COLUMNS, Recording, Samples, TcpRotation, measured_parts
+from contact_estimation.io.row_file import BLOCK
+
+#: Keys with one row per sample, and keys that are read whole.
+_COLUMNS = (
+    "t",
+    "stamps_ns",
+    "q",
+    "dq",
+    "tau",
+    "f_tcp",
+    "torque_tcp",
+    "f_base",
+    *(f"truth_{name}" for name in TRUTH_COLUMNS),
+)
+_WHOLE = ("joint_names", "robot", "sensors", "f_tcp_zero_offset", "torque_tcp_zero_offset")
+_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
-def read_npz(
-    path: Path | str,
-    joint_names: Iterable[str] | None = None,
-    rate: float | None = None,
-    rotation: TcpRotation | None = None,
-) -> Recording:
-    """Read a recording from an ``.npz`` archive.
+class NpzFile:
+    """An ``.npz`` archive as a recording that is read block by block.
 
     Args:
         path: the archive.
@@ -39,43 +54,174 @@ def read_npz(
     Raises:
         RecordingError: not an archive, a key is missing, or the joints do not fit.
     """
-    path = Path(path)
-    data = load_arrays(path)
-    missing = [name for name in ("q", "dq", "tau") if name not in data]
-    if missing:
-        raise RecordingError(
-            f"{path}: key {', '.join(missing)} is missing; a recording has t, q, dq and tau, "
-            f"this archive has {', '.join(data) or 'nothing'}."
+
+    def __init__(
+        self,
+        path: Path | str,
+        joint_names: Iterable[str] | None = None,
+        rate: float | None = None,
+        rotation: TcpRotation | None = None,
+    ) -> None:
+        self._path, self._rate, self._rotation = Path(path), rate, rotation
+        self._wanted = None if joint_names is None else tuple(joint_names)
+        with _named(self._path), zipfile.ZipFile(self._path) as archive:
+            members = {name.removesuffix(".npy") for name in archive.namelist()}
+            self._whole = {name: NpyRows(archive, name).read_all() for name in _WHOLE if name in members}
+            shapes = {name: NpyRows(archive, name).shape for name in _COLUMNS if name in members}
+            self._length, self._names = self._check(shapes)
+        self._columns = tuple(shapes)
+        self.head = next(self.blocks(1))
+
+    def _check(self, shapes: dict[str, tuple[int, ...]]) -> tuple[int, tuple[str, ...]]:
+        """Return number of samples and names of the joints."""
+        missing = [name for name in ("q", "dq", "tau") if name not in shapes]
+        if missing:
+            found = ", ".join((*shapes, *self._whole)) or "nothing of it"
+            raise RecordingError(
+                f"{self._path}: key {', '.join(missing)} is missing; a recording has t, q, dq and tau, this archive "
+                f"has {found}."
+            )
+        for name in ("q", "dq", "tau"):
+            if len(shapes[name]) != 2:
+                raise RecordingError(f"{self._path}: {name} has shape {shapes[name]}, expected (samples, joints)")
+        length, columns = shapes["q"]
+        for name, shape in shapes.items():
+            if shape[:1] != (length,):
+                raise RecordingError(f"{self._path}: {name} has shape {shape}, expected ({length}, ...)")
+        if "joint_names" in self._whole:
+            names = _names(self._path, self._whole)
+        elif self._wanted is None:
+            raise RecordingError(
+                f"{self._path} does not name its {columns} joints (key joint_names); name the robot with --robot."
+            )
+        else:
+            names = self._wanted
+        if len(names) != columns:
+            raise RecordingError(
+                f"{self._path}: has {columns} joints, but {len(names)} were expected ({', '.join(names)}). "
+                "Choose the --robot the recording was made with."
+            )
+        return length, names
+
+    def __len__(self) -> int:
+        return self._length
+
+    def read(self) -> Recording:
+        """Return all samples.
+
+        Raises:
+            RecordingError: the archive is damaged, or unpacks to more than this machine can hold.
+        """
+        _refuse_bomb(self._path)
+        return next(self.blocks(len(self)))
+
+    def blocks(self, rows: int = BLOCK) -> Iterator[Recording]:
+        """Give the samples in order, in blocks of at most ``rows``; each call begins anew.
+
+        Raises:
+            RecordingError: the archive is damaged.
+        """
+        with _named(self._path), zipfile.ZipFile(self._path) as archive:
+            columns = {name: NpyRows(archive, name) for name in self._columns}
+            for begin in range(0, max(len(self), 1), max(rows, 1)):
+                data = {name: column.read(min(rows, len(self) - begin)) for name, column in columns.items()}
+                yield self._recording(begin, data)
+
+    def _recording(self, begin: int, data: dict[str, np.ndarray]) -> Recording:
+        """Return the samples from ``begin`` on."""
+        path, data = self._path, data | self._whole
+        wrench, zero = _wrench(path, data, self._rotation)
+        recording = Recording(
+            _stamps(path, data, self._rate, begin),
+            self._names,
+            data["q"],
+            data["dq"],
+            data["tau"],
+            str(path),
+            wrench,
+            zero,
+            {name: data[f"truth_{name}"] for name in TRUTH_COLUMNS if f"truth_{name}" in data},
+            _word(path, data, "sensors"),
+            _word(path, data, "robot"),
         )
-    for name in ("q", "dq", "tau"):
-        if data[name].ndim != 2:
-            raise RecordingError(f"{path}: {name} has shape {data[name].shape}, expected (samples, joints)")
-    columns = data["q"].shape[1]
-    if "joint_names" not in data and joint_names is None:
-        raise RecordingError(
-            f"{path} does not name its {columns} joints (key joint_names); name the robot with --robot."
+        return recording if self._wanted is None else recording.reordered(self._wanted)
+
+
+class NpyRows:
+    """One ``.npy`` member of an open archive, read row by row.
+
+    Args:
+        archive: the open file.
+        name: of the member, without its ending.
+
+    Attributes:
+        shape: of the array.
+
+    Raises:
+        ValueError: it is no such array, or holds pickled objects.
+    """
+
+    def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
+        self._file = archive.open(f"{name}.npy")
+        version = npy.read_magic(self._file)
+        if version not in _HEADERS:
+            raise ValueError(f"member {name} has version {version} of .npy, expected 1.0 or 2.0")
+        self.shape, column_major, self._type = _HEADERS[version](self._file)
+        if self._type.hasobject:
+            raise ValueError(f"member {name} holds pickled objects")
+        # Rows of a column-major array are scattered: it is read whole.
+        self._whole: np.ndarray | None = (
+            self._take(self.shape[::-1]).T if column_major and len(self.shape) > 1 else None
         )
-    names = _names(path, data) if joint_names is None or "joint_names" in data else tuple(joint_names)
-    if len(names) != columns:
+        self._row = 0
+
+    def read_all(self) -> np.ndarray:
+        """Return the whole array."""
+        return self._take(self.shape) if self._whole is None else self._whole
+
+    def read(self, count: int) -> np.ndarray:
+        """Return the next rows (count, ...)."""
+        self._row += count
+        if self._whole is not None:
+            return self._whole[self._row - count : self._row]
+        return self._take((count, *self.shape[1:]))
+
+    def _take(self, shape: tuple[int, ...]) -> np.ndarray:
+        size = math.prod(shape) * self._type.itemsize
+        content = self._file.read(size)
+        if len(content) != size:
+            raise ValueError(f"a member ends after {len(content)} of {size} bytes")
+        return np.frombuffer(content, self._type).reshape(shape)
+
+
+def read_npz(
+    path: Path | str,
+    joint_names: Iterable[str] | None = None,
+    rate: float | None = None,
+    rotation: TcpRotation | None = None,
+) -> Recording:
+    """Read a recording from an ``.npz`` archive; arguments and errors of :class:`NpzFile`."""
+    return NpzFile(path, joint_names, rate, rotation).read()
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Name the archive in what goes wrong while it is read.
+
+    Raises:
+        RecordingError: it is no ordinary file or no archive, or damaged.
+    """
+    if not path.is_file():
+        raise RecordingError(f"no such recording: {path}")
+    try:
+        yield
+    except RecordingError:
+        raise
+    except Exception as error:  # damage makes zipfile, zlib and numpy raise nearly anything, MemoryError among it
         raise RecordingError(
-            f"{path}: has {columns} joints, but {len(names)} were expected ({', '.join(names)}). "
-            "Choose the --robot the recording was made with."
-        )
-    wrench, zero = _wrench(path, data, rotation)
-    recording = Recording(
-        _stamps(path, data, rate),
-        names,
-        data["q"],
-        data["dq"],
-        data["tau"],
-        str(path),
-        wrench,
-        zero,
-        {name: data[f"truth_{name}"] for name in TRUTH_COLUMNS if f"truth_{name}" in data},
-        _word(path, data, "sensors"),
-        _word(path, data, "robot"),
-    )
-    return recording if joint_names is None else recording.reordered(joint_names)
+            f"{path} cannot be read as an .npz archive ({type(error).__name__}: {error}); it may be truncated or "
+            "damaged, or hold pickled objects, which are never loaded."
+        ) from error
 
 
 def robot_of_npz(path: Path) -> str:
@@ -93,19 +239,9 @@ def load_arrays(path: Path) -> dict[str, np.ndarray]:
     Raises:
         RecordingError: it is no ordinary file or no archive, unpacks to more than the memory, or holds other members.
     """
-    if not path.is_file():
-        raise RecordingError(f"no such recording: {path}")
-    try:
+    with _named(path), np.load(path, allow_pickle=False) as archive:
         _refuse_bomb(path)
-        with np.load(path, allow_pickle=False) as archive:
-            data = {name: archive[name] for name in archive.files}
-    except RecordingError:
-        raise
-    except Exception as error:  # damage makes zipfile, zlib and numpy raise nearly anything, MemoryError among it
-        raise RecordingError(
-            f"{path} cannot be read as an .npz archive ({type(error).__name__}: {error}); it may be truncated or "
-            "damaged, or hold pickled objects, which are never loaded."
-        ) from error
+        data = {name: archive[name] for name in archive.files}
     for name, value in data.items():
         if not isinstance(value, np.ndarray):
             raise RecordingError(f"{path}: its member '{name}' is no array; an .npz archive holds .npy files")
@@ -168,7 +304,8 @@ def _word(path: Path, data: Mapping[str, np.ndarray], name: str) -> str:
     return str(word)
 
 
-def _stamps(path: Path, data: dict[str, np.ndarray], rate: float | None) -> np.ndarray:
+def _stamps(path: Path, data: dict[str, np.ndarray], rate: float | None, begin: int) -> np.ndarray:
+    """Return the stamps [ns] of the samples from ``begin`` on."""
     if "stamps_ns" in data:
         return data["stamps_ns"]
     if "t" in data:
@@ -180,7 +317,7 @@ def _stamps(path: Path, data: dict[str, np.ndarray], rate: float | None) -> np.n
         return np.round(t * 1e9).astype(np.int64)
     if rate is None:
         raise RecordingError(f"{path}: has no stamps (key t [s]); give the rate it was recorded at with --rate HZ.")
-    return np.round(np.arange(len(data["q"])) * 1e9 / rate).astype(np.int64)
+    return np.round((begin + np.arange(len(data["q"]))) * 1e9 / rate).astype(np.int64)
 
 
 def _wrench(
@@ -205,32 +342,38 @@ def _wrench(
         raise RecordingError(f"{path}: f_tcp {force.shape} and torque_tcp {torque.shape} do not fit") from error
 
 
-def write_npz(path: Path | str, recording: Recording, **extra: np.ndarray) -> Path:
+def write_npz(
+    path: Path | str,
+    recording: Samples,
+    robot: str = "",
+    extra: Callable[[Recording], Mapping[str, np.ndarray]] | None = None,
+) -> Path:
     """Write a recording as an ``.npz`` archive, making its folder.
 
     Args:
         path: the archive.
         recording: what to write.
-        **extra: arrays stored beside it, such as ``x_tcp`` and ``R_tcp``.
+        robot: name for a recording that does not tell its robot.
+        extra: makes columns that are stored beside a block of it, such as ``x_tcp`` and ``R_tcp``.
 
     Returns:
         The path.
     """
-    data: dict[str, Any] = {
-        "t": recording.t,
-        "stamps_ns": recording.stamps_ns,
-        "joint_names": np.array(recording.joint_names),
-        "q": recording.q,
-        "dq": recording.dq,
-        "tau": recording.tau,
-    }
-    if recording.wrench_tcp is not None:
-        data |= {"f_tcp": recording.wrench_tcp[:, :3], "f_tcp_zero_offset": recording.wrench_zero[:3]}
-        if not np.isnan(recording.wrench_tcp[:, 3:]).all():
-            data |= {"torque_tcp": recording.wrench_tcp[:, 3:], "torque_tcp_zero_offset": recording.wrench_zero[3:]}
-    data |= {f"truth_{name}": value for name, value in recording.truth.items()}
-    data |= {name: np.array(getattr(recording, name)) for name in ("sensors", "robot") if getattr(recording, name)}
-    return save_arrays(path, data | extra)
+    archive, head = Archive(), recording.head
+    torque = measured_parts(recording)[3:].any()
+    for block in recording.blocks():
+        columns = {"t": block.t} | {name: getattr(block, name) for name in ("stamps_ns", "q", "dq", "tau")}
+        if block.wrench_tcp is not None:
+            columns |= {"f_tcp": block.wrench_tcp[:, :3]} | ({"torque_tcp": block.wrench_tcp[:, 3:]} if torque else {})
+        columns |= {f"truth_{name}": value for name, value in block.truth.items()}
+        archive.add(columns | dict(extra(block) if extra else {}))
+    whole = {"joint_names": np.array(head.joint_names)}
+    if head.wrench_tcp is not None:
+        whole |= {"f_tcp_zero_offset": head.wrench_zero[:3]}
+        whole |= {"torque_tcp_zero_offset": head.wrench_zero[3:]} if torque else {}
+    told = {"sensors": head.sensors, "robot": head.robot or robot}
+    whole |= {name: np.array(word) for name, word in told.items() if word}
+    return archive.save(path, whole)
 
 
 def save_arrays(path: Path | str, arrays: dict[str, Any]) -> Path:

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from contact_estimation.exceptions import RecordingError
-from contact_estimation.io.npz import read_npz, robot_of_npz
+from contact_estimation.io.npz import NpzFile, robot_of_npz
 from contact_estimation.io.recording import Recording, TcpRotation
+
+if TYPE_CHECKING:
+    from contact_estimation.io.bag import BagFile
 
 _MAGIC = {b"PK": ".npz", b"\x89MCAP0\r\n": ".mcap", b"SQLite format 3\x00": ".db3"}
 
 
-def open_recording(
+def open_recording(path: Path | str, joint_names: Iterable[str] | None = None, **choices: Any) -> Recording:
+    """Read all of a recording; arguments and errors of :func:`open_file`."""
+    return open_file(path, joint_names, **choices).read()
+
+
+def open_file(
     path: Path | str,
     joint_names: Iterable[str] | None = None,
     *,
@@ -21,13 +30,13 @@ def open_recording(
     rate: float | None = None,
     base_frame: str | None = None,
     rotation: TcpRotation | None = None,
-) -> Recording:
-    """Read a rosbag2 (folder, ``.mcap`` or ``.db3`` file) or an ``.npz`` archive.
+) -> NpzFile | BagFile:
+    """Open a rosbag2 (folder, ``.mcap`` or ``.db3`` file) or an ``.npz`` archive, to be read block by block.
 
     Args:
         path: the recording.
         joint_names: the robot's joints: order of the columns, and what must be there. None takes the recording's own.
-        joint_states: topic of a bag's joint states (see :func:`~contact_estimation.io.bag.read_bag`).
+        joint_states: topic of a bag's joint states (see :class:`~contact_estimation.io.bag.BagFile`).
         wrench: topic of a bag's measured wrench.
         rate: [Hz] of an archive without stamps.
         base_frame: ``frame_id`` of a bag's wrench that has base axes.
@@ -46,14 +55,14 @@ def open_recording(
     if kind == ".npz":
         if joint_states or wrench:
             raise RecordingError(f"{path} is an .npz archive and has no topics; leave --joint-states and --wrench out.")
-        return read_npz(path, joint_names, rate, rotation)
+        return NpzFile(path, joint_names, rate, rotation)
     if rate is not None:
         raise RecordingError(f"{path} is a bag and has stamps; leave --rate out.")
-    from contact_estimation.io.bag import read_bag
+    from contact_estimation.io.bag import BagFile
 
     if path.is_file() and path.suffix != kind:
         raise RecordingError(f"{path} is a {kind} file by its content; rename it to end in {kind}.")
-    return read_bag(path, joint_names, joint_states, wrench, base_frame, rotation)
+    return BagFile(path, joint_names, joint_states, wrench, base_frame, rotation)
 
 
 def robot_of(path: Path) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from contact_estimation.exceptions import RecordingError
+from contact_estimation.io.row_file import BLOCK
+from contact_estimation.io.survey import survey
 
 #: Truth a recording may carry -> number of columns (0: one per joint). Base frame unless the name says otherwise:
 #: wrench_tcp [N, Nm] on the robot, TCP axes; stiffness vector K [N/m]; rest [m]; contact_point [m]; tau_ext [Nm].
@@ -22,6 +24,31 @@ TcpRotation: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 #: [ns] Stamps stay below this: the year 2262.
 STAMP_LIMIT = 2.0**63
+
+
+class Samples(Protocol):
+    """The samples of one arm, in memory (:class:`Recording`) or in a file, of which a block is in memory at once."""
+
+    def __len__(self) -> int:
+        """Return the number of samples."""
+
+    @property
+    def head(self) -> Recording:
+        """The first sample: with all that samples have in common."""
+
+    def blocks(self, rows: int = BLOCK) -> Iterator[Recording]:
+        """Give the samples in order, in blocks of at most ``rows``; each call begins anew.
+
+        Raises:
+            RecordingError: the file is damaged.
+        """
+
+    def read(self) -> Recording:
+        """Return all samples.
+
+        Raises:
+            RecordingError: the file is damaged, or holds more than the memory.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +127,25 @@ class Recording:
         return len(self.stamps_ns)
 
     @property
+    def head(self) -> Recording:
+        """The first sample."""
+        return self._cut(slice(1))
+
+    def blocks(self, rows: int = BLOCK) -> Iterator[Recording]:
+        """Give the samples in order, in blocks of at most ``rows``."""
+        return (self._cut(slice(begin, begin + rows)) for begin in range(0, len(self), rows))
+
+    def read(self) -> Recording:
+        """Return the recording itself."""
+        return self
+
+    def _cut(self, rows: slice) -> Recording:
+        parts: dict[str, Any] = {name: getattr(self, name)[rows] for name in ("stamps_ns", "q", "dq", "tau")}
+        wrench = None if self.wrench_tcp is None else self.wrench_tcp[rows]
+        truth = {name: value[rows] for name, value in self.truth.items()}
+        return dataclasses.replace(self, wrench_tcp=wrench, truth=truth, **parts)
+
+    @property
     def t(self) -> np.ndarray:
         """Stamps (N,) [s]."""
         return self.stamps_ns / 1e9
@@ -149,26 +195,7 @@ class Recording:
         Returns:
             One sentence per problem, with the place of the first one.
         """
-        found = []
-        for name in ("q", "dq", "tau"):
-            bad = ~np.isfinite(getattr(self, name))
-            if bad.any():
-                rows = np.flatnonzero(bad.any(axis=1))
-                joint = self.joint_names[int(np.argmax(bad[rows[0]]))]
-                found.append(f"{len(rows)} samples hold NaN or infinite {name} (first: {self._at(rows[0])}, {joint})")
-        if self.wrench_tcp is not None and np.isinf(self.wrench_tcp).any():
-            row = np.flatnonzero(np.isinf(self.wrench_tcp).any(axis=1))[0]
-            found.append(f"the measured wrench is infinite (first: {self._at(row)})")
-        steps = np.diff(self.stamps_ns)
-        for rows, text in (
-            (np.flatnonzero(steps == 0), "stamps repeat the one before"),
-            (np.flatnonzero(steps < 0), "stamps are earlier than the one before"),
-            (np.flatnonzero(steps > max_gap * 1e9), f"gaps are longer than {max_gap:g} s"),
-        ):
-            if len(rows):
-                worst = f", longest {steps.max() / 1e9:.3g} s" if text.startswith("gaps") else ""
-                found.append(f"{len(rows)} {text} (first: {self._at(rows[0] + 1)}{worst})")
-        return found
+        return survey(self, max_gap).problems
 
     def check(self, max_gap: float = float("inf")) -> None:
         """Refuse a recording with :meth:`problems`.
@@ -183,8 +210,15 @@ class Recording:
         if found:
             raise RecordingError(f"{self.source}: " + "; ".join(found))
 
-    def _at(self, row: int) -> str:
-        return f"sample {int(row)}, t = {self.stamps_ns[row] / 1e9:.4f} s"
+
+def measured_parts(recording: Samples) -> np.ndarray:
+    """Say which components (6,) bool of the wrench a recording has values of."""
+    found = np.zeros(6, bool)
+    for block in recording.blocks():
+        if block.wrench_tcp is None or found.all():
+            break
+        found |= ~np.isnan(block.wrench_tcp).all(axis=0)
+    return found
 
 
 def _glimpse(array: np.ndarray) -> str:

@@ -1,4 +1,4 @@
-"""One topic of a bag, gathered message by message into arrays: block by block where layouts repeat, else one by one."""
+"""One topic of a bag, gathered message by message on disk: decoded in blocks where layouts repeat, else one by one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rosbags.typesys.store import Typestore
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.io.cdr import Layout, decode_block, layout_of
 from contact_estimation.io.recording import joint_columns
+from contact_estimation.io.stamped_rows import StampedRows
 from contact_estimation.io.topics import JOINT_STATE, POINT, VECTOR, WRENCH
 
 _BLOCK = 2048
@@ -25,7 +26,7 @@ _NUMBERS: dict[str, tuple[int, Callable[[Any], tuple[Any, ...]]]] = {
 
 
 class TopicBuffer:
-    """Collect one topic: ``add`` takes serialised messages, ``finish`` gives the arrays.
+    """Collect one topic: ``add`` takes serialised messages, ``finish`` gives the rows.
 
     A buffer of JointState messages keeps the ``fields`` asked for. A message that lists none of the joints belongs to
     another publisher of the topic and is left out; one that lists some of them is an error.
@@ -57,8 +58,7 @@ class TopicBuffer:
         self._joints, self._fields = msgtype == JOINT_STATE, fields
         self._count = None if self._joints else _NUMBERS[msgtype][0]
         self._pending: list[bytes] = []
-        self._stamps: list[np.ndarray] = []
-        self._values: list[np.ndarray] = []
+        self._rows: StampedRows | None = None
         self._strangers: dict[str, None] = {}
 
     def add(self, raw: bytes) -> None:
@@ -67,23 +67,23 @@ class TopicBuffer:
         if len(self._pending) >= _BLOCK:
             self._decode()
 
-    def finish(self) -> tuple[np.ndarray, np.ndarray]:
-        """Give what was collected; the buffer is empty from then on.
-
-        Returns:
-            Stamps (m,) [ns] and values (m, columns); JointState fields stand side by side.
+    def finish(self) -> StampedRows:
+        """Give what was collected; fields of a JointState stand side by side.
 
         Raises:
             RecordingError: no message came, or none lists the joints.
         """
         self._decode()
-        if not self._stamps:
+        if self._rows is None:
             if self._strangers:
                 joint_columns(self._strangers, self.joint_names, self._where)
             raise RecordingError(f"{self._where}: holds no message; record it while the arm runs.")
-        stamps, values = np.concatenate(self._stamps), np.concatenate(self._values)
-        self._stamps, self._values = [], []  # the blocks go before the next topic's are put together
-        return stamps, values
+        return self._rows
+
+    def _keep(self, stamps: np.ndarray, values: np.ndarray) -> None:
+        if self._rows is None:
+            self._rows = StampedRows(values.shape[1])
+        self._rows.append(stamps, values)
 
     def _decode(self) -> None:
         block, self._pending = self._pending, []
@@ -99,8 +99,7 @@ class TopicBuffer:
             return False
         stamps, values = decoded
         self._note_frame(layout.frame_id)
-        self._stamps.append(stamps)
-        self._values.append(self._column(dict(zip(_FIELDS, values)), layout.names) if self._joints else values[0])
+        self._keep(stamps, self._column(dict(zip(_FIELDS, values)), layout.names) if self._joints else values[0])
         return True
 
     def _decode_one_by_one(self, block: list[bytes]) -> None:
@@ -119,8 +118,7 @@ class TopicBuffer:
             else:
                 rows.append([n for v in _NUMBERS[self._msgtype][1](message) for n in (v.x, v.y, v.z)])
         if stamps:
-            self._stamps.append(np.array(stamps, np.int64))
-            self._values.append(np.array(rows, float))
+            self._keep(np.array(stamps, np.int64), np.array(rows, float))
 
     def _is_ours(self, names: Sequence[str]) -> bool:
         self.joint_names = self.joint_names or tuple(names)
@@ -139,7 +137,7 @@ class TopicBuffer:
         return np.concatenate(parts, axis=1)
 
     def _note_frame(self, frame_id: str) -> None:
-        if self._stamps and frame_id != self.frame_id:
+        if self._rows is not None and frame_id != self.frame_id:
             raise RecordingError(
                 f"{self._where}: frame_id changes from '{self.frame_id}' to '{frame_id}' within the recording"
             )

@@ -15,8 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import chi2
 
+from contact_estimation.viz.reference import Reference
 from contact_estimation.viz.style import COLOURS, TRUTH, band, figure
-from contact_estimation.viz.summary import Reference
 
 Columns: TypeAlias = dict[str, np.ndarray]
 Logs: TypeAlias = dict[str, Columns]
@@ -36,7 +36,7 @@ def force_figure(logs: Logs, t0: float, reference: Reference | None = None) -> F
     for k, axis in enumerate(axes[:, 0]):
         curves = [columns["force"][:, k] for columns in logs.values()]
         if reference is not None:
-            curves.append(reference.force[:, k])
+            curves.append(reference.force[:][:, k])
             axis.plot(_thin(t), _thin(curves[-1]), color=TRUTH, label=reference.label, linewidth=1.6)
         for colour, name, columns in _each(logs):
             variance = columns["force_covariance"][:, k, k]
@@ -51,10 +51,10 @@ def error_figure(logs: Logs, t0: float, reference: Reference) -> Figure:
     fig, axes = figure(1, 1, height=2.2)
     axis: Axes = axes[0, 0]
     for colour, name, columns in _each(logs):
-        _curve(axis, columns["t"] - t0, columns["force"][:, 2] - reference.force[:, 2], None, colour, name)
+        _curve(axis, columns["t"] - t0, columns["force"][:, 2] - reference.force[:][:, 2], None, colour, name)
     t, whole = next(iter(logs.values()))["t"] - t0, axis.get_xaxis_transform()
     shade = {"color": "0.5", "alpha": 0.12, "linewidth": 0, "label": "in contact"}
-    axis.fill_between(t, 0, 1, where=reference.contact, transform=whole, **shade)  # type: ignore[arg-type]  # mixed values
+    axis.fill_between(t, 0, 1, where=reference.contact[:], transform=whole, **shade)  # type: ignore[arg-type]  # mixed values
     axis.axhline(0.0, color=TRUTH, linewidth=0.8)
     axis.set_ylabel("force error z [N]")
     return _finish(fig, axes)

@@ -15,16 +15,9 @@ from contact_estimation.viz import plots
 from contact_estimation.viz.html import Page
 from contact_estimation.viz.picture import peak_picture
 from contact_estimation.viz.player import Box
-from contact_estimation.viz.summary import (
-    CONTACT_FORCE,
-    FREE_FORCE,
-    Reference,
-    invalid_reasons,
-    mismatches,
-    summarise,
-    summary_table,
-    touched_links,
-)
+from contact_estimation.viz.reference import CONTACT_FORCE, FREE_FORCE, Reference
+from contact_estimation.viz.scores import Scores
+from contact_estimation.viz.summary import summary_table, touched_links
 
 #: Caption of each figure.
 _FORCE = (
@@ -80,7 +73,7 @@ def replay_report(
         arm: the robot; the report begins with its picture at the largest force of the first observer.
         recording: what was replayed.
         logs: observer -> its estimates.
-        reference: of :func:`~contact_estimation.viz.summary.reference_of`, with one row per row of every log.
+        reference: of :func:`~contact_estimation.viz.reference.reference_of`, with one row per row of every log.
         title: of the page.
         subtitle: of the page; by default the recording's source and length.
         command: how to make the report again, printed at its end.
@@ -104,17 +97,20 @@ def replay_report(
         page.paragraph(table.caption, note=True)
         page.table(table.header, table.rows)
     page.heading("Accuracy of the whole run")
-    page.table(*summary_table({name: summarise(c, reference) for name, c in columns.items()}))
-    page.paragraph(_explain(reference), note=True)
-    for name, reasons in invalid_reasons(columns).items():
-        page.paragraph(
-            f"{name}: {sum(reasons.values())} estimates are invalid and left out: "
-            + "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common(5))
-        )
+    scores = {name: Scores(reference) for name in columns}
     for name, c in columns.items():
-        if lines := touched_links(c):
+        scores[name].add(c)
+    page.table(*summary_table({name: own.figures() for name, own in scores.items()}))
+    page.paragraph(_explain(reference), note=True)
+    for name, own in scores.items():
+        if reasons := own.reasons.counts():
+            page.paragraph(
+                f"{name}: {sum(reasons.values())} estimates are invalid and left out: "
+                + "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common(5))
+            )
+        if lines := touched_links(columns[name]):
             page.paragraph(f"{name}, links that were touched: " + "; ".join(lines))
-        if lines := mismatches(c):
+        if lines := own.mismatches():
             page.paragraph(f"{name}, model and data disagree: " + "; ".join(lines))
     figures = [("Force", plots.force_figure(columns, t0, reference), _FORCE)]
     if reference is not None:

@@ -77,7 +77,7 @@ def test_bad_numbers_are_found_with_sample_and_joint(name, value):
 
 def test_infinite_wrench_is_a_problem_but_an_unmeasured_part_is_not():
     with_values("wrench_tcp", (slice(None), slice(3, 6)), np.nan).check()
-    with pytest.raises(RecordingError, match=r"wrench is infinite"):
+    with pytest.raises(RecordingError, match=r"1 measured wrenches are infinite"):
         with_values("wrench_tcp", (3, 0), np.inf).check()
 
 

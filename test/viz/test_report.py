@@ -11,8 +11,10 @@ from contact_estimation.filters.registry import open_stream
 from contact_estimation.io.replay import replay
 from contact_estimation.robot import load_arm
 from contact_estimation.viz import plots
+from contact_estimation.viz.reference import reference_of
 from contact_estimation.viz.report import replay_report
-from contact_estimation.viz.summary import invalid_reasons, reference_of, summarise, summary_table
+from contact_estimation.viz.scores import Scores
+from contact_estimation.viz.summary import summarise, summary_table
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +53,9 @@ def test_invalid_estimates_are_told(arm, recording, tmp_path):
     tau = recording.tau.copy()
     tau[10:13] = np.nan
     log = replay(dataclasses.replace(recording, tau=tau), open_stream(arm, "momentum"))
-    reasons = invalid_reasons({"momentum": log.columns()})
-    assert sum(reasons["momentum"].values()) == 3
+    scores = Scores(None)
+    scores.add(log.columns())
+    assert sum(scores.reasons.counts().values()) == 3
     page = replay_report(
         tmp_path / "report.html", arm, recording, {"momentum": log}, reference_of(recording)
     ).read_text()

@@ -8,8 +8,11 @@ from recordings import press_recording
 from shared import shared_file
 
 from contact_estimation.io.npz import read_npz
+from contact_estimation.io.recording import Recording
 from contact_estimation.robot import load_arm
-from contact_estimation.viz.summary import reference_of, summarise
+from contact_estimation.viz.reference import CONTACT_FORCE, FREE_FORCE, _low_pass, reference_of
+from contact_estimation.viz.scores import Scores
+from contact_estimation.viz.summary import summarise
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +42,7 @@ def test_known_errors_come_out(recording):
     reference = reference_of(recording)
     assert reference.label == "truth" and reference.stiffness == 20_000
     count = len(recording)
-    force = reference.force + np.array([3.0, -4.0, 2.0])
+    force = reference.force[:] + np.array([3.0, -4.0, 2.0])
     stiffness = np.where(np.arange(count) < 800, 5_000.0, 22_000.0)
     figures = summarise(columns_with(force, stiffness), reference)
     for part in ("contact", "free"):
@@ -47,7 +50,7 @@ def test_known_errors_come_out(recording):
         assert figures["force"][part]["bias_z"] == pytest.approx(2.0)
         assert figures["force"][part]["rmse_xy"] == pytest.approx(np.sqrt(12.5))
     assert figures["stiffness"]["median"] == 22_000 and figures["stiffness"]["error"] == pytest.approx(0.1)
-    start = np.argmax(reference.contact)
+    start = np.argmax(reference.contact[:])
     assert figures["stiffness"]["settled_s"] == pytest.approx((800 - start) / 500)
     assert figures["step_us"]["p50"] == pytest.approx(50.5)
     assert figures["mode_changes"] == 1
@@ -61,15 +64,44 @@ def test_a_gentle_simulated_contact_is_scored_too(recording):
         name: scale * value if name in ("wrench_tcp", "tau_ext") else value for name, value in recording.truth.items()
     }
     reference = reference_of(dataclasses.replace(recording, truth=gentle))
-    assert np.count_nonzero(reference.contact) > 500 and np.count_nonzero(reference.free) > 100
-    assert not (reference.contact & reference.free).any() and reference.stiffness == 20_000
+    assert np.count_nonzero(reference.contact[:]) > 500 and np.count_nonzero(reference.free[:]) > 100
+    assert not (reference.contact[:] & reference.free[:]).any() and reference.stiffness == 20_000
     measured = reference_of(dataclasses.replace(recording, truth={}, wrench_tcp=gentle["wrench_tcp"]))
-    assert not measured.contact.any()
+    assert not measured.contact[:].any()
+
+
+def test_scores_do_not_depend_on_the_blocks(recording):
+    reference, rng, count = reference_of(recording), np.random.default_rng(0), len(recording)
+    stiffness = np.where(rng.random(count) < 0.003, 5_000.0, 21_000.0)
+    columns = columns_with(reference.force[:] + rng.normal(size=(count, 3)), stiffness)
+    columns |= {"valid": rng.random(count) < 0.9, "reason": np.full(count, "it fell by 3 m", dtype=object)}
+    columns["mode"] = rng.choice(["free", "contact"], count)
+    whole, parts = Scores(reference), Scores(reference)
+    whole.add(columns)
+    for begin in range(0, count, 37):
+        parts.add({name: column[begin : begin + 37] for name, column in columns.items()})
+    expected, found = whole.figures(), parts.figures()
+    assert expected["stiffness"]["settled_s"] is not None and parts.reasons.counts() == whole.reasons.counts()
+    for name in ("contact", "free"):
+        assert found["force"].pop(name) == pytest.approx(expected["force"].pop(name))
+    assert found == expected
+
+
+def test_the_reference_of_a_long_recording_is_that_of_its_parts(recording):
+    """The low-pass of a block sees its neighbours: contact changes where it does in one pass over all samples."""
+    force = np.tile(recording.truth["wrench_tcp"], (9, 1))
+    long = Recording(
+        2_000_000 * np.arange(len(force)), ("a",), *np.zeros((3, len(force), 1)), "long", truth={"wrench_tcp": force}
+    )
+    reference = reference_of(long)
+    push = np.abs(_low_pass(force[:, 2], 0.002))
+    np.testing.assert_array_equal(reference.contact[:], push > CONTACT_FORCE)
+    np.testing.assert_array_equal(reference.free[:], push < FREE_FORCE)
 
 
 def test_invalid_rows_do_not_count(recording):
     reference = reference_of(recording)
-    columns = columns_with(reference.force.copy(), np.full(len(recording), np.nan))
+    columns = columns_with(reference.force[:].copy(), np.full(len(recording), np.nan))
     columns["valid"][::2] = False
     columns["force"][::2] = np.nan
     figures = summarise(columns, reference)
@@ -77,7 +109,7 @@ def test_invalid_rows_do_not_count(recording):
 
 
 def test_stiffness_that_never_settles(recording):
-    columns = columns_with(reference_of(recording).force, np.full(len(recording), 1000.0))
+    columns = columns_with(reference_of(recording).force[:], np.full(len(recording), 1000.0))
     assert summarise(columns, reference_of(recording))["stiffness"]["settled_s"] is None
 
 
@@ -90,12 +122,12 @@ def test_without_reference(recording):
 
 def test_measured_stiffness_is_the_slope_of_force_on_position(arm, recording):
     measured = dataclasses.replace(recording, truth={})
-    reference = reference_of(measured, *arm.tcp_poses(measured.q))
+    reference = reference_of(measured, arm.tcp_poses)
     assert reference.label == "measured" and reference.stiffness == pytest.approx(20_000, rel=1e-3)
 
 
 def test_contact_and_stiffness_of_the_papers_recording(arm):
     recording = read_npz(shared_file("data/ur16e_press/ur_vertical_3.npz"), arm.joint_names)
-    reference = reference_of(recording, *arm.tcp_poses(recording.q))
+    reference = reference_of(recording, arm.tcp_poses)
     assert reference.stiffness == pytest.approx(26_718, rel=0.02)
-    assert reference.contact.sum() / len(recording) == pytest.approx(0.72, abs=0.05)
+    assert reference.contact[:].sum() / len(recording) == pytest.approx(0.72, abs=0.05)

@@ -1,0 +1,79 @@
+"""What one pass over a recording tells: its length, and what is wrong with its samples."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from contact_estimation.io.recording import Recording, Samples
+
+
+class Survey(NamedTuple):
+    """What a pass found.
+
+    Attributes:
+        duration: time from the first to the last stamp [s].
+        problems: one sentence per kind of bad sample, with the place of the first one.
+    """
+
+    duration: float
+    problems: list[str]
+
+
+def survey(recording: Samples, max_gap: float = float("inf")) -> Survey:
+    """Look for bad numbers, stamps that stand or run back, and gaps.
+
+    Args:
+        recording: in memory or in a file.
+        max_gap: longest time between samples [s] that is no gap.
+
+    Raises:
+        RecordingError: the file is damaged.
+    """
+    found, row, longest, first, last = _Found(), 0, 0, 0, None
+    for block in recording.blocks():
+        for name in ("q", "dq", "tau"):
+            bad = ~np.isfinite(getattr(block, name))
+            rows = np.flatnonzero(bad.any(axis=1))
+            joint = block.joint_names[int(np.argmax(bad[rows[0]]))] if len(rows) else ""
+            found.add(f"{{}} samples hold NaN or infinite {name}", rows, row, block, f", {joint}")
+        if block.wrench_tcp is not None:
+            rows = np.flatnonzero(np.isinf(block.wrench_tcp).any(axis=1))
+            found.add("{} measured wrenches are infinite", rows, row, block)
+        stamps = block.stamps_ns
+        first, before = (int(stamps[0]), stamps[:1]) if last is None else (first, last)
+        steps = np.diff(stamps, prepend=before)  # of the first sample of all: 0, and no step
+        standing = np.flatnonzero(steps == 0)
+        found.add("{} stamps repeat the one before", standing[1:] if last is None else standing, row, block)
+        found.add("{} stamps are earlier than the one before", np.flatnonzero(steps < 0), row, block)
+        longest = max(longest, int(steps.max()))
+        gaps = np.flatnonzero(steps > max_gap * 1e9)
+        found.add(f"{{}} gaps are longer than {max_gap:g} s", gaps, row, block)
+        row, last = row + len(block), stamps[-1:]
+    end = first if last is None else int(last[0])
+    return Survey(float(end - first) / 1e9, found.sentences(f", longest {longest / 1e9:.3g} s"))
+
+
+class _Found:
+    """Kinds of bad samples, in the order in which they are looked for."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._places: dict[str, str] = {}
+
+    def add(self, kind: str, rows: np.ndarray, start: int, block: Recording, more: str = "") -> None:
+        """Count ``rows`` of a block that begins at sample ``start``."""
+        self._counts[kind] = self._counts.get(kind, 0) + len(rows)
+        if len(rows) and kind not in self._places:
+            stamp = block.stamps_ns[rows[0]] / 1e9
+            self._places[kind] = f"sample {start + int(rows[0])}, t = {stamp:.4f} s{more}"
+
+    def sentences(self, longest: str) -> list[str]:
+        """One per kind that occurs; ``longest`` ends that on gaps."""
+        return [
+            f"{kind.format(count)} (first: {self._places[kind]}{longest if ' gaps ' in kind else ''})"
+            for kind, count in self._counts.items()
+            if count
+        ]

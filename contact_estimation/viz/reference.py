@@ -1,0 +1,161 @@
+"""What estimates are compared with: a simulation's truth, or a measured force. It is taken block by block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from contact_estimation.io.recording import Recording, Samples
+from contact_estimation.io.row_file import BLOCK, RowFile, Rows
+
+#: In contact: the reference force along the TCP's z, low-passed at 5 Hz, exceeds the first [N]; free: below the other.
+#: Less, in proportion, where a simulation's truth stays below twice the first.
+CONTACT_FORCE, FREE_FORCE = 10.0, 6.0
+_CUTOFF = 5.0  # [Hz]
+#: Time [s] beyond a block that its low-pass sees: its impulse response has decayed to 1e-19 there.
+_MARGIN = 2.0
+#: Fewest samples in contact for a least-squares stiffness.
+_MIN_CONTACT = 10
+
+#: q (N, n) -> position (N, 3) [m] and rotation (N, 3, 3) of the TCP in the base.
+TcpPoses: TypeAlias = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What estimates are compared with. A measured force is compared as the sensor gave it, not tared.
+
+    Attributes:
+        label: "truth" or "measured".
+        force: (N, 3) [N] on the robot, TCP axes; a file of rows, as the next two.
+        contact: (N,) bool, where the reference force shows contact.
+        free: (N,) bool, where it shows none.
+        stiffness: [N/m] in contact, NaN where none is known.
+        stiffness_label: where the stiffness comes from.
+    """
+
+    label: str
+    force: Rows
+    contact: Rows
+    free: Rows
+    stiffness: float
+    stiffness_label: str
+
+
+def reference_of(recording: Samples, tcp_poses: TcpPoses | None = None) -> Reference | None:
+    """Take the reference of a recording.
+
+    Args:
+        recording: in memory or in a file.
+        tcp_poses: of the arm. With them the stiffness of a measured contact is the least-squares slope of force on
+            position along the mean contact force.
+
+    Returns:
+        The reference, or None where the recording carries neither truth nor a measured force.
+    """
+    head = recording.head
+    simulated = "wrench_tcp" in head.truth
+    if not simulated and head.wrench_tcp is None:
+        return None
+    push = _Push(recording, 0.0 if simulated else head.wrench_zero[2])
+    if not push.known:
+        return None
+    # A truth has no noise to be told from: a task of a few newtons is scored by half of its largest force.
+    largest = max(float(part.max()) for part in push.blocks()) if simulated else math.inf
+    share = min(largest / (2.0 * CONTACT_FORCE), 1.0) if largest > 1.0 else 1.0
+    contact, free, norms, slope = RowFile(bool), RowFile(bool), [], _Slope()
+    for block, size in zip(recording.blocks(), push.blocks()):
+        force = _force(block)
+        known = np.isfinite(force).all(axis=1)
+        closed = known & (size > share * CONTACT_FORCE)
+        contact.append(closed)
+        free.append(known & (size < share * FREE_FORCE))
+        if "stiffness" in block.truth:
+            norms.append(np.linalg.norm(block.truth["stiffness"][closed], axis=1))
+        elif tcp_poses is not None and closed.any():
+            position, rotation = tcp_poses(block.q[closed])
+            slope.add(position, np.einsum("nij,nj->ni", rotation, force[closed]))
+    stiffness, label = float("nan"), ""
+    if any(map(len, norms)):
+        stiffness, label = float(np.median(np.concatenate(norms))), "truth"
+    elif slope.count > _MIN_CONTACT:
+        stiffness, label = -slope.along_mean_force(), "measured, least squares in contact"
+    return Reference("truth" if simulated else "measured", push.force, contact, free, stiffness, label)
+
+
+def _force(block: Recording) -> np.ndarray:
+    wrench = block.truth.get("wrench_tcp", block.wrench_tcp)
+    assert wrench is not None
+    return wrench[:, :3]
+
+
+class _Push:
+    """Absolute force along the TCP's z above ``zero`` [N], low-passed; ``force`` (N, 3) is that of the recording."""
+
+    def __init__(self, recording: Samples, zero: float) -> None:
+        self.force, self.known, self._zero, periods = RowFile(tail=(3,)), False, zero, []
+        for block in recording.blocks():
+            force = _force(block)
+            self.force.append(force)
+            self.known = self.known or not np.isnan(force).all()
+            periods.append(block.period)
+        self._period = float(np.nanmedian(periods)) if len(recording) > 1 else 0.0
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """Give the push (m,) [N] of each block."""
+        if not self._period > 0.0:
+            return (np.abs(self._raw(slice(begin, begin + BLOCK))) for begin in range(0, len(self.force), BLOCK))
+        return (self._smooth(begin) for begin in range(0, len(self.force), BLOCK))
+
+    def _smooth(self, begin: int) -> np.ndarray:
+        first = max(begin - math.ceil(_MARGIN / self._period), 0)
+        end = min(begin + BLOCK, len(self.force))
+        raw = self._raw(slice(first, end + math.ceil(_MARGIN / self._period)))
+        smooth: np.ndarray = np.abs(_low_pass(raw, self._period))[begin - first : end - first]
+        return smooth
+
+    def _raw(self, rows: slice) -> np.ndarray:
+        return np.nan_to_num(self.force[rows][:, 2] - self._zero)
+
+
+class _Slope:
+    """Least-squares slope of force on position (k, 3) along the mean force, from sums."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._origin: np.ndarray | None = None
+        self._sums = np.zeros((2, 3))  # position and force
+        self._products = np.zeros((2, 3, 3))  # position with position and with force
+
+    def add(self, position: np.ndarray, force: np.ndarray) -> None:
+        """Take samples."""
+        self._origin = position[0] if self._origin is None else self._origin
+        moved = position - self._origin
+        self.count += len(position)
+        self._sums += moved.sum(axis=0), force.sum(axis=0)
+        self._products += moved.T @ moved, moved.T @ force
+
+    def along_mean_force(self) -> float:
+        """Return the slope [N/m]."""
+        position, force = self._sums / self.count
+        normal = force / np.linalg.norm(force)
+        spread, common = self._products / self.count - np.array(
+            [np.outer(position, position), np.outer(position, force)]
+        )
+        return float(normal @ common @ normal / (normal @ spread @ normal))
+
+
+def _low_pass(values: np.ndarray, period: float) -> np.ndarray:
+    """Second-order Butterworth forwards and backwards (gain 1 / (1 + (f / cutoff)^4), no phase), over mirrored ends.
+
+    In numpy, because importing scipy.signal takes as long as replaying half a minute.
+    """
+    if len(values) < 2:
+        return values
+    spectrum = np.fft.rfft(np.concatenate([values, values[::-1]]))
+    spectrum /= 1.0 + (np.fft.rfftfreq(2 * len(values), period) / _CUTOFF) ** 4
+    return np.fft.irfft(spectrum, 2 * len(values))[: len(values)]
