@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Peak memory of the verbs against the length of the recording, and how long a start takes, cold and warm.
+"""Peak memory of the verbs against the length of the recording.
 
     python benchmark/memory.py [--minutes A B] [--observer NAME] [--save]
 
-Memory: each verb in a process of its own, on a simulated press that is repeated to two lengths; the peak is the
-resident set's. Growth is the difference per minute of recording at 500 Hz. Start: importing the package's parts, and
-the time from a fresh interpreter to the first estimate, with an empty code cache (cold) and a filled one (warm).
+Each verb runs in a process of its own, on a simulated press that is repeated to two lengths; the peak is the resident
+set's. Growth is the difference per minute of recording at 500 Hz.
 ``--save`` writes memory.md beside this file.
 """
 
@@ -18,12 +17,10 @@ import platform
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 
-from contact_estimation.codegen.cache import VARIABLE
 from contact_estimation.commands.simulate import as_recording
 from contact_estimation.io.bag_writer import write_bag
 from contact_estimation.io.npz import write_npz
@@ -32,19 +29,12 @@ from contact_estimation.simulation.session import open_simulation
 
 SECONDS = 10.0  # of the simulation that is repeated
 PERIOD_NS = 2_000_000
-OBSERVERS = ("momentum", "ekf", "contact_imm")
 #: Runs a verb and prints its peak resident set [kB]: VmHWM, because ru_maxrss starts with what the parent had.
 PEAK = (
     "import sys; from contact_estimation.cli import main; code = main(sys.argv[1:]); "
     "peak = next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')); "
     "print('peak', peak, file=sys.stderr); sys.exit(code)"
 )
-FIRST = (
-    "import sys; from contact_estimation import open_stream; import numpy as np\n"
-    "stream = open_stream('ur16e', sys.argv[1]); q = np.array([0.9, -1.0, 2.2, -2.8, -1.5, 0.5])\n"
-    "[stream.push(k, q, 0 * q, stream.arm.gravity(q)) for k in (1, 2_000_001)]"
-)
-IMPORTS = ("contact_estimation", "contact_estimation.filters.registry", "contact_estimation.commands.evaluate")
 
 
 def repeated(recording: Recording, minutes: float) -> Recording:
@@ -107,28 +97,6 @@ def memory_table(minutes: list[float], observer: str) -> list[str]:
     return lines
 
 
-def seconds(program: str, *words: str, **environment: str) -> float:
-    """Return how long a fresh interpreter takes [s]."""
-    begin = time.perf_counter()
-    subprocess.run([sys.executable, "-c", program, *words], check=True, env=os.environ | environment)
-    return time.perf_counter() - begin
-
-
-def start_table() -> list[str]:
-    """Measure starts and return the Markdown table: in seconds, and in starts of a bare interpreter."""
-    bare = min(seconds("pass") for _ in range(3))
-    lines = ["| start | cold [s] | warm [s] | warm, in starts of Python |", "|---|---|---|---|"]
-    for module in IMPORTS:
-        found = min(seconds(f"import {module}") for _ in range(3))
-        lines.append(f"| import {module} | - | {found:.2f} | {found / bare:.1f} |")
-    for observer in OBSERVERS:
-        with tempfile.TemporaryDirectory() as cache:
-            cold = seconds(FIRST, observer, **{VARIABLE: cache})
-            warm = min(seconds(FIRST, observer, **{VARIABLE: cache}) for _ in range(3))
-        lines.append(f"| first estimate of {observer} | {cold:.1f} | {warm:.2f} | {warm / bare:.1f} |")
-    return lines
-
-
 def main() -> None:
     """Measure, print, save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -138,13 +106,12 @@ def main() -> None:
     args = parser.parse_args()
     minutes = " ".join(f"{value:g}" for value in args.minutes)
     load = os.getloadavg()[0]
-    text = ["# Memory and start", ""]
+    text = ["# Memory", ""]
     text.append(
         f"`python benchmark/memory.py --minutes {minutes} --save` on {platform.machine()}, {os.cpu_count()} cores with "
         f"a load of {load:.1f} before it ran. Peak resident set [MB] of each verb; recordings at 500 Hz."
     )
-    text += ["", *memory_table(args.minutes, args.observer), "", "The shortest of three starts:", ""]
-    text += start_table()
+    text += ["", *memory_table(args.minutes, args.observer)]
     print("\n".join(text))
     if args.save:
         (Path(__file__).parent / "memory.md").write_text("\n".join(text) + "\n")
