@@ -93,12 +93,12 @@ def main() -> None:
     parser.add_argument("--cold", action="store_true", help="measure with an empty code cache, too")
     parser.add_argument("--save", action="store_true")
     args = parser.parse_args()
-    load = os.getloadavg()[0]
+    load, command = os.getloadavg()[0], f"`python benchmark/start.py{' --cold' * args.cold} --save`"
     text = [
         "# Start",
         "",
-        f"`python benchmark/start.py{' --cold' * args.cold} --save` on {platform.machine()}, {os.cpu_count()} cores with "
-        f"a load of {load:.1f} before it ran. Processor time [s].",
+        f"{command} on {platform.machine()}, {os.cpu_count()} cores with a load of {load:.1f} before it ran. Processor "
+        "time [s].",
         "",
         *table(args.cold),
     ]
