@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contact_estimation.commands import mpc_probe, mpc_sequence
 from contact_estimation.commands.inputs import add_tool_argument, add_workers_arguments
 from contact_estimation.commands.output import Progress, add_json_flag, emit
 from contact_estimation.control.mpc.settings import SOLVERS
 from contact_estimation.control.registry import CONTROLLERS
 from contact_estimation.exceptions import ConfigError
-from contact_estimation.studies.mpc.closed_loop import ClosedLoop, LoopOptions, LoopRecord, load_loop_settings
-from contact_estimation.studies.mpc.mpc_report import mpc_report
+
+if TYPE_CHECKING:
+    from contact_estimation.studies.mpc.closed_loop import LoopRecord
 
 #: Task -> robot it is for.
 TASKS = {
@@ -73,7 +74,12 @@ def run(args: argparse.Namespace) -> int:
     """Run the loop twice and print what was measured."""
     _check(args)
     if args.task == "probe":
+        from contact_estimation.commands import mpc_probe
+
         return mpc_probe.run(args)
+    from contact_estimation.commands import mpc_sequence
+    from contact_estimation.studies.mpc.closed_loop import ClosedLoop, LoopOptions, load_loop_settings
+
     settings = load_loop_settings(args.task, args.robot or TASKS[args.task])
     if args.task == "sequence":
         return mpc_sequence.run(args, settings)
@@ -102,6 +108,8 @@ def run(args: argparse.Namespace) -> int:
         *_lines(result, estimating, fixed),
     ]
     if args.report:
+        from contact_estimation.studies.mpc.mpc_report import mpc_report
+
         command = "contact-estimation " + shlex.join(_arguments(args, settings.robot))
         lines.append(
             f"report                    {mpc_report(args.report, args.task, settings, command, estimating, fixed)}"

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from scipy.spatial import ConvexHull, cKDTree
 
 from contact_estimation.exceptions import ModelError
 from contact_estimation.robot.arm import Arm
@@ -55,6 +54,8 @@ class _Hull:
 
     def __init__(self, shape: Any, placement: pin.SE3, name: str) -> None:
         vertices = _vertices(shape, name) @ placement.rotation.T + placement.translation
+        from scipy.spatial import ConvexHull  # 0.2 s that most verbs do not need
+
         hull = ConvexHull(vertices)
         self.normals = hull.equations[:, :3]
         self._planes = np.unique(hull.equations.round(9), axis=0)  # two triangles of a facet share theirs
@@ -119,6 +120,8 @@ def link_surface(arm: Arm, count: int) -> Surface:
     Raises:
         ModelError: the description has no collision geometry, or it cannot be read.
     """
+    from scipy.spatial import cKDTree
+
     hulls = _hulls(arm)
     moving = [key for key in hulls if key[0] > 0]
     if not moving:
@@ -176,11 +179,11 @@ def _covered(
                 if (name, i) != (key[1], own):
                     covered |= hull.holds(points)
         elif abs(joint - key[0]) == 1:
-            always = np.ones(len(points), bool)
-            for pose in _postures(arm, joint, key[0]):
-                inside = points @ pose.rotation.T + pose.translation
-                always &= np.any([hull.holds(inside) for hull in shapes], axis=0)
-            covered |= always
+            always = np.flatnonzero(~covered)  # most points leave a neighbour in the first postures
+            for pose in _postures(arm, joint, key[0]) if len(always) else ():
+                inside = points[always] @ pose.rotation.T + pose.translation
+                always = always[np.any([hull.holds(inside) for hull in shapes], axis=0)]
+            covered[always] = True
     return covered
 
 

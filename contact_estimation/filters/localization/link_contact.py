@@ -5,16 +5,18 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from contact_estimation.exceptions import CodegenError, ModelError
 from contact_estimation.filters.estimate_row import contact_numbers, contact_words, numbers_of
-from contact_estimation.filters.localization.localizer import ContactLocalizer
 from contact_estimation.filters.localization.settings import LocalizationSettings, load_localization_settings
 from contact_estimation.filters.observer import ContactPlace, ContactState, Estimate, Observer
 from contact_estimation.robot import Arm
+
+if TYPE_CHECKING:
+    from contact_estimation.filters.localization.localizer import ContactLocalizer
 
 #: Name of the contact in estimates, as that of the mode.
 NAME = "unknown"
@@ -35,6 +37,8 @@ def link_contact_of(observer: Observer, arm: Arm, period: float) -> LinkContact 
     settings = load_localization_settings(arm.settings.folder)
     if getattr(observer, "external_torque", None) is None or not settings.candidates:
         return None
+    from contact_estimation.filters.localization.localizer import ContactLocalizer  # scipy, which other observers spare
+
     try:
         return LinkContact(observer, ContactLocalizer(arm, settings), period)
     except (ModelError, CodegenError) as error:

@@ -4,7 +4,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from contact_estimation.filters.localization import ContactLocalizer, LocalizationSettings
+from contact_estimation.filters.localization import LocalizationSettings
+from contact_estimation.filters.localization.localizer import ContactLocalizer
 from contact_estimation.robot import load_arm
 
 START = {"ur16e": [0.2, -1.6, 1.9, -1.8, -1.5, 0.3], "fr3": [0.1, -0.6, 0.2, -2.2, 0.1, 1.7, 0.8]}
