@@ -7,13 +7,15 @@ itself. A hold whose reason says so lasts until the node is deactivated and acti
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
 from rclpy.lifecycle import State, TransitionCallbackReturn
 from rclpy.serialization import deserialize_message
+from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
 
 from contact_estimation.control.controller import Command, ContactController, ControllerState, Observation
@@ -22,7 +24,7 @@ from contact_estimation.exceptions import ContactEstimationError
 from contact_estimation.msg import ContactEstimate, MpcPrediction
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, mpc_outputs, parameters, qos
-from contact_estimation.ros.drawing import marker_array
+from contact_estimation.ros.drawing import DrawingThread, marker_array
 from contact_estimation.ros.executor import run
 from contact_estimation.ros.frames import status_name
 from contact_estimation.ros.lifecycle import ManagedNode
@@ -30,6 +32,13 @@ from contact_estimation.ros.node_settings import MpcParameters
 from contact_estimation.ros.staleness import EstimateRule
 from contact_estimation.ros.wrist_sensor import WristSensor
 from contact_estimation.viz.prediction import prediction_shapes
+
+
+class _Commanded(NamedTuple):
+    """A command that may be drawn, and the header of its pose."""
+
+    command: Command
+    head: Header
 
 
 class Mpc(ManagedNode):
@@ -41,10 +50,12 @@ class Mpc(ManagedNode):
         self._controller: ContactController | None = None
         self._rule: Any = None  # an EstimateRule, once configured
         self._latest: bytes | None = None  # the newest ContactEstimate, serialised
+        self._looked: bytes | None = None  # the newest one that the wrist sensor has seen
         self._timer: Any = None
         self._idle: Any = None  # timer that shows estimates to the wrist sensor before the task begins
         self._wrist = WristSensor(self, self.settings.wrench) if self.settings.wrench else None
-        self._drawn_ns = 0
+        self._lock = threading.Lock()  # a plan is predicted with the memory of the solver's thread
+        self._last: _Commanded | None = None
         self._told = 0  # steps of the task whose end was logged
         self._health = mpc_outputs.MpcHealth(status_name(self), self.settings.tf_prefix + self.settings.robot)
         self._pose = self.create_publisher(PoseStamped, "~/equilibrium_pose", qos.COMMANDS)
@@ -53,6 +64,7 @@ class Mpc(ManagedNode):
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
         self.create_subscription(ContactEstimate, self.settings.estimates, self._on_estimate, qos.SENSOR, raw=True)
         self.create_timer(1.0 / self.settings.diagnostics_rate, self._report)
+        self._painter = DrawingThread(self._draw, self.settings.visualization_rate, self._not_drawn)
         parameters.accept_changes(self, MpcParameters, {"visualization_rate", "arrow_scale"}, self._apply)
 
     # -- lifecycle --
@@ -83,7 +95,8 @@ class Mpc(ManagedNode):
                     f"no estimate on '{self.settings.estimates}' yet; start an estimator, or correct 'estimates'"
                 )
             controller, latest = self._configured(), deserialize_message(self._latest, ContactEstimate)
-            controller.activate(self._observation(latest))
+            with self._lock:
+                controller.activate(self._observation(latest))
         except ContactEstimationError as error:
             return self._refuse("activate", error)
         self._rule.choose(latest.observer)
@@ -120,6 +133,8 @@ class Mpc(ManagedNode):
         if self._timer is not None:
             self.destroy_timer(self._timer)
             self._timer = None
+        with self._lock:
+            self._last = None
         if self._controller is not None:
             self._controller.deactivate()
             self._rule.choose("")
@@ -146,34 +161,45 @@ class Mpc(ManagedNode):
 
     def _look(self) -> None:
         """Let the wrist sensor learn its offset while no task runs."""
-        if self._timer is None and self._latest is not None:
+        if self._timer is None and self._latest is not None and self._latest is not self._looked:
+            self._looked = self._latest
             self._observation(deserialize_message(self._latest, ContactEstimate))
 
     def _tick(self) -> None:
         controller, now_ns = self._configured(), self.get_clock().now().nanoseconds
         latest = deserialize_message(self._latest, ContactEstimate)
-        command = controller.update(1e-9 * now_ns, self._observation(latest))
+        head = convert.header(
+            convert.stamp_ns(latest.header.stamp), self.settings.tf_prefix + controller.arm.base_frame
+        )
+        with self._lock:
+            command = controller.update(1e-9 * now_ns, self._observation(latest))
+            self._last = None if command is None else _Commanded(command, head)
         if command is None:
             return
-        stamp_ns = convert.stamp_ns(latest.header.stamp)
-        base = self.settings.tf_prefix + controller.arm.base_frame
-        head = convert.header(stamp_ns, base)
         self._pose.publish(mpc_outputs.pose_stamped(head, command))
         self._tell_steps(controller)
         if self._health.add(command):
             self._report()
             if command.state is not ControllerState.ACTIVE:
                 self.get_logger().warning(command.reason)
-        if 0 <= now_ns - self._drawn_ns < 1e9 / self.settings.visualization_rate:
-            return
-        self._drawn_ns = now_ns
-        solution = command.solution
-        plan = controller.prediction(solution) if solution is not None and solution.ok else None
-        task = controller.settings
+
+    def _draw(self) -> None:
+        """Show the last command and its plan, once."""
+        with self._lock:
+            last, self._last = self._last, None
+            if last is None:
+                return
+            controller, solution = self._configured(), last.command.solution
+            plan = controller.prediction(solution) if solution is not None and solution.ok else None
+        (command, head), task = last, controller.settings
         self._prediction.publish(mpc_outputs.prediction(head, command, self._solver(command), task.dt, plan))
         positions, forces = plan if plan is not None else (None, None)
-        shapes = prediction_shapes(positions, forces, task.horizon, command.position, base, self.settings.arrow_scale)
-        self._markers.publish(marker_array(shapes, stamp_ns))
+        scale = self.settings.arrow_scale
+        shapes = prediction_shapes(positions, forces, task.horizon, command.position, head.frame_id, scale)
+        self._markers.publish(marker_array(shapes, convert.stamp_ns(head.stamp)))
+
+    def _not_drawn(self, error: Exception) -> None:
+        self.get_logger().error(f"drawing: {type(error).__name__}: {error}", throttle_duration_sec=5.0)
 
     def _tell_steps(self, controller: ContactController) -> None:
         """Log the steps of a task that have ended since the last tick."""
@@ -190,9 +216,15 @@ class Mpc(ManagedNode):
 
     def _apply(self, settings: MpcParameters) -> None:
         self.settings = settings
+        self._painter.set_rate(settings.visualization_rate)
 
     def _report(self) -> None:
         self._diagnostics.publish(self._health.report(self.get_clock().now().nanoseconds))
+
+    def destroy_node(self) -> None:
+        """Stop drawing first: its publishers go with the node."""
+        self._painter.close()
+        super().destroy_node()
 
 
 def main(args: list[str] | None = None) -> int:

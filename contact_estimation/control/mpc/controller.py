@@ -103,7 +103,7 @@ class MpcController(SupervisedController):
 
     def prediction(self, solution: Solution) -> tuple[np.ndarray, np.ndarray]:
         """Return TCP positions (H + 1, 3) [m] and contact forces (H + 1, 3) [N, ON the robot, base axes] of a plan."""
-        rows = [self._output(state) for state in solution.states]
+        rows = [self._output(state, stage) for stage, state in enumerate(solution.states)]
         return np.array([x for x, _ in rows]), np.array([force for _, force in rows])
 
     def activate(self, observation: Observation, equilibrium: np.ndarray | None = None) -> Command:
@@ -205,9 +205,10 @@ class MpcController(SupervisedController):
             stacklevel=5,
         )
 
-    def _output(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _output(self, state: np.ndarray, stage: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Return TCP position (3,) [m] and contact force (3,) [N] at a state, with the parameters of its stage."""
         run = self._outputs
-        run.inputs["state"][:], run.inputs["p"][:] = state, self.problem.parameters[0]
+        run.inputs["state"][:], run.inputs["p"][:] = state, self.problem.parameters[stage]
         run()
         return run.outputs["x"].copy(), run.outputs["force"].copy()
 

@@ -67,6 +67,18 @@ class LoopSettings:
         unit="m/s^0.5",
         check=non_negative,
     )
+    friction_std: float = key(
+        0.1,
+        doc="usual friction coefficient that a contact IMM filter expects where the tool touches; more where it slides "
+        "and the torque sensors are behind the gears",
+        check=non_negative,
+    )
+    friction_time: float = key(
+        0.4,
+        doc="how long that friction keeps its direction; longer for a tool that is led along a path",
+        unit="s",
+        check=positive,
+    )
     approach_force: float = key(3.0, doc="estimated force that ends the approach", unit="N", check=positive)
     settle: float = key(0.5, doc="time for the estimator before the approach", unit="s", check=non_negative)
     duration: float = key(8.0, doc="time under MPC", unit="s", check=positive)
@@ -178,7 +190,7 @@ class ClosedLoop:
         self.simulation = Simulation(_scenario(settings, options, task), arm, imperfections, options.seed)
         self.mpc_settings = _with_rest(task, self.simulation.rest)
         observer = load_observer_settings(options.observer or settings.observer)
-        observer = _with_rest(_with_tool(observer, task, settings.rest_random_walk), self.simulation.rest)
+        observer = _with_rest(_with_tool(observer, task, settings), self.simulation.rest)
         self._place = np.array(self.simulation.scenario.placement_error)
         sensors = load_sensor_settings(settings.sensors, arm.settings.folder)
         self.stream = SampleStream(make_observer(arm, observer, sensors=sensors), arm, sensors)
@@ -374,14 +386,19 @@ def _scenario(settings: LoopSettings, options: LoopOptions, task: MpcSettings) -
     )
 
 
-def _with_tool(observer: Any, task: MpcSettings, rest_random_walk: float) -> Any:
-    """Give an IMM filter the task's tool: where it touches and from which side. Stiffness and rest stay unknown.
+def _with_tool(observer: Any, task: MpcSettings, settings: LoopSettings) -> Any:
+    """Give an IMM filter the task's tool: where it touches, from which side, how it slides.
 
-    Several contacts of a task are one hinge: all are closed, or none.
+    Stiffness and rest stay unknown. Several contacts of a task are one hinge: all are closed, or none.
     """
     if not isinstance(observer, ImmSettings):
         return observer
-    common = dataclasses.replace(observer.contacts[0], rest_random_walk=rest_random_walk)
+    common = dataclasses.replace(
+        observer.contacts[0],
+        rest_random_walk=settings.rest_random_walk,
+        friction_std=settings.friction_std,
+        friction_time=settings.friction_time,
+    )
     if len(task.contacts) == 1:
         told = task.contacts[0]
         one = dataclasses.replace(
