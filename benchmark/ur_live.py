@@ -73,7 +73,14 @@ def main() -> int:
         if title in rows:
             continue
         sensor, offset = SENSING[name]
-        press = UrPress(UrPressOptions(controller=args.controller, stiffness=stiffness, sensor=sensor, offset=offset))
+        options = UrPressOptions(
+            controller=args.controller,
+            stiffness=stiffness,
+            sensor=sensor,
+            offset=offset,
+            keep_samples=args.record is not None,
+        )
+        press = UrPress(options)
         record = press.run(args.seconds, None if fault is None else (FAULT_AT, FAULTS[fault]))
         rows[title] = pressed(record) if fault is None else survived(record)
         print(title, rows[title], flush=True)

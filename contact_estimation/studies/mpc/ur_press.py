@@ -46,6 +46,7 @@ class UrPressOptions:
         settle: time before the approach [s].
         approach_speed: of the equilibrium [m/s].
         approach_force: that ends the approach [N].
+        keep_samples: keep all samples for the recorder, some 2 kB each.
     """
 
     task: str = "mpc_plane_ur16e"
@@ -57,6 +58,7 @@ class UrPressOptions:
     settle: float = 1.5
     approach_speed: float = 0.01
     approach_force: float = 15.0
+    keep_samples: bool = False
 
 
 @dataclass
@@ -71,7 +73,7 @@ class UrPressRecord:
         active: whether the controller was active (N,).
         speed: norm of the commanded twist's translation (N,) [m/s], as the controller has it in force.
         refused: commands that the driver refused, by reason.
-        samples: all samples, for the recorder.
+        samples: all samples, for the recorder, where they were to be kept.
     """
 
     t: np.ndarray
@@ -186,7 +188,8 @@ class UrPress:
         sample = self.backend.read()
         if sample is None or sample.wrench_tcp is None:
             raise DriverError("the driver has no sample with a wrench")
-        self._samples.append(sample)
+        if self.options.keep_samples:
+            self._samples.append(sample)
         self.stream.push_fast(sample.stamp_ns, sample.q, sample.dq, sample.tau)
         estimate = self.stream.estimate()
         observation = Observation.of(estimate)
