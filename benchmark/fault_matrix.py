@@ -243,6 +243,7 @@ FAULTS: dict[str, Fault] = {
     "stamps backwards": ("stamps", steps_of(lambda s: -s)),
     "stamps jump": ("stamps", steps_of(lambda s: s + 10**9 * (np.arange(len(s)) % 500 == 1))),
     "samples held": ("all", hold),
+    "dq noisy": ("dq", noisy(0.05)),
 }
 
 

@@ -5,6 +5,8 @@ mutation that survives is a promise that no test holds. `make torture` runs all 
 
     python benchmark/mutations.py --save benchmark/mutations.md
     python benchmark/mutations.py --only deadman
+
+A table that exists keeps the rows of mutations that were not run again.
 """
 
 from __future__ import annotations
@@ -269,6 +271,13 @@ def survives(mutation: Mutation, tree: Path) -> bool:
     return done.returncode == 0
 
 
+def kept_rows(table: Path | None) -> dict[str, str]:
+    """Return the rows of an earlier run, by name, of mutations that still exist."""
+    names = {mutation.name for mutation in MUTATIONS}
+    lines = table.read_text().splitlines() if table and table.exists() else []
+    return {name: line for line in lines if (name := line.partition(" | ")[0].removeprefix("| ")) in names}
+
+
 def main() -> None:
     """Run the mutations and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -276,21 +285,22 @@ def main() -> None:
     parser.add_argument("--save", type=Path, help="write the table here")
     args = parser.parse_args()
     chosen = [mutation for mutation in MUTATIONS if args.only in mutation.name]
-    lines, killed = ["| mutation | tests | noticed |", "|---|---|---|"], 0
+    rows = kept_rows(args.save)
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
         ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", "build", "out", "install", "log")
         shutil.copytree(ROOT, tree, ignore=ignored, symlinks=True)
         for mutation in chosen:
-            noticed = not survives(mutation, tree)
-            killed += noticed
-            lines.append(f"| {mutation.name} | `{mutation.tests}` | {'yes' if noticed else '**no**'} |")
-            print(lines[-1], flush=True)
-    lines += ["", f"{killed} of {len(chosen)} mutations noticed."]
-    print(lines[-1])
+            noticed = "**no**" if survives(mutation, tree) else "yes"
+            rows[mutation.name] = f"| {mutation.name} | `{mutation.tests}` | {noticed} |"
+            print(rows[mutation.name], flush=True)
+    killed = sum(row.endswith("| yes |") for row in rows.values())
+    verdict = f"{killed} of {len(rows)} mutations noticed."
+    print(verdict)
     if args.save:
-        args.save.write_text("\n".join(lines) + "\n")
-    sys.exit(killed < 0.9 * len(chosen))
+        header = ["| mutation | tests | noticed |", "|---|---|---|"]
+        args.save.write_text("\n".join(["# Mutations", "", *header, *rows.values(), "", verdict]) + "\n")
+    sys.exit(killed < 0.9 * len(rows))
 
 
 if __name__ == "__main__":

@@ -55,6 +55,17 @@ def test_nothing_is_seen_where_nothing_pushes(arm):
     assert np.abs(residuals(arm, moving(arm, np.zeros(6)), gain=20.0)).max() < 0.3
 
 
+def test_a_reset_forgets_the_residual(arm):
+    observer, (q, dq, tau) = MomentumObserver(arm, MomentumSettings(gain=20.0)), moving(arm, TRUTH)
+    runs = []
+    for _ in range(2):
+        observer.reset(0.0, q[0])
+        for k in range(1, 100):
+            observer.step(DT, q[k], dq[k], tau[k])
+        runs.append(observer.estimate().tau_ext)
+    np.testing.assert_array_equal(*runs)
+
+
 def test_every_gain_is_stable(arm):
     """The residual is implicit in itself: a gain far beyond the sample rate follows in one step instead of
     exploding."""

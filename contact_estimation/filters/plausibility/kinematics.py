@@ -24,7 +24,7 @@ from contact_estimation.filters.plausibility.settings import KinematicsSettings
 #: Parts of the state, each (n,): last sample; leaky sums (short, long) of position, velocity and way, and of the
 #: products that give their slope; per signal how far the other one went and how long it has not changed; time of
 #: samples that were repeated; sums over the block, and the velocity at its start; running mean of the effort before
-#: the last sample; mean square of its changes; whether the last packet was lost.
+#: the last sample; mean square of its changes, and of the velocity's; whether the last packet was lost.
 STATE = (
     "last_q",
     "last_dq",
@@ -50,10 +50,11 @@ STATE = (
     "first_dq",
     "mean_effort",
     "rough",
+    "dq_rough",
     "lost",
 )
 #: Tests, each (n,): how many times its tolerance a joint's signal is off.
-TESTS = ("step", "short", "long", "scale", "q_frozen", "dq_frozen", "effort_frozen", "rough", "repeated")
+TESTS = ("step", "short", "long", "scale", "q_frozen", "dq_frozen", "effort_frozen", "rough", "dq_rough", "repeated")
 #: Tolerances of the tests, in the order of the function's input.
 TOLERANCES = (
     "short_time",
@@ -69,6 +70,7 @@ TOLERANCES = (
     "step_speed",
     "step_share",
     "roughness",
+    "velocity_roughness",
     "rise_time",
     "lost_speed",
     "scale_share",
@@ -85,15 +87,24 @@ def tolerances(settings: KinematicsSettings) -> list[float]:
 def build_kinematics(n: int) -> ca.Function:
     """Build the consistency tests of one sample.
 
-    Inputs: w (25 n) state; q [rad], dq [rad/s], effort (n,) as it comes; h [s]; tolerance (18,) of
+    Inputs: w (26 n) state; q [rad], dq [rad/s], effort (n,) as it comes; h [s]; tolerance (19,) of
     :data:`TOLERANCES`; per_friction, per_limit (n,) one unit of effort in units of friction, and of a change that no
-    sensor makes within a sample; mean_time [s] of the running mean.
-    Outputs: w_next; ratios (9 n): above one where a test of :data:`TESTS` fails; alarm (4,): the largest of them, the
+    sensor makes within a sample; mean_time [s] of the running mean; velocity_noise [rad/s].
+    Outputs: w_next; ratios (10 n): above one where a test of :data:`TESTS` fails; alarm (4,): the largest of them, the
     step of the effort in units of friction, whether the sample was a repeated one, and above one where it looks like a
     spike.
     """
     s = symbols(
-        w=len(STATE) * n, q=n, dq=n, effort=n, h=1, tolerance=len(TOLERANCES), per_friction=n, per_limit=n, mean_time=1
+        w=len(STATE) * n,
+        q=n,
+        dq=n,
+        effort=n,
+        h=1,
+        tolerance=len(TOLERANCES),
+        per_friction=n,
+        per_limit=n,
+        mean_time=1,
+        velocity_noise=1,
     )
     q, dq, effort, h = s.q, s.dq, s.effort, s.h
     limit = dict(zip(TOLERANCES, ca.vertsplit(s.tolerance)))
@@ -141,6 +152,12 @@ def build_kinematics(n: int) -> ca.Function:
     most = (3 * limit["roughness"]) ** 2
     now["rough"] += gain * (ca.fmin((s.per_friction * change) ** 2, most) - now["rough"])
     ratios.append(ca.sqrt(now["rough"]) / limit["roughness"])
+    # The velocity of a joint whose position rests; in motion stops are as rough.
+    rests = ca.fabs(now["short_q"]) < limit["short_way"]
+    allowed = ca.fmax(ca.sqrt(2) * limit["velocity_roughness"] * s.velocity_noise, 1e-12)
+    rough = ca.fmin(((dq - now["last_dq"]) / allowed) ** 2, 9)
+    now["dq_rough"] += gain * (rests * rough - now["dq_rough"])
+    ratios.append(ca.sqrt(now["dq_rough"]))
     spike = ca.fmax(ca.mmax(ratios[0]), ca.mmax(ca.fabs(s.per_limit * change)))
     now["mean_effort"] += ca.fmin(h / s.mean_time, 1) * (now["last_effort"] - now["mean_effort"])
     now["last_q"], now["last_dq"], now["last_effort"] = q, dq, effort

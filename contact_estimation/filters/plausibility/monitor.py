@@ -5,6 +5,8 @@ It names what is wrong and the likely cause, and falls silent by itself when the
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from contact_estimation.codegen import DoubleBuffer, bind_recursion, compile_function
@@ -12,6 +14,7 @@ from contact_estimation.filters.plausibility.kinematics import STATE, TESTS, TOL
 from contact_estimation.filters.plausibility.torque_readings import TorqueReadings
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.robot import Arm
+from contact_estimation.robot.actuators import actuators_of
 
 _AT = {name: k for k, name in enumerate(STATE)}
 
@@ -37,6 +40,7 @@ class SignalMonitor:
         inputs["tolerance"][:] = tolerances(self._settings.kinematics)
         self._rise = inputs["tolerance"][TOLERANCES.index("rise_time") :][:1]
         inputs["mean_time"][0] = self._settings.torque.mean_time
+        inputs["velocity_noise"][0] = actuators_of(arm, told=False).velocity_noise
         if self.readings is not None:
             inputs["per_friction"][:] = self.readings.per_friction
         limit = np.where(arm.effort_limit > 0, arm.effort_limit, np.inf)
@@ -61,6 +65,7 @@ class SignalMonitor:
     def forget(self) -> None:
         """Begin with a stream that nothing is known of."""
         self._kinematic, self._bad_until, self._spikes = "", -np.inf, 0
+        self._last_spike, self._spike_share = -np.inf, 0.0
         self._rise[0] = self._settings.kinematics.rise_time
         self._to_agree[:] = 0.0
         self.problem = ""
@@ -94,6 +99,7 @@ class SignalMonitor:
             self._spikes += 1
             self._rise += self._settings.kinematics.rise_time  # the next one is a change over as many samples
             self._state.turn = 1 - self._state.turn  # as if it had never come
+            self._count_spike(t, dt)
             return False
         if worst > 1.0:
             self._disagree(t)
@@ -111,6 +117,16 @@ class SignalMonitor:
         if self._spikes:
             self._spikes, self._rise[0] = 0, self._settings.kinematics.rise_time
         return True
+
+    def _count_spike(self, t: float, dt: float) -> None:
+        """Contradict a signal whose spikes are so frequent that what lies between them is no better."""
+        s = self._settings.kinematics
+        passed = (t - self._last_spike) / s.short_time
+        self._spike_share = self._spike_share * math.exp(-passed) + dt / s.short_time
+        self._last_spike = t
+        if self._spike_share > s.spike_share:
+            self.problem = self._kinematic = "spikes of velocity or torque come so often that the signal is noise"
+            self._bad_until = t + self._settings.hold
 
     def _disagree(self, t: float) -> None:
         """Note what fails now; position and velocity must be seen to agree in motion before it is forgotten."""
@@ -173,6 +189,8 @@ class SignalMonitor:
             return f"position and velocity of {name} disagree between two samples: one of them jumped"
         if kind == "rough":
             return f"the torque of {name} is noise: it changes from sample to sample by more than friction"
+        if kind == "dq_rough":
+            return f"the velocity of {name} is noise: it changes from sample to sample while the position rests"
         if kind == "q_frozen":
             return f"the position of {name} is frozen while its velocity is not"
         if kind == "dq_frozen":

@@ -60,6 +60,15 @@ class KinematicsSettings:
         doc="root mean square of the effort's change within rise_time, in units of friction, above which it is noise",
         check=positive,
     )
+    velocity_roughness: float = key(
+        30.0,
+        doc="root mean square change of a resting joint's velocity between samples, in units of its noise "
+        "(actuators.yaml), above which it is no noise of that sensor: degrees for radians are 57",
+        check=positive,
+    )
+    spike_share: float = key(
+        0.1, doc="share of samples over short_time that may be spikes; more are noise", check=positive
+    )
     rise_time: float = key(
         2e-3,
         doc="changes of the effort over longer intervals count by their share in this: stops and impacts rise as fast",
@@ -157,6 +166,18 @@ class TorqueReadingSettings:
         0.75,
         doc="a torque at rest that changes by this share of the friction allowance is no friction, but a contact",
         check=positive,
+    )
+    change_noise: float = key(
+        6.0,
+        doc="and where it changes by this many times what it changes from block to block: an exchanged joint's torque "
+        "may be as noisy as friction is large",
+        check=positive,
+    )
+    set_off_time: float = key(
+        0.05,
+        doc="for this long: the friction of a joint changes before it is seen to set off",
+        unit="s",
+        check=non_negative,
     )
     settle_time: float = key(
         0.05, doc="a step is judged after this; torque spikes of stops last 5 to 20 ms", unit="s", check=positive

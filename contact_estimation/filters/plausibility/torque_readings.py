@@ -35,19 +35,26 @@ class Suspicion:
 
     Attributes:
         rival: its index.
-        residual: (n,) in units of friction, under the rival when the suspicion arose, or when a joint reversed.
-        own: (n,) the same under the configured reading.
+        residual: (2, n) in units of friction, under the rival and under the configured reading, when the suspicion
+            arose, or when a joint reversed.
         direction: (n,) sign of the joints' motion then.
         q: (n,) position then [rad].
+        last: (2, n) residual of the last block.
+        noise: (2, n) mean absolute change of it from block to block.
+        blocks: since it arose.
+        changed: how long the torque has differed from then by more than friction makes at rest [s].
         time: how long it has lasted [s].
         moving_time: how long of that a joint moved [s].
     """
 
     rival: int
     residual: np.ndarray
-    own: np.ndarray
     direction: np.ndarray
     q: np.ndarray
+    last: np.ndarray
+    noise: np.ndarray
+    blocks: int = 0
+    changed: float = 0.0
     time: float = 0.0
     moving_time: float = 0.0
 
@@ -279,37 +286,42 @@ class TorqueReadings:
         candidates |= self._telling
         moving = bool(np.max(np.abs(dq)) > s.rest_speed)
         direction = np.sign(dq) * (np.abs(dq) > 1e-3)
-        if self._suspicion is not None and self._changed(self._suspicion, q, direction) and not moving:
-            self._cleared[:], self._cleared_at, self._suspicion = True, q.copy(), None  # no reading changes at rest
+        now = self._suspicion
+        if now is not None:
+            now.changed = now.changed + duration if self._changed(now, q, direction) and not moving else 0.0
+            candidates[now.rival] |= now.changed > 0  # until it is clear whether a joint sets off
+            if now.changed > s.set_off_time:  # no reading changes at rest
+                self._cleared[:], self._cleared_at, now = True, q.copy(), None
         candidates &= ~self._cleared
         if not candidates.any():
             self._suspicion = None
             return
-        now = self._suspicion
         if now is None or not candidates[now.rival]:
             rival = int(np.argmax(candidates))
-            residuals = self._residual[1 + rival].copy(), self._residual[0].copy()
-            now = self._suspicion = Suspicion(rival, *residuals, direction, q.copy())
+            both = self._residual[[1 + rival, 0]]
+            now = self._suspicion = Suspicion(rival, both, direction, q.copy(), both.copy(), np.zeros_like(both))
         now.time += duration
         now.moving_time += duration if moving else 0.0
         if now.moving_time >= s.motion_time or (now.time >= s.rest_time and not proven[now.rival]):
             self._name(now.rival)
 
     def _changed(self, now: Suspicion, q: np.ndarray, direction: np.ndarray) -> bool:
-        """Tell whether the torque changed since a suspicion arose, by more than friction can at rest.
+        """Tell whether the torque changed since a suspicion arose, by more than friction and noise can at rest.
 
         Args:
             now: the suspicion. Joints that set off or reverse, and change their friction, begin anew in it.
             q: (n,) position [rad]. Far from where the suspicion arose a wrong torque changes, too.
             direction: (n,) sign of the joints' motion.
         """
-        s, residual, own = self.settings, self._residual[1 + now.rival], self._residual[0]
+        s, residual = self.settings, self._residual[[1 + now.rival, 0]]
         turned = direction * now.direction < np.abs(direction)
-        now.residual[turned], now.own[turned], now.direction[turned] = residual[turned], own[turned], direction[turned]
-        change = np.abs(residual - now.residual).max()
-        if np.abs(q - now.q).max() < s.new_posture:
-            change = max(change, np.abs(own - now.own).max())
-        return bool(change > s.change_share)
+        now.residual[:, turned], now.direction[turned] = residual[:, turned], direction[turned]
+        now.blocks += 1
+        now.noise += (np.abs(residual - now.last) - now.noise) / now.blocks
+        now.last = residual
+        changed = np.abs(residual - now.residual) > np.fmax(s.change_share, s.change_noise * now.noise)
+        near = np.abs(q - now.q).max() < s.new_posture
+        return bool(changed[: 1 + near].any())
 
     def _say(self) -> None:
         named = self.rivals[self._late.start + self._delays.found] if self._delays.found >= 0 else ""

@@ -1,5 +1,7 @@
 """Position, velocity and torque of a stream against each other: what disagrees is named, and forgotten when it ends."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -112,6 +114,21 @@ def test_a_spike_is_refused_and_leaves_no_trace(arm, spike):
     assert motion.refused == 1
     motion.run(1.0)
     assert motion.told == [] and motion.refused == 1
+
+
+@pytest.mark.parametrize(("every", "told"), [(5, True), (50, False)])
+def test_spikes_that_come_often_are_noise(arm, every, told):
+    motion, count = Motion(arm), itertools.count()
+    motion.run(1.0)
+    motion.run(1.0, lambda q, dq, tau: (q, dq, tau + 250.0 * (next(count) % every == 0)))
+    assert any("come so often" in words for words in motion.told) == told
+
+
+@pytest.mark.parametrize(("factor", "told"), [(1.0, False), (57.3, True)])
+def test_a_velocity_at_rest_is_as_quiet_as_its_sensor(arm, factor, told):
+    motion, rng = Motion(arm, speed=0.0), np.random.default_rng(4)
+    motion.run(1.0, lambda q, dq, tau: (q, factor * rng.normal(0, 2e-4, 6), tau))
+    assert any("the velocity of" in words and "is noise" in words for words in motion.told) == told
 
 
 def test_an_encoder_that_slips_is_told(arm):

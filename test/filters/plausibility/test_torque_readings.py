@@ -100,6 +100,23 @@ def test_a_contact_that_cancels_gravity_is_doubted_before_proof_and_cleared_by_i
     assert readings.problem == ""
 
 
+def test_noise_does_not_clear_a_mistake(arm):
+    readings, gravity, rng = readings_of(arm), arm.gravity(Q), np.random.default_rng(1)
+    for _ in range(round(2.0 / BLOCK)):
+        rest(readings, (gravity + rng.normal(0, 0.4 * np.abs(FRICTION)))[::-1], BLOCK)
+        assert "reverse joint order" in readings.problem
+
+
+def test_friction_that_changes_before_a_joint_is_seen_to_move_does_not_clear_a_mistake(arm):
+    readings, gravity = readings_of(arm), arm.gravity(Q)
+    friction, speed = np.array([0, 8.0, 0, 0, 0, 0]), np.array([0, 0.02, 0, 0, 0, 0])
+    rest(readings, 2.0 * gravity, 0.5)
+    rest(readings, 2.0 * (gravity + friction), 2 * BLOCK)
+    for _ in range(20):
+        readings.add_block(BLOCK, Q, speed, np.zeros(6), 2.0 * (gravity + friction))
+        assert readings.problem
+
+
 def test_what_was_proven_holds_over_a_restart(arm):
     readings, gravity = readings_of(arm), arm.gravity(Q)
     rest(readings, gravity, 2 * PROOF_TIME)
