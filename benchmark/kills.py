@@ -3,7 +3,7 @@
 Driver (simulated FR3), estimator, momentum observer, MPC and recorder run as processes over DDS. The driver is active
 and gets an equilibrium pose all the time; the MPC is configured. First each node is started and interrupted (Ctrl-C)
 between its first import and its first samples. Then the running nodes are killed (SIGKILL) one at a time and started
-again at once.
+again at once. The load is the benchmark's own: ``--busy`` loops that never rest run beside the nodes.
 
     python benchmark/kills.py --save benchmark/kills.md
     python benchmark/kills.py --interrupts 10 --kills 10
@@ -12,14 +12,16 @@ again at once.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import struct
+import subprocess
 import sys
 import tempfile
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -161,6 +163,18 @@ class Graph:
             process.stop()
 
 
+@contextlib.contextmanager
+def busy_loops(count: int) -> Iterator[None]:
+    """Keep processors busy with ``count`` loops that never rest."""
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
 def interrupts(watcher: Watcher, count: int, rng: np.random.Generator, folder: Path) -> dict[str, list]:
     """Start each node in turn and interrupt it; (exit code, whether a traceback was printed, seconds) per node."""
     found = defaultdict(list)
@@ -238,6 +252,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--interrupts", type=int, default=50)
     parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--busy", type=int, default=2, help="loops that keep processors busy meanwhile")
     parser.add_argument("--priority", type=int, default=0, help="real-time (FIFO) priority of the killed nodes")
     parser.add_argument("--observer", default="contact_imm", help="of the estimator")
     parser.add_argument("--stop-after", type=float, default=SafetySettings().stop_after, help="of the deadman [s]")
@@ -246,7 +261,7 @@ def main() -> None:
     args = parser.parse_args()
     NODES["estimator"]["observer"] = args.observer
     rng, killed = np.random.default_rng(args.seed), defaultdict(list)
-    with tempfile.TemporaryDirectory() as folder, Watcher() as watcher:
+    with tempfile.TemporaryDirectory() as folder, Watcher() as watcher, busy_loops(args.busy):
         limits = Path(folder) / "limits.yaml"
         limits.write_text(f"hold_after: {args.stop_after / 4}\nstop_after: {args.stop_after}\n")
         NODES["driver"]["safety"] = str(limits)
@@ -266,7 +281,7 @@ def main() -> None:
         finally:
             graph.stop()
     given = f"--interrupts {args.interrupts} --kills {args.kills} --seed {args.seed}"
-    given += f" --observer {args.observer} --stop-after {args.stop_after} --priority {args.priority}"
+    given += f" --observer {args.observer} --stop-after {args.stop_after} --priority {args.priority} --busy {args.busy}"
     command = f"python benchmark/kills.py {given}"
     text = table(interrupted, killed, command)
     print(text)

@@ -24,7 +24,8 @@ from contact_estimation.filters.plausibility.settings import KinematicsSettings
 #: Parts of the state, each (n,): last sample; leaky sums (short, long) of position, velocity and way, and of the
 #: products that give their slope; per signal how far the other one went and how long it has not changed; time of
 #: samples that were repeated; sums over the block, and the velocity at its start; running mean of the effort before
-#: the last sample; mean square of its changes, and of the velocity's; whether the last packet was lost.
+#: the last sample; mean square of its changes, and of the velocity's second differences in units of their limit; last
+#: change of the velocity; whether the last packet was lost.
 STATE = (
     "last_q",
     "last_dq",
@@ -51,6 +52,7 @@ STATE = (
     "mean_effort",
     "rough",
     "dq_rough",
+    "faster",
     "lost",
 )
 #: Tests, each (n,): how many times its tolerance a joint's signal is off.
@@ -87,7 +89,7 @@ def tolerances(settings: KinematicsSettings) -> list[float]:
 def build_kinematics(n: int) -> ca.Function:
     """Build the consistency tests of one sample.
 
-    Inputs: w (26 n) state; q [rad], dq [rad/s], effort (n,) as it comes; h [s]; tolerance (19,) of
+    Inputs: w (27 n) state; q [rad], dq [rad/s], effort (n,) as it comes; h [s]; tolerance (19,) of
     :data:`TOLERANCES`; per_friction, per_limit (n,) one unit of effort in units of friction, and of a change that no
     sensor makes within a sample; mean_time [s] of the running mean; velocity_noise [rad/s].
     Outputs: w_next; ratios (10 n): above one where a test of :data:`TESTS` fails; alarm (4,): the largest of them, the
@@ -152,11 +154,12 @@ def build_kinematics(n: int) -> ca.Function:
     most = (3 * limit["roughness"]) ** 2
     now["rough"] += gain * (ca.fmin((s.per_friction * change) ** 2, most) - now["rough"])
     ratios.append(ca.sqrt(now["rough"]) / limit["roughness"])
-    # The velocity of a joint whose position rests; in motion stops are as rough.
-    rests = ca.fabs(now["short_q"]) < limit["short_way"]
-    allowed = ca.fmax(ca.sqrt(2) * limit["velocity_roughness"] * s.velocity_noise, 1e-12)
-    rough = ca.fmin(((dq - now["last_dq"]) / allowed) ** 2, 9)
-    now["dq_rough"] += gain * (rests * rough - now["dq_rough"])
+    # Second differences, where the motion itself is smooth; white noise makes sqrt(6) of its standard deviation.
+    faster = dq - now["last_dq"]
+    jitter = (faster - now["faster"]) * ca.fmin(limit["rise_time"] / time, 1) ** 2
+    allowed = ca.fmax(ca.sqrt(6) * limit["velocity_roughness"] * s.velocity_noise, 1e-12)
+    now["dq_rough"] += gain * (ca.fmin((jitter / allowed) ** 2, 9) - now["dq_rough"])
+    now["faster"] = faster
     ratios.append(ca.sqrt(now["dq_rough"]))
     spike = ca.fmax(ca.mmax(ratios[0]), ca.mmax(ca.fabs(s.per_limit * change)))
     now["mean_effort"] += ca.fmin(h / s.mean_time, 1) * (now["last_effort"] - now["mean_effort"])

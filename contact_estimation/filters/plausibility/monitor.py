@@ -190,7 +190,9 @@ class SignalMonitor:
         if kind == "rough":
             return f"the torque of {name} is noise: it changes from sample to sample by more than friction"
         if kind == "dq_rough":
-            return f"the velocity of {name} is noise: it changes from sample to sample while the position rests"
+            return (
+                f"the velocity of {name} is noise: it changes from sample to sample by far more than its sensor's noise"
+            )
         if kind == "q_frozen":
             return f"the position of {name} is frozen while its velocity is not"
         if kind == "dq_frozen":

@@ -62,8 +62,9 @@ class KinematicsSettings:
     )
     velocity_roughness: float = key(
         30.0,
-        doc="root mean square change of a resting joint's velocity between samples, in units of its noise "
-        "(actuators.yaml), above which it is no noise of that sensor: degrees for radians are 57",
+        doc="root mean square of the velocity's second differences, in units of its noise (actuators.yaml), above "
+        "which it is not that sensor's: degrees for radians are 57; over longer intervals than rise_time by the square "
+        "of their share",
         check=positive,
     )
     spike_share: float = key(
