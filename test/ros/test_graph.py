@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import time
 
 import arm_samples as samples
 import numpy as np
@@ -30,6 +31,8 @@ from contact_estimation.ros.processes import NodeProcess
 STATES = "/joint_states"
 #: A replay of which nothing is lost, however busy the machine is.
 WHOLE = {"keep_stamps": True, "complete": True}
+#: [Hz] Markers are drawn at most as often.
+DRAWN = 15.0
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +68,9 @@ def test_node_equals_offline_replay(graph, arm, tmp_path, node, observer):
     got = graph.watch(ContactEstimate, f"/{node}/contact_estimate", qos.COMPLETE)
     wrenches = graph.watch(WrenchStamped, f"/{node}/external_wrench")
     markers = graph.watch(MarkerArray, f"/{node}/markers", qos.VISUALIZATION)
-    with graph.start(node, {"observer": observer, "sensors": "joint_torque", "complete": True}) as estimator:
+    began = time.monotonic()
+    parameters = {"observer": observer, "sensors": "joint_torque", "complete": True, "visualization_rate": DRAWN}
+    with graph.start(node, parameters) as estimator:
         graph.wait_for_publisher(f"/{node}/contact_estimate")
         with graph.start("replay_driver", {"recording": str(bag), **WHOLE, "wait_for": [node]}) as driver:
             assert graph.spin(lambda: len(got) == len(expected)), driver.text()
@@ -80,7 +85,9 @@ def test_node_equals_offline_replay(graph, arm, tmp_path, node, observer):
     assert len(by_stamp) > 100 and {m.header.frame_id for m in wrenches} == {arm.tcp_frame}
     force = convert.xyz(by_stamp[max(by_stamp)].wrench.force)
     np.testing.assert_allclose(force, expected[recording.stamps_ns.tolist().index(max(by_stamp))].force_tcp, rtol=1e-9)
-    assert 0 < len(markers) < 100, "markers are decimated"
+    assert 0 < len(markers) <= 1 + DRAWN * (time.monotonic() - began), "markers are decimated"
+    drawn = [convert.stamp_ns(message.markers[-1].header.stamp) for message in markers]
+    assert drawn == sorted(drawn) and set(drawn) <= set(recording.stamps_ns.tolist())
 
 
 class Feed:
