@@ -105,9 +105,11 @@ def test_the_wrist_sensor_replaces_the_force_of_the_estimates_without_its_offset
     publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
     sense = graph.node.create_publisher(WrenchStamped, "/wrist", qos.VISUALIZATION).publish
     position, rotation = arm.tcp_pose(START)
-    felt, sensed = 0.0, 4.0
+    felt, sensed, fed = 0.0, 4.0, 0
 
     def feed() -> None:
+        nonlocal fed
+        fed += 1
         head = convert.header(graph.now_ns(), arm.base_frame)
         if sensed is not None:
             tip = convert.header(graph.now_ns(), arm.tcp_frame)
@@ -121,13 +123,14 @@ def test_the_wrist_sensor_replaces_the_force_of_the_estimates_without_its_offset
     with graph.start("mpc", given) as process:
         assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
         with graph.meanwhile(feed):
-            graph.spin(timeout=2.0)  # free space: the offset is learnt
+            assert graph.spin(lambda: fed > 100)  # free space: the offset is learnt
             felt, sensed = 6.0, 14.0
             assert graph.spin(lambda: graph.change("mpc", Transition.TRANSITION_ACTIVATE)), process.text()
-            graph.spin(timeout=1.0)
+            active = len(poses)
+            assert graph.spin(lambda: len(poses) > active + 25), process.text()
             assert pull() == pytest.approx(-10.0, abs=1.0)  # by the estimates alone it would push ever harder
             sensed = None
-            assert graph.spin(lambda: any("wrist sensor" in m.reason for m in predictions), timeout=20.0)
+            assert graph.spin(lambda: any("wrist sensor" in m.reason for m in predictions)), process.text()
         assert process.stop() == 0, process.text()
 
 
