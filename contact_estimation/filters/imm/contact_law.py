@@ -1,10 +1,13 @@
 """The contacts of the IMM filter at a configuration: depth and slip from the filter's coordinates, force from the law.
 
     k = e^(ln K),   n = n0 + a1 t1 + a2 t2 (normalised),   x = p(q) + R(q) p_tcp
-    depth = d - n^T x,   slip_i = r_i - t_i^T x,   F = n N + t1 T1 + t2 T2
+    depth = d - n^T x,   slip_i = r_i - t_i^T x,   F = n N + t1 T1 + t2 T2,   friction_i = f_i - mu g t_i^T s,
+    g = max(1 - 2 (n^T s)^2, 0)
 
 The state holds ln K, so K > 0 by construction: neither K = 0 nor a change of sign is possible. A single normal
-determines d = n^T x_rest only. The tangential rest r exists if the law depends on slip.
+determines d = n^T x_rest only. The tangential rest r exists if the law depends on slip. Coulomb friction mu opposes the
+direction s in which the tool goes, as far as it goes along the surface rather than into it (g): a tool that goes into
+a surface at 45 degrees to n touches another surface. f_i is what deviates from that, as of a point that sticks.
 """
 
 from __future__ import annotations
@@ -59,6 +62,7 @@ class ContactForces:
         x: (N,) state.
         theta: (theta_size,) parameters that are not estimated.
         basis: (9 I,) normals and tangents, column by column.
+        slip_direction: s (3,) in base axes, of length one while the tool slides; zero by default.
         unilateral: never let a contact pull, nor rub without pressing, unless its law opens by itself; for what is
             published. The filters keep the law of the closed contact, whose pull makes a closed contact that has opened
             lose against the free mode at once.
@@ -75,8 +79,10 @@ class ContactForces:
         x: ca.SX,
         theta: ca.SX,
         basis: ca.SX,
+        slip_direction: ca.SX | None = None,
         unilateral: bool = False,
     ) -> None:
+        self._slip_direction = ca.SX(3, 1) if slip_direction is None else slip_direction
         self._arm, self._kinematics, self._pose = arm, kinematics, arm.tcp(kinematics)
         self.contacts: list[ContactExpressions] = []
         for i, part in enumerate(state.contacts):
@@ -95,6 +101,9 @@ class ContactForces:
         point = position + rotation @ p.point
         slip = p.rest_tangential - tangents.T @ point if part.law.feels_slip else ca.SX(2, 1)
         parameters = p.law * ca.DM([q.scale for q in part.law.parameters])
+        if part.friction:
+            along = ca.fmax(1 - 2 * ca.dot(normal, self._slip_direction) ** 2, 0)
+            parameters[part.friction] -= p.slip_friction * along * (tangents.T @ self._slip_direction)
         depth = p.rest - ca.dot(normal, point)
         closed = ClosedContact(part.law, ca.horzcat(normal, tangents), ca.exp(p.stiffness), depth, slip, parameters)
         force = closed.force

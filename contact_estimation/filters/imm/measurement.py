@@ -33,11 +33,12 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     """Return the function of one filter's prediction and update.
 
     Inputs: x (N,), P (packed); decay, noise (N,) of the prediction; y, R (m + n,) measurements and variances; q_mean,
-    presliding_mean (n,) of the block; motion_noise (m + n,): what its motion adds to the variances of offsets and
-    disturbances; closed (I,); theta (theta_size,), basis (9 I,); prior, prior_variance (N,) of open contacts; touch
-    (I,): one where the rest is where the contact closes; gate, max_stiffness_step, lower, upper; pressed_before (I,);
-    felt: one where an unknown contact is, walk: its share of the random walk, motion_share: of motion_noise that
-    counts; push_covariance (n, n) [Nm^2/s] of its torque, relative_variance [1/s] along it; duration, birth_time [s].
+    presliding_mean (n,) of the block; slip_direction (3,) of the tool; motion_noise (m + n,): what its motion adds to
+    the variances of offsets and disturbances; closed (I,); theta (theta_size,), basis (9 I,); prior, prior_variance
+    (N,) of open contacts; touch (I,): one where the rest is where the contact closes; gate, max_stiffness_step, lower,
+    upper; pressed_before (I,); felt: one where an unknown contact is, walk: its share of the random walk, motion_share:
+    of motion_noise that counts; push_covariance (n, n) [Nm^2/s] of its torque, relative_variance [1/s] along it;
+    duration, birth_time [s].
     Outputs: x_next, P_next; log_likelihood; ratios (m + n,): innovation squared over its variance, before gating;
     unexplained (n,) [Nm]: torque measured, less that of the updated state; pressed (I,): probability that a closed
     contact presses.
@@ -52,7 +53,7 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     shapes |= {"theta": state.theta_size, "basis": 9 * count, "prior": size, "prior_variance": size, "touch": count}
     shapes |= {"gate": 1, "max_stiffness_step": 1, "lower": bounds, "upper": bounds, "pressed_before": count}
     shapes |= {"felt": 1, "walk": 1, "motion_share": 1, "push_covariance": (n, n), "duration": 1, "birth_time": 1}
-    shapes["relative_variance"] = 1
+    shapes |= {"relative_variance": 1, "slip_direction": 3}
     s = symbols(ca.MX, **shapes)
     fixed = call_named(geometry, s)
     now = call_named(predict, s)
@@ -103,10 +104,11 @@ def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, list[ca.
         innovations of the torque channels alone, of measurements ``y`` (m + n,).
     """
     n, size, count, where = arm.n, state.size, len(state.contacts), state.parts.where
-    block = symbols(q_mean=n, closed=count, theta=state.theta_size, basis=9 * count)
+    block = symbols(q_mean=n, closed=count, theta=state.theta_size, basis=9 * count, slip_direction=3)
     s = symbols(x=size, P=packed_size(size), y=1, presliding_mean=n, felt=1)
     kinematics = arm.kinematics(block.q_mean)
-    torque = ContactForces(arm, state, kinematics, s.x, block.theta, block.basis).joint_torque(block.closed)
+    forces = ContactForces(arm, state, kinematics, s.x, block.theta, block.basis, block.slip_direction)
+    torque = forces.joint_torque(block.closed)
     if state.has_external:
         torque += s.felt * s.x[where["external"]]
     gravity = arm.body.gravity_torque(kinematics)

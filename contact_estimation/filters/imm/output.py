@@ -46,15 +46,15 @@ def contact_parts(state: FilterState) -> list[Parts]:
 def build_output(arm: Arm, state: FilterState) -> ca.Function:
     """Return the function of one filter's output at a configuration.
 
-    Inputs: x (N,), P (packed), q_now (n,), closed (I,), theta (theta_size,), basis (9 I,), prior_variance (N,), felt:
-    one where an unknown contact is, push_variance (6,) of it per second, birth_time_first [s]. Output:
-    row: :func:`wrench_parts`, then :func:`contact_parts` of every contact.
+    Inputs: x (N,), P (packed), q_now (n,), closed (I,), theta (theta_size,), basis (9 I,), slip_direction (3,),
+    prior_variance (N,), felt: one where an unknown contact is, push_variance (6,) of it per second, birth_time_first
+    [s]. Output: row: :func:`wrench_parts`, then :func:`contact_parts` of every contact.
     """
     size, count = state.size, len(state.contacts)
     s = symbols(x=size, P=packed_size(size), q_now=arm.n, closed=count, theta=state.theta_size, basis=9 * count)
-    vars(s).update(vars(symbols(prior_variance=size, felt=1, push_variance=6, birth_time_first=1)))
+    vars(s).update(vars(symbols(slip_direction=3, prior_variance=size, felt=1, push_variance=6, birth_time_first=1)))
     covariance, kinematics = unpack(s.P, size), arm.kinematics(s.q_now)
-    forces = ContactForces(arm, state, kinematics, s.x, s.theta, s.basis, unilateral=True)
+    forces = ContactForces(arm, state, kinematics, s.x, s.theta, s.basis, s.slip_direction, unilateral=True)
     rotation, _ = arm.tcp(kinematics)
     force, torque = forces.wrench_base(s.closed)
     gradient = ca.jacobian(rotation.T @ force, s.x)

@@ -45,13 +45,14 @@ def sample_state(n: int) -> Parts:
     ``turned``: way of the presliding states over the block. ``momentum_start``: at the start of the block [Nms].
     ``load_average``, ``speed_average``: rigid-body torque and velocity of the blocks before [Nm, rad/s]. ``place``:
     where the last block was, ``moved``: how far it went [rad]. ``torque_last``, ``torque_before_last``: measured by the
-    last two blocks, ``torque_scatter``: variance of their noise [Nm, Nm^2].
+    last two blocks, ``torque_scatter``: variance of their noise [Nm, Nm^2]. ``tcp_followed`` (3,): the TCP's position
+    behind a deadband of ``slip_length``, base axes [m].
     """
     names = "filtered followed presliding presliding_slope impulse travelled deflected visited last before_last"
     names += (
         " encoder_noise turned momentum_start load_average speed_average place moved torque_last torque_before_last"
     )
-    return Parts(**dict.fromkeys([*names.split(), "torque_scatter"], n))
+    return Parts(**dict.fromkeys([*names.split(), "torque_scatter"], n), tcp_followed=3)
 
 
 def build_sample(arm: Arm, motor_side: bool) -> ca.Function:
@@ -121,13 +122,14 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     :func:`~contact_estimation.filters.imm.settings.run_time_inputs`.
     Outputs: y, R (m + n,): measurements and variances; q_mean, presliding_mean (n,); motion_noise (m + n,): by how much
     this block's motion adds to the variances of the elastic offsets [rad^2] and of the friction disturbances [Nm^2];
-    push_covariance (n, n) [Nm^2/s] of an unknown contact; w_next.
+    push_covariance (n, n) [Nm^2/s] of an unknown contact; slip_direction (3,) in which the TCP went over the last
+    ``slip_length``, base axes, at most of length one; w_next.
     """
     n, m, parts, joints = arm.n, layout.m, sample_state(arm.n), layout.elastic_joints
     names = "torque_variance coulomb_prior presliding_length presliding_spread deadband model_error viscous_std"
     per_joint = dict.fromkeys([*names.split(), "asymmetry_std"], n)
     scalars = "block elastic_variance usual_noise velocity_noise transmission_error velocity_delay"
-    scalars += " noise_time max_noise_ratio load_blocks link_share friction_error stop_error"
+    scalars += " noise_time max_noise_ratio load_blocks link_share friction_error stop_error slip_length"
     settings = per_joint | dict.fromkeys(scalars.split(), 1) | {"joint_stiffness": m, "push_variance": 6}
     s = symbols(w=parts.size, momentum=n, duration=1, count=1, **settings)
     w = parts.split(s.w)
@@ -162,6 +164,10 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
         "motion_noise": ca.vertcat(s.transmission_error**2 * way, unmodelled),
         "push_covariance": push_covariance(arm, kinematics, s.push_variance, s.link_share),
     }
+    _, position = arm.tcp(kinematics)
+    dragged = position - w.tcp_followed
+    outputs["slip_direction"] = dragged / ca.fmax(ca.norm_2(dragged), s.slip_length)
+    w.tcp_followed = position - s.slip_length * outputs["slip_direction"]
     w.load_average, w.place, w.moved = w.load_average + change / s.load_blocks, place, moved
     w.speed_average += faster / s.load_blocks
     w.torque_last, w.torque_before_last, w.torque_scatter = measured, w.torque_last, torque.scatter
@@ -244,6 +250,7 @@ class Preintegration:
         self.state["w"][:] = 0.0
         w = self.parts
         w.last[:], w.before_last[:], w.load_average[:] = q, q, self._arm.gravity(q)
+        w.tcp_followed[:], _ = self._arm.tcp_pose(q)
         if not self._motor_side:
             w.place[:], w.filtered[:], w.followed[:] = q, q, q
 

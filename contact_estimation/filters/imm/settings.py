@@ -82,6 +82,10 @@ class ImmContact:
     friction_time: float = key(
         0.4, doc="of law sliding: how long a friction force keeps its direction", unit="s", check=positive
     )
+    slip_friction: float = key(
+        0.2, doc="of law sliding: coefficient of the friction opposite to the slip, at first touch", check=non_negative
+    )
+    slip_friction_std: float = key(0.2, doc="uncertainty of that coefficient; zero keeps it", check=non_negative)
     estimate: list[str] = key(
         ["stiffness", "rest", "point", "tangential"],
         doc="estimated parts of the contact; the others keep their values",
@@ -104,11 +108,16 @@ class ImmContact:
             )
 
     @property
+    def friction(self) -> list[int]:
+        """Which of the law's own parameters are friction coefficients, one per tangent."""
+        return [k for k, p in enumerate(find_law(self.law).parameters) if p.name.startswith("friction_")]
+
+    @property
     def law_prior(self) -> list[LawParameter]:
         """The law's own parameters, friction coefficients as the settings know them."""
         return [
-            replace(p, std=self.friction_std, time_constant=self.friction_time) if p.name.startswith("friction_") else p
-            for p in find_law(self.law).parameters
+            replace(p, std=self.friction_std, time_constant=self.friction_time) if k in self.friction else p
+            for k, p in enumerate(find_law(self.law).parameters)
         ]
 
 
@@ -264,6 +273,12 @@ class ImmSettings:
         "first touch",
         check=positive,
     )
+    slip_length: float = key(
+        2e-4,
+        doc="way of the tool after which friction opposes it; more than the noise of the tool's position",
+        unit="m",
+        check=positive,
+    )
     moving_before_start: float = key(
         0.1,
         doc="an arm that moves at its first sample is assumed to have moved like that for this long: its friction "
@@ -320,7 +335,7 @@ def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings) -> dict[
     elastic, friction = actuators.elastic, actuators.friction
     n, contacts, unknown = len(friction.viscous), settings.contacts, settings.unknown
     sources: tuple[tuple[object, str], ...] = (
-        (settings, "block gate max_stiffness_step least_probability"),
+        (settings, "block gate max_stiffness_step least_probability slip_length"),
         (friction, "viscous viscous_std asymmetry asymmetry_std torque_scale"),
         (actuators, "friction_error stop_error velocity_noise noise_time max_noise_ratio load_blocks deadband_noise"),
         (elastic, "transmission_error velocity_delay"),

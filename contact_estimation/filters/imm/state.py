@@ -1,12 +1,13 @@
 """The state of one filter: its named parts and their priors.
 
-    x = [per contact: ln K, d, a1, a2, p (3), r (2), l, as far as estimated;  b (n); c (n); v (n);  o (m); ln k (m);
+    x = [per contact: ln K, d, a1, a2, p (3), r (2), l, mu, as far as estimated;  b (n); c (n); v (n);  o (m); ln k (m);
          e (n)]
 
 ln K: stiffness; d: rest height along the normal [m]; a: tilt of the normal; p: contact point in the TCP frame [m]; r:
-rest position along the tangents [m], where the contact law feels slip; l: parameters of the law; b: torque bias,
-c: Coulomb amplitude, v: friction disturbance [Nm]; o: offset [rad] and k: stiffness [Nm/rad] of m elastic joints; e:
-external torque [Nm] of an unknown contact, where there is such a mode.
+rest position along the tangents [m], where the contact law feels slip; l: parameters of the law; mu: friction opposite
+to the slip, where the law has friction coefficients; b: torque bias, c: Coulomb amplitude, v: friction disturbance
+[Nm]; o: offset [rad] and k: stiffness [Nm/rad] of m elastic joints; e: external torque [Nm] of an unknown contact,
+where there is such a mode.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ class ContactPart:
     Attributes:
         law: its contact law.
         entries: all parameters.
-        theta: parts of these: ``stiffness``, ``rest``, ``tilt`` (2), ``point`` (3), ``rest_tangential``, ``law``.
+        theta: parts of these: ``stiffness``, ``rest``, ``tilt`` (2), ``point`` (3), ``rest_tangential``, ``law``,
+            ``slip_friction``.
+        friction: which entries of ``law`` are friction coefficients.
         theta_where: their slice of the parameters of all contacts.
         estimated: index of every estimated parameter in theta.
         names: of the estimated ones.
@@ -68,7 +71,9 @@ class ContactPart:
     def __init__(self, settings: ImmContact, start: int, theta_start: int) -> None:
         self.law: ContactLaw = find_law(settings.law)
         own = len(self.law.parameters)
-        self.theta = Parts(stiffness=1, rest=1, tilt=2, point=3, rest_tangential=2 * self.law.feels_slip, law=own)
+        self.friction = settings.friction
+        sizes = {"rest_tangential": 2 * self.law.feels_slip, "law": own, "slip_friction": int(bool(self.friction))}
+        self.theta = Parts(stiffness=1, rest=1, tilt=2, point=3, **sizes)
         self.entries = _contact_entries(settings, self.law.feels_slip)
         self.theta_where = slice(theta_start, theta_start + len(self.entries))
         self.estimated = [k for k, e in enumerate(self.entries) if e.group in settings.estimate and e.std > 0]
@@ -201,6 +206,9 @@ def _contact_entries(c: ImmContact, feels_slip: bool) -> list[Entry]:
     for p in c.law_prior:
         mean, std, walk = p.mean / p.scale, p.std / p.scale, p.random_walk / p.scale
         entries.append(Entry(p.name, mean, std, std, walk, p.time_constant, p.bound, p.group))
+    if c.friction:
+        spread = c.slip_friction_std
+        entries.append(Entry("slip_friction", c.slip_friction, spread, spread, bound=2.0, group="tangential"))
     return entries
 
 

@@ -7,6 +7,7 @@ import pytest
 from contact_estimation.filters.imm.contact_law import ContactForces
 
 Q = np.array([0.3, -1.2, 1.9, -2.0, -1.4, 0.2])
+SLIP = np.array([0.5, -0.6, 0.3])
 
 
 @pytest.fixture(scope="module")
@@ -14,7 +15,7 @@ def law(arm, layout):
     """(x, q, closed) -> joint torque, its Jacobian in x, forces, base wrench."""
     x, q, closed = ca.SX.sym("x", layout.size), ca.SX.sym("q", 6), ca.SX.sym("closed", 2)
     theta, basis = layout.inputs["theta"], layout.inputs["basis"]
-    contacts = ContactForces(arm, layout, arm.kinematics(q), x, ca.SX(theta), ca.SX(basis))
+    contacts = ContactForces(arm, layout, arm.kinematics(q), x, ca.SX(theta), ca.SX(basis), ca.SX(SLIP))
     torque = contacts.joint_torque(closed)
     return ca.Function(
         "law",
@@ -53,7 +54,7 @@ def by_hand(arm, layout, x, q):
         if contact.law.feels_slip:
             forces.append(n * pressed + np.exp(p[0]) * (t1 * (p[7] - t1 @ point) + t2 * (p[8] - t2 @ point)))
         else:
-            forces.append(pressed * (n + t1 * p[7] + t2 * p[8]))
+            forces.append(pressed * (n + t1 * (p[7] - p[9] * t1 @ SLIP) + t2 * (p[8] - p[9] * t2 @ SLIP)))
         points.append(point)
     return forces, points
 
@@ -88,7 +89,7 @@ def test_published_contacts_never_pull(arm, layout, state):
     x, q = ca.SX.sym("x", layout.size), ca.SX.sym("q", 6)
     theta, basis = layout.inputs["theta"], layout.inputs["basis"]
     forces = [
-        ContactForces(arm, layout, arm.kinematics(q), x, ca.SX(theta), ca.SX(basis), unilateral)
+        ContactForces(arm, layout, arm.kinematics(q), x, ca.SX(theta), ca.SX(basis), unilateral=unilateral)
         .contacts[0]
         .normal_force
         for unilateral in (False, True)

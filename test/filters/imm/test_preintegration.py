@@ -120,6 +120,17 @@ def test_standing_still_leaves_everything_as_certain_as_it_was(arm, blocks):
     assert max(np.abs(row["motion_noise"]).max() for row in rows) < 1e-12
 
 
+def test_slip_direction_follows_the_way_of_the_tool_and_stays_at_standstill(arm, blocks):
+    """There and back by 0.2 rad of the base joint, then rest: the way back decides."""
+    angle = lambda t: 0.2 * np.sin(np.pi * min(t, 0.9)) * np.eye(6)[0]  # noqa: E731
+    _, rows = blocks(lambda t: START_POSE + angle(t), lambda t: np.zeros(6), lambda t, q, dq: np.zeros(6), 120)
+    for block, sign in ((40, 1.0), (85, -1.0), (119, -1.0)):
+        q = START_POSE + angle(0.01 * (block + 0.5))
+        expected = sign * arm.tcp_jacobian(q)[:3, 0]
+        found = rows[block]["slip_direction"]
+        np.testing.assert_allclose(found, expected / np.linalg.norm(expected), atol=0.02)
+
+
 def test_motion_and_load_make_it_less_certain(arm, blocks):
     """The variances added are transmission_error^2 times the way, and those of a share of the changes of torque."""
     position, velocity = swing(0.1)

@@ -11,8 +11,8 @@ def test_slices_cover_the_state_once(layout):
     slices = [*(c.where for c in layout.contacts), *list(layout.parts.where.values())[1:]]
     covered = np.concatenate([np.arange(layout.size)[s] for s in slices])
     np.testing.assert_array_equal(covered, np.arange(layout.size))
-    assert [c.estimated for c in layout.contacts] == [[0, 1, 2, 3, 4, 5, 6, 7, 8], [0, 1, 7, 8]]
-    assert layout.size == 9 + 4 + 3 * 6 + 2 * layout.m
+    assert [c.estimated for c in layout.contacts] == [[0, 1, 2, 3, 4, 5, 6, 7, 8, 9], [0, 1, 7, 8]]
+    assert layout.size == 10 + 4 + 3 * 6 + 2 * layout.m
 
 
 def test_priors_are_the_settings(layout, drives, two_contacts):
@@ -27,7 +27,7 @@ def test_priors_are_the_settings(layout, drives, two_contacts):
 
 def test_a_zero_uncertainty_is_not_estimated(drives):
     layout = FilterState(ImmSettings(contacts=[ImmContact(normal=[0, 0, 1], point_std=[0.02, 0.0, 0.0])]), drives, 6)
-    assert layout.contacts[0].estimated == [0, 1, 4, 7, 8]
+    assert layout.contacts[0].estimated == [0, 1, 4, 7, 8, 9]
 
 
 def test_basis_is_right_handed_and_starts_with_the_normal(layout, two_contacts):
