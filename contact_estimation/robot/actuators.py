@@ -129,6 +129,12 @@ class ActuatorSettings:
     deadband_noise: float = key(
         1.2, doc="the deadband is at least this many standard deviations of the encoder noise", check=positive
     )
+    velocity_deadband: float = key(
+        4.0,
+        doc="motors that are measured to move by less than this many standard deviations of their velocity's noise, "
+        "behind the low-pass, do not turn their friction",
+        check=non_negative,
+    )
     noise_time: float = key(
         0.5, doc="the noise of encoders and of blocks' torques is averaged over about this", unit="s", check=positive
     )

@@ -11,7 +11,8 @@ times the breakaway length, while its motor stands still.
 
 The encoder noise is estimated from second differences of the position, (q - 2 q' + q'')^2 / 6. Motion adds ddq dt^2 to
 the difference: a few microradians at 1 rad/s^2 and 500 Hz. Presliding states that follow the position have a deadband.
-It grows with the noise, so that noisy encoders do not drive these states.
+It grows with the noise, so that noisy encoders do not drive these states. Those that follow a velocity stand still
+within its noise.
 """
 
 from __future__ import annotations
@@ -45,21 +46,21 @@ def sample_state(n: int) -> Parts:
     ``turned``: way of the presliding states over the block. ``momentum_start``: at the start of the block [Nms].
     ``load_average``, ``speed_average``: rigid-body torque and velocity of the blocks before [Nm, rad/s]. ``place``:
     where the last block was, ``moved``: how far it went [rad]. ``torque_last``, ``torque_before_last``: measured by the
-    last two blocks, ``torque_scatter``: variance of their noise [Nm, Nm^2]. ``tcp_followed`` (3,): the TCP's position
-    behind a deadband of ``slip_length``, base axes [m].
+    last two blocks, ``torque_scatter``: variance of their noise [Nm, Nm^2]. ``dq_last``: of the last
+    sample [rad/s], ``velocity_scatter``: variance of its noise now, ``velocity_noise``: the least of these
+    [rad^2/s^2]. ``tcp_followed`` (3,): the TCP's position behind a deadband of ``slip_length``, base axes [m].
     """
     names = "filtered followed presliding presliding_slope impulse travelled deflected visited last before_last"
-    names += (
-        " encoder_noise turned momentum_start load_average speed_average place moved torque_last torque_before_last"
-    )
-    return Parts(**dict.fromkeys([*names.split(), "torque_scatter"], n), tcp_followed=3)
+    names += " encoder_noise turned momentum_start load_average speed_average place moved torque_last"
+    names += " torque_before_last torque_scatter dq_last velocity_scatter velocity_noise"
+    return Parts(**dict.fromkeys(names.split(), n), tcp_followed=3)
 
 
 def build_sample(arm: Arm, motor_side: bool) -> ca.Function:
     """Return the function of one sample.
 
     Inputs: w; q, dq, tau (n,); dt [s]; filter_gain of the low-pass; deadband, presliding_length (n,) [rad]; noise_time
-    [s]; deadband_noise; torque_scale, viscous, asymmetry (n,). Outputs: w_next; momentum (n,) [Nms].
+    [s]; deadband_noise, velocity_deadband; torque_scale, viscous, asymmetry (n,). Outputs: w_next; momentum (n,) [Nms].
 
     Args:
         arm: the robot.
@@ -67,7 +68,18 @@ def build_sample(arm: Arm, motor_side: bool) -> ca.Function:
     """
     n, parts = arm.n, sample_state(arm.n)
     settings = dict.fromkeys(("deadband", "presliding_length", "torque_scale", "viscous", "asymmetry"), n)
-    s = symbols(w=parts.size, q=n, dq=n, tau=n, dt=1, filter_gain=1, noise_time=1, deadband_noise=1, **settings)
+    s = symbols(
+        w=parts.size,
+        q=n,
+        dq=n,
+        tau=n,
+        dt=1,
+        filter_gain=1,
+        noise_time=1,
+        deadband_noise=1,
+        velocity_deadband=1,
+        **settings,
+    )
     w = parts.split(s.w)
     momentum, momentum_drift, _ = momentum_terms(arm, arm.kinematics(s.q), s.dq)
     w.travelled = w.travelled + s.dt * s.dq
@@ -77,6 +89,8 @@ def build_sample(arm: Arm, motor_side: bool) -> ca.Function:
     width = 0 if motor_side else ca.fmax(s.deadband, s.deadband_noise * ca.sqrt(w.encoder_noise))
     followed = ca.fmin(ca.fmax(w.followed, w.filtered - width), w.filtered + width)
     step = followed - w.followed
+    if motor_side:
+        step = _beyond_noise(s, w, step)
     w.presliding_slope = presliding_slope(w.presliding, w.presliding_slope, step, s.presliding_length)
     before, w.presliding = w.presliding, presliding_step(w.presliding, step, s.presliding_length)
     w.turned = w.turned + ca.fabs(w.presliding - before)
@@ -87,6 +101,21 @@ def build_sample(arm: Arm, motor_side: bool) -> ca.Function:
     w.visited = w.visited + s.dt * s.q
     w.last, w.before_last = s.q, w.last
     return named_function("imm_sample", s, {"w_next": parts.join(w), "momentum": momentum})
+
+
+def _beyond_noise(s: SimpleNamespace, w: SimpleNamespace, step: ca.SX) -> ca.SX:
+    """Return the part of a step (n,) [rad] of the low-passed motors' positions that is not noise of their velocity.
+
+    A presliding state forgets over every step to and fro. The integrated noise of a velocity at rest then looks like
+    friction that relaxes, hence like a force that grows. The noise is the least scatter seen: at higher speeds it is
+    ripple, which moves the friction.
+    """
+    scatter = (s.dq - w.dq_last) ** 2 / 2
+    w.velocity_scatter = w.velocity_scatter + s.filter_gain * (scatter - w.velocity_scatter)
+    w.velocity_noise = ca.fmin(w.velocity_noise, w.velocity_scatter)
+    w.dq_last = s.dq
+    low_passed = ca.sqrt(w.velocity_noise * s.filter_gain / (2 - s.filter_gain))  # [rad/s] behind the low-pass
+    return ca.sign(step) * ca.fmax(ca.fabs(step) - s.velocity_deadband * low_passed * s.dt, 0)
 
 
 def deflection(q: ca.SX, dq: ca.SX, travelled: ca.SX, dt: ca.SX) -> ca.SX:
@@ -250,6 +279,7 @@ class Preintegration:
         self.state["w"][:] = 0.0
         w = self.parts
         w.last[:], w.before_last[:], w.load_average[:] = q, q, self._arm.gravity(q)
+        w.velocity_scatter[:] = w.velocity_noise[:] = self._signals["velocity_noise"] ** 2
         w.tcp_followed[:], _ = self._arm.tcp_pose(q)
         if not self._motor_side:
             w.place[:], w.filtered[:], w.followed[:] = q, q, q

@@ -85,7 +85,9 @@ class ImmContact:
     slip_friction: float = key(
         0.2, doc="of law sliding: coefficient of the friction opposite to the slip, at first touch", check=non_negative
     )
-    slip_friction_std: float = key(0.2, doc="uncertainty of that coefficient; zero keeps it", check=non_negative)
+    slip_friction_std: float = key(
+        0.2, doc="uncertainty of that coefficient, which stays within two of these; zero keeps it", check=non_negative
+    )
     estimate: list[str] = key(
         ["stiffness", "rest", "point", "tangential"],
         doc="estimated parts of the contact; the others keep their values",
@@ -338,6 +340,7 @@ def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings) -> dict[
         (settings, "block gate max_stiffness_step least_probability slip_length"),
         (friction, "viscous viscous_std asymmetry asymmetry_std torque_scale"),
         (actuators, "friction_error stop_error velocity_noise noise_time max_noise_ratio load_blocks deadband_noise"),
+        (actuators, "velocity_deadband"),
         (elastic, "transmission_error velocity_delay"),
     )
     same_name = {name: getattr(source, name) for source, names in sources for name in names.split()}

@@ -54,7 +54,8 @@ def by_hand(arm, layout, x, q):
         if contact.law.feels_slip:
             forces.append(n * pressed + np.exp(p[0]) * (t1 * (p[7] - t1 @ point) + t2 * (p[8] - t2 @ point)))
         else:
-            forces.append(pressed * (n + t1 * (p[7] - p[9] * t1 @ SLIP) + t2 * (p[8] - p[9] * t2 @ SLIP)))
+            slip = p[9] * max(1 - 2 * (n @ SLIP) ** 2, 0) * SLIP
+            forces.append(pressed * (n + t1 * (p[7] - t1 @ slip) + t2 * (p[8] - t2 @ slip)))
         points.append(point)
     return forces, points
 

@@ -57,6 +57,28 @@ def swing(size):
     )
 
 
+def test_noise_of_the_motors_velocity_does_not_relax_their_friction(arm, drives, two_contacts):
+    """Presliding states keep their value over 5 s of standstill, and still turn with 1 mrad/s beside the noise."""
+    layout = FilterState(two_contacts, drives, 6, motor_side=True)
+    sample, block = compile_function(build_sample(arm, True)), compile_function(build_block(arm, layout))
+    signals = run_time_inputs(two_contacts, drives)
+    samples = Preintegration(arm, layout, sample, block, signals, drives.position_filter)
+    samples.start(START_POSE)
+    samples.set_interval(DT)
+    rng = np.random.default_rng(5)
+
+    def move(speed, duration):
+        for _ in range(round(duration / DT)):
+            signals["q"][:] = START_POSE
+            signals["dq"][:] = speed + rng.normal(0, 2e-4, 6)
+            samples.take()
+        return samples.parts.presliding.copy()
+
+    np.testing.assert_allclose(move(1e-3, 2.0), 1.0, atol=0.01)
+    np.testing.assert_allclose(move(0.0, 5.0), 1.0, atol=0.05)
+    np.testing.assert_allclose(move(-1e-3, 2.0), -1.0, atol=0.01)
+
+
 def test_a_sudden_stop_makes_friction_uncertain_a_slow_one_does_not(arm, blocks):
     def stopping(time):
         """Noise of the disturbances, in Coulomb frictions, of joints that stop from 9 mrad/s within ``time`` [s]."""
