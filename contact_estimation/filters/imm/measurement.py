@@ -38,7 +38,7 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     (N,) of open contacts; touch (I,): one where the rest is where the contact closes; gate, max_stiffness_step, lower,
     upper; pressed_before (I,); felt: one where an unknown contact is, walk: its share of the random walk, motion_share:
     of motion_noise that counts; push_covariance (n, n) [Nm^2/s] of its torque, relative_variance [1/s] along it;
-    duration, birth_time [s].
+    push_change (n,) [Nm]: standard deviation of its change by motion; duration, birth_time [s].
     Outputs: x_next, P_next; log_likelihood; ratios (m + n,): innovation squared over its variance, before gating;
     unexplained (n,) [Nm]: torque measured, less that of the updated state; pressed (I,): probability that a closed
     contact presses.
@@ -53,7 +53,7 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     shapes |= {"theta": state.theta_size, "basis": 9 * count, "prior": size, "prior_variance": size, "touch": count}
     shapes |= {"gate": 1, "max_stiffness_step": 1, "lower": bounds, "upper": bounds, "pressed_before": count}
     shapes |= {"felt": 1, "walk": 1, "motion_share": 1, "push_covariance": (n, n), "duration": 1, "birth_time": 1}
-    shapes |= {"relative_variance": 1, "slip_direction": 3}
+    shapes |= {"relative_variance": 1, "slip_direction": 3, "push_change": n}
     s = symbols(ca.MX, **shapes)
     fixed = call_named(geometry, s)
     now = call_named(predict, s)
@@ -81,7 +81,7 @@ def _build_prediction(state: FilterState) -> ca.Function:
     size, m, external = state.size, state.m, state.parts["external"]
     s = symbols(x=size, P=packed_size(size), decay=size, noise=size, motion_noise=m + state.n, prior=size)
     vars(s).update(vars(symbols(walk=1, motion_share=1, push_covariance=(state.n, state.n), duration=1)))
-    s.relative_variance = ca.SX.sym("relative_variance")
+    vars(s).update(vars(symbols(relative_variance=1, felt=1, push_change=state.n)))
     grown = ca.SX(s.noise)
     grown[state.parts["offset"]] += s.motion_share * s.motion_noise[:m]
     grown[state.parts["disturbance"]] += s.motion_share * s.motion_noise[m:]
@@ -89,6 +89,7 @@ def _build_prediction(state: FilterState) -> ca.Function:
     if state.has_external:
         along = s.relative_variance * (s.x[external] @ s.x[external].T)  # a push that grows keeps its direction
         covariance[external, external] += s.walk * s.duration * (s.push_covariance + along)
+        covariance[external, external] += s.felt * (s.push_change @ s.push_change.T)  # motion stretches the contact
     outputs = {"x_next": s.decay * s.x + (1 - s.decay) * s.prior, "P_next": pack(covariance)}
     return named_function("prediction", s, outputs)
 

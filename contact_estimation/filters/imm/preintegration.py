@@ -48,12 +48,13 @@ def sample_state(n: int) -> Parts:
     where the last block was, ``moved``: how far it went [rad]. ``torque_last``, ``torque_before_last``: measured by the
     last two blocks, ``torque_scatter``: variance of their noise [Nm, Nm^2]. ``dq_last``: of the last
     sample [rad/s], ``velocity_scatter``: variance of its noise now, ``velocity_noise``: the least of these
-    [rad^2/s^2]. ``tcp_followed`` (3,): the TCP's position behind a deadband of ``slip_length``, base axes [m].
+    [rad^2/s^2]. ``tcp_last``, ``tcp_followed`` (3,): the TCP's position in the last block, and behind a deadband of
+    ``slip_length``, base axes [m].
     """
     names = "filtered followed presliding presliding_slope impulse travelled deflected visited last before_last"
     names += " encoder_noise turned momentum_start load_average speed_average place moved torque_last"
     names += " torque_before_last torque_scatter dq_last velocity_scatter velocity_noise"
-    return Parts(**dict.fromkeys(names.split(), n), tcp_followed=3)
+    return Parts(**dict.fromkeys(names.split(), n), tcp_last=3, tcp_followed=3)
 
 
 def build_sample(arm: Arm, motor_side: bool) -> ca.Function:
@@ -151,14 +152,15 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     :func:`~contact_estimation.filters.imm.settings.run_time_inputs`.
     Outputs: y, R (m + n,): measurements and variances; q_mean, presliding_mean (n,); motion_noise (m + n,): by how much
     this block's motion adds to the variances of the elastic offsets [rad^2] and of the friction disturbances [Nm^2];
-    push_covariance (n, n) [Nm^2/s] of an unknown contact; slip_direction (3,) in which the TCP went over the last
+    push_covariance (n, n) [Nm^2/s] of an unknown contact; push_change (n,) [Nm]: what a contact of ``push_stiffness``
+    changes over the block's motion; slip_direction (3,) in which the TCP went over the last
     ``slip_length``, base axes, at most of length one; w_next.
     """
     n, m, parts, joints = arm.n, layout.m, sample_state(arm.n), layout.elastic_joints
     names = "torque_variance coulomb_prior presliding_length presliding_spread deadband model_error viscous_std"
     per_joint = dict.fromkeys([*names.split(), "asymmetry_std"], n)
     scalars = "block elastic_variance usual_noise velocity_noise transmission_error velocity_delay"
-    scalars += " noise_time max_noise_ratio load_blocks link_share friction_error stop_error slip_length"
+    scalars += " noise_time max_noise_ratio load_blocks link_share friction_error stop_error slip_length push_stiffness"
     settings = per_joint | dict.fromkeys(scalars.split(), 1) | {"joint_stiffness": m, "push_variance": 6}
     s = symbols(w=parts.size, momentum=n, duration=1, count=1, **settings)
     w = parts.split(s.w)
@@ -194,9 +196,10 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
         "push_covariance": push_covariance(arm, kinematics, s.push_variance, s.link_share),
     }
     _, position = arm.tcp(kinematics)
+    outputs["push_change"] = s.push_stiffness * (kinematics.jacobian(arm.tcp_frame)[:3, :].T @ (position - w.tcp_last))
     dragged = position - w.tcp_followed
     outputs["slip_direction"] = dragged / ca.fmax(ca.norm_2(dragged), s.slip_length)
-    w.tcp_followed = position - s.slip_length * outputs["slip_direction"]
+    w.tcp_last, w.tcp_followed = position, position - s.slip_length * outputs["slip_direction"]
     w.load_average, w.place, w.moved = w.load_average + change / s.load_blocks, place, moved
     w.speed_average += faster / s.load_blocks
     w.torque_last, w.torque_before_last, w.torque_scatter = measured, w.torque_last, torque.scatter
@@ -280,7 +283,7 @@ class Preintegration:
         w = self.parts
         w.last[:], w.before_last[:], w.load_average[:] = q, q, self._arm.gravity(q)
         w.velocity_scatter[:] = w.velocity_noise[:] = self._signals["velocity_noise"] ** 2
-        w.tcp_followed[:], _ = self._arm.tcp_pose(q)
+        w.tcp_last[:] = w.tcp_followed[:] = self._arm.tcp_pose(q)[0]
         if not self._motor_side:
             w.place[:], w.filtered[:], w.followed[:] = q, q, q
 

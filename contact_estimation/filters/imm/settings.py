@@ -150,6 +150,12 @@ class UnknownContactSettings:
         unit="1/s^0.5",
         check=non_negative,
     )
+    stiffness: float = key(
+        1e4,
+        doc="motion of the TCP changes a push by up to that of a contact of this stiffness; zero: as fast as at rest",
+        unit="N/m",
+        check=non_negative,
+    )
     link_share: float = key(
         0.1, doc="variance of pushes at every link, in that of pushes at the TCP", check=non_negative
     )
@@ -360,6 +366,7 @@ def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings) -> dict[
         "touch": [float(isinstance(c.rest, str)) for c in contacts],
         "push_variance": np.square([unknown.force_random_walk] * 3 + [unknown.torque_random_walk] * 3),
         "relative_variance": unknown.relative_random_walk**2,
+        "push_stiffness": unknown.stiffness,
         "link_share": unknown.link_share,
         "birth_time": unknown.birth_time,
         "birth_time_first": unknown.birth_time_first,
