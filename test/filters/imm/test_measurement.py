@@ -14,6 +14,8 @@ Q = np.array([0.3, -1.2, 1.9, -2.0, -1.4, 0.2])
 #: What the motion of the block adds to the variances of the elastic offsets [rad^2] and of the disturbances [Nm^2].
 MOTION_NOISE = np.array([4e-10, 9e-10, 0.01, 0.5, 0.2, 0.1, 0.0, 0.3])
 
+SLIP = np.array([0.5, -0.6, 0.3])
+
 
 @pytest.fixture(scope="module")
 def update(arm, layout):
@@ -25,7 +27,7 @@ def channels(arm, layout):
     """(x, s, closed) -> predicted measurements, normal forces and their Jacobians at Q, written once more."""
     x, s, closed = ca.SX.sym("x", layout.size), ca.SX.sym("s", 6), ca.SX.sym("closed", 2)
     theta, basis = layout.inputs["theta"], layout.inputs["basis"]
-    contacts = ContactForces(arm, layout, arm.kinematics(ca.SX(Q)), x, ca.SX(theta), ca.SX(basis))
+    contacts = ContactForces(arm, layout, arm.kinematics(ca.SX(Q)), x, ca.SX(theta), ca.SX(basis), ca.SX(SLIP))
     torque, force = contacts.joint_torque(closed), ca.vertcat(*[c.normal_force for c in contacts.contacts])
     deflection = (torque - arm.gravity(Q))[layout.elastic_joints] / ca.exp(x[layout.parts["joint_stiffness"]]) + x[
         layout.parts["offset"]
@@ -56,8 +58,14 @@ def evaluate(update, layout, **values):
         | layout.bounds(free=True)
         | {"max_stiffness_step": 0.7, "touch": (1, 0), "pressed_before": (0.5, 0.5), "q_mean": Q}
     )
-    given |= {"motion_noise": MOTION_NOISE, "felt": 0.0, "walk": 0.0, "motion_share": 1.0} | values
-    given |= dict.fromkeys(("push_covariance", "relative_variance", "duration", "birth_time"), 0.0)
+    given |= {
+        "motion_noise": MOTION_NOISE,
+        "felt": 0.0,
+        "walk": 0.0,
+        "motion_share": 1.0,
+        "slip_direction": SLIP,
+    } | values
+    given |= dict.fromkeys(("push_covariance", "push_change", "relative_variance", "duration", "birth_time"), 0.0)
     given["P"] = pack_array(given["P"])
     assert set(given) == set(update.inputs)
     for name, buffer in update.inputs.items():
