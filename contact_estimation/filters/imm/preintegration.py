@@ -104,7 +104,7 @@ def build_sample(arm: Arm, motor_side: bool) -> ca.Function:
     return named_function("imm_sample", s, {"w_next": parts.join(w), "momentum": momentum})
 
 
-def _beyond_noise(s: SimpleNamespace, w: SimpleNamespace, step: ca.SX) -> ca.SX:
+def _beyond_noise(s: SimpleNamespace, w: SimpleNamespace, step: ca.SX) -> Any:
     """Return the part of a step (n,) [rad] of the low-passed motors' positions that is not noise of their velocity.
 
     A presliding state forgets over every step to and fro. The integrated noise of a velocity at rest then looks like
