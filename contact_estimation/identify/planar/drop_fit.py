@@ -109,9 +109,7 @@ def fit(
     for iteration in range(search.iterations):
         if fixed is not None:
             jacobian[:, -1] = 0.0
-        information = jacobian.T @ jacobian
-        damped = information + np.diag(damping * np.diag(information) + 1e-9)
-        trial = u - np.linalg.solve(damped, jacobian.T @ r)
+        trial = u - damped_step(jacobian, r, damping)
         trial[-1] = np.clip(trial[-1], lower, upper)
         new = residuals(trial, problem, impacts, compressed, gaps)
         new_cost = float(new[0] @ new[0])
@@ -126,6 +124,17 @@ def fit(
     cost += compressed.rest
     merit, consistent = _merit(u, problem, impacts, state, cost)
     return DropFit(u, tuple(impacts), merit, cost, jacobian.T @ jacobian, consistent, converged)
+
+
+def damped_step(jacobian: Array, r: Array, damping: float) -> Array:
+    """Return the step (P,) of Levenberg and Marquardt for residuals (R,) with ``jacobian`` (R, P).
+
+    It is solved in units of the columns' lengths: a fit on its way may have columns of 1e-4 beside others of 1e31.
+    """
+    information = jacobian.T @ jacobian
+    damped = information + np.diag(damping * np.diag(information) + 1e-9)
+    unit = np.sqrt(np.diag(damped))
+    return np.asarray(np.linalg.solve(damped / np.outer(unit, unit), jacobian.T @ r / unit) / unit)
 
 
 def start_from_segments(problem: DropProblem, ks: Sequence[int]) -> tuple[Array, list[Impact], list[int | None]]:

@@ -7,6 +7,7 @@ import pytest
 
 from contact_estimation.exceptions import ConfigError, IdentificationError
 from contact_estimation.identify.planar.drop import identify_drop
+from contact_estimation.identify.planar.drop_fit import damped_step
 from contact_estimation.identify.planar.drop_model import DOUBLE, MODES, Compressed, DropProblem, Impact, residuals
 from contact_estimation.identify.planar.segmentation import noise_levels
 from contact_estimation.identify.planar.shapes import Ellipse, square
@@ -132,3 +133,17 @@ def test_free_flight_alone_is_refused():
     q, v = add_noise(run, 40.0, np.random.default_rng(1))
     with pytest.raises(IdentificationError, match="no impact"):
         identify_drop(body.shape, q, v, run.h, body.friction)
+
+
+def test_a_step_is_found_whatever_the_columns_sizes():
+    """At 10 dB a fit went through one residual of slope 1e31 on its way: pivots of the plain equations vanish."""
+    rng, jacobian = np.random.default_rng(0), np.zeros((40, 9))
+    jacobian[:, :7] = 100.0 * rng.normal(size=(40, 7))
+    r = rng.normal(size=40)
+    jacobian[0, :6] *= [1e-6, 1e-9, 1e29, 1e29, 1e29, 1e29]
+    step = damped_step(jacobian, r, 1.0)
+    unit = np.sqrt(2.0 * (jacobian**2).sum(axis=0)[:7])
+    scaled = jacobian[:, :7] / unit  # the same problem in units of the columns' lengths
+    expected = np.linalg.solve(scaled.T @ scaled + 0.5 * np.eye(7), scaled.T @ r) / unit
+    np.testing.assert_allclose(step[:7], expected, rtol=1e-6)
+    assert not step[7:].any()
