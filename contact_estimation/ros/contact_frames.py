@@ -1,7 +1,7 @@
 """TF frames of closed contacts: at the contact point, z along the normal.
 
-Without tf2_ros no frames are published; the markers show the same. SciPy's quaternions have the order x, y, z, w of
-geometry_msgs, so tf_transformations is not needed.
+Without tf2_ros no frames are published; the markers show the same. Pinocchio's coefficients have the order x, y, z, w
+of geometry_msgs, so tf_transformations is not needed.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 from geometry_msgs.msg import Quaternion, Transform, TransformStamped, Vector3
 from rclpy.node import Node
-from scipy.spatial.transform import Rotation
 
 from contact_estimation.filters.observer import Estimate
 from contact_estimation.ros.convert import header
@@ -41,7 +41,7 @@ def contact_transforms(estimate: Estimate, base_frame: str, prefix: str, stamp_n
         norm = float(np.linalg.norm(contact.stiffness))
         if not (contact.closed and norm > 0.0 and np.isfinite([norm, *contact.point_base]).all()):
             continue
-        x, y, z, w = Rotation.from_matrix(align_z(contact.stiffness)).as_quat().tolist()
+        x, y, z, w = pin.Quaternion(align_z(contact.stiffness)).coeffs().tolist()
         place = Vector3(**dict(zip("xyz", contact.point_base.tolist())))
         pose = Transform(translation=place, rotation=Quaternion(x=x, y=y, z=z, w=w))
         head = header(stamp_ns, base_frame)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from scipy.spatial.transform import Rotation
+import pinocchio as pin
 
 from contact_estimation.filters.observer import ContactState, Estimate
 from contact_estimation.viz.meshes import align_z
@@ -93,7 +93,7 @@ class Shape:
         if self.kind == "points":
             return [part for point in self.apart() for part in point.parts()]
         if self.kind != "arrow":
-            return [("sphere", Rotation.from_quat(self.orientation).as_matrix(), position, size)]
+            return [("sphere", pin.Quaternion(np.array(self.orientation)).normalized().matrix(), position, size)]
         along = np.array(self.tip) - position
         length = float(np.linalg.norm(along))
         if length < 1e-6:
@@ -172,7 +172,7 @@ def _closed_shapes(contact: ContactState, frame: str, closed: bool) -> list[Shap
     cone = arrow(f"{name}/friction_cone", frame, top, start, pale, known and slope > 0.0, size)
     if not known:
         return [Shape(f"{name}/surface", "ellipsoid", frame, False), axis, cone]
-    turn, colour = _plain(Rotation.from_matrix(align_z(normal)).as_quat()), (*_SURFACE_COLOUR, 0.6)
+    turn, colour = _plain(pin.Quaternion(align_z(normal)).coeffs()), (*_SURFACE_COLOUR, 0.6)
     disc = Shape(f"{name}/surface", "ellipsoid", frame, True, _plain(start), (0.0,) * 3, turn, _DISC, colour)
     return [disc, axis, cone]
 
@@ -237,7 +237,7 @@ def ellipsoid(
     if np.linalg.det(axes) < 0.0:
         axes[:, 0] = -axes[:, 0]  # a rotation, not a reflection
     semi = np.clip(SIGMAS * np.sqrt(np.maximum(variances, 0.0)), _MIN_SEMI_AXIS, MAX_SEMI_AXIS)
-    quaternion = _plain(Rotation.from_matrix(axes).as_quat())
+    quaternion = _plain(pin.Quaternion(axes).coeffs())
     return Shape(name, "ellipsoid", frame, True, _plain(centre), (0.0,) * 3, quaternion, _plain(2.0 * semi), colour)
 
 
