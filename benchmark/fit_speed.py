@@ -113,7 +113,9 @@ def main() -> None:
     args = parser.parse_args()
     arm, settings = load_arm(args.robot), load_observer_settings("ekf")
     contact = dataclasses.replace(settings.contacts[0], stiffness=[0.0, 0.0, 1e4], estimate=[])
-    recording = open_for(arm, argparse.Namespace(recording=args.recording, joint_states=None, wrench=None, rate=None))
+    recording = open_for(
+        arm, argparse.Namespace(recording=args.recording, joint_states=None, wrench=None, rate=None)
+    ).read()
     observer = Ekf(arm, dataclasses.replace(settings, contacts=[contact]))
     sensors = load_sensor_settings(settings.sensors or arm.settings.sensors)
     states = filtered_states(SampleStream(observer, arm, sensors), recording)

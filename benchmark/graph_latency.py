@@ -46,7 +46,7 @@ from contact_estimation.ros import convert, qos
 from contact_estimation.ros.processes import NodeProcess, free_domain
 
 TABLE = Path(__file__).with_suffix(".md")
-#: Samples that percentiles leave out; the sample with which the MPC is activated.
+#: Samples that percentiles leave out; samples until the MPC is activated, and again where it refuses.
 WARM_UP, ACTIVATE = 250, 1500
 #: Time between two stalls of the driver [s].
 BURST_PERIOD = 2.0
@@ -56,6 +56,11 @@ SIGNALS = ("q", "dq", "tau")
 
 class TransitionRefusedError(Exception):
     """The MPC refused a lifecycle transition."""
+
+
+def refused(transition: Future) -> bool:
+    """Whether a lifecycle transition was refused, as an activation is by an estimate that comes late."""
+    return transition.done() and not transition.result().success
 
 
 class Bench:
@@ -70,7 +75,7 @@ class Bench:
         self._states = self.node.create_publisher(JointState, "joint_states", qos.SENSOR)
         self.sent: dict[int, int] = {}
         self.back: dict[int, list[tuple[int, int]]] = {}
-        self.raw: list[bytes] = []
+        self._raw = tempfile.TemporaryFile()  # noqa: SIM115 (as long as the bench): ten minutes fill a memory
         self.diagnostics: list[dict[str, str]] = []
         self.node.create_subscription(
             ContactEstimate, "/estimator/contact_estimate", self._on_estimate, qos.RECORDER, raw=True
@@ -82,12 +87,14 @@ class Bench:
         seconds, nanoseconds = struct.unpack_from("<iI", raw, 4)  # the stamp comes first, after CDR's own four bytes
         stamp = seconds * 1_000_000_000 + nanoseconds
         self.back.setdefault(stamp, []).append((info["source_timestamp"], now))
-        self.raw.append(raw)
+        self._raw.write(len(raw).to_bytes(4, "little") + raw)
 
     @property
     def invalid(self) -> Counter[str]:
         """Reasons of the invalid estimates that came back; read after the run."""
-        messages = (deserialize_message(raw, ContactEstimate) for raw in self.raw)
+        self._raw.seek(0)
+        sizes = iter(lambda: int.from_bytes(self._raw.read(4), "little"), 0)
+        messages = (deserialize_message(self._raw.read(size), ContactEstimate) for size in sizes)
         return Counter(message.reason for message in messages if not message.valid)
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
@@ -120,12 +127,13 @@ class Bench:
         while self.node.count_subscribers("joint_states") < 1 + busy:  # the recorder listens, too
             self.spin_until(time.perf_counter() + 0.05)
         self.spin_until(time.perf_counter() + 1.0)
+        activated: Future | None = None
         epoch, start = time.time_ns(), time.perf_counter()
         for k, sample in enumerate(samples):
             seconds = sample.stamp_ns * 1e-9
             into = seconds % BURST_PERIOD
             self.spin_until(start + (seconds + burst - into if into < burst else seconds))
-            if busy and k == ACTIVATE:
+            if busy and k % ACTIVATE == ACTIVATE - 1 and (activated is None or refused(activated)):
                 activated = self.change(client, Transition.TRANSITION_ACTIVATE)
             stamp = epoch + sample.stamp_ns
             message = convert.joint_state(
@@ -134,7 +142,7 @@ class Bench:
             self.sent[stamp] = time.time_ns()
             self._states.publish(message)
         self.spin_until(time.perf_counter() + 1.5)
-        if busy:
+        if activated is not None:
             self.finish(activated)
 
     def close(self) -> None:
@@ -166,20 +174,26 @@ def catch_up(bench: Bench, burst: float) -> float:
 
 
 @contextlib.contextmanager
-def company(domain: int, busy: bool) -> Iterator[None]:
-    """Run MPC and recorder beside the estimator, as processes; the end of the MPC's log says why it refuses."""
+def company(domain: int, busy: bool) -> Iterator[list[int]]:
+    """Run MPC and recorder beside the estimator and give their process ids; the MPC's log says why it refuses."""
     if not busy:
-        yield
+        yield []
         return
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         topics = ["/joint_states:sensor_msgs/msg/JointState"]
         topics.append("/estimator/contact_estimate:contact_estimation/msg/ContactEstimate")
-        stack.enter_context(NodeProcess("recorder", domain, {"bag": f"{folder}/bag", "topics": topics}))
+        recorder = stack.enter_context(NodeProcess("recorder", domain, {"bag": f"{folder}/bag", "topics": topics}))
         mpc = stack.enter_context(NodeProcess("mpc", domain, {"robot": "ur16e", "task": "mpc_plane_ur16e"}))
         try:
-            yield
+            yield [mpc.process.pid, recorder.process.pid]
         except TransitionRefusedError:
             raise SystemExit(f"the MPC refuses a transition; the end of its log:\n{mpc.text()[-2000:]}") from None
+
+
+def peak_memory(pid: int) -> float:
+    """Peak resident set of a process [MB]."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith("VmHWM"))) / 1024
 
 
 def measure(observer: str, args: argparse.Namespace) -> dict:
@@ -190,10 +204,12 @@ def measure(observer: str, args: argparse.Namespace) -> dict:
     bench = Bench(domain)
     gc.disable()  # the bench's own pauses are not the graph's
     estimator = {"observer": observer, "sensors": "joint_torque"}
-    with company(domain, args.busy), NodeProcess("estimator", domain, estimator) as node:
-        begin, cpu = time.perf_counter(), cpu_seconds(node.process.pid)
+    with company(domain, args.busy) as others, NodeProcess("estimator", domain, estimator) as node:
+        pids = [node.process.pid, *others]
+        begin, before = time.perf_counter(), [cpu_seconds(pid) for pid in pids]
         bench.run(arm, samples, args.burst, args.busy)
-        cpu = (cpu_seconds(node.process.pid) - cpu) / (time.perf_counter() - begin)
+        spent, duration = [cpu_seconds(pid) for pid in pids], time.perf_counter() - begin
+        peaks = [peak_memory(pid) for pid in pids]
         assert node.stop() == 0, node.text()
     gc.enable()
     bench.close()
@@ -214,8 +230,10 @@ def measure(observer: str, args: argparse.Namespace) -> dict:
         "invalid": bench.invalid.total(),
         "p50": float(np.percentile(latency, 50)),
         "p99": float(np.percentile(latency, 99)),
+        "p999": float(np.percentile(latency, 99.9)),
         "max": float(latency.max()),
-        "cpu": 100.0 * cpu,
+        "cpu": ", ".join(f"{100.0 * (after - first) / duration:.0f}" for first, after in zip(before, spent)),
+        "memory": ", ".join(f"{peak:.0f}" for peak in peaks),
         "catch_up": catch_up(bench, args.burst),
         "back_p50": float(np.percentile(round_trip, 50)),
         "back_p99": float(np.percentile(round_trip, 99)),
@@ -239,18 +257,20 @@ def table(rows: list[dict], args: argparse.Namespace, load: float) -> str:
         "share from the sample's arrival until every topic is published (median of the figures of each second). The "
         "first half",
         "second is left out of the percentiles, not of the counts. Caught up: longest time from the end of a stall of",
-        "the driver until the last sample of it was answered. CPU: of the estimator's process, in percent of a core.",
+        "the driver until the last sample of it was answered. CPU in percent of a core, and peak resident set: of the",
+        "estimator's process, then of the MPC's and the recorder's, where they run.",
         "Taken: samples that reached the node; lost: estimates that did not reach the driver.",
         f"Python {platform.python_version()}, {os.cpu_count()} cores, {how}; others' load before the run {load:.1f}.",
         "",
-        "| observer | samples | taken | lost | twice | invalid | latency p50 [ms] | p99 [ms] | max [ms] "
-        "| round trip p50 [ms] | p99 [ms] | node p50 [ms] | node p99 [ms] | caught up [ms] | CPU [%] |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+        "| observer | samples | taken | lost | twice | invalid | latency p50 [ms] | p99 [ms] | p99.9 [ms] | max [ms] "
+        "| round trip p50 [ms] | p99 [ms] | node p50 [ms] | node p99 [ms] | caught up [ms] | CPU [%] | memory [MB] |",
+        "|" + "---|" * 17,
     ]
     text += [
         f"| {r['observer']} | {r['samples']} | {r['processed']} | {r['lost']} | {r['twice']} | {r['invalid']} "
-        f"| {r['p50']:.3f} | {r['p99']:.3f} | {r['max']:.2f} | {r['back_p50']:.3f} | {r['back_p99']:.3f} | "
-        f"{r['cost_p50']:.3f} | {r['cost_p99']:.3f} | {1e3 * r['catch_up']:.0f} | {r['cpu']:.0f} |"
+        f"| {r['p50']:.3f} | {r['p99']:.3f} | {r['p999']:.2f} | {r['max']:.2f} "
+        f"| {r['back_p50']:.3f} | {r['back_p99']:.3f} | "
+        f"{r['cost_p50']:.3f} | {r['cost_p99']:.3f} | {1e3 * r['catch_up']:.0f} | {r['cpu']} | {r['memory']} |"
         for r in rows
     ]
     return "\n".join(text) + "\n"
