@@ -13,19 +13,21 @@ so its own mean stays zero.
 
 from __future__ import annotations
 
-import math
+import ctypes
+import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from contact_estimation.codegen.native import load_native
 from contact_estimation.identify.probing.model import Mean
 from contact_estimation.identify.probing.spatial import SpatialModel
 from contact_estimation.identify.probing.update import bind, wrench_library
 
 #: Parts of one sample over which the deflection is integrated, so that the result does not depend on the rate.
 _PARTS = 16
-_SHARES = tuple((k + 0.5) / _PARTS for k in range(_PARTS))
 #: Least length [m], that of an unloaded contact; a deflection below it has no direction.
 _SHORTEST = 1e-9
 
@@ -56,18 +58,19 @@ def drag(deflection: np.ndarray, begin: np.ndarray, end: np.ndarray, dt: float, 
         dt: length of the sample [s].
         length: (contacts,) deflection [m] at which each contact slides.
     """
-    moved, part = np.empty_like(deflection), dt / _PARTS
-    weights = np.empty((3, len(deflection)))
-    for i, (x, y, z) in enumerate(deflection.tolist()):  # plain numbers: far faster than short arrays
-        (vx, vy, vz), (ax, ay, az) = begin[i].tolist(), (end[i] - begin[i]).tolist()
-        limit, kept, first, last = max(float(length[i]), _SHORTEST), 1.0, 0.0, 0.0
-        for share in _SHARES:
-            x, y, z = x + part * (vx + share * ax), y + part * (vy + share * ay), z + part * (vz + share * az)
-            scale = 1.0 / max(math.sqrt(x * x + y * y + z * z) / limit, 1.0)
-            x, y, z = scale * x, scale * y, scale * z
-            kept, first, last = scale * kept, scale * (first + part * (1.0 - share)), scale * (last + part * share)
-        moved[i], weights[:, i] = (x, y, z), (kept, first, last)
+    moved, weights = np.empty_like(deflection), np.empty((3, len(deflection)))
+    given = [np.ascontiguousarray(array, dtype=float) for array in (deflection, begin, end, length)]
+    results = moved.ctypes.data, weights.ctypes.data
+    _native().ce_drag(len(moved), _PARTS, dt, _SHORTEST, *(array.ctypes.data for array in given), *results)
     return Drag(moved, *weights)
+
+
+@functools.cache
+def _native() -> ctypes.CDLL:
+    library = load_native("bristles", (Path(__file__).parent / "bristles.c").read_text())
+    whole, real, pointer = ctypes.c_int, ctypes.c_double, ctypes.c_void_p
+    library.ce_drag.restype, library.ce_drag.argtypes = None, [whole, whole, real, real, *[pointer] * 6]
+    return library
 
 
 class BristleState:
@@ -115,12 +118,11 @@ class BristleState:
         """
         self._length = self._model.grips(mean.pose, mean.s, force) / self._stiffness
         moved = drag(self.deflection, self._velocities, velocities, dt, self._length)
-        rows, axes = self._model.prepare(mean)
-        across = np.array([axis.across[:, 0] for axis in axes])
+        rows, across = self._model.transverse(mean)
         turned = np.einsum("ci,ci->c", across, self._across)  # at a reversal the side that counts as positive changes
         x[self._error] *= turned[self._first]
         self.deflection, self._velocities = moved.deflection, velocities
-        self._rows, self._across = rows[1::2], across
+        self._rows, self._across = rows, across
         self.absorb_error(x)
         self._mix(covariance, turned, moved.end)
 

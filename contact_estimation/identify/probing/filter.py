@@ -7,6 +7,7 @@ first, exactly. The wrench then updates the rest. The noises are independent, so
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -70,6 +71,7 @@ class ProbingFilter:
         model, cfg, n_s, size = self.model, self.settings, len(self.model.parameters), self._bristle_error.stop
         library, entries, w = wrench_library(model), n_s + model.noises, model.wrench_size
         self._x, self._P = np.zeros(size), np.zeros((size, size))
+        self._variances = self._P.reshape(-1)[:: size + 1]  # the diagonal of P, a view
         self._motion = Motion(library, self._P, np.square(self._jerk), self.kinematic_noise)
         self._selector = np.zeros((entries, size))
         self._selector[:n_s, self._param] = np.eye(n_s)
@@ -183,7 +185,7 @@ class ProbingFilter:
             raise IdentificationError(f"the time step is {dt} s, expected a positive one; drop repeated samples")
         if wrench.shape != (self.model.wrench_size,):
             raise shape_error("ProbingFilter.step", "wrench", wrench.shape, (self.model.wrench_size,))
-        if not np.isfinite(np.sum(pose) + np.sum(twist) + np.sum(wrench)):
+        if not math.isfinite(pose.sum() + twist.sum() + wrench.sum()):
             raise IdentificationError("pose, twist or wrench is not finite; drop the sample")
         if self._n_bias and bias_map is None:
             raise IdentificationError(
@@ -203,16 +205,13 @@ class ProbingFilter:
         self._pose = self.model.advance(self._pose, dt * velocity + 0.5 * dt**2 * acceleration)
         velocity += dt * acceleration
         self._motion.predict(dt)
-        diagonal = np.arange(len(self._x))
-        index = diagonal[self._param]
-        self._P[index, index] += self._walk_share(dt) * self._walk
+        self._variances[self._param] += self._walk_share(dt) * self._walk
         if self._n_bias:
             decay = np.exp(-dt / self._disturbance.time)
             self._x[self._bias] *= decay
             self._P[self._bias] *= decay
             self._P[:, self._bias] *= decay
-            index = diagonal[self._bias]
-            self._P[index, index] += (1.0 - decay**2) * self._bias_variance
+            self._variances[self._bias] += (1.0 - decay**2) * self._bias_variance
 
     def _walk_share(self, dt: float) -> float:
         """Share of one slide step's random walk in this sample: one or zero."""
@@ -326,10 +325,8 @@ class ProbingFilter:
 
     def _merge(self, kept: np.ndarray, prior: np.ndarray) -> None:
         """GPB1 merge of the steps of the modes ``kept``."""
-        steps, scores = self._steps, self._steps.log_likelihoods
-        posterior = gpb1.posterior(prior, scores)
-        best = scores.max()
-        self._evidence = float(best + np.log(prior @ np.exp(scores - best)))
+        steps = self._steps
+        posterior, self._evidence = gpb1.mixture(prior, steps.log_likelihoods)
         self._innovation = steps.whitened[int(np.argmax(posterior))].copy()
         steps.merge(posterior)
         self._move(steps.increment)

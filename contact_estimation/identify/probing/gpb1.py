@@ -26,10 +26,21 @@ def merge(weights: np.ndarray, means: np.ndarray, covariances: np.ndarray) -> tu
 
 def posterior(prior: np.ndarray, log_likelihoods: np.ndarray) -> np.ndarray:
     """Return the mode probabilities (m,) after the measurement, eq. 24; ``prior`` (m,) are the predicted ones."""
-    with np.errstate(divide="ignore"):
-        score = np.log(prior) + log_likelihoods
-    score = np.exp(score - np.max(score))
-    return np.asarray(score / score.sum())
+    return mixture(prior, log_likelihoods)[0]
+
+
+def mixture(prior: np.ndarray, log_likelihoods: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the mode probabilities (m,) after the measurement, eq. 24, and its log-likelihood.
+
+    Args:
+        prior: predicted probabilities (m,).
+        log_likelihoods: of the measurement in each mode (m,).
+    """
+    scores = [math.log(p) + own if p > 0.0 else -math.inf for p, own in zip(prior.tolist(), log_likelihoods.tolist())]
+    best = max(scores)  # plain numbers: far faster than short arrays
+    weights = np.array([math.exp(score - best) for score in scores])
+    total = float(weights.sum())
+    return weights / total, best + math.log(total)
 
 
 def mode_probabilities(slip: np.ndarray, std: np.ndarray, modes: Sequence[Sequence[float]]) -> np.ndarray:

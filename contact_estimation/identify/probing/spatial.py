@@ -112,7 +112,7 @@ class SpatialModel(ContactModel):
         """Return the pose moved by a pose error (6,)."""
         out = np.array(pose)
         out[:3, 3] += increment[:3]
-        out[:3, :3] = pin.exp3(np.asarray(increment[3:])) @ pose[:3, :3]
+        out[:3, :3] = pin.exp3(increment[3:]) @ pose[:3, :3]
         return out
 
     def difference(self, pose: np.ndarray, reference: np.ndarray) -> np.ndarray:
@@ -167,19 +167,26 @@ class SpatialModel(ContactModel):
         each surface (between tips 2 cm apart the deformation differs by 1e-5 m).
         """
         rows, axes, motions = np.zeros((2 * self.surfaces, 12)), [], self._tip_motions(mean)
+        rows[1::2] = self.transverse(mean)[0]
         for i, surface in enumerate(self._surface_of):
             arm, normal, _, along, across = motions[i]
             share = 1.0 / self._surface_of.count(surface)
-            noises = rows[2 * surface : 2 * surface + 2]
-            noises[0, :3] -= share * normal
-            noises[0, 3:6] -= share * _cross(arm, normal)
-            noises[1, 6:9] += share * across
-            noises[1, 9:] += share * _cross(arm, across)
+            rows[2 * surface, :3] -= share * normal
+            rows[2 * surface, 3:6] -= share * _cross(arm, normal)
             angle = 0.0 if deflection is None else math.atan2(across @ deflection[i], along @ deflection[i])
             cos, sin = math.cos(angle), math.sin(angle)
             vectors = (along, across, cos * along + sin * across, cos * across - sin * along)
             axes.append(SlideAxes(*(vector[:, None] for vector in vectors)))
         return rows, axes
+
+    def transverse(self, mean: Mean) -> tuple[np.ndarray, np.ndarray]:
+        """Return the gradient (surfaces, 12) of the transverse velocity, and its direction (contacts, 3) at the tips."""
+        rows, motions = np.zeros((self.surfaces, 12)), self._tip_motions(mean)
+        for motion, surface in zip(motions, self._surface_of):
+            share = 1.0 / self._surface_of.count(surface)
+            rows[surface, 6:9] += share * motion.across
+            rows[surface, 9:] += share * _cross(motion.arm, motion.across)
+        return rows, np.array([motion.across for motion in motions])
 
     @property
     def structure(self) -> Hashable:
@@ -314,5 +321,6 @@ def frame_from_normal(normal: ArrayLike) -> np.ndarray:
 
 
 def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Cross product over the first axis; numpy's own is several times slower on few rows."""
-    return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
+    """Cross product of two vectors (3,); numpy's own is several times slower, and plain numbers are the fastest."""
+    (x, y, z), (u, v, w) = a.tolist(), b.tolist()
+    return np.array([y * w - z * v, z * u - x * w, x * v - y * u])
