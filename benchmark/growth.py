@@ -190,7 +190,7 @@ def main() -> None:
     """Measure, print, save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--joints", type=int, nargs="+", default=[1, 2, 4, 6, 8])
+    parser.add_argument("--joints", type=int, nargs="+", default=[2, 4, 6, 8])
     parser.add_argument("--contacts", type=int, nargs="+", default=[1, 2, 3, 4])
     parser.add_argument("--save", action="store_true")
     args = parser.parse_args()

@@ -180,7 +180,7 @@ class SpatialModel(ContactModel):
         return rows, axes
 
     def transverse(self, mean: Mean) -> tuple[np.ndarray, np.ndarray]:
-        """Return the gradient (surfaces, 12) of the transverse velocity, and its direction (contacts, 3) at the tips."""
+        """Return the gradient (surfaces, 12) of the transverse velocity, and its direction (contacts, 3) at tips."""
         rows, motions = np.zeros((self.surfaces, 12)), self._tip_motions(mean)
         for motion, surface in zip(motions, self._surface_of):
             share = 1.0 / self._surface_of.count(surface)
