@@ -31,6 +31,7 @@ test: build
 torture: build
 	@$(PYTHON_VENV) benchmark/mutations.py --save benchmark/mutations.md
 	@$(PYTHON_VENV) benchmark/fault_matrix.py --save
+	@$(PYTHON_VENV) benchmark/false_alarms.py --hours 10 --save
 	@$(PYTHON_VENV) benchmark/hostile_files.py --save
 	@$(PYTHON_VENV) benchmark/kills.py --save benchmark/kills.md
 	@$(PYTHON_VENV) benchmark/soak.py --save benchmark/soak.md

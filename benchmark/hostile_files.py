@@ -6,7 +6,7 @@
 Every command line runs in a process of its own, with a limit of its processor time. It passes when it ends by itself,
 prints no traceback, and either reports an error (exit code 2, a message that names the program) or, where the damage
 leaves a readable file, succeeds or says by a verdict that the data do not fit. A full disk is a limit on the size of
-files, and the device ``/dev/full``.
+files, and the device ``/dev/full``. ``--save`` keeps the rows of verbs that were not run again.
 """
 
 from __future__ import annotations
@@ -365,16 +365,25 @@ def main() -> int:
                 print(f"{verdict.kind:9} | {verb} | {damage} | {verdict.said[:150]}", flush=True)
             if verdict.kind not in ("error", "done"):
                 failed.append(f"| {verdict.kind} | {verb} | {damage} | {verdict.said[:150]} |")
-    total = sum(kind.total() for kind in kinds.values())
+    table = Path(__file__).with_suffix(".md")
+    rows = kept_rows(table) if args.save else {}
+    rows |= {verb: (k["error"], k["done"], k.total() - k["error"] - k["done"]) for verb, k in kinds.items()}
     lines = ["| verb | named errors | done | failed |", "|---|---|---|---|"]
-    for verb, kind in kinds.items():
-        bad = kind.total() - kind["error"] - kind["done"]
-        lines.append(f"| {verb} | {kind['error']} | {kind['done']} | {bad} |")
-    lines += ["", f"{total} command lines, {len(failed)} end in a traceback, a signal or a hang."]
+    lines += [f"| {verb} | " + " | ".join(map(str, counts)) + " |" for verb, counts in rows.items()]
+    total, bad = sum(map(sum, rows.values())), sum(counts[-1] for counts in rows.values())
+    lines += ["", f"{total} command lines, {bad} end in a traceback, a signal or a hang."]
     print("\n".join(lines))
     if args.save:
-        Path(__file__).with_suffix(".md").write_text("\n".join([*lines, *failed]) + "\n")
+        table.write_text("\n".join(["# Damaged files and full disks", "", *lines]) + "\n")
     return int(bool(failed))
+
+
+def kept_rows(table: Path) -> dict[str, tuple[int, ...]]:
+    """Return named errors, ends and failures per verb of an earlier run."""
+    verbs = {**RECORDING_VERBS, **YAML_VERBS, **OUTPUT_VERBS}
+    lines = table.read_text().splitlines() if table.exists() else []
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {row[0]: tuple(map(int, row[1:])) for row in cells if row[0] in verbs}
 
 
 if __name__ == "__main__":

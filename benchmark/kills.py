@@ -59,6 +59,8 @@ NODES = {
 ESTIMATES = {"estimator": "/estimator/contact_estimate", "momentum_observer": "/momentum_observer/contact_estimate"}
 #: [s] An interrupt comes this long after the start at the latest, a kill this long after the graph is whole again.
 LATEST = 4.0
+#: [s] A killed node is back within the first, and its estimates are valid within the second more.
+LIMITS = {"back": 2.0, "valid": 1.0}
 #: [s] A bag holds all but the last flush (twice a second), and what the recorder had not yet received.
 FLUSHED = 1.0
 
@@ -223,12 +225,15 @@ def table(interrupted: dict[str, list], killed: dict[str, list], commands: str) 
     for name, runs in interrupted.items():
         codes, traces, seconds = zip(*runs)
         lines.append(f"| {name} | {len(runs)} | {codes.count(0)} | {sum(traces)} | {max(seconds):.2f} |")
-    lines += ["", "| node | kills | back after [s], median, max | then valid after [s], median, max | remark |"]
+    back, valid = (f"median, max; within {limit:g} s" for limit in LIMITS.values())
+    lines += ["", f"| node | kills | back after [s], {back} | then valid after [s], {valid} | remark |"]
     lines.append("|---|---|---|---|---|")
     for name, runs in killed.items():
         two = [
-            f"{np.median(v):.2f}, {max(v):.2f}" if (v := [r[key] for r in runs if key in r]) else "-"
-            for key in ("back", "valid")
+            f"{np.median(v):.2f}, {max(v):.2f}; {sum(s <= limit for s in v)} of {len(v)}"
+            if (v := [r[key] for r in runs if key in r])
+            else "-"
+            for key, limit in LIMITS.items()
         ]
         remark = ""
         if name == "recorder":
@@ -241,10 +246,11 @@ def table(interrupted: dict[str, list], killed: dict[str, list], commands: str) 
 
 
 def passes(interrupted: dict[str, list], killed: dict[str, list]) -> bool:
-    """Whether every interrupt ended well, every bag is whole and the gate was shut; times are the machine's."""
+    """Whether every interrupt ended well, every bag is whole, the gate was shut, and nodes were back in time."""
     ended = all(code == 0 and not trace for runs in interrupted.values() for code, trace, _ in runs)
     runs = [run for one in killed.values() for run in one]
-    return ended and all(run.get("lost", 0.0) < FLUSHED and run.get("leaked", 0.0) == 0.0 for run in runs)
+    timely = all(run.get(key, 0.0) <= limit for run in runs for key, limit in LIMITS.items())
+    return ended and timely and all(r.get("lost", 0.0) < FLUSHED and r.get("leaked", 0.0) == 0.0 for r in runs)
 
 
 def main() -> None:
