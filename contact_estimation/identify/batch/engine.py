@@ -141,3 +141,17 @@ def contact_forces(model: mujoco.MjModel, q: Array, v: Array, a: Array, bodies: 
             on_second = contact.frame.reshape(3, 3).T @ local[:3]  # the contact's x axis points from geom 1 to geom 2
             total[i] += on_second if wanted is None or pair[1] == wanted[0] else -on_second
     return total
+
+
+def contact_depths(model: mujoco.MjModel, q: Array) -> Array:
+    """Depths (n, npair) [m] of the contact pairs along positions q (n, nq); 0 where they do not touch."""
+    depths, data = np.zeros((len(q), model.npair)), mujoco.MjData(model)
+    pairs = np.sort(np.stack([model.pair_geom1, model.pair_geom2]), axis=0)  # (2, npair)
+    for i in range(len(q)):
+        data.qpos[:] = q[i]
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_collision(model, data)
+        for geoms, distance in zip(np.sort(data.contact.geom, axis=1), data.contact.dist):
+            touching = np.all(pairs == geoms[:, None], axis=0)
+            depths[i, touching] = np.maximum(depths[i, touching], -distance)
+    return depths

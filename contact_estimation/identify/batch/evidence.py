@@ -1,8 +1,9 @@
-"""Evidence for and against an estimate: residuals against the stated noise, and score tests for sensor faults.
+"""Evidence for and against an estimate: residuals against the stated noise, and score tests for faults.
 
 Window bins in which a contact begins or ends are left out, because the grid does not resolve the event. A score test
-(Rao 1948) predicts the decrease of the cost from freeing a delay, a gain or a bias of one channel, with trajectory and
-parameters free. The fault with the largest decrease is reported; the others are often its consequences.
+(Rao 1948) predicts the decrease of the cost from freeing a delay, a gain or a bias of one channel, or the power of the
+depth in one contact's force, with trajectory and parameters free. The fault with the largest decrease is reported; the
+others are often its consequences.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ _CHI_SQUARE, _DYNAMICS, _WORTHLESS = 2.0, 1.5, 9.0
 _MISSING = 0.1  # share of the time without samples that is let pass
 _CORRELATION = 0.3  # from one cell to the next, from which residuals are not noise
 _SIGMAS = 5.0  # standard deviations from which a sensor fault counts
-#: Tolerated at any confidence: delay [s], gain, bias [standard deviations of the channel].
-_LEAST = {"delay": 5e-4, "gain": 0.03, "bias": 1.0}
+#: Tolerated at any confidence: delay [s], gain, bias [standard deviations of the channel], power of the depth.
+_LEAST = {"delay": 5e-4, "gain": 0.03, "bias": 1.0, "power": 0.1}
 #: Share of a fault's effect that the parameters must leave for a test: a motor's gain scales masses and stiffnesses
 #: alike. The contact law holds to 1e-4, which is 1e-8 of a square.
 _TESTABLE = 1e-6
@@ -38,9 +39,9 @@ _AROUND_EVENT = 2  # cells on either side of a contact's begin or end
 
 
 class _Fault(NamedTuple):
-    """Score test of one property of one channel."""
+    """Score test of one property of one channel or contact."""
 
-    channel: str
+    channel: str  # or contact
     kind: str
     estimate: float
     std: float
@@ -56,8 +57,10 @@ class _Fault(NamedTuple):
             "gain": f"'{name}' reads {100 * much:.0f} % too {'much' if self.estimate > 0 else 'little'}; mend its "
             "scale",
             "bias": f"'{name}' reads {self.estimate:.3g} off; mend its zero",
+            "power": f"the force of contact '{name}' grows {'faster' if self.estimate > 0 else 'slower'} than depth: "
+            "its stiffness holds at the mean depth of this recording only",
         }[self.kind]
-        add = f", or identify it as a parameter of kind {self.kind}"
+        add = "" if self.kind == "power" else f", or identify it as a parameter of kind {self.kind}"
         return Finding(f"{self.kind}[{name}]", much, max(_SIGMAS * self.std, least), message + add)
 
 
@@ -89,7 +92,7 @@ def judge(
     shifts = []
     if estimate.mode == "both":
         shifts.append(grid_shift(problem, estimate))
-        faults = sensor_faults(problem, estimate)
+        faults = score_tests(problem, estimate)
         flagged = [(f, f.finding(_least(problem, f))) for f in faults]
         flagged = sorted((pair for pair in flagged if pair[1].flagged), key=lambda pair: -pair[0].drop)
         findings += [finding for _, finding in flagged[:1]]
@@ -162,14 +165,17 @@ def _residual_tests(
     return [*found, Finding(f"whiteness[{name}]", correlation, _CORRELATION, message)], chi_square, correlation
 
 
-def sensor_faults(problem: Problem, estimate: Estimate) -> list[_Fault]:
-    """Return the score test of every delay, gain and bias, to first order at the solution.
+def score_tests(problem: Problem, estimate: Estimate) -> list[_Fault]:
+    """Return the score test of every delay, gain, bias and power of a depth, to first order at the solution.
 
-    With Hessian H and gradient g of half the cost, the trajectory eliminated, the property a of a channel is
+    With Hessian H and gradient g of half the cost, the trajectory eliminated, the property a is
     a = -(g_a - H_ap H_pp^-1 g_p) / s with s = H_aa - H_ap H_pp^-1 H_pa, std = s^-1/2, and the cost drops by a^2 s.
     """
     q, p = estimate.solution.q, estimate.solution.p
     names, columns = problem.by_sensors(q, p)
+    contacts, more = problem.by_powers(q, p)
+    names += [(contact, "power", 0) for contact in contacts]
+    columns = np.concatenate([columns, more], axis=2)
     reduced = Factorisation(problem.linearise(q, p).bordered_by(columns), 1e-9, 0.0)
     hessian, gradient, c = 0.5 * reduced.schur, 0.5 * reduced.gradient, len(p)
     own = {

@@ -18,7 +18,7 @@ from contact_estimation.exceptions import IdentificationError
 from contact_estimation.identify.arrays import Array, Indices
 from contact_estimation.identify.batch import norms, rotations
 from contact_estimation.identify.batch.channels import TORQUE, Channel, Measurement, columns, resample
-from contact_estimation.identify.batch.engine import Engine
+from contact_estimation.identify.batch.engine import Engine, contact_depths
 from contact_estimation.identify.batch.linearisation import Linearisation
 from contact_estimation.identify.batch.parameters import CHANNEL_KINDS, ChannelParameter
 from contact_estimation.identify.batch.scene import Scene
@@ -411,6 +411,31 @@ class Problem:
                     names.append((block.channel.name, kind, k))
                     columns.append(self._by_sensor(block, kind, k, here, sensors, self._correction(block, p)))
         return names, np.stack(columns, axis=2)
+
+    def by_powers(self, q: Array, p: Array) -> tuple[list[str], Array]:
+        """Differentiate the residuals by the power a of the depth in each contact's spring force, at a = 1.
+
+        A force k d (d / d_0)^(a - 1) has the derivative by ln k, times ln(d / d_0) with the mean depth d_0.
+
+        Args:
+            q: positions (n, nq).
+            p: optimiser's parameters (c,).
+
+        Returns:
+            names of the e contact pairs that touch somewhere, and the columns (n, m, e).
+        """
+        here, model = self._rows(q, p), self._model(p)
+        residuals, depths = self._at(model, here, p)[0], contact_depths(model, here.q)
+        names, columns = [], []
+        for k in np.flatnonzero(np.any(depths > 0.0, axis=0)).tolist():
+            stiffness, touching = model.pair_solref[k, 0], depths[:, k] > 0.0
+            model.pair_solref[k, 0] = (1.0 + _PARAMETER_STEP) * stiffness
+            by_stiffness = (self._at(model, here, p)[0] - residuals) / _PARAMETER_STEP
+            model.pair_solref[k, 0] = stiffness
+            share = np.where(touching, depths[:, k], 1.0) / np.mean(depths[touching, k])
+            names.append(model.pair(k).name)
+            columns.append(by_stiffness * np.where(touching, np.log(share), 0.0)[:, None])
+        return names, np.stack(columns, axis=2) if columns else np.zeros((*residuals.shape, 0))
 
     def _by_sensor(
         self, block: _SensorBlock, kind: str, k: int, here: _Rows, sensors: Array, correction: _Correction

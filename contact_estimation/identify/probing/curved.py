@@ -33,6 +33,10 @@ class CurvedPlanarModel(PlanarModel):
         """Return the standard deviations (7,) of what the parameters may change per slide step."""
         return np.append(super().walk(settings), 0.0)
 
+    def normals_in_tool(self, mean: Mean) -> np.ndarray:
+        """See :meth:`PlanarModel.normals_in_tool`, where the tip is."""
+        return super().normals_in_tool(self._local(mean)[0])
+
     def prepare(self, mean: Mean, deflection: np.ndarray | None = None) -> tuple[np.ndarray, list[SlideAxes]]:
         """See :meth:`PlanarModel.prepare`, at the tangent where the tip is."""
         return super().prepare(self._local(mean)[0])

@@ -42,21 +42,21 @@ class Candidate(NamedTuple):
         name: for machines.
         disturbance: its states.
         maps: maps (T, w, n) of a recording.
-        describe: sentence for the user, from the estimate (n,) and whether the recording is one in space.
+        describe: sentence for the user, from the estimate (n,).
+        sticking: whether normal forces without sliding tell about it, too (:mod:`sticking`).
     """
 
     name: str
     disturbance: Disturbance
     maps: np.ndarray
     describe: Callable[[np.ndarray], str]
+    sticking: bool = False
 
 
-#: Name of the candidate to which the first press adds evidence (:mod:`first_press`).
-HARDENING = "hardening"
 #: [N], [Nm], [s], [N]: spreads of offset, delay and weight before a recording: those of sensors that were not tared,
 #: of drivers without a common clock, of a tool.
 _FORCE, _MOMENT, _DELAY, _WEIGHT, _WEIGHT_MOMENT = 5.0, 0.3, 0.05, 5.0, 0.5
-#: Relative spread of the moment's gain; spread of b of :func:`hardening_wrench`; of an offset's growth per second.
+#: Relative spread of the moment's gain; spread of b of :func:`_hardening`; of an offset's growth per second.
 _GAIN, _HARDENING, _DRIFT = 0.3, 0.5, 0.1
 
 
@@ -136,21 +136,15 @@ def _gain(data: Samples, forces: int) -> Candidate:
     return Candidate("gain", Disturbance((_GAIN,)), maps[:, :, None], describe)
 
 
-def hardening_wrench(data: Samples, forces: int) -> np.ndarray:
-    """Return what a force that is not linear in depth adds to the wrench (T, w) per b: (f - f_0)^2 / f_0 w / f.
+def _hardening(data: Samples, forces: int) -> Candidate:
+    """Force f that is not linear in depth: (f - f_0)^2 / f_0 along the wrench, with the mean force f_0.
 
-    f_0 is the mean force. A spring explains the constant and linear parts in f, so only the square is identifiable.
-    Force as depth to the power 1.5 (Hertz) has b = 1/6.
+    A spring explains the constant and linear parts in f, so only the square is identifiable. Force as depth to the
+    power 1.5 (Hertz) has b = 1/6.
     """
     force = np.linalg.norm(data.wrench[:, :forces], axis=1)
     mean, spread = float(np.mean(force)), float(np.var(force))
     share = (np.square(force - mean) - spread) / (mean * np.maximum(force, 1e-9))
-    return np.asarray(data.wrench * share[:, None])
-
-
-def _hardening(data: Samples, forces: int) -> Candidate:
-    """Force that is not linear in depth, see :func:`hardening_wrench`."""
-    mean = float(np.mean(np.linalg.norm(data.wrench[:, :forces], axis=1)))
 
     def describe(b: np.ndarray) -> str:
         word = "faster" if b[0] > 0.0 else "slower"
@@ -159,7 +153,8 @@ def _hardening(data: Samples, forces: int) -> Candidate:
             "and the offset is that of the tangent there"
         )
 
-    return Candidate(HARDENING, Disturbance((_HARDENING,)), hardening_wrench(data, forces)[:, :, None], describe)
+    maps = (data.wrench * share[:, None])[:, :, None]
+    return Candidate("hardening", Disturbance((_HARDENING,)), maps, describe, sticking=True)
 
 
 def _drift(data: Samples, forces: int) -> Candidate:

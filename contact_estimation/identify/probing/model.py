@@ -105,6 +105,10 @@ class ContactModel(ABC):
         """
 
     @abstractmethod
+    def normals_in_tool(self, mean: Mean) -> np.ndarray:
+        """Return the outward unit normals (surfaces, force_size), tool axes."""
+
+    @abstractmethod
     def prepare(self, mean: Mean, deflection: np.ndarray | None = None) -> tuple[np.ndarray, list[SlideAxes]]:
         """Compute what stays fixed during one wrench update.
 

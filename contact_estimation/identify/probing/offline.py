@@ -11,9 +11,8 @@ from scipy.stats import chi2
 
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.identify.probing.curved import CurvedPlanarModel
-from contact_estimation.identify.probing.disturbances import HARDENING, Samples
+from contact_estimation.identify.probing.disturbances import Samples
 from contact_estimation.identify.probing.estimate import ProbingEstimate, bound_problem
-from contact_estimation.identify.probing.first_press import first_press_evidence
 from contact_estimation.identify.probing.innovations import Innovations
 from contact_estimation.identify.probing.model import ContactModel, Start
 from contact_estimation.identify.probing.passes import Pass, disturbed_passes, loosened_passes, plain_pass
@@ -77,8 +76,7 @@ def identify_recording(path: Path, example: str, settings: ProbingSettings) -> t
         make, curved = (lambda: plane(PlanarModel(*bounds))), (lambda: plane(CurvedPlanarModel(*bounds)))
     alarm, settled = settings.false_alarm / _TESTS, data.t[0] + settings.settling_time
     plain, freed = plain_pass(data, make, settings), disturbed_passes(data, make, curved, settings)
-    press = {HARDENING: first_press_evidence(data, plain, make()[0], settings)}
-    disturbances = [one.finding(alarm, press.get(one.name)) for one in freed]
+    disturbances = [one.finding(alarm) for one in freed]
     findings = plain.innovations.after(settled).findings(alarm)
     others = [one for one, finding in zip(freed, disturbances) if finding.flagged]
     if plain.changes:  # a change looks like a disturbance, but explains the recording better by itself

@@ -20,6 +20,7 @@ from contact_estimation.identify.probing.filter import ProbingFilter
 from contact_estimation.identify.probing.innovations import Innovations
 from contact_estimation.identify.probing.model import ContactModel, Start
 from contact_estimation.identify.probing.settings import ProbingSettings
+from contact_estimation.identify.probing.sticking import StickingFilter
 from contact_estimation.identify.verdict import Finding
 
 
@@ -55,16 +56,10 @@ class Pass(NamedTuple):
         difference = (self.evidence - other.evidence)[counted]
         return float(np.nanmean(difference)) if np.any(np.isfinite(difference)) else -np.inf
 
-    def finding(self, alarm: float, more: float | None = None) -> Finding:
-        """Test the disturbance against none.
-
-        Args:
-            alarm: probability of a false alarm.
-            more: independent evidence ~ chi-square of 1 from what the pass did not use.
-        """
-        statistic = float(self.bias @ np.linalg.solve(self.bias_covariance, self.bias)) + (more or 0.0)
-        threshold = float(chi2.isf(alarm, len(self.bias) + (more is not None)))
-        return Finding(self.name, statistic, threshold, self.message)
+    def finding(self, alarm: float) -> Finding:
+        """Test the disturbance against none; ``alarm`` is the probability of a false alarm."""
+        statistic = float(self.bias @ np.linalg.solve(self.bias_covariance, self.bias))
+        return Finding(self.name, statistic, float(chi2.isf(alarm, len(self.bias))), self.message)
 
 
 #: Trials of a larger noise, and the least factor worth one.
@@ -150,7 +145,8 @@ def _filter(
     data: Samples, model: ContactModel, start: Start, settings: ProbingSettings, freed: Candidate | None = None
 ) -> Pass:
     """Filter a recording once."""
-    estimator = ProbingFilter(model, settings, disturbance=freed.disturbance if freed else None)
+    kind = StickingFilter if freed and freed.sticking else ProbingFilter
+    estimator = kind(model, settings, disturbance=freed.disturbance if freed else None)
     estimator.start(data.t[0], data.pose[0], *start)
     evidence, rows, stroke, sliding = np.full(len(data.t), np.nan), [], 0, False
     for k in range(1, len(data.t)):

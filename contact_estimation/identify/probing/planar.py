@@ -58,6 +58,11 @@ class PlanarModel(ContactModel):
         """Return the pose with its position relative to ``origin`` (2,)."""
         return np.array([pose[0] - origin[0], pose[1] - origin[1], pose[2]])
 
+    def normals_in_tool(self, mean: Mean) -> np.ndarray:
+        """Return the outward unit normal (1, 2), tool axes."""
+        theta = mean.pose[2] - mean.s[2]
+        return np.array([[np.sin(theta), np.cos(theta)]])
+
     def prepare(self, mean: Mean, deflection: np.ndarray | None = None) -> tuple[np.ndarray, list[SlideAxes]]:
         """Return the gradient (1, 6) of the deformation, eq. 6, over [pose; twist].
 

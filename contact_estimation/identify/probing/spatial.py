@@ -160,6 +160,10 @@ class SpatialModel(ContactModel):
             frictions[i] = self.bounds[friction].to_bounded(s[friction])
         return np.asarray(force * loads / loads.sum() * frictions / np.hypot(1.0, frictions))
 
+    def normals_in_tool(self, mean: Mean) -> np.ndarray:
+        """Return the outward unit normals (surfaces, 3), tool axes."""
+        return np.array([self.normal(mean.s, j) @ mean.pose[:3, :3] for j in range(self.surfaces)])
+
     def prepare(self, mean: Mean, deflection: np.ndarray | None = None) -> tuple[np.ndarray, list[SlideAxes]]:
         """Return two rows per surface, and the slide axes of every contact.
 

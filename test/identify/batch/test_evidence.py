@@ -14,8 +14,8 @@ from contact_estimation.exceptions import IdentificationError
 from contact_estimation.identify.batch import runner
 
 
-def _write(folder, fault: str) -> dict[str, float]:
-    return world.write(folder, fault, np.random.default_rng([77, 0]), "linkage").truth
+def _write(folder, fault: str, scene: str = "linkage") -> dict[str, float]:
+    return world.write(folder, fault, np.random.default_rng([77, 0]), scene).truth
 
 
 def _identify(folder, capsys) -> tuple[int, dict]:
@@ -45,6 +45,12 @@ def test_a_force_offset_fails_with_an_exit_code_and_wider_intervals(tmp_path, ca
     assert code == 3 and found["verdict"] == "failed" and found["reasons"]
     widths = [np.ptp(found["parameters"]["stiffness"][key]) for key in ("interval", "interval_total")]
     assert widths[1] > 2.0 * widths[0]
+
+
+def test_a_force_that_grows_faster_than_depth_is_named(tmp_path, capsys):
+    _write(tmp_path, "stiffening", "slide")
+    _, found = _identify(tmp_path, capsys)
+    assert found["verdict"] == "doubtful" and "faster than depth" in found["reasons"][0], found["reasons"]
 
 
 def test_a_late_clock_is_recovered_with_the_stiffness(tmp_path):
