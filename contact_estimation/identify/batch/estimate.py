@@ -29,6 +29,8 @@ CONTINUATION = (Stage(1e-3, 30.0, 0.05, 3), Stage())
 _DETOURS = (Stage(2e-4, 5.0, 0.05, 3), Stage(1e-3, 30.0, 0.05, 3))
 
 Note = Callable[[int, Iteration], None]
+#: Makes positions (n, nq) to start the next stage from, of positions and optimiser's parameters.
+WarmStart = Callable[[Array, Array], Array]
 
 
 @dataclass
@@ -62,6 +64,7 @@ def estimate(
     mode: str = "both",
     stages: tuple[Stage, ...] = CONTINUATION,
     progress: Note | None = None,
+    warm_start: WarmStart = lambda q, p: q,
 ) -> Estimate:
     """Run the stages from the start (q, p).
 
@@ -75,6 +78,7 @@ def estimate(
         mode: ``both``, ``trajectory`` or ``parameters``.
         stages: the continuation.
         progress: called with (stage index, :class:`Iteration`).
+        warm_start: makes the start of a stage from the end of a softened one, where the trajectory is free.
     """
     plan, detours, final = list(stages), list(_DETOURS), stages[-1]
     trace: list[tuple[int, Iteration]] = []
@@ -95,4 +99,6 @@ def estimate(
             solutions.append(solution)
             if solution.stalled and detours:
                 plan += [detours.pop(0), stage]
+        elif mode != "parameters":
+            q = warm_start(q, p)
     return Estimate(min(solutions, key=lambda solution: solution.cost), trace, mode)

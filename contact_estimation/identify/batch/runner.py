@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from contact_estimation.identify.batch.estimate import CONTINUATION, Estimate, N
 from contact_estimation.identify.batch.grid import around_events, contact_times, uniform
 from contact_estimation.identify.batch.problem import Problem, Setup, acceleration_std
 from contact_estimation.identify.batch.result import Result, read_out
+from contact_estimation.identify.batch.shooting import shoot
 from contact_estimation.identify.batch.start import initial_trajectory
 
 
@@ -141,4 +143,6 @@ def trajectory(problem: Problem, plan: Plan, p: Array) -> Estimate:
 
 
 def _from(problem: Problem, plan: Plan, p: Array, mode: str, progress: Note | None) -> Estimate:
-    return estimate(problem, initial_trajectory(problem, p, plan.start), p, mode, plan.stages, progress)
+    q = initial_trajectory(problem, p, plan.start)
+    warm_start = functools.partial(shoot, problem, set(plan.start))
+    return estimate(problem, q, p, mode, plan.stages, progress, warm_start)

@@ -25,8 +25,9 @@ from contact_estimation.identify.batch.problem import Problem
 
 _SHORT, _STALLED = 0.06, 2  # length of a step that counts as short; so many in a row are a stall
 #: A minimum may lie where a contact changes its state and the model on either side promises a decrease that is not
-#: there. Where steps give nothing and promise less than this share of the cost, the run is at such a minimum.
-_EVENT = 0.005
+#: there. Where steps promise less than this share of the cost and give less than that share of what they promise, the
+#: run is at such a minimum.
+_EVENT, _GIVEN = 0.005, 0.5
 _DAMPINGS = 12  # raises of the damping before a step is given up
 MODES = ("both", "trajectory", "parameters")
 
@@ -113,7 +114,7 @@ def solve(
         raise IdentificationError("the cost at the start is not finite: measurements or the start trajectory hold NaN")
     ending = (False, f"the limit of {options.max_iterations} iterations was reached", False)
     for _ in range(options.max_iterations):
-        began = time.perf_counter()
+        began, before = time.perf_counter(), here.cost
         trial = _iterate(problem, q, p, here, damping, options)
         if trial.step is None:
             ending = _no_step(trial.promised, here.cost, options.tolerance)
@@ -128,7 +129,7 @@ def solve(
         trace.append(Iteration(here.cost, trial.promised, length, damping, parameters.values(p), seconds, corrections))
         progress(trace[-1])
         short = short + 1 if length < _SHORT else 0
-        if short and not corrections and trial.promised < _EVENT * here.cost:
+        if trial.promised < _EVENT * here.cost and before - here.cost < _GIVEN * trial.promised:
             ending = (True, _at_event(trial.promised, here.cost), False)
             break
         if short == _STALLED:
@@ -169,4 +170,4 @@ def _no_step(promised: float, cost: float, tolerance: float) -> tuple[bool, str,
 
 def _at_event(promised: float, cost: float) -> str:
     share = promised / max(cost, 1e-300)
-    return f"a minimum at a contact event: steps promise {share:.1e} of the cost and give nothing"
+    return f"a minimum at a contact event: steps promise {share:.1e} of the cost and give little of it"
