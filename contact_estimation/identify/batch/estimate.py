@@ -78,7 +78,8 @@ def estimate(
         mode: ``both``, ``trajectory`` or ``parameters``.
         stages: the continuation.
         progress: called with (stage index, :class:`Iteration`).
-        warm_start: makes the start of a stage from the end of a softened one, where the trajectory is free.
+        warm_start: makes another start of every stage but the first, where the trajectory is free; the better one
+            counts.
     """
     plan, detours, final = list(stages), list(_DETOURS), stages[-1]
     trace: list[tuple[int, Iteration]] = []
@@ -87,6 +88,8 @@ def estimate(
     while k < len(plan):
         stage = plan[k]
         problem.ease(stage.remote_distance, stage.softening)
+        if k > 0 and mode != "parameters":
+            q = min((q, warm_start(q, p)), key=lambda start: problem.cost(start, p))
 
         def note(iteration: Iteration, index: int = k) -> None:
             trace.append((index, iteration))
@@ -99,6 +102,4 @@ def estimate(
             solutions.append(solution)
             if solution.stalled and detours:
                 plan += [detours.pop(0), stage]
-        elif mode != "parameters":
-            q = warm_start(q, p)
     return Estimate(min(solutions, key=lambda solution: solution.cost), trace, mode)

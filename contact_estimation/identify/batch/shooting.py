@@ -13,18 +13,19 @@ from collections.abc import Collection
 import mujoco
 import numpy as np
 
-from contact_estimation.identify.arrays import Array
+from contact_estimation.identify.arrays import Array, Indices
 from contact_estimation.identify.batch.problem import Problem
 from contact_estimation.identify.batch.trajectory import motion
 
 #: [s] Longest step of the simulation: a tenth of a radian of an oscillation at 80 Hz, as on a stiff contact.
 _STEP = 2e-4
-#: [kg, kg m^2] Rotor inertia with which coordinates keep their acceleration, whatever acts on them.
-_HEAVY = 1e6
 
 
 def shoot(problem: Problem, measured: Collection[str], q: Array, p: Array) -> Array:
     """Simulate the joints that no sensor gives.
+
+    With u for their coordinates and r(a) for the inverse dynamics less the motors' torque, their accelerations are
+    a_u = -M_uu^-1 r_u(a), where a has the measured accelerations, and 0 for u.
 
     Args:
         problem: scene, grid and motor torques.
@@ -39,20 +40,33 @@ def shoot(problem: Problem, measured: Collection[str], q: Array, p: Array) -> Ar
     given = np.array([model.joint(k).name in measured for k in range(model.njnt)], bool)
     if given.all():
         return q
-    data, out = mujoco.MjData(model), q.copy()
-    widths = np.diff(np.append(model.jnt_qposadr, model.nq))
-    given_q, given_v = np.repeat(given, widths), given[model.dof_jntid]
-    model.dof_armature[given_v] += _HEAVY
+    given_q = np.repeat(given, np.diff(np.append(model.jnt_qposadr, model.nq)))
+    free = np.flatnonzero(~given[model.dof_jntid])
     _, v, a = motion(problem.coordinates, problem.stencil, q)
-    push = problem.tau + _HEAVY * np.where(given_v, a, 0.0)
-    durations = np.diff(problem.grid)
+    a[:, free] = 0.0
+    data, out, durations = mujoco.MjData(model), q.copy(), np.diff(problem.grid)
     for begin, end in np.flatnonzero(~problem.stencil.interior).reshape(-1, 2).tolist():  # recordings
-        data.qpos[:], data.qvel[:] = q[begin], v[begin]
+        rates = v[begin, free]
         for i in range(begin, end):
-            data.qpos[given_q], data.qvel[given_v] = q[i, given_q], v[i, given_v]
-            data.qfrc_applied[:] = push[i]
-            steps = int(np.ceil(durations[i] / _STEP))
-            model.opt.timestep = durations[i] / steps
-            mujoco.mj_step(model, data, steps)
-            out[i + 1, ~given_q] = data.qpos[~given_q]
-    return out if np.all(np.isfinite(out)) else q
+            data.qpos[:], data.qvel[:] = out[i], v[i]
+            data.qvel[free] = rates
+            if not _advance(model, data, free, a[i], problem.tau[i], float(durations[i])):
+                return q
+            out[i + 1, ~given_q], rates = data.qpos[~given_q], data.qvel[free]
+    return out
+
+
+def _advance(model: mujoco.MjModel, data: mujoco.MjData, free: Indices, a: Array, tau: Array, duration: float) -> bool:
+    """Simulate one segment with accelerations ``a`` (nv,), those ``free`` aside; return whether it stays finite."""
+    steps = int(np.ceil(duration / _STEP))
+    step, mass = duration / steps, np.zeros((model.nv, model.nv))
+    for k in range(steps):
+        data.qacc[:] = a
+        mujoco.mj_inverse(model, data)
+        if k == 0:
+            mujoco.mj_fullM(model, data, mass)
+            compliance = np.linalg.inv(mass[np.ix_(free, free)])
+        data.qvel += step * a
+        data.qvel[free] += step * (compliance @ (tau - data.qfrc_inverse)[free])
+        mujoco.mj_integratePos(model, data.qpos, data.qvel, step)
+    return bool(np.all(np.isfinite(data.qpos)))
