@@ -44,7 +44,8 @@ def shoot(problem: Problem, measured: Collection[str], q: Array, p: Array) -> Ar
     free = np.flatnonzero(~given[model.dof_jntid])
     _, v, a = motion(problem.coordinates, problem.stencil, q)
     a[:, free] = 0.0
-    data, out, durations = mujoco.MjData(model), q.copy(), np.diff(problem.grid)
+    out: Array = q.copy()
+    data, durations = mujoco.MjData(model), np.diff(problem.grid)
     for begin, end in np.flatnonzero(~problem.stencil.interior).reshape(-1, 2).tolist():  # recordings
         rates = v[begin, free]
         for i in range(begin, end):
