@@ -29,7 +29,7 @@ SECTIONS = {
         "baselines",
     ],
     "Control": ["mpc", "drivers", "simulation"],
-    "Identify": ["identify_batch", "identify_probing", "identify_planar"],
+    "Identify": ["identification", "identify_batch", "identify_probing", "identify_planar"],
     "Extend": ["extending", "architecture"],
     "Reference": ["configuration", "symbols", "quality", "licences"],
 }
