@@ -27,7 +27,7 @@ import numpy as np
 from contact_estimation.codegen import CompiledFunction, DoubleBuffer, Parts, bind_recursion, named_function, symbols
 from contact_estimation.dynamics.momentum import momentum_terms
 from contact_estimation.filters.imm.state import FilterState
-from contact_estimation.filters.imm.unknown import push_covariance
+from contact_estimation.filters.imm.unknown import push_change, push_covariance
 from contact_estimation.robot import Arm
 from contact_estimation.robot.friction import presliding_slope, presliding_step
 
@@ -153,14 +153,15 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     Outputs: y, R (m + n,): measurements and variances; q_mean, presliding_mean (n,); motion_noise (m + n,): by how much
     this block's motion adds to the variances of the elastic offsets [rad^2] and of the friction disturbances [Nm^2];
     push_covariance (n, n) [Nm^2/s] of an unknown contact; push_change (n,) [Nm]: what a contact of ``push_stiffness``
-    changes over the block's motion; slip_direction (3,) in which the TCP went over the last
-    ``slip_length``, base axes, at most of length one; w_next.
+    changes over the block's motion, if that is slower than ``push_speed``; slip_direction (3,) in which the TCP went
+    over the last ``slip_length``, base axes, at most of length one; w_next.
     """
     n, m, parts, joints = arm.n, layout.m, sample_state(arm.n), layout.elastic_joints
     names = "torque_variance coulomb_prior presliding_length presliding_spread deadband model_error viscous_std"
     per_joint = dict.fromkeys([*names.split(), "asymmetry_std"], n)
     scalars = "block elastic_variance usual_noise velocity_noise transmission_error velocity_delay"
-    scalars += " noise_time max_noise_ratio load_blocks link_share friction_error stop_error slip_length push_stiffness"
+    scalars += " noise_time max_noise_ratio load_blocks link_share friction_error stop_error slip_length"
+    scalars += " push_stiffness push_speed"
     settings = per_joint | dict.fromkeys(scalars.split(), 1) | {"joint_stiffness": m, "push_variance": 6}
     s = symbols(w=parts.size, momentum=n, duration=1, count=1, **settings)
     w = parts.split(s.w)
@@ -196,7 +197,8 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
         "push_covariance": push_covariance(arm, kinematics, s.push_variance, s.link_share),
     }
     _, position = arm.tcp(kinematics)
-    outputs["push_change"] = s.push_stiffness * (kinematics.jacobian(arm.tcp_frame)[:3, :].T @ (position - w.tcp_last))
+    held = s.push_speed * s.duration  # [m]
+    outputs["push_change"] = push_change(arm, kinematics, position - w.tcp_last, s.push_stiffness, held)
     dragged = position - w.tcp_followed
     outputs["slip_direction"] = dragged / ca.fmax(ca.norm_2(dragged), s.slip_length)
     w.tcp_last, w.tcp_followed = position, position - s.slip_length * outputs["slip_direction"]

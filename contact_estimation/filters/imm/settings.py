@@ -156,6 +156,12 @@ class UnknownContactSettings:
         unit="N/m",
         check=non_negative,
     )
+    speed: float = key(
+        0.02,
+        doc="speed of the TCP up to which a contact holds it, so that motion changes a push; above, it has less effect",
+        unit="m/s",
+        check=positive,
+    )
     link_share: float = key(
         0.1, doc="variance of pushes at every link, in that of pushes at the TCP", check=non_negative
     )
@@ -367,6 +373,7 @@ def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings) -> dict[
         "push_variance": np.square([unknown.force_random_walk] * 3 + [unknown.torque_random_walk] * 3),
         "relative_variance": unknown.relative_random_walk**2,
         "push_stiffness": unknown.stiffness,
+        "push_speed": unknown.speed,
         "link_share": unknown.link_share,
         "birth_time": unknown.birth_time,
         "birth_time_first": unknown.birth_time_first,

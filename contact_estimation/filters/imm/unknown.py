@@ -55,6 +55,22 @@ def push_covariance(arm: Arm, kinematics: Kinematics, variance: ca.SX, link_shar
     return total
 
 
+def push_change(arm: Arm, kinematics: Kinematics, way: ca.SX, stiffness: ca.SX, held: ca.SX) -> ca.SX:
+    """Return the joint torque (n,) [Nm] by which motion stretches or relaxes a contact at the TCP.
+
+    A contact holds an arm that moves slowly. An arm that moves fast has left it, or what pushes follows the arm.
+
+    Args:
+        arm: the robot.
+        kinematics: of the robot at a configuration.
+        way: (3,) of the TCP, base axes [m].
+        stiffness: of the contact [N/m].
+        held: length of the way [m] from which on the effect falls, with its fourth power.
+    """
+    torque: ca.SX = kinematics.jacobian(arm.tcp_frame)[:3, :].T @ (stiffness * way)
+    return torque / (1.0 + (ca.norm_2(way) / held) ** 4)
+
+
 def tcp_wrench(jacobian: ca.SX, torque: ca.SX, covariance: ca.SX, variance: ca.SX) -> tuple[ca.SX, ca.SX]:
     """Return the wrench (6,) at the TCP that explains an external torque, and its covariance (6, 6), in base axes.
 

@@ -22,8 +22,8 @@ from contact_estimation.identify.planar.stepping import gravity
 
 SMALLEST_GYRATION = 0.25  # smallest radius of gyration sqrt(I/m) searched, of the outline's radius
 HEIGHT_STD = 3e-3  # of the outline's radius: how exactly ground and outline meet (a contact gives way)
-#: Of the outline's radius: how exactly an impact's place on it is known. Measured, not derived: intervals of 98 % of 200
-#: clean drops of another simulation hold the truth (``benchmark/adversary.md``), a little more than their 95 %.
+#: Of the outline's radius: how exactly an impact's place on it is known. Measured, not derived: the intervals of 98 %
+#: of 200 clean drops of another simulation hold the truth (``benchmark/adversary.md``), a little more than 95 %.
 PLACE_STD = 1.5e-3
 _ROUNDS, _SETTLED = 8, 1e-6  # corrections per m/I: at most, and change that ends them
 _COARSE, _FINE = 60, 61  # radii of gyration scanned: over their range, and around the best

@@ -10,7 +10,7 @@ import pytest
 
 from contact_estimation.filters.imm.mode_chain import ModeChain
 from contact_estimation.filters.imm.settings import ImmContact, ImmSettings
-from contact_estimation.filters.imm.unknown import push_covariance, tcp_wrench
+from contact_estimation.filters.imm.unknown import push_change, push_covariance, tcp_wrench
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.robot import load_arm
 
@@ -34,6 +34,17 @@ def test_push_covariance_is_that_of_random_wrenches_at_the_tool_and_at_the_links
         link[:3] -= pin.skew(place - data.oMi[k].translation) @ link[3:]
         expected += 0.3 * link.T @ np.diag(VARIANCE) @ link
     np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_slow_motion_changes_a_push_as_a_spring_and_fast_motion_hardly(arm):
+    q, way, held = np.array([0.3, -1.2, 1.9, -2.0, -1.4, 0.2]), np.array([1e-5, -2e-5, 2e-5]), 1e-3
+    kinematics = arm.kinematics(ca.SX(q))
+
+    def change(way: np.ndarray) -> np.ndarray:
+        return np.array(ca.DM(ca.evalf(push_change(arm, kinematics, ca.SX(way), ca.SX(1e4), ca.SX(held))))).ravel()
+
+    np.testing.assert_allclose(change(way), arm.tcp_jacobian(q)[:3].T @ (1e4 * way), rtol=1e-6)
+    assert np.linalg.norm(change(100 * way)) < 100.0 / 80.0 * np.linalg.norm(change(way))
 
 
 def test_the_wrench_at_the_tool_is_the_one_that_pushed():
