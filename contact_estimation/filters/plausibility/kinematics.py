@@ -157,7 +157,7 @@ def build_kinematics(n: int) -> ca.Function:
     # Second differences, where the motion itself is smooth; white noise makes sqrt(6) of its standard deviation.
     faster = dq - now["last_dq"]
     jitter = (faster - now["faster"]) * ca.fmin(limit["rise_time"] / time, 1) ** 2
-    allowed = ca.fmax(ca.sqrt(6) * limit["velocity_roughness"] * s.velocity_noise, 1e-12)
+    allowed = ca.sqrt(6) * limit["velocity_roughness"] * s.velocity_noise
     now["dq_rough"] += gain * (ca.fmin((jitter / allowed) ** 2, 9) - now["dq_rough"])
     now["faster"] = faster
     ratios.append(ca.sqrt(now["dq_rough"]))

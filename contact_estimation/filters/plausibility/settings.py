@@ -67,6 +67,13 @@ class KinematicsSettings:
         "of their share",
         check=positive,
     )
+    least_velocity_noise: float = key(
+        2e-4,
+        doc="that noise is taken for at least this: calibrated from an arm at rest, whose velocity is exactly zero, it "
+        "says nothing of motion",
+        unit="rad/s",
+        check=positive,
+    )
     spike_share: float = key(
         0.1, doc="share of samples over short_time that may be spikes; more are noise", check=positive
     )

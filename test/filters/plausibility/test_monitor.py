@@ -1,5 +1,6 @@
 """Position, velocity and torque of a stream against each other: what disagrees is named, and forgotten when it ends."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from contact_estimation import load_arm
 from contact_estimation.filters.plausibility.monitor import SignalMonitor
 from contact_estimation.filters.settings import SensorSettings
+from contact_estimation.robot.actuators import actuators_of
 
 H = 0.002
 Q = np.array([0.2, -1.0, 1.2, -1.8, -1.5, 0.3])
@@ -124,9 +126,12 @@ def test_spikes_that_come_often_are_noise(arm, every, told):
     assert any("come so often" in words for words in motion.told) == told
 
 
+@pytest.mark.parametrize("calibrated", [2e-4, 0.0])  # from an arm at rest, whose velocity is exactly zero
 @pytest.mark.parametrize("speed", [0.0, 0.4])
 @pytest.mark.parametrize(("factor", "told"), [(1.0, False), (57.3, True)])
-def test_a_velocity_is_as_quiet_as_its_sensor(arm, speed, factor, told):
+def test_a_velocity_is_as_quiet_as_its_sensor(arm, calibrated, speed, factor, told, monkeypatch):
+    actuators = dataclasses.replace(actuators_of(arm), velocity_noise=calibrated)
+    monkeypatch.setattr("contact_estimation.filters.plausibility.monitor.actuators_of", lambda *_, **__: actuators)
     motion, rng = Motion(arm, speed), np.random.default_rng(4)
     motion.run(1.0, lambda q, dq, tau: (q, dq + factor * rng.normal(0, 2e-4, 6), tau))
     assert any("the velocity of" in words and "is noise" in words for words in motion.told) == told
