@@ -36,7 +36,7 @@ def settings():
 def recording(arm):
     """The arm held by its gravity torque, shaken by accelerations of intensity VELOCITY, seen with encoder noise
     POSITION."""
-    rng, h, count = np.random.default_rng(0), 0.002, 1200
+    rng, h, count = np.random.default_rng(0), 0.002, 800
     start = np.array([0.9, -1.0, 2.2, -2.8, -1.5, 0.5])
     q, dq = start.copy(), np.zeros(6)
     rows = []
