@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -16,7 +18,7 @@ from contact_estimation.io.export import EstimateLog
 from contact_estimation.io.open import open_file, robot_of
 from contact_estimation.io.recording import Samples
 from contact_estimation.io.replay import replay
-from contact_estimation.io.survey import survey
+from contact_estimation.io.survey import Survey, survey
 from contact_estimation.jobs.results import content_hash, key_of
 from contact_estimation.jobs.version import code_version
 from contact_estimation.robot import Arm, load_arm
@@ -100,14 +102,15 @@ def evaluate(task: Task) -> dict[str, Any]:
     """
     try:
         arm, recording = _open(task)
-        reference, duration = find_reference(arm, recording), survey(recording).duration
+        surveyed = _surveyor(recording)
+        reference, duration = find_reference(arm, recording), surveyed(math.inf).duration
     except ContactEstimationError as error:
         return {"error": str(error)}
     about = {"robot": arm.name, "samples": len(recording), "duration_s": duration}
     observers: dict[str, dict[str, Any]] = {}
     for observer in task.observers:
         try:
-            stream = _stream(task, arm, observer, recording)
+            stream = _stream(task, arm, observer, recording, surveyed)
             observers[observer] = score(recording, stream, reference).figures() | {"counters": dict(stream.counters)}
         except ContactEstimationError as error:
             observers[observer] = {"error": str(error)}
@@ -121,7 +124,8 @@ def replay_again(task: Task) -> tuple[dict[str, EstimateLog], Reference | None]:
         ContactEstimationError: recording or observers cannot be used.
     """
     arm, recording = _open(task)
-    logs = {name: replay(recording, _stream(task, arm, name, recording)) for name in task.observers}
+    surveyed = _surveyor(recording)
+    logs = {name: replay(recording, _stream(task, arm, name, recording, surveyed)) for name in task.observers}
     return logs, find_reference(arm, recording)
 
 
@@ -136,12 +140,19 @@ def _open(task: Task) -> tuple[Arm, Samples]:
     return arm, open_for_arm(arm, task.path, options.joint_states, options.wrench, options.rate)
 
 
-def _stream(task: Task, arm: Arm, observer: str, recording: Samples) -> SampleStream:
+def _surveyor(recording: Samples) -> Callable[[float], Survey]:
+    """Return the survey by longest gap [s]; observers that allow the same gap share one pass over the file."""
+    return functools.cache(functools.partial(survey, recording))
+
+
+def _stream(
+    task: Task, arm: Arm, observer: str, recording: Samples, surveyed: Callable[[float], Survey]
+) -> SampleStream:
     """Give an observer's stream at its start, for a recording that it may be fed with."""
     sensors = task.options.sensors or recording.head.sensors or None
     key = (arm.name, arm.settings.folder, task.options.tool, observer, sensors, task.files)
     stream = _keep(key, lambda: open_stream(arm, observer, sensors))
-    problems = survey(recording, stream.sensors.max_gap).problems
+    problems = surveyed(stream.sensors.max_gap).problems
     if problems and not task.options.keep_going:
         raise RecordingError(f"{task.path}: {'; '.join(problems)}. --keep-going evaluates it all the same.")
     stream.forget()
