@@ -34,7 +34,7 @@ class ClockSettings:
         check=positive,
     )
     jump_samples: int = key(
-        25, doc="samples in a row that must arrive that late before a jump is accepted", check=positive
+        25, doc="samples in a row that must arrive that late, all alike, before a jump is accepted", check=positive
     )
 
 
@@ -57,7 +57,7 @@ class ClockOffset:
     def restart(self) -> None:
         """Restart, as after a new connection: the next sample sets the offset."""
         self._minima: deque[tuple[int, int]] = deque(maxlen=self._settings.intervals)
-        self._late: list[int] = []
+        self._late: deque[int] = deque(maxlen=self._settings.jump_samples)
         self._anchor: tuple[int, int] | None = None  # (stamp, offset) of the line [ns]
         self._applied, self._wall, self._last = 0, 0, 0
 
@@ -78,7 +78,9 @@ class ClockOffset:
             self._late.append(delay)
         else:
             self._late.clear()
-        if delay < expected - jump_ns or len(self._late) >= self._settings.jump_samples:
+        # After a stall of the network or of this process, samples come in a burst: each less late than the one before.
+        alike = len(self._late) == self._late.maxlen and max(self._late) - min(self._late) < jump_ns
+        if delay < expected - jump_ns or alike:
             self.jumps += 1
             self._begin(controller_ns, min([delay, *self._late]), wall)
         if abs(wall - self._wall) > jump_ns:

@@ -67,6 +67,15 @@ def test_samples_that_come_late_are_late():
     assert np.abs(error).max() < 1.0 and clock.jumps == 0
 
 
+def test_a_burst_after_a_stall_is_no_jump():
+    """Half a second of samples arrives at once: more of them in a row are late than a jump needs."""
+    clocks = Clocks(60.0)
+    clocks.arrived[4000:4060] = clocks.arrived[4060]
+    error, stamps, clock = clocks.ages()
+    assert clock.jumps == 0 and np.abs(error).max() < 1.0
+    assert np.abs(np.diff(stamps) - PERIOD).max() < 3e-4 * PERIOD
+
+
 def test_a_restart_forgets():
     clock = ClockOffset()
     assert clock.stamp(0, 1_000, NOON) == NOON

@@ -91,12 +91,14 @@ def read_for(driver, seconds):
     return samples
 
 
-def missing(samples):
+def missing(driver, samples):
     """How many samples lie between two neighbours."""
     steps = np.diff([sample.stamp_ns for sample in samples]) / 2e6
     # Stamps follow the computer's clock: while the drift between the two is learnt, a step is off by under a hundredth.
-    assert (np.abs(steps - np.round(steps)) < 1e-2 * np.round(steps)).all() and steps.min() > 0.5
-    return np.round(steps).astype(int) - 1
+    regular = (np.abs(steps - np.round(steps)) < 1e-2 * np.round(steps)) & (steps > 0.5)
+    # The controller's clock is a process here, which a busy machine can hold for a while: then it lags, and is followed.
+    assert np.count_nonzero(~regular) <= driver.counters["clock jumps"]
+    return np.round(steps[regular]).astype(int) - 1
 
 
 @pytest.fixture
@@ -112,7 +114,7 @@ def test_stream_is_regular_and_says_what_the_arm_does(arm, controller):
     finally:
         driver.close()
     # A busy machine may lose some; each of them is counted.
-    assert driver.counters["lost"] >= missing(samples).sum() and missing(samples).max() < 250
+    assert driver.counters["lost"] >= missing(driver, samples).sum() and missing(driver, samples).max() < 250
     assert driver.counters["samples"] + driver.counters["lost"] >= 1500 and driver.problem
     # The press has begun: the wrench in TCP axes pushes against the tool, torque and force agree through the arm's
     # model.
@@ -213,7 +215,7 @@ def test_a_reader_that_pauses_finds_every_sample(arm, controller):
     finally:
         driver.close()
     # A busy machine may lose some, here and there; the pause itself is in the pipe.
-    assert paused > 0.1 and missing(samples).max() < 0.5 * paused * 500 and driver.counters["reconnects"] == 0
+    assert paused > 0.1 and missing(driver, samples).max() < 0.5 * paused * 500 and driver.counters["reconnects"] == 0
 
 
 def test_a_sample_that_waited_is_no_state_to_command_from(arm, controller):
