@@ -96,7 +96,7 @@ def missing(driver, samples):
     steps = np.diff([sample.stamp_ns for sample in samples]) / 2e6
     # Stamps follow the computer's clock: while the drift between the two is learnt, a step is off by under a hundredth.
     regular = (np.abs(steps - np.round(steps)) < 1e-2 * np.round(steps)) & (steps > 0.5)
-    # The controller's clock is a process here, which a busy machine can hold for a while: then it lags, and is followed.
+    # The controller is a process here: where a busy machine holds it, its clock lags, and is followed in one step.
     assert np.count_nonzero(~regular) <= driver.counters["clock jumps"]
     return np.round(steps[regular]).astype(int) - 1
 
