@@ -25,7 +25,6 @@ from mujoco import sysid
 
 from benchmark.adversary import batch as world
 from contact_estimation.identify.batch import runner
-from contact_estimation.identify.batch.engine import Engine
 from contact_estimation.identify.batch.inertia import identified_inertia
 from contact_estimation.identify.batch.problem import Problem
 
@@ -106,7 +105,7 @@ def batch(folder: Path) -> Outcome:
     """Run `identify batch` on the files."""
     began = time.process_time()
     problem, plan = runner.prepare(folder / "own.npz", folder / "scene.yaml")
-    problem.engine = Engine("inverse", 1)
+    problem.engine.threads = 1
     found = runner.run(problem, plan).estimate
     return Outcome(read_out(problem, found.solution.p), time.process_time() - began, found.iterations)
 

@@ -172,10 +172,7 @@ def score_tests(problem: Problem, estimate: Estimate) -> list[_Fault]:
     a = -(g_a - H_ap H_pp^-1 g_p) / s with s = H_aa - H_ap H_pp^-1 H_pa, std = s^-1/2, and the cost drops by a^2 s.
     """
     q, p = estimate.solution.q, estimate.solution.p
-    names, columns = problem.by_sensors(q, p)
-    contacts, more = problem.by_powers(q, p)
-    names += [(contact, "power", 0) for contact in contacts]
-    columns = np.concatenate([columns, more], axis=2)
+    names, columns = problem.by_faults(q, p)
     reduced = Factorisation(problem.linearise(q, p).bordered_by(columns), 1e-9, 0.0)
     hessian, gradient, c = 0.5 * reduced.schur, 0.5 * reduced.gradient, len(p)
     own = {
@@ -185,7 +182,7 @@ def score_tests(problem: Problem, estimate: Estimate) -> list[_Fault]:
     }
     inverse = np.linalg.pinv(hessian[:c, :c], rcond=1e-14, hermitian=True)
     found = []
-    for k, (channel, kind, _) in enumerate(names, start=c):
+    for k, (channel, kind) in enumerate(names, start=c):
         across = inverse @ hessian[:c, k]
         power = hessian[k, k] - hessian[k, :c] @ across
         if (channel, kind) in own or power <= _TESTABLE * hessian[k, k]:
