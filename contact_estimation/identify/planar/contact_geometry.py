@@ -17,14 +17,13 @@ import numpy as np
 
 from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.planar.flights import IMPACT_DURATION, FlightFit, Recording
-from contact_estimation.identify.planar.shapes import Shape, lower_bound
+from contact_estimation.identify.planar.shapes import SMALLEST_GYRATION, Shape
 from contact_estimation.identify.planar.stepping import gravity
 
-SMALLEST_GYRATION = 0.25  # smallest radius of gyration sqrt(I/m) searched, of the outline's radius
 HEIGHT_STD = 3e-3  # of the outline's radius: how exactly ground and outline meet (a contact gives way)
-#: Of the outline's radius: how exactly an impact's place on it is known. Measured, not derived: the intervals of 98 %
-#: of 200 clean drops of another simulation hold the truth (``benchmark/adversary.md``), a little more than 95 %.
-PLACE_STD = 1.5e-3
+#: Of the outline's radius: how exactly an impact's place on it is known. Where the contact gives way by a depth, the
+#: impulse acts at depths from zero to that one, which is on average half of it.
+PLACE_STD = 0.5 * HEIGHT_STD
 _ROUNDS, _SETTLED = 8, 1e-6  # corrections per m/I: at most, and change that ends them
 _COARSE, _FINE = 60, 61  # radii of gyration scanned: over their range, and around the best
 
@@ -113,12 +112,6 @@ class Impacts:
     def informative(self) -> int:
         """Impacts that say something about m/I."""
         return sum(not touch.double for touch in self.touches)
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """Smallest and largest m/I [1/m^2] searched: all mass lies inside the outline, not all in its middle."""
-        lower = lower_bound(self.shape)
-        return lower, lower / SMALLEST_GYRATION**2
 
     def correct(self, ratio: float) -> Correction:
         """Correct the impacts for one m/I, by Gauss-Newton on the constrained problem."""

@@ -19,15 +19,7 @@ from numpy.typing import ArrayLike
 from contact_estimation.exceptions import ConfigError, IdentificationError, shape_error
 from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.planar.drop_bounces import follow_bounces
-from contact_estimation.identify.planar.drop_fit import (
-    DropFit,
-    Search,
-    fit,
-    fit_modes,
-    profile,
-    ratio_bounds,
-    start_from_segments,
-)
+from contact_estimation.identify.planar.drop_fit import DropFit, Search, fit, fit_modes, profile, start_from_segments
 from contact_estimation.identify.planar.drop_model import (
     DOUBLE,
     STICK,
@@ -39,7 +31,7 @@ from contact_estimation.identify.planar.drop_model import (
     replay,
 )
 from contact_estimation.identify.planar.segmentation import noise_levels, position_noise, segment
-from contact_estimation.identify.planar.shapes import Shape
+from contact_estimation.identify.planar.shapes import Shape, ratio_bounds
 
 _MOST_CHANGES = 8  # change points sought in the whole recording
 _HOPELESS = 20.0  # a move whose merit is this much worse with inherited modes is not worth enumerating modes for
@@ -182,7 +174,7 @@ def _best_at(problem: DropProblem, ks: list[int], bar: float) -> DropFit:
 
 def _spread_starts(problem: DropProblem, impacts: Impacts, start: Array, compressed: Compressed) -> Iterator[DropFit]:
     """Fits from m/I spread over its range: a long flight turns a wrong guess into a wrong angle at the next impact."""
-    lower, upper = ratio_bounds(problem)
+    lower, upper = ratio_bounds(problem.shape)
     for ratio in np.geomspace(1.2 * lower, 0.8 * upper, 4):
         yield fit(problem, impacts, np.append(start[:-1], ratio), compressed, Search(iterations=40))
 
@@ -226,7 +218,7 @@ def _estimate(problem: DropProblem, best: DropFit) -> DropEstimate:
     variance = np.linalg.pinv(best.information)[-1, -1]
     ratio, std = float(best.u[-1]), float(np.sqrt(max(variance, 0.0)))
     interval = (ratio - 1.96 * std, ratio + 1.96 * std)
-    lower, upper = ratio_bounds(problem)
+    lower, upper = ratio_bounds(problem.shape)
     if std > _GAUSSIAN * ratio or not best.converged or not 1.001 * lower < ratio < 0.5 * upper:
         ratio, interval = _median(*profile(problem, best))
     state = drop_jumps(best.u, problem, best.impacts)

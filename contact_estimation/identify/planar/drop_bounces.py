@@ -64,7 +64,7 @@ def follow_bounces(problem: DropProblem, first: DropFit, used: int, most: int) -
         return problem.until(used), first
     while len(best.impacts) < most:
         ahead = _predict(problem, best)
-        if ahead is None:
+        if ahead is None or ahead.end < len(window.q):  # nothing ahead, or an impact where there was none
             break
         longer = replace(problem.until(ahead.end), shared_restitution=True)
         found = min(_trials(longer, best, ahead), key=lambda trial: trial.merit, default=None)

@@ -22,10 +22,9 @@ from contact_estimation.identify.planar.drop_model import (
     replay,
     residuals,
 )
-from contact_estimation.identify.planar.shapes import lower_bound
+from contact_estimation.identify.planar.shapes import SMALLEST_GYRATION, ratio_bounds
 from contact_estimation.identify.planar.stepping import gravity
 
-SMALLEST_GYRATION = 0.25  # smallest radius of gyration sqrt(I/m) searched, of the outline's radius
 _NEARLY_FLAT = 0.25  # share of the radius: two contacts this close in height may land together
 _VIOLATION_PRICE = 1e4  # [s/m] cost of broken complementarity
 _CONSISTENT = 1e-3  # [m/s] violation that is rounding
@@ -63,12 +62,6 @@ class Search(NamedTuple):
 _DEFAULT = Search()
 
 
-def ratio_bounds(problem: DropProblem) -> tuple[float, float]:
-    """Smallest and largest m/I [1/m^2] searched: every mass lies inside the outline, none in less than its middle."""
-    lower = lower_bound(problem.shape)
-    return lower, lower / SMALLEST_GYRATION**2
-
-
 def fit_modes(
     problem: DropProblem,
     impacts: Impacts,
@@ -100,7 +93,7 @@ def fit(
 ) -> DropFit:
     """Levenberg-Marquardt from ``start`` (7 + 3J) for fixed impacts."""
     fixed, damping, converged = search.fixed_ratio, 1e-4, False
-    lower, upper = ratio_bounds(problem) if fixed is None else (fixed, fixed)
+    lower, upper = ratio_bounds(problem.shape) if fixed is None else (fixed, fixed)
     u = np.array(start, float)
     u[-1] = np.clip(u[-1], lower, upper)
     gaps = problem.h * np.maximum(np.abs(drop_jumps(u, problem, impacts).approach), _SLOWEST_APPROACH)
@@ -158,7 +151,7 @@ def start_from_segments(problem: DropProblem, ks: Sequence[int]) -> tuple[Array,
             arms[j] = levers[contact, 0] * jumps[j, 1] - levers[contact, 1] * jumps[j, 0]
         impacts.append(Impact(int(k), STICK if other is None else DOUBLE, contact))
         others.append(other)
-    lower, upper = ratio_bounds(problem)
+    lower, upper = ratio_bounds(problem.shape)
     ratio = arms @ jumps[:, 2] / (arms @ arms) if arms.any() else 4.0 * lower
     ratio = np.clip(ratio, 1.05 * lower, 0.1 * upper)
     return np.concatenate([p[:, 0], p[:, 1], jumps[:, [1, 0, 2]].ravel(), [ratio]]), impacts, others

@@ -26,7 +26,7 @@ from contact_estimation.identify.planar.flights import (
     fit_flights,
     measure_noise,
 )
-from contact_estimation.identify.planar.shapes import Shape
+from contact_estimation.identify.planar.shapes import Shape, ratio_bounds
 from contact_estimation.identify.verdict import (
     GOOD,
     Finding,
@@ -408,7 +408,7 @@ def _result(recording: Recording, window: _Window) -> RecordedDrop:
     wider = float(total_std(np.ones(1), max(q_flights, window.best.chi_square / dof, 1.0), lag)[0])
     wider = wider if verdict.verdict != GOOD else 1.0
     low, high = scan.interval
-    least, most = impacts.bounds
+    least, most = ratio_bounds(impacts.shape)
     total = (
         max(scan.ratio * (low / scan.ratio) ** min(wider, _WIDEST), least),
         min(scan.ratio * (high / scan.ratio) ** min(wider, _WIDEST), most),

@@ -22,6 +22,8 @@ from numpy.typing import ArrayLike
 from contact_estimation.exceptions import ConfigError, IdentificationError
 from contact_estimation.identify.arrays import Array
 
+SMALLEST_GYRATION = 0.25  # smallest radius of gyration sqrt(I/m) searched, of the outline's radius
+
 
 class Shape(Protocol):
     """A rigid outline that can touch the ground at some places."""
@@ -187,9 +189,10 @@ def project_to_contact(
     )
 
 
-def lower_bound(shape: Shape) -> float:
-    """Smallest m/I [1/m^2] any mass distribution inside the outline can have: I <= m radius^2."""
-    return 1.0 / shape.radius**2
+def ratio_bounds(shape: Shape) -> tuple[float, float]:
+    """Smallest and largest m/I [1/m^2] searched: all mass lies inside the outline, not all in its middle."""
+    lower = 1.0 / shape.radius**2
+    return lower, lower / SMALLEST_GYRATION**2
 
 
 def _positive(owner: str, name: str, value: float) -> float:

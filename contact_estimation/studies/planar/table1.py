@@ -20,8 +20,7 @@ import numpy as np
 
 from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.planar.drop import identify_drop
-from contact_estimation.identify.planar.drop_fit import SMALLEST_GYRATION
-from contact_estimation.identify.planar.shapes import Ellipse, square
+from contact_estimation.identify.planar.shapes import SMALLEST_GYRATION, Ellipse, square
 from contact_estimation.identify.planar.stepping import FallingBody, Trajectory, simulate
 
 BODIES = {"square": FallingBody(square(1.0), 6.0), "ellipse": FallingBody(Ellipse(2.0, 1.0), 0.8)}

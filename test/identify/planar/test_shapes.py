@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from contact_estimation.exceptions import ConfigError
-from contact_estimation.identify.planar.shapes import Ellipse, Polygon, contact_rows, lower_bound, rimless_wheel, square
+from contact_estimation.identify.planar.shapes import (
+    Ellipse,
+    Polygon,
+    contact_rows,
+    ratio_bounds,
+    rimless_wheel,
+    square,
+)
 
 SHAPES = [square(0.7), Ellipse(0.3, 0.1), Ellipse(0.1, 0.3), rimless_wheel(6, 0.4)]
 
@@ -48,8 +55,8 @@ def test_lowest_point_of_an_ellipse_is_the_lowest_of_its_outline():
 
 
 def test_no_mass_distribution_lies_outside_the_bound():
-    assert lower_bound(square(1.0)) == pytest.approx(2.0) and lower_bound(square(1.0)) < 6.0
-    assert lower_bound(Ellipse(2.0, 1.0)) == pytest.approx(0.25)
+    assert ratio_bounds(square(1.0)) == pytest.approx((2.0, 32.0))
+    assert ratio_bounds(Ellipse(2.0, 1.0)) == pytest.approx((0.25, 4.0))
 
 
 @pytest.mark.parametrize(
