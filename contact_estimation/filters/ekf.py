@@ -89,23 +89,18 @@ class Ekf:
     keeps_rotors = True
 
     def __init__(self, arm: Arm, settings: EkfSettings, name: str = "ekf") -> None:
-        self.name, self.arm, self.settings = name, arm, settings
+        self.name, self.arm = name, arm
         self.settling = settings.settling
         self.contacts = ParallelContacts(arm, settings.contacts)
         self._friction = FrictionModel(arm, settings.actuators)
         self._with_torque = settings.measure == "position_torque"
         self._size = 2 * arm.n + self.contacts.n_estimated
-        of_torque = torque_intensity(arm, settings.process_noise)
-        self.function = build_step(arm, self.contacts, self._with_torque, of_torque is not None)
+        noisy_torque = torque_intensity(arm, settings.process_noise) is not None
+        self.function = build_step(arm, self.contacts, self._with_torque, noisy_torque)
         self._step = compile_function(self.function)
         self._output = CoupledOutput(arm, self.contacts)
+        self.set_noise(settings)
         inputs = self._step.inputs
-        inputs["noise_q"][:] = settings.measurement_noise.position
-        if self._with_torque:
-            inputs["noise_tau"][:] = settings.measurement_noise.torque
-        inputs["intensity"][:] = state_intensity(arm, self.contacts, settings.process_noise)
-        if of_torque is not None:
-            inputs["torque_intensity"][:] = of_torque
         self._state = DoubleBuffer.of(self._step)
         self._advance = bind_recursion(self._step, [self._state])
         self._nis = self._step.outputs["nis"]
@@ -145,6 +140,16 @@ class Ekf:
         self._nis[0] = 0.0
         self._t = t
         self._tau_next[:] = np.nan
+
+    def set_noise(self, settings: EkfSettings) -> None:
+        """Take process and measurement noise from ``settings``, which differ in nothing else."""
+        self.settings, inputs = settings, self._step.inputs
+        inputs["noise_q"][:] = settings.measurement_noise.position
+        if self._with_torque:
+            inputs["noise_tau"][:] = settings.measurement_noise.torque
+        inputs["intensity"][:] = state_intensity(self.arm, self.contacts, settings.process_noise)
+        if "torque_intensity" in inputs:
+            inputs["torque_intensity"][:] = torque_intensity(self.arm, settings.process_noise)
 
     def set_parameters(self, phi_si: np.ndarray) -> None:
         """Change the contacts' parameters (I, 9) [N/m, m, m] while running; estimated ones keep their estimate."""

@@ -82,14 +82,16 @@ def tune(
             raise ConfigError(f"{group}.{field} is 0, where its logarithm cannot start; give it a small positive value")
         values.append(np.log10(value))
     start, done = np.array(values), 0
+    observer = Ekf(arm, settings)
+    stream = SampleStream(observer, arm, sensors)
+
+    def statistics(recording: Recording) -> InnovationStatistics:
+        stream.forget()
+        return innovation_statistics(stream, recording)
 
     def run(x: np.ndarray) -> list[InnovationStatistics]:
-        return [
-            innovation_statistics(
-                SampleStream(Ekf(arm, with_noise(settings, dict(zip(names, 10.0**x)))), arm, sensors), recording
-            )
-            for recording in recordings
-        ]
+        observer.set_noise(with_noise(settings, dict(zip(names, 10.0**x))))
+        return [statistics(recording) for recording in recordings]
 
     def cost(x: np.ndarray) -> float:
         nonlocal done

@@ -13,6 +13,7 @@ of a fit never does.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class Recording:
     delay: float = 0.0
     stepped: bool = False
 
-    @property
+    @cached_property
     def interval(self) -> float:
         """Median time between samples [s]."""
         return float(np.median(np.diff(self.t)))
@@ -62,7 +63,7 @@ class Recording:
         end: int = int(np.searchsorted(self.t, time - IMPACT_DURATION)) - 1
         return replace(self, t=self.t[:end], q=self.q[:end], v=None if self.v is None else self.v[:end])
 
-    @property
+    @cached_property
     def channels(self) -> Array:
         """Measured numbers (N, 3) or (N, 6) less what gravity does to them."""
         t, g = self.t[:, None], gravity(self.slope)
@@ -92,7 +93,6 @@ class FlightFit:
         start: q0 and v0 (2, 3).
         jumps: dv_j (J, 3).
         times: t_j (J,) [s].
-        covariance: of [start and jumps by axis, times] (6 + 4 J, 6 + 4 J).
         residual: over the noise (N, channels); NaN where a number was left out.
         rows: whitened derivative of the path (numbers used, 6 + 4 J).
         chi_square: sum of the squared residuals.
@@ -101,10 +101,14 @@ class FlightFit:
     start: Array
     jumps: Array
     times: Array
-    covariance: Array
     residual: Array
     rows: Array
     chi_square: float
+
+    @cached_property
+    def covariance(self) -> Array:
+        """Covariance of [start and jumps by axis, times] (6 + 4 J, 6 + 4 J)."""
+        return np.asarray(np.linalg.pinv(self.rows.T @ self.rows, hermitian=True))
 
     @property
     def degrees(self) -> int:
@@ -212,16 +216,8 @@ def _linear_fit(recording: Recording, noise: Noise, times: Array) -> FlightFit:
             rows[:, c, axis * width : (axis + 1) * width] = basis / noise.sigma[c]
         rows[:, axis, 3 * width :] = -past * coefficients[axis, 2:] / noise.sigma[axis]
     residual[~used] = np.nan
-    flat = rows[used]
-    return FlightFit(
-        coefficients[:, :2].T,
-        coefficients[:, 2:].T,
-        times,
-        np.linalg.pinv(flat.T @ flat, hermitian=True),
-        residual,
-        flat,
-        float(np.nansum(residual**2)),
-    )
+    chi_square = float(np.nansum(residual**2))
+    return FlightFit(coefficients[:, :2].T, coefficients[:, 2:].T, times, residual, rows[used], chi_square)
 
 
 def find_impacts(recording: Recording, noise: Noise, times: Array = _NONE) -> FlightFit:
