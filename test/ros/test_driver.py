@@ -175,7 +175,8 @@ def test_a_joint_torque_arm_is_commanded_through_topics(graph, tmp_path):
 
 
 def test_a_robot_that_does_not_answer_stays_unconfigured(graph):
-    with graph.start("driver", {"driver": "rtde", "robot": "ur16e", "host": "127.0.0.9"}) as driver:
+    parameters = {"driver": "rtde", "robot": "ur16e", "host": "127.0.0.9", "options": "{connect_timeout: 1.0}"}
+    with graph.start("driver", parameters) as driver:
         assert not graph.change("driver", CONFIGURE)
         assert graph.state("driver") == State.PRIMARY_STATE_UNCONFIGURED
         assert "127.0.0.9" in driver.text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import time
@@ -57,37 +58,57 @@ def assert_close(a, b) -> None:
             np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-9, atol=1e-9, err_msg=name)
 
 
-@pytest.mark.parametrize(
-    "node, observer", [("estimator", "contact_imm"), ("estimator", "ekf"), ("momentum_observer", "momentum")]
-)
-def test_node_equals_offline_replay(graph, arm, tmp_path, node, observer):
-    """Replay driver and estimator as processes of their own, against the library on the same bag, sample by sample."""
+#: Node -> its executable and observer: they all hear the same replay.
+NODES = {
+    "estimator": ("estimator", "contact_imm"),
+    "second": ("estimator", "ekf"),
+    "momentum_observer": ("momentum_observer", "momentum"),
+}
+
+
+@contextlib.contextmanager
+def listeners(graph):
+    """Every node of :data:`NODES` as a process of its own, once it listens; ends them with Ctrl-C."""
+    with contextlib.ExitStack() as stack:
+        processes = {}
+        for name, (executable, observer) in NODES.items():
+            parameters = {"observer": observer, "sensors": "joint_torque", "complete": True}
+            parameters["visualization_rate"] = DRAWN
+            processes[name] = stack.enter_context(graph.start(executable, parameters, remap={"__node": name}))
+        for name in NODES:
+            graph.wait_for_publisher(f"/{name}/contact_estimate")
+        yield
+        for process in processes.values():
+            assert process.stop() == 0, process.text()
+
+
+def test_nodes_equal_offline_replay(graph, arm, tmp_path):
+    """Replay driver and estimators as processes of their own, against the library on the same bag, by the sample."""
     recording = samples.recording(arm, 600)
     bag = write_bag(tmp_path / "bag", recording)
-    expected = offline(open_recording(bag, arm.joint_names), observer, "joint_torque")
-    got = graph.watch(ContactEstimate, f"/{node}/contact_estimate", qos.COMPLETE)
-    wrenches = graph.watch(WrenchStamped, f"/{node}/external_wrench")
-    markers = graph.watch(MarkerArray, f"/{node}/markers", qos.VISUALIZATION)
+    got = {name: graph.watch(ContactEstimate, f"/{name}/contact_estimate", qos.COMPLETE) for name in NODES}
+    wrenches = {name: graph.watch(WrenchStamped, f"/{name}/external_wrench") for name in NODES}
+    markers = {name: graph.watch(MarkerArray, f"/{name}/markers", qos.VISUALIZATION) for name in NODES}
     began = time.monotonic()
-    parameters = {"observer": observer, "sensors": "joint_torque", "complete": True, "visualization_rate": DRAWN}
-    with graph.start(node, parameters) as estimator:
-        graph.wait_for_publisher(f"/{node}/contact_estimate")
-        with graph.start("replay_driver", {"recording": str(bag), **WHOLE, "wait_for": [node]}) as driver:
-            assert graph.spin(lambda: len(got) == len(expected)), driver.text()
-            assert driver.wait() == 0, driver.text()
-        assert estimator.stop() == 0, estimator.text()
-    assert [convert.stamp_ns(message.header.stamp) for message in got] == recording.stamps_ns.tolist()
-    for message, estimate in zip(got, expected):
-        assert_close(convert.from_contact_estimate(message), estimate)
-        assert message.header.frame_id == arm.base_frame and message.tcp_frame == arm.tcp_frame
-    assert np.isfinite(expected[-1].force_tcp).all() and expected[-1].valid
-    by_stamp = {convert.stamp_ns(m.header.stamp): m for m in wrenches}
-    assert len(by_stamp) > 100 and {m.header.frame_id for m in wrenches} == {arm.tcp_frame}
-    force = convert.xyz(by_stamp[max(by_stamp)].wrench.force)
-    np.testing.assert_allclose(force, expected[recording.stamps_ns.tolist().index(max(by_stamp))].force_tcp, rtol=1e-9)
-    assert 0 < len(markers) <= 1 + DRAWN * (time.monotonic() - began), "markers are decimated"
-    drawn = [convert.stamp_ns(message.markers[-1].header.stamp) for message in markers]
-    assert drawn == sorted(drawn) and set(drawn) <= set(recording.stamps_ns.tolist())
+    source = {"recording": str(bag), **WHOLE, "wait_for": list(NODES)}
+    with listeners(graph), graph.start("replay_driver", source) as driver:
+        assert graph.spin(lambda: all(len(messages) == len(recording) for messages in got.values())), driver.text()
+        assert driver.wait() == 0, driver.text()
+    for name, (_, observer) in NODES.items():
+        assert [convert.stamp_ns(message.header.stamp) for message in got[name]] == recording.stamps_ns.tolist()
+        expected = offline(open_recording(bag, arm.joint_names), observer, "joint_torque")
+        for message, estimate in zip(got[name], expected):
+            assert_close(convert.from_contact_estimate(message), estimate)
+            assert message.header.frame_id == arm.base_frame and message.tcp_frame == arm.tcp_frame
+        assert np.isfinite(expected[-1].force_tcp).all() and expected[-1].valid
+        by_stamp = {convert.stamp_ns(m.header.stamp): m for m in wrenches[name]}
+        assert len(by_stamp) > 100 and {m.header.frame_id for m in wrenches[name]} == {arm.tcp_frame}
+        force = convert.xyz(by_stamp[max(by_stamp)].wrench.force)
+        row = recording.stamps_ns.tolist().index(max(by_stamp))
+        np.testing.assert_allclose(force, expected[row].force_tcp, rtol=1e-9)
+        assert 0 < len(markers[name]) <= 1 + DRAWN * (time.monotonic() - began), "markers are decimated"
+        drawn = [convert.stamp_ns(message.markers[-1].header.stamp) for message in markers[name]]
+        assert drawn == sorted(drawn) and set(drawn) <= set(recording.stamps_ns.tolist())
 
 
 class Feed:
