@@ -35,10 +35,14 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
     starting, stop = True, threading.Event()
 
     def interrupted(*_: object) -> None:
-        """Interrupt a long start; later end the spinning, and leave the clean-up alone."""
-        if starting:
+        """Interrupt a long start, which a second signal ends at once; later end the spinning, and nothing else."""
+        if not starting:
+            stop.set()
+        elif stop.is_set():
             os._exit(0)
-        stop.set()
+        else:
+            stop.set()
+            raise KeyboardInterrupt
 
     node = None
     if on_main := threading.current_thread() is threading.main_thread():
@@ -47,6 +51,7 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
         with network.loopback_by_default(rclpy.get_rmw_implementation_identifier()):
             rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
             node = make_node()
+        starting = False
         if node.has_parameter("realtime"):
             for line in realtime.apply(realtime.parse(node.get_parameter("realtime").value)):
                 node.get_logger().info(f"realtime: {line}")
@@ -54,13 +59,15 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
         gc.collect()
         gc.freeze()
         sys.setswitchinterval(_SWITCH_INTERVAL)
-        starting = False
         spin(node, stop)
         return getattr(node, "exit_code", 0)
     except ContactEstimationError as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
         return 2
-    except (KeyboardInterrupt, ExternalShutdownException):
+    except KeyboardInterrupt:
+        gc.collect()  # a node that is half made leaves the graph with the last reference to it
+        return 0
+    except ExternalShutdownException:
         return 0
     except Exception:
         if rclpy.ok():
