@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
-from scipy.linalg import lapack
 
 from contact_estimation.control.impedance import clip_norm
 from contact_estimation.robot import Arm
@@ -161,7 +160,7 @@ class AdmittanceController:
         else:
             twist[3:] += self.PULL * (rotation @ pin.log3(rotation.T @ rotation_ref))
         jacobian = self.arm.tcp_jacobian(self.q_ref)
-        self.dq_ref = jacobian.T @ lapack.dposv(jacobian @ jacobian.T + self._eye, twist)[1]
+        self.dq_ref = jacobian.T @ np.linalg.solve(jacobian @ jacobian.T + self._eye, twist)
         self.q_ref = self.q_ref + self._period * self.dq_ref
 
     def torque(self, q: np.ndarray, dq: np.ndarray) -> np.ndarray:

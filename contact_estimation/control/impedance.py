@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from scipy.linalg import lapack
 
 from contact_estimation.exceptions import shape_error
 from contact_estimation.robot import Arm
@@ -158,5 +157,5 @@ class CartesianImpedance:
         stiffness = self.settings.nullspace_stiffness
         if stiffness > 0 and self.arm.n > 6 and self._posture is not None:
             posture = stiffness * (self._posture - q) - 2.0 * np.sqrt(stiffness) * dq
-            torque += posture - jacobian.T @ lapack.dposv(jacobian @ jacobian.T + self._eye, jacobian @ posture)[1]
+            torque += posture - jacobian.T @ np.linalg.solve(jacobian @ jacobian.T + self._eye, jacobian @ posture)
         return np.asarray(torque)

@@ -25,6 +25,8 @@ _DENSE = 12
 _FACETS = 48
 #: Postures of a joint in which a neighbouring link may cover a point.
 _POSTURES = 12
+#: Triangles below this share of the largest are edges.
+_LEAST_AREA = 1e-9
 #: [m] A point this close to another shape is in the seam between the two: no finger fits there.
 _SKIN = 3e-3
 
@@ -52,16 +54,16 @@ class Surface:
 class _Hull:
     """A convex shape in the frame of its joint."""
 
-    def __init__(self, shape: Any, placement: pin.SE3, name: str) -> None:
-        vertices = _vertices(shape, name) @ placement.rotation.T + placement.translation
-        from scipy.spatial import ConvexHull  # 0.2 s that most verbs do not need
-
-        hull = ConvexHull(vertices)
-        self.normals = hull.equations[:, :3]
-        self._planes = np.unique(hull.equations.round(9), axis=0)  # two triangles of a facet share theirs
-        self.triangles = vertices[hull.simplices]  # (T, 3, 3)
-        edges = np.cross(self.triangles[:, 1] - self.triangles[:, 0], self.triangles[:, 2] - self.triangles[:, 0])
-        self.areas = 0.5 * np.linalg.norm(edges, axis=1)
+    def __init__(self, triangles: np.ndarray) -> None:
+        edges = triangles[:, 1:] - triangles[:, :1]  # (T, 2, 3)
+        cross = np.cross(edges[:, 0], edges[:, 1])
+        areas = 0.5 * np.linalg.norm(cross, axis=1)
+        flat = areas > _LEAST_AREA * areas.max()  # a facet at a pole is an edge
+        self.triangles, self.areas = triangles[flat], areas[flat]
+        self.normals = cross[flat] / (2.0 * self.areas[:, None])
+        offsets = -np.einsum("ij,ij->i", self.normals, self.triangles[:, 0])
+        # Two triangles of a facet share their plane.
+        self._planes = np.unique(np.column_stack([self.normals, offsets]).round(9), axis=0)
 
     def holds(self, points: np.ndarray) -> np.ndarray:
         """Tell which of ``points`` (M, 3) [m] are inside, or next to it."""
@@ -81,29 +83,52 @@ class _Hull:
         return points + v[:, None] * (corners[:, 2] - corners[:, 0]), self.normals[triangle]
 
 
-def _vertices(shape: Any, name: str) -> np.ndarray:
-    """Return the vertices (V, 3) [m] of a collision shape in its own frame."""
+def _triangles(shape: Any, name: str) -> np.ndarray:
+    """Return the convex hull of a collision shape as triangles (T, 3, 3) [m], anticlockwise from outside."""
     turn = 2.0 * np.pi * np.arange(_FACETS) / _FACETS
     circle = np.column_stack([np.cos(turn), np.sin(turn), np.zeros(_FACETS)])
-    heights = np.sin(np.linspace(-0.5, 0.5, _FACETS // 2) * np.pi)
-    rings = [np.sqrt(1 - z * z) * circle + [0.0, 0.0, z] for z in heights[1:-1]]
-    ball = np.vstack([*rings, [[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]]])
     kind = type(shape).__name__
     if kind == "Box":
-        return np.asarray(np.array(np.meshgrid(*[(-h, h) for h in shape.halfSide])).reshape(3, -1).T)
+        x, y, z = shape.halfSide
+        return _between(np.array([[[x, y, h], [-x, y, h], [-x, -y, h], [x, -y, h]] for h in (-z, z)]))
     if kind == "Cylinder":
-        return np.vstack([shape.radius * circle + [0, 0, z] for z in (-shape.halfLength, shape.halfLength)])
-    if kind == "Sphere":
-        return np.asarray(shape.radius * ball)
-    if kind == "Capsule":
-        return np.vstack([shape.radius * ball + [0, 0, z] for z in (-shape.halfLength, shape.halfLength)])
+        return _between(
+            np.array([shape.radius * circle + [0.0, 0.0, z] for z in (-shape.halfLength, shape.halfLength)])
+        )
+    if kind in ("Sphere", "Capsule"):
+        half = shape.halfLength if kind == "Capsule" else 0.0
+        heights = np.sin(np.linspace(-0.5, 0.5, _FACETS // 2) * np.pi)
+        ball = [np.sqrt(1.0 - z * z) * circle + [0.0, 0.0, z] for z in heights]
+        return _between(np.array([shape.radius * ring + [0.0, 0.0, np.sign(ring[0, 2]) * half] for ring in ball]))
     for method in ("vertices", "points"):
         if hasattr(shape, method):
-            return np.array(getattr(shape, method)())
+            return _around(np.array(getattr(shape, method)()))
     raise ModelError(
         f"collision geometry '{name}' is a {kind}; expected a box, cylinder, sphere, capsule or mesh: replace it in "
         "the URDF"
     )
+
+
+def _between(rings: np.ndarray) -> np.ndarray:
+    """Return triangles between rings (R, F, 3) of vertices, from the lowest to the highest, and on both ends."""
+    low, high = rings[:-1], rings[1:]
+    low_next, high_next = np.roll(low, -1, axis=1), np.roll(high, -1, axis=1)
+    sides = np.stack([[low, low_next, high_next], [low, high_next, high]])  # (2, 3, R - 1, F, 3)
+    bottom, top = rings[0][::-1], rings[-1]
+    ends = [np.stack([np.broadcast_to(end[0], end[2:].shape), end[1:-1], end[2:]], axis=1) for end in (bottom, top)]
+    return np.concatenate([np.moveaxis(sides, 1, 3).reshape(-1, 3, 3), *ends])
+
+
+def _around(vertices: np.ndarray) -> np.ndarray:
+    """Return the triangles of the convex hull of ``vertices`` (V, 3)."""
+    from scipy.spatial import ConvexHull  # 0.1 s that only meshes need
+
+    hull = ConvexHull(vertices)
+    triangles = vertices[hull.simplices]  # (T, 3, 3)
+    cross = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
+    inwards = np.einsum("ij,ij->i", cross, hull.equations[:, :3]) < 0.0
+    triangles[inwards] = triangles[inwards, ::-1]
+    return np.asarray(triangles)
 
 
 @functools.lru_cache(maxsize=8)
@@ -120,8 +145,6 @@ def link_surface(arm: Arm, count: int) -> Surface:
     Raises:
         ModelError: the description has no collision geometry, or it cannot be read.
     """
-    from scipy.spatial import cKDTree
-
     hulls = _hulls(arm)
     moving = [key for key in hulls if key[0] > 0]
     if not moving:
@@ -141,10 +164,9 @@ def link_surface(arm: Arm, count: int) -> Surface:
         normals = np.vstack([v[k] for (_, v), k in zip(dense, keep)])
         if not len(points):
             continue
-        chosen = _farthest(points, own)
-        nearest, cell = cKDTree(points[chosen]).query(points)
+        chosen, cell, squared = _farthest(points, own)
         size = np.bincount(cell, minlength=len(chosen))
-        radius = np.sqrt(np.bincount(cell, nearest**2, len(chosen)) / size)
+        radius = np.sqrt(np.bincount(cell, squared, len(chosen)) / size)
         area = areas[key] / sum(map(len, keep)) * size  # all samples, also covered ones
         which = np.full((2, len(chosen)), [[link], [key[0] - 1]])
         parts.append((*which, points[chosen], normals[chosen], area, radius))
@@ -164,7 +186,8 @@ def _hulls(arm: Arm) -> dict[tuple[int, str], list[_Hull]]:
     hulls: dict[tuple[int, str], list[_Hull]] = {}
     for shape in sorted(found.geometryObjects, key=lambda shape: shape.parentJoint):
         key = (shape.parentJoint, arm.model.frames[shape.parentFrame].name)
-        hulls.setdefault(key, []).append(_Hull(shape.geometry, shape.placement, shape.name))
+        triangles = _triangles(shape.geometry, shape.name) @ shape.placement.rotation.T + shape.placement.translation
+        hulls.setdefault(key, []).append(_Hull(triangles))
     return hulls
 
 
@@ -199,12 +222,19 @@ def _postures(arm: Arm, joint: int, key: int) -> list[pin.SE3]:
     return poses
 
 
-def _farthest(points: np.ndarray, count: int) -> np.ndarray:
-    """Choose ``count`` of ``points`` (M, 3), each the one farthest from those before it; return their indices."""
+def _farthest(points: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Choose ``count`` of ``points`` (M, 3), each the one farthest from those before it.
+
+    Returns:
+        Their indices (count,); per point the nearest of them, as an index into these (M,), and its squared distance
+        (M,).
+    """
     count = min(count, len(points))
-    chosen, distance = np.zeros(count, int), np.full(len(points), np.inf)
+    chosen, nearest, squared = np.zeros(count, int), np.zeros(len(points), int), np.full(len(points), np.inf)
     for k in range(count):
-        chosen[k] = np.argmax(distance) if k else np.argmax(points @ np.ones(3))
+        chosen[k] = np.argmax(squared) if k else np.argmax(points @ np.ones(3))
         apart = points - points[chosen[k]]
-        distance = np.minimum(distance, np.einsum("ij,ij->i", apart, apart))
-    return chosen
+        distance = np.einsum("ij,ij->i", apart, apart)
+        nearer = distance < squared
+        nearest[nearer], squared[nearer] = k, distance[nearer]
+    return chosen, nearest, squared

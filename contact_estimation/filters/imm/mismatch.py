@@ -11,8 +11,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import chdtri
 
+from contact_estimation.filters.chi_square import chi_square_quantile
 from contact_estimation.filters.imm.innovation import InnovationStatistics
 from contact_estimation.filters.imm.payload import PayloadTest
 from contact_estimation.filters.imm.settings import ImmSettings
@@ -48,9 +48,10 @@ class MismatchTest:
         self._joints = [arm.joint_names[j] for j in state.elastic_joints]
         self._of_stiffness = state.parts["joint_stiffness"]
         count = max(s.window / s.innovation_time, 1.0)
-        self._largest = float(chdtri(count, s.significance / len(channels))) / count
+        self._largest = chi_square_quantile(count, s.significance / len(channels)) / count
         elastic = max(state.m, 1)
-        self._likely = chdtri(elastic, s.significance), chdtri(1, s.significance / elastic)
+        of_all, of_one = s.significance, s.significance / elastic
+        self._likely = chi_square_quantile(elastic, of_all), chi_square_quantile(1, of_one)
         self._window = s.window
         self.clear()
 

@@ -5,12 +5,12 @@ Blom and Bar-Shalom, The interacting multiple model algorithm for systems with M
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 
 import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import expm
 
 from contact_estimation.codegen import named_function, symbols
 from contact_estimation.filters.imm.settings import UNKNOWN, ImmSettings, UnknownContactSettings
@@ -18,6 +18,8 @@ from contact_estimation.filters.kalman import packed_outer, packed_size
 
 #: exp(-600) is 1e-261, far below the least mode probability; no likelihood becomes zero.
 _LEAST_LOG_LIKELIHOOD = -600.0
+#: 1 / 18! is below the rounding error of a double.
+_UNIFORMISATION_TERMS = 18
 
 
 class ModeChain:
@@ -97,7 +99,7 @@ class ModeChain:
 
         Staying within a combination keeps the filter; coming from another one leads to the newborn.
         """
-        chain = expm(self.rates * dt)
+        chain = _transition(self.rates, dt)
         if self.unknown.any():  # no detour over a changing push within dt: it would change which filter is the source
             known, changing, steady = self.unknown == 0, self._changing, self._steady
             direct = self.rates[known, steady] * dt
@@ -133,6 +135,26 @@ class ModeChain:
     def of_combinations(self, probabilities: np.ndarray) -> np.ndarray:
         """Return the probabilities of the modes ``names`` from those of the filters (M,)."""
         return np.bincount(self.label, probabilities, len(self.names))
+
+
+def _transition(rates: np.ndarray, dt: float) -> np.ndarray:
+    """Return the transition probabilities (C, C) of a Markov chain over ``dt`` [s] by uniformisation (Jensen 1953).
+
+    exp(Q dt) = sum_k e^-a a^k / k! (I + Q dt / a)^k, with a at least the largest rate out of a mode, times dt.
+    No term is negative. A long ``dt`` is halved until a = 1 is enough, and the result squared as often.
+
+    Args:
+        rates: generator Q (C, C) [1/s].
+        dt: time [s].
+    """
+    most = float(-rates.diagonal().min()) * dt
+    halvings = max(math.frexp(most)[1], 0)
+    jumps = np.eye(len(rates)) + rates * (dt / 2**halvings)  # a = 1
+    term = chain = np.eye(len(rates)) / math.e
+    for k in range(1, _UNIFORMISATION_TERMS):
+        term = term @ jumps / k
+        chain = chain + term
+    return np.linalg.matrix_power(chain, 2**halvings)
 
 
 def _rates(combinations_closed: np.ndarray, close_rate: float, open_rate: float) -> np.ndarray:

@@ -16,13 +16,14 @@ The data are forgotten within ``payload_memory``, and at once where they change.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
-from scipy.special import chdtri, ndtri
 
 from contact_estimation.codegen import compile_function, named_function, symbols
+from contact_estimation.filters.chi_square import chi_square_survival
 from contact_estimation.filters.imm.settings import MismatchSettings
 from contact_estimation.robot import Arm
 from contact_estimation.robot.actuators import ActuatorSettings
@@ -142,7 +143,7 @@ class PayloadTest:
         covariance = self._covariance(past.matrix)
         # Slow friction is one sample of its distribution for as long as the data were collected, not a part of one.
         misfit = now.misfit(covariance @ past.vector, covariance) / min(now.samples, 1.0)
-        if misfit > chdtri(self._n, s.significance**2):
+        if chi_square_survival(self._n, misfit) < s.significance**2:
             self._forget()
         self._past.add(now, float(np.exp(-now.time / s.payload_memory)))
         self._now = _Information(len(self._prior))
@@ -159,7 +160,8 @@ class PayloadTest:
         mean = covariance @ past.vector
         mass, std = float(mean[load]), float(np.sqrt(covariance[load, load]))
         misfit, dof = past.misfit(0.0 * mean, self._prior), past.samples * self._n
-        if mass < -ndtri(s.significance) * std or misfit > chdtri(dof, s.significance):
+        no_mass = 0.5 * math.erfc(mass / (math.sqrt(2.0) * std))  # probability of zero or less
+        if no_mass > s.significance or chi_square_survival(dof, misfit) < s.significance:
             return None
         return Payload(mass, std, mean[load + 1 :] / mass)
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import casadi as ca
 import numpy as np
-from scipy.special import chdtri
 
 from contact_estimation.codegen import compile_function
 from contact_estimation.codegen.native import load_native
+from contact_estimation.filters.chi_square import chi_square_quantile
 from contact_estimation.filters.localization.settings import LocalizationSettings
 from contact_estimation.filters.observer import ContactPlace
 from contact_estimation.robot import Arm
@@ -80,7 +80,7 @@ class ContactLocalizer:
         cells = [np.append(surface.radius[surface.joint == j], 1e-3) for j in range(arm.n)]
         self._spread = np.array([np.mean(radius**2) / 6.0 for radius in cells])
         self._floor = (self.settings.torque_floor * np.where(arm.effort_limit > 0, arm.effort_limit, 1.0)) ** 2
-        self._limit = float(chdtri(max(arm.n - _UNKNOWNS, 1), self.settings.significance))
+        self._limit = chi_square_quantile(max(arm.n - _UNKNOWNS, 1), self.settings.significance)
         self._axes = axes
         arrays = (self._joint, self._points, self._normals, self._scanned)
         results = (self._evidence.ctypes.data, self._force.ctypes.data)

@@ -1,0 +1,18 @@
+"""The chi-square distribution against SciPy's."""
+
+import pytest
+from scipy.stats import chi2
+
+from contact_estimation.filters.chi_square import chi_square_quantile, chi_square_survival
+
+
+@pytest.mark.parametrize("dof", [0.3, 1, 2, 6, 12.5, 333.3, 5000])
+@pytest.mark.parametrize("probability", [0.9, 0.1, 1e-4, 1e-12])
+def test_quantile_and_survival_are_those_of_scipy(dof, probability):
+    value = chi2.isf(probability, dof)
+    assert chi_square_quantile(dof, probability) == pytest.approx(value, rel=1e-10)
+    assert chi_square_survival(dof, value) == pytest.approx(probability, rel=1e-8)
+
+
+def test_a_value_of_zero_is_exceeded_for_certain():
+    assert chi_square_survival(3, 0.0) == 1.0
