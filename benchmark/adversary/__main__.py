@@ -39,11 +39,12 @@ def world(system: str):
     return importlib.import_module(f"benchmark.adversary.{system}")
 
 
-def run_one(system: str, fault: str, seed: int, out: Path) -> dict:
+def run_one(system: str, fault: str, seed: int, out: Path, seconds: float | None) -> dict:
     """Simulate, write, identify; returns the row."""
     module, folder = world(system), out / system / f"{fault}_{seed}"
     folder.mkdir(parents=True, exist_ok=True)
-    case = module.write(folder, fault, np.random.default_rng([zlib.crc32(system.encode()), seed]))
+    length = {} if seconds is None else {"seconds": seconds}
+    case = module.write(folder, fault, np.random.default_rng([zlib.crc32(system.encode()), seed]), **length)
     begin = time.monotonic()
     code, text, errors, cpu = identify(case.command)
     verdict, reasons, found = judge(module, code, text, errors)
@@ -63,9 +64,9 @@ def run_one(system: str, fault: str, seed: int, out: Path) -> dict:
     }
 
 
-def run_job(job: tuple[str, str, int], out: Path) -> dict:
+def run_job(job: tuple[str, str, int], out: Path, seconds: float | None) -> dict:
     """Run what ``(system, fault, seed)`` names; returns the row."""
-    return run_one(*job, out)
+    return run_one(*job, out, seconds)
 
 
 def identify(command: list[str]) -> tuple[int, str, str, float]:
@@ -118,8 +119,9 @@ def wanted(args) -> list[tuple[str, str, int]]:
     return jobs
 
 
-def collect(jobs: list[tuple[str, str, int]], out: Path, processes: int) -> list[dict]:
+def collect(jobs: list[tuple[str, str, int]], out: Path, processes: int, seconds: float | None = None) -> list[dict]:
     """Rows of all jobs; those in ``rows.jsonl`` are read, the others run and appended."""
+    out = out if seconds is None else out / f"{seconds:g}s"
     out.mkdir(parents=True, exist_ok=True)
     kept = out / "rows.jsonl"
     rows = {}
@@ -129,7 +131,7 @@ def collect(jobs: list[tuple[str, str, int]], out: Path, processes: int) -> list
             rows[row["system"], row["fault"], row["seed"]] = row
     missing = [job for job in jobs if job not in rows]
     with kept.open("a") as file:
-        outcomes = Processes(processes).run(functools.partial(run_job, out=out), missing)
+        outcomes = Processes(processes).run(functools.partial(run_job, out=out, seconds=seconds), missing)
         for done, outcome in enumerate(outcomes, 1):
             if outcome.error:
                 raise SystemExit(f"{missing[outcome.number]}: {outcome.error}")
@@ -150,18 +152,21 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3, help="runs of each fault (default 3)")
     parser.add_argument("--clean", type=int, help="clean runs (default as many as --runs)")
     parser.add_argument("--seed", type=int, default=0, help="first seed (default 0)")
+    parser.add_argument("--seconds", type=float, help="with --system probing: length of the recordings (default 8)")
     parser.add_argument("--processes", type=int, choices=(1, 2), default=2)
     parser.add_argument(
         "--out", type=Path, default=Path("out/adversary"), help="recordings and rows (default %(default)s)"
     )
     parser.add_argument("--save", type=Path, metavar="FILE.md")
     args = parser.parse_args()
-    rows = collect(wanted(args), args.out.resolve(), args.processes)
+    if args.seconds is not None and args.system != ["probing"]:
+        parser.error("--seconds belongs to --system probing alone")
+    rows = collect(wanted(args), args.out.resolve(), args.processes, args.seconds)
     systems = args.system or list(SYSTEMS)
     lines = ["# Identification on strangers' recordings", "", f"`{command(args)}`", ""]
     lines += summary(systems, rows)
     for system in systems:
-        lines += table(system, world(system).FAULTS, world(system).MAIN, rows)
+        lines += table(system, world(system), rows)
     print("\n".join(lines))
     if args.save:
         args.save.write_text("\n".join(lines).rstrip() + "\n")
@@ -175,6 +180,7 @@ def command(args) -> str:
         f"--runs {args.runs}",
         *([f"--clean {args.clean}"] if args.clean is not None else []),
         f"--seed {args.seed}",
+        *([f"--seconds {args.seconds:g}"] if args.seconds is not None else []),
     ]
     return " ".join(parts)
 

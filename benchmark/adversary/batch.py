@@ -34,6 +34,7 @@ FAULTS = {
     "stiffening": "force grows with depth to the power 1.5",
 }
 MAIN = "stiffness"
+COLUMNS: dict = {}
 STEP, RADIUS, SLIP_DAMPING = 1e-4, 0.02, 300.0  # [s], [m], [N s/m]
 SWING, SWING_RATES = 0.12, (2.0, 3.0)  # amplitude [rad] (links go up) and rates [Hz] of the free motion
 OPTION = '<option timestep="0.0001" integrator="Euler"/>'

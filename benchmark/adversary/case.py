@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -42,6 +43,7 @@ class World(Protocol):
 
     FAULTS: dict[str, str]
     MAIN: str
+    COLUMNS: dict[str, Callable[[list[dict]], str]]  # further columns of the table, of a fault's rows
 
     @staticmethod
     def write(folder: Path, fault: str, rng: np.random.Generator) -> Case:

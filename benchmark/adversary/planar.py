@@ -42,6 +42,7 @@ INTERVALS = {"slow_samples": (3e-2, 4e-2), "inexact": (2e-3, 4e-2), "unsure": (2
 #: Largest error of what is told in ``inexact`` and ``unsure``: of the friction, and of the size as a share of it.
 FRICTION_OFF, SIZE_OFF = 0.3, 0.1
 MAIN = "m_over_i"
+COLUMNS: dict = {}
 GRAVITY = 9.81
 CONTACT_STEP = 2e-6  # [s]
 SLIP = 1e-2  # [m/s]: slip speed at which friction has 76 % of Coulomb's value

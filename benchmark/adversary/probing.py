@@ -8,6 +8,7 @@ surface may be curved, stiffen, move, or touch the tool a second time.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import mujoco
 import numpy as np
 
 from benchmark.adversary.case import CLEAN, Case, Interval, between
+from benchmark.adversary.summary import share
 
 FAULTS = {
     "bias": "wrench offset of 3 N and 0.2 Nm",
@@ -36,6 +38,10 @@ FAULTS = {
     "drift": "force offset drifts by 0.6 N/s",
 }
 MAIN = "stiffness"
+#: Offset of the wrench in sensor axes [N, N, Nm].
+OFFSET = ("offset_x", "offset_y", "offset_moment")
+#: The paper's accuracy: tip [m]; orientation [rad], stiffness [N/m], friction.
+OF_TIP, TIP, ACCURACY = ("tip_x", "tip_y"), 2e-3, {"phi": 3e-2, "stiffness": 500.0, "friction": 3e-3}
 STEP, RATE, SECONDS = 4e-4, 25.0, 8.0  # [s], [Hz], [s]
 #: [N/m]: stiff, so that Dahl's friction, which trails a growing normal force, is Coulomb's to 0.2 % while it slides.
 PRESLIDING = 3e5
@@ -146,7 +152,7 @@ class Probe:
         self.t += STEP
 
 
-def excite(probe: Probe, guess_tip, guess_phi: float) -> dict[str, np.ndarray]:
+def excite(probe: Probe, guess_tip, guess_phi: float, seconds: float) -> dict[str, np.ndarray]:
     """Slide forth and back, press harder and softer, lean from the fourth stroke on; samples at 25 Hz, no noise."""
     tangent = np.array([math.cos(guess_phi), math.sin(guess_phi)])
     normal = np.array([-tangent[1], tangent[0]])
@@ -154,7 +160,7 @@ def excite(probe: Probe, guess_tip, guess_phi: float) -> dict[str, np.ndarray]:
     alpha0, every = goal[2], round(1.0 / (RATE * STEP))
     rows: dict[str, list] = {"t": [], "pose": [], "twist": [], "wrench": []}
     previous = 0.0
-    for k in range(round(SECONDS * RATE) * every):
+    for k in range(round(seconds * RATE) * every):
         t = k * STEP
         speed, lean = _programme(t)
         want = min(t / 0.3, 1.0) * (19.0 + 8.0 * math.sin(2.0 * math.pi * 1.1 * t))
@@ -189,7 +195,7 @@ def _pressed(probe, normal):
     return normal[0] * (c * fx - s * fy) + normal[1] * (s * fx + c * fy)
 
 
-def write(folder: Path, fault: str, rng: np.random.Generator) -> Case:
+def write(folder: Path, fault: str, rng: np.random.Generator, seconds: float = SECONDS) -> Case:
     """See :class:`~benchmark.adversary.case.World`."""
     guess_tip = np.array([between(rng, -0.03, 0.03), between(rng, -0.22, -0.14)])
     guess_phi = between(rng, -0.6, 0.6)
@@ -200,15 +206,15 @@ def write(folder: Path, fault: str, rng: np.random.Generator) -> Case:
     normal = np.array([-math.sin(phi), math.cos(phi)])
     touch = pose[:2] + [c * tip[0] - s * tip[1], s * tip[0] + c * tip[1]] + between(rng, 0.0, 1e-3) * normal
     surface = Surface(tip, phi, touch, between(rng, 2000.0, 8000.0), between(rng, 0.2, 0.8))
-    rows = excite(Probe(_plant(surface, fault), pose), guess_tip, guess_phi)
-    _measure(rows, fault, rng)
+    rows = excite(Probe(_plant(surface, fault), pose), guess_tip, guess_phi, seconds)
+    offset = _measure(rows, fault, rng)
     if fault == "wrong_tip":
         angle = between(rng, -math.pi, math.pi)
         guess_tip = guess_tip + between(rng, 0.05, 0.07) * np.array([math.cos(angle), math.sin(angle)])
     np.savez(folder / "probe.npz", tip=guess_tip, phi=guess_phi, **rows)
     final = surface.stiffness * (1.5 if fault == "stiffness_jump" else 1.0)
     truth = {"tip_x": tip[0], "tip_y": tip[1], "phi": phi, "d": normal @ touch, "stiffness": final}
-    truth |= {"friction": surface.friction}
+    truth |= {"friction": surface.friction} | dict(zip(OFFSET, offset))
     largest = np.abs(rows["wrench"][:, :2]).max()
     about = f"k {surface.stiffness:.0f} N/m, mu {surface.friction:.2f}, largest force {largest:.0f} N"
     command = ["identify", "probing", "--example", "planar", "--recording", str(folder / "probe.npz")]
@@ -229,13 +235,14 @@ def _plant(surface: Surface, fault: str) -> Surface:
     return replace(surface, **planted.get(fault, {}))
 
 
-def _measure(rows: dict[str, np.ndarray], fault: str, rng: np.random.Generator) -> None:
-    """Turn true samples into measured ones, in place."""
-    wrench, t = rows["wrench"], rows["t"]
+def _measure(rows: dict[str, np.ndarray], fault: str, rng: np.random.Generator) -> list[float]:
+    """Turn true samples into measured ones, in place; returns the offset of the wrench, if there is one."""
+    wrench, t, offset = rows["wrench"], rows["t"], []
     scale = 5.0 if fault == "noisy" else 1.0
     if fault == "bias":
         angle = between(rng, -math.pi, math.pi)
-        wrench += [3.0 * math.cos(angle), 3.0 * math.sin(angle), between(rng, 0.2, 0.2, signed=True)]
+        offset = [3.0 * math.cos(angle), 3.0 * math.sin(angle), between(rng, 0.2, 0.2, signed=True)]
+        wrench += offset
     elif fault == "clock":
         wrench[:] = np.column_stack([np.interp(t - 0.04, t, column) for column in wrench.T])
     elif fault == "gain":
@@ -259,6 +266,7 @@ def _measure(rows: dict[str, np.ndarray], fault: str, rng: np.random.Generator) 
         keep = ~((t > 3.0) & (t < 3.8))
         for name in rows:
             rows[name] = rows[name][keep]
+    return offset
 
 
 def read(output: dict) -> dict[str, Interval]:
@@ -266,7 +274,35 @@ def read(output: dict) -> dict[str, Interval]:
     ends = output.get("interval_total") or [
         [mean - 1.96 * std, mean + 1.96 * std] for mean, std in zip(output["mean"], output["std"])
     ]
-    return {name: Interval(mean, *end) for name, mean, end in zip(output["names"], output["mean"], ends)}
+    found = {name: Interval(mean, *end) for name, mean, end in zip(output["names"], output["mean"], ends)}
+    if output.get("disturbance") != "offset":
+        return found
+    estimate = zip(OFFSET, output["disturbance_value"], output["disturbance_std"])
+    return found | {name: Interval(mean, mean - 1.96 * std, mean + 1.96 * std) for name, mean, std in estimate}
 
 
-__all__ = ["CLEAN", "FAULTS", "MAIN", "read", "write"]
+def _errors(row: dict, names: Iterable[str]) -> list[float]:
+    """Absolute errors of a row's parameters; infinite where they were not found."""
+    found, truth = row["found"], row["truth"]
+    return [abs(found[name][0] - truth[name]) if name in found else math.inf for name in names]
+
+
+def _converged(row: dict) -> bool:
+    """Whether a result is within the paper's accuracy."""
+    limits = ACCURACY.values()
+    return math.hypot(*_errors(row, OF_TIP)) < TIP and all(e < x for e, x in zip(_errors(row, ACCURACY), limits))
+
+
+def _share_converged(rows: list[dict]) -> str:
+    return share(sum(map(_converged, rows)), len(rows))
+
+
+def _offset_error(rows: list[dict]) -> str:
+    """Error of the force's offset: median and worst."""
+    planted = [row for row in rows if OFFSET[0] in row["truth"]]
+    errors = [math.hypot(*_errors(row, OFFSET[:2])) for row in planted]
+    return f"{np.median(errors):.2f}, {max(errors):.2f}" if errors else "-"
+
+
+COLUMNS = {"within the paper's accuracy": _share_converged, "error of the offset [N]: median, worst": _offset_error}
+__all__ = ["CLEAN", "COLUMNS", "FAULTS", "MAIN", "read", "write"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from benchmark.adversary.case import CLEAN, Interval
+from benchmark.adversary.case import CLEAN, Interval, World
 
 NAMED = ("doubtful", "failed")
 #: Standard deviations off the truth from which an unflagged run counts as silently wrong.
@@ -62,15 +62,13 @@ def share(hits: int, of: int) -> str:
     return f"{100 * hits / of:.0f} % ({100 * low:.0f} to {100 * high:.0f})"
 
 
-def table(system: str, faults: dict[str, str], main: str, rows: list[dict]) -> list[str]:
+def table(system: str, world: World, rows: list[dict]) -> list[str]:
     """One system's table in Markdown, a row per fault."""
-    lines = [
-        f"## {system}",
-        "",
-        f"| fault | what | runs | named | crashed | silently wrong | error of {main} [%]: median, worst | CPU s |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for fault, what in {CLEAN: "nothing", **faults}.items():
+    main = world.MAIN
+    head = ["fault", "what", "runs", "named", "crashed", "silently wrong", f"error of {main} [%]: median, worst"]
+    head += ["CPU s", *world.COLUMNS]
+    lines = [f"## {system}", "", f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for fault, what in {CLEAN: "nothing", **world.FAULTS}.items():
         mine = [row for row in rows if row["system"] == system and row["fault"] == fault]
         if not mine:
             continue
@@ -78,7 +76,7 @@ def table(system: str, faults: dict[str, str], main: str, rows: list[dict]) -> l
         worst = f"{np.median(errors):.1f}, {max(errors):.1f}" if errors else "-"
         flags = sum(map(named, mine)), sum(row["verdict"] == "crashed" for row in mine), sum(map(silently_wrong, mine))
         cpu = np.median([row["cpu"] for row in mine])
-        cells = [fault, what, len(mine), *flags, worst, f"{cpu:.1f}"]
+        cells = [fault, what, len(mine), *flags, worst, f"{cpu:.1f}", *(f(mine) for f in world.COLUMNS.values())]
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return [*lines, ""]
 

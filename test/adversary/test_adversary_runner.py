@@ -64,7 +64,7 @@ def test_a_share_of_none_out_of_many_is_not_taken_for_zero():
 
 
 def test_a_table_has_a_row_for_every_fault_that_ran():
-    lines = table("planar", planar.FAULTS, "m_over_i", [row("good", 1.1, 0.1), row("failed", 2.0, 0.1, fault="side")])
+    lines = table("planar", planar, [row("good", 1.1, 0.1), row("failed", 2.0, 0.1, fault="side")])
     assert [line.split(" | ")[0] for line in lines[4:-1]] == ["| clean", "| side"]
 
 

@@ -15,10 +15,11 @@ from contact_estimation.identify.probing.disturbances import Samples
 from contact_estimation.identify.probing.estimate import ProbingEstimate, bound_problem
 from contact_estimation.identify.probing.innovations import Innovations
 from contact_estimation.identify.probing.model import ContactModel, Start
-from contact_estimation.identify.probing.passes import Pass, disturbed_passes, loosened_passes, plain_pass
+from contact_estimation.identify.probing.passes import disturbed_passes, loosened_passes
 from contact_estimation.identify.probing.planar import PlanarModel
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.spatial import SpatialModel, frame_from_normal
+from contact_estimation.identify.probing.trial import Pass, Trial
 from contact_estimation.identify.verdict import Finding, Verdict, conclude, interval, repeated, total_std
 from contact_estimation.io.npz import read_arrays
 
@@ -44,7 +45,8 @@ def identify_recording(path: Path, example: str, settings: ProbingSettings) -> t
     """Filter a recording that begins at first contact, and judge the result.
 
     The recording is filtered once more with each disturbance freed (offset, delay, weight, gain, curvature and so on).
-    Of those whose estimates are not zero, the one with the largest evidence is named, and its result is given.
+    Of those whose estimates are not zero, the one with the largest evidence is named. Its result is that of a second
+    pass, linearised where the first ended.
 
     Args:
         path: ``.npz`` with ``t`` (T,) [s], ``pose`` (T, 3) [m, m, rad] or (T, 4, 4), ``twist`` and ``wrench`` (T, 3 or
@@ -75,7 +77,7 @@ def identify_recording(path: Path, example: str, settings: ProbingSettings) -> t
     if example == "planar":
         make, curved = (lambda: plane(PlanarModel(*bounds))), (lambda: plane(CurvedPlanarModel(*bounds)))
     alarm, settled = settings.false_alarm / _TESTS, data.t[0] + settings.settling_time
-    plain, freed = plain_pass(data, make, settings), disturbed_passes(data, make, curved, settings)
+    plain, freed = Trial(*make(), settings).first(data), disturbed_passes(data, make, curved, settings)
     disturbances = [one.finding(alarm) for one in freed]
     findings = plain.innovations.after(settled).findings(alarm)
     others = [one for one, finding in zip(freed, disturbances) if finding.flagged]
@@ -83,10 +85,11 @@ def identify_recording(path: Path, example: str, settings: ProbingSettings) -> t
         others.append(plain)
     if any(finding.flagged for finding in findings):
         others += loosened_passes(data, make, settings, plain)
-    best = max(others, key=lambda one: one.gain(plain, data.t > settled), default=plain)
+    likeliest = max(others, key=lambda one: one.gain(plain, data.t > settled), default=plain)
+    best = likeliest.refined(data)
     late = best.innovations.after(settled)
     left = late.findings(alarm)
-    named = Finding("disturbance", float(best is not plain), 0.0, _explain(best, left))
+    named = Finding("disturbance", float(likeliest is not plain), 0.0, _explain(best, left))
     told = [replace(finding, message="") for finding in disturbances]  # the likeliest of them is named alone
     verdict = conclude(
         [
@@ -99,7 +102,7 @@ def identify_recording(path: Path, example: str, settings: ProbingSettings) -> t
             _sensor(data),
             _missing(data),
         ],
-        _failures(settings, best.estimate),
+        _failures(settings, best.fit.estimate),
     )
     return _result(data, plain, best, late), verdict
 
@@ -113,19 +116,20 @@ def _explain(best: Pass, left: list[Finding]) -> str:
 
 def _result(data: Samples, plain: Pass, best: Pass, late: Innovations) -> dict[str, Any]:
     """Collect what is printed."""
-    count = len(plain.estimate.names)
-    mean, std = best.estimate.mean[:count], best.estimate.std[:count]
+    count = len(plain.fit.estimate.names)
+    mean, std = best.fit.estimate.mean[:count], best.fit.estimate.std[:count]
     return {
-        "names": plain.estimate.names,
-        "units": best.units[:count],
+        "names": plain.fit.estimate.names,
+        "units": best.trial.model.units[:count],
         "mean": mean,
         "std": std,
         "interval_total": interval(mean, total_std(std, late.power, late.lag1)),
         "samples": len(data.t),
         "used": int(np.sum(~best.innovations.gated)),
         "nis": late.power,
-        "disturbance": best.name,
-        "disturbance_value": best.bias,
+        "disturbance": best.trial.name,
+        "disturbance_value": best.fit.freed,
+        "disturbance_std": np.sqrt(np.diag(best.fit.freed_covariance)),
     }
 
 
@@ -162,11 +166,11 @@ def _missing(data: Samples) -> Finding:
 def _far_from_guess(best: Pass, start: Start, alarm: float) -> Finding:
     """Test the parameters against the rough start, whose spread the settings tell: d^T C^-1 d ~ chi-square."""
     s, covariance, _ = start
-    apart = best.local[: len(s)] - s
+    apart = best.fit.local[0][: len(s)] - s
     statistic, share = float(apart @ np.linalg.solve(covariance, apart)), np.abs(apart) / np.sqrt(np.diag(covariance))
-    worst = int(np.argmax(share))
+    worst = best.fit.estimate.names[int(np.argmax(share))]
     message = (
-        f"{best.estimate.names[worst]} lies {share[worst]:.1f} standard deviations from the guess; mend the guess, or "
+        f"{worst} lies {share.max():.1f} standard deviations from the guess; mend the guess, or "
         "tell its uncertainty in --settings"
     )
     return Finding("guess", statistic, float(chi2.isf(alarm, len(s))), message)
