@@ -82,7 +82,7 @@ SCENARIOS = {
 }
 
 
-def run(name: str, controller: str, seed: int, gains: dict[str, Any]) -> LoopRecord:
+def run(name: str, controller: str, seed: int, gains: dict[str, Any], true_force: bool = False) -> LoopRecord:
     """Return the record of one run.
 
     Args:
@@ -90,7 +90,8 @@ def run(name: str, controller: str, seed: int, gains: dict[str, Any]) -> LoopRec
         controller: word of the controller.
         seed: of everything random.
         gains: keys of the task that are replaced.
+        true_force: the estimates carry the true force.
     """
     scenario = SCENARIOS[name]
-    options = LoopOptions(seed=seed, controller=controller, task=gains, **scenario.options)
+    options = LoopOptions(seed=seed, controller=controller, task=gains, true_force=true_force, **scenario.options)
     return ClosedLoop(load_loop_settings(scenario.task, "fr3"), options).run(scenario.seconds, scenario.disturb)

@@ -67,14 +67,26 @@ class LoopSettings:
         unit="m/s^0.5",
         check=non_negative,
     )
+    stiffness: float = key(
+        1e4,
+        doc="stiffness of the contact that a contact IMM filter expects, in the middle of what is possible",
+        unit="N/m",
+        check=positive,
+    )
+    stiffness_factor: float = key(
+        10.0,
+        doc="one standard deviation of that stiffness is this factor up or down; with a smaller one the slow growth of "
+        "force on a surface softer than expected is taken for joint friction",
+        check=positive,
+    )
     friction_std: float = key(
-        0.1,
-        doc="usual friction coefficient that a contact IMM filter expects where the tool touches; more where it slides "
-        "and the torque sensors are behind the gears",
+        0.3,
+        doc="usual friction coefficient that a contact IMM filter expects where the tool touches; less where it does "
+        "not slide, or the torque sensors are in front of the gears",
         check=non_negative,
     )
     friction_time: float = key(
-        0.4,
+        2.0,
         doc="how long that friction keeps its direction; longer for a tool that is led along a path",
         unit="s",
         check=positive,
@@ -157,6 +169,7 @@ class LoopOptions:
         observer: configuration of the estimator, default the experiment's.
         tool: what the simulated arm carries, and estimator and controller know; empty: the robot's own.
         delay: age of the estimates that the controller sees [s].
+        true_force: the estimates carry the true force, which shows what the controller alone does.
         task: keys of the task's settings that are replaced.
         scenario: keys of the scenario that are replaced.
         imperfections: keys of the simulated arm's imperfections that are replaced.
@@ -172,6 +185,7 @@ class LoopOptions:
     observer: str | None = None
     tool: str = ""
     delay: float = 0.0
+    true_force: bool = False
     task: dict[str, Any] = field(default_factory=dict)
     scenario: dict[str, Any] = field(default_factory=dict)
     imperfections: dict[str, Any] = field(default_factory=dict)
@@ -202,6 +216,7 @@ class ClosedLoop:
             self.controller = make_controller(
                 options.controller, arm, self.mpc_settings, options.solver, options.adapt, math.inf
             )
+        self._true_force = options.true_force
         self._late = round(options.delay * self.simulation.scenario.rate)
         ratio = self.simulation.scenario.rate / self.mpc_settings.rate
         if ratio < 1 or abs(ratio - round(ratio)) > 1e-9:
@@ -234,7 +249,7 @@ class ClosedLoop:
         sim, controller = self.simulation, self.controller
         self._settle_and_approach()
         begin = sim.time
-        seen = deque([(begin, self.stream.estimate())], self._late + 1)
+        seen = deque([(begin, self._estimate())], self._late + 1)
         command = controller.activate(Observation.of(seen[0][1]), sim.equilibrium[0])
         pending, ticks = command, list[Command]()
         rows: list[tuple[Any, ...]] = []
@@ -248,7 +263,7 @@ class ClosedLoop:
             t = sample.stamp_ns * 1e-9 - begin
             if estimator_alive(t):
                 self._observe(sample)
-                seen.append((sim.time, self.stream.estimate()))
+                seen.append((sim.time, self._estimate()))
             rows.append(self._row(t, sample, seen[-1][1], pending))
             if k % self._every == 0:
                 when, estimate = seen[0]
@@ -313,6 +328,13 @@ class ClosedLoop:
 
     def _observe(self, sample: Sample) -> None:
         self.stream.push_fast(sample.stamp_ns, sample.q, sample.dq, sample.tau)
+
+    def _estimate(self) -> Estimate:
+        """Return what the controller is told after the last sample."""
+        estimate, plant = self.stream.estimate(), self.simulation.plant
+        if not self._true_force:
+            return estimate
+        return dataclasses.replace(estimate, force_base=plant.rotation @ plant.wrench_tcp[:3])
 
     def _row(self, t: float, sample: Sample, estimate: Estimate, command: Command) -> tuple[Any, ...]:
         plant = self.simulation.plant
@@ -395,6 +417,8 @@ def _with_tool(observer: Any, task: MpcSettings, settings: LoopSettings) -> Any:
         return observer
     common = dataclasses.replace(
         observer.contacts[0],
+        stiffness=settings.stiffness,
+        stiffness_factor=settings.stiffness_factor,
         rest_random_walk=settings.rest_random_walk,
         friction_std=settings.friction_std,
         friction_time=settings.friction_time,
