@@ -1,10 +1,11 @@
 """A UR16e presses through the RTDE driver, with and without its wrist sensor, and meets faults meanwhile.
 
-    python benchmark/ur_live.py [--seconds 8] [--controller mpc] [--save]
+    python benchmark/ur_live.py [--seconds 8] [--seed 0] [--rows "5 kN/m, sensor"] [--controller mpc] [--save]
 
 Driver, default observer, fusion with the wrist sensor, controller and recorder run as on a robot. The controller
-behind the registers is simulated, in simulated time. ``--save`` writes every finished row into tables/ur_live.json. A
-row that is saved is not repeated. ``--record FILE`` keeps the samples of the last run.
+behind the registers is simulated, in simulated time: ``--seconds 1800`` is half an hour. ``--rows`` chooses the rows
+whose titles contain its text. ``--save`` writes every finished row into tables/ur_live.json. A row that is saved is
+not repeated. ``--record FILE`` keeps the samples of the last run.
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ def main() -> int:
     """Run, print, save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rows", default="")
     parser.add_argument("--controller", default="mpc")
     parser.add_argument("--record", type=Path)
     parser.add_argument("--save", action="store_true")
@@ -69,8 +72,8 @@ def main() -> int:
     jobs = [(f"{stiffness / 1e3:g} kN/m, {name}", stiffness, name, None) for stiffness in STIFFNESS for name in SENSING]
     jobs += [(fault, STIFFNESS[1], "sensor", fault) for fault in FAULTS]
     for title, stiffness, name, fault in jobs:
-        title = f"{args.controller}: {title}"
-        if title in rows:
+        title = f"{args.controller}, seed {args.seed}, {args.seconds:g} s: {title}"
+        if title in rows or args.rows not in title:
             continue
         sensor, offset = SENSING[name]
         options = UrPressOptions(
@@ -78,6 +81,7 @@ def main() -> int:
             stiffness=stiffness,
             sensor=sensor,
             offset=offset,
+            seed=args.seed,
             keep_samples=args.record is not None,
         )
         press = UrPress(options)
