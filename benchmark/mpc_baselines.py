@@ -41,7 +41,7 @@ GAINS: dict[str, list[dict[str, Any]]] = {
 TOLD = "mpc, true force"
 #: [N] that a run without contact, or one that does not end under control, counts at least.
 WORST = 10.0
-#: [s] under the controller from when the errors count.
+#: [s] under the controller, from the start or after a search, from when the errors count.
 SETTLED = 1.0
 #: [s] between two points of a curve.
 CURVE_STEP = 0.02
@@ -80,12 +80,14 @@ def norm_rms(errors: np.ndarray) -> float:
 
 
 def searched(record: LoopRecord) -> np.ndarray:
-    """Return which samples (N,) are searches, each from the last touch before it: the same under every controller."""
+    """Return which samples (N,) are searches: from the last touch before one until it has ended and settled."""
     found: np.ndarray = record.state == ControllerState.SEARCHING.value
-    touched = np.linalg.norm(record.force, axis=1) > 0.0
-    for begin in np.flatnonzero(np.diff(found.astype(int), prepend=0) == 1):
-        last = np.flatnonzero(touched[:begin])
-        found[last[-1] + 1 if last.size else 0 : begin] = True
+    touched = np.flatnonzero(np.linalg.norm(record.force, axis=1) > 0.0)
+    settling = round(SETTLED / (record.t[1] - record.t[0]))
+    change = np.diff(found.astype(int), prepend=0, append=0)
+    for begin, end in zip(np.flatnonzero(change == 1), np.flatnonzero(change == -1)):
+        last = np.searchsorted(touched, begin) - 1
+        found[touched[max(last, 0)] + 1 : end + settling] = True
     return found
 
 
@@ -180,8 +182,8 @@ def table(gains: dict[str, Any]) -> str:
         "`python benchmark/mpc_baselines.py --table`. RMSE of the force after 1 s [N], median over the seeds.",
         "Estimate is the error of the estimate under the MPC. No controller can correct what it is not told.",
         f"'{TOLD}' is the MPC whose estimates carry the true force.",
-        "A search after a lost contact is left out, from the last touch on: all controllers share it. A run that does",
-        f"not end under control counts at least {WORST:g} N.",
+        "A search after a lost contact is left out, from the last touch before to 1 s after it: all controllers share",
+        f"it. A run that does not end under control counts at least {WORST:g} N.",
         f"Gains of the plain controllers, found by `--tune`: `{json.dumps(gains)}`.",
         "",
         f"| scenario | what | seeds | {' | '.join(heads)} |",
