@@ -55,6 +55,15 @@ def test_recorded_press(name):
     assert all(value <= limit for value, limit in zip(found, limits)), f"{found} against {limits}"
 
 
+def test_a_stream_that_begins_pressed_and_in_motion():
+    """What was closed at the first sample is not replaced by a contact that closes later, from zero force."""
+    data = load("ur_vertical_1")
+    force = data["f_tcp"][:, 2] - data["f_tcp_zero_offset"][2]
+    start = int(np.argmax(force < 0.5 * force.min()))
+    pressed = {key: value[start:] if value.shape[:1] == force.shape else value for key, value in data.items()}
+    assert score(pressed, DEFAULT_OBSERVER)[0] < 12.0
+
+
 def test_turned_about_the_base_the_figures_are_the_same():
     data = load("ur_vertical_1")
     turned = {"q": data["q"] + 0.9 * np.eye(6)[0]}  # forces are compared in TCP axes, which turn along

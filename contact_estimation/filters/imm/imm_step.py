@@ -45,7 +45,10 @@ class ImmStep:
         ratios: (M, m + n) squared innovations over their variances, before gating.
         unexplained: (M, n) [Nm] torque that the updated states leave unexplained.
         updates: per filter its update, from the mixed state into ``x`` and ``p``.
+        deciding: no contact closes anew (:meth:`ModeChain.transition`), from the next :meth:`set_interval` on.
     """
+
+    deciding = False
 
     def __init__(
         self,
@@ -117,7 +120,7 @@ class ImmStep:
         known, unknown = self._motion
         known[0][:], known[1][:] = self._state.decay_and_noise(duration)
         unknown[0][:], unknown[1][:] = self._state.frozen(known[0], known[1])
-        self._transition[:] = self._chain.transition(duration).ravel(order="F")
+        self._transition[:] = self._chain.transition(duration, self.deciding).ravel(order="F")
 
     def run(self) -> None:
         """Take the measurement in the signals."""

@@ -94,10 +94,14 @@ class ModeChain:
         shared = np.where(free, (1 - closed) / free.sum(), closed / (~free).sum())
         return np.asarray(np.maximum(shared, self._floor))
 
-    def transition(self, dt: float) -> np.ndarray:
+    def transition(self, dt: float, deciding: bool = False) -> np.ndarray:
         """Return the probabilities (M, M) of going from filter a (row) to filter b in ``dt`` [s].
 
         Staying within a combination keeps the filter; coming from another one leads to the newborn.
+
+        Args:
+            dt: time step [s].
+            deciding: no known contact closes: a newborn would replace the one that may be closed since the start.
         """
         chain = _transition(self.rates, dt)
         if self.unknown.any():  # no detour over a changing push within dt: it would change which filter is the source
@@ -107,8 +111,13 @@ class ModeChain:
             chain[known, steady] = direct
         enters = self._newborn[self.owner] == np.arange(len(self.owner))
         matrix = chain[np.ix_(self.owner, self.owner)] * enters
+        staying = np.diag(chain)[self.owner]
+        if deciding:
+            closing = self.free[:, None] & self.closed.any(axis=1)
+            staying = staying + np.where(closing, matrix, 0.0).sum(axis=1)
+            matrix[closing] = 0.0
         same = self.owner[:, None] == self.owner
-        return np.asarray(np.where(same, 0.0, matrix) + np.diag(np.diag(chain)[self.owner]))
+        return np.asarray(np.where(same, 0.0, matrix) + np.diag(staying))
 
     def give_birth(self, probabilities: np.ndarray) -> bool:
         """Make the least probable filter of every combination its newborn.

@@ -100,11 +100,12 @@ class ContactImm:
         """Start at rest at ``q`` (n,) [rad] at time ``t`` [s]; whether a contact is closed is not known."""
         joints = self.state.elastic_joints
         self._samples.start(q)
-        self._t, self._born = t, t
+        self._t, self._born, self._decided = t, t, t + self.settings.decision_time
         self._q_now[:] = q
         # The elastic offset starts where the deflection under gravity alone puts it.
         deflection = self.arm.gravity(q)[joints] / self._signals["joint_stiffness"] + q[joints]
         self.step_.start(q, deflection, self.chain.start(self.settings.closed_at_start))
+        self.step_.deciding = True
         self._mode = self._most_probable()
         self._mismatch.clear()
         self._output.start()
@@ -152,6 +153,9 @@ class ContactImm:
         if not self.chain.closed[probable].any():
             self._mismatch.add_torque(duration, *self._torque_of_block)
         self._unexplained[:] = step.unexplained[probable]
+        if step.deciding and self._t > self._decided:
+            step.deciding = False
+            step.set_interval(duration)
         if self._t - self._born > self.settings.hypothesis_interval:
             self._born = self._t
             step.remember()

@@ -252,6 +252,13 @@ class ImmSettings:
     close_rate: float = key(1.0, doc="how often a contact closes", unit="1/s", check=positive)
     open_rate: float = key(3.0, doc="how often a closed contact opens", unit="1/s", check=positive)
     closed_at_start: float = key(0.3, doc="probability that anything is touched at the first sample", check=probability)
+    decision_time: float = key(
+        0.2,
+        doc="time after the start in which no contact closes; it is decided first whether one was closed at the first "
+        "sample",
+        unit="s",
+        check=non_negative,
+    )
     least_probability: float = key(
         1e-60,
         doc="least probability of a filter: a value of 1e-6 would discard all evidence against a mode",

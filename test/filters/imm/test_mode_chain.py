@@ -1,5 +1,7 @@
 """Mixing against numpy, and the Markov chain behind it."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -66,10 +68,17 @@ def test_a_free_filter_starts_from_its_likeliest_source_unmixed():
 def test_rows_of_the_transition_sum_to_one(count, hypotheses):
     modes = ModeChain(settings(count), hypotheses)
     assert len(modes.names) == 2**count and len(modes.owner) == 1 + hypotheses * (2**count - 1)
-    for dt in (0.002, 0.01, 1.0):
-        matrix = modes.transition(dt)
+    for dt, deciding in itertools.product((0.002, 0.01, 1.0), (False, True)):
+        matrix = modes.transition(dt, deciding)
         np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
         assert (matrix >= 0).all()
+
+
+def test_no_contact_closes_before_the_start_is_decided():
+    modes = ModeChain(settings(1), 2)
+    matrix, usual = modes.transition(0.01, deciding=True), modes.transition(0.01)
+    assert (usual[0] > 0).tolist() == [True, True, False] and (matrix[0] > 0).tolist() == [True, False, False]
+    np.testing.assert_array_equal(matrix[1:], usual[1:])
 
 
 def test_rates_are_the_settings_and_contacts_change_one_at_a_time():
