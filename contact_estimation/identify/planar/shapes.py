@@ -19,7 +19,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from contact_estimation.exceptions import ConfigError, IdentificationError
+from contact_estimation.exceptions import ConfigError
 from contact_estimation.identify.arrays import Array
 
 SMALLEST_GYRATION = 0.25  # smallest radius of gyration sqrt(I/m) searched, of the outline's radius
@@ -154,39 +154,6 @@ def contact_rows(shape: Shape, q: ArrayLike) -> tuple[Array, Array, Array]:
     one, zero = np.ones(r.shape[:-1]), np.zeros(r.shape[:-1])
     normal, tangent = np.stack([zero, one, r[..., 0]], axis=-1), np.stack([one, zero, -r[..., 1]], axis=-1)
     return q[..., 1, None] + r[..., 1], normal, tangent
-
-
-def project_to_contact(
-    shape: Shape, q: ArrayLike, sigma: ArrayLike, contact: int | None = None, tolerance: float = 1e-12
-) -> Array:
-    """Put a noisy configuration back on the ground it touches (section 7.1, figure 17).
-
-    Args:
-        shape: outline.
-        q: configuration (3,).
-        sigma: noise (3,) in which distances are counted.
-        contact: index of the contact that touches; None takes the lowest.
-        tolerance: distance [m] that counts as touching.
-
-    Returns:
-        The nearest configuration (3,) with phi = 0 at the contact.
-
-    Raises:
-        IdentificationError: no convergence (a lever that turns over within the correction).
-    """
-    start, variance = np.array(q, float), np.asarray(sigma, float) ** 2
-    nearest: Array = start.copy()
-    contact = int(np.argmin(contact_rows(shape, start)[0])) if contact is None else contact
-    for _ in range(50):
-        phi, normal, _ = contact_rows(shape, nearest)
-        row = normal[contact]
-        if abs(phi[contact]) < tolerance:
-            return nearest
-        step = (row @ (start - nearest) + phi[contact]) / (row @ (variance * row))
-        nearest = np.asarray(start - variance * row * step)
-    raise IdentificationError(
-        f"projection of configuration {start} onto contact {contact} did not converge (phi {phi[contact]:.2g} m)"
-    )
 
 
 def ratio_bounds(shape: Shape) -> tuple[float, float]:

@@ -3,9 +3,6 @@
 import numpy as np
 import pytest
 
-from contact_estimation.exceptions import IdentificationError
-from contact_estimation.identify.planar.compliance import CompliantContact, identify_compliant, simulate_compliant
-from contact_estimation.identify.planar.shapes import Ellipse, contact_rows, project_to_contact, square
 from contact_estimation.studies.planar.arm_disk import ArmDisk, identify_push
 from contact_estimation.studies.planar.wheel import WHEEL, identify_wheel
 
@@ -52,24 +49,3 @@ def test_arm_dynamics_keep_energy_and_are_linear_in_the_parameters():
     rate = (system.mass(q + h * v) - system.mass(q - h * v)) / (2 * h)
     velocity_terms = system.force(q, np.zeros(5)) - system.force(q, v)
     assert v @ velocity_terms == pytest.approx(0.5 * v @ rate @ v, abs=1e-6)
-
-
-def test_compliant_impact():
-    contact, shape = CompliantContact(4e4, 0.2, 0.3), square(0.1)
-    q, v = simulate_compliant(shape, 600.0, contact, ([0, 0.12, 0.3], [0.3, 0, 1.0]), 5e-4, 500)
-    found = identify_compliant(shape, q, v, 5e-4)
-    assert found.m_over_i == pytest.approx(600.0, rel=0.01)
-    assert found.stiffness_over_mass == pytest.approx(4e4, rel=0.01)
-    assert found.dissipation == pytest.approx(0.2, rel=0.05) and found.friction == pytest.approx(0.3, rel=0.02)
-    with pytest.raises(IdentificationError, match="sample faster"):
-        identify_compliant(shape, q[:3], v[:3], 5e-4)
-
-
-def test_projection_is_the_nearest_touching_configuration():
-    shape, sigma = Ellipse(0.3, 0.1), np.array([0.01, 0.01, 0.05])
-    start = np.array([0.2, 0.26, 0.9])
-    q = project_to_contact(shape, start, sigma)
-    phi, normal, _ = contact_rows(shape, q)
-    assert phi[0] == pytest.approx(0.0, abs=1e-10)
-    pull = (q - start) / sigma**2
-    np.testing.assert_allclose(np.cross(pull, normal[0]), 0.0, atol=1e-6 * np.abs(pull).max())
