@@ -15,6 +15,7 @@ from contact_estimation.codegen import CompiledFunction
 from contact_estimation.filters.imm.measurement import UNDECIDED, build_prior, build_update
 from contact_estimation.filters.imm.mode_chain import ModeChain, build_mixing, build_mode_prediction, build_mode_update
 from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.unknown import PushEnd
 from contact_estimation.filters.kalman import packed_size
 from contact_estimation.robot import Arm
 
@@ -74,6 +75,7 @@ class ImmStep:
         self._mixed, self._weights = (mixed_x, mixed_p), weights
         self._remembered: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=_REMEMBERED)
         self._turn = 0
+        self._push_end = PushEnd(state.size, state.parts["external"], float(signals["gate"][0]))
         self._mixes = [
             mixing.bind([mixing.inputs["X"], mixing.inputs["P"], weights[j]], [mixed_x[j], mixed_p[j]])
             for j in range(count)
@@ -141,21 +143,24 @@ class ImmStep:
             self._remembered.append((self.x[best].copy(), self.p[best].copy()))
 
     def _recall(self) -> None:
-        """Start a free filter that follows an unknown contact from a free state of before, in two of three blocks.
+        """Choose the start of a free filter that follows an unknown contact, one of three in turn.
 
-        The friction of the unknown contact contains the part of the push that it absorbed before the mode changed. Of
-        all starts the one that fits remains: it is then more probable than a new start. The joint stiffness is kept.
+        The friction of the unknown contact contains the part of the push that it absorbed before the mode changed, and
+        the external torque contains a part of the friction. The starts are the unknown contact without the torque that
+        is left, if that is within its uncertainty, and two free states of before. Of all starts the one that fits
+        remains: it is then more probable than a new start. The joint stiffness is kept.
         """
         self._turn = (self._turn + 1) % 3
-        if self._turn and self._remembered:
-            back = _RECENT if self._turn == 1 else _REMEMBERED
-            x, p = self._remembered[-min(back, len(self._remembered))]
-            stiffness = self._state.parts["joint_stiffness"]
-            for j in self._free:
-                if self._chain.felt[self._weights[j].argmax()]:
-                    kept = self._mixed[0][j, stiffness].copy()
-                    self._mixed[0][j], self._mixed[1][j] = x, p
-                    self._mixed[0][j, stiffness] = kept
+        stiffness = self._state.parts["joint_stiffness"]
+        for j in self._free[self._chain.felt[self._weights[self._free].argmax(axis=1)] > 0]:
+            x, p = self._mixed[0][j], self._mixed[1][j]
+            if self._turn == 0:
+                self._push_end.apply(x, p)
+            elif self._remembered:
+                back = min(_RECENT if self._turn == 1 else _REMEMBERED, len(self._remembered))
+                kept = x[stiffness].copy()
+                x[:], p[:] = self._remembered[-back]
+                x[stiffness] = kept
 
     def _follow_friction(self) -> None:
         """Bound the friction of closed contacts around its value when the arm was last free."""

@@ -9,6 +9,9 @@ with the Jacobians J of the TCP and J_k of the joint frames. In the filters of t
 walk with L per second: a disturbance Kalman filter (Hu and Xiong, Contact force estimation for robot manipulator using
 semiparametric model and disturbance Kalman filter, 2018). The state is the joint torque, not a wrench: a push at a link
 of an arm with seven joints has no equivalent wrench at its TCP.
+
+A push ends at tau_e = 0. What is left of its estimate then is an error of the friction: the two are known by their
+difference only. :class:`PushEnd` conditions the state on that.
 """
 
 from __future__ import annotations
@@ -17,7 +20,9 @@ from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
+from scipy.special import chdtri, erfc
 
+from contact_estimation.filters.kalman import pack_array, packed_size, unpack_array
 from contact_estimation.robot import Arm
 from contact_estimation.robot.rigid_body import Kinematics
 
@@ -34,6 +39,40 @@ class ExternalTorque(NamedTuple):
     probability: float
     torque: np.ndarray
     covariance: np.ndarray
+
+
+class PushEnd:
+    """Conditions a filter's state on the end of a push: tau_e = 0 as a measurement without noise.
+
+    Args:
+        size: N entries of the state.
+        external: which of them are tau_e (n,).
+        gate: standard deviations of a normal variable; the chi-square test of tau_e = 0 is as strict.
+    """
+
+    def __init__(self, size: int, external: slice, gate: float) -> None:
+        self._external = external
+        places = unpack_array(np.arange(packed_size(size)), size)
+        self._cross = places[:, external]  # (N, n) places in a packed covariance
+        self._largest = float(chdtri(self._cross.shape[1], erfc(gate / 2**0.5)))
+
+    def apply(self, x: np.ndarray, p: np.ndarray) -> bool:
+        """Condition in place, if the external torque may be zero.
+
+        Args:
+            x: mean (N,).
+            p: packed covariance.
+
+        Returns:
+            Whether it may: tau_e^T P_e^-1 tau_e is below its chi-square quantile.
+        """
+        torque, cross = x[self._external], p[self._cross]
+        solved = np.linalg.solve(cross[self._external], np.column_stack([torque, cross.T]))  # (n, 1 + N)
+        if torque @ solved[:, 0] > self._largest:
+            return False
+        x -= cross @ solved[:, 0]
+        p -= pack_array(cross @ solved[:, 1:])
+        return True
 
 
 def push_covariance(arm: Arm, kinematics: Kinematics, variance: ca.SX, link_share: ca.SX) -> ca.SX:

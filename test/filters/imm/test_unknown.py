@@ -10,7 +10,8 @@ import pytest
 
 from contact_estimation.filters.imm.mode_chain import ModeChain
 from contact_estimation.filters.imm.settings import ImmContact, ImmSettings
-from contact_estimation.filters.imm.unknown import push_change, push_covariance, tcp_wrench
+from contact_estimation.filters.imm.unknown import PushEnd, push_change, push_covariance, tcp_wrench
+from contact_estimation.filters.kalman import pack_array, unpack_array
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.robot import load_arm
 
@@ -148,6 +149,25 @@ def test_pushes_from_the_side_are_seen_and_end(robot, sensors, limit):
         assert (mode[held] != "free").all()
     after = ((t > 3.6) & (t < 5.0)) | (t > 6.6)
     assert (mode[after] == "free").all() and np.linalg.norm(force[after], axis=1).max() < 3.0
+
+
+@pytest.mark.parametrize("left, ends", [(1.0, True), (6.0, False)])
+def test_a_push_ends_where_its_torque_may_be_zero(left, ends):
+    size, external, rng = 9, slice(6, 9), np.random.default_rng(3)
+    root = rng.normal(size=(size, size))
+    covariance, x = root @ root.T, rng.normal(size=size)
+    x[external] = left * np.linalg.cholesky(covariance[external, external])[:, 0]  # as many standard deviations
+    given, p = x.copy(), pack_array(covariance)
+    assert PushEnd(size, external, 3.0).apply(x, p) is ends
+    if not ends:
+        np.testing.assert_array_equal(x, given)
+        np.testing.assert_array_equal(p, pack_array(covariance))
+        return
+    information = np.linalg.inv(covariance)  # the conditional distribution is a part of the information form
+    kept, told = slice(0, 6), information[:6, 6:] @ given[external]
+    np.testing.assert_allclose(x[kept], given[kept] + np.linalg.solve(information[kept, kept], told), atol=1e-9)
+    np.testing.assert_allclose(unpack_array(p, size)[kept, kept], np.linalg.inv(information[kept, kept]), atol=1e-9)
+    np.testing.assert_allclose(x[external], 0.0, atol=1e-12)
 
 
 def test_a_push_lets_go_although_friction_took_a_part_of_it():
