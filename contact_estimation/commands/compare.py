@@ -32,7 +32,6 @@ def run(args: argparse.Namespace) -> int:
     """Replay, compare, report."""
     from contact_estimation.codegen import show_progress
     from contact_estimation.evaluation.evaluated import evaluate_recording, make_logs, open_streams, write_report
-    from contact_estimation.io.survey import survey
     from contact_estimation.robot import load_arm
     from contact_estimation.viz.summary import summary_table
 
@@ -47,10 +46,11 @@ def run(args: argparse.Namespace) -> int:
         words = ["contact-estimation", "compare", str(args.recording), *robot_words(args)]
         command = shlex.join([*words, "--observers", ",".join(args.observers), "--out", str(args.out)])
         write_report(args.out, found, logs, f"Observers on {args.recording.name}", command)
-    source, duration = recording.head.source, survey(recording).duration
+    source, duration = recording.head.source, next(iter(found.scores.values())).duration
+    figures = {name: scores.figures() for name, scores in found.scores.items()}
     about = {"source": source, "samples": len(recording), "duration_s": duration}
     label = found.reference.label if found.reference else None
-    result = {"recording": about, "robot": arm.name, "reference": label, "observers": found.figures}
-    lines = [f"{source}: reference {label or 'none'}", text_table(*summary_table(found.figures))]
+    result = {"recording": about, "robot": arm.name, "reference": label, "observers": figures}
+    lines = [f"{source}: reference {label or 'none'}", text_table(*summary_table(figures))]
     emit(args, result | {"report": args.out and str(args.out)}, "\n".join(lines + [str(args.out)] * bool(args.out)))
     return 0

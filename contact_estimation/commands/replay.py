@@ -80,9 +80,11 @@ def run(args: argparse.Namespace) -> int:
     logs = make_logs(samples, streams) if args.report is not None else {}
     sinks = {name: [sink[name].append for sink in (files, logs) if name in sink] for name in streams}
     found = evaluate_recording(arm, samples, streams, observer_progress(len(samples)), seconds, sinks)
-    reasons = _tell_invalid(found.invalid)
+    invalid = {name: scores.reasons.counts() for name, scores in found.scores.items()}
+    figures = {name: scores.figures() for name, scores in found.scores.items()}
+    reasons = _tell_invalid(invalid)
     if not args.keep_going and any(
-        _refused(stream, sum(found.invalid.get(name, {}).values()), len(samples)) for name, stream in streams.items()
+        _refused(stream, invalid[name].total(), len(samples)) for name, stream in streams.items()
     ):
         raise RecordingError(f"{head.source}: {reasons}. Nothing was written; --keep-going writes it all the same.")
     with timed(seconds, "export"):
@@ -98,11 +100,11 @@ def run(args: argparse.Namespace) -> int:
         "exports": exports,
         "seconds": seconds,
         "observers": {
-            name: found.figures[name] | {"counters": dict(stream.counters), "backend": stream.observer.backend}
+            name: figures[name] | {"counters": dict(stream.counters), "backend": stream.observer.backend}
             for name, stream in streams.items()
         },
     } | ({"report": report} if report else {})
-    emit(args, result, _text(about, found.figures, report, exports))
+    emit(args, result, _text(about, figures, report, exports))
     if reasons:
         print(f"contact-estimation replay: {reasons}", file=sys.stderr)
     return 0
@@ -116,10 +118,11 @@ def _refused(stream: SampleStream, invalid: int, samples: int) -> bool:
 def _tell_invalid(reasons: Mapping[str, Counter[str]]) -> str:
     """Say how many estimates of whom are invalid and why; empty where all are valid."""
     return "; ".join(
-        f"{name}: {sum(found.values())} estimates are invalid ("
+        f"{name}: {found.total()} estimates are invalid ("
         + "; ".join(f"{count} x {reason}" for reason, count in found.most_common(3))
         + ")"
         for name, found in reasons.items()
+        if found
     )
 
 

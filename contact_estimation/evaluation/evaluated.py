@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,8 +32,7 @@ class Evaluated(NamedTuple):
     arm: Arm
     recording: Samples
     reference: Reference | None  # None: the recording has none
-    figures: dict[str, dict[str, Any]]  # observer -> what :meth:`~contact_estimation.viz.scores.Scores.figures` gives
-    invalid: dict[str, Counter[str]]  # observer -> why how many of its estimates were invalid
+    scores: dict[str, Scores]  # by observer
 
 
 def open_for_arm(
@@ -108,15 +106,12 @@ def evaluate_recording(
     """
     seconds = {} if seconds is None else seconds
     reference = find_reference(arm, recording)
-    figures, invalid = {}, {}
+    scores = {}
     for name, stream in streams.items():
         update = functools.partial(progress, name) if progress is not None else None
         with timed(seconds, name):
-            scores = score(recording, stream, reference, update, (sinks or {}).get(name, ()))
-        figures[name] = scores.figures()
-        if reasons := scores.reasons.counts():
-            invalid[name] = reasons
-    return Evaluated(arm, recording, reference, figures, invalid)
+            scores[name] = score(recording, stream, reference, update, (sinks or {}).get(name, ()))
+    return Evaluated(arm, recording, reference, scores)
 
 
 def score(
@@ -158,9 +153,9 @@ def write_report(path: Path, evaluated: Evaluated, logs: dict[str, EstimateLog],
     """
     from contact_estimation.viz.report import replay_report  # matplotlib
 
-    arm, recording, reference, _, _ = evaluated
+    arm, recording, reference, scores = evaluated
     try:
-        return replay_report(path, arm, recording.read(), logs, reference, title, command=command)
+        return replay_report(path, arm, recording.read(), logs, reference, title, command=command, scores=scores)
     except OSError as error:
         raise RecordingError(f"{path} cannot be written ({error.strerror}); name another") from error
 

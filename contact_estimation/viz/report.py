@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -65,6 +65,7 @@ def replay_report(
     boxes: Sequence[Box] = (),
     tables: Sequence[Table] = (),
     page_3d: str = "",
+    scores: Mapping[str, Scores] | None = None,
 ) -> Path:
     """Write the report.
 
@@ -80,6 +81,7 @@ def replay_report(
         boxes: bodies in that picture.
         tables: further tables, before the others.
         page_3d: name of the 3-D page beside the report, if there is one.
+        scores: observer -> scores of its estimates, where they are known.
 
     Returns:
         The path.
@@ -97,9 +99,7 @@ def replay_report(
         page.paragraph(table.caption, note=True)
         page.table(table.header, table.rows)
     page.heading("Accuracy of the whole run")
-    scores = {name: Scores(reference) for name in columns}
-    for name, c in columns.items():
-        scores[name].add(c)
+    scores = scores or {name: Scores.of(c, reference) for name, c in columns.items()}
     page.table(*summary_table({name: own.figures() for name, own in scores.items()}))
     page.paragraph(_explain(reference), note=True)
     for name, own in scores.items():

@@ -31,12 +31,24 @@ class Scores:
         self.reasons, self._mismatch = KindCounter(), KindCounter()
         self._steps: list[np.ndarray] = []
         self._periods: list[float] = []
-        self._last = np.zeros(0)  # [s] stamp of the last row
+        self._first, self._last = 0.0, np.zeros(0)  # [s] stamps of the first and the last row
         self._modes, self._mode_changes, self._mode = False, 0, ""
         self._errors = {"contact": np.zeros(4), "free": np.zeros(4)}
         self._stiffnesses: list[np.ndarray] = []
         stiffness = 0.0 if reference is None else reference.stiffness
         self._settling = _Settling(stiffness) if 0.0 < stiffness < np.inf else None
+
+    @classmethod
+    def of(cls, columns: Mapping[str, np.ndarray], reference: Reference | None) -> Scores:
+        """Score all rows of a log; arguments as of :meth:`add` and the class."""
+        scores = cls(reference)
+        scores.add(columns)
+        return scores
+
+    @property
+    def duration(self) -> float:
+        """Time [s] from the first row to the last."""
+        return float(self._last[0] - self._first) if len(self._last) else 0.0
 
     def add(self, columns: Mapping[str, np.ndarray]) -> None:
         """Take the next rows.
@@ -47,6 +59,8 @@ class Scores:
         """
         valid, t = columns["valid"], columns["t"]
         rows = slice(self._samples, self._samples + len(valid))
+        if self._samples == 0 and len(t):
+            self._first = float(t[0])
         self._samples += len(valid)
         self._valid += int(np.count_nonzero(valid))
         self._steps.append(columns["step_time"][np.isfinite(columns["step_time"])])

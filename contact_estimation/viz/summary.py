@@ -32,9 +32,7 @@ def summarise(columns: Mapping[str, np.ndarray], reference: Reference | None) ->
         columns: of its log.
         reference: what to compare with.
     """
-    scores = Scores(reference)
-    scores.add(columns)
-    return scores.figures()
+    return Scores.of(columns, reference).figures()
 
 
 def summary_table(figures: Mapping[str, dict[str, Any]]) -> tuple[list[str], list[list[object]]]:
