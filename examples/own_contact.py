@@ -10,6 +10,7 @@ it is ``law: examples/own_contact.py:Adhesive``.
 
 import casadi as ca
 import numpy as np
+from simulated_press import PressSettings, PressSimulation
 
 from contact_estimation.contact import LawParameter
 from contact_estimation.filters.ekf import Ekf
@@ -18,7 +19,6 @@ from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.filters.stream import SampleStream
 from contact_estimation.robot import load_arm
 from contact_estimation.settings import replace, to_mapping
-from contact_estimation.simulation.press import PressSettings, PressSimulation
 
 WIDTH = 5e-5  # [m] over which the pad lets go; smooth, so that it can be differentiated
 

@@ -98,7 +98,7 @@ class Page:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    def wait(self, script: str, timeout: float = 60.0):
+    def wait(self, script: str, timeout: float = 300.0):
         """Wait until a JavaScript expression is true."""
         end = time.monotonic() + timeout
         while not (value := self.run(script)):

@@ -1,6 +1,6 @@
 """Simulated presses for tests: the package's own coupled dynamics, from the first sample in contact."""
 
-from contact_estimation.simulation.press import PressSettings, PressSimulation
+from simulated_press import PressSettings, PressSimulation
 
 START = [0.9, -1.0, 2.2, -2.8, -1.5, 0.5]
 

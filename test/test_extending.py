@@ -78,14 +78,14 @@ def node(words: list[str], folder: Path) -> str:
         stderr=subprocess.STDOUT,
         text=True,
     )
-    said, patience = "", threading.Timer(90.0, process.kill)
+    said, patience = "", threading.Timer(300.0, process.kill)
     patience.start()
     for line in process.stdout:
         said += line
         if "backend" in line:  # an estimator runs until it is stopped
             process.terminate()
     patience.cancel()
-    assert process.wait(60) == 0, said
+    assert process.wait(300) == 0, said
     return said
 
 

@@ -71,13 +71,15 @@ def plain(value: Any) -> Any:
 
 
 def observer_progress(samples: int) -> Callable[[str, int], None]:
-    """Make a progress bar for each observer of a replay: called with its name and the number of samples done."""
-    bars: dict[str, Progress] = {}
+    """Make a progress bar for one observer after the other: called with its name and the number of samples done."""
+    bar = Progress(samples, "replay")
 
     def update(name: str, done: int) -> None:
-        bars.setdefault(name, Progress(samples, f"replay {name}")).update(done)
+        nonlocal bar
+        bar.update(done, name)
         if done == samples:
-            bars[name].close()
+            bar.close()
+            bar = Progress(samples, "replay")
 
     return update
 

@@ -1,4 +1,4 @@
-"""The arm: description, symbolic dynamics, motor side, wrench transforms."""
+"""The arm: description, symbolic dynamics, motor side."""
 
 from contact_estimation.robot.arm import Arm, load_arm
 from contact_estimation.robot.settings import RobotSettings, load_robot_settings

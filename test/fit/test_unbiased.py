@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from scipy.signal import butter, sosfiltfilt
+from simulated_press import PressSettings, PressSimulation
 
 from contact_estimation.exceptions import IdentificationError
 from contact_estimation.filters.registry import load_observer_settings
@@ -13,8 +14,6 @@ from contact_estimation.fit.unbiased import UnbiasedSettings, fit_unbiased
 from contact_estimation.io.recording import Recording
 from contact_estimation.robot import load_arm
 from contact_estimation.robot.friction import FrictionSettings, follow_play, friction_torque, presliding_states
-from contact_estimation.settings import find_config, from_yaml, replace
-from contact_estimation.simulation.press import PressSettings, PressSimulation
 
 STIFFNESS = 25e3
 FRICTION = FrictionSettings(
@@ -28,6 +27,10 @@ FRICTION = FrictionSettings(
 )
 
 
+#: [rad] The tool points down, clear of the block.
+START = [-0.99, -1.02, 2.297, -2.875, -1.551, 0.563]
+
+
 @pytest.fixture(scope="module")
 def arm():
     return load_arm("ur16e")
@@ -35,12 +38,8 @@ def arm():
 
 def press(arm, seed, **changes):
     """One press of 4 s as a recording."""
-    settings = replace(
-        from_yaml(PressSettings, find_config("tasks", "press_ur16e")),
-        "test",
-        **({"period": 4.0, "substeps": 4, "stiffness": STIFFNESS} | changes),
-    )
-    simulation = PressSimulation(arm, settings, seed)
+    settings = {"start": START, "period": 4.0, "substeps": 4, "stiffness": STIFFNESS} | changes
+    simulation = PressSimulation(arm, PressSettings(**settings), seed)
     samples = [simulation.step() for _ in range(2000)]
     columns = {name: np.array([getattr(s, name) for s in samples]) for name in ("q", "dq", "tau")}
     return Recording(np.array([s.stamp_ns for s in samples]), arm.joint_names, **columns, source=f"press {seed}")

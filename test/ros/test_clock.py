@@ -22,7 +22,7 @@ def test_recorded_time_is_on_the_clock_and_a_loop_restarts(graph, tmp_path):
         return int(np.sum(np.diff([convert.stamp_ns(stamp(m)) for m in messages]) < 0))
 
     with graph.start("estimator", simulated), graph.start("replay_driver", source) as driver:
-        told = graph.spin(lambda: laps(estimates, lambda m: m.header.stamp) >= 2, 120.0)
+        told = graph.spin(lambda: laps(estimates, lambda m: m.header.stamp) >= 2)
         assert told, driver.text()
     stamps = np.array([convert.stamp_ns(message.clock) for message in clock])
     assert laps(clock, lambda m: m.clock) >= 1
@@ -35,4 +35,4 @@ def test_recorded_time_is_on_the_clock_and_a_loop_restarts(graph, tmp_path):
 def test_the_clock_needs_the_stamps(graph, tmp_path):
     bag = write_bag(tmp_path / "bag", samples.recording(load_arm("ur16e"), 50))
     with graph.start("replay_driver", {"recording": str(bag), "clock": True}) as driver:
-        assert driver.wait(120.0) == 2 and "needs keep_stamps" in driver.text()
+        assert driver.wait() == 2 and "needs keep_stamps" in driver.text()

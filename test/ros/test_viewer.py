@@ -25,7 +25,7 @@ def estimate(n: int, t: float) -> Estimate:
 def test_page_gets_what_is_published(graph, wrong):
     arm = load_arm("ur16e")
     with graph.start("viewer", {"robot": "fr3" if wrong else "ur16e"}) as viewer:
-        assert graph.spin(lambda: "page:" in viewer.text() or not viewer.running, 60.0), viewer.text()
+        assert graph.spin(lambda: "page:" in viewer.text() or not viewer.running), viewer.text()
         address = re.search(r"page: (http://127\.0\.0\.1:\d+/)", viewer.text())[1]
         assert '"live":true' in urllib.request.urlopen(address, timeout=30).read().decode()
         publisher = graph.node.create_publisher(ContactEstimate, TOPIC, qos.SENSOR)

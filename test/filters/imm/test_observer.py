@@ -5,22 +5,18 @@ import itertools
 
 import numpy as np
 import pytest
+from simulated_press import PressSettings, PressSimulation
 
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.robot import load_arm
-from contact_estimation.settings import find_config, from_yaml
-from contact_estimation.simulation.press import PressSettings, PressSimulation
 
-STARTS = {"ur16e": None, "fr3": [0.0, -0.3, 0.0, -2.2, 0.0, 1.9, 0.785]}
+STARTS = {"ur16e": [-0.99, -1.02, 2.297, -2.875, -1.551, 0.563], "fr3": [0.0, -0.3, 0.0, -2.2, 0.0, 1.9, 0.785]}
 
 
 @pytest.fixture(scope="module", params=["ur16e", "fr3"])
 def samples(request):
     """One press of 4 mm on 25 kN/m, with its truth."""
-    settings = from_yaml(PressSettings, find_config("tasks", "press_ur16e"))
-    if STARTS[request.param]:
-        settings = dataclasses.replace(settings, start=STARTS[request.param])
-    simulation = PressSimulation(load_arm(request.param), settings, seed=1)
+    simulation = PressSimulation(load_arm(request.param), PressSettings(start=STARTS[request.param]), seed=1)
     return simulation.arm, [simulation.step() for _ in range(2500)]
 
 

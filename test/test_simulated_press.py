@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from presses import START, press
+from simulated_press import PressSettings, PressSimulation
 
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot import load_arm
 from contact_estimation.settings import from_mapping
-from contact_estimation.simulation.press import PressSettings, PressSimulation
 
 
 @pytest.fixture(scope="module")
