@@ -22,8 +22,10 @@ from typing import Any, TypeVar
 import yaml
 from yaml.composer import Composer
 from yaml.constructor import SafeConstructor
-from yaml.cyaml import CParser
+from yaml.parser import Parser
+from yaml.reader import Reader
 from yaml.resolver import Resolver
+from yaml.scanner import Scanner
 
 from contact_estimation.exceptions import ConfigError
 
@@ -120,6 +122,19 @@ def parse_yaml(text: str, source: str) -> Any:
         raise ConfigError(f"{source} is not valid YAML: {error}") from error
     except RecursionError as error:
         raise ConfigError(f"{source} is not valid YAML: it is nested too deeply") from error
+
+
+try:
+    from yaml.cyaml import CParser
+except ImportError:  # PyYAML was built without libyaml
+
+    class CParser(Reader, Scanner, Parser):  # type: ignore[misc,no-redef]
+        """The same in Python."""
+
+        def __init__(self, text: str) -> None:
+            Reader.__init__(self, text)
+            Scanner.__init__(self)
+            Parser.__init__(self)
 
 
 class _Loader(Composer, CParser, SafeConstructor, Resolver):  # type: ignore[misc]  # PyYAML has no types
