@@ -16,7 +16,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from contact_estimation.codegen.compiler import OPTIMISE_FLAGS, RARE_FLAGS, shared_object
+from contact_estimation.codegen.compiler import OPTIMISE_FLAGS, RARE_FLAGS, find_compiler, shared_object
 from contact_estimation.codegen.progress import Progress
 from contact_estimation.exceptions import CodegenError
 
@@ -128,11 +128,12 @@ def compile_functions(
     for function in functions:
         if function.nnz_in() != function.numel_in() or function.nnz_out() != function.numel_out():
             raise CodegenError(f"{function.name()}: arguments and results must be dense; densify them before compiling")
+    compiles = find_compiler() is not None
     with ThreadPoolExecutor(os.cpu_count()) as pool, Progress(len(functions)) as progress:
         # CasADi is asked from one thread only; the others wait for compilers, which are processes of their own.
         chosen = [RARE_FLAGS if f.name() in rare else flags for f in functions]
         jobs = [
-            pool.submit(shared_object, f.name(), _generate(f), _PLACEHOLDER, own, cache)
+            pool.submit(shared_object, f.name(), _generate(f) if compiles else "", _PLACEHOLDER, own, cache)
             for f, own in zip(functions, chosen)
         ]
         for _ in as_completed(jobs):
