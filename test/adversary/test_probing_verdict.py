@@ -57,13 +57,6 @@ def test_a_disturbance_is_named_and_its_effect_taken_off(tmp_path, fault, word, 
     assert not outside(truth, result)
 
 
-def test_an_offset_is_recovered(tmp_path):
-    _, result, _ = identify(tmp_path, "bias")
-    assert result["disturbance"] == "offset"
-    assert abs(np.linalg.norm(result["disturbance_value"][:2]) - 3.0) < 0.3
-    assert abs(abs(result["disturbance_value"][2]) - 0.2) < 0.03
-
-
 @pytest.mark.parametrize(
     "fault", ["second_contact", "moving_surface", "saturated", "noisy", "outliers", "friction_patch"]
 )
@@ -79,9 +72,11 @@ def test_a_stiffness_at_its_bound_fails_with_the_setting_to_change(tmp_path):
     assert any("raise stiffness_max" in reason for reason in verdict.reasons)
 
 
-def test_the_command_prints_the_verdict(tmp_path, capsys):
-    world.write(tmp_path, "bias", np.random.default_rng([7, 4]))
+def test_the_command_prints_the_verdict_and_the_offset(tmp_path, capsys):
+    truth = world.write(tmp_path, "bias", np.random.default_rng([7, 4])).truth
     code = main(["identify", "probing", "--recording", str(tmp_path / "probe.npz"), "--json"])
     output = json.loads(capsys.readouterr().out)
     assert code == 0 and output["verdict"] == "doubtful" and len(output["reasons"]) == 1
-    assert np.shape(output["interval_total"]) == (6, 2)
+    assert np.shape(output["interval_total"]) == (6, 2) and output["disturbance"] == "offset"
+    apart = np.subtract(output["disturbance_value"], [truth[name] for name in world.OFFSET])
+    assert np.all(np.abs(apart) < [0.3, 0.3, 0.03]) and np.all(np.abs(apart / output["disturbance_std"]) < 3.0)

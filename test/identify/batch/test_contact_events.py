@@ -52,7 +52,7 @@ def test_the_mismatch_is_of_second_order(task):
 
 
 def test_corrections_save_iterations_and_change_no_result(finger_recording, monkeypatch):
-    task = finger.problem(finger_recording, grid=np.arange(0.0, 2.39, 0.005))
+    task = finger.problem(finger_recording, grid=np.arange(0.0, 1.5, 0.005))
     p = task.scene.parameters.vector({"friction": 0.9, "contact_stiffness": 1500.0, "spring_stiffness": 120.0})
     corrected = estimate(task, finger.start(task, p), p)
     monkeypatch.setattr(solver, "correct", lambda problem, here, before, after, damping, options: (*after, 0))
