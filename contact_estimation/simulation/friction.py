@@ -21,20 +21,20 @@ class LuGreFriction:
     def __init__(
         self, coulomb: np.ndarray, static: np.ndarray, stribeck_velocity: float, presliding: float, viscous: np.ndarray
     ) -> None:
-        self.coulomb, self.static = np.array(coulomb, float), np.maximum(static, coulomb)
+        self.coulomb = np.array(coulomb, float)
+        # A joint without Coulomb friction has a level of 1 Nm, to divide by, which its bristle never approaches.
+        self._level = np.where(self.coulomb > 0, self.coulomb, 1.0)
+        self._break_away = np.where(self.coulomb > 0, np.maximum(static, coulomb) - self.coulomb, 0.0)
         self.viscous = np.array(viscous, float)
         self._vs, self._length = float(stribeck_velocity), float(presliding)
-        self._active = self.coulomb > 0
         #: Bristle force sigma0 z (n,) [Nm].
         self.bristle = np.zeros(len(self.coulomb))
 
     def torque(self, velocity: np.ndarray, step: float) -> np.ndarray:
         """Friction torque (n,) [Nm] after ``step`` [s] at ``velocity`` (n,) [rad/s], with the sign of the motion."""
-        level = self.coulomb + (self.static - self.coulomb) * np.exp(-((velocity / self._vs) ** 2))
+        level = self._level + self._break_away * np.exp(-((velocity / self._vs) ** 2))
         speed = np.abs(velocity)
         # d(bristle) = sigma0 (dq - |dq| bristle / g): relaxes to g sign(dq) over a travel of presliding * g / Fc.
-        decay = np.exp(
-            -np.divide(step * speed * self.coulomb, self._length * level, out=np.zeros_like(level), where=self._active)
-        )
-        self.bristle = np.where(self._active, np.sign(velocity) * level * (1.0 - decay) + self.bristle * decay, 0.0)
+        decay = np.exp(-(step * speed * self.coulomb / (self._length * level)))
+        self.bristle = np.sign(velocity) * level * (1.0 - decay) + self.bristle * decay
         return np.array(self.bristle + self.viscous * velocity)
