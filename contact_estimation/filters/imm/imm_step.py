@@ -75,7 +75,7 @@ class ImmStep:
         self._mixed, self._weights = (mixed_x, mixed_p), weights
         self._remembered: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=_REMEMBERED)
         self._turn = 0
-        self._push_end = PushEnd(state.size, state.parts["external"], float(signals["gate"][0]))
+        self._push_end = PushEnd(state.size, state.parts["external"], state.end_significance)
         self._mixes = [
             mixing.bind([mixing.inputs["X"], mixing.inputs["P"], weights[j]], [mixed_x[j], mixed_p[j]])
             for j in range(count)

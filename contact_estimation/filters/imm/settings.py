@@ -197,6 +197,12 @@ class UnknownContactSettings:
     )
     rate_from_free: float = key(0.2, doc="rate of pushes that begin in free space", unit="1/s", check=positive)
     rate_to_free: float = key(2.0, doc="how often it ends", unit="1/s", check=positive)
+    end_significance: float = key(
+        0.05,
+        doc="a push may have ended where a chi-square test of this significance accepts the torque left as an error of "
+        "the friction; smaller ends more pushes, and hides small ones",
+        check=probability,
+    )
     rate_from_contact: float = key(
         0.01, doc="rate at which a known contact becomes an unknown one", unit="1/s", check=positive
     )

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
-from scipy.special import chdtri, erfc
+from scipy.special import chdtri
 
 from contact_estimation.filters.kalman import pack_array, packed_size, unpack_array
 from contact_estimation.robot import Arm
@@ -47,14 +47,14 @@ class PushEnd:
     Args:
         size: N entries of the state.
         external: which of them are tau_e (n,).
-        gate: standard deviations of a normal variable; the chi-square test of tau_e = 0 is as strict.
+        significance: of the chi-square test of tau_e = 0.
     """
 
-    def __init__(self, size: int, external: slice, gate: float) -> None:
+    def __init__(self, size: int, external: slice, significance: float) -> None:
         self._external = external
         places = unpack_array(np.arange(packed_size(size)), size)
         self._cross = places[:, external]  # (N, n) places in a packed covariance
-        self._largest = float(chdtri(self._cross.shape[1], erfc(gate / 2**0.5)))
+        self._largest = float(chdtri(self._cross.shape[1], significance))
 
     def apply(self, x: np.ndarray, p: np.ndarray) -> bool:
         """Condition in place, if the external torque may be zero.

@@ -158,7 +158,7 @@ def test_a_push_ends_where_its_torque_may_be_zero(left, ends):
     covariance, x = root @ root.T, rng.normal(size=size)
     x[external] = left * np.linalg.cholesky(covariance[external, external])[:, 0]  # as many standard deviations
     given, p = x.copy(), pack_array(covariance)
-    assert PushEnd(size, external, 3.0).apply(x, p) is ends
+    assert PushEnd(size, external, 0.05).apply(x, p) is ends
     if not ends:
         np.testing.assert_array_equal(x, given)
         np.testing.assert_array_equal(p, pack_array(covariance))
