@@ -67,6 +67,12 @@ def offered(group: str) -> list[str]:
     return [*shipped, *sorted({point.name for point in entry_points(group=group)} - set(shipped))]
 
 
+def is_offered(group: str, name: str) -> bool:
+    """Whether ``name`` goes for something in a group; installed packages are only searched for what is not shipped."""
+    name = canonical(group, name)
+    return name in SHIPPED.get(group, {}) or name in offered(group)
+
+
 @functools.cache
 def load(group: str, name: str) -> Any:
     """Import what is chosen.

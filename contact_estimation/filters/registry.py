@@ -41,17 +41,16 @@ def load_observer_settings(config: str, folder: str | None = None) -> Any:
 def _load(config: str, folder: str | None = None) -> tuple[Any, Any]:
     """Load settings and class of an observer; a robot's profile ``folder`` may have one of its own by that name."""
     config = plugins.canonical(plugins.OBSERVERS, config)
-    if config not in config_files("observers", folder) and config in (
-        *plugins.offered(plugins.OBSERVERS),
-        _as_class(config),
+    if config not in config_files("observers", folder) and (
+        config == _as_class(config) or plugins.is_offered(plugins.OBSERVERS, config)
     ):
         mapping, source = {"observer": config}, f"observer {config}"
     else:
         path = _find(config, folder)
         mapping, source = load_yaml(path), str(path)
     kind = mapping.get("observer")
-    known = plugins.offered(plugins.OBSERVERS)
-    if not isinstance(kind, str) or (":" not in kind and plugins.canonical(plugins.OBSERVERS, kind) not in known):
+    if not isinstance(kind, str) or (":" not in kind and not plugins.is_offered(plugins.OBSERVERS, kind)):
+        known = plugins.offered(plugins.OBSERVERS)
         near = difflib.get_close_matches(str(kind), known, n=1, cutoff=0.0)[0]
         raise ConfigError(
             f"{source}: key 'observer' is {kind!r}; expected one of {', '.join(known)} (nearest: '{near}'), or "

@@ -7,6 +7,7 @@ Algorithms: Featherstone, Rigid Body Dynamics Algorithms (2008), tables 5.1 and 
 
 from __future__ import annotations
 
+import functools
 from typing import Any, TypeAlias
 
 import casadi as ca
@@ -153,11 +154,25 @@ class RigidBody:
 
     def rnea(self, kinematics: Kinematics, dq: ca.SX, ddq: ca.SX, gravity: bool = True) -> Expression:
         """Inverse dynamics M(q) ddq + C(q, dq) dq + G(q) as (n,) joint torques [Nm]."""
-        w, alpha = ca.SX.zeros(3), ca.SX.zeros(3)
-        acceleration = ca.SX(-self._gravity if gravity else np.zeros(3))
+        rotations, origins = (ca.horzcat(*parts) for parts in zip(*kinematics.local))
+        upwards = ca.SX(-self._gravity if gravity else np.zeros(3))
+        return self._rnea(rotations, origins, upwards, dq, ddq)
+
+    @functools.cached_property
+    def _rnea(self) -> ca.Function:
+        """Recursive Newton-Euler algorithm on symbols.
+
+        Calling it with expressions simplifies as building it from them does, and takes a tenth of the time.
+
+        Inputs: rotations (3, 3 n) and origins (3, n) of the joint frames in their parents' frames; acceleration (3,) of
+        the base less gravity; dq, ddq (n,). Output: torques (n,).
+        """
+        rotations, origins = ca.SX.sym("rotations", 3, 3 * self.n), ca.SX.sym("origins", 3, self.n)
+        dq, ddq, upwards = ca.SX.sym("dq", self.n), ca.SX.sym("ddq", self.n), ca.SX.sym("upwards", 3)
+        local = list(zip(ca.horzsplit(rotations, 3), ca.horzsplit(origins)))
+        w, alpha, acceleration = ca.SX.zeros(3), ca.SX.zeros(3), upwards
         forces = []
-        for i in range(self.n):
-            rotation, origin = kinematics.local[i]
+        for i, (rotation, origin) in enumerate(local):
             axis, back = ca.SX(self.axes[i]), rotation.T
             acceleration = back @ (acceleration + ca.cross(alpha, origin) + ca.cross(w, ca.cross(w, origin)))
             w, alpha = back @ w, back @ alpha
@@ -175,13 +190,13 @@ class RigidBody:
             force, moment = forces[i]
             torques[i] = ca.dot(self.axes[i], force if self.prismatic[i] else moment)
             if i > 0:
-                rotation, origin = kinematics.local[i]
+                rotation, origin = local[i]
                 force = rotation @ force
                 forces[i - 1] = (
                     forces[i - 1][0] + force,
                     forces[i - 1][1] + rotation @ moment + ca.cross(origin, force),
                 )
-        return ca.vertcat(*torques)
+        return ca.Function("rnea", [rotations, origins, upwards, dq, ddq], [ca.vertcat(*torques)])
 
     def gravity_torque(self, kinematics: Kinematics) -> Expression:
         """G(q) as (n,) joint torques [Nm]."""

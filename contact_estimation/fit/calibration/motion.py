@@ -6,10 +6,11 @@ parameters (parallel filtering); velocity and acceleration are exact derivatives
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-from scipy.signal import butter, sosfiltfilt
 
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.io.recording import Recording
@@ -37,7 +38,7 @@ class Motion:
     tau: np.ndarray
     rate: float
     _seen: np.ndarray
-    _sos: np.ndarray
+    _low_pass: Callable[[np.ndarray], np.ndarray]
     _rows: slice
 
     def sliding(self, length: np.ndarray) -> np.ndarray:
@@ -49,7 +50,7 @@ class Motion:
         return self._thin(presliding_states(self._seen[:, :, None], lengths))
 
     def _thin(self, values: np.ndarray) -> np.ndarray:
-        return np.asarray(sosfiltfilt(self._sos, values, axis=0)[self._rows])
+        return np.asarray(self._low_pass(values)[self._rows])
 
 
 def prepare(recording: Recording, cutoff: float) -> Motion:
@@ -58,6 +59,8 @@ def prepare(recording: Recording, cutoff: float) -> Motion:
     Raises:
         RecordingError: bad samples, shorter than 2 s, or sampled too slowly for the cut-off.
     """
+    from scipy.signal import butter, sosfiltfilt  # 0.6 s that `--help` and a node do not need
+
     recording.check(max_gap=0.5)
     period = recording.period
     if recording.duration < 2.0 or len(recording) < 50:
@@ -76,8 +79,8 @@ def prepare(recording: Recording, cutoff: float) -> Motion:
         for values in (recording.q, recording.tau)
     )
     # Three derivatives of a fourth-order filter stay smooth.
-    sos = butter(4, cutoff, fs=1 / period, output="sos")
-    smooth = sosfiltfilt(sos, q, axis=0)
+    low_pass = partial(sosfiltfilt, butter(4, cutoff, fs=1 / period, output="sos"), axis=0)
+    smooth = low_pass(q)
     dq = np.gradient(smooth, period, axis=0)
     ddq = np.gradient(dq, period, axis=0)
     step = max(1, int(1 / period / (_KEPT * cutoff)))
@@ -89,9 +92,9 @@ def prepare(recording: Recording, cutoff: float) -> Motion:
         smooth[rows],
         dq[rows],
         ddq[rows],
-        sosfiltfilt(sos, tau, axis=0)[rows],
+        low_pass(tau)[rows],
         1 / period / step,
         follow_play(smooth, _PLAY),
-        sos,
+        low_pass,
         rows,
     )
