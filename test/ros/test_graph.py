@@ -138,11 +138,15 @@ class Feed:
         )
 
     def send(self, message: JointState) -> ContactEstimate:
-        """Publish and return the answer."""
-        count = len(self.estimates)
+        """Publish and return the answer, which has the sample's stamp."""
+        before = len(self.estimates)
         self._publisher.publish(message)
-        assert self.graph.spin(lambda: len(self.estimates) > count), self.process.text()
-        return self.estimates[-1]
+
+        def answers() -> list[ContactEstimate]:
+            return [e for e in self.estimates[before:] if e.header.stamp == message.header.stamp]
+
+        assert self.graph.spin(answers), self.process.text()
+        return answers()[-1]
 
     def settle(self) -> ContactEstimate:
         """The first valid answer: an observer that restarts while the arm moves settles for a while."""
@@ -160,7 +164,6 @@ class Feed:
             return bool(self.estimates)
 
         assert self.graph.spin(answered), self.process.text()
-        self.graph.spin(timeout=0.5)  # answers still on their way
 
     def wrench_at(self, stamp_ns: int) -> bool:
         """Whether a wrench was published for that sample."""
