@@ -440,8 +440,8 @@ def test_signal_ends_a_node_cleanly(graph, early):
 
 def test_a_node_that_is_interrupted_while_it_starts_leaves_the_graph(graph):
     """At once: what is left without a word keeps its name until its lease ends, after 20 s."""
-    here = lambda: "estimator" in graph.node.get_node_names()  # noqa: E731
-    with graph.start("estimator") as process:
+    here = lambda: "interrupted" in graph.node.get_node_names()  # noqa: E731
+    with graph.start("estimator", remap={"__node": "interrupted"}) as process:
         assert graph.spin(here), process.text()
         process.process.terminate()
         assert process.wait() == 0 and "Traceback" not in process.text(), process.text()
