@@ -69,7 +69,8 @@ class LoopSettings:
     )
     stiffness: float = key(
         1e4,
-        doc="stiffness of the contact that a contact IMM filter expects, in the middle of what is possible",
+        doc="stiffness of the surface that a contact IMM filter expects, in the middle of what is possible; a hinge "
+        "keeps the observer's",
         unit="N/m",
         check=positive,
     )
@@ -417,8 +418,6 @@ def _with_tool(observer: Any, task: MpcSettings, settings: LoopSettings) -> Any:
         return observer
     common = dataclasses.replace(
         observer.contacts[0],
-        stiffness=settings.stiffness,
-        stiffness_factor=settings.stiffness_factor,
         rest_random_walk=settings.rest_random_walk,
         friction_std=settings.friction_std,
         friction_time=settings.friction_time,
@@ -426,7 +425,13 @@ def _with_tool(observer: Any, task: MpcSettings, settings: LoopSettings) -> Any:
     if len(task.contacts) == 1:
         told = task.contacts[0]
         one = dataclasses.replace(
-            common, name=told.name, normal=list(task.force), point=list(told.point), point_std=[2e-3, 2e-3, 0.0]
+            common,
+            name=told.name,
+            normal=list(task.force),
+            stiffness=settings.stiffness,
+            stiffness_factor=settings.stiffness_factor,
+            point=list(told.point),
+            point_std=[2e-3, 2e-3, 0.0],
         )
         return dataclasses.replace(observer, contacts=[one])
     hinge = [
