@@ -1,5 +1,8 @@
 """Observers by name: what exists loads for every arm, what does not is told what does."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -17,6 +20,13 @@ SHIPPED = {path.stem: load_yaml(path)["observer"] for path in sorted(share_file(
 
 def test_every_kind_has_a_shipped_configuration():
     assert set(plugins.SHIPPED[plugins.OBSERVERS]) == set(SHIPPED.values())
+
+
+def test_the_default_observer_starts_without_scipy():
+    code = "import sys; from contact_estimation import open_stream; open_stream('fr3', 'contact_imm'); "
+    code += "print('scipy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n", "importing SciPy takes a fifth of a start"
 
 
 @pytest.mark.parametrize("name", [name for name, kind in SHIPPED.items() if kind in ("ekf", "ukf", "momentum")])

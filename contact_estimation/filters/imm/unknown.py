@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
-from scipy.special import chdtri
 
+from contact_estimation.filters.chi_square import chi_square_quantile
 from contact_estimation.filters.kalman import pack_array, packed_size, unpack_array
 from contact_estimation.robot import Arm
 from contact_estimation.robot.rigid_body import Kinematics
@@ -54,7 +54,7 @@ class PushEnd:
         self._external = external
         places = unpack_array(np.arange(packed_size(size)), size)
         self._cross = places[:, external]  # (N, n) places in a packed covariance
-        self._largest = float(chdtri(self._cross.shape[1], significance))
+        self._largest = chi_square_quantile(self._cross.shape[1], significance)
 
     def apply(self, x: np.ndarray, p: np.ndarray) -> bool:
         """Condition in place, if the external torque may be zero.

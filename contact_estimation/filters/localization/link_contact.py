@@ -37,7 +37,7 @@ def link_contact_of(observer: Observer, arm: Arm, period: float) -> LinkContact 
     settings = load_localization_settings(arm.settings.folder)
     if getattr(observer, "external_torque", None) is None or not settings.candidates:
         return None
-    from contact_estimation.filters.localization.localizer import ContactLocalizer  # scipy, which other observers spare
+    from contact_estimation.filters.localization.localizer import ContactLocalizer  # which other observers spare
 
     try:
         return LinkContact(observer, ContactLocalizer(arm, settings), period)
