@@ -33,8 +33,17 @@ def chi_square_quantile(dof: float, exceedance: float) -> float:
 
     Args:
         dof: degrees of freedom, above zero.
-        exceedance: above 0, and at most 1.
+        exceedance: between 0, which no finite value has, and 1.
+
+    Raises:
+        ValueError: no such distribution or probability.
     """
+    if not (dof > 0 and 0 <= exceedance <= 1):
+        raise ValueError(
+            f"found {dof} degrees of freedom and probability {exceedance}; give a number above 0, and one from 0 to 1"
+        )
+    if exceedance == 0:
+        return math.inf
     low, high = 0.0, dof
     while chi_square_survival(dof, high) > exceedance:
         low, high = high, 2.0 * high

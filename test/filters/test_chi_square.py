@@ -1,5 +1,7 @@
 """The chi-square distribution against SciPy's."""
 
+import math
+
 import pytest
 from scipy.stats import chi2
 
@@ -16,3 +18,13 @@ def test_quantile_and_survival_are_those_of_scipy(dof, probability):
 
 def test_a_value_of_zero_is_exceeded_for_certain():
     assert chi_square_survival(3, 0.0) == 1.0
+
+
+def test_no_value_is_never_exceeded():
+    assert chi_square_quantile(3, 0.0) == math.inf
+
+
+@pytest.mark.parametrize("dof, probability", [(0, 0.05), (3, -0.1), (3, 1.5)])
+def test_what_no_distribution_has_is_an_error(dof, probability):
+    with pytest.raises(ValueError, match=r"degrees of freedom and probability"):
+        chi_square_quantile(dof, probability)

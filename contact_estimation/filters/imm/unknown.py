@@ -46,7 +46,7 @@ class PushEnd:
 
     Args:
         size: N entries of the state.
-        external: which of them are tau_e (n,).
+        external: which of them are tau_e (n,); none where there is no unknown contact.
         significance: of the chi-square test of tau_e = 0.
     """
 
@@ -54,7 +54,8 @@ class PushEnd:
         self._external = external
         places = unpack_array(np.arange(packed_size(size)), size)
         self._cross = places[:, external]  # (N, n) places in a packed covariance
-        self._largest = chi_square_quantile(self._cross.shape[1], significance)
+        joints = self._cross.shape[1]
+        self._largest = chi_square_quantile(joints, significance) if joints else 0.0
 
     def apply(self, x: np.ndarray, p: np.ndarray) -> bool:
         """Condition in place, if the external torque may be zero.
