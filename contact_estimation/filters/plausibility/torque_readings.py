@@ -2,11 +2,12 @@
 
 A reading explains the present torque as that of a *free* arm when its residual (:mod:`.explanation`) is within friction
 on every joint. The configured reading is proven against a rival when it does so and the rival does not. No contact can
-undo that: a contact that cancels gravity makes a rival look free, but a proven stream does not listen to it. Before
-proof, a rival that looks free where the configured reading does not makes the stream suspect, and so does a torque that
-neither a free arm nor a force at the tool explains: estimates are invalid, but nothing is decided. A change of torque
-that no friction makes clears a contact of the suspicion; a suspicion that lasts (half a second of motion, three seconds
-at rest) is named. Every verdict ends when the configured reading explains a free arm again.
+undo that: a contact that cancels gravity makes a rival look free, but a proven stream does not listen to it. Only
+after a gap, or a jump of the effort between two samples, it asks again, until a free arm is explained. Before proof, a
+rival that looks free where the configured reading does not makes the stream suspect, and so does a torque that neither
+a free arm nor a force at the tool explains: estimates are invalid, but nothing is decided. A change of torque that no
+friction makes clears a contact of the suspicion; a suspicion that lasts (half a second of motion, three seconds at
+rest) is named. Every verdict ends when the configured reading explains a free arm again.
 
 A reading that changes in mid run shows as a step.
 """
@@ -147,6 +148,7 @@ class TorqueReadings:
         self._step: Step | None = None
         self._suspicion: Suspicion | None = None
         self._confirmed = self._strange = False
+        self._settled_time = 0.0  # [s] for which a free arm was explained since the last gap or jump of the effort
         self._doubt = self.settings.proof_time  # [s] for which a free arm has to be explained
         self._cleared = np.zeros(len(self.rivals), dtype=bool)
         self._cleared_at: np.ndarray | None = None
@@ -234,6 +236,7 @@ class TorqueReadings:
         """
         s = self.settings
         self._suspicion = None
+        self._settled_time += duration
         if not self._confirmed:
             self._doubt -= duration
             self._confirmed = self._doubt <= 0
@@ -282,7 +285,7 @@ class TorqueReadings:
         proven = self.proven
         needed = self._price + np.where(proven, 0.0, 2 * self.margin)
         candidates = (rivals < s.rival_free) & (own - rivals > needed)
-        candidates &= ~(self._lone & proven)
+        candidates &= ~(proven & (self._lone | (self._settled_time >= s.proof_time)))
         candidates |= self._telling
         moving = bool(np.max(np.abs(dq)) > s.rest_speed)
         direction = np.sign(dq) * (np.abs(dq) > 1e-3)
@@ -366,6 +369,7 @@ class TorqueReadings:
             mean: (n,) running mean of the effort before.
             noise: (n,) root mean square change between samples before, in units of friction.
         """
+        self._settled_time = 0.0
         now, size = self._step, self.per_friction * (after - before)
         if now is None:
             self._step = Step(t, mean.copy(), before.copy(), after.copy(), noise, q.copy())

@@ -88,6 +88,24 @@ def test_a_proven_stream_is_not_impressed_by_any_contact(arm, push):
         assert readings.problem == ""
 
 
+@pytest.mark.parametrize("share", [0.0, 0.4, 1.7])
+def test_a_proven_stream_believes_in_a_contact_also_in_motion(arm, share):
+    """A push may follow gravity's torque for two seconds. Without a jump it does not change what the effort means."""
+    readings = readings_of(arm)
+    sweep(readings, arm, lambda gravity, q: gravity + 0.3 * FRICTION, 1.0)
+    sweep(readings, arm, lambda gravity, q: share * gravity + 0.3 * FRICTION, 2.0)
+    assert readings.problem == ""
+
+
+def test_after_a_jump_of_the_effort_a_proven_stream_asks_again(arm):
+    readings = readings_of(arm)
+    total = arm.gravity(Q) + 0.3 * FRICTION
+    sweep(readings, arm, lambda gravity, q: gravity + 0.3 * FRICTION, 1.0)
+    readings.add_step(1.0, Q, total, 1.7 * total, total, np.full(6, 0.01))
+    sweep(readings, arm, lambda gravity, q: 1.7 * gravity + 0.3 * FRICTION, 2.0)
+    assert "common factor" in readings.problem
+
+
 def test_a_contact_that_cancels_gravity_is_doubted_before_proof_and_cleared_by_its_change(arm):
     readings, gravity = readings_of(arm), arm.gravity(Q)
     jacobian = arm.tcp_jacobian(Q)[:3]
