@@ -208,7 +208,8 @@ class TorqueReadingSettings:
     lone_residual: float = key(
         5.0,
         doc="above this residual (mean square) a joint beyond the second whose torque is wrong alone is a fault, "
-        "proven or not: no force on the arm loads such a joint alone",
+        "proven or not, while the others explain a free arm (rival_free): a force on a link loads the joints before "
+        "it, too",
         check=positive,
     )
     step: float = key(

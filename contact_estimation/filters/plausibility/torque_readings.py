@@ -207,7 +207,7 @@ class TorqueReadings:
 
         Friction has no reason to lie along the torque of a wrong unit. One joint's friction may be high: there the
         residual has to be larger, until the suspicion has begun. What was proven is not asked again, but for a joint
-        beyond the second whose torque is far off alone: no force on the arm does that.
+        beyond the second whose torque is far off while the others are free: a force on a link loads those before it.
 
         Args:
             misfit: (1 + R,) mean square residuals.
@@ -223,7 +223,7 @@ class TorqueReadings:
         found = (misfit[0] > least) & (misfit[1:] < s.telling_share * min(misfit[0], felt)) & ~self.proven
         lone = np.flatnonzero(self._lone)[2:]
         if misfit[0] > s.lone_residual:
-            found[lone] |= misfit[1 + lone] < s.telling_share * misfit[0]
+            found[lone] |= misfit[1 + lone] < min(s.telling_share * misfit[0], s.rival_free)
         return np.asarray(found)
 
     def _own_explains(self, duration: float, misfit: np.ndarray, felt: float) -> None:

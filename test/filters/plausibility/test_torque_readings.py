@@ -241,3 +241,11 @@ def test_one_joint_far_off_is_doubted_even_after_proof(arm):
     assert "wrist_1_joint alone" in readings.problem
     rest(readings, gravity + 0.1 * FRICTION, 0.2)
     assert readings.problem == ""
+
+
+def test_a_push_that_loads_one_joint_most_is_believed_after_proof(arm):
+    """A push on a link loads the joints before it, too: they are no longer free."""
+    readings, gravity = readings_of(arm), arm.gravity(Q)
+    rest(readings, gravity + 0.1 * FRICTION, 2 * PROOF_TIME)
+    rest(readings, gravity + np.array([0, 3.0, 0, 11.0, 0, 0]) / readings.per_friction, 0.4)
+    assert readings.problem == ""
