@@ -66,6 +66,23 @@ def test_no_control_of_the_first_iteration_exceeds_the_limit(made, rti, wanted):
     made.set("force_target", made.settings.force)
 
 
+def test_the_minimum_without_limits_is_where_a_loose_limit_leads(made, rti):
+    """A plan within its limit comes from the Riccati recursion, one at its limit from the interior point."""
+    x, limit = state(made), made.get("max_force")[0, 0]
+    made.set("force_target", [0.0, 0.0, 2.0])
+    rti.reset(x)
+    free = rti.solve(x).controls
+    largest = np.linalg.norm(free, axis=1).max()
+    assert largest < limit
+    made.set("max_force", (1 - 1e-4) * largest)
+    rti.reset(x)
+    limited = rti.solve(x).controls
+    made.set("max_force", limit)
+    made.set("force_target", made.settings.force)
+    assert np.linalg.norm(limited, axis=1).max() < largest
+    np.testing.assert_allclose(limited, free, atol=1e-2 * largest)
+
+
 @pytest.mark.parametrize("name", ["rti", "ipopt"])
 def test_an_input_that_is_not_finite_is_a_failure_and_forgotten(made, name, request):
     solver, x = request.getfixturevalue(name), state(made)

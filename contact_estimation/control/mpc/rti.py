@@ -2,7 +2,7 @@
 
 The Hessian is that of the squared residuals plus the curvature of the active force limit. The limit itself enters the
 QP as tangent planes. A projection then meets it exactly, because the control is the spring force. Linearisation of a
-stage, QP and step are C.
+stage, QP and step are C. Where no limit is reached, a Riccati recursion gives the QP's minimum in place of HPIPM.
 """
 
 from __future__ import annotations
@@ -90,20 +90,21 @@ class RtiSolver:
 
     def __init__(self, problem: MpcProblem, iterations: int = 1, cold_iterations: int = 8) -> None:
         self.problem, self.iterations, self.cold_iterations = problem, iterations, cold_iterations
-        n_limits = problem.nu // 3
+        limits = ("max_force", "max_moment")[: problem.nu // 3]
+        self._limit_columns = [problem.columns(name).start for name in limits]
         sizes = {
             "CE_H": problem.horizon,
             "CE_NX": problem.nx,
             "CE_NU": problem.nu,
             "CE_NG": problem.ng,
             "CE_NP": problem.parameters.shape[1],
-            "CE_BALLS": n_limits,
+            "CE_BALLS": len(limits),
         }
         source = "\n".join(
             [
                 generate(stage_functions(problem)),
                 *(f"#define {name} {value}" for name, value in sizes.items()),
-                (Path(__file__).parent / "rti_glue.c").read_text(),
+                *((Path(__file__).parent / name).read_text() for name in ("lqr.c", "qp.c", "rti.c")),
             ]
         )
         self._library = library = load_native("rti", source, ("-O1", *casadi_libraries("hpipm", "blasfeo")))
@@ -120,7 +121,7 @@ class RtiSolver:
             raise MemoryError("HPIPM's workspace could not be allocated")
         h = problem.horizon
         self._states, self._controls = np.zeros((h + 1, problem.nx)), np.zeros((h, problem.nu))
-        self._multipliers, self._limits, self._info = np.zeros((h, problem.ng)), np.zeros(n_limits), np.zeros(4)
+        self._multipliers, self._limits, self._info = np.zeros((h, problem.ng)), np.zeros(len(limits)), np.zeros(4)
         arrays = (
             self._states,
             self._controls,
@@ -158,22 +159,19 @@ class RtiSolver:
         if self._lost:  # a failed plan is not a start for the next one
             self.reset(x)
         self._states[0] = x
-        self._limits[0] = self.problem.get("max_force")[0, 0]
-        if self._limits.size > 1:
-            self._limits[1] = self.problem.get("max_moment")[0, 0]
+        self._limits[:] = self.problem.parameters[0, self._limit_columns]
         iterations = self.cold_iterations if self._cold else self.iterations
         status = self._library.ce_rti_solve(self._memory, *self._arguments, iterations, self._info.ctypes.data)
         self._cold = False
-        states, controls = self._states.copy(), self._controls.copy()
-        ok = status in _USABLE and bool(np.isfinite(states).all() and np.isfinite(controls).all())
-        self._lost = not ok
+        self._lost = status not in _USABLE
+        _, defect, cost, _ = self._info.tolist()
         return Solution(
-            states,
-            controls,
-            float(self._info[2]),
-            ok,
-            _STATUS.get(status, f"QP status {status}"),
+            self._states.copy(),
+            self._controls.copy(),
+            cost,
+            not self._lost,
+            _STATUS[status],
             iterations,
             time.perf_counter() - start,
-            float(self._info[1]),
+            defect,
         )

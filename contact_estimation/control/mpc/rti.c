@@ -1,0 +1,136 @@
+/* Gauss-Newton SQP iterations. The text of the generated functions ce_stage and ce_final precedes this file, as do the
+ * macros CE_H, CE_NX, CE_NU, CE_NG, CE_NP (sizes) and CE_BALLS (number of 3-vectors in the control), lqr.c and qp.c.
+ *
+ * Most ticks reach no limit. The minimum without limits then is the QP's solution, with multipliers of zero; it costs
+ * a fraction of the interior point.
+ *
+ * Layouts: X (H+1, nx), U (H, nu), P (H+1, np), multipliers (H, ng), row after row. The QP is in increments around
+ * (X, U); X[0] is the measured state, so that stage 0 has no state. */
+struct ce_rti {
+    struct ce_qp qp;
+    struct ce_model models[CE_H], last;
+    double lower[CE_H + 1][CE_NX], upper[CE_H + 1][CE_NX]; /* bounds of the state, in increments */
+    double du[CE_H][CE_NU], dx[CE_H + 1][CE_NX];
+    casadi_int *iw;
+    double *w;
+};
+
+void ce_rti_free(struct ce_rti *s)
+{
+    if (!s) return;
+    free_qp(&s->qp);
+    free(s->iw);
+    free(s->w);
+    free(s);
+}
+
+struct ce_rti *ce_rti_new(int iter_max, double tol, double mu0)
+{
+    struct ce_rti *s = calloc(1, sizeof *s);
+    if (!s) return NULL;
+    casadi_int arg_n, res_n, iw_a, w_a, iw_b, w_b;
+    ce_stage_work(&arg_n, &res_n, &iw_a, &w_a);
+    ce_final_work(&arg_n, &res_n, &iw_b, &w_b);
+    s->iw = malloc(sizeof(casadi_int) * (1 + (iw_a > iw_b ? iw_a : iw_b)));
+    s->w = malloc(sizeof(double) * (1 + (w_a > w_b ? w_a : w_b)));
+    if (!s->iw || !s->w || !make_qp(&s->qp, iter_max, tol, mu0)) {
+        ce_rti_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+/* Linearise around (X, U); returns the largest defect. */
+static double linearise(struct ce_rti *s, const double *X, const double *U, const double *P, const double *multipliers,
+                        const double *lower, const double *upper, double *cost)
+{
+    double worst = 0, part;
+    *cost = 0;
+    for (int k = 0; k < CE_H; k++) {
+        const double *x = X + k * CE_NX, *after = x + CE_NX;
+        struct ce_model *m = s->models + k;
+        const double *arg[] = {x, U + k * CE_NU, P + k * CE_NP, multipliers + k * CE_NG};
+        double *res[] = {m->b, m->A, m->B, m->Q, m->S, m->R, m->q, m->r, m->g, m->C, m->D, &part};
+        ce_stage(arg, res, s->iw, s->w, 0);
+        *cost += part;
+        for (int i = 0; i < CE_NX; i++) {
+            m->b[i] -= after[i];
+            /* !(a <= b) also catches NaN */
+            if (!(fabs(m->b[i]) <= worst)) worst = fabs(m->b[i]);
+            /* A plan that is outside a bound may stay, not go further: the measured state can lie outside. */
+            s->lower[k + 1][i] = fmin(lower[i] - after[i], 0);
+            s->upper[k + 1][i] = fmax(upper[i] - after[i], 0);
+        }
+    }
+    const double *arg[] = {X + CE_H * CE_NX, P + CE_H * CE_NP};
+    double *res[] = {s->last.Q, s->last.q, &part};
+    ce_final(arg, res, s->iw, s->w, 0);
+    *cost += part;
+    return worst;
+}
+
+/* Whether the increments are within every limit and bound; what is not a number is not. */
+static int within_limits(const struct ce_rti *s, const double *U, const double *limits)
+{
+    for (int k = 0; k < CE_H; k++) {
+        const struct ce_model *m = s->models + k;
+        double rows[CE_NG], u[CE_NU];
+        for (int i = 0; i < CE_NX; i++)
+            if (!(s->lower[k + 1][i] <= s->dx[k + 1][i] && s->dx[k + 1][i] <= s->upper[k + 1][i])) return 0;
+        memcpy(rows, m->g, sizeof rows);
+        add_product(rows, m->C, s->dx[k], CE_NG, CE_NX, 1);
+        add_product(rows, m->D, s->du[k], CE_NG, CE_NU, 1);
+        for (int i = 0; i < CE_NG; i++)
+            if (!(rows[i] <= 0)) return 0;
+        for (int i = 0; i < CE_NU; i++) u[i] = U[k * CE_NU + i] + s->du[k][i];
+        for (int b = 0; b < CE_BALLS; b++)
+            if (!(norm3(u + 3 * b) <= limits[b])) return 0;
+    }
+    return 1;
+}
+
+/* Take the whole increment; a control outside its ball is put on it: the exact limit, eq. 31. Returns the largest
+ * change of a control, which is not finite where the plan is not. */
+static double take_step(const struct ce_rti *s, double *X, double *U, const double *limits)
+{
+    double largest = 0, sum = 0;
+    for (int k = 0; k < CE_H; k++) {
+        double *u = U + k * CE_NU, *after = X + (k + 1) * CE_NX;
+        for (int i = 0; i < CE_NX; i++) sum += after[i] += s->dx[k + 1][i];
+        for (int i = 0; i < CE_NU; i++) {
+            u[i] += s->du[k][i];
+            if (!(fabs(s->du[k][i]) <= largest)) largest = fabs(s->du[k][i]);
+        }
+        for (int b = 0; b < CE_BALLS; b++) {
+            double norm = norm3(u + 3 * b);
+            if (norm > limits[b])
+                for (int c = 0; c < 3; c++) u[3 * b + c] *= limits[b] / norm;
+        }
+    }
+    return isfinite(sum) ? largest : NAN;
+}
+
+/* Improve (X, U) in place by `iterations` full steps. limits: largest norm per 3-vector of the control.
+ * info: iterations of the interior point, largest defect and cost before the last step, largest control increment of
+ * it. Returns the status of minimise(), or -1 for input that is not finite. */
+int ce_rti_solve(struct ce_rti *s, double *X, double *U, const double *P, double *multipliers, const double *lower,
+                 const double *upper, const double *limits, int iterations, double *info)
+{
+    int status = 0;
+    info[0] = 0;
+    for (int j = 0; j < iterations; j++) {
+        info[1] = linearise(s, X, U, P, multipliers, lower, upper, &info[2]);
+        if (!isfinite(info[1]) || !isfinite(info[2])) return -1;
+        if (minimise_freely(s->models, &s->last, s->du, s->dx) && within_limits(s, U, limits)) {
+            memset(multipliers, 0, sizeof(double) * CE_H * CE_NG);
+            status = 0;
+        } else {
+            place_qp(&s->qp, s->models, &s->last, s->lower, s->upper, U, limits);
+            status = minimise(&s->qp, U, limits, s->du, s->dx, multipliers, &info[0]);
+            if (status > 1) return status;
+        }
+        info[3] = take_step(s, X, U, limits);
+        if (!isfinite(info[3])) return 3;
+    }
+    return status;
+}
