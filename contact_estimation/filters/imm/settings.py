@@ -163,7 +163,10 @@ class UnknownContactSettings:
         check=positive,
     )
     link_share: float = key(
-        0.1, doc="variance of pushes at every link, in that of pushes at the TCP", check=non_negative
+        0.1,
+        doc="variance of pushes at every link, in that of pushes at the TCP; an arm of seven joints in motion needs "
+        "it: the torque of a push there leaves what pushes at the TCP explain",
+        check=non_negative,
     )
     steady_share: float = key(
         0.03,

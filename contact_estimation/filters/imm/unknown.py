@@ -26,6 +26,9 @@ from contact_estimation.filters.kalman import pack_array, packed_size, unpack_ar
 from contact_estimation.robot import Arm
 from contact_estimation.robot.rigid_body import Kinematics
 
+#: Share of a covariance's trace below which a variance is a rounding error of the updates.
+_ROUNDING = 1e-8
+
 
 class ExternalTorque(NamedTuple):
     """External joint torque of an unknown contact.
@@ -44,6 +47,10 @@ class ExternalTorque(NamedTuple):
 class PushEnd:
     """Conditions a filter's state on the end of a push: tau_e = 0 as a measurement without noise.
 
+    The covariance P_e of tau_e is singular where a joint carries nothing, or where an arm has more joints than a push
+    at its TCP has components. It is factored as P_e = V D V^T over the principal axes V (n, r) that have variance. With
+    the whitened torque z = D^(-1/2) V^T tau_e, the statistic z^T z is chi-square with r degrees of freedom.
+
     Args:
         size: N entries of the state.
         external: which of them are tau_e (n,); none where there is no unknown contact.
@@ -54,8 +61,8 @@ class PushEnd:
         self._external = external
         places = unpack_array(np.arange(packed_size(size)), size)
         self._cross = places[:, external]  # (N, n) places in a packed covariance
-        joints = self._cross.shape[1]
-        self._largest = chi_square_quantile(joints, significance) if joints else 0.0
+        ranks = range(1, self._cross.shape[1] + 1)
+        self._largest = [0.0] + [chi_square_quantile(rank, significance) for rank in ranks]
 
     def apply(self, x: np.ndarray, p: np.ndarray) -> bool:
         """Condition in place, if the external torque may be zero.
@@ -65,14 +72,18 @@ class PushEnd:
             p: packed covariance.
 
         Returns:
-            Whether it may: tau_e^T P_e^-1 tau_e is below its chi-square quantile.
+            Whether it may: z^T z is below its chi-square quantile.
         """
         torque, cross = x[self._external], p[self._cross]
-        solved = np.linalg.solve(cross[self._external], np.column_stack([torque, cross.T]))  # (n, 1 + N)
-        if torque @ solved[:, 0] > self._largest:
+        variances, axes = np.linalg.eigh(cross[self._external])
+        varies = variances > _ROUNDING * variances.sum()
+        whitening = axes[:, varies] / np.sqrt(variances[varies])  # (n, r)
+        whitened = whitening.T @ torque
+        if whitened @ whitened > self._largest[len(whitened)]:
             return False
-        x -= cross @ solved[:, 0]
-        p -= pack_array(cross @ solved[:, 1:])
+        gain = cross @ whitening  # (N, r)
+        x -= gain @ whitened
+        p -= pack_array(gain @ gain.T)
         return True
 
 
@@ -115,7 +126,8 @@ def tcp_wrench(jacobian: ca.SX, torque: ca.SX, covariance: ca.SX, variance: ca.S
     """Return the wrench (6,) at the TCP that explains an external torque, and its covariance (6, 6), in base axes.
 
     Weighted least squares with the prior N(0, S), which keeps it finite where the Jacobian is singular:
-    w = S J (J^T S J + P)^-1 tau_e.
+    w = S J (J^T S J + P)^-1 tau_e. Where no push causes a torque (``link_share`` 0 on seven joints) P has rounding
+    errors only; adding their size keeps them from deciding.
 
     Args:
         jacobian: J (6, n) of the TCP in base axes.
@@ -124,6 +136,8 @@ def tcp_wrench(jacobian: ca.SX, torque: ca.SX, covariance: ca.SX, variance: ca.S
         variance: diagonal (6,) of S.
     """
     cross = ca.diag(variance) @ jacobian  # (6, n)
-    factors = ca.ldl(ca.densify(jacobian.T @ cross + covariance), False)
+    expected = jacobian.T @ cross + covariance
+    expected += _ROUNDING * ca.trace(covariance) * ca.SX.eye(expected.shape[0])
+    factors = ca.ldl(ca.densify(expected), False)
     wrench = cross @ ca.ldl_solve(torque, *factors)
     return wrench, ca.diag(variance) - cross @ ca.ldl_solve(cross.T, *factors)

@@ -7,6 +7,7 @@ import casadi as ca
 import numpy as np
 import pinocchio as pin
 import pytest
+import yaml
 
 from contact_estimation.filters.imm.mode_chain import ModeChain
 from contact_estimation.filters.imm.settings import ImmContact, ImmSettings
@@ -14,6 +15,7 @@ from contact_estimation.filters.imm.unknown import PushEnd, push_change, push_co
 from contact_estimation.filters.kalman import pack_array, unpack_array
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.robot import load_arm
+from contact_estimation.settings import find_config, load_yaml
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmark"))
 from rigid_body_recording import RATE, START, Push, RigidBodyArm, World, pushes, random_motion, record
@@ -97,9 +99,9 @@ def test_there_is_no_unknown_contact_where_the_arm_is_never_free():
     assert not settings.has_unknown and ModeChain(settings, 1).names == ["contact_1"]
 
 
-def run(recording, robot, sensors):
-    """Forces, torques and modes of the default observer."""
-    stream = open_stream(robot, "contact_imm", sensors)
+def run(recording, robot, sensors, observer="contact_imm"):
+    """Forces, torques and modes of an observer."""
+    stream = open_stream(robot, observer, sensors)
     samples = zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau)
     found = [stream.push(*sample) for sample in samples]
     return (np.array(v) for v in zip(*[(e.force_tcp, e.tau_ext, e.mode) for e in found]))
@@ -168,6 +170,38 @@ def test_a_push_ends_where_its_torque_may_be_zero(left, ends):
     np.testing.assert_allclose(x[kept], given[kept] + np.linalg.solve(information[kept, kept], told), atol=1e-9)
     np.testing.assert_allclose(unpack_array(p, size)[kept, kept], np.linalg.inv(information[kept, kept]), atol=1e-9)
     np.testing.assert_allclose(x[external], 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("rank", [0, 2, 3])
+def test_a_push_ends_whatever_the_rank_of_its_covariance(rank):
+    rng, external = np.random.default_rng(4), slice(3, 7)
+    root = np.zeros((7, 9))
+    root[:3] = rng.normal(size=(3, 9))
+    root[external, :rank] = rng.normal(size=(4, rank))  # torque that only ``rank`` sources cause
+    covariance, sources = root @ root.T, np.zeros(9)
+    sources[:rank] = 0.5
+    x = root @ sources  # a state that its covariance allows
+    p = pack_array(covariance)
+    assert PushEnd(7, external, 0.05).apply(x, p)
+    np.testing.assert_allclose(x, 0.0, atol=1e-12)  # what moved the torque moved the rest
+    left = root[:3, rank:] @ root[:3, rank:].T  # the sources of the torque are known, the others are not
+    np.testing.assert_allclose(unpack_array(p, 7)[:3, :3], left, atol=1e-12)
+    if rank:
+        assert not PushEnd(7, external, 0.05).apply(20 * root @ sources, pack_array(covariance))
+
+
+def test_a_push_at_the_tool_alone_is_seen_and_ends_on_seven_joints(tmp_path):
+    config = load_yaml(find_config("observers", "contact_imm", load_arm("fr3").settings.folder))
+    config["unknown"]["link_share"] = 0.0  # the covariance of its torque has rank 6
+    (path := tmp_path / "observer.yaml").write_text(yaml.safe_dump(config))
+    arm, t = RigidBodyArm("fr3"), np.arange(5 * RATE) / RATE
+    plan = [Push(1.5, 3.0, np.array([15.0, -10.0, 15.0]))]
+    theta = random_motion("fr3", t, np.random.default_rng(4), 0.0, 1.0)
+    recording = record(arm, theta, pushes(arm, plan, t), World())
+    force, _, mode = run(recording, "fr3", None, str(path))
+    held = (t > 1.9) & (t < 2.7)
+    assert np.linalg.norm(force - recording.force, axis=1)[held].max() < 0.8
+    assert (mode[held] != "free").all() and (mode[t > 3.1] == "free").all()
 
 
 def test_a_push_lets_go_although_friction_took_a_part_of_it():
