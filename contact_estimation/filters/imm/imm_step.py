@@ -46,10 +46,7 @@ class ImmStep:
         ratios: (M, m + n) squared innovations over their variances, before gating.
         unexplained: (M, n) [Nm] torque that the updated states leave unexplained.
         updates: per filter its update, from the mixed state into ``x`` and ``p``.
-        deciding: no contact closes anew (:meth:`ModeChain.transition`), from the next :meth:`set_interval` on.
     """
-
-    deciding = False
 
     def __init__(
         self,
@@ -117,12 +114,17 @@ class ImmStep:
         self._remembered.clear()
         self._turn = 0
 
-    def set_interval(self, duration: float) -> None:
-        """Prepare predictions over ``duration`` [s], for the modes' present newborns."""
+    def set_interval(self, duration: float, deciding: bool) -> None:
+        """Prepare predictions over ``duration`` [s], for the modes' present newborns.
+
+        Args:
+            duration: [s].
+            deciding: as of :meth:`ModeChain.transition`.
+        """
         known, unknown = self._motion
         known[0][:], known[1][:] = self._state.decay_and_noise(duration)
         unknown[0][:], unknown[1][:] = self._state.frozen(known[0], known[1])
-        self._transition[:] = self._chain.transition(duration, self.deciding).ravel(order="F")
+        self._transition[:] = self._chain.transition(duration, deciding).ravel(order="F")
 
     def run(self) -> None:
         """Take the measurement in the signals."""

@@ -23,6 +23,8 @@ from contact_estimation.robot.actuators import ElasticSettings, actuators_of
 
 #: Share by which a block's duration may differ from the last one's before predictions are made anew: jitter of stamps.
 _JITTER = 0.02
+#: Duration [s] for which predictions are prepared that no longer hold.
+_STALE = -1.0
 #: Vectorising straight-line code takes a fifth of the compiler's time and gains nothing here.
 _FLAGS = (*OPTIMISE_FLAGS, "-fno-tree-slp-vectorize")
 #: Run at a reset only.
@@ -105,13 +107,12 @@ class ContactImm:
         # The elastic offset starts where the deflection under gravity alone puts it.
         deflection = self.arm.gravity(q)[joints] / self._signals["joint_stiffness"] + q[joints]
         self.step_.start(q, deflection, self.chain.start(self.settings.closed_at_start))
-        self.step_.deciding = True
         self._mode = self._most_probable()
         self._mismatch.clear()
         self._output.start()
         self._nis[0], self._first = np.nan, True
         self._unexplained[:] = 0.0
-        self._duration, self._elapsed, self._count = -1.0, 0.0, 0
+        self._duration, self._elapsed, self._count = _STALE, 0.0, 0
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
         """Take a sample; every ``block`` seconds the filters are updated.
@@ -142,9 +143,10 @@ class ContactImm:
         duration, step = self._elapsed, self.step_
         self._samples.finish(duration, self._count)
         self._elapsed, self._count = 0.0, 0
+        began = self._t - duration
         if abs(duration - self._duration) > _JITTER * duration:
             self._duration = duration
-            step.set_interval(duration)
+            step.set_interval(duration, deciding=began <= self._decided)
         step.run()
         probable = int(step.probabilities.argmax())
         self._mode = self._most_probable()
@@ -153,14 +155,13 @@ class ContactImm:
         if not self.chain.closed[probable].any():
             self._mismatch.add_torque(duration, *self._torque_of_block)
         self._unexplained[:] = step.unexplained[probable]
-        if step.deciding and self._t > self._decided:
-            step.deciding = False
-            step.set_interval(duration)
+        changed = began <= self._decided < self._t
         if self._t - self._born > self.settings.hypothesis_interval:
             self._born = self._t
             step.remember()
-            if self.chain.give_birth(step.probabilities):
-                step.set_interval(self._duration)
+            changed |= self.chain.give_birth(step.probabilities)
+        if changed:
+            self._duration = _STALE
 
     def _most_probable(self) -> int:
         """Return the most probable mode."""
