@@ -1,5 +1,6 @@
 """casadi.Function to compiled C with preallocated buffers; needs nothing else of the package."""
 
+from contact_estimation.codegen.built import compile_all_built, compile_built
 from contact_estimation.codegen.compile import CodegenWarning, CompiledFunction, compile_function, compile_functions
 from contact_estimation.codegen.compiler import OPTIMISE_FLAGS
 from contact_estimation.codegen.expressions import Parts, call_named, named_function, symbols
@@ -14,6 +15,8 @@ __all__ = [
     "Parts",
     "bind_recursion",
     "call_named",
+    "compile_all_built",
+    "compile_built",
     "compile_function",
     "compile_functions",
     "named_function",

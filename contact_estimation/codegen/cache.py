@@ -76,19 +76,25 @@ def is_sealed(path: Path) -> bool:
     as the caller. So: a regular file and no symbolic link, of this user, writable by nobody else, with the hash of its
     content behind it.
     """
+    return read_sealed(path) is not None
+
+
+def read_sealed(path: Path) -> bytes | None:
+    """Return what was sealed in a file, None where it is not whole and the caller's own: see :func:`is_sealed`."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
-        return False
+        return None
     with os.fdopen(handle, "rb") as file:
         info = os.fstat(file.fileno())
         if not stat.S_ISREG(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            return False
-        content = file.read()
-    return content[-_DIGEST_SIZE:] == _digest(content[:-_DIGEST_SIZE])
+            return None
+        content = memoryview(file.read())
+    whole = bytes(content[-_DIGEST_SIZE:]) == _digest(content[:-_DIGEST_SIZE])
+    return bytes(content[:-_DIGEST_SIZE]) if whole else None
 
 
-def _digest(content: bytes) -> bytes:
+def _digest(content: bytes | memoryview) -> bytes:
     return hashlib.sha256(content).digest()
 
 

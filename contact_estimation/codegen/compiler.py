@@ -78,6 +78,11 @@ def machine() -> str:
     return platform.machine() + "".join(sorted(seen.values()))
 
 
+def determinants(compiler: Compiler, flags: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what a shared object depends on beside its C text."""
+    return (compiler.version, machine(), *flags, *LINK_FLAGS, ca.CasadiMeta.version())
+
+
 def shared_object(
     name: str, source: str, placeholder: str = "", flags: tuple[str, ...] = OPTIMISE_FLAGS, cache: Path | None = None
 ) -> Path:
@@ -96,7 +101,7 @@ def shared_object(
     folder, compiler = open_cache(cache), find_compiler()
     if compiler is None:
         raise CodegenError("no C compiler was found ($CC, cc, gcc, clang); install one (for example the package gcc)")
-    key = "\0".join((source, compiler.version, machine(), *flags, *LINK_FLAGS, ca.CasadiMeta.version()))
+    key = "\0".join((source, *determinants(compiler, flags)))
     target = folder / f"ce_{name}_{hashlib.sha256(key.encode()).hexdigest()[:20]}.so"
     if is_sealed(target):
         return target

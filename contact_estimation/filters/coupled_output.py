@@ -5,7 +5,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from contact_estimation.codegen import compile_function
+from contact_estimation.codegen import compile_built
 from contact_estimation.contact import ParallelContacts
 from contact_estimation.contact.closed import same_sign
 from contact_estimation.dynamics import CoupledStep
@@ -56,7 +56,7 @@ class CoupledOutput:
         names = [[p.name for p in law.parameters] for law in contacts.laws]
         references = [np.asarray(c.stiffness) for c in contacts.contacts]
         self._told = (contacts.contacts, contacts.laws, references, names)
-        self._output = compile_function(build_output(arm, contacts))
+        self._output = compile_built(build_output, arm, contacts)
 
     def estimate(
         self, t: float, x: np.ndarray, packed: np.ndarray, phi: np.ndarray, nis: float, nis_dof: int

@@ -16,7 +16,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from contact_estimation.codegen import DoubleBuffer, bind_recursion, compile_functions, named_function, symbols
+from contact_estimation.codegen import DoubleBuffer, bind_recursion, compile_built, named_function, symbols
 from contact_estimation.dynamics import symmetric
 from contact_estimation.dynamics.momentum import momentum_terms
 from contact_estimation.filters.imm.unknown import push_covariance, tcp_wrench
@@ -86,7 +86,7 @@ class DisturbanceFilter:
     def __init__(self, arm: Arm, settings: DisturbanceSettings, name: str = "disturbance") -> None:
         self.name, self.arm, self.settings = name, arm, settings
         self._friction = FrictionModel(arm, settings.actuators)
-        self._step, self._output = compile_functions([build_step(arm), build_output(arm)])
+        self._step, self._output = compile_built(build_step, arm), compile_built(build_output, arm)
         self.backend = self._step.backend
         self._state = DoubleBuffer.of(self._step)
         self._advance = bind_recursion(self._step, [self._state])

@@ -7,10 +7,12 @@ is SI.
 
 from __future__ import annotations
 
+import functools
+
 import casadi as ca
 import numpy as np
 
-from contact_estimation.codegen import DoubleBuffer, bind_recursion, compile_function
+from contact_estimation.codegen import DoubleBuffer, bind_recursion, compile_built
 from contact_estimation.contact import ParallelContacts
 from contact_estimation.dynamics import CoupledStep
 from contact_estimation.filters.coupled_output import CoupledOutput
@@ -78,7 +80,7 @@ class Ekf:
         arm: the robot. settings: contacts, noise, what is measured. name: name in reports.
 
     Attributes:
-        contacts: the contacts of the state. function: the step as casadi.Function (see :func:`build_step`).
+        contacts: the contacts of the state.
 
     Raises:
         ConfigError: contacts of the same name, or an unknown torque for a robot without effort limits.
@@ -96,8 +98,8 @@ class Ekf:
         self._with_torque = settings.measure == "position_torque"
         self._size = 2 * arm.n + self.contacts.n_estimated
         noisy_torque = torque_intensity(arm, settings.process_noise) is not None
-        self.function = build_step(arm, self.contacts, self._with_torque, noisy_torque)
-        self._step = compile_function(self.function)
+        self._built_from = arm, self.contacts, self._with_torque, noisy_torque
+        self._step = compile_built(build_step, *self._built_from)
         self._output = CoupledOutput(arm, self.contacts)
         self.set_noise(settings)
         inputs = self._step.inputs
@@ -108,6 +110,11 @@ class Ekf:
         self._tau_m = inputs.get("tau_m")
         self._tau_next = np.zeros(arm.n)
         self._t = 0.0
+
+    @functools.cached_property
+    def function(self) -> ca.Function:
+        """Return the step on CasADi's virtual machine: see :func:`build_step`."""
+        return build_step(*self._built_from)
 
     @property
     def backend(self) -> str:

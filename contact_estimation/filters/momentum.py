@@ -17,14 +17,7 @@ from collections import deque
 import casadi as ca
 import numpy as np
 
-from contact_estimation.codegen import (
-    DoubleBuffer,
-    bind_recursion,
-    call_named,
-    compile_function,
-    named_function,
-    symbols,
-)
+from contact_estimation.codegen import DoubleBuffer, bind_recursion, call_named, compile_built, named_function, symbols
 from contact_estimation.dynamics.momentum import momentum_terms
 from contact_estimation.dynamics.wrench import damped_inverse, wrench_covariance
 from contact_estimation.filters.observer import ContactState, Estimate
@@ -96,7 +89,7 @@ class MomentumObserver:
         self._friction = FrictionModel(arm, settings.actuators)
         prior = [settings.force_std] * 3 + [settings.torque_std] * 3
         prior = prior[: 3 if settings.wrench == "force" else 6]
-        function = compile_function(build_observer(arm, settings.form != "textbook", len(prior)))
+        function = compile_built(build_observer, arm, settings.form != "textbook", len(prior))
         self.backend, inputs = function.backend, function.inputs
         inputs["gain"][:], inputs["prior"][:], inputs["torque_error"][:] = settings.gain, prior, settings.torque_error
         self._q, self._dq, self._tau, self._dt = (inputs[k] for k in ("q", "dq", "tau", "dt"))

@@ -10,7 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from contact_estimation.codegen import compile_function, named_function, symbols
+from contact_estimation.codegen import compile_built, named_function, symbols
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.filters.estimate_row import EstimateRow, RowObserver, arm_parts, row_of
 from contact_estimation.filters.localization import link_contact_of
@@ -321,7 +321,7 @@ class SampleLimits:
 
     def __init__(self, arm: Arm, sensors: SensorSettings, scale: np.ndarray) -> None:
         self._names, self._sensors = arm.joint_names, sensors
-        self._run = function = compile_function(build_limits(arm.n))
+        self._run = function = compile_built(build_limits, arm.n)
         inputs = function.inputs
         self.q, self.dq, self.effort, self.last_q = (inputs[k] for k in ("q", "dq", "effort", "last_q"))
         self.torque, self._found = function.outputs["torque"], function.outputs["found"].data

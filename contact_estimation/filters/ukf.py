@@ -9,7 +9,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from contact_estimation.codegen import compile_function
+from contact_estimation.codegen import compile_built
 from contact_estimation.codegen.compile import CompiledFunction
 from contact_estimation.contact import ParallelContacts
 from contact_estimation.dynamics import CoupledStep
@@ -78,13 +78,13 @@ class Ukf:
         self._spread = settings.alpha * np.sqrt(size + settings.kappa)
         self._weight = 0.5 / self._spread**2
         self._central = settings.beta - settings.alpha**2
-        self._predict = compile_function(build_prediction(arm, self.contacts, 2 * size + 1))
+        self._predict = compile_built(build_prediction, arm, self.contacts, 2 * size + 1)
         self._torque = None
         if self._with_torque:
-            self._torque = compile_function(build_contact_torque(arm, self.contacts, 2 * size + 1))
+            self._torque = compile_built(build_contact_torque, arm, self.contacts, 2 * size + 1)
         self._intensity = state_intensity(arm, self.contacts, settings.process_noise)
         of_torque = torque_intensity(arm, settings.process_noise)
-        self._noise = None if of_torque is None else compile_function(build_noise(arm, self.contacts))
+        self._noise = None if of_torque is None else compile_built(build_noise, arm, self.contacts)
         if self._noise is not None:
             self._noise.inputs["intensity"][:] = of_torque
         self._output = CoupledOutput(arm, self.contacts)

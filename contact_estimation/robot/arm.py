@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 import pinocchio as pin
 
-from contact_estimation.codegen import CompiledFunction, compile_function
+from contact_estimation.codegen import CompiledFunction, compile_built
 from contact_estimation.exceptions import shape_error
 from contact_estimation.robot.description import load_model
 from contact_estimation.robot.motor import MotorSide
@@ -45,6 +45,11 @@ class Arm:
     def name(self) -> str:
         """Name of the robot."""
         return self.settings.name
+
+    @property
+    def determinants(self) -> tuple[object, ...]:
+        """What everything else here is made from: generated code is found again by it."""
+        return self.settings, self.tool, self.model
 
     @functools.cached_property
     def tool_link(self) -> str:
@@ -91,22 +96,7 @@ class Arm:
 
     @functools.cached_property
     def _numeric(self) -> CompiledFunction:
-        q, dq = ca.SX.sym("q", self.n), ca.SX.sym("dq", self.n)
-        kin = self.kinematics(q)
-        rotation, position = self.tcp(kin)
-        zero = ca.SX.zeros(self.n)
-        outputs = [
-            position,
-            rotation,
-            kin.jacobian(self.tcp_frame),
-            self.mass_matrix(kin),
-            self.body.gravity_torque(kin),
-            self.body.rnea(kin, dq, zero, gravity=False),
-        ]
-        names = ["p", "R", "J", "M", "G", "C"]
-        return compile_function(
-            ca.Function(f"arm_{self.name}", [q, dq], [ca.densify(o) for o in outputs], ["q", "dq"], names)
-        )
+        return compile_built(_build_numeric, self)
 
     def _evaluate(self, q: np.ndarray, dq: np.ndarray | None = None) -> dict[str, np.ndarray]:
         function = self._numeric
@@ -176,6 +166,23 @@ class Arm:
             jacobian = self.tcp_jacobian(q)
             q += jacobian.T @ np.linalg.solve(jacobian @ jacobian.T + 1e-8 * np.eye(6), error)
         return q
+
+
+def _build_numeric(arm: Arm) -> ca.Function:
+    """Return the function of TCP pose and Jacobian, mass matrix, gravity and Coriolis torque at q, dq (n,)."""
+    q, dq = ca.SX.sym("q", arm.n), ca.SX.sym("dq", arm.n)
+    kin = arm.kinematics(q)
+    rotation, position = arm.tcp(kin)
+    outputs = [
+        position,
+        rotation,
+        kin.jacobian(arm.tcp_frame),
+        arm.mass_matrix(kin),
+        arm.body.gravity_torque(kin),
+        arm.body.rnea(kin, dq, ca.SX.zeros(arm.n), gravity=False),
+    ]
+    names = ["p", "R", "J", "M", "G", "C"]
+    return ca.Function(f"arm_{arm.name}", [q, dq], [ca.densify(o) for o in outputs], ["q", "dq"], names)
 
 
 def load_arm(name: str, tool: str = "") -> Arm:

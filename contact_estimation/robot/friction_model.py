@@ -5,7 +5,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from contact_estimation.codegen import DoubleBuffer, Parts, bind_recursion, compile_function, named_function, symbols
+from contact_estimation.codegen import DoubleBuffer, Parts, bind_recursion, compile_built, named_function, symbols
 from contact_estimation.robot.actuators import ActuatorSettings, actuators_of
 from contact_estimation.robot.arm import Arm
 from contact_estimation.robot.friction import friction_torque, presliding_slope, presliding_step
@@ -69,7 +69,7 @@ class FrictionModel:
 
     def __init__(self, arm: Arm, choice: str | ActuatorSettings | None) -> None:
         self.actuators = actuators_of(arm, choice or "robot", told=choice is not None)
-        function = compile_function(build_friction(arm.n))
+        function = compile_built(build_friction, arm.n)
         self._parts = Parts(**dict.fromkeys(_STATE, arm.n))
         inputs, outputs = function.inputs, function.outputs
         self._set(inputs, compensates=choice is not None)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Hashable
 
+import casadi as ca
 import numpy as np
 
-from contact_estimation.codegen import OPTIMISE_FLAGS, compile_functions
+from contact_estimation.codegen import OPTIMISE_FLAGS, compile_all_built
 from contact_estimation.filters.imm.imm_step import ImmStep, step_functions
 from contact_estimation.filters.imm.mismatch import MismatchTest
 from contact_estimation.filters.imm.mode_chain import ModeChain
@@ -65,10 +66,7 @@ class ContactImm:
         self.chain = chain = ModeChain(
             settings, settings.hypotheses or (1 if actuators.elastic.joints else 3), actuators.steady_push_rate
         )
-        functions = [build_sample(arm, state.motor_side), build_block(arm, state)]
-        functions += output_functions(arm, state, chain)
-        functions += step_functions(arm, state, chain)
-        compiled = {f.name(): run for f, run in zip(functions, compile_functions(functions, flags=_FLAGS, rare=_RARE))}
+        compiled = compile_all_built(build_filter, arm, state, chain, flags=_FLAGS, rare=_RARE)
         sample, block = compiled["imm_sample"], compiled["imm_block"]
         self.backend = compiled["imm_update"].backend
         # All functions read and write the same buffers, by the names of their arguments and results.
@@ -215,3 +213,9 @@ class ContactImm:
     def facts(self) -> dict[str, str]:
         """Return lines for diagnostics: per channel how many blocks were outliers, how well the noise fits, and why."""
         return self._mismatch.innovations.facts()
+
+
+def build_filter(arm: Arm, state: FilterState, chain: ModeChain) -> list[ca.Function]:
+    """Return every function of the filter."""
+    samples = [build_sample(arm, state.motor_side), build_block(arm, state)]
+    return samples + output_functions(arm, state, chain) + step_functions(arm, state, chain)

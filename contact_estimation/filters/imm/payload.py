@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from contact_estimation.codegen import compile_function, named_function, symbols
+from contact_estimation.codegen import compile_built, named_function, symbols
 from contact_estimation.filters.chi_square import chi_square_survival
 from contact_estimation.filters.imm.settings import MismatchSettings
 from contact_estimation.robot import Arm
@@ -89,7 +89,7 @@ class PayloadTest:
 
     def __init__(self, arm: Arm, actuators: ActuatorSettings, settings: MismatchSettings) -> None:
         self._n, self._settings = arm.n, settings
-        self._regressor = compile_function(build_regressor(arm))
+        self._regressor = compile_built(build_regressor, arm)
         friction = actuators.friction
         self._known = np.array(friction.bias), np.array(friction.coulomb)
         load = [settings.payload_std] + [settings.payload_std * settings.payload_lever] * 3

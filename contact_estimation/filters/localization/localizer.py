@@ -14,7 +14,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
-from contact_estimation.codegen import compile_function
+from contact_estimation.codegen import compile_built
 from contact_estimation.codegen.native import load_native
 from contact_estimation.filters.chi_square import chi_square_quantile
 from contact_estimation.filters.localization.settings import LocalizationSettings
@@ -68,7 +68,7 @@ class ContactLocalizer:
         self.surface = surface = link_surface(arm, self.settings.candidates)
         self.count = len(surface.joint)
         self._library = _library(arm.n)
-        self._placements = compile_function(_placements(arm))
+        self._placements = compile_built(_placements, arm)
         place, axes = (self._placements.outputs[name] for name in ("place", "axes"))
         self._place, self.q = place.reshape(arm.n, 12), self._placements.inputs["q"]
         self._scanned = place.copy()  # placements of the frame that is scanned

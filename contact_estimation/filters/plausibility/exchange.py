@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import casadi as ca
 import numpy as np
 
-from contact_estimation.codegen import compile_function, named_function, symbols
+from contact_estimation.codegen import compile_built, named_function, symbols
 from contact_estimation.filters.plausibility.explanation import FREE_ARM_CONSTANTS, free_arm
 from contact_estimation.filters.plausibility.readings import Reading
 from contact_estimation.robot import Arm
@@ -41,7 +41,7 @@ class JointExchanges:
             order[[i, j]] = j, i
         self.residual = np.full((len(pairs), arm.n), np.nan)
         self._factor = reading.factor
-        self._function = compile_function(build_exchanged(arm))
+        self._function = compile_built(build_exchanged, arm)
         for name in FREE_ARM_CONSTANTS:
             self._function.inputs[name][:] = constants[name]
         self._function.inputs["inside"][0] = 1.0 - reading.gravity

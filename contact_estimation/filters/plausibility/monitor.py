@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from contact_estimation.codegen import DoubleBuffer, bind_recursion, compile_function
+from contact_estimation.codegen import DoubleBuffer, bind_recursion, compile_built
 from contact_estimation.filters.plausibility.kinematics import STATE, TESTS, TOLERANCES, build_kinematics, tolerances
 from contact_estimation.filters.plausibility.torque_readings import TorqueReadings
 from contact_estimation.filters.settings import SensorSettings
@@ -35,7 +35,7 @@ class SignalMonitor:
     def __init__(self, arm: Arm, sensors: SensorSettings, scale: np.ndarray) -> None:
         self._arm, self._settings = arm, sensors.plausibility
         self.readings = TorqueReadings(arm, sensors, scale) if sensors.check_torque_unit else None
-        function = compile_function(build_kinematics(arm.n))
+        function = compile_built(build_kinematics, arm.n)
         inputs, outputs = function.inputs, function.outputs
         inputs["tolerance"][:] = tolerances(self._settings.kinematics)
         self._rise = inputs["tolerance"][TOLERANCES.index("rise_time") :][:1]

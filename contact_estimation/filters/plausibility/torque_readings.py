@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contact_estimation.codegen import compile_function
+from contact_estimation.codegen import compile_built
 from contact_estimation.filters.plausibility.delays import DelayEvidence
 from contact_estimation.filters.plausibility.exchange import JointExchanges
 from contact_estimation.filters.plausibility.explanation import build_explanation
@@ -87,7 +87,7 @@ class TorqueReadings:
         self._unknown, self._coulomb = np.sqrt(np.sum(np.square(parts), axis=0)), np.asarray(law.coulomb)  # (n,) [Nm]
         self._friction = np.hypot(self._unknown, self._coulomb)
         self.per_friction = np.abs(own.factor) / self._friction
-        self._explain = compile_function(build_explanation(arm, self._readings, len(s.delays)))
+        self._explain = compile_built(build_explanation, arm, self._readings, len(s.delays))
         self._fill(self._explain.inputs)
         out = self._explain.outputs
         self._explained = out["residual"].reshape(-1, n), out["misfit"]
