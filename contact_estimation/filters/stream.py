@@ -101,8 +101,9 @@ class SampleStream:
         self._last_ns = None
 
     def forget(self) -> None:
-        """Become as new: without the past, the doubts and the torque offset that a restart keeps."""
+        """Become as new: without the past, the doubts, the torque offset and the payload that a restart keeps."""
         self.restart()
+        self.observer.reset(0.0, np.zeros(self.arm.n))
         self.monitor.forget()
         self.zero.clear()
         self.counters.clear()

@@ -144,6 +144,19 @@ class ImmStep:
             best = self._free[shares.argmax()]
             self._remembered.append((self.x[best].copy(), self.p[best].copy()))
 
+    def ascribe(self, load: np.ndarray) -> None:
+        """Take a load's torque out of what has explained it until now: external torque, or bias and elastic offset.
+
+        Args:
+            load: by how much the known load's torque has changed (n,) [Nm].
+        """
+        parts, felt = self._state.parts, self._chain.felt > 0
+        self.x[felt, parts["external"]] -= load
+        compliance = np.exp(-self.x[~felt, parts["joint_stiffness"]])  # [rad/Nm]
+        self.x[~felt, parts["bias"]] += load
+        self.x[~felt, parts["offset"]] -= compliance * load[self._state.elastic_joints]
+        self._remembered.clear()
+
     def _recall(self) -> None:
         """Choose the start of a free filter that follows an unknown contact, one of three in turn.
 

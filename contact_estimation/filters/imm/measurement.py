@@ -1,10 +1,11 @@
 """Prediction and measurement update of one filter with a block of samples: scalar by scalar, re-linearised, gated.
 
 Measurements: m elastic channels y = o + (tau_e - G) / k, then n torque channels y = tau_e - (b + c s + v). tau_e is
-that of the closed contacts, or the external torque of an unknown one. The noise of an innovation beyond the gate is
-raised until it lies on the gate. An outlier (such as the torque spike of a stop) then changes the state little, and
-the likelihood stays finite. The parameters of an open contact return to their prior at the arm's current position,
-because the contact will close there. The external torque returns to its prior if no unknown contact acts.
+that of the closed contacts, or the external torque of an unknown one, and that of a payload. The noise of an innovation
+beyond the gate is raised until it lies on the gate. An outlier (such as the torque spike of a stop) then changes the
+state little, and the likelihood stays finite. The parameters of an open contact return to their prior at the arm's
+current position, because the contact will close there. The external torque returns to its prior if no unknown contact
+acts.
 
 One generated function updates one scalar; it is called once per channel.
 """
@@ -35,10 +36,11 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     Inputs: x (N,), P (packed); decay, noise (N,) of the prediction; y, R (m + n,) measurements and variances; q_mean,
     presliding_mean (n,) of the block; slip_direction (3,) of the tool; motion_noise (m + n,): what its motion adds to
     the variances of offsets and disturbances; closed (I,); theta (theta_size,), basis (9 I,); prior, prior_variance
-    (N,) of open contacts; touch (I,): one where the rest is where the contact closes; gate, max_stiffness_step, lower,
-    upper; pressed_before (I,); felt: one where an unknown contact is, walk: its share of the random walk, motion_share:
-    of motion_noise that counts; push_covariance (n, n) [Nm^2/s] of its torque, relative_variance [1/s] along it;
-    push_change (n,) [Nm]: standard deviation of its change by motion; duration, birth_time [s].
+    (N,) of open contacts; load (n,) [Nm]: torque of a payload; touch (I,): one where the rest is where the contact
+    closes; gate, max_stiffness_step, lower, upper; pressed_before (I,); felt: one where an unknown contact is, walk:
+    its share of the random walk, motion_share: of motion_noise that counts; push_covariance (n, n) [Nm^2/s] of its
+    torque, relative_variance [1/s] along it; push_change (n,) [Nm]: standard deviation of its change by motion;
+    duration, birth_time [s].
     Outputs: x_next, P_next; log_likelihood; ratios (m + n,): innovation squared over its variance, before gating;
     unexplained (n,) [Nm]: torque measured, less that of the updated state; pressed (I,): probability that a closed
     contact presses.
@@ -53,7 +55,7 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     shapes |= {"theta": state.theta_size, "basis": 9 * count, "prior": size, "prior_variance": size, "touch": count}
     shapes |= {"gate": 1, "max_stiffness_step": 1, "lower": bounds, "upper": bounds, "pressed_before": count}
     shapes |= {"felt": 1, "walk": 1, "motion_share": 1, "push_covariance": (n, n), "duration": 1, "birth_time": 1}
-    shapes |= {"relative_variance": 1, "slip_direction": 3, "push_change": n}
+    shapes |= {"relative_variance": 1, "slip_direction": 3, "push_change": n, "load": n}
     s = symbols(ca.MX, **shapes)
     fixed = call_named(geometry, s)
     now = call_named(predict, s)
@@ -105,11 +107,11 @@ def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, list[ca.
         innovations of the torque channels alone, of measurements ``y`` (m + n,).
     """
     n, size, count, where = arm.n, state.size, len(state.contacts), state.parts.where
-    block = symbols(q_mean=n, closed=count, theta=state.theta_size, basis=9 * count, slip_direction=3)
+    block = symbols(q_mean=n, closed=count, theta=state.theta_size, basis=9 * count, slip_direction=3, load=n)
     s = symbols(x=size, P=packed_size(size), y=1, presliding_mean=n, felt=1)
     kinematics = arm.kinematics(block.q_mean)
     forces = ContactForces(arm, state, kinematics, s.x, block.theta, block.basis, block.slip_direction)
-    torque = forces.joint_torque(block.closed)
+    torque = block.load + forces.joint_torque(block.closed)
     if state.has_external:
         torque += s.felt * s.x[where["external"]]
     gravity = arm.body.gravity_torque(kinematics)

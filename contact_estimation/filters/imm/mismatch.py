@@ -36,6 +36,7 @@ class MismatchTest:
 
     Attributes:
         innovations: statistics of them.
+        payload: test for one.
         words: what disagrees, empty for nothing.
     """
 
@@ -44,7 +45,7 @@ class MismatchTest:
     ) -> None:
         s, self._state = settings.mismatch, state
         self.innovations = InnovationStatistics(channels, settings.gate, s.window / settings.block)
-        self._payload = PayloadTest(arm, actuators, s)
+        self.payload = PayloadTest(arm, actuators, s)
         self._joints = [arm.joint_names[j] for j in state.elastic_joints]
         self._of_stiffness = state.parts["joint_stiffness"]
         count = max(s.window / s.innovation_time, 1.0)
@@ -55,10 +56,10 @@ class MismatchTest:
         self._window = s.window
         self.clear()
 
-    def clear(self) -> None:
-        """Start anew."""
+    def clear(self, anew: bool = True) -> None:
+        """Forget all evidence, and the payload that is carried if the arm starts ``anew``."""
         self.innovations.clear()
-        self._payload.clear()
+        self.payload.clear(anew)
         self._deviation = np.zeros(self._state.m)  # squared, in prior standard deviations
         self._judged, self._blocks, self._time, self.words = 0.0, 0, 0.0, ""
 
@@ -78,12 +79,13 @@ class MismatchTest:
             self._judged = 0.0
             self.words = "; ".join(filter(None, [self._stiffness(z), self._load(), self._innovation()]))
 
-    def add_torque(self, duration: float, q: np.ndarray, presliding: np.ndarray, torque: np.ndarray) -> None:
-        """Take the torque of a block without a known contact; arguments as of :meth:`.payload.PayloadTest.add`."""
+    def add_torque(self, duration: float, q: np.ndarray, presliding: np.ndarray, torque: np.ndarray) -> bool:
+        """Take the torque of a block without a known contact, as :meth:`.payload.PayloadTest.add`."""
         self._blocks, self._time = self._blocks + 1, self._time + duration
-        if self._blocks == _PAYLOAD_BLOCKS:
-            self._payload.add(self._time, q, presliding, torque)
-            self._blocks, self._time = 0, 0.0
+        if self._blocks < _PAYLOAD_BLOCKS:
+            return False
+        passed, self._blocks, self._time = self._time, 0, 0.0
+        return self.payload.add(passed, q, presliding, torque)
 
     def _stiffness(self, z: np.ndarray) -> str:
         together, alone = self._likely
@@ -98,7 +100,7 @@ class MismatchTest:
         return f"{self._joints[worst]} bends more than its stiffness says: the stiffness is set too large"
 
     def _load(self) -> str:
-        load = self._payload.found
+        load = self.payload.carried or self.payload.found
         if load is None:
             return ""
         place = ", ".join(f"{value:.2f}" for value in load.com)

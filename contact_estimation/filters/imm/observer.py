@@ -72,7 +72,7 @@ class ContactImm:
         # All functions read and write the same buffers, by the names of their arguments and results.
         self._signals = signals = run_time_inputs(settings, actuators) | state.inputs
         signals["q_now"], signals["nis"] = self._q_now, self._nis = np.zeros(arm.n), np.full(1, np.nan)
-        signals["unexplained"] = self._unexplained = np.zeros(arm.n)
+        signals["unexplained"], signals["load"] = self._unexplained, self._load = np.zeros((2, arm.n))
         self._samples = Preintegration(arm, state, sample, block, signals, actuators.position_filter)
         self._q, self._dq, self._tau = (signals[name] for name in ("q", "dq", "tau"))
         self.step_ = step = ImmStep(state, chain, compiled, signals)
@@ -81,7 +81,7 @@ class ContactImm:
         self.channels += [f"torque of {name}" for name in arm.joint_names]
         self._mismatch = MismatchTest(arm, actuators, state, settings, self.channels)
         self._torque_of_block = signals["q_mean"], signals["presliding_mean"], signals["y"][state.m :]
-        self._dt = -1.0
+        self._dt, self._t, self._first = -1.0, 0.0, True
         self.reset(0.0, np.zeros(arm.n))
 
     @property
@@ -97,16 +97,20 @@ class ContactImm:
     # -- samples ----------------------------------------------------------------------------------------------
 
     def reset(self, t: float, q: np.ndarray) -> None:
-        """Start at rest at ``q`` (n,) [rad] at time ``t`` [s]; whether a contact is closed is not known."""
+        """Start at rest at ``q`` (n,) [rad] at time ``t`` [s]; whether a contact is closed is not known.
+
+        A payload is kept where time goes on: the arm carries it through gaps and doubts.
+        """
         joints = self.state.elastic_joints
+        self._mismatch.clear(anew=self._first or t < self._t)
+        self._load[:] = self._mismatch.payload.torque(q)
         self._samples.start(q)
         self._t, self._born, self._decided = t, t, t + self.settings.decision_time
         self._q_now[:] = q
-        # The elastic offset starts where the deflection under gravity alone puts it.
-        deflection = self.arm.gravity(q)[joints] / self._signals["joint_stiffness"] + q[joints]
+        # The elastic offset starts where the deflection under gravity and payload alone puts it.
+        deflection = (self.arm.gravity(q) - self._load)[joints] / self._signals["joint_stiffness"] + q[joints]
         self.step_.start(q, deflection, self.chain.start(self.settings.closed_at_start))
         self._mode = self._most_probable()
-        self._mismatch.clear()
         self._output.start()
         self._nis[0], self._first = np.nan, True
         self._unexplained[:] = 0.0
@@ -141,6 +145,9 @@ class ContactImm:
         duration, step = self._elapsed, self.step_
         self._samples.finish(duration, self._count)
         self._elapsed, self._count = 0.0, 0
+        payload, q_mean = self._mismatch.payload, self._torque_of_block[0]
+        if payload.carried is not None:
+            self._load[:] = payload.torque(q_mean)
         began = self._t - duration
         if abs(duration - self._duration) > _JITTER * duration:
             self._duration = duration
@@ -150,8 +157,9 @@ class ContactImm:
         self._mode = self._most_probable()
         self._nis[0] = step.ratios[probable].sum()
         self._mismatch.add(duration, step.ratios[probable], step.x[probable])
-        if not self.chain.closed[probable].any():
-            self._mismatch.add_torque(duration, *self._torque_of_block)
+        if not self.chain.closed[probable].any() and self._mismatch.add_torque(duration, *self._torque_of_block):
+            step.ascribe(payload.torque(q_mean) - self._load)
+            self._load[:] = payload.torque(q_mean)
         self._unexplained[:] = step.unexplained[probable]
         changed = began <= self._decided < self._t
         if self._t - self._born > self.settings.hypothesis_interval:

@@ -12,6 +12,11 @@ of pi (Bishop, Pattern Recognition and Machine Learning, 2006, section 3.3) tell
 - the data are within the chi-square quantile of what the prior of pi, b and c predicts: no push explains them better.
 
 The data are forgotten within ``payload_memory``, and at once where they change.
+
+At rest a payload and a steady push downwards have the same torque. A contact of stiffness k at a height h changes by
+-k dh where the arm moves. A payload is therefore no contact where the regression of the vertical force on the height
+excludes the softest k. Its torque Y pi is then left out of the contact's, and what it misses is a bias. It ends where
+the data are explained without a mass.
 """
 
 from __future__ import annotations
@@ -47,18 +52,28 @@ class Payload:
     mass_std: float
     com: np.ndarray
 
+    @property
+    def parameters(self) -> np.ndarray:
+        """Mass [kg] and first moment [kg m], pi (4,)."""
+        return self.mass * np.append(1.0, self.com)
+
 
 class _Information:
-    """Sums of a linear regression: L (p, p), eta (p,), squared measurement and effective number of samples."""
+    """Sums of a linear regression: L (p, p), eta (p,), squared measurement and effective number of samples.
+
+    ``vertical`` (3, 3) are those of (1, h, F) times its transpose, with the vertical force F [N] at a height h [m].
+    """
 
     def __init__(self, size: int) -> None:
         self.matrix, self.vector = np.zeros((size, size)), np.zeros(size)
         self.square = self.samples = self.time = 0.0
+        self.vertical = np.zeros((3, 3))
 
     def add(self, other: _Information, keep: float) -> None:
         """Add what ``other`` knows, and keep a share of what was known."""
         self.matrix, self.vector = keep * self.matrix + other.matrix, keep * self.vector + other.vector
         self.square, self.samples = keep * self.square + other.square, keep * self.samples + other.samples
+        self.vertical = keep * self.vertical + other.vertical
         self.time += other.time
 
     def of_slow_friction(self) -> _Information:
@@ -67,6 +82,14 @@ class _Information:
         found.matrix, found.vector = factor * self.matrix, factor * self.vector
         found.square, found.samples, found.time = factor * self.square, self.samples + 1.0, self.time
         return found
+
+    def stiffness(self, variance: float) -> tuple[float, float]:
+        """Return k [N/m] of F = F_0 - k h by linear regression, and its standard deviation; F has a ``variance``."""
+        samples, moment, total = self.vertical[0]
+        spread = self.vertical[1, 1] - moment**2 / samples
+        slope = (self.vertical[1, 2] - moment * total / samples) / max(spread, 1e-12)
+        # As many independent samples of friction as in :meth:`of_slow_friction`.
+        return -slope, math.sqrt(variance / max(spread * (1.0 + 1.0 / samples), 1e-12))
 
     def misfit(self, mean: np.ndarray, covariance: np.ndarray) -> float:
         """Return the chi-square of the data where the parameters are known with a mean and a covariance."""
@@ -85,6 +108,7 @@ class PayloadTest:
 
     Attributes:
         found: the payload, None while there is none to be told.
+        carried: the payload that is no contact, None for none.
     """
 
     def __init__(self, arm: Arm, actuators: ActuatorSettings, settings: MismatchSettings) -> None:
@@ -95,21 +119,37 @@ class PayloadTest:
         load = [settings.payload_std] + [settings.payload_std * settings.payload_lever] * 3
         std = np.maximum(np.concatenate([friction.bias_std, friction.coulomb_std, load]), 1e-6)
         self._prior = np.diag(np.square(std))
+        self._unloaded = np.diag(np.square(np.where(np.arange(len(std)) < 2 * arm.n, std, 1e-6)))
         self._variance = np.square(actuators.torque_noise) + np.square(actuators.disturbance_std)
+        self._gravity = float(np.linalg.norm(arm.settings.gravity))
         self._model_error = actuators.model_error
         # Between two independent samples [s]. A disturbance that lasts longer is a bias, which has a prior of its own.
         self._correlation = min(2.0 * actuators.disturbance_time, settings.payload_correlation)
         self.clear()
 
-    def clear(self) -> None:
-        """Forget everything."""
+    def clear(self, anew: bool = True) -> None:
+        """Forget the data, and what is carried if the arm starts ``anew``."""
         self.found: Payload | None = None
         self._forget()
+        if anew:
+            self.carried: Payload | None = None
+            self._needed = 0.0  # what is there at the first sample is no short push
 
     def _forget(self) -> None:
         self._past, self._now = _Information(len(self._prior)), _Information(len(self._prior))
+        self._needed = self._settings.payload_time
 
-    def add(self, duration: float, q: np.ndarray, presliding: np.ndarray, torque: np.ndarray) -> None:
+    def torque(self, q: np.ndarray) -> np.ndarray:
+        """Return the external torque (n,) [Nm] of the payload that is carried, at ``q`` (n,) [rad]."""
+        return np.zeros(self._n) if self.carried is None else self._rows(q) @ self.carried.parameters
+
+    def _rows(self, q: np.ndarray) -> np.ndarray:
+        """Return Y(q) (n, 4)."""
+        self._regressor.inputs["q"][:] = q
+        self._regressor()
+        return np.asarray(self._regressor.outputs["regressor"].reshape(self._n, _PAYLOAD, order="F"))
+
+    def add(self, duration: float, q: np.ndarray, presliding: np.ndarray, torque: np.ndarray) -> bool:
         """Take the torque of a block without a known contact.
 
         Args:
@@ -117,27 +157,35 @@ class PayloadTest:
             q: joint positions (n,) [rad] of the block.
             presliding: states (n,) of the friction.
             torque: tau_e less friction (n,) [Nm], as measured.
+
+        Returns:
+            Whether what is carried has changed.
         """
-        n, regressor = self._n, self._regressor
-        regressor.inputs["q"][:] = q
-        regressor()
-        of_load = regressor.outputs["regressor"].reshape(n, _PAYLOAD, order="F")
-        rows = np.hstack([-np.eye(n), -np.diag(presliding), of_load])  # (n, 2 n + 4)
+        of_load = self._rows(q)
+        rows = np.hstack([-np.eye(self._n), -np.diag(presliding), of_load])  # (n, 2 n + 4)
         bias, coulomb = self._known
         measured = torque + bias + coulomb * presliding
         samples = min(duration / self._correlation, 1.0)
+        lever = -of_load[:, 0] / self._gravity  # (n,) [m] of an upward force
+        self._force_variance = 1.0 / (lever @ (lever / self._variance))
+        force = self._force_variance * lever @ (measured / self._variance)
+        vertical = np.array([1.0, self._regressor.outputs["height"][0], force])
         weight = samples / (self._variance + (self._model_error * measured) ** 2)
         now, weighted = self._now, rows.T * weight
         now.matrix += weighted @ rows
         now.vector += weighted @ measured
+        now.vertical += samples * np.outer(vertical, vertical)
         now.square += float(weight @ measured**2)
         now.samples += samples
         now.time += duration
-        if now.time >= _COLLECT:
-            self._judge()
+        return now.time >= _COLLECT and self._judge()
 
-    def _judge(self) -> None:
-        """Add what was collected to what was known, or start anew where the two contradict each other."""
+    def _judge(self) -> bool:
+        """Add what was collected to what was known, or start anew where the two contradict each other.
+
+        Returns:
+            Whether what is carried has changed.
+        """
         s, now = self._settings, self._now
         past = self._past.of_slow_friction()
         covariance = self._covariance(past.matrix)
@@ -147,7 +195,18 @@ class PayloadTest:
             self._forget()
         self._past.add(now, float(np.exp(-now.time / s.payload_memory)))
         self._now = _Information(len(self._prior))
-        self.found = self._payload() if self._past.time >= s.payload_time else None
+        stiffness, std = self._past.stiffness(self._force_variance)
+        no_contact = 0.5 * math.erfc((s.softest_contact - stiffness) / (math.sqrt(2.0) * std)) < s.significance
+        if self._past.time < (self._needed if no_contact else s.payload_time):
+            self.found = None
+            return False
+        self.found = payload = self._payload()
+        if not no_contact or (payload is None) == (self.carried is None):
+            return False
+        if payload is None and not self._explained(self._unloaded):
+            return False
+        self.carried = payload
+        return True
 
     def _covariance(self, matrix: np.ndarray) -> np.ndarray:
         """Return the posterior covariance (p, p) of the parameters after data with the information ``matrix``."""
@@ -155,23 +214,29 @@ class PayloadTest:
 
     def _payload(self) -> Payload | None:
         """Return the payload where its mass is sure, and the prior explains the data."""
-        s, past, load = self._settings, self._past.of_slow_friction(), 2 * self._n
+        past, load = self._past.of_slow_friction(), 2 * self._n
         covariance = self._covariance(past.matrix)
         mean = covariance @ past.vector
         mass, std = float(mean[load]), float(np.sqrt(covariance[load, load]))
-        misfit, dof = past.misfit(0.0 * mean, self._prior), past.samples * self._n
         no_mass = 0.5 * math.erfc(mass / (math.sqrt(2.0) * std))  # probability of zero or less
-        if no_mass > s.significance or chi_square_survival(dof, misfit) < s.significance:
+        if no_mass > self._settings.significance or not self._explained(self._prior):
             return None
         return Payload(mass, std, mean[load + 1 :] / mass)
 
+    def _explained(self, prior: np.ndarray) -> bool:
+        """Return whether parameters of mean zero and covariance ``prior`` (p, p) explain the data."""
+        past = self._past.of_slow_friction()
+        misfit = past.misfit(np.zeros(len(prior)), prior)
+        return chi_square_survival(past.samples * self._n, misfit) >= self._settings.significance
+
 
 def build_regressor(arm: Arm) -> ca.Function:
-    """Return the function q (n,) -> ``regressor`` (n, 4) of a payload's mass [kg] and first moment [kg m]."""
+    """Return the function q (n,) -> ``regressor`` (n, 4) of mass [kg] and first moment [kg m], ``height`` [m]."""
     s = symbols(q=arm.n)
     kinematics, flange = arm.kinematics(s.q), arm.settings.tcp_frame
-    jacobian, (rotation, _) = kinematics.jacobian(flange), kinematics.frame(flange)
+    jacobian, (rotation, place) = kinematics.jacobian(flange), kinematics.frame(flange)
     gravity = ca.DM(arm.settings.gravity)
     columns = [jacobian[:3, :].T @ gravity]
     columns += [jacobian[3:, :].T @ ca.cross(rotation[:, k], gravity) for k in range(3)]
-    return named_function("payload_regressor", s, {"regressor": ca.horzcat(*columns)})
+    outputs = {"regressor": ca.horzcat(*columns), "height": -ca.dot(place, gravity) / ca.norm_2(gravity)}
+    return named_function("payload_regressor", s, outputs)

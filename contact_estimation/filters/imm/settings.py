@@ -240,6 +240,13 @@ class MismatchSettings:
         unit="s",
         check=positive,
     )
+    softest_contact: float = key(
+        1e3,
+        doc="softest contact there is: a payload's weight that changes less with the height is left out of the "
+        "contact's force; if it is there at the first sample it need not last for payload_time then",
+        unit="N/m",
+        check=positive,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

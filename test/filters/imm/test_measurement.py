@@ -15,6 +15,7 @@ Q = np.array([0.3, -1.2, 1.9, -2.0, -1.4, 0.2])
 MOTION_NOISE = np.array([4e-10, 9e-10, 0.01, 0.5, 0.2, 0.1, 0.0, 0.3])
 
 SLIP = np.array([0.5, -0.6, 0.3])
+LOAD = np.array([0.5, -9.0, -4.0, 1.0, 0.2, 0.1])
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def channels(arm, layout):
     x, s, closed = ca.SX.sym("x", layout.size), ca.SX.sym("s", 6), ca.SX.sym("closed", 2)
     theta, basis = layout.inputs["theta"], layout.inputs["basis"]
     contacts = ContactForces(arm, layout, arm.kinematics(ca.SX(Q)), x, ca.SX(theta), ca.SX(basis), ca.SX(SLIP))
-    torque, force = contacts.joint_torque(closed), ca.vertcat(*[c.normal_force for c in contacts.contacts])
+    torque, force = LOAD + contacts.joint_torque(closed), ca.vertcat(*[c.normal_force for c in contacts.contacts])
     deflection = (torque - arm.gravity(Q))[layout.elastic_joints] / ca.exp(x[layout.parts["joint_stiffness"]]) + x[
         layout.parts["offset"]
     ]
@@ -64,6 +65,7 @@ def evaluate(update, layout, **values):
         "walk": 0.0,
         "motion_share": 1.0,
         "slip_direction": SLIP,
+        "load": LOAD,
     } | values
     given |= dict.fromkeys(("push_covariance", "push_change", "relative_variance", "duration", "birth_time"), 0.0)
     given["P"] = pack_array(given["P"])

@@ -1,6 +1,8 @@
 """Payloads by regression of joint torque: planted loads come back, pushes and clean torque are none."""
 
 import dataclasses
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,8 +10,12 @@ import pytest
 from contact_estimation.codegen import compile_function
 from contact_estimation.filters.imm.payload import PayloadTest, build_regressor
 from contact_estimation.filters.imm.settings import MismatchSettings
+from contact_estimation.filters.registry import open_stream
 from contact_estimation.robot import Arm, load_arm
 from contact_estimation.robot.actuators import actuators_of
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmark"))
+from rigid_body_recording import RATE, Push, RigidBodyArm, World, pushes, random_motion, record
 
 STEP, COM = 0.1, np.array([0.03, -0.02, 0.08])
 
@@ -19,8 +25,8 @@ def arm(request):
     return load_arm(request.param)
 
 
-def watched(arm, external, seed=0, seconds=20.0, amplitude=0.4):
-    """What is found while ``external(t, q)`` (n,) [Nm] acts, after every second; with bias, friction and noise."""
+def watched(arm, external, seed=0, seconds=20.0, amplitude=0.4, told="found"):
+    """What is ``told`` while ``external(t, q)`` (n,) [Nm] acts, after every step; with bias, friction and noise."""
     actuators, rng = actuators_of(arm), np.random.default_rng(seed)
     friction, start = actuators.friction, np.array(arm.settings.ready)
     bias = rng.normal(friction.bias, 0.5 * np.array(friction.bias_std))
@@ -31,7 +37,7 @@ def watched(arm, external, seed=0, seconds=20.0, amplitude=0.4):
         presliding = np.sign(np.cos(0.7 * t + phase))
         noise = rng.normal(0.0, actuators.torque_noise)
         test.add(STEP, q, presliding, external(t, q) - bias - np.array(friction.coulomb) * presliding + noise)
-        found.append(test.found)
+        found.append(getattr(test, told))
     return found
 
 
@@ -77,3 +83,51 @@ def test_a_short_push_downwards_is_none():
     arm = load_arm("fr3")
     found = watched(arm, lambda t, q: arm.tcp_jacobian(q)[:3].T @ np.array([0.0, 0.0, -20.0]) * (8 <= t < 11))
     assert not any(found)
+
+
+def test_a_payload_is_no_contact_once_the_arm_has_moved():
+    arm = load_arm("fr3")
+    moving = watched(arm, load_of(arm, 2.0), told="carried")
+    assert moving[5] is None and moving[25].mass == pytest.approx(2.0, abs=0.3)
+    assert not any(watched(arm, load_of(arm, 2.0), amplitude=1e-4, told="carried"))  # it may be a push that lasts
+
+
+def test_a_payload_that_is_put_down_is_carried_no_longer():
+    arm = load_arm("fr3")
+    load = load_of(arm, 2.0)
+    carried = watched(arm, lambda t, q: load(t, q) * (t < 10), told="carried")
+    assert carried[99] is not None and carried[-1] is None
+
+
+def test_a_push_beside_a_payload_does_not_end_it():
+    arm = load_arm("fr3")
+    load = load_of(arm, 2.0)
+    lifted = watched(
+        arm, lambda t, q: load(t, q) + arm.tcp_jacobian(q)[:3].T @ [0.0, 0.0, 30.0 * (t > 5)], told="carried"
+    )
+    assert lifted[-1] is not None
+
+
+def test_a_payload_is_left_out_of_a_push_until_it_is_forgotten():
+    arm, t = RigidBodyArm("fr3"), np.arange(6 * RATE) / RATE
+    arm.carry(2.0, [0.0, 0.0, 0.05])
+    push = pushes(arm, [Push(4.0, 5.2, np.array([9.0, 0.0, 12.0]))], t)
+    recording = record(arm, random_motion("fr3", t, np.random.default_rng(2), 0.1, 1.0), push, World())
+    stream = open_stream("fr3", "contact_imm", None)
+    samples = zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau)
+    found = [stream.push(*sample) for sample in samples]
+    error = np.linalg.norm(np.array([e.force_tcp for e in found]) - recording.force, axis=1)
+    held, free = (t > 4.5) & (t < 4.9), ((t > 3.5) & (t < 4.0)) | (t > 5.4)
+    assert error[held].max() < 1.0 and error[free].max() < 1.0
+    assert "payload of about 2" in found[-1].mismatch
+
+    def force_at_rest():
+        start = int(recording.stamps[-1])
+        for k in range(150):
+            e = stream.push(start + (k + 1) * 10**9 // RATE, recording.q[-1], np.zeros(arm.n), recording.tau[-1])
+        return np.linalg.norm(e.force_tcp)
+
+    stream.restart()
+    assert force_at_rest() < 1.0  # the arm carries it on
+    stream.forget()
+    assert force_at_rest() > 15.0
