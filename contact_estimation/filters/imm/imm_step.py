@@ -39,7 +39,8 @@ class ImmStep:
         state: the filters' state.
         chain: modes and filters.
         functions: compiled :func:`step_functions` by name.
-        signals: buffers by name: settings, and the block's measurement.
+        signals: buffers by name: settings, and the block's measurement; ``friction_drift`` (n,) [Nm^2] is added
+            (:meth:`_follow_friction`).
 
     Attributes:
         x: (M, N) means. p: (M, N (N + 1) / 2) packed covariances. probabilities: (M,).
@@ -72,6 +73,7 @@ class ImmStep:
         self._mixed, self._weights = (mixed_x, mixed_p), weights
         self._remembered: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=_REMEMBERED)
         self._turn = 0
+        self._friction_drift = signals["friction_drift"] = np.zeros(state.n)
         self._push_end = PushEnd(state.size, state.parts["external"], state.end_significance)
         self._mixes = [
             mixing.bind([mixing.inputs["X"], mixing.inputs["P"], weights[j]], [mixed_x[j], mixed_p[j]])
@@ -111,6 +113,7 @@ class ImmStep:
         for name, values in self._state.bounds(free=False).items():
             self._bounds[0][name][:] = values
         self._pressed[:], self.unexplained[:] = UNDECIDED, 0.0
+        self._friction_drift[:] = 0.0
         self._remembered.clear()
         self._turn = 0
 
@@ -178,7 +181,16 @@ class ImmStep:
                 x[stiffness] = kept
 
     def _follow_friction(self) -> None:
-        """Bound the friction of closed contacts around its value when the arm was last free."""
+        """Bound the friction of closed contacts around its value when the arm was last free.
+
+        An unknown contact keeps that friction. The variance of what motion has changed of it since then, up to that of
+        friction anywhere within its Coulomb level, is an error of the external torque: a consider covariance (Schmidt,
+        Application of state-space methods to navigation problems, 1966).
+        """
         shares = self.probabilities[self._free]
         if shares.sum() > 0.5:
             self._state.friction_about(self.x[self._free[shares.argmax()]], self._bounds[0])
+            self._friction_drift[:] = 0.0
+        else:
+            self._friction_drift += (1 - self._state.frozen_share) * self._signals["friction_change"]
+            np.minimum(self._friction_drift, self._signals["coulomb_prior"] ** 2, out=self._friction_drift)

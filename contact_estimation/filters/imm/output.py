@@ -48,11 +48,13 @@ def build_output(arm: Arm, state: FilterState) -> ca.Function:
 
     Inputs: x (N,), P (packed), q_now (n,), closed (I,), theta (theta_size,), basis (9 I,), slip_direction (3,),
     prior_variance (N,), felt: one where an unknown contact is, push_variance (6,) of it per second, birth_time_first
-    [s]. Output: row: :func:`wrench_parts`, then :func:`contact_parts` of every contact.
+    [s], friction_drift (n,) [Nm^2]: variance of its torque by friction that changed beside it. Output: row:
+    :func:`wrench_parts`, then :func:`contact_parts` of every contact.
     """
     size, count = state.size, len(state.contacts)
     s = symbols(x=size, P=packed_size(size), q_now=arm.n, closed=count, theta=state.theta_size, basis=9 * count)
     vars(s).update(vars(symbols(slip_direction=3, prior_variance=size, felt=1, push_variance=6, birth_time_first=1)))
+    vars(s).update(vars(symbols(friction_drift=arm.n)))
     covariance, kinematics = unpack(s.P, size), arm.kinematics(s.q_now)
     forces = ContactForces(arm, state, kinematics, s.x, s.theta, s.basis, s.slip_direction, unilateral=True)
     rotation, _ = arm.tcp(kinematics)
@@ -62,7 +64,8 @@ def build_output(arm: Arm, state: FilterState) -> ca.Function:
     if state.has_external:
         where, variance = state.parts["external"], s.birth_time_first * s.push_variance
         jacobian = kinematics.jacobian(arm.tcp_frame)
-        wrench, spread = tcp_wrench(jacobian, s.x[where], covariance[where, where], variance)
+        uncertain = covariance[where, where] + ca.diag(s.friction_drift)
+        wrench, spread = tcp_wrench(jacobian, s.x[where], uncertain, variance)
         force, torque, joint_torque = (
             known + s.felt * unknown
             for known, unknown in ((force, wrench[:3]), (torque, wrench[3:]), (joint_torque, s.x[where]))
@@ -129,7 +132,7 @@ class Output:
         chain: modes and filters.
         step: the filters.
         functions: compiled :func:`output_functions` by name.
-        signals: buffers by name: settings, ``q_now``, ``dq`` and ``nis``.
+        signals: buffers by name: settings, ``q_now``, ``dq``, ``nis`` and ``friction_drift``.
         link: name of the link that known contacts touch.
     """
 
@@ -143,7 +146,7 @@ class Output:
         signals: Mapping[str, np.ndarray],
         link: str,
     ) -> None:
-        self._link = link
+        self._link, self._friction_drift = link, signals["friction_drift"]
         self._settings, self._state, self._chain, self._step = settings, state, chain, step
         mixture, function = functions["imm_mixture"], functions["imm_output"]
         self._row, table = mixture.outputs["row"], mixture.inputs["table"]
@@ -225,7 +228,8 @@ class Output:
         torque: np.ndarray = np.asarray(shares @ torques)
         covariance = np.tensordot(shares, step.p[rows[:, None, None], self._external], 1)
         difference = torques - torque
-        return ExternalTorque(probability, torque, np.asarray(covariance + (difference.T * shares) @ difference))
+        covariance += (difference.T * shares) @ difference + np.diag(self._friction_drift)
+        return ExternalTorque(probability, torque, np.asarray(covariance))
 
 
 def _sizes(parts: Parts) -> dict[str, int]:

@@ -152,6 +152,7 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     :func:`~contact_estimation.filters.imm.settings.run_time_inputs`.
     Outputs: y, R (m + n,): measurements and variances; q_mean, presliding_mean (n,); motion_noise (m + n,): by how much
     this block's motion adds to the variances of the elastic offsets [rad^2] and of the friction disturbances [Nm^2];
+    friction_change (n,) [Nm^2]: what the latter adds to the variance of the external torque if the friction is kept;
     push_covariance (n, n) [Nm^2/s] of an unknown contact; push_change (n,) [Nm]: what a contact of ``push_stiffness``
     changes over the block's motion, if that is slower than ``push_speed``; slip_direction (3,) in which the TCP went
     over the last ``slip_length``, base axes, at most of length one; w_next.
@@ -186,14 +187,19 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     stopped = ca.exp(-ca.fabs(moved) / s.presliding_length)
     stopped *= 1 - ca.exp(-ca.fmax(ca.fabs(w.moved) - ca.fabs(moved), 0) / s.presliding_length)
     unmodelled += (s.stop_error * s.coulomb_prior * stopped) ** 2
+    elastic = _elastic_variance(s, w, inertial[joints], moved[joints], joints)  # (m,) [rad^2]
+    # An error of the friction enters by the torque's share of the information: the deflection measures tau_e as well.
+    share = ca.SX.ones(n)
+    share[joints] = 1 / (1 + torque.trusted[joints] / (elastic * s.joint_stiffness**2))
     # Gears do not transmit evenly, and the velocity's scale is not exactly that of the position.
     way = ca.fmax(ca.fabs(moved) - s.deadband, 0)[joints]
     outputs = {
         "y": ca.vertcat(w.deflected[joints] / s.duration, measured),
-        "R": ca.vertcat(_elastic_variance(s, w, inertial[joints], moved[joints], joints), torque.trusted),
+        "R": ca.vertcat(elastic, torque.trusted),
         "q_mean": q,
         "presliding_mean": w.presliding,
         "motion_noise": ca.vertcat(s.transmission_error**2 * way, unmodelled),
+        "friction_change": share**2 * unmodelled,
         "push_covariance": push_covariance(arm, kinematics, s.push_variance, s.link_share),
     }
     _, position = arm.tcp(kinematics)

@@ -90,7 +90,8 @@ def test_a_sudden_stop_makes_friction_uncertain_a_slow_one_does_not(arm, blocks)
             grid = np.linspace(0.0, t, 400)
             return START_POSE + np.trapezoid(speed(grid), grid)
 
-        changed = {"stop_error": 0.5, "coulomb_prior": 1.0, "model_error": 0.0, "presliding_length": 1.5e-4}
+        changed = {"stop_error": 0.5, "coulomb_prior": 1.0, "presliding_length": 1.5e-4}
+        changed |= {"friction_error": 0.0, "model_error": 0.0}
         _, rows = blocks(position, lambda t: np.full(6, speed(t)), lambda t, q, dq: arm.gravity(q), 30, **changed)
         return np.sqrt(sum(row["motion_noise"][-6:] for row in rows))
 

@@ -18,7 +18,7 @@ from contact_estimation.robot import load_arm
 from contact_estimation.settings import find_config, load_yaml
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmark"))
-from rigid_body_recording import RATE, START, Push, RigidBodyArm, World, pushes, random_motion, record
+from rigid_body_recording import RATE, START, Push, RigidBodyArm, World, pushes, random_motion, record, window
 
 VARIANCE = np.square([16.0] * 3 + [3.2] * 3)
 
@@ -121,6 +121,21 @@ def test_the_external_torque_of_the_mode_is_told_with_its_covariance():
     error = found.torque - recording.torque[-1]
     assert np.linalg.norm(error) < 0.15 * np.linalg.norm(recording.torque[-1])
     assert error @ np.linalg.solve(found.covariance, error) < 24.3  # chi-square of 7, 99.9 %
+
+
+def test_a_push_is_less_certain_after_a_reversal_that_its_friction_did_not_follow():
+    arm, t = RigidBodyArm("ur16e"), np.arange(4 * RATE) / RATE
+    plan = [Push(1.2, 5.0, np.array([0.0, 30.0, 50.0]))]
+    path = 1e-3 * (window(t, 0.2, 5.0, 0.4) - window(t, 2.6, 5.0, 0.6))  # [rad] there, and back under the push
+    recording = record(arm, np.array(START["ur16e"]) + path[:, None], pushes(arm, plan, t), World())
+    stream, variance = open_stream("ur16e", "contact_imm", "ur16e_driver"), {}
+    for k, sample in enumerate(zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau)):
+        stream.push(*sample)
+        if k in (2 * RATE, 5 * RATE // 2, len(t) - 1):
+            variance[k / RATE] = np.diag(stream.observer.external_torque.covariance)
+    still, moved = (variance[at] / variance[2.0] for at in (2.5, (len(t) - 1) / RATE))
+    assert (still < 1.2).all() and (moved[[0, 3, 4, 5]] > 1.5).all()
+    assert (moved[[1, 2]] < moved[3]).all()  # the deflection of shoulder and elbow measures the push as well
 
 
 @pytest.mark.parametrize("force", [[8.0, -12.0, -30.0], [8.5, 0.0, 8.5]], ids=["a pull", "45 degrees off"])
