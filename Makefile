@@ -34,7 +34,7 @@ torture: build
 	@$(PYTHON_VENV) benchmark/false_alarms.py --hours 10 --save
 	@$(PYTHON_VENV) benchmark/hostile_files.py --save
 	@$(PYTHON_VENV) benchmark/kills.py --save benchmark/kills.md
-	@$(PYTHON_VENV) benchmark/soak.py --save benchmark/soak.md
+	@$(PYTHON_VENV) benchmark/soak.py --save
 
 lint: build
 	@.venv/bin/ruff check .

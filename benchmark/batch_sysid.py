@@ -22,6 +22,7 @@ import numpy as np
 import scipy.ndimage
 import yaml
 from mujoco import sysid
+from report import add_save_argument, heading, publish
 
 from benchmark.adversary import batch as world
 from contact_estimation.identify.batch import runner
@@ -187,17 +188,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--segment", type=float, action="append", default=[], help="[s], repeatable (default 0.2, 0.4)")
-    parser.add_argument("--save", type=Path, metavar="FILE.md")
+    add_save_argument(parser)
     args = parser.parse_args()
     segments = args.segment or [0.2, 0.4]
-    rows = table(args.seeds, segments)
-    words = " ".join(
-        ["python benchmark/batch_sysid.py", f"--seeds {args.seeds}", *(f"--segment {s}" for s in segments)]
-    )
     note = "Errors [%] of every parameter; CPU on one thread, as a ratio to the faster of sysid's formulations."
-    lines = ["# A stranger's MJCF: identify batch beside mujoco.sysid", "", f"`{words}`", "", note, "", *rows]
-    if args.save:
-        args.save.write_text("\n".join(lines) + "\n")
+    head = heading("A stranger's MJCF: identify batch beside mujoco.sysid", note)
+    publish([*head, *table(args.seeds, segments)], args.save)
 
 
 if __name__ == "__main__":

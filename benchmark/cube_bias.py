@@ -15,6 +15,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from report import add_save_argument, heading, publish
 
 from contact_estimation.identify.planar.cube import fit_cube, identify_cube
 from contact_estimation.studies.planar.simulated_tosses import Cube, Tracker, toss_cube
@@ -71,9 +72,10 @@ def main() -> None:
     parser.add_argument("--tosses", type=int, default=200)
     parser.add_argument("--contacts", default=",".join(CONTACTS))
     parser.add_argument("--out", type=Path, default=Path("out/cube_bias.jsonl"), help="rows (default %(default)s)")
-    parser.add_argument("--save", type=Path, metavar="FILE.md")
+    add_save_argument(parser)
     args = parser.parse_args()
     lines = [
+        *heading("Simulated cubes of known m/I"),
         "| corners | contact | centre of mass off the middle | m/I planted | interval | bias | sharp-corner bias "
         "| centre found | unexplained |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -93,10 +95,7 @@ def main() -> None:
         f"mean {np.mean(bias):+.1f} %, standard deviation {np.std(bias):.1f} %, from {min(bias):+.1f} to "
         f"{max(bias):+.1f} %; {inside} of {len(bias)} intervals (`interval_total`) hold the truth",
     ]
-    print("\n".join(lines))
-    if args.save:
-        command = f"python benchmark/cube_bias.py --tosses {args.tosses} --contacts {args.contacts}"
-        args.save.write_text("\n".join(["# Simulated cubes of known m/I", "", f"`{command}`", "", *lines, ""]))
+    publish(lines, args.save)
 
 
 if __name__ == "__main__":

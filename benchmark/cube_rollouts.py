@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
+from report import add_save_argument, heading, publish
 
 from contact_estimation.identify.planar.cube import fit_cube, identify_cube
 from contact_estimation.identify.planar.cube_model import fit
@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=148.0, help="samples per second")
     parser.add_argument("--samples", type=int, default=10, help="predicted (default %(default)s: 68 ms)")
     parser.add_argument("--held", type=float, default=456.8, help="another m/I, all else fitted anew [1/m^2]")
-    parser.add_argument("--save", type=Path, metavar="FILE.md")
+    add_save_argument(parser)
     args = parser.parse_args()
     tosses = load_tosses(args.file)
     fitted = fit_cube(tosses[::2], args.side, args.rate)
@@ -40,18 +40,15 @@ def main() -> None:
         f"identified, m/I {report.m_over_i:.0f}": fitted.model,
         f"m/I held at {args.held:g}": fit(fitted.residuals(), held, hold_ratio=True),
     }
-    command = f"python benchmark/cube_rollouts.py FILE.npz --samples {args.samples}"
-    lines = ["# Rollouts of the recorded cube", "", f"`{command}`", ""]
-    lines += [f"{len(starts.p)} rollouts of {args.samples / args.rate:.3f} s, held-out tosses.", ""]
+    note = f"{len(starts.p)} rollouts of {args.samples / args.rate:.3f} s, held-out tosses."
+    lines = heading("Rollouts of the recorded cube", note)
     lines += ["| model | position, median [mm] | upper quartile | angle, median [deg] | upper quartile |"]
     lines += ["|---|---|---|---|---|"]
     for name, model in models.items():
         errors = rollout_errors(starts, model, report, args.rate)
         (a, b), (c, d) = (np.quantile(each, [0.5, 0.75]) for each in (1e3 * errors.position, np.rad2deg(errors.angle)))
         lines.append(f"| {name} | {a:.2f} | {b:.2f} | {c:.2f} | {d:.2f} |")
-    print("\n".join(lines))
-    if args.save:
-        args.save.write_text("\n".join(lines) + "\n")
+    publish(lines, args.save)
 
 
 if __name__ == "__main__":

@@ -17,14 +17,12 @@ Both sides are also run from the same start and must agree. `--save` writes ekf_
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import statistics
 import time
-from pathlib import Path
 
 import casadi as ca
 import numpy as np
+from report import add_save_argument, heading, publish
 
 from contact_estimation.contact import ContactSettings
 from contact_estimation.filters.ekf import Ekf
@@ -141,10 +139,11 @@ def main() -> None:
     parser.add_argument("--robot", default="ur16e")
     parser.add_argument("--count", type=int, default=10000, help="steps per round")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--save", action="store_true")
+    add_save_argument(parser)
     args = parser.parse_args()
     arm = load_arm(args.robot)
-    lines, verdict = [], ""
+    note = f"CasADi {ca.__version__}. Microseconds, without the clock's own cost."
+    head, lines, verdict = heading(f"One EKF step, {arm.name}", note), [], ""
     for what in ("position", "position_torque"):
         for count, estimate in PARAMETERS.items():
             found = measure(arm, estimate, what, args.count, args.rounds)
@@ -164,26 +163,18 @@ def main() -> None:
                     f"times faster than the virtual machine on DM dicts: {'met' if met else 'MISSED'} with "
                     f"{step[0]:.2f} us and {vm[0] / step[0]:.0f} times."
                 )
-    table = "\n".join(
+    publish(
         [
-            f"# One EKF step, {arm.name}",
-            "",
-            f"`python benchmark/ekf_step.py --robot {args.robot} --count {args.count} --rounds {args.rounds} --save` "
-            f"on {platform.machine()}, Python {platform.python_version()}, CasADi {ca.__version__}, {os.cpu_count()} "
-            f"cores with a load of {os.getloadavg()[0]:.1f} while it ran. Microseconds, without the clock's own cost.",
-            "",
+            *head,
             "| measured | parameters | instructions | `Ekf.step` p50 | p99 | C alone p50 | VM, DM dict p50 | VM / "
             "`Ekf.step` | VM / C |",
             "|---|---|---|---|---|---|---|---|---|",
             *lines,
             "",
             verdict,
-            "",
-        ]
+        ],
+        args.save,
     )
-    print(table)
-    if args.save:
-        (Path(__file__).parent / "ekf_step.md").write_text(table)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import signal
 import statistics
 import sys
@@ -23,6 +22,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from report import add_save_argument, heading, publish
 
 from contact_estimation.commands.simulate import as_recording
 from contact_estimation.evaluation.find import find_recordings
@@ -133,10 +133,10 @@ def main() -> None:
     parser.add_argument("--observers", default="momentum,ekf")
     parser.add_argument("--rounds", type=int, default=1, help="of every number of workers, in turn; medians are told")
     parser.add_argument("--cluster", metavar="ADDRESS", help="a Dask scheduler with workers")
-    parser.add_argument("--save", action="store_true")
+    add_save_argument(parser)
     args = parser.parse_args()
     observers = args.observers.split(",")
-    load = os.getloadavg()[0]
+    text = heading("Many recordings", f"Recordings of {SAMPLES} samples.")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         damaged = make(folder, args.recordings)
@@ -166,14 +166,9 @@ def main() -> None:
             assert len(half) == len(tasks) // 2
     failed = sum("error" in row for row in reference)
     one = statistics.median(seconds["1 worker"])
-    text = ["# Many recordings", ""]
-    options = f"--recordings {args.recordings} --observers {args.observers}"
-    text.append(
-        f"`python benchmark/evaluate.py {options} --save` on {platform.machine()}, {os.cpu_count()} cores with a load "
-        f"of {load:.1f} before it ran. Recordings of {SAMPLES} samples; {damaged} of {args.recordings} were damaged, "
-        f"and {failed} rows have an error. {killing.killed} worker was killed."
-    )
     text += [
+        f"{damaged} of {args.recordings} were damaged, and {failed} rows have an error. {killing.killed} worker was "
+        "killed.",
         "",
         "| way | seconds | recordings/s | against 1 worker | same figures to the bit |",
         "|---|---|---|---|---|",
@@ -183,9 +178,7 @@ def main() -> None:
         rate = args.recordings / middle
         text.append(f"| {way} | {middle:.1f} | {rate:.1f} | {one / middle:.2f} | {'yes' if equal[way] else 'no'} |")
     text += ["", f"A second run over {args.recordings // 2} of them took {again:.2f} s and replayed none."]
-    print("\n".join(text))
-    if args.save:
-        (Path(__file__).parent / "evaluate.md").write_text("\n".join(text) + "\n")
+    publish(text, args.save)
 
 
 if __name__ == "__main__":

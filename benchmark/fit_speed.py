@@ -21,13 +21,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import os
 import statistics
 import time
 from pathlib import Path
 
 import casadi as ca
 import numpy as np
+from report import add_save_argument, heading, publish
 
 from contact_estimation.commands.inputs import open_for
 from contact_estimation.contact import ParallelContacts
@@ -109,8 +109,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("recording", type=Path)
     parser.add_argument("--robot", required=True)
-    parser.add_argument("--save", action="store_true")
+    add_save_argument(parser)
     args = parser.parse_args()
+    head = heading("Speed of the offline fit", "CPU seconds of one core; see the script.")
     arm, settings = load_arm(args.robot), load_observer_settings("ekf")
     contact = dataclasses.replace(settings.contacts[0], stiffness=[0.0, 0.0, 1e4], estimate=[])
     recording = open_for(
@@ -131,13 +132,9 @@ def main() -> None:
         ("IPOPT, features", making, reduced, np.linalg.norm(phi[:3])),
         ("Gauss-Newton", features + searching, solving, norm),
     ]
-    text = "\n".join(
+    publish(
         [
-            "# Speed of the offline fit",
-            "",
-            f"`python benchmark/fit_speed.py {args.recording.name} --robot {args.robot} --save`, {os.cpu_count()} "
-            "cores, one of them used, CPU seconds; see the script.",
-            "",
+            *head,
             "| | before [s] | maximisation [s] | together over Gauss-Newton | maximisation over Gauss-Newton | "
             "stiffness found [kN/m] |",
             "|---|---|---|---|---|---|",
@@ -149,12 +146,9 @@ def main() -> None:
             "",
             f"Before: building the graph, computing features ({features:.2f} s), searching the start "
             f"({searching:.2f} s). IPOPT with full dynamics took {iterations} iterations.",
-            "",
-        ]
+        ],
+        args.save,
     )
-    print(text)
-    if args.save:
-        (Path(__file__).parent / "fit_speed.md").write_text(text)
 
 
 if __name__ == "__main__":

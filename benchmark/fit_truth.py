@@ -23,12 +23,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import os
 import time
-from pathlib import Path
 
 import numpy as np
 from imm_truth import SENSORS, scene
+from report import add_save_argument, heading, publish
 
 from contact_estimation.filters.registry import load_observer_settings
 from contact_estimation.filters.settings import load_sensor_settings
@@ -151,15 +150,10 @@ def main() -> None:
     parser.add_argument("--robot", action="append", default=[], choices=list(SENSORS))
     parser.add_argument("--scenario", action="append", default=[], choices=list(FITS))
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--save", action="store_true")
+    add_save_argument(parser)
     args = parser.parse_args()
-    text = [
-        "# The offline fit against simulated truth",
-        "",
-        f"`python benchmark/fit_truth.py --seeds {args.seeds} --save`, {os.cpu_count()} cores; 4 kHz simulation, "
-        "see the script for what is in it and what the fit is told.",
-        "",
-    ]
+    note = "4 kHz simulation; see the script for what is in it and what the fit is told."
+    text = heading("The offline fit against simulated truth", note)
     for name in args.scenario or FITS:
         head = HEADS[name]
         text += [f"## {name.capitalize()}", "", "| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
@@ -177,9 +171,7 @@ def main() -> None:
                     errors.setdefault(f"{robot}, --estimate {' '.join(estimate)}", []).append(error)
         lines = [f"- {key}: median {np.median(e):.2f} mm, worst {max(e):.2f} mm" for key, e in errors.items()]
         text += ["", *lines, ""]
-    print("\n".join(text))
-    if args.save:
-        (Path(__file__).parent / "fit_truth.md").write_text("\n".join(text))
+    publish(text, args.save)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ real estimator node in another process. Latency is the time from just before a s
 is, as DDS notes in the estimate's source timestamp (both on this machine's clock). The round trip adds the way back.
 The node's own share (sample taken until every topic is published) is read from its diagnostics.
 
-    python benchmark/graph_latency.py                 # 30 s; the table goes to benchmark/graph_latency.md
+    python benchmark/graph_latency.py --save          # 30 s; the table goes to benchmark/graph_latency.md
     python benchmark/graph_latency.py --priority 20   # driver and node as real-time processes, as on a robot's computer
     python benchmark/graph_latency.py --rate 1000 --busy --duration 120   # with MPC and recorder as further processes
     python benchmark/graph_latency.py --burst 0.2     # every two seconds the driver stalls, then sends all at once
@@ -17,9 +17,7 @@ import argparse
 import contextlib
 import gc
 import os
-import platform
 import struct
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -37,6 +35,7 @@ from rclpy.client import Client
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.serialization import deserialize_message
 from rclpy.task import Future
+from report import add_save_argument, heading, publish
 from sensor_msgs.msg import JointState
 
 from contact_estimation.drivers.backend import Sample
@@ -45,7 +44,6 @@ from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, qos
 from contact_estimation.ros.processes import NodeProcess, free_domain
 
-TABLE = Path(__file__).with_suffix(".md")
 #: Samples that percentiles leave out; samples until the MPC is activated, and again where it refuses.
 WARM_UP, ACTIVATE = 250, 1500
 #: Time between two stalls of the driver [s].
@@ -242,26 +240,22 @@ def measure(observer: str, args: argparse.Namespace) -> dict:
     }
 
 
-def table(rows: list[dict], args: argparse.Namespace, load: float) -> str:
-    """Return the rows as a Markdown page; ``load`` is the machine's before the run."""
-    flag = "".join(f" {given}" for given in sys.argv[1:])
-    how = f"FIFO priority {args.priority}" if args.priority else "ordinary scheduling"
+#: What the columns are.
+NOTE = (
+    "Driver and estimator in two processes, Fast DDS on the loopback interface, the node on EventsExecutor. "
+    "Latency runs from before the sample is published until its estimate is (DDS source timestamp); the round "
+    "trip until it is back at the driver; the node's share from the sample's arrival until every topic is "
+    "published (median of the figures of each second). The first half second is left out of the percentiles, not "
+    "of the counts. Caught up: longest time from the end of a stall of the driver until the last sample of it was "
+    "answered. CPU in percent of a core, and peak resident set: of the estimator's process, then of the MPC's and "
+    "the recorder's, where they run. Taken: samples that reached the node; lost: estimates that did not reach the "
+    "driver."
+)
+
+
+def table(rows: list[dict]) -> list[str]:
+    """Return the lines of a Markdown table."""
     text = [
-        "# Driver to published estimate through the ROS 2 graph",
-        "",
-        f"`python benchmark/graph_latency.py{flag}`: {args.duration:g} s at {args.rate:g} Hz, driver and estimator in",
-        "two processes,",
-        "Fast DDS on the loopback interface, the node on EventsExecutor. Latency runs from before the sample is",
-        "published until its estimate is (DDS source timestamp); the round trip until it is back at the driver; the "
-        "node's",
-        "share from the sample's arrival until every topic is published (median of the figures of each second). The "
-        "first half",
-        "second is left out of the percentiles, not of the counts. Caught up: longest time from the end of a stall of",
-        "the driver until the last sample of it was answered. CPU in percent of a core, and peak resident set: of the",
-        "estimator's process, then of the MPC's and the recorder's, where they run.",
-        "Taken: samples that reached the node; lost: estimates that did not reach the driver.",
-        f"Python {platform.python_version()}, {os.cpu_count()} cores, {how}; others' load before the run {load:.1f}.",
-        "",
         "| observer | samples | taken | lost | twice | invalid | latency p50 [ms] | p99 [ms] | p99.9 [ms] | max [ms] "
         "| round trip p50 [ms] | p99 [ms] | node p50 [ms] | node p99 [ms] | caught up [ms] | CPU [%] | memory [MB] |",
         "|" + "---|" * 17,
@@ -273,7 +267,7 @@ def table(rows: list[dict], args: argparse.Namespace, load: float) -> str:
         f"{r['cost_p50']:.3f} | {r['cost_p99']:.3f} | {1e3 * r['catch_up']:.0f} | {r['cpu']} | {r['memory']} |"
         for r in rows
     ]
-    return "\n".join(text) + "\n"
+    return text
 
 
 def main() -> int:
@@ -290,17 +284,15 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=500.0, help="rate of the samples [Hz]")
     parser.add_argument("--busy", action="store_true", help="an active MPC and a recorder run beside the estimator")
     parser.add_argument("--burst", type=float, default=0.0, help="length of the driver's stalls [s], one every 2 s")
-    parser.add_argument("--save", type=Path, default=TABLE, help="where the table goes")
-    parser.add_argument("--no-save", action="store_true", help="print only")
+    add_save_argument(parser)
     args = parser.parse_args()
     if args.priority:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(args.priority))  # the node inherits it
-    load = os.getloadavg()[0]
+    how = f"FIFO priority {args.priority}" if args.priority else "ordinary scheduling"
+    note = f"{args.duration:g} s at {args.rate:g} Hz, {how}. {NOTE}"
+    head = heading("Driver to published estimate through the ROS 2 graph", note)
     rows = [measure(observer, args) for observer in args.observer or ["ekf"]]
-    text = table(rows, args, load)
-    print(text)
-    if not args.no_save:
-        args.save.write_text(text)
+    publish([*head, *table(rows)], args.save)
     good = all(r["p50"] <= BUDGET["p50"] and r["p99"] <= BUDGET["p99"] and r["lost"] == r["twice"] == 0 for r in rows)
     print(
         f"budget p50 <= {BUDGET['p50']} ms, p99 <= {BUDGET['p99']} ms, none lost, none twice: "

@@ -15,8 +15,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import importlib.util
-import os
-import platform
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -26,6 +24,7 @@ import casadi as ca
 import numpy as np
 from ekf_step import dm_caller, samples_of, settings_of  # neighbours of this script
 from growth_peers import DT, FilterpyEkf, FilterpyUkf, PlainArm, PlainEkf, PlainMomentum
+from report import add_save_argument, heading, publish
 
 from contact_estimation.codegen import compile_function
 from contact_estimation.contact import ContactSettings, ParallelContacts
@@ -192,9 +191,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--joints", type=int, nargs="+", default=[2, 4, 6, 8])
     parser.add_argument("--contacts", type=int, nargs="+", default=[1, 2, 3, 4])
-    parser.add_argument("--save", action="store_true")
+    add_save_argument(parser)
     args = parser.parse_args()
-    arm, load, settings = load_arm("ur16e"), os.getloadavg()[0], settings_of(["stiffness"], "position")
+    note = "Processor time. UR16e, position measured, the stiffness vector estimated."
+    head = heading("Filters beside their peers, and their growth", note)
+    arm, settings = load_arm("ur16e"), settings_of(["stiffness"], "position")
     with tempfile.TemporaryDirectory() as folder:
         of_joints = {f"{n} joints": Ekf(chain(n, Path(folder)), settings) for n in args.joints}
         of_contacts = {
@@ -202,13 +203,8 @@ def main() -> None:
         }
         beside = peers(arm, args.rounds)
         table, times = growth(of_joints | of_contacts, args.rounds)
-    words = [f"--rounds {args.rounds}", "--joints", *map(str, args.joints), "--contacts", *map(str, args.contacts)]
     text = [
-        "# Filters beside their peers, and their growth",
-        "",
-        f"`python benchmark/growth.py {' '.join(words)} --save` on {platform.machine()}, {os.cpu_count()} cores with a "
-        f"load of {load:.1f} before it ran. Processor time. UR16e, position measured, the stiffness vector estimated.",
-        "",
+        *head,
         *beside,
         "",
         "Growth of the EKF. Mean, A, A P A', update: shares of its operations. Python: what the call adds to the C. "
@@ -219,9 +215,8 @@ def main() -> None:
         "",
         "![Growth](../docs/figures/growth.png)",
     ]
-    print("\n".join(text))
+    publish(text, args.save)
     if args.save:
-        Path(__file__).with_suffix(".md").write_text("\n".join(text) + "\n")
         plot(times)
 
 

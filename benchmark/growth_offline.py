@@ -13,16 +13,14 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import os
-import platform
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import batch_iteration  # a neighbour of this script, which limits the threads
 import numpy as np
 from fit_speed import gauss_newton
 from mpc_speed import START, make_problem
+from report import add_save_argument, heading, publish
 
 from contact_estimation.commands.simulate import as_recording
 from contact_estimation.control.mpc import make_solver
@@ -107,21 +105,10 @@ def main() -> None:
     """Measure, print, save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--save", action="store_true")
+    add_save_argument(parser)
     args = parser.parse_args()
-    load = os.getloadavg()[0]
-    text = [
-        "# Growth of fit, batch and MPC",
-        "",
-        f"`python benchmark/growth_offline.py --rounds {args.rounds} --save` on {platform.machine()}, "
-        f"{os.cpu_count()} cores with a load of {load:.1f} before it ran. Processor time. Exponent: slope of log time "
-        "over log size.",
-        "",
-        *table(args.rounds),
-    ]
-    print("\n".join(text))
-    if args.save:
-        Path(__file__).with_suffix(".md").write_text("\n".join(text) + "\n")
+    head = heading("Growth of fit, batch and MPC", "Processor time. Exponent: slope of log time over log size.")
+    publish([*head, *table(args.rounds)], args.save)
 
 
 if __name__ == "__main__":

@@ -18,12 +18,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import rclpy
@@ -31,6 +29,7 @@ from contact_estimation.msg import ContactEstimate
 from ekf_step import settings_of  # a neighbour of this script
 from geometry_msgs.msg import PointStamped, Vector3Stamped, WrenchStamped
 from rclpy.serialization import serialize_message
+from report import add_save_argument, heading, publish
 from sensor_msgs.msg import JointState
 from visualization_msgs.msg import MarkerArray
 
@@ -124,25 +123,16 @@ def measure(observer: str, duration: float) -> dict[str, list[float]]:
     return {name: values[WARM_UP:] for name, values in times.items()}
 
 
-def table(found: dict[str, dict[str, list[float]]], duration: float) -> str:
-    """Return a Markdown page."""
-    lines = [
-        "# From message to message, in steps of the plain EKF",
-        "",
-        f"`python benchmark/hot_path.py --duration {duration:g} --save` on {platform.machine()}, Python "
-        f"{platform.python_version()}, {os.cpu_count()} cores with a load of {os.getloadavg()[0]:.1f} while it ran. "
-        "Microseconds of processor time per sample, medians over blocks of fifty, of ratios, too.",
-        "",
-        "| observer | part | p50 [us] | in steps of the EKF | budget |",
-        "|---|---|---|---|---|",
-    ]
+def table(found: dict[str, dict[str, list[float]]]) -> list[str]:
+    """Return the lines of a Markdown table."""
+    lines = ["| observer | part | p50 [us] | in steps of the EKF | budget |", "|---|---|---|---|---|"]
     for observer, times in found.items():
         for name, values in times.items():
             ratio = statistics.median(np.divide(values, times["EKF"]).tolist())
             budget = BUDGET.get(name)
             verdict = "-" if budget is None else f"{budget:g}, {'met' if ratio <= budget else 'MISSED'}"
             lines.append(f"| {observer} | {name} | {statistics.median(values):.1f} | {ratio:.1f} | {verdict} |")
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def main() -> None:
@@ -150,7 +140,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--duration", type=float, default=20.0, help="length of the simulated press [s]")
     parser.add_argument("--observer", action="append", help="repeatable; default contact_imm, momentum_manufacturer")
-    parser.add_argument("--save", action="store_true")
+    add_save_argument(parser)
     parser.add_argument("--listen", nargs=2, metavar=("DOMAIN", "NODE"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.listen:
@@ -158,10 +148,10 @@ def main() -> None:
         return
     os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
     observers = args.observer or ["contact_imm", "momentum_manufacturer"]
-    text = table({observer: measure(observer, args.duration) for observer in observers}, args.duration)
-    print(text)
-    if args.save:
-        Path(__file__).with_suffix(".md").write_text(text)
+    note = "Microseconds of processor time per sample, medians over blocks of fifty, of ratios, too."
+    head = heading("From message to message, in steps of the plain EKF", note)
+    found = {observer: measure(observer, args.duration) for observer in observers}
+    publish([*head, *table(found)], args.save)
 
 
 if __name__ == "__main__":

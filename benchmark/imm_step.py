@@ -16,14 +16,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import os
-import platform
 import statistics
 import time
-from pathlib import Path
 
 import numpy as np
 from ekf_step import settings_of  # a neighbour of this script
+from report import add_save_argument, heading, publish
 
 from contact_estimation.filters.ekf import Ekf
 from contact_estimation.filters.imm.observer import ContactImm
@@ -111,10 +109,11 @@ def main() -> None:
     parser.add_argument("--robot", default="ur16e")
     parser.add_argument("--contacts", type=int, action="append", default=[], choices=range(2, 5))
     parser.add_argument("--blocks", type=int, default=4000)
-    parser.add_argument("--save", action="store_true")
+    add_save_argument(parser)
     args = parser.parse_args()
     arm = load_arm(args.robot)
     sensors = load_sensor_settings(arm.settings.sensors)
+    head = heading(f"A step of the contact IMM filter, {arm.name}", "Microseconds, p50 / p99.")
     ekf, lines = Ekf(arm, settings_of(["stiffness"], "position")), []
     for name, settings in configurations(args.contacts).items():
         imm = ContactImm(arm.measured_at(sensors.torque_side), settings, sensors=sensors)
@@ -133,24 +132,16 @@ def main() -> None:
             + f" | {average:.1f} | {p50['ekf']:.2f} | {ratio:.1f} | {verdict} |"
         )
         print(lines[-1], flush=True)
-    table = "\n".join(
+    publish(
         [
-            f"# A step of the contact IMM filter, {arm.name}",
-            "",
-            f"`python benchmark/imm_step.py --robot {args.robot} --blocks {args.blocks} --save` on "
-            f"{platform.machine()}, Python {platform.python_version()}, {os.cpu_count()} cores with a load of "
-            f"{os.getloadavg()[0]:.1f} while it ran; microseconds, p50 / p99.",
-            "",
+            *head,
             "| configuration | filters | states | sample | update | one filter, C | estimate | per sample "
             "| EKF | update in steps of the EKF | its budget |",
             "|" + "---|" * 11,
             *lines,
-            "",
-        ]
+        ],
+        args.save,
     )
-    print(table)
-    if args.save:
-        (Path(__file__).parent / "imm_step.md").write_text(table)
 
 
 if __name__ == "__main__":

@@ -23,11 +23,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import os
-from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
+from report import add_save_argument, heading, publish
 from scipy.stats import chi2
 
 from contact_estimation.filters.registry import load_observer_settings, make_observer
@@ -258,33 +257,29 @@ def main() -> None:
     parser.add_argument("--robot", action="append", default=[], choices=list(SENSORS))
     parser.add_argument("--scenario", action="append", default=[], choices=[*SCENES, "rotation"])
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--save", action="store_true")
+    add_save_argument(parser)
     args = parser.parse_args()
-    lines = []
+    note = (
+        "4 kHz simulation with elastic gears, LuGre friction, coloured and quantised torque; see the script for what "
+        "each column is. Stiffness is 25 kN/m."
+    )
+    head, lines = heading("The contact IMM filter against simulated truth", note), []
     for robot in args.robot or SENSORS:
         for name in args.scenario or [*SCENES, "rotation"]:
             lines.append(line(name, robot, run(name, robot, args.seed)))
             print(lines[-1], flush=True)
-    table = "\n".join(
+    publish(
         [
-            "# The contact IMM filter against simulated truth",
-            "",
-            f"`python benchmark/imm_truth.py --seed {args.seed} --save`, {os.cpu_count()} cores; 4 kHz simulation "
-            "with elastic gears, LuGre friction, coloured and quantised torque; see the script for what each column "
-            "is. Stiffness is 25 kN/m.",
-            "",
+            *head,
             "| arm | scenario | force RMSE of peak [N] | momentum observer, same friction [N] | "
             "NEES < 95 % quantile | median NEES (2.4) | "
             "touch to mode [ms] (force then) | release to mode [ms] | surplus changes | "
             "stiffness [kN/m] | point error +1 s of one turn; of both; end; along [mm] |",
             "|" + "---|" * 11,
             *lines,
-            "",
-        ]
+        ],
+        args.save,
     )
-    print(table)
-    if args.save:
-        (Path(__file__).parent / "imm_truth.md").write_text(table)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,10 @@ are therefore M z + q of the force rows, and how far each solver's z is from com
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 import numpy as np
 from pydrake.solvers import MathematicalProgram, MobyLcpSolver, UnrevisedLemkeSolver
+from report import add_save_argument, heading, publish
 
 from contact_estimation.identify.planar import stepping
 from contact_estimation.identify.planar.lcp import LcpSolution, solve_lcp
@@ -56,10 +56,10 @@ def main() -> None:
     """Compare, print, save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--drops", type=int, default=20, help="of each body (default %(default)s)")
-    parser.add_argument("--save", type=Path, metavar="FILE.md")
+    add_save_argument(parser)
     args = parser.parse_args()
     found = problems(args.drops)
-    lines = ["# LCP solvers on contact problems", "", f"`python benchmark/lcp_oracle.py --drops {args.drops}`", ""]
+    lines = heading("LCP solvers on contact problems")
     lines += ["| solver | problems | solved | largest violation | largest difference of contact velocities [m/s] |"]
     lines += ["|---|---|---|---|---|"]
     own = [solution.error for *_, solution in found]
@@ -70,9 +70,7 @@ def main() -> None:
         worst = max(error(m, q, z) for m, q, _, z in solved)
         apart = max(float(np.max(np.abs(m @ (z - s.z))[: 3 * len(q) // 4])) for m, q, s, z in solved)
         lines.append(f"| {name} | {len(found)} | {len(solved)} | {worst:.1e} | {apart:.1e} |")
-    print("\n".join(lines))
-    if args.save:
-        args.save.write_text("\n".join(lines) + "\n")
+    publish(lines, args.save)
 
 
 if __name__ == "__main__":

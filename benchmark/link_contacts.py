@@ -19,12 +19,13 @@ error; share that is refused. A known contact that took the push counts with the
 from __future__ import annotations
 
 import argparse
+import sys
 import warnings
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pinocchio as pin
+from report import add_save_argument, heading, publish
 from rigid_body_recording import RATE, Push, Recording, RigidBodyArm, World, pushes, random_motion, record
 
 from contact_estimation import load_arm
@@ -203,19 +204,16 @@ def main() -> None:
     parser.add_argument("--motion", action="append", choices=list(MOTION))
     parser.add_argument("--seeds", type=int, default=10, help="recordings per table")
     parser.add_argument("--first", type=int, default=100, help="first seed")
-    parser.add_argument("--save", action="store_true", help="write link_contacts.md")
+    add_save_argument(parser)
     given = parser.parse_args()
     warnings.simplefilter("ignore", RuntimeWarning)
-    text: list[str] = []
+    text = heading("Pushes at the links", "Columns as in the script's docstring.")
     for robot in given.robot or list(SENSORS):
         for motion in given.motion or list(MOTION):
             rows = [r for seed in range(given.first, given.first + given.seeds) for r in score(robot, motion, seed)]
             text += table(robot, motion, rows)
-            print("\n".join(text[-len(Cylinders(robot).links()) - 6 :]), flush=True)
-    if given.save:
-        command = f"python benchmark/link_contacts.py --seeds {given.seeds} --first {given.first} --save"
-        head = ["# Pushes at the links", "", f"Made by `{command}`; columns as in its docstring.", ""]
-        (Path(__file__).parent / "link_contacts.md").write_text("\n".join([*head, *text]))
+            print(f"{robot}, {motion}: done", file=sys.stderr, flush=True)
+    publish(text, given.save)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ The scenario's own motion brings the tool into contact; then driver and MPC are 
 plane, moving along it, for the measured time. Rates, losses, latencies and the true force are taken from what the
 nodes publish, with the source timestamps DDS gives every message; CPU shares from /proc.
 
-    python benchmark/live_graph.py --save benchmark/live_graph.md                # 20 s per arm
+    python benchmark/live_graph.py --save                # 20 s per arm
     python benchmark/live_graph.py --priority 20 --save benchmark/live_graph.md  # all nodes as real-time processes
 """
 
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-import platform
 import struct
 import time
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.serialization import deserialize_message
+from report import add_save_argument, heading, publish
 from sensor_msgs.msg import JointState
 
 from contact_estimation.control.mpc.settings import load_mpc_settings
@@ -291,28 +291,21 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20.0, help="length of the measurement per arm [s]")
     parser.add_argument("--robot", choices=[case.robot for case in CASES], help="this arm only")
     parser.add_argument("--priority", type=int, default=0, help="FIFO priority of all nodes; 0: ordinary scheduling")
-    parser.add_argument("--save", type=Path)
+    add_save_argument(parser)
     args = parser.parse_args()
     if args.priority:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(args.priority))  # the nodes inherit it
     gc.disable()  # the bench's own pauses are not the graph's
-    flag = f" --priority {args.priority}" if args.priority else ""
     how = f"FIFO priority {args.priority}" if args.priority else "ordinary scheduling"
-    load = os.getloadavg()[0]
-    results = [measure(case, args.seconds) for case in CASES if args.robot in (None, case.robot)]
-    text = [
-        "# Driver, estimators and MPC in the live graph",
-        "",
-        f"`python benchmark/live_graph.py{flag}`: {args.seconds:g} s under MPC per arm, four nodes as processes over",
-        "Fast DDS on the loopback interface, a listener beside them. Latencies run between DDS source timestamps.",
-        f"Python {platform.python_version()}, {os.cpu_count()} cores, {how}; others' load before the run {load:.1f}.",
-        "",
-    ]
-    for result in results:
-        text += lines(result)
-    print("\n".join(text))
-    if args.save:
-        args.save.write_text("\n".join(text).rstrip() + "\n")
+    note = (
+        f"{args.seconds:g} s under MPC per arm, four nodes as processes over Fast DDS on the loopback interface, "
+        f"{how}, a listener beside them. Latencies run between DDS source timestamps."
+    )
+    text = heading("Driver, estimators and MPC in the live graph", note)
+    for case in CASES:
+        if args.robot in (None, case.robot):
+            text += lines(measure(case, args.seconds))
+    publish(text, args.save)
     return 0
 
 

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import os
-import platform
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
+from report import add_save_argument, heading, publish
 
 from contact_estimation.commands.simulate import as_recording
 from contact_estimation.io.bag_writer import write_bag
@@ -102,19 +101,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, nargs=2, default=[0.5, 3.0])
     parser.add_argument("--observer", default="contact_imm")
-    parser.add_argument("--save", action="store_true")
+    add_save_argument(parser)
     args = parser.parse_args()
-    minutes = " ".join(f"{value:g}" for value in args.minutes)
-    load = os.getloadavg()[0]
-    text = ["# Memory", ""]
-    text.append(
-        f"`python benchmark/memory.py --minutes {minutes} --save` on {platform.machine()}, {os.cpu_count()} cores with "
-        f"a load of {load:.1f} before it ran. Peak resident set [MB] of each verb; recordings at 500 Hz."
-    )
-    text += ["", *memory_table(args.minutes, args.observer)]
-    print("\n".join(text))
-    if args.save:
-        (Path(__file__).parent / "memory.md").write_text("\n".join(text) + "\n")
+    head = heading("Memory", "Peak resident set [MB] of each verb; recordings at 500 Hz.")
+    publish([*head, *memory_table(args.minutes, args.observer)], args.save)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import argparse
 import dataclasses
 import os
 import re
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
+from report import add_save_argument, heading, publish
 from rigid_body_recording import RATE, RigidBodyArm, World, pushes, random_motion, record
 
 from contact_estimation import load_arm
@@ -122,18 +124,16 @@ def main() -> None:
     default = os.environ.get("CONTACT_ESTIMATION_SHARED") or Path(__file__).resolve().parents[2] / "shared"
     parser.add_argument("--shared", type=Path, default=Path(default))
     parser.add_argument("--case", default="", help="only rows whose title has this")
-    parser.add_argument("--save", action="store_true", help="write mismatch.md beside this file")
+    add_save_argument(parser)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    lines = ["# What `mismatch` says", "", "`python benchmark/mismatch.py --save`", ""]
+    lines = heading("What `mismatch` says")
     lines += ["| wrong: recording | said [%] | first [s] | words |", "|" + "---|" * 4]
-    print("\n".join(lines))
     for title, cells in cases(args.shared / "data").items():
         if args.case in title:
             lines.append(f"| {title} | {cells()} |")
-            print(lines[-1], flush=True)
-    if args.save:
-        Path(__file__).with_suffix(".md").write_text("\n".join(lines) + "\n")
+            print(lines[-1], file=sys.stderr, flush=True)
+    publish(lines, args.save)
 
 
 if __name__ == "__main__":

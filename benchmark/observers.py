@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 from press_scores import FILES, cropped, load, turned  # a neighbour of this script
+from report import add_save_argument, heading, publish
 
 from contact_estimation.commands.output import Progress
 from contact_estimation.commands.simulate import as_recording
@@ -138,9 +139,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=15.0, help="of each scenario, at most")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--observers", default=",".join(OBSERVERS), help="ekf must be among them")
-    parser.add_argument("--save", action="store_true")
+    add_save_argument(parser)
     args = parser.parse_args()
     observers = args.observers.split(",")
+    note = "RMS length of the force error, medians over the recordings; cost in steps of the EKF. The script explains "
+    text = heading("Every observer", note + "the recordings and figures.")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         real_recordings(args.shared, folder / "1")
@@ -151,18 +154,11 @@ def main() -> None:
     for row in rows:
         if "error" in row:
             raise SystemExit(f"{row['recording']}: {row['error']}")
-    seeds = " ".join(map(str, args.seeds))
-    text = ["# Every observer", ""]
-    text.append(
-        f"`python benchmark/observers.py --seconds {args.seconds:g} --seeds {seeds} --save`: RMS length of the force "
-        "error, medians over the recordings; cost in steps of the EKF. The script explains the recordings and figures."
-    )
-    text += ["", *totals(rows, observers), "", "![Force error against cost](../docs/figures/observers.png)"]
+    text += [*totals(rows, observers), "", "![Force error against cost](../docs/figures/observers.png)"]
     for part, words in PARTS.items():
         text += ["", f"## {words.capitalize()} [N]", "", *table(rows, part, observers)]
-    print("\n".join(text))
+    publish(text, args.save)
     if args.save:
-        (HERE / "observers.md").write_text("\n".join(text) + "\n")
         draw(rows, observers, HERE.parent / "docs" / "figures" / "observers.png")
 
 

@@ -12,13 +12,11 @@ does other work as well slows all of them alike. `--save` writes probing_update.
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import time
-from pathlib import Path
 
 import numpy as np
 from ekf_step import samples_of, settings_of  # a neighbour of this script
+from report import add_save_argument, heading, publish
 
 from contact_estimation.filters.ekf import Ekf
 from contact_estimation.identify.probing.cubature import rule
@@ -49,8 +47,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=2, help="runs per case and round")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--save", action="store_true")
+    add_save_argument(parser)
     args = parser.parse_args()
+    head = heading("One full update of the probing estimator", f"One thread, numpy {np.__version__}.")
     times, ratios, arm = {name: [] for name in CASES}, {name: [] for name in CASES}, load_arm("ur16e")
     ekf, steps = Ekf(arm, settings_of(["stiffness"], "position")), samples_of(arm, 500)
     for seed in range(args.rounds):
@@ -63,10 +62,7 @@ def main() -> None:
                 seconds = trace.seconds[trace.used]
                 times[name].append(seconds)
                 ratios[name].append(2.0 * np.median(seconds) / (before + ekf_step(ekf, steps)))
-    text = table(times, ratios, args)
-    print(text)
-    if args.save:
-        Path(__file__).with_suffix(".md").write_text(text)
+    publish([*head, *table(times, ratios)], args.save)
 
 
 def ekf_step(ekf: Ekf, steps: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> float:
@@ -77,15 +73,9 @@ def ekf_step(ekf: Ekf, steps: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -
     return (time.process_time() - begin) / len(steps)
 
 
-def table(times, ratios, args) -> str:
-    """Markdown of the medians."""
+def table(times, ratios) -> list[str]:
+    """Return the lines of a Markdown table of the medians."""
     lines = [
-        "# One full update of the probing estimator",
-        "",
-        f"`python benchmark/probing_update.py --runs {args.runs} --rounds {args.rounds} --save` on "
-        f"{platform.machine()}, Python {platform.python_version()}, numpy {np.__version__}, {os.cpu_count()} cores "
-        f"with a load of {os.getloadavg()[0]:.1f} while it ran; one thread.",
-        "",
         "| case | sigma points | p50 [ms] | p99 [ms] | updates/s | in steps of the EKF | target |",
         "|---|---|---|---|---|---|---|",
     ]
@@ -101,7 +91,7 @@ def table(times, ratios, args) -> str:
             f"| {name} | {rule(dimension, degree)[0].shape[1]} | {1e3 * median:.2f} | "
             f"{1e3 * np.percentile(seconds, 99):.2f} | {1.0 / median:.0f} | {ratio:.1f} | {met} |"
         )
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 if __name__ == "__main__":

@@ -13,8 +13,6 @@ this file.
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -24,6 +22,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from report import add_save_argument, heading, publish
 
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.io.bag_writer import write_bag
@@ -91,11 +90,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--observer", action="append", default=[], help="observer configuration; repeatable")
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--save", action="store_true")
+    add_save_argument(parser)
     args = parser.parse_args()
     arm = load_arm("ur16e")
     observers = args.observer or ["ekf", "momentum", "paper_online"]
-    rows = []
+    note = f"Processor / wall-clock seconds, medians of {args.runs} runs; target {TARGET:g} s."
+    head, rows = heading("Replay of 60 s of 500 Hz, MCAP to exported estimates", note), []
     with tempfile.TemporaryDirectory() as folder:
         bag = make_bag(arm, Path(folder))
         for observer in observers:
@@ -104,26 +104,18 @@ def main() -> None:
             cells = [" / ".join(f"{statistics.median(run[p][k] for run in runs):.2f}" for k in (0, 1)) for p in PARTS]
             rows.append(f"| {observer} | " + " | ".join(cells) + " |")
             print(rows[-1], flush=True)
-    table = "\n".join(
+    publish(
         [
-            "# Replay of 60 s of 500 Hz, MCAP to exported estimates",
-            "",
-            f"`python benchmark/replay_speed.py --runs {args.runs} --save` on {platform.machine()}, Python "
-            f"{platform.python_version()}, {os.cpu_count()} cores with a load of {os.getloadavg()[0]:.1f} while it "
-            f"ran; processor / wall-clock seconds, medians of {args.runs} runs; target {TARGET:g} s.",
-            "",
+            *head,
             "| observer | " + " | ".join(PARTS) + " |",
             "|---" * (len(PARTS) + 1) + "|",
             *rows,
             "",
             "`sum` is read + replay + export in a running process; `command` is the whole command line call, with "
             "starting Python, loading libraries and the figures it prints.",
-            "",
-        ]
+        ],
+        args.save,
     )
-    print(table)
-    if args.save:
-        (Path(__file__).parent / "replay_speed.md").write_text(table)
 
 
 if __name__ == "__main__":

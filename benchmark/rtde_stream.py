@@ -9,13 +9,12 @@ room.
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
+from report import add_save_argument, heading, publish
 
 from contact_estimation.drivers.rtde import RtdeBackend, RtdeSettings
 from contact_estimation.robot import load_arm
@@ -61,9 +60,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--restarts", type=int, default=5)
-    parser.add_argument("--save", type=Path)
+    add_save_argument(parser)
     args = parser.parse_args()
-    load = os.getloadavg()[0]
+    note = "Controller and client process at real-time priority."
+    head = heading("ur_rtde client against the loopback controller", note)
     arm, server = load_arm("ur16e"), start(40)
     driver = RtdeBackend(arm, RtdeSettings(host=HOST))
     try:
@@ -109,25 +109,14 @@ def main() -> None:
         ("CPU of the reading process", f"{100 * cpu / wall:.0f} % of one core"),
         ("reconnection after a restart [s] median, max", f"{np.median(taken):.2f}, {max(taken):.2f}"),
     ]
-    text = [
-        "# ur_rtde client against the loopback controller",
-        "",
-        f"`python benchmark/rtde_stream.py --seconds {args.seconds:g}`, {os.cpu_count()} cores, load {load:.1f} before "
-        f"and {os.getloadavg()[0]:.1f} after; controller and client process at real-time priority.",
-        "",
-        "| what | measured |",
-        "|---|---|",
-        *(f"| {name} | {value} |" for name, value in rows),
-    ]
+    text = [*head, "| what | measured |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)]
     if lost:
         text += [
             "",
             "The library keeps the newest packet only: packets that reach it together cost a sample. Missing stamps",
             "are counted, and the estimators integrate over the gap.",
         ]
-    print("\n".join(text))
-    if args.save:
-        args.save.write_text("\n".join(text) + "\n")
+    publish(text, args.save)
 
 
 if __name__ == "__main__":

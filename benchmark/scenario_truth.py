@@ -1,6 +1,6 @@
 """Every scenario on both arms, simulated, replayed through an observer and compared with the truth.
 
-    python benchmark/scenario_truth.py --save benchmark/scenario_truth.md
+    python benchmark/scenario_truth.py --save
 
 What 'contact-estimation simulate SCENARIO --robot ROBOT --seconds 20 --out BAG' and 'contact-estimation replay BAG
 --robot ROBOT --export FILE' give, without the files in between.
@@ -9,9 +9,10 @@ What 'contact-estimation simulate SCENARIO --robot ROBOT --seconds 20 --out BAG'
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import sys
 
 import numpy as np
+from report import add_save_argument, heading, publish
 
 from contact_estimation.commands.simulate import as_recording
 from contact_estimation.filters.registry import open_stream
@@ -61,18 +62,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--observer", action="append", help="a name in config/observers; repeatable")
     parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--save", type=Path)
+    add_save_argument(parser)
     args = parser.parse_args()
     observers = args.observer or ["contact_imm", "momentum_manufacturer"]
+    note = (
+        f"{args.seconds:g} s each, seed 0, the shipped observer and sensors, no setting for the scenario. Root mean "
+        f"square errors in TCP axes; contact means more than {TOUCH:g} N; stiffness and point are medians over the "
+        "second half in contact. The observer is not told of the tool (the finger of 100 to 150 mm that most "
+        "scenarios use), nor of friction along a surface."
+    )
     lines = [
-        "# Estimates against the truth of every scenario",
-        "",
-        f"`python benchmark/scenario_truth.py`: {args.seconds:g} s each, seed 0, the",
-        "shipped observer and sensors, no setting for the scenario. Root mean square errors in TCP axes; contact means",
-        f"more than {TOUCH:g} N; stiffness and point are medians over the second half in contact. The observer",
-        "is not told of the tool (the finger of 100 to 150 mm that most scenarios use), nor of friction along",
-        "a surface.",
-        "",
+        *heading("Estimates against the truth of every scenario", note),
         "| scenario | robot | observer | largest force [N] | z in contact [N] | xy in contact [N] | free [N] "
         "| stiffness [kN/m] | estimated | point off [mm] |",
         "|---|---|---|---|---|---|---|---|---|---|",
@@ -81,9 +81,8 @@ def main() -> None:
         for robot in ("ur16e", "fr3"):
             for row in compare(scenario, robot, observers, args.seconds):
                 lines.append(f"| {' | '.join(row)} |")
-                print(lines[-1], flush=True)
-    if args.save:
-        args.save.write_text("\n".join(lines) + "\n")
+                print(lines[-1], file=sys.stderr, flush=True)
+    publish(lines, args.save)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Batch speed of the simulated arms: real-time factor at a 1 kHz inner loop.
 
-    python benchmark/simulation_speed.py --save benchmark/simulation_speed.md
+    python benchmark/simulation_speed.py --save
 
 Wall-clock and CPU time of one process on one core; the CPU figure is what an idle machine gives.
 """
@@ -8,10 +8,11 @@ Wall-clock and CPU time of one process on one core; the CPU figure is what an id
 from __future__ import annotations
 
 import argparse
-import platform
 import statistics
+import sys
 import time
-from pathlib import Path
+
+from report import add_save_argument, heading, publish
 
 from contact_estimation.simulation.session import open_simulation
 
@@ -39,14 +40,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--save", type=Path)
+    add_save_argument(parser)
     args = parser.parse_args()
+    note = f"Medians of {args.repeats} runs of {args.seconds:g} s, one core, 1 kHz inner loop, samples at 500 Hz."
     lines = [
-        "# Batch speed of the simulated arms",
-        "",
-        f"`python benchmark/simulation_speed.py`, medians of {args.repeats} runs of {args.seconds:g} s, "
-        f"one core of {platform.machine()}, Python {platform.python_version()}, 1 kHz inner loop, samples at 500 Hz.",
-        "",
+        *heading("Batch speed of the simulated arms", note),
         "| scenario | robot | imperfections | times real time (wall) | times real time (CPU) |",
         "|---|---|---|---|---|",
     ]
@@ -54,9 +52,8 @@ def main() -> None:
         runs = [measure(*case, args.seconds) for _ in range(args.repeats)]
         wall, cpu = (statistics.median(column) for column in zip(*runs))
         lines.append(f"| {' | '.join(case)} | {wall:.1f} | {cpu:.1f} |")
-        print(lines[-1], flush=True)
-    if args.save:
-        args.save.write_text("\n".join(lines) + "\n")
+        print(lines[-1], file=sys.stderr, flush=True)
+    publish(lines, args.save)
 
 
 if __name__ == "__main__":

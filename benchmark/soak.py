@@ -4,7 +4,7 @@ A simulated arm (with its imperfections) is pushed onto a surface and lifted, ev
 table tells the force's error against the simulation's truth, the share of invalid estimates, estimates that are not
 finite, and the size of the process.
 
-    python benchmark/soak.py --save benchmark/soak.md
+    python benchmark/soak.py --save
     python benchmark/soak.py --minutes 2 --window 1
 """
 
@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from report import add_save_argument, heading, publish
 
 from contact_estimation import load_arm, open_stream
 from contact_estimation.simulation.session import open_simulation
@@ -80,11 +81,10 @@ def main() -> None:
     parser.add_argument("--scenario", default="plane")
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--window", type=float, default=5.0, help="[min]")
-    parser.add_argument("--save", type=Path, help="write the table here")
+    add_save_argument(parser)
     args = parser.parse_args()
+    lines = heading("Hours of presses and free motion", f"{args.minutes:g} minutes of the simulated {args.robot}.")
     rows = soak(args.robot, args.scenario, args.minutes, args.window)
-    command = f"python benchmark/soak.py --robot {args.robot} --scenario {args.scenario} --minutes {args.minutes:g}"
-    lines = ["# An hour of presses and free motion", "", f"`{command} --window {args.window:g}`", ""]
     lines += ["| minute | force error, median [N] | 95 % [N] | invalid [%] | not finite | memory [MB] |"]
     lines += ["|---|---|---|---|---|---|"]
     for r in rows:
@@ -92,10 +92,7 @@ def main() -> None:
             f"| {r['minute']:.0f} | {r['median']:.2f} | {r['p95']:.2f} | {r['invalid']:.2f} | {r['not finite']} | "
             f"{r['memory']:.1f} |"
         )
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if args.save:
-        args.save.write_text(text)
+    publish(lines, args.save)
     grown, drifted = rows[-1]["memory"] - rows[0]["memory"], rows[-1]["p95"] - rows[0]["p95"]
     sys.exit(grown > LEAK or drifted > DRIFT or any(r["not finite"] for r in rows))
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import resource
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from report import add_save_argument, heading, publish
 
 from contact_estimation.cli import VERBS
 from contact_estimation.codegen.cache import VARIABLE
@@ -91,20 +92,9 @@ def main() -> None:
     """Measure, print, save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cold", action="store_true", help="measure with an empty code cache, too")
-    parser.add_argument("--save", action="store_true")
+    add_save_argument(parser)
     args = parser.parse_args()
-    load, command = os.getloadavg()[0], f"`python benchmark/start.py{' --cold' * args.cold} --save`"
-    text = [
-        "# Start",
-        "",
-        f"{command} on {platform.machine()}, {os.cpu_count()} cores with a load of {load:.1f} before it ran. Processor "
-        "time [s].",
-        "",
-        *table(args.cold),
-    ]
-    print("\n".join(text))
-    if args.save:
-        Path(__file__).with_suffix(".md").write_text("\n".join(text) + "\n")
+    publish([*heading("Start", "Processor time [s]."), *table(args.cold)], args.save)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ This process is the driver, as in graph_latency.py: it publishes a simulated pre
 without and with the node ``viewer`` take turns. Clients that read frames as a browser does are open all the time of a
 run with it; they are another process.
 
-    python benchmark/viewer_load.py --save benchmark/viewer_load.md
+    python benchmark/viewer_load.py --save
     python benchmark/viewer_load.py --priority 20   # driver and estimator as real-time processes, the viewer not
 """
 
@@ -14,18 +14,17 @@ import argparse
 import contextlib
 import gc
 import os
-import platform
 import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from graph_latency import Bench, samples_at
 from live_graph import cpu_seconds  # neighbours of this script
+from report import add_save_argument, heading, publish
 
 from contact_estimation.robot import load_arm
 from contact_estimation.ros.processes import NodeProcess, free_domain
@@ -121,17 +120,9 @@ def measure(bench: Bench, arm, samples: list, page: Page | None) -> Run:
     return Run(page is not None, *quantiles, sum(s not in bench.back for s in stamps), *more)
 
 
-def table(runs: list[Run], args: argparse.Namespace, load: float) -> str:
-    """Return the runs as a Markdown page; ``load`` is the machine's before them."""
-    how = f"driver and estimator with FIFO priority {args.priority}" if args.priority else "ordinary scheduling"
+def table(runs: list[Run]) -> list[str]:
+    """Return the lines of a Markdown table of the runs."""
     lines = [
-        "# The live page beside an estimator",
-        "",
-        f"`python benchmark/viewer_load.py{''.join(f' {word}' for word in sys.argv[1:])}`: {args.seconds:g} s at",
-        f"500 Hz each, observer {args.observer}, {args.clients} clients. Latency runs from a sample's publication to",
-        "that of its estimate.",
-        f"Python {platform.python_version()}, {os.cpu_count()} cores, {how}; load before the runs {load:.1f}.",
-        "",
         "| viewer | latency p50 [ms] | p99 [ms] | max [ms] | lost | CPU of the server [% of a core] | frames/s |",
         "|---|---|---|---|---|---|---|",
     ]
@@ -139,7 +130,7 @@ def table(runs: list[Run], args: argparse.Namespace, load: float) -> str:
         more = f"{run.cpu:.1f} | {run.frames:.1f}" if run.viewer else "- | -"
         word = "yes" if run.viewer else "no"
         lines.append(f"| {word} | {run.p50:.3f} | {run.p99:.3f} | {run.worst:.2f} | {run.lost} | {more} |")
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def main() -> int:
@@ -150,9 +141,14 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=2, help="open pages")
     parser.add_argument("--observer", default="contact_imm", help="observer of the estimator")
     parser.add_argument("--priority", type=int, default=0, help="real-time (FIFO) priority of driver and estimator")
-    parser.add_argument("--save", type=Path, help="where the table goes")
+    add_save_argument(parser)
     args = parser.parse_args()
-    load, arm, domain = os.getloadavg()[0], load_arm(ROBOT), free_domain()
+    how = f"driver and estimator with FIFO priority {args.priority}" if args.priority else "ordinary scheduling"
+    note = (
+        f"{args.seconds:g} s at 500 Hz each, observer {args.observer}, {args.clients} clients, {how}. Latency runs "
+        "from a sample's publication to that of its estimate."
+    )
+    head, arm, domain = heading("The live page beside an estimator", note), load_arm(ROBOT), free_domain()
     samples = samples_at(arm, args.seconds, 500.0)
     if args.priority:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(args.priority))
@@ -167,9 +163,7 @@ def main() -> int:
                     page = Page(viewer, args.clients)
                 runs.append(measure(bench, arm, samples, page))
     bench.close()
-    print(text := table(runs, args, load))
-    if args.save:
-        args.save.write_text(text)
+    publish([*head, *table(runs)], args.save)
     shown = [run for run in runs if run.viewer]
     good = max(run.cpu for run in shown) <= BUDGET_CPU and min(run.frames for run in shown) >= BUDGET_FRAMES
     print(f"budget {BUDGET_CPU:g} % of a core, {BUDGET_FRAMES:g} frames/s: {'held' if good else 'MISSED'}")

@@ -1,0 +1,50 @@
+"""Saved reports of the benchmarks: Markdown that begins with the command line that makes it, and the machine it ran on.
+
+A neighbour of the scripts, which import it by its name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shlex
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def add_save_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--save``: without a file it means the page beside the script, ``NAME.md``."""
+    page = Path(sys.argv[0]).with_suffix(".md")
+    text = f"also write the report, by default to {page.name} beside this script"
+    parser.add_argument("--save", type=Path, nargs="?", const=page, metavar="FILE.md", help=text)
+
+
+def command() -> str:
+    """Return the command line of this run; of a file outside the project it keeps the name."""
+    script = Path(sys.argv[0]).resolve().relative_to(ROOT)
+    words = [Path(word).name if Path(word).is_absolute() else word for word in sys.argv[1:]]
+    return shlex.join(["python", str(script), *words])
+
+
+def heading(title: str, note: str = "") -> list[str]:
+    """Return the first lines of a report; call it before measuring, so that the load is that of others.
+
+    Args:
+        title: of the page.
+        note: what the figures are, in sentences.
+    """
+    machine = f"{platform.machine()}, Python {platform.python_version()}, {os.cpu_count()} cores"
+    made = f"`{command()}` on {machine} with a load of {os.getloadavg()[0]:.1f} before it ran."
+    return [f"# {title}", "", f"{made} {note}".rstrip(), ""]
+
+
+def publish(lines: Iterable[str], save: Path | None) -> None:
+    """Print a report, and write it where ``--save`` says."""
+    text = "\n".join(lines).rstrip() + "\n"
+    print(text, end="")
+    if save:
+        save.write_text(text)
