@@ -26,7 +26,7 @@ from report import add_save_argument, heading, publish
 
 from contact_estimation.contact import ContactSettings
 from contact_estimation.filters.ekf import Ekf
-from contact_estimation.filters.kalman import unpack_array
+from contact_estimation.filters.kalman import pack_array, unpack_array
 from contact_estimation.filters.settings import EkfSettings, MeasurementNoise, ProcessNoise
 from contact_estimation.robot import Arm, load_arm
 
@@ -121,6 +121,7 @@ def agree(ekf: Ekf, arguments: dict, rows: list) -> None:
     ekf.reset(0.0, q)
     for name in arguments:
         arguments[name] = ca.DM(ekf._step.inputs[name])
+    arguments |= {"xi": ca.DM(ekf.state), "P": ca.DM(pack_array(ekf.covariance))}
     arguments |= {"q_m": ca.DM(q), "tau": ca.DM(tau), "h": ca.DM(dt)} | (
         {"tau_m": ca.DM(tau)} if "tau_m" in arguments else {}
     )
