@@ -103,6 +103,17 @@ def test_arrows_have_no_circle():
         below(layer, [])
 
 
+@pytest.mark.parametrize("walk, most", [("sample", 15), ("setting", 4)])
+def test_a_walk_opens_few_files_that_exist(walk, most):
+    """The tables of docs/architecture.md: from the driver to the marker, from the YAML key to the generated code."""
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    section = text.partition(f"## The walk of one {walk}\n")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| `")]
+    assert 3 < len(rows) <= most
+    for name in re.findall(r"`([\w/]+/\w+\.(?:py|yaml))`", "\n".join(rows)):
+        assert (PACKAGE / name).exists() or (ROOT / name).exists(), name
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_imports_point_down(path):
     layer = layer_of(path)
