@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -32,37 +30,34 @@ _PARTS = 16
 _SHORTEST = 1e-9
 
 
-class Drag(NamedTuple):
-    """Deflections after a sample, and the factors of the error across them.
-
-    Attributes:
-        deflection: (contacts, 3) [m].
-        kept: (contacts,) factor on the error before the sample.
-        begin: (contacts,) [s] factor on the error of the tangential velocity at the begin of the sample.
-        end: (contacts,) [s] the same at its end.
-    """
-
-    deflection: np.ndarray
-    kept: np.ndarray
-    begin: np.ndarray
-    end: np.ndarray
-
-
-def drag(deflection: np.ndarray, begin: np.ndarray, end: np.ndarray, dt: float, length: np.ndarray) -> Drag:
-    """Draw the bristles behind their tips for one sample, during which the velocity changes linearly.
+class Drag:
+    """Draws bristles behind their tips for one sample, during which the velocity changes linearly.
 
     Args:
-        deflection: (contacts, 3) [m], world axes; friction acts against it.
+        contacts: number of tips.
+
+    Attributes:
+        deflection: (contacts, 3) [m] before the sample, world axes; friction acts against it.
         begin: tangential velocities (contacts, 3) [m/s] at the begin of the sample.
         end: the same at its end.
-        dt: length of the sample [s].
         length: (contacts,) deflection [m] at which each contact slides.
+        moved: deflections (contacts, 3) [m] after :meth:`draw`.
+        kept: (contacts,) factor on the error across them before the sample, after :meth:`draw`.
+        by_begin: (contacts,) [s] factor on the error of the tangential velocity at the begin of the sample.
+        by_end: (contacts,) [s] the same at its end.
     """
-    moved, weights = np.empty_like(deflection), np.empty((3, len(deflection)))
-    given = [np.ascontiguousarray(array, dtype=float) for array in (deflection, begin, end, length)]
-    results = moved.ctypes.data, weights.ctypes.data
-    _native().ce_drag(len(moved), _PARTS, dt, _SHORTEST, *(array.ctypes.data for array in given), *results)
-    return Drag(moved, *weights)
+
+    def __init__(self, contacts: int) -> None:
+        self.deflection, self.begin, self.end, self.moved = np.zeros((4, contacts, 3))
+        self.length, weights = np.zeros(contacts), np.zeros((3, contacts))
+        self.kept, self.by_begin, self.by_end = weights
+        self._function, self._contacts = _native().ce_drag, contacts
+        arrays = self.deflection, self.begin, self.end, self.length, self.moved, weights
+        self._addresses = [array.ctypes.data for array in arrays]
+
+    def draw(self, dt: float) -> None:
+        """Compute the deflections after a sample of length ``dt`` [s], and the factors."""
+        self._function(self._contacts, _PARTS, dt, _SHORTEST, *self._addresses)
 
 
 @functools.cache
@@ -79,69 +74,77 @@ class BristleState:
     Args:
         model: a spatial model.
         stiffness: tangential stiffness of a contact before it slides [N/m].
-        error: indices of the error across the bristles in the filter's state.
+        x: the filter's state (n,), changed in place.
+        covariance: its covariance (n, n), changed in place, too.
+        error: indices of the error across the bristles in the state.
         kinematic: indices of pose and twist.
+
+    Attributes:
+        deflection: (contacts, 3) [m], world axes; a buffer.
     """
 
-    def __init__(self, model: SpatialModel, stiffness: float, error: slice, kinematic: slice) -> None:
-        self._model, self._stiffness, self._library = model, stiffness, wrench_library(model)
-        self._error, self._kinematic = error, kinematic
+    def __init__(
+        self,
+        model: SpatialModel,
+        stiffness: float,
+        x: np.ndarray,
+        covariance: np.ndarray,
+        error: slice,
+        kinematic: slice,
+    ) -> None:
+        self._model, self._stiffness, self._error = model, stiffness, x[error]
         self._first = list(model.bristle_contacts)
         self._surfaces = [model.surface_of(i) for i in range(model.contacts)]
-        self.deflection, self._velocities, self._across = np.zeros((3, model.contacts, 3))
-        self._length = np.zeros(model.contacts)
+        self._drag, self._across = Drag(model.contacts), np.zeros((model.contacts, 3))
+        self.deflection = self._drag.deflection
         self._rows, self._shared = np.zeros((2, len(self._first), kinematic.stop))
         self._kept = np.zeros(len(self._first))
-        self._mixed: np.ndarray | None = None
-        self._mix_in_place: Callable[[], None] = lambda: None
+        given = len(covariance), error.start, len(self._first), self._kept, self._shared, covariance
+        self._mix_in_place = bind(wrench_library(model).ce_mix, *given)
 
-    def predict(self, covariance: np.ndarray, dt: float, measured: Mean) -> None:
-        """Predict the state's covariance, in place, before a sample with measured pose and twist.
+    def predict(self, dt: float, measured: Mean) -> None:
+        """Predict the state's covariance before a sample with measured pose and twist.
 
         The bristles keep what they keep of their error, and take the last twist's share.
         """
-        moved = drag(self.deflection, self._velocities, self._model.velocities(measured), dt, self._length)
-        self._mix(covariance, moved.kept, moved.begin)
+        drag = self._drag
+        drag.end[:] = self._model.velocities(measured)
+        drag.draw(dt)
+        self._mix(drag.kept, drag.by_begin)
 
-    def follow(
-        self, x: np.ndarray, covariance: np.ndarray, dt: float, mean: Mean, velocities: np.ndarray, force: float
-    ) -> None:
+    def follow(self, dt: float, mean: Mean, velocities: np.ndarray, force: float) -> None:
         """Update the bristles with the estimated pose and twist; the covariance takes this twist's share of error.
 
         Args:
-            x: the filter's state, changed in place.
-            covariance: its covariance, changed in place, too.
             dt: length of the sample [s].
             mean: estimated pose, twist and parameters.
             velocities: tangential velocities (contacts, 3) of the tips [m/s].
             force: norm of the measured force [N].
         """
-        self._length = self._model.grips(mean.pose, mean.s, force) / self._stiffness
-        moved = drag(self.deflection, self._velocities, velocities, dt, self._length)
+        drag = self._drag
+        drag.length[:], drag.end[:] = self._model.grips(mean, force) / self._stiffness, velocities
+        drag.draw(dt)
         rows, across = self._model.transverse(mean)
         turned = np.einsum("ci,ci->c", across, self._across)  # at a reversal the side that counts as positive changes
-        x[self._error] *= turned[self._first]
-        self.deflection, self._velocities = moved.deflection, velocities
+        self._error *= turned[self._first]
+        drag.deflection[:], drag.begin[:] = drag.moved, velocities
         self._rows, self._across = rows, across
-        self.absorb_error(x)
-        self._mix(covariance, turned, moved.end)
+        self.absorb_error()
+        self._mix(turned, drag.by_end)
 
-    def absorb_error(self, x: np.ndarray) -> None:
-        """Move the estimated error from the state ``x``, in place, to the deflection."""
-        self.deflection = self.deflection + x[self._error][self._surfaces][:, None] * self._across
-        x[self._error] = 0.0
+    def absorb_error(self) -> None:
+        """Move the estimated error from the state to the deflection."""
+        self.deflection += self._error[self._surfaces, None] * self._across
+        self._error[:] = 0.0
 
     def turn_by_error(self) -> np.ndarray:
         """Return the transverse velocity per error across the bristles (surfaces,) [1/s] that turns friction alike."""
-        velocity, deflection = self._velocities[self._first], self.deflection[self._first]
+        velocity, deflection = self._drag.begin[self._first], self.deflection[self._first]
         speed, length = np.einsum("ci,ci->c", velocity, velocity), np.einsum("ci,ci->c", deflection, deflection)
         return np.asarray(np.sqrt(speed / np.maximum(length, _SHORTEST**2)))
 
-    def _mix(self, covariance: np.ndarray, kept: np.ndarray, share: np.ndarray) -> None:
+    def _mix(self, kept: np.ndarray, share: np.ndarray) -> None:
         """Change the covariance by error = kept error + share (velocity across), per surface."""
-        if covariance is not self._mixed:
-            given = len(covariance), self._error.start, len(self._first), self._kept, self._shared
-            self._mixed, self._mix_in_place = covariance, bind(self._library.ce_mix, *given, covariance)
         self._kept[:] = kept[self._first]
         np.multiply(share[self._first, None], self._rows, out=self._shared)
         self._mix_in_place()

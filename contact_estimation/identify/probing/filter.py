@@ -125,8 +125,8 @@ class ProbingFilter:
         self._changes: list[float] = []
         self._bristles: BristleState | None = None
         if isinstance(self.model, SpatialModel):
-            error, kinematic = self._bristle_error, self._kinematic
-            self._bristles = BristleState(self.model, cfg.presliding_stiffness, error, kinematic)
+            state = self._x, self._P, self._bristle_error, self._kinematic
+            self._bristles = BristleState(self.model, cfg.presliding_stiffness, *state)
         self._events = [
             SlideEvents(cfg.slide_step, cfg.slide_speed_min, cfg.slide_distance_min) for _ in range(self.model.contacts)
         ]
@@ -166,7 +166,7 @@ class ProbingFilter:
         self._t += dt
         if self._bristles:
             measured = Mean(self.model.shift(pose, self._origin), twist, self._x[self._param])
-            self._bristles.predict(self._P, dt, measured)
+            self._bristles.predict(dt, measured)
         self._predict(dt)
         self._correct_motion(pose, twist)
         force = float(np.linalg.norm(wrench[: self.model.force_size]))
@@ -244,7 +244,7 @@ class ProbingFilter:
         variance = np.einsum("ci,ci->c", rows @ self._P, rows)
         self._modes = gpb1.mode_probabilities(self._slip, np.sqrt(np.maximum(variance, 0.0)), self.model.modes)
         if self._bristles:
-            self._bristles.follow(self._x, self._P, dt, mean, velocities, force)
+            self._bristles.follow(dt, mean, velocities, force)
         slides = [event.record(velocity, dt) for event, velocity in zip(self._events, velocities)]  # note every tip
         return all(slides)
 
@@ -331,7 +331,7 @@ class ProbingFilter:
         steps.merge(posterior)
         self._move(steps.increment)
         if self._bristles:
-            self._bristles.absorb_error(self._x)
+            self._bristles.absorb_error()
         self._modes = np.zeros(len(self._modes))
         self._modes[kept] = posterior
         self._used, self._nis = True, float(posterior @ np.einsum("mi,mi->m", steps.whitened, steps.whitened))

@@ -146,18 +146,17 @@ class SpatialModel(ContactModel):
         along = tangential / speed if speed > 1e-9 else self._references[self._surface_of[contact]][:, 0]
         return _TipMotion(arm, normal, tangential, along, _cross(normal, along))
 
-    def grips(self, pose: np.ndarray, s: np.ndarray, force: float) -> np.ndarray:
+    def grips(self, mean: Mean, force: float) -> np.ndarray:
         """Return the friction (contacts,) [N] of sliding tips, which share a ``force`` [N] (its norm) as their loads.
 
         An unloaded tip has a deformation of a nanometre here.
         """
-        loads, frictions = np.empty(self.contacts), np.empty(self.contacts)
+        loads, frictions, motions = np.empty(self.contacts), np.empty(self.contacts), self._tip_motions(mean)
         for i, surface in enumerate(self._surface_of):
-            offset, stiffness = self.surface_terms(s, surface)
-            point = pose[:3, 3] + pose[:3, :3] @ self.tip(s, i)
-            loads[i] = stiffness * max(offset - self.normal(s, surface) @ point, 1e-9)
+            offset, stiffness = self.surface_terms(mean.s, surface)
+            loads[i] = stiffness * max(offset - motions[i].normal @ (mean.pose[:3, 3] + motions[i].arm), 1e-9)
             friction = self._first(surface) + 4
-            frictions[i] = self.bounds[friction].to_bounded(s[friction])
+            frictions[i] = self.bounds[friction].to_bounded(mean.s[friction])
         return np.asarray(force * loads / loads.sum() * frictions / np.hypot(1.0, frictions))
 
     def normals_in_tool(self, mean: Mean) -> np.ndarray:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from contact_estimation.identify.probing.bounded import Bounds
-from contact_estimation.identify.probing.bristles import BristleState, drag
+from contact_estimation.identify.probing.bristles import BristleState, Drag
 from contact_estimation.identify.probing.model import Mean
 from contact_estimation.identify.probing.spatial import SpatialModel
 from contact_estimation.studies.probing import simulated_probe
@@ -12,22 +12,26 @@ from contact_estimation.studies.probing import simulated_probe
 DT, SPEED, LENGTH = 0.04, 0.03, np.array([0.75e-3])
 
 
+def draw(deflection, begin, end, length=LENGTH):
+    """Bristles after one sample."""
+    drag = Drag(1)
+    drag.deflection[:], drag.begin[:], drag.end[:], drag.length[:] = deflection, begin, end, length
+    drag.draw(DT)
+    return drag
+
+
 def slid(direction, deflection, samples):
     velocity = SPEED * np.array([direction])
     for _ in range(samples):
-        deflection = drag(deflection, velocity, velocity, DT, LENGTH).deflection
+        deflection = draw(deflection, velocity, velocity).moved
     return deflection
 
 
 def test_it_stretches_to_its_length_and_slides():
     z = slid([1.0, 0.0, 0.0], np.zeros((1, 3)), 3)
     assert np.allclose(z, [[LENGTH[0], 0.0, 0.0]])
-    assert np.allclose(
-        drag(z, np.zeros((1, 3)), np.zeros((1, 3)), DT, LENGTH).deflection, z
-    )  # it sticks where it stopped
-    assert np.allclose(
-        drag(z, np.zeros((1, 3)), np.zeros((1, 3)), DT, 0.5 * LENGTH).deflection, 0.5 * z
-    )  # and yields when unloaded
+    assert np.allclose(draw(z, 0.0, 0.0).moved, z)  # it sticks where it stopped
+    assert np.allclose(draw(z, 0.0, 0.0, 0.5 * LENGTH).moved, 0.5 * z)  # and yields when unloaded
 
 
 def test_after_a_corner_it_follows_the_rope():
@@ -42,14 +46,14 @@ def test_after_a_corner_it_follows_the_rope():
 def test_weights_are_derivatives_across():
     z, across = slid([1.0, 0.0, 0.0], np.zeros((1, 3)), 3), np.array([[0.0, 1.0, 0.0]])
     velocities = np.array([[[0.028, 0.0, 0.0]], [[0.035, 0.0, 0.0]]])
-    moved, step = drag(z, *velocities, DT, LENGTH), 1e-7
+    moved, step = draw(z, *velocities), 1e-7
 
     def side(deflection, velocities):
-        return drag(deflection, *velocities, DT, LENGTH).deflection[0, 1] / step
+        return draw(deflection, *velocities).moved[0, 1] / step
 
     assert side(z + step * across, velocities) == pytest.approx(moved.kept[0], rel=1e-4)
-    assert side(z, velocities + step * across * np.array([1.0, 0.0])[:, None, None]) == pytest.approx(moved.begin[0])
-    assert side(z, velocities + step * across * np.array([0.0, 1.0])[:, None, None]) == pytest.approx(moved.end[0])
+    assert side(z, velocities + step * across * np.array([1.0, 0.0])[:, None, None]) == pytest.approx(moved.by_begin[0])
+    assert side(z, velocities + step * across * np.array([0.0, 1.0])[:, None, None]) == pytest.approx(moved.by_end[0])
     assert 0.0 < moved.kept[0] < 0.3  # 1.3 mm of travel, 0.75 mm of length
 
 
@@ -69,7 +73,7 @@ def test_it_agrees_with_the_simulated_contact():
             twist = np.append(velocity((k - 1) * DT + (i + 0.5) * fine), np.zeros(3))
             motion = simulated_probe.Motion(np.zeros((1, 3)), np.eye(3)[None], twist[None], np.zeros((1, 6)))
             wrench, bristles, _ = simulated_probe.contact_wrench(truth, motion, bristles, fine)
-        z = drag(z, velocity((k - 1) * DT)[None], velocity(k * DT)[None], DT, length).deflection
+        z = draw(z, velocity((k - 1) * DT), velocity(k * DT), length).moved
     friction, sliding = -wrench[0, :2], velocity(50 * DT)[:2]
     behind = np.arccos(friction @ sliding / np.linalg.norm(friction) / SPEED)
     assert behind == pytest.approx(2.0 * length[0] / SPEED, rel=0.1)  # rate of turn times length over speed
@@ -90,17 +94,16 @@ def path(count):
 
 def followed(model, s, pose, velocities):
     """Deflection and claimed standard deviation [m] after every sample, for velocities whose errors are white."""
-    bristles, x, covariance = BristleState(model, STIFFNESS, ERROR, KINEMATIC), np.zeros(13), np.zeros((13, 13))
+    covariance = np.zeros((13, 13))
+    bristles = BristleState(model, STIFFNESS, np.zeros(13), covariance, ERROR, KINEMATIC)
     white = np.diag([0.0] * 6 + [NOISE**2] * 3 + [0.0] * 3)
     deflections, claimed = [], []
     for velocity in velocities:
         twist = np.append(velocity, np.zeros(3))
-        bristles.predict(covariance, DT, Mean(pose, twist, s))
-        kept = covariance[12, 12]
-        covariance = np.zeros((13, 13))
-        covariance[:12, :12], covariance[12, 12] = white, kept
-        bristles.follow(x, covariance, DT, Mean(pose, twist, s), velocity[None], 25.0)
-        deflections.append(bristles.deflection[0])
+        bristles.predict(DT, Mean(pose, twist, s))
+        covariance[:12, :12], covariance[:12, 12], covariance[12, :12] = white, 0.0, 0.0
+        bristles.follow(DT, Mean(pose, twist, s), velocity[None], 25.0)
+        deflections.append(bristles.deflection[0].copy())
         claimed.append(np.sqrt(covariance[12, 12]))
     return np.array(deflections), np.array(claimed)
 
@@ -123,12 +126,13 @@ def test_claimed_error_of_the_bristles_is_the_sampled_one():
 
 def test_an_estimated_error_moves_the_bristles_once():
     model = SpatialModel(Bounds(0.0, 2e4), Bounds(0.0, 1.5), [np.eye(3)], (0,))
-    bristles, x = BristleState(model, STIFFNESS, ERROR, KINEMATIC), np.zeros(13)
+    x = np.zeros(13)
+    bristles = BristleState(model, STIFFNESS, x, np.zeros((13, 13)), ERROR, KINEMATIC)
     s = np.zeros(len(model.parameters))
     mean = Mean(np.eye(4), 0.03 * np.eye(6)[0], s)
     for _ in range(3):
-        bristles.follow(x, np.zeros((13, 13)), DT, mean, 0.03 * np.eye(3)[:1], 25.0)
-    before = bristles.deflection[0]
+        bristles.follow(DT, mean, 0.03 * np.eye(3)[:1], 25.0)
+    before = bristles.deflection[0].copy()
     x[12] = 1e-4
-    bristles.absorb_error(x)
+    bristles.absorb_error()
     assert np.allclose(bristles.deflection[0] - before, [0.0, 1e-4, 0.0]) and x[12] == 0.0
