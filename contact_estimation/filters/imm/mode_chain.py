@@ -101,7 +101,8 @@ class ModeChain:
 
         Args:
             dt: time step [s].
-            deciding: no known contact closes: a newborn would replace the one that may be closed since the start.
+            deciding: no known contact closes, from free space or from an unknown contact: a newborn would replace the
+                one that may be closed since the start.
         """
         chain = _transition(self.rates, dt)
         if self.unknown.any():  # no detour over a changing push within dt: it would change which filter is the source
@@ -113,7 +114,8 @@ class ModeChain:
         matrix = chain[np.ix_(self.owner, self.owner)] * enters
         staying = np.diag(chain)[self.owner]
         if deciding:
-            closing = self.free[:, None] & self.closed.any(axis=1)
+            closed = np.asarray(self.closed.any(axis=1))
+            closing = ~closed[:, None] & closed
             staying = staying + np.where(closing, matrix, 0.0).sum(axis=1)
             matrix[closing] = 0.0
         same = self.owner[:, None] == self.owner

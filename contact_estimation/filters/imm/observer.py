@@ -81,6 +81,7 @@ class ContactImm:
         self.channels += [f"torque of {name}" for name in arm.joint_names]
         self._mismatch = MismatchTest(arm, actuators, state, settings, self.channels)
         self._torque_of_block = signals["q_mean"], signals["presliding_mean"], signals["y"][state.m :]
+        self._rest_speed = actuators.velocity_deadband * actuators.velocity_noise  # [rad/s]
         self._dt, self._t, self._first = -1.0, 0.0, True
         self.reset(0.0, np.zeros(arm.n))
 
@@ -105,7 +106,7 @@ class ContactImm:
         self._mismatch.clear(anew=self._first or t < self._t)
         self._load[:] = self._mismatch.payload.torque(q)
         self._samples.start(q)
-        self._t, self._born, self._decided = t, t, t + self.settings.decision_time
+        self._t, self._born, self._undecided = t, t, self.settings.decision_time
         self._q_now[:] = q
         # The elastic offset starts where the deflection under gravity and payload alone puts it.
         deflection = (self.arm.gravity(q) - self._load)[joints] / self._signals["joint_stiffness"] + q[joints]
@@ -148,10 +149,10 @@ class ContactImm:
         payload, q_mean = self._mismatch.payload, self._torque_of_block[0]
         if payload.carried is not None:
             self._load[:] = payload.torque(q_mean)
-        began = self._t - duration
+        deciding = self._undecided >= 0
         if abs(duration - self._duration) > _JITTER * duration:
             self._duration = duration
-            step.set_interval(duration, deciding=began <= self._decided)
+            step.set_interval(duration, deciding)
         step.run()
         probable = int(step.probabilities.argmax())
         self._mode = self._most_probable()
@@ -161,7 +162,9 @@ class ContactImm:
             step.ascribe(payload.torque(q_mean) - self._load)
             self._load[:] = payload.torque(q_mean)
         self._unexplained[:] = step.unexplained[probable]
-        changed = began <= self._decided < self._t
+        if deciding and (self.chain.free[probable] or np.abs(self._dq).max() > self._rest_speed):
+            self._undecided -= duration
+        changed = deciding and self._undecided < 0
         if self._t - self._born > self.settings.hypothesis_interval:
             self._born = self._t
             step.remember()

@@ -271,7 +271,7 @@ class ImmSettings:
     decision_time: float = key(
         0.2,
         doc="time after the start in which no contact closes; it is decided first whether one was closed at the first "
-        "sample",
+        "sample. Rest tells a known contact from an unknown one by chance only, and does not count in either",
         unit="s",
         check=non_negative,
     )

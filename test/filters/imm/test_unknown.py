@@ -245,3 +245,24 @@ def test_nothing_is_felt_where_nothing_pushes():
     theta = random_motion("fr3", t, np.random.default_rng(6), 0.3, 2.0)
     force, _, mode = run(record(arm, theta, pushes(arm, [], t), World(coulomb=2.0)), "fr3", None)
     assert (mode[RATE:] == "free").all() and np.abs(force[RATE:]).max() < 1.0
+
+
+@pytest.mark.parametrize("pushed", [True, False])
+def test_rest_decides_a_start_in_free_space_only(pushed):
+    observer, arm, q = open_stream("ur16e", "contact_imm").observer, load_arm("ur16e"), np.array(START["ur16e"])
+    chain, told, rng = observer.chain, [], np.random.default_rng(1)
+    transition = chain.transition
+    chain.transition = lambda dt, deciding: (told.append(deciding), transition(dt, deciding))[1]
+    push = pushed * arm.tcp_jacobian(q)[:3].T @ np.array([60.0, 0.0, 0.0])
+
+    def go(seconds, speed):
+        for _ in range(round(seconds * RATE)):
+            q[:] += speed / RATE
+            noise = rng.normal(0.0, 0.3, arm.n)
+            observer.step(1 / RATE, q, np.full(arm.n, speed), arm.gravity(q) - push + noise)
+        return told[-1]  # births ask for the transitions every tenth of a second
+
+    observer.reset(0.0, q)
+    assert go(0.1, 0.0)
+    assert go(0.9, 0.0) is pushed
+    assert not go(0.5, 0.01)
