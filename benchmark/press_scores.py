@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """How well contact force and stiffness are told on recorded presses, and how much of it hangs on what was known before.
 
-    python benchmark/press_scores.py [--shared DIR] [--save]
+    python benchmark/press_scores.py [--shared DIR] [--save] [--starts N]
 
 Observers with their shipped configuration, scored by the shared ``tools/score_press.py``: the contact IMM filter; the
 momentum observer with the same friction calibration; the textbook momentum observer as the papers configure it. Then
 the contact IMM filter on changed recordings (turned about the base, cropped so that they begin in the middle of a
 contact, with noise added to the encoders), and with actuators that never saw the recording they are scored on (leave
 one out): Coulomb friction and joint stiffness fitted on the other recording by :func:`actuators_from`. ``--save``
-writes press_scores.md beside this file.
+writes press_scores.md beside this file. ``--starts N`` does nothing of that: it starts the contact IMM filter at N
+moments of each recording, and tells the force along the push then, its RMSE from 0.1 s to 3 s after, and the share of
+that time in which more than 20 N are told as free.
 """
 
 from __future__ import annotations
@@ -85,8 +87,34 @@ def turned(data, angle: float):
 def cropped(data):
     """From the middle of the first contact on: the first sample is pressed."""
     force = data["f_tcp"][:, 2] - data["f_tcp_zero_offset"][2]
-    start = int(np.argmax(force < 0.5 * force.min()))
-    return {name: values[start:] if values.shape[:1] == force.shape else values for name, values in data.items()}
+    return since(data, int(np.argmax(force < 0.5 * force.min())))
+
+
+def since(data, start: int, end: int | None = None):
+    """From the sample ``start`` to ``end``."""
+    count = len(data["q"])
+    return {name: values[start:end] if values.shape[:1] == (count,) else values for name, values in data.items()}
+
+
+def start_row(arm: Arm, data, name: str, start: int) -> str:
+    """Return what the contact IMM filter makes of a recording from the sample ``start`` on."""
+    part, stream = since(data, start, start + 3 * RATE), open_stream(arm, "contact_imm")
+    samples = zip(part["q"], part["dq"], part["tau"])
+    found = [stream.push(round(k * 1e9 / RATE) + 1, *sample) for k, sample in enumerate(samples)][RATE // 10 :]
+    truth = (part["f_tcp"] - part["f_tcp_zero_offset"])[:, 2]
+    error = np.array([e.force_tcp[2] for e in found]) - truth[RATE // 10 :]
+    free = np.array([e.mode == "free" and e.valid for e in found])
+    silent = 100 * np.mean(free & (np.abs(truth[RATE // 10 :]) > 20.0))
+    return f"| {name}, {start / RATE:.2f} s | {truth[0]:.0f} | {np.sqrt(np.mean(error**2)):.1f} | {silent:.0f} |"
+
+
+def starts(arm: Arm, data: dict[str, dict[str, np.ndarray]], count: int) -> str:
+    """Return the table of starts at ``count`` moments of each recording."""
+    lines = ["| start | force [N] | RMSE [N] | silent [%] |", "|---|---|---|---|"]
+    for name, recording in data.items():
+        moments = (np.linspace(0.04, 0.9, count) * len(recording["q"])).astype(int)
+        lines += [start_row(arm, recording, name, moment) for moment in moments.tolist()]
+    return "\n".join(lines)
 
 
 def noisy(data, std: float, seed: int = 0):
@@ -151,9 +179,13 @@ def main() -> None:
         default=Path(os.environ.get("CONTACT_ESTIMATION_SHARED") or Path(__file__).resolve().parents[2] / "shared"),
     )
     parser.add_argument("--save", action="store_true")
+    parser.add_argument("--starts", type=int, default=0, help="start at so many moments of each recording instead")
     args = parser.parse_args()
     arm, score = load_arm("ur16e"), scorer(args.shared)
     data = {name: load(args.shared, name) for name in FILES}
+    if args.starts:
+        print(starts(arm, data, args.starts))
+        return
     lines = [
         "# Recorded presses of a UR16e",
         "",
