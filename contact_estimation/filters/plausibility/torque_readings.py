@@ -147,7 +147,7 @@ class TorqueReadings:
         self._past: deque[np.ndarray] = deque(maxlen=1 + round(longest / self.settings.block))
         self._step: Step | None = None
         self._suspicion: Suspicion | None = None
-        self._confirmed = self._strange = False
+        self._strange = False
         self._settled_time = 0.0  # [s] for which a free arm was explained since the last gap or jump of the effort
         self._doubt = self.settings.proof_time  # [s] for which a free arm has to be explained
         self._cleared = np.zeros(len(self.rivals), dtype=bool)
@@ -237,10 +237,8 @@ class TorqueReadings:
         s = self.settings
         self._suspicion = None
         self._settled_time += duration
-        if not self._confirmed:
-            self._doubt -= duration
-            self._confirmed = self._doubt <= 0
-            self._strange &= not self._confirmed
+        self._doubt -= duration
+        self._strange &= self._doubt > 0
         lead = misfit[1:] - misfit[0]
         right = np.abs(self._residual[0]) < 1.0  # that a joint alone is wrong is refuted as soon as it is right
         lead[self._alone : self._exchanged] = 2 * s.better * right
@@ -262,7 +260,7 @@ class TorqueReadings:
 
     def _question(self, duration: float, strange: bool) -> None:
         """Doubt what neither a free arm nor a force at the tool explains, until a free arm explains it as long."""
-        if self._confirmed:
+        if self._doubt <= 0:  # confirmed, until the next gap
             return
         self._strange |= strange
         if strange:
