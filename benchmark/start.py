@@ -16,6 +16,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 from report import add_save_argument, heading, publish
@@ -27,6 +28,8 @@ from contact_estimation.io.bag_writer import write_bag
 from contact_estimation.simulation.session import open_simulation
 
 OBSERVERS = ("momentum", "ekf", "contact_imm")
+#: What a node of any package pays; left out where there is no ROS.
+_PEERS = ["rclpy.node", "contact_estimation.nodes.estimator"] if find_spec("rclpy") else []
 #: Longest warm start [s], in processor time.
 MOST = 1.0
 SECONDS = 0.5
@@ -49,7 +52,7 @@ def starts(folder: Path) -> dict[str, list[str]]:
         "view": [bag, *robot, "--out", str(folder / "view.html")],
         "observability": [bag, *robot],
     }
-    found = {"import contact_estimation": ["-c", "import contact_estimation"]}
+    found = {f"import {name}": ["-c", f"import {name}"] for name in ("contact_estimation", *_PEERS)}
     found |= {f"first estimate of {observer}": ["-c", FIRST, observer] for observer in OBSERVERS}
     found |= {f"`{verb} RECORDING`": ["-c", VERB, verb, *words] for verb, words in verbs.items()}
     return found | {f"`{verb} --help`": ["-c", VERB, verb, "--help"] for verb in VERBS}
