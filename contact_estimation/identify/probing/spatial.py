@@ -12,11 +12,11 @@ of sliding over a distance (:mod:`~contact_estimation.identify.probing.bristles`
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Hashable, Sequence
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -28,19 +28,7 @@ from contact_estimation.exceptions import IdentificationError
 from contact_estimation.identify.probing.bounded import Bounds
 from contact_estimation.identify.probing.model import ContactModel, Mean, SlideAxes, Start
 from contact_estimation.identify.probing.settings import ProbingSettings
-
-#: Parameters of a surface and their units.
-_SURFACE = {"a": "rad", "b": "rad", "d": "m", "stiffness": "N/m", "friction": "1"}
-
-
-class _TipMotion(NamedTuple):
-    """Lever arm, normal, tangential velocity, unit vectors along and across sliding (3,), world axes, at the mean."""
-
-    arm: np.ndarray
-    normal: np.ndarray
-    tangential: np.ndarray
-    along: np.ndarray
-    across: np.ndarray
+from contact_estimation.identify.probing.tip_motion import SURFACE, TipMotions, surface_normal
 
 
 class SpatialModel(ContactModel):
@@ -72,21 +60,21 @@ class SpatialModel(ContactModel):
         if not set(self._surface_of) <= set(range(self.surfaces)):
             raise IdentificationError(f"surface_of_tip is {self._surface_of}, but {self.surfaces} surfaces were given")
         tips = [f"tip{i}_{axis}" for i in range(self.contacts) for axis in "xyz"]
-        self.parameters = (*tips, *(f"surface{j}_{name}" for j in range(self.surfaces) for name in _SURFACE))
-        self.units = ("m",) * len(tips) + tuple(_SURFACE.values()) * self.surfaces
+        self.parameters = (*tips, *(f"surface{j}_{name}" for j in range(self.surfaces) for name in SURFACE))
+        self.units = ("m",) * len(tips) + tuple(SURFACE.values()) * self.surfaces
         self.bounds = {}
         for j in range(self.surfaces):
             self.bounds[self._first(j) + 3], self.bounds[self._first(j) + 4] = stiffness, friction
         self.bristle_contacts = tuple(self._surface_of.index(j) for j in range(self.surfaces))
         self.modes = tuple(itertools.product((1.0, -1.0), repeat=self.contacts))
         self.noises = 2 * self.surfaces
-        self._moving: tuple[Mean | None, list[_TipMotion]] = None, []
         numbers = {"references": 9 * self.surfaces, "intervals": 4 * self.surfaces, "axes": 12 * self.contacts}
         self.conditions = Parts(position=3, rotation=9, twist=6, **numbers)
+        self._numbers = np.append(self._references, self._intervals())
 
     def _first(self, surface: int) -> int:
         """Index of the first parameter of a surface."""
-        return 3 * self.contacts + len(_SURFACE) * surface
+        return 3 * self.contacts + len(SURFACE) * surface
 
     def surface_of(self, contact: int) -> int:
         """Return the index of the surface that a tip touches."""
@@ -125,36 +113,23 @@ class SpatialModel(ContactModel):
         out[:3, 3] -= origin
         return out
 
+    @functools.cached_property
+    def _motions(self) -> TipMotions:
+        return TipMotions(self._surface_of, self._references)
+
     def velocities(self, mean: Mean) -> np.ndarray:
         """Return the tangential velocities (contacts, 3) [m/s] of the tips."""
-        return np.array([motion.tangential for motion in self._tip_motions(mean)])
-
-    def _tip_motions(self, mean: Mean) -> list[_TipMotion]:
-        """How every tip moves at the mean, computed once for it."""
-        if self._moving[0] is not mean:
-            self._moving = mean, [self._tip_motion(mean, i) for i in range(self.contacts)]
-        return self._moving[1]
-
-    def _tip_motion(self, mean: Mean, contact: int) -> _TipMotion:
-        """How a tip moves at the mean; a tip at rest slides along its surface's first axis."""
-        pose, twist, s = mean
-        arm = pose[:3, :3] @ self.tip(s, contact)
-        normal = self.normal(s, self._surface_of[contact])
-        velocity = twist[:3] + _cross(twist[3:], arm)
-        tangential = velocity - normal * (normal @ velocity)
-        speed = math.sqrt(tangential @ tangential)
-        along = tangential / speed if speed > 1e-9 else self._references[self._surface_of[contact]][:, 0]
-        return _TipMotion(arm, normal, tangential, along, _cross(normal, along))
+        return np.array(self._motions.at(mean).tangential)
 
     def grips(self, mean: Mean, force: float) -> np.ndarray:
         """Return the friction (contacts,) [N] of sliding tips, which share a ``force`` [N] (its norm) as their loads.
 
         An unloaded tip has a deformation of a nanometre here.
         """
-        loads, frictions, motions = np.empty(self.contacts), np.empty(self.contacts), self._tip_motions(mean)
+        loads, frictions, motions = np.empty(self.contacts), np.empty(self.contacts), self._motions.at(mean)
         for i, surface in enumerate(self._surface_of):
             offset, stiffness = self.surface_terms(mean.s, surface)
-            loads[i] = stiffness * max(offset - motions[i].normal @ (mean.pose[:3, 3] + motions[i].arm), 1e-9)
+            loads[i] = stiffness * max(offset - motions.normal[i] @ (mean.pose[:3, 3] + motions.arm[i]), 1e-9)
             friction = self._first(surface) + 4
             frictions[i] = self.bounds[friction].to_bounded(mean.s[friction])
         return np.asarray(force * loads / loads.sum() * frictions / np.hypot(1.0, frictions))
@@ -169,13 +144,9 @@ class SpatialModel(ContactModel):
         The rows (2 surfaces, 12) are the gradients of deformation and transverse velocity, at the middle of the tips on
         each surface (between tips 2 cm apart the deformation differs by 1e-5 m).
         """
-        rows, axes, motions = np.zeros((2 * self.surfaces, 12)), [], self._tip_motions(mean)
-        rows[1::2] = self.transverse(mean)[0]
-        for i, surface in enumerate(self._surface_of):
-            arm, normal, _, along, across = motions[i]
-            share = 1.0 / self._surface_of.count(surface)
-            rows[2 * surface, :3] -= share * normal
-            rows[2 * surface, 3:6] -= share * _cross(arm, normal)
+        motions, axes = self._motions.at(mean), []
+        rows = np.stack([motions.depth, motions.aside], axis=1).reshape(-1, 12)
+        for i, (along, across) in enumerate(zip(motions.along, motions.across)):
             angle = 0.0 if deflection is None else math.atan2(across @ deflection[i], along @ deflection[i])
             cos, sin = math.cos(angle), math.sin(angle)
             vectors = (along, across, cos * along + sin * across, cos * across - sin * along)
@@ -184,12 +155,8 @@ class SpatialModel(ContactModel):
 
     def transverse(self, mean: Mean) -> tuple[np.ndarray, np.ndarray]:
         """Return the gradient (surfaces, 12) of the transverse velocity, and its direction (contacts, 3) at tips."""
-        rows, motions = np.zeros((self.surfaces, 12)), self._tip_motions(mean)
-        for motion, surface in zip(motions, self._surface_of):
-            share = 1.0 / self._surface_of.count(surface)
-            rows[surface, 6:9] += share * motion.across
-            rows[surface, 9:] += share * _cross(motion.arm, motion.across)
-        return rows, np.array([motion.across for motion in motions])
+        motions = self._motions.at(mean)
+        return motions.aside.copy(), motions.across.copy()
 
     @property
     def structure(self) -> Hashable:
@@ -199,8 +166,7 @@ class SpatialModel(ContactModel):
     def conditions_at(self, mean: Mean, axes: list[SlideAxes]) -> np.ndarray:
         """Return pose and twist, references and intervals of the surfaces, and the slide axes of the tips."""
         pose, twist, _ = mean
-        numbers = self._references.ravel(), self._intervals(), np.array(axes).ravel()
-        return np.concatenate([pose[:3, 3], pose[:3, :3].ravel(), twist, *numbers])
+        return np.concatenate([pose[:3, 3], pose[:3, :3].ravel(), twist, self._numbers, np.ravel(axes)])
 
     def wrench_equation(self, c: ca.SX, known: SimpleNamespace) -> list[ca.SX]:
         """Predict the wrench (6,) of each mode; ``c`` ends with the two noises of every surface."""
@@ -217,7 +183,10 @@ class SpatialModel(ContactModel):
         surface, tip = self._surface_of[i], c[3 * i : 3 * i + 3]
         first, noises = self._first(surface), len(self.parameters) + 2 * surface
         rotation = ca.reshape(known.rotation, 3, 3).T
-        arm, normal = rotation @ tip, self._normal(c, surface, known)
+        arm, normal = (
+            rotation @ tip,
+            surface_normal(ca.vertsplit(c[first : first + 2]), known.references[9 * surface : 9 * surface + 9]),
+        )
         delta = c[first + 2] + c[noises] - ca.dot(normal, known.position) - ca.dot(normal, arm)
         if self.contacts > 1:  # with one contact the force itself says that it is closed
             delta = ca.fmax(delta, 0.0)
@@ -236,29 +205,13 @@ class SpatialModel(ContactModel):
         force = rotation.T @ (normal * load)
         return ca.vertcat(force, ca.cross(tip, force)), rubs
 
-    def _normal(self, c: ca.SX, surface: int, known: SimpleNamespace) -> ca.SX:
-        """Expression of :meth:`normal`."""
-        a, b = c[self._first(surface)], c[self._first(surface) + 1]
-        local = ca.vertcat(ca.sin(b), -ca.sin(a) * ca.cos(b), ca.cos(a) * ca.cos(b))
-        normal: ca.SX = ca.reshape(known.references[9 * surface : 9 * surface + 9], 3, 3).T @ local
-        return normal
-
     def slip(self, mean: Mean) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the tangential speeds (contacts,), their gradient (contacts, 12 + n_s), and velocities (contacts, 3).
 
         The turn of the tangent plane with the surface's angles is of second order and left out.
         """
-        pose, twist, s = mean
-        values, gradient = np.zeros(self.contacts), np.zeros((self.contacts, 12 + len(s)))
-        velocities, motions = np.zeros((self.contacts, 3)), self._tip_motions(mean)
-        for i in range(self.contacts):
-            arm, _, velocities[i], along, _ = motions[i]
-            values[i] = along @ velocities[i]
-            pull = _cross(along, twist[3:])
-            gradient[i, 3:6] = _cross(arm, pull)
-            gradient[i, 6:9], gradient[i, 9:12] = along, _cross(arm, along)
-            gradient[i, 12 + 3 * i : 15 + 3 * i] = pose[:3, :3].T @ pull
-        return values, gradient, velocities
+        motions = self._motions.at(mean)
+        return motions.slip.copy(), motions.gradient.copy(), motions.tangential.copy()
 
     def offset_to_world(
         self, s: np.ndarray, covariance: np.ndarray, origin: np.ndarray
@@ -321,9 +274,3 @@ def frame_from_normal(normal: ArrayLike) -> np.ndarray:
     x = np.cross(np.eye(3)[np.argmin(np.abs(z))], z)
     x /= np.linalg.norm(x)
     return np.column_stack([x, np.cross(z, x), z])
-
-
-def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Cross product of two vectors (3,); numpy's own is several times slower, and plain numbers are the fastest."""
-    (x, y, z), (u, v, w) = a.tolist(), b.tolist()
-    return np.array([y * w - z * v, z * u - x * w, x * v - y * u])
