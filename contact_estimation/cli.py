@@ -61,6 +61,7 @@ def _add(
     if wanted:
         command = importlib.import_module(module)
         command.configure(parser)
+        parser.add_argument("--json", action="store_true", help="print one JSON object on stdout and nothing else")
         parser.set_defaults(run=command.run)
 
 

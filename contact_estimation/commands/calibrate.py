@@ -16,7 +16,7 @@ from contact_estimation.commands.inputs import (
     robot_words,
     write_yaml,
 )
-from contact_estimation.commands.output import Progress, add_json_flag, emit, text_table
+from contact_estimation.commands.output import Progress, emit, text_table
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.fit.calibration.settings import OPTIONS
 
@@ -47,7 +47,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "ends in .yaml, for the identified values alone"
     )
     add("--out", type=Path, metavar="FOLDER", help=text)
-    add_json_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -67,9 +66,8 @@ def run(args: argparse.Namespace) -> int:
     result = calibration(arm, found, settings)
     predictions = []
     if not args.no_validation:
-        bar = Progress(max(len(recordings), 2), "cross-validating")
-        predictions = cross_validate(arm, found.designs, settings, bar.update)
-        bar.close()
+        with Progress(max(len(recordings), 2), "cross-validating") as bar:
+            predictions = cross_validate(arm, found.designs, settings, bar.update)
     ratio = shrinkage(predictions) if predictions else None
     _write(args, robot, arm, result, found, recordings)
     data = {

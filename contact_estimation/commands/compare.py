@@ -13,7 +13,7 @@ from contact_estimation.commands.inputs import (
     open_for,
     robot_words,
 )
-from contact_estimation.commands.output import add_json_flag, emit, observer_progress, text_table
+from contact_estimation.commands.output import emit, observer_progress, text_table
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--sensors", metavar="NAME", help="sensor set (default the recording's, else the observer's or robot's)")
     text = "write force, stiffness, TCP and contact point of all observers as one HTML page"
     add("--out", type=Path, metavar="FILE", help=text)
-    add_json_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:

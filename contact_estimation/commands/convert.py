@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for
-from contact_estimation.commands.output import add_json_flag, emit
+from contact_estimation.commands.output import emit
 from contact_estimation.exceptions import RecordingError
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_robot_argument(parser, required=False)
     text = "storage of the bag (default mcap)"
     parser.add_argument("--storage", choices=("mcap", "sqlite3"), default="mcap", help=text)
-    add_json_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:

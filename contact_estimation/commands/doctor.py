@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from contact_estimation.commands import diagnosis
-from contact_estimation.commands.output import Progress, add_json_flag, emit, text_table
+from contact_estimation.commands.output import Progress, emit, text_table
 from contact_estimation.viz.html import cell
 
 
@@ -17,12 +17,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("--robot", default="ur16e", help="robot whose loop is timed (default ur16e)")
     parser.add_argument("--observer", default="ekf", help="EKF configuration whose step is timed (default ekf)")
-    add_json_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Look at everything, print it; 1 if something that is needed is missing."""
-    progress = Progress(5, "doctor")
     result: dict[str, Any] = {
         "python": {"version": platform.python_version(), "executable": sys.executable, "machine": platform.machine()}
     }
@@ -33,11 +31,11 @@ def run(args: argparse.Namespace) -> int:
         "ros": diagnosis.ros,
         "loop": lambda: diagnosis.loop(args.robot, args.observer),
     }
-    for done, (name, look) in enumerate(looks.items()):
-        progress.update(done, name)
-        result[name] = look()
-    progress.update(5)
-    progress.close()
+    with Progress(len(looks), "doctor") as progress:
+        for done, (name, look) in enumerate(looks.items()):
+            progress.update(done, name)
+            result[name] = look()
+        progress.update(len(looks))
     parts = [*result["packages"], result["compiler"], result["cache"], *result["ros"], result["loop"]]
     result["to_do"] = [part["remedy"] for part in parts if part["remedy"]]
     result["ok"] = all(part["ok"] or not part["needed"] for part in parts)

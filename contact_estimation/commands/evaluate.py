@@ -15,7 +15,7 @@ from contact_estimation.commands.inputs import (
     add_workers_arguments,
     executor_of,
 )
-from contact_estimation.commands.output import Progress, add_json_flag, emit, text_table
+from contact_estimation.commands.output import Progress, emit, text_table
 
 if TYPE_CHECKING:
     from contact_estimation.evaluation.rows import Row
@@ -39,7 +39,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text = "folder of results of earlier runs, which are not made again (default evaluations/ of the code cache)"
     add("--results", type=Path, metavar="DIR", help=text)
     add("--fresh", action="store_true", help="evaluate everything again")
-    add_json_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -55,9 +54,8 @@ def run(args: argparse.Namespace) -> int:
     tasks = make_tasks(find_recordings(args.places), observers, options)
     executor = executor_of(args, len(tasks))
     results = Results(args.results or open_cache() / "evaluations")
-    progress = Progress(len(tasks), "recordings")
-    rows = evaluate_all(tasks, executor, results, args.fresh, progress.update)
-    progress.close()
+    with Progress(len(tasks), "recordings") as progress:
+        rows = evaluate_all(tasks, executor, results, args.fresh, progress.update)
     names = list(rows[0]["observers"])
     report = ""
     if args.report is not None:

@@ -19,7 +19,7 @@ from contact_estimation.commands.inputs import (
     robot_words,
     write_yaml,
 )
-from contact_estimation.commands.output import Progress, add_json_flag, emit
+from contact_estimation.commands.output import Progress, emit
 from contact_estimation.contact.law import LAW_GROUPS
 from contact_estimation.contact.settings import CONTACT_PARAMETERS
 from contact_estimation.exceptions import ConfigError
@@ -74,7 +74,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--rest-weight", type=float, default=0.5, metavar="W", help=text)
     add("--passes", type=int, help="turns of filtering and optimising, at most (default 4, paper 2)")
     add("--out", type=Path, required=True, metavar="FILE", help="configuration to write")
-    add_json_flag(parser)
 
 
 class _Data(NamedTuple):
@@ -115,9 +114,8 @@ def run(args: argparse.Namespace) -> int:
             contact.update(law=args.law, law_parameters={}, law_std={})
         contact.update(stiffness=(args.start_stiffness * normal / np.linalg.norm(normal)).tolist(), estimate=[])
     start = from_mapping(type(settings), mapping, "start of the fit")
-    bar = Progress(args.passes, "fitting")
-    found = (_paper if paper else _unbiased)(_Data(arm, start, sensors, recordings), args, bar)
-    bar.close()
+    with Progress(args.passes, "fitting") as bar:
+        found = (_paper if paper else _unbiased)(_Data(arm, start, sensors, recordings), args, bar)
     for written, fitted in zip(mapping["contacts"], found.contacts):
         written.update(fitted)
     from_mapping(type(settings), mapping, str(args.out))  # what is written must load

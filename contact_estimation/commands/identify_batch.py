@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contact_estimation.commands.inputs import add_workers_arguments, executor_of
-from contact_estimation.commands.output import Progress, add_json_flag, emit_verdict
+from contact_estimation.commands.output import Progress, emit_verdict
 from contact_estimation.exceptions import IdentificationError
 
 if TYPE_CHECKING:
@@ -60,7 +60,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--report", metavar="FILE.html", help="write a report with plots and a filmstrip")
     parser.add_argument("--output", metavar="FILE.npz", help="write trajectory, forces and parameters")
     add_workers_arguments(parser)
-    add_json_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -111,7 +110,6 @@ def _identify(args: argparse.Namespace) -> int:
 
     problem, plan = _task(args)
     parameters, rng = problem.scene.parameters, np.random.default_rng([args.seed, 1])
-    bar = Progress(28 * args.starts, "iterations")
     steps: list[Iteration] = []
 
     def note(stage: int, iteration: Iteration) -> None:
@@ -119,8 +117,8 @@ def _identify(args: argparse.Namespace) -> int:
         bar.update(len(steps), f"stage {stage}, cost {iteration.cost:.6g}, step {iteration.length:.2f}")
 
     starts = [parameters.nominal, *(parameters.sample(rng) for _ in range(args.starts - 1))]
-    solved = [solve(problem, plan, args.mode, note, p) for p in starts]
-    bar.close()
+    with Progress(28 * args.starts, "iterations") as bar:
+        solved = [solve(problem, plan, args.mode, note, p) for p in starts]
     done = min(solved, key=lambda each: each.result.cost)
     verdict = best_of([each.result for each in solved])[1] if len(solved) > 1 else done.result.verdict
     if args.output:
@@ -144,10 +142,9 @@ def _finger_starts(args: argparse.Namespace) -> int:
     from contact_estimation.identify.batch.starts import best_of
     from contact_estimation.studies.batch import monte_carlo
 
-    bar = Progress(args.starts, "starts")
     executor = executor_of(args, args.starts)
-    runs = monte_carlo.random_starts(args.seed, args.starts, args.duration, executor, bar.update)
-    bar.close()
+    with Progress(args.starts, "starts") as bar:
+        runs = monte_carlo.random_starts(args.seed, args.starts, args.duration, executor, bar.update)
     result = monte_carlo.summary(runs)
     if args.report:
         monte_carlo.write_starts(Path(args.report), runs, result)
@@ -173,9 +170,8 @@ def _cross_validate(args: argparse.Namespace) -> int:
     from contact_estimation.identify.batch.cross_validation import cross_validate
 
     problems, plan, hand_set, names = _parts(args)
-    bar = Progress(2 * len(problems), "cross-validation")
-    found = cross_validate(problems, plan, hand_set, progress=bar.update)
-    bar.close()
+    with Progress(2 * len(problems), "cross-validation") as bar:
+        found = cross_validate(problems, plan, hand_set, progress=bar.update)
     lines = ["parameters: " + ", ".join(found.names)]
     lines += [f"  {name}: " + " ".join(f"{x:10.4g}" for x in row) for name, row in zip(names, found.values)]
     lines.append("cost of the trajectory with the parameters of: hand-set, " + ", ".join(names))

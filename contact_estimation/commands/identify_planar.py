@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from contact_estimation.commands.output import Progress, add_json_flag, emit, emit_verdict
+from contact_estimation.commands.output import Progress, emit, emit_verdict
 from contact_estimation.exceptions import ConfigError
 
 if TYPE_CHECKING:
@@ -73,7 +73,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "configurations (default 1e-3, arm-disk 1e-4)",
     )
     parser.add_argument("--figure", metavar="FILE.png", help="also draw what was found (not for --drop)")
-    add_json_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -102,9 +101,8 @@ def _draw(args: argparse.Namespace, make: Callable[[], Figure]) -> None:
 def _table1(args: argparse.Namespace) -> int:
     from contact_estimation.studies.planar.table1 import PAPER, SNRS, run_table
 
-    bar = Progress(2 * len(SNRS) * args.drops, "drops")
-    table = run_table(args.seed, args.drops, bar.update)
-    bar.close()
+    with Progress(2 * len(SNRS) * args.drops, "drops") as bar:
+        table = run_table(args.seed, args.drops, bar.update)
     lines = [
         f"error: of the mean of {args.drops} estimates, as in the paper; the other columns are of a single drop",
         "shape    SNR [dB]  error of m/I [%]  paper [%]  std of one drop [%]  mean |error| [%]  "

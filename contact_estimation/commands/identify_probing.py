@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contact_estimation.commands.inputs import add_workers_arguments, executor_of
-from contact_estimation.commands.output import Progress, add_json_flag, emit, emit_verdict
+from contact_estimation.commands.output import Progress, emit, emit_verdict
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.settings import from_yaml
 
@@ -46,7 +46,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_workers_arguments(parser)
     parser.add_argument("--figures", type=Path, metavar="DIR", help="planar: redraw figures 4 to 7 of one run into DIR")
     parser.add_argument("--report", type=Path, metavar="HTML", help="write a report with scores and figures")
-    add_json_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -82,9 +81,8 @@ def _experiment(args: argparse.Namespace, settings: ProbingSettings) -> int:
     if args.ablation:
         results = {}
         for name in ablation.SCENARIOS:
-            progress = Progress(len(ablation.VARIANTS), name)
-            results[name] = experiment.ablate(job, name, progress.update, executor)
-            progress.close()
+            with Progress(len(ablation.VARIANTS), name) as progress:
+                results[name] = experiment.ablate(job, name, progress.update, executor)
         emit(args, results, "\n\n".join(f"{name}\n{report.table(rows)}" for name, rows in results.items()))
         return 0
     sensor = None
@@ -94,9 +92,8 @@ def _experiment(args: argparse.Namespace, settings: ProbingSettings) -> int:
         job, data, sensor = sensorless_experiment(job, args.sensorless)
     else:
         data = experiment.simulate(job)
-    progress = Progress(args.runs, "runs")
-    traces = experiment.run(job, data, progress=progress.update, sensor=sensor, executor=executor)
-    progress.close()
+    with Progress(args.runs, "runs") as progress:
+        traces = experiment.run(job, data, progress=progress.update, sensor=sensor, executor=executor)
     result = {"example": args.example, "seed": args.seed, **score(traces, job.evaluated_at)}
     figures = {}
     if args.example == "planar" and (args.figures or args.report):
@@ -125,8 +122,7 @@ def _recording(args: argparse.Namespace, settings: ProbingSettings) -> int:
 def _explore(args: argparse.Namespace, settings: ProbingSettings) -> int:
     from contact_estimation.studies.probing.exploration import explore_many, summary
 
-    progress = Progress(args.runs, "explorations")
-    result = explore_many(settings, args.runs, args.seed, progress.update, executor=executor_of(args, args.runs))
-    progress.close()
+    with Progress(args.runs, "explorations") as progress:
+        result = explore_many(settings, args.runs, args.seed, progress.update, executor=executor_of(args, args.runs))
     emit(args, result, summary(result))
     return 0

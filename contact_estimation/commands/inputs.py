@@ -134,14 +134,13 @@ def ekf_settings(config: str, user: str) -> EkfSettings:
     return settings
 
 
-def write_yaml(path: Path, mapping: dict[str, Any], header: str, option: str = "--out") -> None:
+def write_yaml(path: Path, mapping: dict[str, Any], header: str) -> None:
     """Write ``mapping`` as YAML below comment lines, making the folder.
 
     Args:
         path: the file.
         mapping: plain values.
         header: text of the comment.
-        option: that named the file, for the error.
 
     Raises:
         ConfigError: the file cannot be written.
@@ -153,4 +152,4 @@ def write_yaml(path: Path, mapping: dict[str, Any], header: str, option: str = "
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(comment + yaml.safe_dump(mapping, sort_keys=False, default_flow_style=None))
     except OSError as error:
-        raise ConfigError(f"{path} cannot be written ({error.strerror}); choose another {option}") from error
+        raise ConfigError(f"{path} cannot be written ({error.strerror}); choose another --out") from error

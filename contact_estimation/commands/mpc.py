@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contact_estimation.commands.inputs import add_tool_argument, add_workers_arguments
-from contact_estimation.commands.output import Progress, add_json_flag, emit
+from contact_estimation.commands.output import Progress, emit
 from contact_estimation.control.mpc.settings import SOLVERS
 from contact_estimation.control.registry import CONTROLLERS
 from contact_estimation.exceptions import ConfigError
@@ -67,7 +67,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=int, default=1, help="probe: number of random surfaces (default 1)")
     add_workers_arguments(parser)
     parser.add_argument("--report", metavar="DIR", help="write report.html with the figures of the paper redrawn")
-    add_json_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -83,24 +82,23 @@ def run(args: argparse.Namespace) -> int:
     settings = load_loop_settings(args.task, args.robot or TASKS[args.task])
     if args.task == "sequence":
         return mpc_sequence.run(args, settings)
-    progress = Progress(2, f"mpc {args.task}")
     records = []
-    for i, (name, adapt) in enumerate(_LOOPS):
-        progress.update(i, name)
-        options = LoopOptions(
-            seed=args.seed,
-            height_error=args.height_error,
-            controller=args.controller,
-            solver=args.solver,
-            adapt=adapt,
-            force=args.force,
-            stiffness=args.stiffness,
-            observer=args.observer,
-            tool=args.tool,
-        )
-        records.append(ClosedLoop(settings, options).run(args.duration))
-    progress.update(2)
-    progress.close()
+    with Progress(2, f"mpc {args.task}") as progress:
+        for i, (name, adapt) in enumerate(_LOOPS):
+            progress.update(i, name)
+            options = LoopOptions(
+                seed=args.seed,
+                height_error=args.height_error,
+                controller=args.controller,
+                solver=args.solver,
+                adapt=adapt,
+                force=args.force,
+                stiffness=args.stiffness,
+                observer=args.observer,
+                tool=args.tool,
+            )
+            records.append(ClosedLoop(settings, options).run(args.duration))
+        progress.update(2)
     estimating, fixed = records
     result = _figures(estimating, fixed)
     lines = [

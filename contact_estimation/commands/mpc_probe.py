@@ -28,11 +28,10 @@ def run(args: argparse.Namespace) -> int:
     settings = load_probe_settings(args.robot or "ur16e")
     changes = {name: getattr(args, name) for name in ("force", "duration") if getattr(args, name) is not None}
     settings = replace(settings, "options", **changes)
-    progress = Progress(args.runs, "surfaces")
     function = functools.partial(probe_and_press, settings)
     runs = executor_of(args, args.runs).run(function, range(args.seed, args.seed + args.runs))
-    explored, probed, guessed = map(list, zip(*gather(runs, progress.update)))
-    progress.close()
+    with Progress(args.runs, "surfaces") as progress:
+        explored, probed, guessed = map(list, zip(*gather(runs, progress.update)))
     result = summarise(settings, args.seed, explored, probed, guessed)
     lines = [
         f"probe on {settings.robot}, sensor: {settings.sensing}, seeds {args.seed} to {args.seed + args.runs - 1}",

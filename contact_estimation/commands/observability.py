@@ -7,7 +7,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, ekf_settings, open_for
-from contact_estimation.commands.output import add_json_flag, emit, text_table
+from contact_estimation.commands.output import emit, text_table
 from contact_estimation.contact.law import LAW_GROUPS
 from contact_estimation.contact.settings import CONTACT_PARAMETERS
 from contact_estimation.exceptions import ConfigError
@@ -30,7 +30,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", default="ekf", help=text)
     text = f"parameters to ask about instead of the configuration's: {', '.join(CONTACT_PARAMETERS)}"
     parser.add_argument("--estimate", nargs="+", choices=(*CONTACT_PARAMETERS, *LAW_GROUPS), metavar="WHAT", help=text)
-    add_json_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:

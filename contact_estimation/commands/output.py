@@ -19,14 +19,9 @@ if TYPE_CHECKING:
     from contact_estimation.identify.verdict import Verdict  # imports scipy.stats, which takes longer than most verbs
 
 
-def add_json_flag(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--json`` with the meaning every verb gives it."""
-    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout and nothing else")
-
-
 def emit(args: argparse.Namespace, result: dict[str, Any], text: str) -> None:
     """Print ``result`` as one JSON object under ``--json``, else ``text``."""
-    print(json.dumps(plain(result)) if getattr(args, "json", False) else text)
+    print(json.dumps(plain(result)) if args.json else text, flush=True)
 
 
 def emit_verdict(args: argparse.Namespace, result: dict[str, Any], verdict: Verdict, text: str) -> int:
@@ -101,6 +96,8 @@ def prepare_folder(folder: Path) -> None:
 class Progress:
     """Show a one-line progress bar on stderr: redrawn on a terminal, a line per tenth elsewhere.
 
+    As a context it ends its line, also where an error ends the work.
+
     Args:
         total: what there is to do.
         label: what is done.
@@ -120,6 +117,12 @@ class Progress:
         self._tenth = tenth
         line = f"{self._label} {100 * share:3.0f} % ({time.monotonic() - self._start:.1f} s) {note}"
         print(f"\r{line}\x1b[K" if self._live else line, end="" if self._live else "\n", file=sys.stderr, flush=True)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """End the line."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for, robot_words
-from contact_estimation.commands.output import add_json_flag, emit, observer_progress, prepare_folder, text_table
+from contact_estimation.commands.output import emit, observer_progress, prepare_folder, text_table
 from contact_estimation.exceptions import RecordingError
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--report", type=Path, metavar="DIR", help="write DIR/report.html with pictures and figures")
     text = "replay a recording with bad samples; estimates they touch are marked invalid"
     add("--keep-going", action="store_true", help=text)
-    add_json_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:

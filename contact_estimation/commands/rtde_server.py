@@ -9,7 +9,6 @@ import os
 import sys
 from typing import Any, cast
 
-from contact_estimation.commands.output import add_json_flag
 from contact_estimation.exceptions import ConfigError
 
 
@@ -33,7 +32,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--realtime-priority", type=int, default=0, help=text)
     text = "read faults from stdin: stall S, drop, half, short, nan, jump, protective_stop, unlock, state, commands"
     add("--console", action="store_true", help=text)
-    add_json_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:

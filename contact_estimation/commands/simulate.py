@@ -12,7 +12,7 @@ import numpy as np
 
 from contact_estimation.commands.convert import write_recording
 from contact_estimation.commands.inputs import add_tool_argument
-from contact_estimation.commands.output import Progress, add_json_flag, emit
+from contact_estimation.commands.output import Progress, emit
 from contact_estimation.exceptions import ConfigError, RecordingError
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", action="append", default=[], metavar="EFFECT=FACTOR", help=text)
     parser.add_argument("--height-error", type=float, default=0.0, metavar="M", help="raise every surface by this [m]")
     parser.add_argument("--seed", type=int, default=0, help="seed of everything random (default 0)")
-    add_json_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -17,7 +17,7 @@ from contact_estimation.commands.inputs import (
     robot_words,
     write_yaml,
 )
-from contact_estimation.commands.output import Progress, add_json_flag, emit, text_table
+from contact_estimation.commands.output import Progress, emit, text_table
 from contact_estimation.exceptions import ConfigError
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--noise", nargs="+", default=["torque", "torque_share"], metavar="WHAT", help=text)
     parser.add_argument("--evaluations", type=int, default=60, help="runs over the recordings, at most (default 60)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="configuration to write")
-    add_json_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -56,9 +55,8 @@ def run(args: argparse.Namespace) -> int:
     arm = robot_for(load_arm(args.robot, args.tool), settings)
     recordings = [open_for(arm, args, path).read() for path in args.recordings]
     sensors = load_sensor_settings(recordings[0].sensors or settings.sensors or arm.settings.sensors)
-    bar = Progress(args.evaluations, "tuning")
-    found = tune(arm, settings, sensors, recordings, args.noise, args.evaluations, bar.update)
-    bar.close()
+    with Progress(args.evaluations, "tuning") as bar:
+        found = tune(arm, settings, sensors, recordings, args.noise, args.evaluations, bar.update)
     names = [path.name for path in args.recordings]
     if args.out:
         words = ["tune", *names, *robot_words(args), "--config", args.config, "--noise", *args.noise]

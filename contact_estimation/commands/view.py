@@ -10,7 +10,7 @@ import webbrowser
 from pathlib import Path
 
 from contact_estimation.commands.inputs import add_recording_arguments, add_tool_argument, open_for
-from contact_estimation.commands.output import Progress
+from contact_estimation.commands.output import Progress, emit
 from contact_estimation.commands.replay import DEFAULT_OBSERVER
 from contact_estimation.exceptions import ConfigError, RecordingError
 
@@ -41,12 +41,12 @@ def run(args: argparse.Namespace) -> int:
     if args.out is not None:
         args.out.parent.mkdir(parents=True, exist_ok=True)
         args.out.write_text(page)
-        print(args.out)
+        emit(args, {"page": str(args.out)}, str(args.out))
         return 0
     from contact_estimation.viz.server import PageServer
 
     server = PageServer(page, port=args.port)
-    print(f"{server.address}   (Ctrl-C ends)", flush=True)
+    emit(args, {"address": server.address}, f"{server.address}   (Ctrl-C ends)")
     if not args.no_browser:
         webbrowser.open(server.address)
     try:
@@ -70,9 +70,8 @@ def _page(args: argparse.Namespace) -> str:
     logs = {}
     for name in args.observer or [DEFAULT_OBSERVER]:
         stream = open_stream(arm, name, args.sensors or recording.sensors or None)
-        progress = Progress(len(recording), f"replay {name}")
-        logs[stream.observer.name] = replay(recording, stream, progress.update)
-        progress.close()
+        with Progress(len(recording), f"replay {name}") as progress:
+            logs[stream.observer.name] = replay(recording, stream, progress.update)
     return recording_page(arm, recording, logs, args.recording.name)
 
 

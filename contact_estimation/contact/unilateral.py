@@ -19,22 +19,21 @@ class Unilateral:
 
     Args:
         law: law of the closed contact.
-        width: w [m].
     """
 
     opens = True
 
-    def __init__(self, law: ContactLaw, width: float = WIDTH) -> None:
-        self.law, self.width = law, width
+    def __init__(self, law: ContactLaw) -> None:
+        self.law = law
         self.parameters, self.feels_slip = law.parameters, law.feels_slip
 
     def force(
         self, stiffness: Expression, depth: Expression, slip: Expression, parameters: Expression
     ) -> tuple[Expression, Expression]:
         """Return normal and tangential force [N]; see :class:`~contact_estimation.contact.law.ContactLaw`."""
-        scaled = depth / self.width
+        scaled = depth / WIDTH
         # Neither the softplus nor its derivative may overflow.
-        closed = self.width * (ca.fmax(scaled, 0) + ca.log1p(ca.exp(-ca.fabs(scaled))))
+        closed = WIDTH * (ca.fmax(scaled, 0) + ca.log1p(ca.exp(-ca.fabs(scaled))))
         normal, tangential = self.law.force(stiffness, closed, slip, parameters)
         return normal, 0.5 * (1 + ca.tanh(0.5 * scaled)) * tangential
 

@@ -218,9 +218,8 @@ def observe_posture(
     velocity_noise: float,
     torque_noise: np.ndarray | None = None,
     depth: float = 1e-3,
-    seconds: float = 1.0,
 ) -> Observability:
-    """Return what standing at a posture shows, every contact pressed in along its normal.
+    """Return what standing at a posture for a second shows, every contact pressed in along its normal.
 
     Args:
         arm: the robot.
@@ -229,7 +228,6 @@ def observe_posture(
         velocity_noise: as in :class:`ParameterInformation`.
         torque_noise: as in :class:`ParameterInformation`.
         depth: how far every contact is pressed in [m].
-        seconds: how long [s].
     """
     phi, std = contacts.initial(np.asarray(q, float))
     for place in contacts.places:
@@ -237,7 +235,7 @@ def observe_posture(
         parts[3:6] += depth * parts[:3] / np.linalg.norm(parts[:3])
     information = ParameterInformation(arm, contacts, velocity_noise, torque_noise)
     xi = np.concatenate([q, np.zeros(arm.n), phi[contacts.estimated]])
-    information.update(seconds, xi, phi, arm.gravity(q))
+    information.update(1.0, xi, phi, arm.gravity(q))
     return information.report(std)
 
 

@@ -18,6 +18,8 @@ from contact_estimation.io.recording import Recording
 
 #: Log-determinants change slowly: one in so many samples is computed.
 _EVERY = 10
+#: [s] in which the filter settles.
+_SETTLING = 0.2
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,8 @@ class InnovationStatistics:
     samples: int
 
 
-def innovation_statistics(stream: SampleStream, recording: Recording, skip: float = 0.2) -> InnovationStatistics:
-    """Run the EKF of ``stream`` over ``recording``; the first ``skip`` seconds, in which it settles, do not count.
+def innovation_statistics(stream: SampleStream, recording: Recording) -> InnovationStatistics:
+    """Run the EKF of ``stream`` over ``recording``; the first :data:`_SETTLING` seconds do not count.
 
     Raises:
         ConfigError: the observer is no EKF that measures positions. RecordingError: a sample cannot be used, or too few
@@ -50,7 +52,7 @@ def innovation_statistics(stream: SampleStream, recording: Recording, skip: floa
     if not isinstance(observer, Ekf) or observer.settings.measure != "position":
         raise ConfigError("innovations need an observer of kind 'ekf' with 'measure: position'")
     n, variance = stream.arm.n, observer.settings.measurement_noise.position
-    start, scaled, nis, log_det = recording.stamps_ns[0] + int(skip * 1e9), [], [], []
+    start, scaled, nis, log_det = recording.stamps_ns[0] + int(_SETTLING * 1e9), [], [], []
     for k, (stamp, q, dq, tau) in enumerate(
         zip(recording.stamps_ns.tolist(), recording.q, recording.dq, recording.tau)
     ):

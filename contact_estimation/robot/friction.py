@@ -119,19 +119,17 @@ def follow_play(q: np.ndarray, play: float = PLAY) -> np.ndarray:
     return out
 
 
-def presliding_states(q: np.ndarray, length: np.ndarray, start: float | np.ndarray = 0.0) -> np.ndarray:
-    """Presliding states (N, ...) along positions.
+def presliding_states(q: np.ndarray, length: np.ndarray) -> np.ndarray:
+    """Presliding states (N, ...) along positions, from zero at the first one.
 
     Args:
         q: positions (N, ...) [rad].
         length: breakaway length (...) [rad], broadcast against a sample.
-        start: states at the first sample.
     """
     steps = np.diff(q, axis=0)
     keep = np.exp(-np.abs(steps) / length)
     gain = np.sign(steps) * (1 - keep)
-    states = np.empty((len(q), *keep.shape[1:]))
-    states[0] = start
+    states = np.zeros((len(q), *keep.shape[1:]))
     for k in range(len(steps)):
         states[k + 1] = gain[k] + states[k] * keep[k]
     return states

@@ -176,26 +176,16 @@ class Anchor:
 
     Args:
         point: (3,) rest position [m].
-        axes: (3, 3) columns are the unit directions of the springs. stiffness: (3,) [N/m] along them; 0 leaves a
-            direction free.
+        stiffness: (3,) [N/m] along the base axes; 0 leaves a direction free.
         damping: [Ns/m] in the held directions.
     """
 
-    def __init__(
-        self,
-        name: str,
-        point: npt.ArrayLike,
-        stiffness: npt.ArrayLike,
-        damping: float = 0.0,
-        axes: npt.ArrayLike | None = None,
-    ) -> None:
+    def __init__(self, name: str, point: npt.ArrayLike, stiffness: npt.ArrayLike, damping: float = 0.0) -> None:
         self.name, self.point = name, np.array(point, float)
-        axes = np.eye(3) if axes is None else np.array(axes, float)
         stiffness = np.array(stiffness, float)
-        self.matrix = axes @ np.diag(stiffness) @ axes.T
-        self._damper = axes @ np.diag(np.where(stiffness > 0, float(damping), 0.0)) @ axes.T
-        axis = axes @ stiffness
-        self._at_rest = stiffness.max() * axis / max(np.linalg.norm(axis), 1e-12)
+        self.matrix = np.diag(stiffness)
+        self._damper = np.diag(np.where(stiffness > 0, float(damping), 0.0))
+        self._at_rest = stiffness.max() * stiffness / max(np.linalg.norm(stiffness), 1e-12)
 
     def touch(self, point: np.ndarray, velocity: np.ndarray, bristle: np.ndarray, step: float) -> Touch:
         """Force on the robot's point; see :class:`Surface`."""

@@ -55,15 +55,7 @@ def figure(
     return fig, axes
 
 
-def band(
-    axis: Axes,
-    t: np.ndarray,
-    mean: np.ndarray,
-    std: np.ndarray,
-    colour: str,
-    label: str | None = None,
-    sigmas: float = 2.0,
-) -> None:
-    """Draw a line with a shaded band of ``sigmas`` standard deviations."""
+def band(axis: Axes, t: np.ndarray, mean: np.ndarray, std: np.ndarray, colour: str, label: str | None = None) -> None:
+    """Draw a line with a shaded band of two standard deviations."""
     axis.plot(t, mean, color=colour, label=label)
-    axis.fill_between(t, mean - sigmas * std, mean + sigmas * std, color=colour, alpha=0.18, linewidth=0)
+    axis.fill_between(t, mean - 2.0 * std, mean + 2.0 * std, color=colour, alpha=0.18, linewidth=0)
