@@ -217,19 +217,23 @@ class MpcController(SupervisedController):
         state, n = self.problem.stack(observation.q, observation.dq), self.arm.n
         if self.adapt:
             self._balance_torque(t - observation.age, state)
-            self._move_rests(t, observation)
-        steps = int(np.ceil(max(observation.age, 0.0) / _PREDICTION_STEP - 1e-9))
-        h = observation.age / max(steps, 1)
+            self._track_rests(t, observation)
+        age = max(observation.age, 0.0)
+        ahead = age + 0.5 / self.settings.rate
+        steps = int(np.ceil(ahead / _PREDICTION_STEP - 1e-9))
+        h = ahead / max(steps, 1)
         control = np.zeros(self.problem.nu)
         for k in range(steps):
+            self._place_rests(np.full(self.settings.horizon + 1, k * h))
             x, _ = self._output(state)
-            pull = self._stiffness * (self._commanded(t - observation.age + (k + 0.5) * h) - x)
+            pull = self._stiffness * (self._commanded(t - age + (k + 0.5) * h) - x)
             control[:3] = clip_norm(pull, self.settings.impedance.max_force)
             state, _ = self._rollout.step(state, control, h)
+        self._place_rests(ahead + self.settings.dt * np.arange(self.settings.horizon + 1))
         return state[:n], state[n : 2 * n]
 
-    def _move_rests(self, t: float, observation: Observation) -> None:
-        """Let the rests of the plan move on at their velocity, from the sample up to ``t`` [s] and over the horizon."""
+    def _track_rests(self, t: float, observation: Observation) -> None:
+        """Take over the rests at the sample and their velocities, at which they move on."""
         if not self._phi:
             return
         (x, rotation), age = self.arm.tcp_pose(observation.q), max(observation.age, 0.0)
@@ -237,14 +241,19 @@ class MpcController(SupervisedController):
         normals = np.array([one[:3] for one in self._phi]) / stiffness[:, None]  # (I, 3)
         measured = np.array([one[3:6] for one in self._phi])
         points = x + np.array([one[6:9] for one in self._phi]) @ rotation.T  # (I, 3) [m]
-        rests, velocities = self._rests.update(t - age, age, measured, normals, points, stiffness)
-        ahead = age + self.settings.dt * np.arange(self.settings.horizon + 1)[:, None]  # (H + 1, 1) [s]
-        rows = []
-        for one, rest, velocity in zip(self._phi, rests, velocities):
-            row = np.tile(one, (len(ahead), 1))
-            row[:, 3:6] = rest + ahead * velocity
-            rows.append(row)
-        self.problem.set_contacts(np.concatenate(rows, axis=1))
+        rests, self._rest_velocity = self._rests.update(t - age, age, measured, normals, points, stiffness)
+        for one, rest in zip(self._phi, rests):
+            one[3:6] = rest
+        self.problem.set("rest_velocity", self._rest_velocity.ravel())
+
+    def _place_rests(self, ahead: np.ndarray) -> None:
+        """Set the contacts of all stages, ``ahead`` (H + 1,) [s] of the sample."""
+        if not self.adapt or not self._phi:
+            return
+        rows = np.tile(np.concatenate(self._phi), (len(ahead), 1))
+        for contact, velocity in zip(self.problem.contacts.places, self._rest_velocity):
+            rows[:, contact.start + 3 : contact.start + 6] += ahead[:, None] * velocity
+        self.problem.set_contacts(rows)
 
     def _balance_torque(self, t: float, state: np.ndarray) -> None:
         """Low-pass the torque (n,) [Nm] that the balance at the joints lacks at the sample's time ``t`` [s]."""

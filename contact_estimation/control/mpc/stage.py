@@ -11,8 +11,8 @@ stiff surface an orientation error of a milliradian changes the force by newtons
 The control is the spring force F_s at the start of the stage instead of x_0. This change of variables (x_0 = x +
 F_s / K_imp) turns eq. 31 into a ball around zero. A stage of 40 ms is long for a stiff contact. Springs and dampers
 therefore act with their linearised value at the end of the stage: F_s - h K_imp J dq+ and, in contact axes E,
-E^T F_i - h S_i E^T J_i dq+. S_i is the diagonal of the contact law's derivative by depth and slip, where it is
-positive. A force that falls with depth acts with its value at the start, so the matrix stays positive definite. For the
+E^T F_i - h S_i E^T (J_i dq+ - v_i). v_i is the velocity at which the contact's rest moves. S_i is the diagonal of the
+contact law's derivative by depth and slip, where it is positive. A force that falls with depth acts with its value at the start, so the matrix stays positive definite. For the
 spring S_i is ||K_i|| n n^T. For h -> 0 this is the step of :mod:`contact_estimation.dynamics`. Unlike that step, it
 stays stable when an estimate reports a wall ten times stiffer.
 """
@@ -63,12 +63,16 @@ class Mode:
         self._translation, self._turn = jacobian[:3, :], jacobian[3:, :]
         self.dx, self.w = self._translation @ self.dq, self._turn @ self.dq
         phi = parameters.get("phi", contacts.size)
+        rest_velocity = ca.reshape(parameters.get("rest_velocity", 3 * len(contacts.contacts)), 3, -1)  # [m/s]
         all_closed, points = contacts.closed(self.kinematics, phi), contacts.points(self.kinematics, phi)
-        self._contacts: list[tuple[ca.SX, ca.SX, ca.SX]] = []  # Jacobian (3, n), slope (3,), force (3,); contact axes
+        #: Jacobian (3, n), slope (3,), force (3,), velocity of the rest (3,) per closed contact; contact axes.
+        self._contacts: list[tuple[ca.SX, ca.SX, ca.SX, ca.SX]] = []
         self.forces: list[ca.SX] = []
         for i in closed:
-            jacobian = all_closed[i].axes.T @ self.kinematics.point_jacobian(arm.tcp_frame, points[i])
-            self._contacts.append((jacobian, ca.sparsify(ca.fmax(all_closed[i].slope, 0)), all_closed[i].force))
+            axes = all_closed[i].axes
+            jacobian = axes.T @ self.kinematics.point_jacobian(arm.tcp_frame, points[i])
+            slope = ca.sparsify(ca.fmax(all_closed[i].slope, 0))
+            self._contacts.append((jacobian, slope, all_closed[i].force, axes.T @ rest_velocity[:, i]))
             self.forces.append(all_closed[i].force_base)
         self.force = sum(self.forces, ca.SX.zeros(3))
 
@@ -98,9 +102,9 @@ class Mode:
         residual += self._turn.T @ (turn_slope * (self._turn @ dq_next) - moment)
         matrix = arm.mass_matrix(self.kinematics) + h * ca.diag(viscous)
         matrix += h * (self._translation.T @ (slope * self._translation) + self._turn.T @ (turn_slope * self._turn))
-        for jacobian, slope, force in self._contacts:
+        for jacobian, slope, force, moving in self._contacts:
             slope = ca.diag(slope)
-            residual += jacobian.T @ (h * (slope @ (jacobian @ dq_next)) - force)
+            residual += jacobian.T @ (h * (slope @ (jacobian @ dq_next - moving)) - force)
             matrix += h**2 * (jacobian.T @ slope @ jacobian)
         #: residual(q, dq, control, delta) = 0 defines delta; it is linear in delta with the symmetric ``matrix``.
         self.residual, self.factor = residual, LDL(matrix)
