@@ -76,6 +76,16 @@ class ForceError(CostTerm):
         return mode.force - parameters.get("force_target", 3)
 
 
+class ForceRate(CostTerm):
+    """Rate of the contact force in base axes [N/s]: no error decays faster than sqrt(force_rate / force) [s]."""
+
+    name = "force_rate"
+
+    def residual(self, mode: Mode, parameters: Parameters) -> ca.SX:
+        """Return the residual."""
+        return mode.force_rate
+
+
 class PositionError(CostTerm):
     """TCP position against ``position_target`` (3,) [m]."""
 

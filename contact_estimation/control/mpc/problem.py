@@ -37,6 +37,8 @@ def cost_terms(settings: MpcSettings) -> list[costs.CostTerm]:
         costs.SpringForce(weights.spring),
         costs.JointMargin(weights.joint_margin),
     ]
+    if weights.force_rate > 0:
+        terms.append(costs.ForceRate([weights.force_rate] * 3))
     if settings.orientation:
         terms += [costs.AttitudeError(weights.attitude), costs.SpringMoment(weights.moment)]
     return terms

@@ -20,6 +20,13 @@ class CostWeights:
     velocity: float = key(doc="Q_v on the TCP's velocity", unit="s^2/m^2", check=non_negative)
     angular_velocity: float = key(0.01, doc="on the TCP's angular velocity", unit="s^2/rad^2", check=non_negative)
     force: list[float] = key(doc="Q_f on the force error per base axis", unit="1/N^2", check=non_negative, length=3)
+    force_rate: float = key(
+        0.0,
+        doc="on the rate of the contact force; a force error then decays no faster than the root of this over Q_f, which "
+        "keeps the loop off the resonances of an arm with elastic joints on a stiff surface; 0: without",
+        unit="s^2/N^2",
+        check=non_negative,
+    )
     position: list[float] = key(
         [0.0, 0.0, 0.0], doc="on the position error per base axis", unit="1/m^2", check=non_negative, length=3
     )

@@ -46,6 +46,7 @@ class Mode:
         q, dq: (n,) symbols. x, dx: TCP position [m] and velocity [m/s]. rotation: TCP rotation (3, 3). w: angular
         velocity [rad/s].
         forces: contact forces (3,) [N] of the environment ON the robot, one per closed contact. force: their sum.
+        force_rate: its derivative by time (3,) [N/s], by the contacts' slopes.
         spring, moment: force [N] and moment [Nm] of the impedance's springs (3,). All in base axes.
         next: state after the stage (2 n,).
     """
@@ -68,13 +69,17 @@ class Mode:
         #: Jacobian (3, n), slope (3,), force (3,), velocity of the rest (3,) per closed contact; contact axes.
         self._contacts: list[tuple[ca.SX, ca.SX, ca.SX, ca.SX]] = []
         self.forces: list[ca.SX] = []
+        rates: list[ca.SX] = []
         for i in closed:
             axes = all_closed[i].axes
             jacobian = axes.T @ self.kinematics.point_jacobian(arm.tcp_frame, points[i])
             slope = ca.sparsify(ca.fmax(all_closed[i].slope, 0))
-            self._contacts.append((jacobian, slope, all_closed[i].force, axes.T @ rest_velocity[:, i]))
+            moving = axes.T @ rest_velocity[:, i]
+            self._contacts.append((jacobian, slope, all_closed[i].force, moving))
             self.forces.append(all_closed[i].force_base)
+            rates.append(axes @ (slope * (moving - jacobian @ self.dq)))
         self.force = sum(self.forces, ca.SX.zeros(3))
+        self.force_rate = sum(rates, ca.SX.zeros(3))
 
     def attitude_error(self) -> ca.SX:
         """Axis times sine of the angle (3,) from the TCP's attitude to the parameter ``rotation``, base axes."""
@@ -87,7 +92,7 @@ class Mode:
         get, arm, n = self._parameters.get, self._arm, self._arm.n
         self.spring, self.moment = spring, moment
         h, viscous = get("h", 1), ca.SX(arm.motor.viscous)
-        slope = get("damping", 3) + h * get("stiffness", 3)
+        slope = get("damping", 3)
         turn_slope = get("turn_damping", 3) + h * get("turn_stiffness", 3)
         dq_next = self.dq + h * self.delta
         still = ca.SX.zeros(n)
