@@ -205,7 +205,7 @@ class MpcSettings:
         check=positive,
     )
     rest_velocity_time: float = key(
-        0.15,
+        0.08,
         doc="time constant of the velocity at which the plan lets a contact's place move on; shorter follows a moving "
         "surface or a slope sooner, and passes on more of the estimate's noise",
         unit="s",
