@@ -37,7 +37,8 @@ class Now:
         t: time of the command [s].
         elapsed: time [s] of the task, without what was spent holding.
         q, dq: (n,) joint state [rad], [rad/s].
-        x, dx: (3,) TCP position [m] and velocity [m/s], base frame.
+        x: (3,) TCP position [m], base frame.
+        dx: (3,) TCP velocity [m/s] measured at the sample, base frame.
         force: (3,) contact force [N] ON the robot, base axes.
         stiffness: of the contact along the wanted force [N/m].
         disturbance: (3,) what else pulls at the TCP [N], base axes.
@@ -114,7 +115,7 @@ class SupervisedController(ABC):
         return self._law_force(observation)
 
     def _forward(self, observation: Observation, t: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the joint state (n,), (n,) at ``t`` [s], ``observation.age`` after the sample."""
+        """Return the joint state (n,), (n,) that the command of ``t`` [s] is made for, predicted from the sample."""
         dq = np.asarray(observation.dq, float)
         return np.asarray(observation.q, float) + max(observation.age, 0.0) * dq, dq
 
@@ -240,10 +241,9 @@ class SupervisedController(ABC):
             self._balance(t - observation.age, observation, dx, force, mass)
         q, dq = self._forward(observation, t)
         self._seen, self._x = self.arm.tcp_pose(observation.q)[0], self.arm.tcp_pose(q)[0]
-        moving = self.arm.tcp_jacobian(q)[:3] @ dq
         elapsed = self._elapsed + (step if self.state is ControllerState.ACTIVE else 0.0)
         stiffness = self._contact_stiffness(observation)
-        return Now(t, elapsed, q, dq, self._x, moving, force, stiffness, self._disturbance, mass, self._extra)
+        return Now(t, elapsed, q, dq, self._x, dx, force, stiffness, self._disturbance, mass, self._extra)
 
     def _balance(self, t: float, observation: Observation, dx: np.ndarray, force: np.ndarray, mass: float) -> None:
         """Low-pass what the balance of forces at the TCP lacks: spring + contact + d = D dx, at rest.

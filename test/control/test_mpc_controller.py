@@ -116,9 +116,9 @@ def test_a_felt_contact_keeps_its_stiffness_where_the_estimate_explains_too_litt
 
 def test_a_prediction_on_a_rising_surface_holds_the_wanted_force(controller):
     """The plan rises with the surface; its forces are those of where the surface then is."""
-    speed = 0.01
+    speed, depth = 0.002, 0.008
     for k in range(100):
-        phi = observation().contacts["contact_1"] + speed * k * TICK * np.eye(9)[5]
+        phi = observation().contacts["contact_1"] + (depth + speed * k * TICK) * np.eye(9)[5]
         command = controller.update(k * TICK, observation(contacts={"contact_1": phi}))
     positions, forces = controller.prediction(command.solution)
     assert np.diff(positions[4:, 2]) / controller.settings.dt == pytest.approx(speed, rel=0.1)

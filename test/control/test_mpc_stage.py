@@ -62,6 +62,33 @@ def test_it_stays_bounded_on_a_wall_a_hundred_times_stiffer(made, point):
     assert np.isfinite(x).all() and np.abs(x[7:]).max() < 1.0
 
 
+def test_a_rest_that_moves_acts_with_its_place_at_the_end_of_the_stage(made, point):
+    x, u, p = point
+    stage, moving = made.stage, p.copy()
+    step = ca.Function("step", [stage.x, stage.u, made.p], [stage.next])
+    velocity = np.array([0.0, 0.0, 0.02])
+    moving[made.columns("rest_velocity")] = velocity
+    p[made.columns("phi")][3:6] += velocity * p[made.columns("h")]
+    np.testing.assert_allclose(step(x, u, moving).full(), step(x, u, p).full(), rtol=1e-10)
+
+
+def test_the_force_rate_is_the_derivative_of_the_force_by_time(made, point):
+    x, _, p = point
+    rest, velocity = made.columns("phi").start + 3, np.array([0.0, 0.0, 0.02])
+    p[made.columns("rest_velocity")] = velocity
+    mode = made.stage.modes[0]
+    evaluate = ca.Function("force", [made.stage.x, made.p], [mode.force, mode.force_rate])
+
+    def force_at(t: float) -> np.ndarray:
+        state, later = x.copy(), p.copy()
+        state[:7] += t * x[7:]
+        later[rest : rest + 3] += t * velocity
+        return evaluate(state, later)[0].full().ravel()
+
+    numeric = (force_at(1e-6) - force_at(-1e-6)) / 2e-6
+    np.testing.assert_allclose(evaluate(x, p)[1].full().ravel(), numeric, rtol=1e-6, atol=1e-6)
+
+
 def test_derivatives_are_exact(made, point):
     x, u, p = point
     stage = made.stage

@@ -22,8 +22,8 @@ class CostWeights:
     force: list[float] = key(doc="Q_f on the force error per base axis", unit="1/N^2", check=non_negative, length=3)
     force_rate: float = key(
         0.0,
-        doc="on the rate of the contact force; a force error then decays no faster than the root of this over Q_f, which "
-        "keeps the loop off the resonances of an arm with elastic joints on a stiff surface; 0: without",
+        doc="on the rate of the contact force; a force error then decays no faster than the root of this over Q_f, "
+        "which keeps the loop off the resonances of an arm with elastic joints on a stiff surface; 0: without",
         unit="s^2/N^2",
         check=non_negative,
     )
@@ -205,7 +205,7 @@ class MpcSettings:
         check=positive,
     )
     rest_velocity_time: float = key(
-        0.08,
+        0.06,
         doc="time constant of the velocity at which the plan lets a contact's place move on; shorter follows a moving "
         "surface or a slope sooner, and passes on more of the estimate's noise",
         unit="s",

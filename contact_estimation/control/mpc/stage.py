@@ -8,11 +8,12 @@ d (n,) is the remaining joint torque (friction, gravity error, a null-space spri
 torques. It makes tracking offset-free (Pannocchia and Rawlings 2003). It acts at the joints and not at the TCP: on a
 stiff surface an orientation error of a milliradian changes the force by newtons.
 
-The control is the spring force F_s at the start of the stage instead of x_0. This change of variables (x_0 = x +
-F_s / K_imp) turns eq. 31 into a ball around zero. A stage of 40 ms is long for a stiff contact. Springs and dampers
-therefore act with their linearised value at the end of the stage: F_s - h K_imp J dq+ and, in contact axes E,
-E^T F_i - h S_i E^T (J_i dq+ - v_i). v_i is the velocity at which the contact's rest moves. S_i is the diagonal of the
-contact law's derivative by depth and slip, where it is positive. A force that falls with depth acts with its value at the start, so the matrix stays positive definite. For the
+The control is the spring force F_s instead of x_0. This change of variables (x_0 = x + F_s / K_imp) turns eq. 31 into a
+ball around zero. A stage holds F_s: the controller commands x_0 anew, from where the arm then is, several times a
+stage. A stage of 40 ms is long for a stiff contact. The other springs and dampers therefore act with their linearised
+value at the end of the stage, contacts in their axes E: E^T F_i - h S_i E^T (J_i dq+ - v_i). v_i is the velocity at
+which the contact's rest moves. S_i is the diagonal of the contact law's derivative by depth and slip, where it is
+positive. A force that falls with depth acts with its value at the start, so the matrix stays positive definite. For the
 spring S_i is ||K_i|| n n^T. For h -> 0 this is the step of :mod:`contact_estimation.dynamics`. Unlike that step, it
 stays stable when an estimate reports a wall ten times stiffer.
 """
@@ -92,7 +93,7 @@ class Mode:
         get, arm, n = self._parameters.get, self._arm, self._arm.n
         self.spring, self.moment = spring, moment
         h, viscous = get("h", 1), ca.SX(arm.motor.viscous)
-        slope = get("damping", 3)
+        damping = get("damping", 3)
         turn_slope = get("turn_damping", 3) + h * get("turn_stiffness", 3)
         dq_next = self.dq + h * self.delta
         still = ca.SX.zeros(n)
@@ -101,12 +102,12 @@ class Mode:
         )
         residual += (
             viscous * dq_next
-            + self._translation.T @ (slope * (self._translation @ dq_next) - spring)
+            + self._translation.T @ (damping * (self._translation @ dq_next) - spring)
             - get("disturbance", n)
         )
         residual += self._turn.T @ (turn_slope * (self._turn @ dq_next) - moment)
         matrix = arm.mass_matrix(self.kinematics) + h * ca.diag(viscous)
-        matrix += h * (self._translation.T @ (slope * self._translation) + self._turn.T @ (turn_slope * self._turn))
+        matrix += h * (self._translation.T @ (damping * self._translation) + self._turn.T @ (turn_slope * self._turn))
         for jacobian, slope, force, moving in self._contacts:
             slope = ca.diag(slope)
             residual += jacobian.T @ (h * (slope @ (jacobian @ dq_next - moving)) - force)
