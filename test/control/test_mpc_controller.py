@@ -116,8 +116,8 @@ def test_a_felt_contact_keeps_its_stiffness_where_the_estimate_explains_too_litt
 
 def test_a_prediction_on_a_rising_surface_holds_the_wanted_force(controller):
     """The plan rises with the surface; its forces are those of where the surface then is."""
-    speed, depth = 0.002, 0.008
-    for k in range(100):
+    speed, depth = 0.01, 0.005
+    for k in range(50):
         phi = observation().contacts["contact_1"] + (depth + speed * k * TICK) * np.eye(9)[5]
         command = controller.update(k * TICK, observation(contacts={"contact_1": phi}))
     positions, forces = controller.prediction(command.solution)
