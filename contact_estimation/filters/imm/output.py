@@ -132,7 +132,7 @@ class Output:
         chain: modes and filters.
         step: the filters.
         functions: compiled :func:`output_functions` by name.
-        signals: buffers by name: settings, ``q_now``, ``dq``, ``nis`` and ``friction_drift``.
+        signals: buffers by name: settings, ``q_now``, ``dq`` and ``nis``.
         link: name of the link that known contacts touch.
     """
 
@@ -146,7 +146,7 @@ class Output:
         signals: Mapping[str, np.ndarray],
         link: str,
     ) -> None:
-        self._link, self._friction_drift = link, signals["friction_drift"]
+        self._link = link
         self._settings, self._state, self._chain, self._step = settings, state, chain, step
         mixture, function = functions["imm_mixture"], functions["imm_output"]
         self._row, table = mixture.outputs["row"], mixture.inputs["table"]
@@ -217,7 +217,10 @@ class Output:
         return tuple(found)
 
     def external_torque(self) -> ExternalTorque:
-        """Return the external joint torque of the unknown contact, moment-matched over the filters of that mode."""
+        """Return the external joint torque of the unknown contact, moment-matched over the filters of that mode.
+
+        Friction that has changed meanwhile is not in its covariance: a localizer learns the same link from it, later.
+        """
         state, step, rows = self._state, self._step, np.flatnonzero(self._chain.felt)
         shares = step.probabilities[rows]
         probability = float(shares.sum())
@@ -228,7 +231,7 @@ class Output:
         torque: np.ndarray = np.asarray(shares @ torques)
         covariance = np.tensordot(shares, step.p[rows[:, None, None], self._external], 1)
         difference = torques - torque
-        covariance += (difference.T * shares) @ difference + np.diag(self._friction_drift)
+        covariance += (difference.T * shares) @ difference
         return ExternalTorque(probability, torque, np.asarray(covariance))
 
 
