@@ -112,8 +112,7 @@ class ActuatorSettings:
     )
     velocity_noise: float = key(
         2e-4,
-        doc="noise of the velocity signal at the start, from where less is measured; it enters through the momentum at "
-        "both ends of a block",
+        doc="noise of the velocity signal; it enters through the momentum at both ends of a block",
         unit="rad/s",
         check=non_negative,
     )

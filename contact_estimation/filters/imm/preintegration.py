@@ -90,7 +90,6 @@ def build_sample(arm: Arm, motor_side: bool) -> ca.Function:
     width = 0 if motor_side else ca.fmax(s.deadband, s.deadband_noise * ca.sqrt(w.encoder_noise))
     followed = ca.fmin(ca.fmax(w.followed, w.filtered - width), w.filtered + width)
     step = followed - w.followed
-    _follow_velocity_noise(s, w)
     if motor_side:
         step = _beyond_noise(s, w, step)
     w.presliding_slope = presliding_slope(w.presliding, w.presliding_slope, step, s.presliding_length)
@@ -105,20 +104,17 @@ def build_sample(arm: Arm, motor_side: bool) -> ca.Function:
     return named_function("imm_sample", s, {"w_next": parts.join(w), "momentum": momentum})
 
 
-def _follow_velocity_noise(s: SimpleNamespace, w: SimpleNamespace) -> None:
-    """Take the least scatter of the velocity as its noise: at higher speeds it is ripple, a motion of the joints."""
-    scatter = (s.dq - w.dq_last) ** 2 / 2
-    w.velocity_scatter = w.velocity_scatter + s.filter_gain * (scatter - w.velocity_scatter)
-    w.velocity_noise = ca.fmin(w.velocity_noise, w.velocity_scatter)
-    w.dq_last = s.dq
-
-
 def _beyond_noise(s: SimpleNamespace, w: SimpleNamespace, step: ca.SX) -> Any:
     """Return the part of a step (n,) [rad] of the low-passed motors' positions that is not noise of their velocity.
 
     A presliding state forgets over every step to and fro. The integrated noise of a velocity at rest then looks like
-    friction that relaxes, hence like a force that grows.
+    friction that relaxes, hence like a force that grows. The noise is the least scatter seen: at higher speeds it is
+    ripple, which moves the friction.
     """
+    scatter = (s.dq - w.dq_last) ** 2 / 2
+    w.velocity_scatter = w.velocity_scatter + s.filter_gain * (scatter - w.velocity_scatter)
+    w.velocity_noise = ca.fmin(w.velocity_noise, w.velocity_scatter)
+    w.dq_last = s.dq
     low_passed = ca.sqrt(w.velocity_noise * s.filter_gain / (2 - s.filter_gain))  # [rad/s] behind the low-pass
     return ca.sign(step) * ca.fmax(ca.fabs(step) - s.velocity_deadband * low_passed * s.dt, 0)
 
@@ -164,7 +160,7 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     n, m, parts, joints = arm.n, layout.m, sample_state(arm.n), layout.elastic_joints
     names = "torque_variance coulomb_prior presliding_length presliding_spread deadband model_error viscous_std"
     per_joint = dict.fromkeys([*names.split(), "asymmetry_std"], n)
-    scalars = "block elastic_variance usual_noise transmission_error velocity_delay"
+    scalars = "block elastic_variance usual_noise velocity_noise transmission_error velocity_delay"
     scalars += " noise_time max_noise_ratio load_blocks link_share friction_error stop_error slip_length"
     scalars += " push_stiffness push_speed"
     settings = per_joint | dict.fromkeys(scalars.split(), 1) | {"joint_stiffness": m, "push_variance": 6}
@@ -174,7 +170,7 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     kinematics = arm.kinematics(q)
     inertial = (s.momentum - w.momentum_start) / s.duration  # (n,) [Nm]
     measured = inertial - w.impulse / s.duration
-    jitter = 2 * w.velocity_noise * (ca.diag(arm.mass_matrix(kinematics)) / s.duration) ** 2
+    jitter = 2 * (ca.diag(arm.mass_matrix(kinematics)) * s.velocity_noise / s.duration) ** 2
     place = w.travelled if layout.motor_side else q
     moved = place - w.place
     torque = _torque_variance(s, w, measured, jitter, layout.motor_side)
