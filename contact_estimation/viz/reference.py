@@ -12,9 +12,12 @@ import numpy as np
 from contact_estimation.io.recording import Recording, Samples
 from contact_estimation.io.row_file import BLOCK, RowFile, Rows
 
-#: In contact: the reference force along the TCP's z, low-passed at 5 Hz, exceeds the first [N]; free: below the other.
+#: In contact: the reference force, low-passed at 5 Hz, exceeds the first [N]; free: below the other. Of a truth it is
+#: the norm; of a sensor the component along the TCP's z, because gravity turns into the others with the tool.
 #: Less, in proportion, where a simulation's truth stays below twice the first.
 CONTACT_FORCE, FREE_FORCE = 10.0, 6.0
+#: Where a simulation loads a joint by more [Nm], a link is pushed though no force acts at the tool: not free.
+FREE_TORQUE = 1.0
 _CUTOFF = 5.0  # [Hz]
 #: Time [s] beyond a block that its low-pass sees: its impulse response has decayed to 1e-19 there.
 _MARGIN = 2.0
@@ -33,7 +36,8 @@ class Reference:
         label: "truth" or "measured".
         force: (N, 3) [N] on the robot, TCP axes; a file of rows, as the next two.
         contact: (N,) bool, where the reference force shows contact.
-        free: (N,) bool, where it shows none.
+        free: (N,) bool, where nothing touches the arm, as far as the reference tells.
+        stiff: (N,) bool, where what is in contact has a stiffness: not where a force of the simulation pushes.
         stiffness: [N/m] in contact, NaN where none is known.
         stiffness_label: where the stiffness comes from.
     """
@@ -42,6 +46,7 @@ class Reference:
     force: Rows
     contact: Rows
     free: Rows
+    stiff: Rows
     stiffness: float
     stiffness_label: str
 
@@ -61,22 +66,26 @@ def reference_of(recording: Samples, tcp_poses: TcpPoses | None = None) -> Refer
     simulated = "wrench_tcp" in head.truth
     if not simulated and head.wrench_tcp is None:
         return None
-    push = _Push(recording, 0.0 if simulated else head.wrench_zero[2])
+    push = _Push(recording, np.zeros(3)) if simulated else _Push(recording, head.wrench_zero[2:3])
     if not push.known:
         return None
     # A truth has no noise to be told from: a task of a few newtons is scored by half of its largest force.
     largest = max(float(part.max()) for part in push.blocks()) if simulated else math.inf
     share = min(largest / (2.0 * CONTACT_FORCE), 1.0) if largest > 1.0 else 1.0
-    contact, free, norms, slope = RowFile(bool), RowFile(bool), [], _Slope()
+    contact, free, stiff, norms, slope = RowFile(bool), RowFile(bool), RowFile(bool), [], _Slope()
     for block, size in zip(recording.blocks(), push.blocks()):
         force = _force(block)
         known = np.isfinite(force).all(axis=1)
         closed = known & (size > share * CONTACT_FORCE)
         contact.append(closed)
-        free.append(known & (size < share * FREE_FORCE))
+        free.append(known & (size < share * FREE_FORCE) & _links_are_free(block))
         if "stiffness" in block.truth:
-            norms.append(np.linalg.norm(block.truth["stiffness"][closed], axis=1))
-        elif tcp_poses is not None and closed.any():
+            norm = np.linalg.norm(block.truth["stiffness"], axis=1)
+            stiff.append(closed & (norm > 0.0))
+            norms.append(norm[closed & (norm > 0.0)])
+            continue
+        stiff.append(closed)
+        if tcp_poses is not None and closed.any():
             position, rotation = tcp_poses(block.q[closed])
             slope.add(position, np.einsum("nij,nj->ni", rotation, force[closed]))
     stiffness, label = float("nan"), ""
@@ -84,7 +93,7 @@ def reference_of(recording: Samples, tcp_poses: TcpPoses | None = None) -> Refer
         stiffness, label = float(np.median(np.concatenate(norms))), "truth"
     elif slope.count > _MIN_CONTACT:
         stiffness, label = -slope.along_mean_force(), "measured, least squares in contact"
-    return Reference("truth" if simulated else "measured", push.force, contact, free, stiffness, label)
+    return Reference("truth" if simulated else "measured", push.force, contact, free, stiff, stiffness, label)
 
 
 def _force(block: Recording) -> np.ndarray:
@@ -93,10 +102,17 @@ def _force(block: Recording) -> np.ndarray:
     return wrench[:, :3]
 
 
-class _Push:
-    """Absolute force along the TCP's z above ``zero`` [N], low-passed; ``force`` (N, 3) is that of the recording."""
+def _links_are_free(block: Recording) -> np.ndarray:
+    """Say (m,) where the simulation's joint torque from outside, if there is one, is that of an arm nobody touches."""
+    torque = block.truth.get("tau_ext", np.zeros((len(block), 1)))
+    free: np.ndarray = np.abs(torque).max(axis=1) < FREE_TORQUE
+    return free
 
-    def __init__(self, recording: Samples, zero: float) -> None:
+
+class _Push:
+    """Norm of the force's last axes above their ``zero`` [N], low-passed; ``force`` (N, 3) is the recording's."""
+
+    def __init__(self, recording: Samples, zero: np.ndarray) -> None:
         self.force, self.known, self._zero, periods = RowFile(tail=(3,)), False, zero, []
         for block in recording.blocks():
             force = _force(block)
@@ -108,18 +124,20 @@ class _Push:
     def blocks(self) -> Iterator[np.ndarray]:
         """Give the push (m,) [N] of each block."""
         if not self._period > 0.0:
-            return (np.abs(self._raw(slice(begin, begin + BLOCK))) for begin in range(0, len(self.force), BLOCK))
+            raw = (self._raw(slice(begin, begin + BLOCK)) for begin in range(0, len(self.force), BLOCK))
+            return (np.linalg.norm(part, axis=1) for part in raw)
         return (self._smooth(begin) for begin in range(0, len(self.force), BLOCK))
 
     def _smooth(self, begin: int) -> np.ndarray:
         first = max(begin - math.ceil(_MARGIN / self._period), 0)
         end = min(begin + BLOCK, len(self.force))
         raw = self._raw(slice(first, end + math.ceil(_MARGIN / self._period)))
-        smooth: np.ndarray = np.abs(_low_pass(raw, self._period))[begin - first : end - first]
-        return smooth
+        smooth = _low_pass(raw, self._period)[begin - first : end - first]
+        norm: np.ndarray = np.linalg.norm(smooth, axis=1)
+        return norm
 
     def _raw(self, rows: slice) -> np.ndarray:
-        return np.nan_to_num(self.force[rows][:, 2] - self._zero)
+        return np.nan_to_num(self.force[rows][:, -len(self._zero) :] - self._zero)
 
 
 class _Slope:
@@ -152,10 +170,13 @@ class _Slope:
 def _low_pass(values: np.ndarray, period: float) -> np.ndarray:
     """Second-order Butterworth forwards and backwards (gain 1 / (1 + (f / cutoff)^4), no phase), over mirrored ends.
 
+    The rows of ``values`` (N, axes) are ``period`` [s] apart.
+
     In numpy, because importing scipy.signal takes as long as replaying half a minute.
     """
     if len(values) < 2:
         return values
-    spectrum = np.fft.rfft(np.concatenate([values, values[::-1]]))
-    spectrum /= 1.0 + (np.fft.rfftfreq(2 * len(values), period) / _CUTOFF) ** 4
-    return np.fft.irfft(spectrum, 2 * len(values))[: len(values)]
+    spectrum = np.fft.rfft(np.concatenate([values, values[::-1]]), axis=0)
+    spectrum /= 1.0 + (np.fft.rfftfreq(2 * len(values), period)[:, None] / _CUTOFF) ** 4
+    smooth: np.ndarray = np.fft.irfft(spectrum, 2 * len(values), axis=0)[: len(values)]
+    return smooth

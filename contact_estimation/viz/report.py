@@ -153,10 +153,11 @@ def _explain(reference: Reference | None) -> str:
         return "The recording has neither a measured wrench nor truth: estimates are shown without errors."
     truth = reference.label == "truth"
     source = "the simulation's truth" if truth else "the force/torque sensor, as it reads, not tared"
+    way, links = ("", ", and no link is pushed") if truth else ("along the TCP's z ", "")
     known = reference.stiffness_label
     stiffness = f" Stiffness is compared with {reference.stiffness:.0f} N/m ({known})." if known else ""
     return (
-        f"Force columns are RMS errors against {source}. In contact: it pushes along the TCP's z with more than "
-        f"{CONTACT_FORCE:g} N; free: with less than {FREE_FORCE:g} N. Stiffness is the median in contact; settled: "
-        f"time from the first contact until it stays within 20 %.{stiffness}"
+        f"Force columns are RMS errors against {source}. In contact: it pushes {way}with more than "
+        f"{CONTACT_FORCE:g} N; free: with less than {FREE_FORCE:g} N{links}. Stiffness is the median in contact; "
+        f"settled: time from the first contact until it stays within 20 %.{stiffness}"
     )

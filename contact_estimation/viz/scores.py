@@ -86,10 +86,10 @@ class Scores:
             x, y, z = error[mask & valid].T
             self._errors[name] += len(z), z @ z, x @ x + y @ y, z.sum()
         if "stiffness" in columns:
-            self._stiffnesses.append(columns["stiffness"][contact & valid])
+            self._stiffnesses.append(columns["stiffness"][reference.stiff[rows] & valid])
         if self._settling is not None:
             stiffness = columns.get("stiffness", np.full(len(valid), np.nan))
-            self._settling.add(columns["t"], stiffness, contact)
+            self._settling.add(columns["t"], stiffness, reference.stiff[rows])
 
     def figures(self) -> dict[str, Any]:
         """Say in figures how well the observer did.

@@ -70,6 +70,21 @@ def test_a_gentle_simulated_contact_is_scored_too(recording):
     assert not measured.contact[:].any()
 
 
+def test_a_push_from_the_side_or_on_a_link_is_no_free_space():
+    """A truth is scored in any direction and anywhere; its pushes have no stiffness to compare with."""
+    table, side, link = slice(0, 300), slice(500, 700), slice(800, 900)
+    truth = {"wrench_tcp": np.zeros((1000, 6)), "stiffness": np.zeros((1000, 3)), "tau_ext": np.zeros((1000, 1))}
+    truth["wrench_tcp"][table, 2], truth["stiffness"][table, 2] = -30.0, 20_000.0
+    truth["wrench_tcp"][side, 1] = 40.0
+    truth["tau_ext"][link] = 20.0
+    recording = Recording(2_000_000 * np.arange(1000), ("a",), *np.zeros((3, 1000, 1)), "pushes", truth=truth)
+    reference = reference_of(recording)
+    assert reference.contact[:][250] and reference.stiff[:][250]
+    assert reference.contact[:][600] and not reference.stiff[:][side].any() and reference.stiffness == 20_000.0
+    assert not reference.contact[:][850] and not reference.free[:][link].any()
+    assert reference.free[:][400] and reference.free[:][950]
+
+
 def test_scores_do_not_depend_on_the_blocks(recording):
     reference, rng, count = reference_of(recording), np.random.default_rng(0), len(recording)
     stiffness = np.where(rng.random(count) < 0.003, 5_000.0, 21_000.0)
@@ -94,7 +109,7 @@ def test_the_reference_of_a_long_recording_is_that_of_its_parts(recording):
         2_000_000 * np.arange(len(force)), ("a",), *np.zeros((3, len(force), 1)), "long", truth={"wrench_tcp": force}
     )
     reference = reference_of(long)
-    push = np.abs(_low_pass(force[:, 2], 0.002))
+    push = np.linalg.norm(_low_pass(force[:, :3], 0.002), axis=1)
     np.testing.assert_array_equal(reference.contact[:], push > CONTACT_FORCE)
     np.testing.assert_array_equal(reference.free[:], push < FREE_FORCE)
 
