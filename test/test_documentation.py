@@ -15,6 +15,7 @@ from contact_estimation.cli import IDENTIFY, VERBS, build_parser, main
 CHEAP = {"--seconds": "4", "--runs": "1", "--starts": "1", "--evaluations": "2", "--ticks": "20"}
 #: Options that a command gets here where the page leaves them at their default: (words it begins with, option).
 SHORTER = {
+    ("simulate", "mission"): ["--seconds", "4"],
     ("evaluate",): ["--workers", "0"],
     ("mpc", "plane"): ["--duration", "1"],
     ("mpc", "pivot"): ["--duration", "1"],

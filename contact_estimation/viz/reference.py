@@ -137,7 +137,8 @@ class _Push:
         return norm
 
     def _raw(self, rows: slice) -> np.ndarray:
-        return np.nan_to_num(self.force[rows][:, -len(self._zero) :] - self._zero)
+        force: np.ndarray = np.nan_to_num(self.force[rows][:, -len(self._zero) :] - self._zero)
+        return force
 
 
 class _Slope:
