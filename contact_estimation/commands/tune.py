@@ -1,4 +1,4 @@
-"""``contact-estimation tune``: an EKF's noise from recordings, by maximum likelihood of its innovations."""
+"""``contact-estimation tune``: a filter's noise from recordings, by maximum likelihood of its innovations."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from contact_estimation.commands.inputs import (
     add_recording_arguments,
     add_robot_argument,
-    ekf_settings,
     open_for,
     robot_words,
     write_yaml,
@@ -21,88 +18,98 @@ from contact_estimation.commands.output import Progress, emit, text_table
 from contact_estimation.exceptions import ConfigError
 
 if TYPE_CHECKING:
-    from contact_estimation.filters.settings import EkfSettings
+    from contact_estimation.fit.noise import NoiseSettings
     from contact_estimation.fit.tuning import Tuning
+    from contact_estimation.robot import Arm
 
-_STATISTICS = ("log_likelihood", "nis_mean", "inside", "correlation")
+_STATISTICS = ("log_likelihood", "nis_mean", "inside", "mean_square", "correlation", "updates", "refused")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_recording_arguments(parser, nargs="+", wrench=False)
     add_robot_argument(parser)
-    parser.add_argument("--config", default="ekf", help="EKF configuration to start from (default ekf)")
+    add = parser.add_argument
+    text = "observer whose noise is tuned, of kind contact_imm or ekf (default contact_imm)"
+    add("--config", default="contact_imm", help=text)
     text = (
-        "what to tune, of: torque, torque_share, velocity, stiffness, rest, point (process), position (measurement) "
-        "(default torque torque_share)"
+        "what to tune. contact_imm: torque, disturbance, bias, model, velocity, elastic, offset, transmission (default "
+        "torque disturbance). ekf: torque, torque_share, velocity, stiffness, rest, point, position (default torque "
+        "torque_share)"
     )
-    parser.add_argument("--noise", nargs="+", default=["torque", "torque_share"], metavar="WHAT", help=text)
-    parser.add_argument("--evaluations", type=int, default=60, help="runs over the recordings, at most (default 60)")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="configuration to write")
+    add("--noise", nargs="+", metavar="WHAT", help=text)
+    add("--evaluations", type=int, default=60, help="runs over the recordings, at most (default 60)")
+    text = (
+        "robot profile to write, a folder for --robot: the robot's own with the tuned noise; or a file that ends in "
+        ".yaml, for the settings that hold the noise: actuators of contact_imm, the observer's configuration of an ekf"
+    )
+    add("--out", type=Path, metavar="FOLDER", help=text)
 
 
 def run(args: argparse.Namespace) -> int:
     """Tune, print, write."""
-    from contact_estimation.filters.registry import robot_for
+    from contact_estimation.filters.registry import load_observer_settings, robot_for
     from contact_estimation.filters.settings import load_sensor_settings
+    from contact_estimation.fit.noise import noise_settings
     from contact_estimation.fit.tuning import tune
     from contact_estimation.robot import load_arm
-    from contact_estimation.settings import to_mapping
 
-    settings = ekf_settings(args.config, "tune")
     if args.evaluations < 1:
         raise ConfigError(f"--evaluations must be at least 1, found {args.evaluations}")
-    arm = robot_for(load_arm(args.robot, args.tool), settings)
+    robot = load_arm(args.robot, args.tool)
+    folder = robot.settings.folder
+    settings = load_observer_settings(args.config, folder)
+    arm = robot_for(robot, settings)
     recordings = [open_for(arm, args, path).read() for path in args.recordings]
-    sensors = load_sensor_settings(recordings[0].sensors or settings.sensors or arm.settings.sensors)
+    sensors = load_sensor_settings(recordings[0].sensors or settings.sensors or arm.settings.sensors, folder)
+    noise = noise_settings(arm, settings, sensors)
+    names = args.noise or noise.usual
     with Progress(args.evaluations, "tuning") as bar:
-        found = tune(arm, settings, sensors, recordings, args.noise, args.evaluations, bar.update)
-    names = [path.name for path in args.recordings]
+        found = tune(arm, noise, sensors, recordings, names, args.evaluations, bar.update)
     if args.out:
-        words = ["tune", *names, *robot_words(args), "--config", args.config, "--noise", *args.noise]
-        command = shlex.join(words)
-        write_yaml(args.out, to_mapping(found.settings), f"Written by: contact-estimation {command}")
+        _write(args, robot, found.noise)
     result = {
-        "noise": _noise(args.noise, settings, found),
+        "noise": {name: {"before": noise.value(name), "after": found.noise.value(name)} for name in names},
+        "channels": found.channels,
         "statistics": [
-            {"recording": name, **{when: {key: getattr(s, key) for key in _STATISTICS} for when, s in pair.items()}}
-            for name, pair in _before_and_after(names, found)
+            {"recording": path.name} | {when: {key: getattr(s, key) for key in _STATISTICS} for when, s in pair.items()}
+            for path, pair in zip(args.recordings, _before_and_after(found))
         ],
         "evaluations": found.evaluations,
         "out": args.out and str(args.out),
     }
-    emit(args, result, _text(result, names, found))
+    emit(args, result, _text(result))
     return 0
 
 
-def _noise(names: list[str], settings: EkfSettings, found: Tuning) -> dict[str, dict[str, Any]]:
-    from contact_estimation.fit.tuning import TUNABLE
+def _write(args: argparse.Namespace, robot: Arm, noise: NoiseSettings) -> None:
+    """Write the profile, or the settings that hold the noise alone."""
+    from contact_estimation.robot.profile import write_profile
+    from contact_estimation.settings import to_mapping
 
-    def value(of: EkfSettings, name: str) -> Any:
-        group, field = TUNABLE[name]
-        return getattr(getattr(of, group), field)
-
-    return {name: {"before": value(settings, name), "after": value(found.settings, name)} for name in names}
-
-
-def _before_and_after(names: list[str], found: Tuning) -> list[tuple[str, dict[str, Any]]]:
-    pairs = zip(found.before, found.after)
-    return [(name, {"before": before, "after": after}) for name, (before, after) in zip(names, pairs)]
+    words = ["tune", *(path.name for path in args.recordings), *robot_words(args), "--config", args.config]
+    words += ["--noise", *args.noise] if args.noise else []
+    path = args.out
+    if path.suffix not in (".yaml", ".yml"):
+        path = write_profile(robot.settings, path) / noise.profile_file(Path(args.config).stem)
+    write_yaml(path, to_mapping(noise.values), f"Written by: {shlex.join(['contact-estimation', *words])}")
 
 
-def _text(result: dict[str, Any], names: list[str], found: Tuning) -> str:
-    rows = [
-        [
-            f"{name} {when}",
-            s.log_likelihood,
-            s.nis_mean,
-            f"{100 * s.inside:.1f} %",
-            float(np.max(np.abs(s.correlation))),
-        ]
-        for name, pair in _before_and_after(names, found)
-        for when, s in pair.items()
-    ]
-    header = ["recording", "log-likelihood", "NIS / dof (1)", "inside 95 %", "largest correlation (0)"]
-    noise = [[name, values["before"], values["after"]] for name, values in result["noise"].items()]
-    written = [f"written to {result['out']}"] if result["out"] else []
-    return "\n".join([text_table(["noise", "before", "after"], noise), "", text_table(header, rows, 4), *written])
+def _before_and_after(found: Tuning) -> list[dict[str, Any]]:
+    return [{"before": before, "after": after} for before, after in zip(found.before, found.after)]
+
+
+def _text(result: dict[str, Any]) -> str:
+    noise = [[name, _show(values["before"]), _show(values["after"])] for name, values in result["noise"].items()]
+    runs = [(f"{s['recording']} {when}", s[when]) for s in result["statistics"] for when in ("before", "after")]
+    rows = [[name, s["log_likelihood"], s["nis_mean"], f"{100 * s['inside']:.1f} %", s["refused"]] for name, s in runs]
+    header = ["recording", "log-likelihood", "NIS / dof (1)", "inside 95 %", "samples refused"]
+    parts = [text_table(["noise", "before", "after"], noise), "", text_table(header, rows, 4)]
+    for key, title in (("mean_square", "mean square (1)"), ("correlation", "correlation (0)")):
+        channels = [[name, *(float(s[key][k]) for _, s in runs)] for k, name in enumerate(result["channels"])]
+        parts += ["", text_table([title, *(name for name, _ in runs)], channels, 2)]
+    return "\n".join([*parts, *([f"written to {result['out']}"] if result["out"] else [])])
+
+
+def _show(value: float | list[float]) -> str:
+    return ", ".join(f"{entry:.3g}" for entry in (value if isinstance(value, list) else [value]))

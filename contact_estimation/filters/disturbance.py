@@ -51,8 +51,9 @@ def build_step(arm: Arm) -> ca.Function:
     for i in range(n):
         row = ca.SX(1, 2 * n)
         row[0, i] = 1
-        x, covariance, term = scalar_update(x, covariance, row, momentum[i] - x[i], variance[i])
-        nis += term
+        innovation = momentum[i] - x[i]
+        x, covariance, expected = scalar_update(x, covariance, row, innovation, variance[i])
+        nis += innovation**2 / expected
     return named_function("disturbance_step", s, {"x_next": x, "P_next": pack(covariance), "nis": nis})
 
 

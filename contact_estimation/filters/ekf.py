@@ -17,7 +17,7 @@ from contact_estimation.contact import ParallelContacts
 from contact_estimation.dynamics import CoupledStep
 from contact_estimation.filters.coupled_output import CoupledOutput
 from contact_estimation.filters.kalman import pack, pack_array, packed_size, scalar_update, unpack, unpack_array
-from contact_estimation.filters.observer import Estimate
+from contact_estimation.filters.observer import Estimate, Innovation
 from contact_estimation.filters.process_noise import state_intensity, torque_intensity
 from contact_estimation.filters.settings import EkfSettings
 from contact_estimation.robot import Arm
@@ -28,8 +28,8 @@ def build_step(arm: Arm, contacts: ParallelContacts, with_torque: bool, torque_n
     """One EKF step as a dense casadi.Function.
 
     Inputs: xi (N,), P (packed), phi, tau (last sample), h, q_m, noise_q (n,), intensity (N,) [per second], with torque
-    noise torque_intensity (n,) [Nm^2 s], and with torque measured tau_m (this sample), noise_tau (n,). Outputs: xi, P,
-    nis.
+    noise torque_intensity (n,) [Nm^2 s], and with torque measured tau_m (this sample), noise_tau (n,). Outputs: xi, P;
+    innovation, variance (n or 2n,): of the scalar updates in sequence; nis.
     """
     step = CoupledStep(arm, contacts)
     n, size = arm.n, step.xi.numel()
@@ -43,25 +43,27 @@ def build_step(arm: Arm, contacts: ParallelContacts, with_torque: bool, torque_n
         covariance[n : 2 * n, n : 2 * n] += step.velocity_noise(torque_noise_intensity)
         inputs.append(torque_noise_intensity)
         names.append("torque_intensity")
-    nis = ca.SX(0)
+    innovations, variances = [], []
     for i in range(n):
         row = ca.SX(1, size)
         row[0, i] = 1
-        x, covariance, term = scalar_update(x, covariance, row, q_m[i] - x[i], noise_q[i])
-        nis += term
+        innovations.append(q_m[i] - x[i])
+        x, covariance, variance = scalar_update(x, covariance, row, innovations[-1], noise_q[i])
+        variances.append(variance)
     if with_torque:
         tau_m, noise_tau = ca.SX.sym("tau_m", n), ca.SX.sym("noise_tau", n)
         predicted, rows = _torque_measurement(arm, step, x, tau_m)
         start = x
         for i in range(n):
-            innovation = predicted[i] - rows[i, :] @ (x - start)
-            x, covariance, term = scalar_update(x, covariance, rows[i, :], innovation, noise_tau[i])
-            nis += term
+            innovations.append(predicted[i] - rows[i, :] @ (x - start))
+            x, covariance, variance = scalar_update(x, covariance, rows[i, :], innovations[-1], noise_tau[i])
+            variances.append(variance)
         inputs += [tau_m, noise_tau]
         names += ["tau_m", "noise_tau"]
-    return ca.Function(
-        "ekf_step", inputs, [ca.densify(x), pack(covariance), ca.SX(nis)], names, ["xi_next", "P_next", "nis"]
-    )
+    innovation, variance = ca.vertcat(*innovations), ca.vertcat(*variances)
+    outputs = {"xi_next": ca.densify(x), "P_next": pack(covariance), "innovation": innovation, "variance": variance}
+    outputs["nis"] = ca.sum1(innovation**2 / variance)
+    return ca.Function("ekf_step", inputs, list(outputs.values()), names, list(outputs))
 
 
 def _torque_measurement(arm: Arm, step: CoupledStep, x: ca.SX, tau_m: ca.SX) -> tuple[ca.SX, ca.SX]:
@@ -81,6 +83,7 @@ class Ekf:
 
     Attributes:
         contacts: the contacts of the state.
+        channels: names of the measurement channels, in the order of the update.
 
     Raises:
         ConfigError: contacts of the same name, or an unknown torque for a robot without effort limits.
@@ -96,13 +99,15 @@ class Ekf:
         self.contacts = ParallelContacts(arm, settings.contacts)
         self._friction = FrictionModel(arm, settings.actuators)
         self._with_torque = settings.measure == "position_torque"
+        measured = ("position", "torque") if self._with_torque else ("position",)
+        self.channels = [f"{kind} of {joint}" for kind in measured for joint in arm.joint_names]
         self._size = 2 * arm.n + self.contacts.n_estimated
         noisy_torque = torque_intensity(arm, settings.process_noise) is not None
         self._built_from = arm, self.contacts, self._with_torque, noisy_torque
         self._step = compile_built(build_step, *self._built_from)
         self._output = CoupledOutput(arm, self.contacts)
-        self.set_noise(settings)
         inputs = self._step.inputs
+        self._set_noise(settings)
         self._state = DoubleBuffer.of(self._step)
         self._advance = bind_recursion(self._step, [self._state])
         self._nis = self._step.outputs["nis"]
@@ -148,8 +153,8 @@ class Ekf:
         self._t = t
         self._tau_next[:] = np.nan
 
-    def set_noise(self, settings: EkfSettings) -> None:
-        """Take process and measurement noise from ``settings``, which differ in nothing else."""
+    def _set_noise(self, settings: EkfSettings) -> None:
+        """Take process and measurement noise from ``settings``."""
         self.settings, inputs = settings, self._step.inputs
         inputs["noise_q"][:] = settings.measurement_noise.position
         if self._with_torque:
@@ -173,6 +178,17 @@ class Ekf:
             self._tau_m[:] = tau
         self._advance()
         self._t += dt
+
+    @property
+    def updated(self) -> float:
+        """Time of the last update [s]."""
+        return self._t
+
+    def innovation(self) -> Innovation:
+        """Return the innovation of the last update."""
+        variance = self._step.outputs["variance"]
+        normalised = self._step.outputs["innovation"] / np.sqrt(variance)
+        return Innovation(normalised, -0.5 * float(np.sum(np.log(2 * np.pi * variance) + normalised**2)))
 
     def estimate(self) -> Estimate:
         """Return the estimate after the last sample."""

@@ -66,10 +66,10 @@ def scalar_update(
         variance: of v.
 
     Returns:
-        mean, covariance, and the innovation squared over its variance (chi-square with one degree of freedom; the
-        values of a sequence of updates are independent and add up to the joint normalised innovation).
+        mean, covariance, and the variance of the innovation. Its square over this variance is chi-square with one
+        degree of freedom; those of a sequence of updates are independent and add up to the joint normalised innovation.
     """
     cross = covariance @ row.T
     spread = (row @ cross) + variance
     gain = cross / spread
-    return x + gain * innovation, symmetric(covariance - gain @ cross.T), innovation * innovation / spread
+    return x + gain * innovation, symmetric(covariance - gain @ cross.T), spread

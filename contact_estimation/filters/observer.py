@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -168,6 +168,19 @@ class Estimate:
         return float(np.linalg.norm(self.contacts[0].stiffness)) if self.contacts else float("nan")
 
 
+class Innovation(NamedTuple):
+    """Innovation of one measurement update.
+
+    Attributes:
+        normalised: (channels,) innovations over their standard deviations: independent, of variance one, if the noise
+            is right.
+        log_likelihood: natural logarithm of the probability density of the measurement.
+    """
+
+    normalised: np.ndarray
+    log_likelihood: float
+
+
 @runtime_checkable
 class Observer(Protocol):
     """An observer of contact.
@@ -199,3 +212,21 @@ class Observer(Protocol):
 
     def estimate(self) -> Estimate:
         """Return the estimate after the last sample; ``t`` is the reset's time plus the time since then."""
+
+
+@runtime_checkable
+class KalmanObserver(Observer, Protocol):
+    """An observer whose noise can be judged by its innovations.
+
+    Attributes:
+        channels: names of the measurement channels.
+    """
+
+    channels: list[str]
+
+    @property
+    def updated(self) -> float:
+        """Time of the last update [s]."""
+
+    def innovation(self) -> Innovation:
+        """Return the innovation of the last update."""

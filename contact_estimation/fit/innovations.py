@@ -1,8 +1,4 @@
-"""Innovations of an EKF over a recording: likelihood, consistency, whiteness.
-
-The filter publishes its posterior; the innovation nu and its covariance S follow from it, as the measurement of all
-positions with diagonal noise R leaves R S^-1 R = R - P+ and R S^-1 nu = y - x+.
-"""
+"""Innovations of a Kalman filter over a recording: likelihood, consistency, whiteness."""
 
 from __future__ import annotations
 
@@ -11,72 +7,80 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import chi2
 
-from contact_estimation.exceptions import ConfigError, RecordingError
-from contact_estimation.filters.ekf import Ekf
+from contact_estimation.exceptions import RecordingError
+from contact_estimation.filters.observer import KalmanObserver
 from contact_estimation.filters.stream import SampleStream
 from contact_estimation.io.recording import Recording
 
-#: Log-determinants change slowly: one in so many samples is computed.
-_EVERY = 10
 #: [s] in which the filter settles.
 _SETTLING = 0.2
+#: Fewer updates are no statistics.
+_FEWEST = 50
 
 
 @dataclass(frozen=True)
 class InnovationStatistics:
-    """Likelihood, consistency and whiteness of an EKF's innovations.
+    """Likelihood, consistency and whiteness of a filter's innovations.
 
     Attributes:
-        log_likelihood: per sample and joint, natural logarithm; only differences mean something.
+        log_likelihood: per update and channel, natural logarithm; only differences mean something.
         nis_mean: mean normalised innovation squared over its degrees of freedom, 1 where the noise is right.
-        inside: share of samples below the 95 % quantile of chi-square.
-        correlation: (n,) of successive innovations per joint, 0 where the model is right.
-        samples: how many.
+        inside: share of updates below the 95 % quantile of chi-square.
+        mean_square: (channels,) of the normalised innovations, 1 where the noise is right.
+        correlation: (channels,) of successive innovations, 0 where the model is right.
+        updates: how many.
+        refused: samples that were not used.
     """
 
     log_likelihood: float
     nis_mean: float
     inside: float
+    mean_square: np.ndarray
     correlation: np.ndarray
-    samples: int
+    updates: int
+    refused: int
 
 
-def innovation_statistics(stream: SampleStream, recording: Recording) -> InnovationStatistics:
-    """Run the EKF of ``stream`` over ``recording``; the first :data:`_SETTLING` seconds do not count.
+def innovation_statistics(stream: SampleStream, observer: KalmanObserver, recording: Recording) -> InnovationStatistics:
+    """Run a filter over a recording; the first :data:`_SETTLING` seconds do not count.
+
+    Args:
+        stream: of the filter; it starts anew.
+        observer: the filter.
+        recording: its samples.
 
     Raises:
-        ConfigError: the observer is no EKF that measures positions. RecordingError: a sample cannot be used, or too few
-            are left.
+        RecordingError: too few samples can be used.
     """
-    observer = stream.observer
-    if not isinstance(observer, Ekf) or observer.settings.measure != "position":
-        raise ConfigError("innovations need an observer of kind 'ekf' with 'measure: position'")
-    n, variance = stream.arm.n, observer.settings.measurement_noise.position
-    start, scaled, nis, log_det = recording.stamps_ns[0] + int(_SETTLING * 1e9), [], [], []
-    for k, (stamp, q, dq, tau) in enumerate(
-        zip(recording.stamps_ns.tolist(), recording.q, recording.dq, recording.tau)
-    ):
+    stream.forget()
+    start, updated = recording.stamps_ns[0] + int(_SETTLING * 1e9), -np.inf
+    innovations, log_likelihood, refused = [], 0.0, 0
+    for stamp, q, dq, tau in zip(recording.stamps_ns.tolist(), recording.q, recording.dq, recording.tau):
         if not stream.push_fast(stamp, q, dq, tau):
-            raise RecordingError(
-                f"{recording.source}: the sample at {stamp * 1e-9:.3f} s cannot be used: {stream.reason}"
-            )
-        if stamp <= start:
+            refused += 1
             continue
-        nis.append(observer.estimate().nis)
-        scaled.append(q - observer.state[:n])
-        if k % _EVERY == 0:
-            # R S^-1 R over R: its eigenvalues are in (0, 1), rounding may push the smallest below.
-            values = np.linalg.eigvalsh(np.eye(n) - observer.covariance[:n, :n] / variance)
-            log_det.append(n * np.log(variance) - np.sum(np.log(np.maximum(values, 1e-12))))
-    if len(nis) < 50 or not np.isfinite(nis).all():
-        raise RecordingError(f"{recording.source}: {len(nis)} innovations are too few, or the filter diverged")
-    squares, residual = np.array(nis), np.array(scaled)
-    correlation = np.sum(residual[1:] * residual[:-1], axis=0) / np.maximum(np.sum(residual**2, axis=0), 1e-300)
-    likelihood = -0.5 * (np.mean(squares) + np.mean(log_det) + n * np.log(2 * np.pi)) / n
+        if stamp <= start or observer.updated == updated:
+            continue
+        updated = observer.updated
+        innovation = observer.innovation()
+        innovations.append(innovation.normalised)
+        log_likelihood += innovation.log_likelihood
+    normalised = np.array(innovations)  # (updates, channels)
+    count = len(normalised)
+    if count < _FEWEST or not np.isfinite(normalised).all():
+        raise RecordingError(
+            f"{recording.source}: {count} innovations are too few, or the filter diverged; {refused} samples were "
+            f"refused{f', the last because {stream.reason}' if refused and stream.reason else ''}"
+        )
+    squares = normalised**2
+    nis, channels = squares.sum(axis=1), normalised.shape[1]
+    products = np.sum(normalised[1:] * normalised[:-1], axis=0)
     return InnovationStatistics(
-        float(likelihood),
-        float(np.mean(squares) / n),
-        float(np.mean(squares < chi2.ppf(0.95, n))),
-        correlation,
-        len(nis),
+        log_likelihood / (count * channels),
+        float(np.mean(nis) / channels),
+        float(np.mean(nis < chi2.ppf(0.95, channels))),
+        squares.mean(axis=0),
+        products / np.maximum(squares.sum(axis=0), 1e-300),
+        count,
+        refused,
     )

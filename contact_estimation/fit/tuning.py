@@ -1,34 +1,23 @@
-"""Noise of an EKF from recordings, by maximum likelihood of its innovations."""
+"""Noise of a filter from recordings, by maximum likelihood of its innovations."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
 
-from contact_estimation.exceptions import ConfigError, RecordingError
-from contact_estimation.filters.ekf import Ekf
-from contact_estimation.filters.settings import EkfSettings, SensorSettings
+from contact_estimation.exceptions import RecordingError
+from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.filters.stream import SampleStream
 from contact_estimation.fit.innovations import InnovationStatistics, innovation_statistics
+from contact_estimation.fit.noise import NoiseSettings
 from contact_estimation.io.recording import Recording
 from contact_estimation.robot import Arm
 
-#: What can be tuned: name -> (group of the settings, key).
-TUNABLE = {
-    "torque": ("process_noise", "unknown_torque"),
-    "torque_share": ("process_noise", "unknown_torque_share"),
-    "velocity": ("process_noise", "velocity"),
-    "stiffness": ("process_noise", "stiffness"),
-    "rest": ("process_noise", "rest"),
-    "point": ("process_noise", "point"),
-    "position": ("measurement_noise", "position"),
-}
-#: How far a value may move from where it starts, in powers of ten.
-_REACH = 6.0
+#: How far a value may move from where it starts, and its first change, in powers of ten.
+_REACH, _FIRST = 6.0, 0.5
 
 
 @dataclass(frozen=True)
@@ -36,13 +25,15 @@ class Tuning:
     """Tuned noise.
 
     Attributes:
-        settings: with the tuned noise.
+        noise: the tuned settings.
+        channels: names of the filter's measurement channels.
         before: innovation statistics, one per recording.
         after: the same with the tuned noise.
         evaluations: runs over the recordings.
     """
 
-    settings: EkfSettings
+    noise: NoiseSettings
+    channels: list[str]
     before: list[InnovationStatistics]
     after: list[InnovationStatistics]
     evaluations: int
@@ -50,10 +41,10 @@ class Tuning:
 
 def tune(
     arm: Arm,
-    settings: EkfSettings,
+    noise: NoiseSettings,
     sensors: SensorSettings,
     recordings: Sequence[Recording],
-    names: Sequence[str] = ("torque", "torque_share"),
+    names: Sequence[str],
     evaluations: int = 60,
     progress: Callable[[int], None] | None = None,
 ) -> Tuning:
@@ -61,10 +52,10 @@ def tune(
 
     Args:
         arm: the robot.
-        settings: the EKF; its noise is the start.
+        noise: the filter's; it is the start.
         sensors: how the torque is read.
         recordings: what the likelihood is of.
-        names: of :data:`TUNABLE`.
+        names: what is tuned, of ``noise.keys``.
         evaluations: runs over the recordings, at most.
         progress: called with the number of runs done.
 
@@ -72,26 +63,10 @@ def tune(
         ConfigError: unknown name, or a parameter that starts at zero.
         RecordingError: a recording cannot be used.
     """
-    values = []
-    for name in names:
-        if name not in TUNABLE:
-            raise ConfigError(f"cannot tune '{name}'; known: {', '.join(TUNABLE)}")
-        group, field = TUNABLE[name]
-        value = getattr(getattr(settings, group), field)
-        if not value > 0:
-            raise ConfigError(f"{group}.{field} is 0, where its logarithm cannot start; give it a small positive value")
-        values.append(np.log10(value))
-    start, done = np.array(values), 0
-    observer = Ekf(arm, settings)
-    stream = SampleStream(observer, arm, sensors)
+    done = 0
 
-    def statistics(recording: Recording) -> InnovationStatistics:
-        stream.forget()
-        return innovation_statistics(stream, recording)
-
-    def run(x: np.ndarray) -> list[InnovationStatistics]:
-        observer.set_noise(with_noise(settings, dict(zip(names, 10.0**x))))
-        return [statistics(recording) for recording in recordings]
+    def scaled(x: np.ndarray) -> NoiseSettings:
+        return noise.scaled(dict(zip(names, (10.0**x).tolist())))
 
     def cost(x: np.ndarray) -> float:
         nonlocal done
@@ -99,35 +74,41 @@ def tune(
         if progress is not None:
             progress(done)
         try:
-            return -_total(run(x))
+            return -_total(statistics_of(arm, scaled(x), sensors, recordings))
         except RecordingError:
             if done == 1:
                 raise
             return 1e6  # this noise lets the filter diverge
 
-    bounds = [(v - _REACH, v + _REACH) for v in start]
-    simplex = np.vstack([start, *(start + row for row in np.diag(np.where(start > -8, -1.0, 1.0)))])
-    found = minimize(
-        cost,
-        start,
-        method="Nelder-Mead",
-        bounds=bounds,
-        options={"maxfev": evaluations, "initial_simplex": simplex, "xatol": 0.02, "fatol": 1e-4},
-    )
-    return Tuning(with_noise(settings, dict(zip(names, 10.0**found.x))), run(start), run(found.x), done)
+    start = np.zeros(len(names))
+    simplex = np.vstack([start, -_FIRST * np.eye(len(names))])
+    options = {"maxfev": evaluations, "initial_simplex": simplex, "xatol": 0.02, "fatol": 1e-4}
+    bounds = [(-_REACH, _REACH)] * len(names)
+    found = minimize(cost, start, method="Nelder-Mead", bounds=bounds, options=options)
+    before, after = (statistics_of(arm, scaled(x), sensors, recordings) for x in (start, found.x))
+    return Tuning(scaled(found.x), noise.observer(noise.values).channels, before, after, done)
 
 
-def with_noise(settings: EkfSettings, values: dict[str, float]) -> EkfSettings:
-    """Return settings with the named noise parameters replaced."""
-    for name, value in values.items():
-        group, field = TUNABLE[name]
-        settings = dataclasses.replace(
-            settings, **{group: dataclasses.replace(getattr(settings, group), **{field: float(value)})}
-        )
-    return settings
+def statistics_of(
+    arm: Arm, noise: NoiseSettings, sensors: SensorSettings, recordings: Sequence[Recording]
+) -> list[InnovationStatistics]:
+    """Return the innovation statistics of every recording.
+
+    Args:
+        arm: the robot.
+        noise: the filter's.
+        sensors: how the torque is read.
+        recordings: their samples.
+
+    Raises:
+        RecordingError: a recording cannot be used.
+    """
+    observer = noise.observer(noise.values)
+    stream = SampleStream(observer, arm, sensors)
+    return [innovation_statistics(stream, observer, recording) for recording in recordings]
 
 
 def _total(statistics: list[InnovationStatistics]) -> float:
-    """Mean log-likelihood per sample and joint over all recordings."""
-    count = np.array([s.samples for s in statistics])
+    """Mean log-likelihood per update and channel over all recordings."""
+    count = np.array([s.updates for s in statistics])
     return float(np.sum(count * [s.log_likelihood for s in statistics]) / count.sum())

@@ -139,7 +139,6 @@ def test_observability_of_a_posture_names_what_is_not_seen(capsys):
             "--posture has 2 entries, robot 'ur16e' has 6 joints",
         ),
         (["observability", "--robot", "ur16e", "--posture", "0", "--config", "momentum"], "of kind 'momentum'"),
-        (["tune", "absent.npz", "--robot", "ur16e", "--config", "momentum"], "of kind 'momentum'"),
         (["tune", "absent.npz", "--robot", "ur16e", "--evaluations", "0"], "--evaluations must be at least 1"),
         (
             ["fit", "absent.npz", "--robot", "ur16e", "--objective", "paper", "--also", "b.npz", "--out", "x.yaml"],

@@ -32,8 +32,9 @@ def test_scalar_updates_in_sequence_are_the_joint_update():
     nis = 0
     for k in range(3):
         row = ca.SX(rows[k : k + 1])
-        x, p, term = scalar_update(x, p, row, measured[k] - row @ x, variance[k])
-        nis += term
+        difference = measured[k] - row @ x
+        x, p, expected = scalar_update(x, p, row, difference, variance[k])
+        nis += difference**2 / expected
     joint = rows @ prior @ rows.T + np.diag(variance)
     gain = prior @ rows.T @ np.linalg.inv(joint)
     innovation = measured - rows @ mean

@@ -44,7 +44,7 @@ class ImmStep:
 
     Attributes:
         x: (M, N) means. p: (M, N (N + 1) / 2) packed covariances. probabilities: (M,).
-        ratios: (M, m + n) squared innovations over their variances, before gating.
+        normalised: (M, m + n) innovations over their standard deviations before gating.
         unexplained: (M, n) [Nm] torque that the updated states leave unexplained.
         updates: per filter its update, from the mixed state into ``x`` and ``p``.
     """
@@ -62,10 +62,10 @@ class ImmStep:
         self._predict, self._mode_update = functions["imm_mode_prediction"], functions["imm_mode_update"]
         self.x, self.p = (mixing.inputs[k].reshape(count, -1) for k in ("X", "P"))
         self.probabilities, self._transition = (self._predict.inputs[k] for k in ("probabilities", "transition"))
-        self.ratios, self.unexplained = np.zeros((count, state.m + state.n)), np.zeros((count, state.n))
+        self.normalised, self.unexplained = np.zeros((count, state.m + state.n)), np.zeros((count, state.n))
         self._pressed = self._predict.inputs["pressed"].reshape(count, -1)
         before, weights = (self._predict.outputs[k].reshape(count, -1) for k in ("pressed_before", "weights"))
-        likelihood = self._mode_update.inputs["log_likelihood"]
+        self._likelihood = likelihood = self._mode_update.inputs["log_likelihood"]
         given = [self._predict.outputs["predicted"], likelihood, signals["least_probability"]]
         self._posterior = self._mode_update.bind(given, [self.probabilities])
         # No filter is updated before all are mixed: the mixed states have buffers of their own.
@@ -90,7 +90,7 @@ class ImmStep:
             own |= bounds[int(chain.free[j])]
             own["felt"], own["walk"] = chain.felt[j : j + 1].copy(), chain.walk[j : j + 1].copy()
             own["decay"], own["noise"], own["motion_share"] = self._motion[int(chain.steady_friction[j])]
-            results = [self.x[j], self.p[j], likelihood[j : j + 1], self.ratios[j], self.unexplained[j]]
+            results = [self.x[j], self.p[j], likelihood[j : j + 1], self.normalised[j], self.unexplained[j]]
             results.append(self._pressed[j])
             self.updates.append(update.bind([(signals | own)[name] for name in update.inputs], results))
 
@@ -139,6 +139,15 @@ class ImmStep:
             update()
         self._posterior()
         self._follow_friction()
+
+    def log_evidence(self) -> float:
+        """Return the logarithm of the probability density of the last measurement, of all filters together.
+
+        An innovation beyond the gate has the density of the noise that puts it on the gate: a tail of 1 over its size.
+        """
+        largest = self._likelihood.max()
+        total = np.dot(self._predict.outputs["predicted"], np.exp(self._likelihood - largest))
+        return float(largest + np.log(total) - 0.5 * self.normalised.shape[1] * np.log(2 * np.pi))
 
     def remember(self) -> None:
         """Keep the state of the most probable free filter, if the arm is free."""

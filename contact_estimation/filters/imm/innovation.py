@@ -33,9 +33,9 @@ class InnovationStatistics:
         self._outliers = np.zeros(len(self.channels), dtype=int)
         self._sum, self.running = np.zeros((2, len(self.channels)))
 
-    def add(self, ratios: np.ndarray) -> bool:
-        """Count a block's squared innovations over their variances, one per channel; return whether means are new."""
-        self._recent[self._waiting] = ratios
+    def add(self, normalised: np.ndarray) -> bool:
+        """Count a block's innovations over their standard deviations, one per channel; return whether means are new."""
+        self._recent[self._waiting] = normalised
         self._waiting += 1
         complete = self._waiting == _TOGETHER
         if complete:
@@ -43,7 +43,7 @@ class InnovationStatistics:
         return complete
 
     def _count(self) -> None:
-        recent, limit = self._recent[: self._waiting], self._gate**2
+        recent, limit = np.square(self._recent[: self._waiting]), self._gate**2
         bounded = np.minimum(recent, limit).sum(axis=0)
         self._outliers += np.count_nonzero(recent > limit, axis=0)
         self._sum += bounded

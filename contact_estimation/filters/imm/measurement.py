@@ -41,7 +41,7 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     its share of the random walk, motion_share: of motion_noise that counts; push_covariance (n, n) [Nm^2/s] of its
     torque, relative_variance [1/s] along it; push_change (n,) [Nm]: standard deviation of its change by motion;
     duration, birth_time [s].
-    Outputs: x_next, P_next; log_likelihood; ratios (m + n,): innovation squared over its variance, before gating;
+    Outputs: x_next, P_next; log_likelihood; normalised (m + n,): innovation over its standard deviation before gating;
     unexplained (n,) [Nm]: torque measured, less that of the updated state; pressed (I,): probability that a closed
     contact presses.
     """
@@ -59,19 +59,19 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     s = symbols(ca.MX, **shapes)
     fixed = call_named(geometry, s)
     now = call_named(predict, s)
-    log_likelihood, ratios = 0, []
+    log_likelihood, normalised = 0, []
     for k, function in enumerate(channels):
         predicted = call_named(function, {"x": now.x_next, "P": now.P_next, "y": s.y[k]}, fixed, s)
         now = call_named(scalar, {"x": now.x_next, "P": now.P_next, "variance": s.R[k]}, predicted, s)
         log_likelihood += now.log_likelihood
-        ratios.append(now.ratio)
+        normalised.append(now.normalised)
     left = call_named(unexplained, {"x": now.x_next}, fixed, s)
     last = call_named(finish, {"x": now.x_next, "P": now.P_next}, s)
     outputs = {
         "x_next": last.x_next,
         "P_next": last.P_next,
         "log_likelihood": log_likelihood + last.log_likelihood,
-        "ratios": ca.vertcat(*ratios),
+        "normalised": ca.vertcat(*normalised),
         "unexplained": left.unexplained,
         "pressed": last.pressed,
     }
@@ -158,7 +158,7 @@ def _build_scalar(state: FilterState) -> ca.Function:
         "x_next": x,
         "P_next": s.P - packed_outer(cross, cross / total),
         "log_likelihood": -0.5 * (ca.log(total) + s.innovation**2 / total),
-        "ratio": s.innovation**2 / expected,
+        "normalised": s.innovation / ca.sqrt(expected),
     }
     return named_function("scalar_update", s, outputs)
 

@@ -63,16 +63,16 @@ class MismatchTest:
         self._deviation = np.zeros(self._state.m)  # squared, in prior standard deviations
         self._judged, self._blocks, self._time, self.words = 0.0, 0, 0.0, ""
 
-    def add(self, duration: float, ratios: np.ndarray, x: np.ndarray) -> None:
+    def add(self, duration: float, normalised: np.ndarray, x: np.ndarray) -> None:
         """Take a block.
 
         Args:
             duration: of it [s].
-            ratios: (m + n,) squared innovations over their variances.
+            normalised: (m + n,) innovations over their standard deviations.
             x: (N,) state of the most probable filter after it.
         """
         self._judged += duration
-        if self.innovations.add(ratios):
+        if self.innovations.add(normalised):
             where = self._of_stiffness
             z = (x[where] - self._state.mean[where]) / np.sqrt(self._state.variance[where])
             self._deviation += min(self._judged / self._window, 1.0) * (z**2 - self._deviation)

@@ -17,10 +17,10 @@ from contact_estimation.filters.imm.preintegration import Preintegration, build_
 from contact_estimation.filters.imm.settings import ImmSettings, run_time_inputs
 from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.filters.imm.unknown import ExternalTorque
-from contact_estimation.filters.observer import Estimate
+from contact_estimation.filters.observer import Estimate, Innovation
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.robot import Arm
-from contact_estimation.robot.actuators import ElasticSettings, actuators_of
+from contact_estimation.robot.actuators import ActuatorSettings, ElasticSettings, actuators_of
 
 #: Share by which a block's duration may differ from the last one's before predictions are made anew: jitter of stamps.
 _JITTER = 0.02
@@ -40,6 +40,7 @@ class ContactImm:
         settings: of the filter.
         name: name in reports.
         sensors: what is measured, default :class:`SensorSettings`'s defaults: whether the elastic deflection is seen.
+        actuators: joint friction and actuators, default those that the settings name.
 
     Attributes:
         actuators: joint friction and actuators.
@@ -47,18 +48,24 @@ class ContactImm:
         chain: the combinations of closed contacts and their filters.
         step_: a step of all filters.
         channels: names of the measurement channels, elastic joints first.
+        updated: time of the last update [s].
     """
 
     #: The registry passes the sensor settings.
     uses_sensors = True
 
     def __init__(
-        self, arm: Arm, settings: ImmSettings, name: str = "contact_imm", sensors: SensorSettings | None = None
+        self,
+        arm: Arm,
+        settings: ImmSettings,
+        name: str = "contact_imm",
+        sensors: SensorSettings | None = None,
+        actuators: ActuatorSettings | None = None,
     ) -> None:
         self.name, self.arm, self.settings = name, arm, settings
         self.settling = settings.settling
         sensors = sensors or SensorSettings()
-        actuators = actuators_of(arm, settings.actuators)
+        actuators = actuators_of(arm, actuators or settings.actuators)
         if not sensors.motor_side_velocity:
             actuators = dataclasses.replace(actuators, elastic=ElasticSettings())
         self.actuators = actuators
@@ -106,12 +113,12 @@ class ContactImm:
         self._mismatch.clear(anew=self._first or t < self._t)
         self._load[:] = self._mismatch.payload.torque(q)
         self._samples.start(q)
-        self._t, self._born, self._undecided = t, t, self.settings.decision_time
+        self._t, self._born, self.updated, self._undecided = t, t, t, self.settings.decision_time
         self._q_now[:] = q
         # The elastic offset starts where the deflection under gravity and payload alone puts it.
         deflection = (self.arm.gravity(q) - self._load)[joints] / self._signals["joint_stiffness"] + q[joints]
         self.step_.start(q, deflection, self.chain.start(self.settings.closed_at_start))
-        self._mode = self._most_probable()
+        self._mode, self._probable = self._most_probable(), 0
         self._output.start()
         self._nis[0], self._first = np.nan, True
         self._unexplained[:] = 0.0
@@ -156,8 +163,9 @@ class ContactImm:
         step.run()
         probable = int(step.probabilities.argmax())
         self._mode = self._most_probable()
-        self._nis[0] = step.ratios[probable].sum()
-        self._mismatch.add(duration, step.ratios[probable], step.x[probable])
+        self._probable, self.updated = probable, self._t
+        self._nis[0] = np.dot(step.normalised[probable], step.normalised[probable])
+        self._mismatch.add(duration, step.normalised[probable], step.x[probable])
         if not self.chain.closed[probable].any() and self._mismatch.add_torque(duration, *self._torque_of_block):
             step.ascribe(payload.torque(q_mean) - self._load)
             self._load[:] = payload.torque(q_mean)
@@ -215,6 +223,10 @@ class ContactImm:
             unexplained=arm.unexplained,
             mismatch=self.mismatch,
         )
+
+    def innovation(self) -> Innovation:
+        """Return the innovation of the last update: normalised of the most probable filter, likelihood of all."""
+        return Innovation(self.step_.normalised[self._probable].copy(), self.step_.log_evidence())
 
     @property
     def outliers(self) -> np.ndarray:
