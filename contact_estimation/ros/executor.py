@@ -70,9 +70,10 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
     except ExternalShutdownException:
         return 0
     except Exception:
-        if rclpy.ok():
+        # An import in C replaces a KeyboardInterrupt by an error of its own. Or the node shut ROS down during a call.
+        if rclpy.ok() and not (starting and stop.is_set()):
             raise
-        return getattr(node, "exit_code", 0)  # the node shut ROS down during a call
+        return getattr(node, "exit_code", 0)
     finally:
         starting = False
         if node is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import subprocess
+import sys
 import time
 
 import arm_samples as samples
@@ -446,3 +448,23 @@ def test_a_node_that_is_interrupted_while_it_starts_leaves_the_graph(graph):
         process.process.terminate()
         assert process.wait() == 0 and "Traceback" not in process.text(), process.text()
     assert graph.spin(lambda: not here(), 10.0)
+
+
+SWALLOWED = """
+import signal, sys
+from contact_estimation.ros.executor import run
+
+def make_node():
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt as stop:
+        raise ImportError("initialization failed") from stop
+
+sys.exit(run(make_node))
+"""
+
+
+def test_an_interrupt_that_an_import_replaces_ends_a_start_quietly():
+    """As modules written in C do."""
+    end = subprocess.run([sys.executable, "-c", SWALLOWED], capture_output=True, text=True, timeout=120)
+    assert end.returncode == 0 and "Traceback" not in end.stderr, end.stderr
