@@ -11,6 +11,8 @@ import os
 import signal
 import sys
 import threading
+import time
+import traceback
 from collections.abc import Callable
 
 import rclpy
@@ -24,6 +26,8 @@ from contact_estimation.ros import network, realtime
 
 #: [s] How long a thread may keep the interpreter while another one, as that of the samples, waits; Python has 5 ms.
 _SWITCH_INTERVAL = 1e-4
+#: [s] Ctrl-C in a terminal comes twice, from the terminal and from the launch; a later signal is meant as a second one.
+_SECOND_SIGNAL = 1.0
 
 
 def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
@@ -32,17 +36,19 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
     The node may have a ``close()`` (stop threads, close files), called before it is destroyed, and an ``exit_code``.
     An error raised on purpose (bad parameter, unusable recording) is printed without a traceback and gives 2.
     """
-    starting, stop = True, threading.Event()
+    starting, stop, first = True, threading.Event(), float("inf")
 
     def interrupted(*_: object) -> None:
         """Interrupt a long start, which a second signal ends at once; later end the spinning, and nothing else."""
+        nonlocal first
         if not starting:
             stop.set()
-        elif stop.is_set():
-            os._exit(0)
-        else:
+        elif not stop.is_set():
+            first = time.monotonic()
             stop.set()
             raise KeyboardInterrupt
+        elif time.monotonic() - first > _SECOND_SIGNAL:
+            os._exit(0)
 
     node = None
     if on_main := threading.current_thread() is threading.main_thread():
@@ -64,7 +70,8 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
     except ContactEstimationError as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
         return 2
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stopped:
+        traceback.clear_frames(stopped.__traceback__)
         gc.collect()  # a node that is half made leaves the graph with the last reference to it
         return 0
     except ExternalShutdownException:

@@ -440,12 +440,15 @@ def test_signal_ends_a_node_cleanly(graph, early):
         assert process.wait() == 0 and "Traceback" not in process.text(), process.text()
 
 
-def test_a_node_that_is_interrupted_while_it_starts_leaves_the_graph(graph):
-    """At once: what is left without a word keeps its name until its lease ends, after 20 s."""
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_node_that_is_interrupted_while_it_starts_leaves_the_graph(graph, signals):
+    """At once: what is left without a word keeps its name until its lease ends, after 20 s. A launch repeats Ctrl-C."""
     here = lambda: "interrupted" in graph.node.get_node_names()  # noqa: E731
     with graph.start("estimator", remap={"__node": "interrupted"}) as process:
         assert graph.spin(here), process.text()
-        process.process.terminate()
+        for _ in range(signals):
+            process.process.terminate()
+            time.sleep(0.005)
         assert process.wait() == 0 and "Traceback" not in process.text(), process.text()
     assert graph.spin(lambda: not here(), 10.0)
 
