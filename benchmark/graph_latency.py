@@ -42,6 +42,7 @@ from contact_estimation.drivers.backend import Sample
 from contact_estimation.drivers.registry import make_backend
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, qos
+from contact_estimation.ros.network import loopback_by_default
 from contact_estimation.ros.processes import NodeProcess, free_domain
 
 #: Samples that percentiles leave out; samples until the MPC is activated, and again where it refuses.
@@ -65,9 +66,9 @@ class Bench:
     """Driver and listener in one thread: while it waits for the next sample's time it takes what comes back."""
 
     def __init__(self, domain: int):
-        os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
         rclpy.init(domain_id=domain)
-        self.node = rclpy.create_node("latency_bench")
+        with loopback_by_default(rclpy.get_rmw_implementation_identifier()):  # the network that the nodes use
+            self.node = rclpy.create_node("latency_bench")
         self._executor = SingleThreadedExecutor()  # the events executor does not give source timestamps
         self._executor.add_node(self.node)
         self._states = self.node.create_publisher(JointState, "joint_states", qos.SENSOR)

@@ -33,6 +33,7 @@ from sensor_msgs.msg import JointState
 from contact_estimation.control.mpc.settings import load_mpc_settings
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import qos
+from contact_estimation.ros.network import loopback_by_default
 from contact_estimation.ros.processes import NodeProcess, free_domain
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -78,9 +79,9 @@ class Listener:
     """Takes what the nodes publish, as raw bytes, and asks for lifecycle transitions."""
 
     def __init__(self, domain: int):
-        os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
         rclpy.init(domain_id=domain)
-        self.node = rclpy.create_node("live_bench")
+        with loopback_by_default(rclpy.get_rmw_implementation_identifier()):  # the network that the nodes use
+            self.node = rclpy.create_node("live_bench")
         self._executor = SingleThreadedExecutor()  # the events executor does not give source timestamps
         self._executor.add_node(self.node)
         self.topics: dict[str, Arrivals] = {}
