@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 from report import add_save_argument, heading, publish
+from simulated_tosses import Cube, Tracker, toss_cube
 
 from contact_estimation.identify.planar.cube import fit_cube, identify_cube
-from contact_estimation.studies.planar.simulated_tosses import Cube, Tracker, toss_cube
 
 SHAPES = (("sharp", 0.0), ("round", 0.005), ("round", 0.009), ("cut", 0.004), ("chamfer", 0.006), ("worn", 0.005))
 # Duration of an undamped impact [s] and damping ratio: restitution 0.3, 0.3, 0.3 and 0.6.

@@ -14,13 +14,13 @@ import argparse
 from dataclasses import replace
 
 import numpy as np
+from flight_centre import centre_of_mass
 from scipy.spatial.transform import Rotation
 
 from contact_estimation.identify.planar.corner_impacts import corner_impacts
 from contact_estimation.identify.planar.cube import FittedCube, fit_cube
 from contact_estimation.identify.planar.cube_model import fit
 from contact_estimation.identify.planar.cube_shape import cube_corners, norms
-from contact_estimation.identify.planar.flight_checks import centre_of_mass
 from contact_estimation.identify.planar.impacts import least_absolute_ratio
 from contact_estimation.identify.planar.stepping import GRAVITY
 from contact_estimation.identify.planar.tosses import load_tosses, velocity_changes

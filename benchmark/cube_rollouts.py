@@ -12,11 +12,11 @@ import argparse
 from dataclasses import replace
 
 import numpy as np
+from cube_rollout import flight_ends, renamed, rollout_errors
 from report import add_save_argument, heading, publish
 
 from contact_estimation.identify.planar.cube import fit_cube, identify_cube
 from contact_estimation.identify.planar.cube_model import fit
-from contact_estimation.identify.planar.cube_rollout import flight_ends, renamed, rollout_errors
 from contact_estimation.identify.planar.tosses import load_tosses
 
 

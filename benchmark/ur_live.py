@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from contact_estimation.studies.mpc.ur_press import UrPress, UrPressOptions, UrPressRecord
+from ur_press import UrPress, UrPressOptions, UrPressRecord
 
 FOLDER = Path(__file__).resolve().parent
 ROWS = FOLDER / "tables/ur_live.json"

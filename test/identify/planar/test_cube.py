@@ -8,14 +8,14 @@ import pytest
 from scipy.spatial.transform import Rotation
 from shared import shared_file
 
+from benchmark.flight_centre import centre_of_mass
+from benchmark.simulated_tosses import Cube, Tracker, cube_vertices, toss_cube
 from contact_estimation.exceptions import ConfigError, IdentificationError, RecordingError
 from contact_estimation.identify.planar.corner_impacts import corner_impacts
 from contact_estimation.identify.planar.cube import fit_cube, identify_cube
 from contact_estimation.identify.planar.cube_model import fit
 from contact_estimation.identify.planar.cube_shape import cheapest_sequence, corner_depth, cube_turns, norms
-from contact_estimation.identify.planar.flight_checks import centre_of_mass
 from contact_estimation.identify.planar.tosses import gauge, load_tosses
-from contact_estimation.studies.planar.simulated_tosses import Cube, Tracker, cube_vertices, toss_cube
 
 SIDE, RATE = 0.1048, 148.0
 LOSSY, BOUNCY = 0.6, 0.2  # damping: restitution 0.3 and 0.6

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmark.cube_rollout import flight_ends, impulse_at, renamed, rollout_errors
+from benchmark.simulated_tosses import Cube, Tracker, toss_cube
 from contact_estimation.identify.planar.cube import fit_cube, identify_cube
-from contact_estimation.identify.planar.cube_rollout import flight_ends, impulse_at, renamed, rollout_errors
-from contact_estimation.studies.planar.simulated_tosses import Cube, Tracker, toss_cube
 
 SIDE, RATE = 0.1048, 148.0
 

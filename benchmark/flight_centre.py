@@ -26,15 +26,15 @@ def centre_of_mass(
     """X + R c moves on a parabola: c and one acceleration for all, start and velocity for each flight.
 
     Args:
-        tosses: poses (N_i, 7), see :func:`tosses.load_tosses`.
+        tosses: poses (N_i, 7), see ``load_tosses``.
         side: of the cube [m].
         rate: samples per second.
-        turns: names of the axes of every toss (tosses, 3, 3), see :class:`cube.FittedCube`; None: as recorded.
+        turns: names of the axes of every toss (tosses, 3, 3), see ``FittedCube``; None: as recorded.
         seed: of the resampling.
         resamples: of the bootstrap.
 
     Raises:
-        ConfigError, RecordingError: see :func:`tosses.gauge`.
+        ConfigError, RecordingError: see ``gauge``.
         IdentificationError: no toss flies long enough.
     """
     scale, flights = gauge(tosses, side, rate).scale, 0

@@ -1,6 +1,6 @@
 """Where an identified cube will be some samples after it left a flight: rigid impacts, compared with the recording.
 
-The cube has eight contact points, one per corner, on its blunt shape (:mod:`cube_shape`). A point that touches the
+The cube has eight contact points, one per corner, on its blunt shape (``cube_shape``). A point that touches the
 ground while it approaches gets an impulse in many parts: each bears Coulomb friction against the slip of its instant
 (Routh), for the slip turns and may stop during an impact; the last part leaves Newton's restitution. One corner after
 the other is treated, so that edges and faces hit by several small impulses.

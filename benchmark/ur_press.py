@@ -1,7 +1,7 @@
 """A UR arm presses through the RTDE driver: driver, default observer, fusion with the wrist sensor, controller.
 
 Everything between the registers of the controller and the command is what runs on a robot. The controller is simulated,
-in simulated time (:mod:`~contact_estimation.studies.mpc.ur_link`).
+in simulated time (``ur_link``).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from ur_link import SimulatedLink
 
 from contact_estimation.control.controller import ControllerState, Observation
 from contact_estimation.control.mpc.settings import MpcSettings, load_mpc_settings
@@ -27,7 +28,6 @@ from contact_estimation.simulation.rtde.controller import UrController
 from contact_estimation.simulation.scenarios import load_scenario
 from contact_estimation.simulation.sensors.settings import load_imperfections
 from contact_estimation.simulation.session import Simulation
-from contact_estimation.studies.mpc.ur_link import SimulatedLink
 
 ROBOT, SCENARIO, OBSERVER, SENSORS = "ur16e", "linear_contact", "contact_imm", "ur16e_driver"
 
