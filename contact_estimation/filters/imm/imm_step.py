@@ -74,7 +74,11 @@ class ImmStep:
         self._remembered: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=_REMEMBERED)
         self._turn = 0
         self._friction_drift = signals["friction_drift"] = np.zeros(state.n)
-        self._push_end = PushEnd(state.size, state.parts["external"], state.end_significance)
+        # Motion of the joints includes their bending by the push, which changes no friction.
+        self._motor_side = float(state.motor_side)
+        self._push_end = PushEnd(
+            state.size, state.parts["external"], state.parts["disturbance"], state.end_significance
+        )
         self._mixes = [
             mixing.bind([mixing.inputs["X"], mixing.inputs["P"], weights[j]], [mixed_x[j], mixed_p[j]])
             for j in range(count)
@@ -182,7 +186,7 @@ class ImmStep:
         for j in self._free[self._chain.felt[self._weights[self._free].argmax(axis=1)] > 0]:
             x, p = self._mixed[0][j], self._mixed[1][j]
             if self._turn == 0:
-                self._push_end.apply(x, p)
+                self._push_end.apply(x, p, self._motor_side * self._friction_drift)
             elif self._remembered:
                 back = min(_RECENT if self._turn == 1 else _REMEMBERED, len(self._remembered))
                 kept = x[stiffness].copy()

@@ -11,7 +11,8 @@ semiparametric model and disturbance Kalman filter, 2018). The state is the join
 of an arm with seven joints has no equivalent wrench at its TCP.
 
 A push ends at tau_e = 0. What is left of its estimate then is an error of the friction: the two are known by their
-difference only. :class:`PushEnd` conditions the state on that.
+difference only. :class:`PushEnd` conditions the state on that. Friction that motion changed during the push, which the
+mode keeps, is an error of both, with the same sign and the variance D (a consider covariance).
 """
 
 from __future__ import annotations
@@ -48,33 +49,40 @@ class PushEnd:
     """Conditions a filter's state on the end of a push: tau_e = 0 as a measurement without noise.
 
     The covariance P_e of tau_e is singular where a joint carries nothing, or where an arm has more joints than a push
-    at its TCP has components. It is factored as P_e = V D V^T over the principal axes V (n, r) that have variance. With
-    the whitened torque z = D^(-1/2) V^T tau_e, the statistic z^T z is chi-square with r degrees of freedom.
+    at its TCP has components. It is factored as P_e = V E V^T over the principal axes V (n, r) that have variance. With
+    the whitened torque z = E^(-1/2) V^T tau_e, the statistic z^T z is chi-square with r degrees of freedom.
 
     Args:
         size: N entries of the state.
         external: which of them are tau_e (n,); none where there is no unknown contact.
+        disturbance: which of them are the friction disturbance (n,).
         significance: of the chi-square test of tau_e = 0.
     """
 
-    def __init__(self, size: int, external: slice, significance: float) -> None:
+    def __init__(self, size: int, external: slice, disturbance: slice, significance: float) -> None:
         self._external = external
         places = unpack_array(np.arange(packed_size(size)), size)
         self._cross = places[:, external]  # (N, n) places in a packed covariance
+        pairs = [(external, external), (external, disturbance), (disturbance, disturbance)]
+        self._drifting = [np.diagonal(places[pair]) for pair in pairs]  # of what changed friction adds to
         ranks = range(1, self._cross.shape[1] + 1)
         self._largest = [0.0] + [chi_square_quantile(rank, significance) for rank in ranks]
 
-    def apply(self, x: np.ndarray, p: np.ndarray) -> bool:
+    def apply(self, x: np.ndarray, p: np.ndarray, drift: np.ndarray) -> bool:
         """Condition in place, if the external torque may be zero.
 
         Args:
             x: mean (N,).
             p: packed covariance.
+            drift: variance D (n,) [Nm^2] of the friction that changed during the push.
 
         Returns:
             Whether it may: z^T z is below its chi-square quantile.
         """
-        torque, cross = x[self._external], p[self._cross]
+        widened = p.copy()
+        for places in self._drifting:
+            widened[places] += drift
+        torque, cross = x[self._external], widened[self._cross]
         variances, axes = np.linalg.eigh(cross[self._external])
         varies = variances > _ROUNDING * variances.sum()
         whitening = axes[:, varies] / np.sqrt(variances[varies])  # (n, r)
@@ -83,7 +91,7 @@ class PushEnd:
             return False
         gain = cross @ whitening  # (N, r)
         x -= gain @ whitened
-        p -= pack_array(gain @ gain.T)
+        p[:] = widened - pack_array(gain @ gain.T)
         return True
 
 
