@@ -164,7 +164,7 @@ def main() -> None:
     rows = collect(wanted(args), args.out.resolve(), args.processes, args.seconds)
     systems = args.system or list(SYSTEMS)
     lines = ["# Identification on strangers' recordings", "", f"`{command(args)}`", ""]
-    lines += summary(systems, rows)
+    lines += summary({system: world(system) for system in systems}, rows)
     for system in systems:
         lines += table(system, world(system), rows)
     print("\n".join(lines))

@@ -33,6 +33,7 @@ FAULTS = {
     "encoder_offset": "encoders 10 mrad (slides: 5 mm) off zero",
     "stiffening": "force grows with depth to the power 1.5",
 }
+CONDITIONS: tuple[str, ...] = ()
 MAIN = "stiffness"
 COLUMNS: dict = {}
 STEP, RADIUS, SLIP_DAMPING = 1e-4, 0.02, 300.0  # [s], [m], [N s/m]

@@ -42,6 +42,7 @@ class World(Protocol):
     """A module of this package that simulates one system's recordings."""
 
     FAULTS: dict[str, str]
+    CONDITIONS: tuple[str, ...]  # those of FAULTS that the method accepts: answers must be right, not flagged
     MAIN: str
     COLUMNS: dict[str, Callable[[list[dict]], str]]  # further columns of the table, of a fault's rows
 

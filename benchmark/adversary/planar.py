@@ -36,6 +36,8 @@ FAULTS = {
     "inexact": "friction told up to 0.3 off, size up to 10 %, 2 to 40 ms between samples",
     "unsure": "the same, with --size-std and --friction-std as they are",
 }
+#: Conditions that the method accepts: its answers must be right, not flagged.
+CONDITIONS = ("slow_samples", "unsure")
 #: Time between samples [s]: of most, and of the faults that are about it.
 INTERVAL = (2e-3, 1e-2)
 INTERVALS = {"slow_samples": (3e-2, 4e-2), "inexact": (2e-3, 4e-2), "unsure": (2e-3, 4e-2)}

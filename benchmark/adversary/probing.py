@@ -37,6 +37,7 @@ FAULTS = {
     "soft_presliding": "friction needs three times the distance the filter waits",
     "drift": "force offset drifts by 0.6 N/s",
 }
+CONDITIONS: tuple[str, ...] = ()
 MAIN = "stiffness"
 #: Offset of the wrench in sensor axes [N, N, Nm].
 OFFSET = ("offset_x", "offset_y", "offset_moment")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -81,8 +81,8 @@ def table(system: str, world: World, rows: list[dict]) -> list[str]:
     return [*lines, ""]
 
 
-def summary(systems: Iterable[str], rows: list[dict]) -> list[str]:
-    """Shares per system: faults named, false alarms, coverage of what was not flagged."""
+def summary(worlds: Mapping[str, World], rows: list[dict]) -> list[str]:
+    """Shares per system: faults named, without accepted conditions; false alarms, coverage of what was not flagged."""
     lines = [
         "## Summary",
         "",
@@ -90,11 +90,12 @@ def summary(systems: Iterable[str], rows: list[dict]) -> list[str]:
         "| coverage, clean | coverage, faulty |",
         "|---|---|---|---|---|---|---|",
     ]
-    for system in systems:
+    for system, world in worlds.items():
         mine = [row for row in rows if row["system"] == system]
         clean, faulty = ([row for row in mine if (row["fault"] == CLEAN) == flag] for flag in (True, False))
         good = sum(named(row) or (row["verdict"] == "good" and not silently_wrong(row)) for row in faulty)
-        cells = [(sum(map(named, faulty)), len(faulty)), (good, len(faulty)), (sum(map(named, clean)), len(clean))]
+        faults = [row for row in faulty if row["fault"] not in world.CONDITIONS]
+        cells = [(sum(map(named, faults)), len(faults)), (good, len(faulty)), (sum(map(named, clean)), len(clean))]
         cells += [(sum(map(silently_wrong, clean)), len(clean)), covered(clean), covered(faulty)]
         lines.append(f"| {system} | {' | '.join(share(*cell) for cell in cells)} |")
     return [*lines, ""]

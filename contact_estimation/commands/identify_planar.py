@@ -58,6 +58,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="drop: uncertainty of the size in --shape, a share of it; above 0 it is estimated (default %(default)s)",
     )
     parser.add_argument(
+        "--impact-duration",
+        type=float,
+        default=2e-3,
+        metavar="SECONDS",
+        help="drop: longest time an impact may last; a larger one allows softer contacts and widens the interval "
+        "(default %(default)s)",
+    )
+    parser.add_argument(
         "--clockwise",
         action="store_true",
         help="drop, window: the recorded angle grows clockwise (default: from x to y, counter-clockwise)",
@@ -198,13 +206,14 @@ def _window(args: argparse.Namespace) -> int:
 
 
 def _drop(args: argparse.Namespace) -> int:
-    from contact_estimation.identify.planar.recorded_drop import Told, identify_recorded_drop
+    from contact_estimation.identify.planar.contact_geometry import Told
+    from contact_estimation.identify.planar.recorded_drop import identify_recorded_drop
     from contact_estimation.identify.planar.recordings import load_drop, parse_shape
 
     _require_contact(args, "--drop")
     t, q, v, left_out = load_drop(args.drop, args.clockwise)
     told = Told(parse_shape(args.shape), args.friction, args.friction_std, args.size_std)
-    found = identify_recorded_drop(told, t - t[0], q, v)
+    found = identify_recorded_drop(told, t - t[0], q, v, impact_duration=args.impact_duration)
     impacts = [
         {"t": float(t[0] + time), "impulse_per_mass": jump[:2], "friction": float(friction)}
         for time, jump, friction in zip(found.times, found.jumps, found.friction)

@@ -14,18 +14,31 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from contact_estimation.identify.arrays import Array
-from contact_estimation.identify.planar.flights import IMPACT_DURATION, FlightFit, Recording
-from contact_estimation.identify.planar.shapes import SMALLEST_GYRATION, Shape
+from contact_estimation.identify.planar.flights import FlightFit, Noise, Recording
+from contact_estimation.identify.planar.shapes import Shape, gyration_radii
 from contact_estimation.identify.planar.stepping import gravity
 
-HEIGHT_STD = 3e-3  # of the outline's radius: how exactly ground and outline meet (a contact gives way)
-#: Of the outline's radius: how exactly an impact's place on it is known. Where the contact gives way by a depth, the
-#: impulse acts at depths from zero to that one, which is on average half of it.
-PLACE_STD = 0.5 * HEIGHT_STD
 _ROUNDS, _SETTLED = 8, 1e-6  # corrections per m/I: at most, and change that ends them
-_COARSE, _FINE = 60, 61  # radii of gyration scanned: over their range, and around the best
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is known beforehand.
+
+    Attributes:
+        shape: outline.
+        friction: Coulomb coefficient.
+        friction_std: its uncertainty.
+        size_std: uncertainty of the outline's size, as a share of it.
+    """
+
+    shape: Shape
+    friction: float
+    friction_std: float = 0.05
+    size_std: float = 0.0
 
 
 class Touch(NamedTuple):
@@ -56,47 +69,44 @@ class Correction(NamedTuple):
     scores: Array
 
 
-@dataclass(frozen=True)
-class Scan:
-    """Posterior of m/I, all radii of gyration that the outline allows being equally likely beforehand.
-
-    Attributes:
-        ratio: median [1/m^2].
-        interval: 95 % interval.
-        minima: m/I of the likelihood's local optima, best first, and their chi-squares (n, 2).
-        flat: share of the radii within 95 % of the best.
-    """
-
-    ratio: float
-    interval: tuple[float, float]
-    minima: Array
-    flat: float
-
-
 class Impacts:
     """Impacts of a fitted path against an outline.
 
+    A contact gives way: an impact lasts. The fitted path has a kink at the centre t_c of the normal impulse, which is
+    after the first touch t_0. With the contact's approach speed v_n, the kink lies v_n (t_c - t_0) below the ground.
+    Under a constant force the impact lasts d = 2 (t_c - t_0), and its mean angle is d omega d / 6 beyond the kink's.
+    Friction that reverses within the impact moves the centre of its impulse; x and theta jump by s and -(m/I) r_y s.
+
     Args:
         recording: where the path comes from.
+        noise: of its channels.
         fit: its flights.
-        shape: outline.
-        count: how many impacts from the first one are used.
-        size_std: uncertainty of the outline's size, as a share of it.
+        told: outline, friction and how well they are known.
     """
 
-    def __init__(self, recording: Recording, fit: FlightFit, shape: Shape, count: int, size_std: float = 0.0) -> None:
-        self.shape, self.count = shape, count
-        self.found, spread = impact_numbers(recording, fit)
-        self.found, spread = self.found[:count], spread[: 5 * count, : 5 * count]
-        self.spread = np.zeros((5 * count + 1, 5 * count + 1))  # the last one is the scale of the outline
-        self.spread[:-1, :-1], self.spread[-1, -1] = spread, size_std**2
+    def __init__(self, recording: Recording, noise: Noise, fit: FlightFit, told: Told) -> None:
+        self.shape, self.count = told.shape, len(fit.times)
+        self.found, slope = impact_numbers(recording, fit)
         self._velocities, self._velocity_spread = _approach(fit, gravity(recording.slope))
-        self.gaps = np.zeros(count)  # [m] how far above the ground an impact may happen
+        self.approach_speeds = np.abs([self._approach_speed(j) for j in range(self.count)])  # [m/s]
+        longest = 0.0 if recording.stepped else recording.impact_duration
+        self.durations = np.full(self.count, 0.5 * longest)  # [s] uniform from 0 to the longest
+        friction = float(np.hypot(told.friction, told.friction_std))
+        self._jump_std = friction * np.abs(self.found[:, 3]) * longest / 12.0  # [m] up to mu dv_y d / 4 either way
+        lasting = longest**2 / 12.0 * np.eye(self.count)
+        known = block_diag(slope @ fit.covariance @ slope.T, told.size_std**2, lasting)
+        self.gaps = np.zeros(self.count)  # [m] how far above the ground an impact may happen
         if recording.stepped:
-            self.gaps = recording.interval * np.abs([self._approach_speed(j) for j in range(count)])
-        self.touches = [self._touch(j, recording.interval) for j in range(count)]
+            self.gaps = recording.interval * self.approach_speeds
+        #: covariance (7 J + 1, 7 J + 1) of the impacts' numbers, the outline's scale, durations and jumps s
+        self.spread = block_diag(known, np.zeros((self.count, self.count)))
+        self.touches = [self._touch(j, recording.interval, recording.impact_duration) for j in range(self.count)]
+        offsets = np.array([self.shape.lever(x[1], touch.contact) for x, touch in zip(self.found, self.touches)])
+        self._rolling = offsets[:, 3] * (self._velocities[:, 2] + 0.5 * self.found[:, 4])  # arm per jump s [1/s]
+        self._slack = np.concatenate([self.gaps**2 / 12.0, [float(touch.double) for touch in self.touches]])
+        self.spread += self._jump_spread(offsets[:, 1], position_responses(recording, noise, fit, slope))
 
-    def _touch(self, j: int, step: float) -> Touch:
+    def _touch(self, j: int, step: float, duration: float) -> Touch:
         """Lowest contact of impact ``j``, and whether the next may have closed before the next sample."""
         levers = self.shape.levers(self.found[j, 1])
         order = np.argsort(levers[:, 1])
@@ -106,7 +116,7 @@ class Impacts:
         std = np.sqrt(self.spread[5 * j + 1, 5 * j + 1]) * np.ptp(levers[order[:2], 0])
         speed = np.hypot(vx, vy) + self.shape.radius * abs(turn)
         gap = levers[order[1], 1] - levers[order[0], 1]
-        return Touch(int(order[0]), bool(gap < 4.0 * std + speed * (step + IMPACT_DURATION)))
+        return Touch(int(order[0]), bool(gap < 4.0 * std + speed * (step + duration)))
 
     @property
     def informative(self) -> int:
@@ -115,12 +125,12 @@ class Impacts:
 
     def correct(self, ratio: float) -> Correction:
         """Correct the impacts for one m/I, by Gauss-Newton on the constrained problem."""
-        numbers = np.append(self.found.ravel(), 1.0)
-        start = numbers.copy()
+        start = np.concatenate([self.found.ravel(), [1.0], self.durations, np.zeros(self.count)])
+        numbers = start.copy()
         for _ in range(_ROUNDS):
             miss, slope = self._conditions(numbers, ratio)
             carried = slope @ self.spread
-            between = carried @ slope.T + np.diag(self._slack(numbers))
+            between = carried @ slope.T + np.diag(self._slack)
             rest = miss + slope @ (start - numbers)
             solved = np.linalg.solve(between, rest)
             last, numbers = numbers, start - carried.T @ solved
@@ -128,92 +138,55 @@ class Impacts:
                 break
         chi_square = float(rest @ solved)
         scores = rest / np.sqrt(np.diag(between))
-        return Correction(numbers[:-1].reshape(-1, 5), rest, chi_square, scores)
+        return Correction(numbers[: 5 * self.count].reshape(-1, 5), rest, chi_square, scores)
+
+    def _jump_spread(self, heights: Array, responses: tuple[Array, Array]) -> Array:
+        """Return what the jumps add to ``spread``, at the m/I that is likeliest without them; ``heights`` r_y (J,)."""
+        ratios = gyration_radii(self.shape) ** -2.0
+        ratio = min(ratios, key=lambda each: self.correct(each).chi_square)
+        along, turn = responses
+        carried = np.zeros((7 * self.count + 1, self.count))
+        carried[: 5 * self.count] = (ratio * heights * turn - along) * self._jump_std
+        carried[6 * self.count + 1 :] = np.diag(self._jump_std)
+        return np.asarray(carried @ carried.T)
 
     def _conditions(self, numbers: Array, ratio: float) -> tuple[Array, Array]:
-        """Heights (J,) [m] and arms (J,) [m/s] that should vanish, and their derivative (2 J, 5 J + 1)."""
-        miss, slope = np.zeros(2 * self.count), np.zeros((2 * self.count, len(numbers)))
-        scale = numbers[-1]
+        """Heights (J,) [m] and arms (J,) [m/s] that should vanish, and their derivative (2 J, 7 J + 1)."""
+        count = self.count
+        miss, slope = np.zeros(2 * count), np.zeros((2 * count, len(numbers)))
+        scale = numbers[5 * count]
         for j, touch in enumerate(self.touches):
             y, theta, vx, vy, turn = numbers[5 * j : 5 * j + 5]
-            rx, ry, drx, dry = (scale * part for part in self.shape.lever(float(theta), touch.contact))
-            here = slice(5 * j, 5 * j + 5)
-            miss[j], slope[j, here] = y + ry - 0.5 * self.gaps[j], [1.0, dry, 0.0, 0.0, 0.0]
-            slope[j, -1] = ry / scale
+            here, lasting, jumping = slice(5 * j, 5 * j + 5), 5 * count + 1 + j, 6 * count + 1 + j
+            duration, speed = numbers[lasting], self.approach_speeds[j]
+            _, ry, _, dry = (scale * part for part in self.shape.lever(float(theta), touch.contact))
+            miss[j] = y + ry + 0.5 * (speed * duration - self.gaps[j])
+            slope[j, here] = [1.0, dry, 0.0, 0.0, 0.0]
+            slope[j, 5 * count], slope[j, lasting] = ry / scale, 0.5 * speed
             if not touch.double:
-                arm = rx * vy - ry * vx
-                miss[self.count + j] = arm - turn / ratio
-                slope[self.count + j, here] = [0.0, drx * vy - dry * vx, -ry, rx, -1.0 / ratio]
-                slope[self.count + j, -1] = arm / scale
+                angle = float(theta + turn * duration / 6.0)
+                rx, ry, drx, dry = (scale * part for part in self.shape.lever(angle, touch.contact))
+                arm, swing = rx * vy - ry * vx, drx * vy - dry * vx
+                miss[count + j] = arm + self._rolling[j] * numbers[jumping] - turn / ratio
+                slope[count + j, here] = [0.0, swing, -ry, rx, swing * duration / 6.0 - 1.0 / ratio]
+                slope[count + j, 5 * count], slope[count + j, lasting] = arm / scale, swing * turn / 6.0
+                slope[count + j, jumping] = self._rolling[j]
         return miss, slope
-
-    def _slack(self, numbers: Array) -> Array:
-        """Variance (2 J,) that the conditions have of themselves."""
-        impulses = numbers[:-1].reshape(-1, 5)[:, 2:4]
-        arms = PLACE_STD**2 * np.maximum((impulses**2).sum(axis=1), 1e-6)
-        heights = self.gaps**2 / 12.0 + (HEIGHT_STD * self.shape.radius) ** 2
-        return np.concatenate([heights, self.shape.radius**2 * arms])
 
     def _approach_speed(self, j: int) -> float:
         """Return the normal velocity of the lowest point before impact ``j`` [m/s]."""
         levers = self.shape.levers(self.found[j, 1])
         return float(self._velocities[j, 1] + levers[np.argmin(levers[:, 1]), 0] * self._velocities[j, 2])
 
-    def slip(self, j: int) -> tuple[float, float, float]:
-        """Tangential velocity of the contact before and after impact ``j``, and its standard deviation [m/s]."""
-        row, variance = self._velocities[j], self._velocity_spread[j]
+    def slip(self, j: int) -> tuple[float, float]:
+        """Tangential velocity of the contact before impact ``j``, and its standard deviation [m/s]."""
         ry = self.shape.levers(self.found[j, 1])[self.touches[j].contact, 1]
         along = np.array([1.0, 0.0, -ry])
-        jump = self.found[j, 2:]
-        return float(along @ row), float(along @ (row + jump)), float(np.sqrt(along @ variance @ along))
-
-    def scan(self) -> Scan:
-        """Scan the likelihood over the radii of gyration, finely where it is highest."""
-        radius, low = self.shape.radius, SMALLEST_GYRATION
-        coarse = radius * (low + (1.0 - low) * (np.arange(_COARSE) + 0.5) / _COARSE)
-        costs = np.array([self.correct(r**-2.0).chi_square for r in coarse])
-        minima = self._minima(coarse, costs)
-        best = minima[0, 0] ** -0.5
-        step = 1e-3 * best
-        around = [self.correct((best + d) ** -2.0).chi_square for d in (-step, step)]
-        curvature = max((around[0] + around[1] - 2.0 * minima[0, 1]) / step**2, 1e-12)
-        reach = min(6.0 * np.sqrt(2.0 / curvature), radius)
-        fine = best + reach * np.linspace(-1.0, 1.0, _FINE)
-        fine = fine[(fine > low * radius) & (fine < radius)]
-        radii = np.concatenate([coarse, fine])
-        costs = np.concatenate([costs, [self.correct(r**-2.0).chi_square for r in fine]])
-        order = np.argsort(radii)
-        return _posterior(radii[order], costs[order], minima, float(np.mean(costs[:_COARSE] < costs.min() + 3.84)))
-
-    def _minima(self, radii: Array, costs: Array) -> Array:
-        """Local optima (n, 2) of m/I and chi-square, best first."""
-        padded = np.concatenate([[np.inf], costs, [np.inf]])
-        at = np.flatnonzero((costs <= padded[:-2]) & (costs <= padded[2:]))
-        found = []
-        spacing = radii[1] - radii[0]
-        for i in at:
-            low, high = max(radii[i] - spacing, radii[0]), min(radii[i] + spacing, radii[-1])
-            for _ in range(24):
-                a, b = low + 0.382 * (high - low), low + 0.618 * (high - low)
-                if self.correct(a**-2.0).chi_square < self.correct(b**-2.0).chi_square:
-                    high = b
-                else:
-                    low = a
-            ratio = (0.5 * (low + high)) ** -2.0
-            found.append([ratio, self.correct(ratio).chi_square])
-        return np.array(sorted(found, key=lambda row: row[1]))
-
-
-def _posterior(radii: Array, costs: Array, minima: Array, flat: float) -> Scan:
-    """Median and 95 % interval of m/I = 1 / radius^2 with density exp(-chi_square / 2) over the radii."""
-    density = np.exp(-0.5 * (costs - costs.min()))
-    cumulative = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(radii))])
-    low, middle, high = 1.0 / np.interp([0.975, 0.5, 0.025], cumulative / cumulative[-1], radii) ** 2
-    return Scan(float(middle), (float(low), float(high)), minima, flat)
+        return float(along @ self._velocities[j]), float(np.sqrt(along @ self._velocity_spread[j] @ along))
 
 
 def impact_numbers(recording: Recording, fit: FlightFit) -> tuple[Array, Array]:
-    """Return (J, 5) y, theta, dv_x, dv_y, d omega of every impact and their covariance (5 J, 5 J)."""
+    """Return (J, 5) y, theta, dv_x, dv_y, d omega of every impact and their derivative (5 J, 6 + 4 J) by the path."""
     count = len(fit.times)
     width, g = 2 + count, gravity(recording.slope)
     numbers, slope = np.zeros((count, 5)), np.zeros((count, 5, 3 * width + count))
@@ -230,8 +203,32 @@ def impact_numbers(recording: Recording, fit: FlightFit) -> tuple[Array, Array]:
         for axis, column in ((0, 2), (1, 3), (2, 4)):
             numbers[j, column] = fit.jumps[j, axis]
             slope[j, column, axis * width + 2 + j] = 1.0
-    flat = slope.reshape(5 * count, -1)
-    return numbers, flat @ fit.covariance @ flat.T
+    return numbers, slope.reshape(5 * count, -1)
+
+
+def position_responses(recording: Recording, noise: Noise, fit: FlightFit, slope: Array) -> tuple[Array, Array]:
+    """Return by how much the impacts' numbers (5 J,) err where x, and where theta, jumps by 1 at an impact.
+
+    Args:
+        recording: where the path comes from.
+        noise: of its channels.
+        fit: its flights, which have no jumps of positions.
+        slope: derivative of the numbers by the path's parameters (5 J, 6 + 4 J).
+
+    Returns:
+        two matrices (5 J, J): of jumps of x [1/m], of jumps of theta [1/rad].
+    """
+    used = np.isfinite(fit.residual)
+    past = (recording.t[:, None] > fit.times).astype(float)  # (N, J)
+    responses = []
+    for axis in (0, 2):
+        columns = np.zeros((*used.shape, len(fit.times)))
+        columns[:, axis] = past / noise.sigma[axis]
+        response = slope @ fit.covariance @ (fit.rows.T @ columns[used])
+        if axis == 2:
+            response[1::5] -= fit.times[:, None] > fit.times  # the angle after the jump, which the path has not
+        responses.append(response)
+    return responses[0], responses[1]
 
 
 def _approach(fit: FlightFit, g: Array) -> tuple[Array, Array]:

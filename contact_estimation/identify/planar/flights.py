@@ -20,7 +20,7 @@ import numpy as np
 from contact_estimation.identify.arrays import Array, Flags
 from contact_estimation.identify.planar.stepping import gravity
 
-IMPACT_DURATION = 2e-3  # [s] longest impact; velocities this near to one are left out
+IMPACT_DURATION = 2e-3  # [s] default of the longest impact
 MOST_IMPACTS = 10  # impacts sought in one recording
 _ROBUST = 1.4826  # standard deviation of a Gaussian over its median absolute value
 _TRIM = 4.0  # differences beyond this many standard deviations are not noise
@@ -44,6 +44,7 @@ class Recording:
         delay: by how much velocities are later than they should be [s].
         stepped: the states come from a time-stepping simulation, q^{k+1} = q^k + h v^{k+1}: impacts happen at
             samples, up to a step above the ground, and velocities lag by half a step of gravity.
+        impact_duration: longest impact [s]; velocities this near to one are left out.
     """
 
     t: Array
@@ -52,6 +53,7 @@ class Recording:
     slope: float = 0.0
     delay: float = 0.0
     stepped: bool = False
+    impact_duration: float = IMPACT_DURATION
 
     @cached_property
     def interval(self) -> float:
@@ -60,7 +62,7 @@ class Recording:
 
     def until(self, time: float) -> Recording:
         """Return the samples before an impact at ``time`` [s], less the last: it may already belong to it."""
-        end: int = int(np.searchsorted(self.t, time - IMPACT_DURATION)) - 1
+        end: int = int(np.searchsorted(self.t, time - self.impact_duration)) - 1
         return replace(self, t=self.t[:end], q=self.q[:end], v=None if self.v is None else self.v[:end])
 
     @cached_property
@@ -202,7 +204,7 @@ def _linear_fit(recording: Recording, noise: Noise, times: Array) -> FlightFit:
     for time in times if recording.v is not None else ():
         k = int(np.searchsorted(t, time + recording.delay))
         used[max(k - 1, 0) : k + 1, 3:] = False
-        used[np.abs(t - time - recording.delay) < IMPACT_DURATION, 3:] = False
+        used[np.abs(t - time - recording.delay) < recording.impact_duration, 3:] = False
     count, width = len(times), 2 + len(times)
     rows, residual = np.zeros((*values.shape, 3 * width + count)), np.full(values.shape, np.nan)
     coefficients = np.zeros((3, width))

@@ -2,8 +2,8 @@
 
 The model of the flights (:mod:`flights`) has no contact. The model of the contact (:mod:`contact_geometry`) has neither
 friction nor restitution. The tests of the flights are residuals against noise from differences, the acceleration of
-free fall, and clocks. Those of the contact are the place of an impact, the direction of friction, and the agreement of
-the impacts on m/I.
+free fall, and clocks. Those of the contact are the place of an impact, friction against that of rigid impacts
+(:mod:`routh`), and the agreement of the impacts on m/I.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from scipy.stats import chi2, norm
 
 from contact_estimation.exceptions import ConfigError, IdentificationError, shape_error
 from contact_estimation.identify.arrays import Array
-from contact_estimation.identify.planar.contact_geometry import HEIGHT_STD, Correction, Impacts, Scan
+from contact_estimation.identify.planar.contact_geometry import Correction, Impacts, Told
 from contact_estimation.identify.planar.flights import (
+    IMPACT_DURATION,
     FlightFit,
     Noise,
     Recording,
@@ -26,6 +27,8 @@ from contact_estimation.identify.planar.flights import (
     fit_flights,
     measure_noise,
 )
+from contact_estimation.identify.planar.gyration import Scan, scan_gyration
+from contact_estimation.identify.planar.routh import friction_costs
 from contact_estimation.identify.planar.shapes import Shape, ratio_bounds
 from contact_estimation.identify.verdict import (
     GOOD,
@@ -48,7 +51,9 @@ _FEWEST_SAMPLES = 12  # of a recording
 _SAMPLES_AFTER = 3  # a flight after the last impact needs as many
 _ROUNDING = 0.25  # channels below so much of the noise's power show rounding or the floor, not noise
 _FLOOR = 3e-4  # of the outline's radius, and [rad]: positions are never trusted more closely
-_SLIDES = 0.1  # [m/s] slip before and after an impact from which friction is fully on its cone
+_MOST_FRICTION, _FRICTIONS = 2.0, 201  # coefficients compared: up to, and how many
+_FRICTION_TEST = "friction"  # it does not bear on m/I
+_LEAST_FRICTION_STD = 0.01  # the grid's spacing
 _SHARP = 0.1  # [samples] an impact's instant must be known to so much to say whether it happens at a sample
 _FEWEST = 30  # numbers of one kind that a test of whiteness needs
 _LEAST_ACCELERATION = 0.1  # [m/s^2, rad/s^2] that is let pass however sharply it is known
@@ -88,23 +93,6 @@ class RecordedDrop:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What is known beforehand.
-
-    Attributes:
-        shape: outline.
-        friction: Coulomb coefficient.
-        friction_std: its uncertainty.
-        size_std: uncertainty of the outline's size, as a share of it.
-    """
-
-    shape: Shape
-    friction: float
-    friction_std: float = 0.05
-    size_std: float = 0.0
-
-
-@dataclass(frozen=True)
 class _Window:
     """The recording up to an impact, and what its flights and impacts say."""
 
@@ -118,7 +106,13 @@ class _Window:
 
 
 def identify_recorded_drop(
-    told: Told, t: ArrayLike, q: ArrayLike, v: ArrayLike | None, slope: float = 0.0, max_impacts: int = 4
+    told: Told,
+    t: ArrayLike,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    slope: float = 0.0,
+    max_impacts: int = 4,
+    impact_duration: float = IMPACT_DURATION,
 ) -> RecordedDrop:
     """Identify m/I from noisy states of a body that falls on flat ground at y = 0.
 
@@ -129,12 +123,16 @@ def identify_recorded_drop(
         v: velocities (N, 3) [m/s, rad/s] at the same instants; None where only q was measured.
         slope: angle [rad] by which the ground falls towards +x.
         max_impacts: at most so many impacts are used, from the first one on.
+        impact_duration: longest time [s] that an impact may last, greater than 0. It says how far contacts may give
+            way; a larger one widens the interval and the tolerance of the tests of the contact.
 
     Raises:
         ConfigError: shapes disagree, or a number is out of range.
         IdentificationError: fewer than 12 samples, samples that are not finite, or no impact in the recording.
     """
-    raw = _pose(told, t, q, v, slope, max_impacts)
+    if max_impacts < 1:
+        raise ConfigError(f"identify_recorded_drop: max_impacts is {max_impacts!r}, expected at least 1")
+    raw = replace(_pose(told, t, q, v), slope=float(slope), impact_duration=_positive_time(impact_duration))
     recording = _fresh(raw)
     noise = _with_floor(measure_noise(recording), told.shape)
     noise = _with_floor(measure_noise(recording, find_impacts(recording, noise).times), told.shape)
@@ -156,17 +154,25 @@ def identify_recorded_drop(
     return _result(raw, _clock(told, recording, noise, best, max_impacts))
 
 
-def _pose(told: Told, t: ArrayLike, q: ArrayLike, v: ArrayLike | None, slope: float, max_impacts: int) -> Recording:
-    """Check the arguments of :func:`identify_recorded_drop`."""
+def _positive_time(impact_duration: float) -> float:
+    if not 0.0 < impact_duration < np.inf:
+        raise ConfigError(
+            f"the longest impact lasts {impact_duration!r} s, expected a time greater than 0, such as 2e-3"
+        )
+    return float(impact_duration)
+
+
+def _pose(told: Told, t: ArrayLike, q: ArrayLike, v: ArrayLike | None) -> Recording:
+    """Check what was told and measured of :func:`identify_recorded_drop`."""
     t, q = np.asarray(t, float), np.asarray(q, float)
     rates = None if v is None else np.asarray(v, float)
     for name, rows in (("q", q), ("v", rates)):
         if rows is not None and rows.shape != (len(t), 3):
             raise shape_error("identify_recorded_drop", name, rows.shape, (len(t), 3))
-    if not (told.friction >= 0.0 and told.friction_std >= 0.0 and told.size_std >= 0.0 and max_impacts >= 1):
+    if not (told.friction >= 0.0 and told.friction_std >= 0.0 and told.size_std >= 0.0):
         raise ConfigError(
             f"identify_recorded_drop: friction {told.friction!r}, friction_std {told.friction_std!r} and size_std "
-            f"{told.size_std!r} must not be negative, max_impacts {max_impacts!r} must be at least 1"
+            f"{told.size_std!r} must not be negative"
         )
     bad = np.count_nonzero(~np.isfinite(np.column_stack([t, q, q if rates is None else rates])))
     if len(t) < _FEWEST_SAMPLES or bad:
@@ -175,7 +181,7 @@ def _pose(told: Told, t: ArrayLike, q: ArrayLike, v: ArrayLike | None, slope: fl
         )
     if np.diff(t).min() <= 0.0:
         raise IdentificationError("the instants of a drop must increase; sort them and leave out repeated ones")
-    return Recording(t, q, rates, float(slope))
+    return Recording(t, q, rates)
 
 
 def _fresh(recording: Recording) -> Recording:
@@ -207,7 +213,7 @@ def _windows(told: Told, recording: Recording, noise: Noise, times: Array, most:
         if len(fit.times) > count:
             times = np.append(fit.times, times[count:])
             continue
-        impacts = Impacts(window, fit, told.shape, len(fit.times), told.size_std)
+        impacts = Impacts(window, noise, fit, told)
         windows.append(_judge(told, window, noise, fit, impacts))
         count += 1
     return windows
@@ -223,8 +229,8 @@ def _choose(windows: list[_Window]) -> _Window:
 
 
 def _flags(window: _Window) -> int:
-    """How many tests found something."""
-    return sum(finding.flagged for finding in window.findings)
+    """How many tests that bear on m/I found something."""
+    return sum(finding.flagged for finding in window.findings if finding.test != _FRICTION_TEST)
 
 
 def _at_samples(window: _Window) -> bool:
@@ -239,14 +245,14 @@ def _at_samples(window: _Window) -> bool:
 
 def _judge(told: Told, recording: Recording, noise: Noise, fit: FlightFit, impacts: Impacts) -> _Window:
     """Make every test of one window."""
-    scan = impacts.scan()
+    scan = scan_gyration(impacts)
     best = impacts.correct(float(scan.minima[0, 0]))
     findings = [
         *_noise_findings(recording, noise, fit),
         *_fall_findings(recording, noise, fit),
         *_contact_findings(impacts, best),
-        *_path_findings(told, recording, noise, fit),
-        *_friction_findings(told, impacts, best),
+        *_path_findings(told, recording, noise, fit, impacts),
+        *_friction_findings(told, impacts, best, scan),
         *_optima_findings(impacts, scan),
     ]
     return _Window(recording, noise, fit, impacts, scan, best, tuple(findings))
@@ -315,7 +321,7 @@ def _contact_findings(impacts: Impacts, best: Correction) -> Iterator[Finding]:
     yield Finding("height", abs(float(best.scores[worst])), limit, message)
 
 
-def _path_findings(told: Told, window: Recording, noise: Noise, fit: FlightFit) -> Iterator[Finding]:
+def _path_findings(told: Told, window: Recording, noise: Noise, fit: FlightFit, impacts: Impacts) -> Iterator[Finding]:
     """Test whether the fitted path passes through the ground between impacts."""
     q = window.q - fit.residual[:, :3] * noise.sigma[:3]
     depth = -(q[:, 1] + told.shape.levers(q[:, 2])[..., 1].min(axis=-1))
@@ -323,41 +329,26 @@ def _path_findings(told: Told, window: Recording, noise: Noise, fit: FlightFit) 
     message = (
         f"the body would pass {1e3 * depth.max():.0f} mm through the ground: an impact was missed, or y = 0 is not it"
     )
-    limit = 4.0 * (levels + np.hypot(HEIGHT_STD, told.size_std) * told.shape.radius)
+    gives_way = 0.5 * window.impact_duration * impacts.approach_speeds.max()
+    limit = 4.0 * (levels + told.size_std * told.shape.radius) + gives_way
     yield Finding("path", float(depth.max()), limit, message)
 
 
-def _friction_findings(told: Told, impacts: Impacts, best: Correction) -> Iterator[Finding]:
-    """Test friction: within its cone, and on it where the contact still slides the way it came."""
-    limit = float(norm.isf(0.5 * _ALARM / impacts.count))
-    needs, slides, pulls = [], [], []
-    for j in range(impacts.count):
-        _, _, vx, vy, _ = best.values[j]
-        variance = impacts.spread[5 * j + 2 : 5 * j + 4, 5 * j + 2 : 5 * j + 4]
-        used, gradient = abs(vx) / max(vy, 1e-9), np.array([np.sign(vx), -abs(vx) / max(vy, 1e-9)]) / max(vy, 1e-9)
-        std = float(np.sqrt(gradient @ variance @ gradient + told.friction_std**2))
-        needs.append(((used - told.friction) / std, used))
-        pulls.append(-vy / np.sqrt(variance[1, 1]))
-        before, after, spread = impacts.slip(j)
-        if (
-            before * after > 0.0
-            and min(abs(before), abs(after)) > max(4.0 * spread, _SLIDES)
-            and not impacts.touches[j].double
-        ):
-            slides.append(((told.friction - used) / std, used))
-    worst = max(needs)
-    message = f"an impact needs a friction of {worst[1]:.2f}, more than was given ({told.friction:.2f})"
-    yield Finding("friction_least", worst[0], limit, message)
-    if slides:
-        worst = max(slides)
-        message = f"a sliding impact shows a friction of {worst[1]:.2f}, less than was given ({told.friction:.2f})"
-        yield Finding("friction_most", worst[0], limit, message)
-    yield Finding(
-        "pull",
-        max(pulls),
-        limit,
-        "an impact pulls the body towards the ground: samples are far off, or y is upside down",
+def _friction_findings(told: Told, impacts: Impacts, best: Correction, scan: Scan) -> Iterator[Finding]:
+    """Test friction by the likelihood ratio of what was told against any other, and the direction of the impulses."""
+    frictions = np.linspace(0.0, max(2.0 * told.friction, _MOST_FRICTION), _FRICTIONS)
+    costs = friction_costs(impacts, frictions, best, scan)
+    allowed = costs + ((frictions - told.friction) / max(told.friction_std, _LEAST_FRICTION_STD)) ** 2
+    message = (
+        f"the impacts need a friction of {frictions[np.argmin(costs)]:.2f}, as far as they slide; "
+        f"{told.friction:.2f} was given"
     )
+    ratio = float(np.sqrt(allowed.min() - costs.min()))
+    yield Finding(_FRICTION_TEST, ratio, float(norm.isf(0.5 * _ALARM)), message)
+    normal_std = np.sqrt(np.diag(impacts.spread)[3 : 5 * impacts.count : 5])
+    message = "an impact pulls the body towards the ground: samples are far off, or y is upside down"
+    pull = float(np.max(-best.values[:, 3] / normal_std))
+    yield Finding("pull", pull, float(norm.isf(0.5 * _ALARM / impacts.count)), message)
 
 
 def _optima_findings(impacts: Impacts, scan: Scan) -> Iterator[Finding]:

@@ -162,6 +162,11 @@ def ratio_bounds(shape: Shape) -> tuple[float, float]:
     return lower, lower / SMALLEST_GYRATION**2
 
 
+def gyration_radii(shape: Shape, count: int = 60) -> Array:
+    """Return ``count`` even radii of gyration sqrt(I/m) [m] over the range searched."""
+    return np.asarray(shape.radius * np.linspace(SMALLEST_GYRATION, 1.0, count))
+
+
 def _positive(owner: str, name: str, value: float) -> float:
     if not (np.isfinite(value) and value > 0):
         raise ConfigError(f"{owner}: {name} is {value!r}, expected a length greater than 0 [m]")

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from closed_forms import ContactStep, ratio_least_squares
 
 from contact_estimation.exceptions import ConfigError, IdentificationError
-from contact_estimation.identify.planar.closed_forms import ContactStep, ratio_least_squares
 from contact_estimation.identify.planar.shapes import Ellipse
 from contact_estimation.identify.planar.stepping import FallingBody, gravity, simulate
 

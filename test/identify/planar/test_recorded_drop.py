@@ -8,9 +8,9 @@ import pytest
 
 from benchmark.adversary import planar as world
 from contact_estimation.exceptions import ConfigError, IdentificationError
-from contact_estimation.identify.planar.contact_geometry import Impacts
+from contact_estimation.identify.planar.contact_geometry import Impacts, Told
 from contact_estimation.identify.planar.flights import Recording, find_impacts, fit_flights, measure_noise
-from contact_estimation.identify.planar.recorded_drop import Told, identify_recorded_drop
+from contact_estimation.identify.planar.recorded_drop import identify_recorded_drop
 from contact_estimation.identify.planar.shapes import Ellipse, square
 from contact_estimation.identify.planar.stepping import gravity
 from contact_estimation.studies.planar.table1 import BODIES, add_noise, random_drop
@@ -23,10 +23,10 @@ NOISE = np.array([0.004, 0.004, 0.006])
 
 
 @lru_cache
-def fall(scale=1.0, flat=False):
+def fall(scale=1.0, flat=False, **world_changes):
     """Fine states of the body, or of one ``scale`` as large."""
     start = ([0.0, 1.0, 0.0], [0.0, -1.0, 0.0]) if flat else START
-    return world.drop(replace(BODY, corners=scale * CORNERS), *start, 1.0)
+    return world.drop(replace(BODY, corners=scale * CORNERS, **world_changes), *start, 1.0)
 
 
 def record(h=0.006, **how):
@@ -57,7 +57,27 @@ def test_an_impact_that_needs_more_friction_than_told_says_so():
     t, q, v = record()
     found = identify_recorded_drop(replace(TOLD, friction=0.02, friction_std=0.01), t, q, v)
     assert found.verdict.verdict == "doubtful"
-    assert any("needs a friction of" in reason for reason in found.verdict.reasons)
+    assert any("need a friction of" in reason for reason in found.verdict.reasons)
+
+
+def test_an_impact_whose_slip_reverses_shows_that_friction_is_lower_than_told():
+    """No impact slides the way it came, but the contact leaves with slip: more friction would have held it."""
+    t, q, v = record(friction=0.15)
+    right, wrong = (identify_recorded_drop(replace(TOLD, friction=mu), t, q, v) for mu in (0.15, 0.45))
+    assert right.verdict.verdict == "good", right.verdict.reasons
+    assert any("need a friction of 0.1" in reason for reason in wrong.verdict.reasons), wrong.verdict.reasons
+
+
+def test_shaking_ground_is_named():
+    t, q, v = record(shake=(0.01, 7.0))
+    found = identify_recorded_drop(TOLD, t, q, v)
+    assert any("do not agree on where" in reason for reason in found.verdict.reasons), found.verdict.reasons
+
+
+def test_a_longer_impact_widens_the_interval():
+    t, q, v = record()
+    short, long = (identify_recorded_drop(TOLD, t, q, v, impact_duration=d) for d in (2e-3, 8e-3))
+    assert np.ptp(long.interval) > 1.5 * np.ptp(short.interval)
 
 
 def test_uneven_samples_are_as_good_as_even_ones():
@@ -181,8 +201,8 @@ def test_conditions_of_contact_against_finite_differences(shape):
     t, q, v = record()
     recording = Recording(t, q, v)
     noise = measure_noise(recording)
-    impacts = Impacts(recording, find_impacts(recording, noise), shape, 2, 0.01)
-    numbers = np.append(impacts.found.ravel(), 1.02)
+    impacts = Impacts(recording, noise, find_impacts(recording, noise), Told(shape, 0.4, size_std=0.01))
+    numbers = np.concatenate([impacts.found.ravel(), [1.02], impacts.durations, np.full(impacts.count, 1e-3)])
     _, slope = impacts._conditions(numbers, 3.0)
     steps = 1e-6 * np.eye(len(numbers))
     numeric = [
@@ -204,6 +224,8 @@ def test_bad_input():
         identify_recorded_drop(TOLD, t, q[:, :2], v)
     with pytest.raises(ConfigError, match="must not be negative"):
         identify_recorded_drop(replace(TOLD, friction=-0.1), t, q, v)
+    with pytest.raises(ConfigError, match="longest impact"):
+        identify_recorded_drop(TOLD, t, q, v, impact_duration=0.0)
     with pytest.raises(IdentificationError, match="at least 12"):
         identify_recorded_drop(TOLD, t[:5], q[:5], v[:5])
     with pytest.raises(IdentificationError, match="increase"):
