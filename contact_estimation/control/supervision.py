@@ -149,7 +149,7 @@ class SupervisedController(ABC):
         self._disturbance, self._extra = np.zeros(3), 0.0
         self._balanced = -math.inf, 0.0  # time [s] of the last balance, and the speed along the push [m/s] then
         self._elapsed, self._last = 0.0, None
-        self._commands: deque[tuple[float, np.ndarray]] = deque(maxlen=64)
+        self._commands: deque[tuple[float, Command]] = deque(maxlen=64)
         self._failures, self._latched = 0, False
         self._search: ContactSearch | None = None
         self._bad_since: float | None = None
@@ -177,7 +177,7 @@ class SupervisedController(ABC):
         step = 0.0 if self._last is None else max(t - self._last, 0.0)
         self._last = t
         command = self._tick(t, step, observation)
-        self._commands.append((t, command.position))
+        self._commands.append((t, command))
         return command
 
     def _tick(self, t: float, step: float, observation: Observation) -> Command:
@@ -253,7 +253,7 @@ class SupervisedController(ABC):
         observer keeps the force of a contact that is gone, which then shows as sinking.
         """
         x, _ = self.arm.tcp_pose(observation.q)
-        spring = clip_norm(self._stiffness * (self._commanded(t) - x), self.settings.impedance.max_force)
+        spring = clip_norm(self._stiffness * (self._commanded(t).position - x), self.settings.impedance.max_force)
         missing = self._damping * dx - spring - force
         share = min(1.0 / (self.settings.rate * self.settings.disturbance_time), 1.0)
         self._disturbance = self._disturbance + share * (missing - self._disturbance)
@@ -264,13 +264,12 @@ class SupervisedController(ABC):
         self._extra += fast * (float(self._normal @ missing) + inertia - self._extra)
         self._balanced = t, speed
 
-    def _commanded(self, t: float) -> np.ndarray:
-        """Return the equilibrium (3,) [m] that was in force at ``t`` [s]."""
-        before = [position for when, position in self._commands if when < t]
-        commanded: np.ndarray = self._position
-        if self._commands:
-            commanded = before[-1] if before else self._commands[0][1]
-        return commanded
+    def _commanded(self, t: float) -> Command:
+        """Return the command that was in force at ``t`` [s]."""
+        before = [command for when, command in self._commands if when < t]
+        if before:
+            return before[-1]
+        return self._commands[0][1] if self._commands else self._command(None)
 
     def _contact_stiffness(self, observation: Observation) -> float:
         """Return the stiffness [N/m] of the contacts along the wanted force, together."""

@@ -230,7 +230,7 @@ class MpcController(SupervisedController):
         for k in range(steps):
             self._place_rests(np.full(self.settings.horizon + 1, k * h))
             x, _ = self._output(state)
-            pull = self._stiffness * (self._commanded(t - age + (k + 0.5) * h) - x)
+            pull = self._stiffness * (self._commanded(t - age + (k + 0.5) * h).position - x)
             control[:3] = clip_norm(pull, self.settings.impedance.max_force)
             state, _ = self._rollout.step(state, control, h)
         self._place_rests(ahead + self.settings.dt * np.arange(self.settings.horizon + 1))
@@ -261,8 +261,11 @@ class MpcController(SupervisedController):
 
     def _balance_torque(self, t: float, state: np.ndarray) -> None:
         """Low-pass the torque (n,) [Nm] that the balance at the joints lacks at the sample's time ``t`` [s]."""
-        run, x = self._outputs, self._output(state)[0]
-        run.inputs["u"][:3] = clip_norm(self._stiffness * (self._commanded(t) - x), self.settings.impedance.max_force)
+        run, command = self._outputs, self._commanded(t)
+        self.problem.set("rotation", command.rotation.ravel(order="F"))
+        x = self._output(state)[0]
+        pull = self._stiffness * (command.position - x)
+        run.inputs["u"][:3] = clip_norm(pull, self.settings.impedance.max_force)
         run()
         share = min(1.0 / (self.settings.rate * self.settings.disturbance_time), 1.0)
         self._torque = self._torque + share * (run.outputs["missing"] - self._torque)
@@ -283,22 +286,29 @@ class MpcController(SupervisedController):
         if problem:
             return Plan(self._position, self._turned, solution, problem)
         self._last_cost, self._plan_made = solution.cost, solution
-        return Plan(now.x + solution.controls[0][:3] / self._stiffness, self._attitude(solution), solution)
+        equilibrium = now.x + solution.controls[0][:3] / self._stiffness
+        return Plan(equilibrium, self._attitude(solution, now.elapsed), solution)
 
     def _set_targets(self, elapsed: float) -> None:
         s = self.settings
-        share = path_share((elapsed + s.dt * np.arange(s.horizon + 1)) / s.path_time)
+        at = elapsed + s.dt * np.arange(s.horizon + 1)  # [s]
+        share = path_share(at / s.path_time)
         self.problem.set("position_target", self._start + share[:, None] * np.array(s.path))
-        turn = np.array(s.turn)
-        if turn.any():
-            rotations = [(pin.exp3(part * turn) @ self._rotation).ravel(order="F") for part in share]
-            self.problem.set("rotation", np.array(rotations))
+        # A spring to a wanted attitude acts with its value at the end of a stage.
+        wanted = self._wanted_attitudes(at if s.orientation else at + s.dt)
+        self.problem.set("rotation", np.array([rotation.ravel(order="F") for rotation in wanted]))
 
-    def _attitude(self, solution: Solution) -> np.ndarray:
-        if self.settings.orientation:
-            _, now = self.arm.tcp_pose(solution.states[0][: self.arm.n])
-            return np.asarray(pin.exp3(solution.controls[0][3:] / self._turn_stiffness) @ now)
-        return np.array(self.problem.parameters[0, self.problem.columns("rotation")].reshape(3, 3, order="F"))
+    def _wanted_attitudes(self, elapsed: np.ndarray) -> list[np.ndarray]:
+        """Return the path's attitudes (3, 3) after ``elapsed`` (k,) [s]."""
+        turn = np.array(self.settings.turn)
+        return [pin.exp3(share * turn) @ self._rotation for share in path_share(elapsed / self.settings.path_time)]
+
+    def _attitude(self, solution: Solution, elapsed: float) -> np.ndarray:
+        """Return the attitude (3, 3) of the path, or where the plan has a moment the one whose spring has it."""
+        if not self.settings.orientation:
+            return self._wanted_attitudes(np.array([elapsed]))[0]
+        _, now = self.arm.tcp_pose(solution.states[0][: self.arm.n])
+        return np.asarray(pin.exp3(solution.controls[0][3:] / self._turn_stiffness) @ now)
 
     def _warm_start(self, icem: Icem, state: np.ndarray) -> float:
         """Sample where the last plan has become much worse than it was: the mode has changed. Returns the time [s]."""
@@ -321,7 +331,7 @@ class MpcController(SupervisedController):
 
     def _position_planned(self) -> np.ndarray:
         """Return the equilibrium that was commanded when the last plan was made."""
-        for when, position in reversed(self._commands):
+        for when, command in reversed(self._commands):
             if when <= self._planned:
-                return np.asarray(position)
+                return np.asarray(command.position)
         return self._position

@@ -12,10 +12,11 @@ The control is the spring force F_s instead of x_0. This change of variables (x_
 ball around zero. A stage holds F_s: the controller commands x_0 anew, from where the arm then is, several times a
 stage. A stage of 40 ms is long for a stiff contact. The other springs and dampers therefore act with their linearised
 value at the end of the stage, contacts in their axes E: E^T F_i - h S_i E^T (J_i dq+ - v_i). v_i is the velocity at
-which the contact's rest moves. S_i is the diagonal of the contact law's derivative by depth and slip, where it is
-positive. A force that falls with depth acts with its value at the start, so the matrix stays positive definite. For the
-spring S_i is ||K_i|| n n^T. For h -> 0 this is the step of :mod:`contact_estimation.dynamics`. Unlike that step, it
-stays stable when an estimate reports a wall ten times stiffer.
+which the contact's rest moves. The spring to a wanted attitude is therefore given the attitude of the stage's end. S_i
+is the diagonal of the contact law's derivative by depth and slip, where it is positive. A force that falls with depth
+acts with its value at the start, so the matrix stays positive definite. For the spring S_i is ||K_i|| n n^T. For h -> 0
+this is the step of :mod:`contact_estimation.dynamics`. Unlike that step, it stays stable when an estimate reports a
+wall ten times stiffer.
 """
 
 from __future__ import annotations
