@@ -27,6 +27,7 @@ class CurvedPlanarModel(PlanarModel):
 
     parameters = (*PlanarModel.parameters, "curvature")
     units = (*PlanarModel.units, "1/m")
+    tested = 1
     conditions = Parts(position=2, heading=2, intervals=4, touch=2, touch_heading=2)
 
     def walk(self, settings: ProbingSettings) -> np.ndarray:

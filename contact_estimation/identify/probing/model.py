@@ -53,6 +53,7 @@ class ContactModel(ABC):
         bristle_contacts: one contact per surface whose friction has a bristle state; empty where friction has a sign.
         parameters: names of s.
         units: units of the physical parameters.
+        tested: how many parameters, the last ones of s, are 0 in the plain model; a trial tests them against 0.
         bounds: index in s of each bounded parameter, and its bounds.
         modes: sign of sliding of every contact, for each mode.
         noises: entries of c behind the parameters: directions in which noise of pose and twist enters the wrench.
@@ -67,6 +68,7 @@ class ContactModel(ABC):
     bristle_contacts: tuple[int, ...] = ()
     parameters: tuple[str, ...]
     units: tuple[str, ...]
+    tested: int = 0
     bounds: dict[int, Bounds]
     modes: Modes
     noises: int

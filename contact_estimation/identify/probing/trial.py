@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import chi2
 
-from contact_estimation.identify.probing.curved import CurvedPlanarModel
 from contact_estimation.identify.probing.disturbances import Candidate, Disturbance, Samples
 from contact_estimation.identify.probing.estimate import ProbingEstimate
 from contact_estimation.identify.probing.filter import ProbingFilter
@@ -101,8 +100,9 @@ class Trial(NamedTuple):
 
     def _fit(self, estimator: ProbingFilter) -> Fit:
         estimate, freed = estimator.estimate(), (estimator.bias, estimator.bias_covariance)
-        if isinstance(self.model, CurvedPlanarModel):
-            freed = estimate.mean[-1:], np.diag(np.square(estimate.std[-1:]))
+        if self.model.tested:
+            last = slice(-self.model.tested, None)
+            freed = estimate.mean[last], np.diag(np.square(estimate.std[last]))
         return Fit(estimate, estimator.local(), *freed)
 
 
