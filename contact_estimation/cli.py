@@ -87,7 +87,7 @@ def main(argv: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    args = parser.parse_args(argv)
+    args = parser.parse_args(argv, argparse.Namespace(words=argv))
     try:
         return int(args.run(args) or 0)
     except ContactEstimationError as error:

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contact_estimation.commands.inputs import (
-    add_recording_arguments,
-    add_robot_argument,
-    open_for,
-    robot_words,
-    write_yaml,
-)
-from contact_estimation.commands.output import Progress, emit, text_table
+from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for, write_yaml
+from contact_estimation.commands.output import Progress, command_line, emit, text_table
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.fit.calibration.settings import OPTIONS
 
@@ -117,8 +110,7 @@ def _write(
 
     if not args.out:
         return
-    names = [path.name for path in args.recordings]
-    command = "Written by: " + shlex.join(["contact-estimation", "calibrate", *names, *robot_words(args)])
+    command = f"Written by: {command_line(args)}"
     header = f"{command}\nA _std is what to expect of a new run; the comments are intervals of the identification."
     values = args.out
     if args.out.suffix not in (".yaml", ".yml"):

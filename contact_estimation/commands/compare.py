@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from pathlib import Path
 
 from contact_estimation.commands.inputs import (
@@ -11,9 +10,8 @@ from contact_estimation.commands.inputs import (
     add_recording_arguments,
     add_robot_argument,
     open_for,
-    robot_words,
 )
-from contact_estimation.commands.output import emit, observer_progress, text_table
+from contact_estimation.commands.output import command_line, emit, observer_progress, text_table
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,9 +40,7 @@ def run(args: argparse.Namespace) -> int:
     sinks = {name: [log.append] for name, log in logs.items()}
     found = evaluate_recording(arm, recording, streams, observer_progress(len(recording)), sinks=sinks)
     if args.out is not None:
-        words = ["contact-estimation", "compare", str(args.recording), *robot_words(args)]
-        command = shlex.join([*words, "--observers", ",".join(args.observers), "--out", str(args.out)])
-        write_report(args.out, found, logs, f"Observers on {args.recording.name}", command)
+        write_report(args.out, found, logs, f"Observers on {args.recording.name}", command_line(args))
     source, duration = recording.head.source, next(iter(found.scores.values())).duration
     figures = {name: scores.figures() for name, scores in found.scores.items()}
     about = {"source": source, "samples": len(recording), "duration_s": duration}

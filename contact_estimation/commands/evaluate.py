@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from contact_estimation.commands.inputs import (
     add_workers_arguments,
     executor_of,
 )
-from contact_estimation.commands.output import Progress, emit, text_table
+from contact_estimation.commands.output import Progress, command_line, emit, text_table
 
 if TYPE_CHECKING:
     from contact_estimation.evaluation.rows import Row
@@ -61,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     if args.report is not None:
         from contact_estimation.evaluation.report import write_reports  # matplotlib
 
-        report = str(write_reports(args.report, rows, tasks, names, executor, _command(args)))
+        report = str(write_reports(args.report, rows, tasks, names, executor, command_line(args)))
     result: dict[str, Any] = {"recordings": rows, "failed": sum("error" in row for row in rows)}
     emit(args, result | ({"report": report} if report else {}), _text(rows, names, report))
     return 2 if all("robot" not in row for row in rows) else 0
@@ -93,11 +92,3 @@ def _text(rows: Sequence[Row], observers: Sequence[str], report: str) -> str:
         *([f"report: {report}"] if report else []),
     ]
     return "\n".join(parts)
-
-
-def _command(args: argparse.Namespace) -> str:
-    words = ["contact-estimation", "evaluate", *args.places, "--observers", ",".join(args.observers)]
-    for flag in ("robot", "tool", "sensors", "joint_states", "wrench", "rate", "cluster", "report"):
-        if (value := getattr(args, flag)) not in (None, ""):
-            words += [f"--{flag.replace('_', '-')}", str(value)]
-    return shlex.join(words + ["--keep-going"] * args.keep_going)

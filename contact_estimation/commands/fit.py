@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import shlex
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,14 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from contact_estimation.commands.inputs import (
-    add_recording_arguments,
-    add_robot_argument,
-    open_for,
-    robot_words,
-    write_yaml,
-)
-from contact_estimation.commands.output import Progress, emit
+from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for, write_yaml
+from contact_estimation.commands.output import Progress, command_line, emit
 from contact_estimation.contact.law import LAW_GROUPS
 from contact_estimation.contact.settings import CONTACT_PARAMETERS
 from contact_estimation.exceptions import ConfigError
@@ -86,12 +79,11 @@ class _Data(NamedTuple):
 
 
 class _Fitted(NamedTuple):
-    """What an objective found: keys of every contact's YAML, the JSON result, the text, and its options."""
+    """What an objective found: keys of every contact's YAML, the JSON result, and the text."""
 
     contacts: list[dict[str, Any]]
     result: dict[str, Any]
     text: str
-    options: str
 
 
 def run(args: argparse.Namespace) -> int:
@@ -119,10 +111,8 @@ def run(args: argparse.Namespace) -> int:
     for written, fitted in zip(mapping["contacts"], found.contacts):
         written.update(fitted)
     from_mapping(type(settings), mapping, str(args.out))  # what is written must load
-    names = " ".join([args.recording.name, *(f"--also {path.name}" for path in args.also)])
     header = (
-        f"Written by: contact-estimation fit {names} {shlex.join(robot_words(args))} --objective {args.objective} "
-        f"{found.options}\n"
+        f"Written by: {command_line(args)}\n"
         "Fitted: stiffness [N/m, base axes], rest [m, base frame] and point [m, TCP frame] of every contact."
     )
     write_yaml(args.out, mapping, header)
@@ -171,7 +161,7 @@ def _paper(data: _Data, args: argparse.Namespace, bar: Progress) -> _Fitted:
         f"rest position {_round(found.rest, 5)} m, contact point {_round(found.point, 4)} m from the TCP"
     )
     print("the papers' objective is a baseline: its stiffness depends on the model's inertia", file=sys.stderr)
-    return _Fitted([contact], result, text, f"--rest-weight {args.rest_weight:g} --passes {args.passes}")
+    return _Fitted([contact], result, text)
 
 
 def _unbiased(data: _Data, args: argparse.Namespace, bar: Progress) -> _Fitted:
@@ -207,7 +197,7 @@ def _unbiased(data: _Data, args: argparse.Namespace, bar: Progress) -> _Fitted:
     friction = {name: found.friction[:, :, k] for k, name in enumerate(("bias", "viscous", "coulomb"))}
     result: dict[str, Any] = results.popitem()[1] if len(results) == 1 else {"contacts": results}
     result |= {"residual": found.residual, "friction": friction}
-    return _Fitted(written, result, "\n".join(lines), f"--estimate {' '.join(args.estimate)} --passes {args.passes}")
+    return _Fitted(written, result, "\n".join(lines))
 
 
 def _interval(fit: ContactFit) -> list[float]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contact_estimation.commands.inputs import add_workers_arguments, executor_of
-from contact_estimation.commands.output import Progress, emit, emit_verdict
+from contact_estimation.commands.output import Progress, command_line, emit, emit_verdict
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.settings import from_yaml
 
@@ -101,8 +101,7 @@ def _experiment(args: argparse.Namespace, settings: ProbingSettings) -> int:
     if args.figures:
         result["figures"] = [str(path) for path in report.write_figures(figures, args.figures)]
     if args.report:
-        command = f"contact-estimation identify probing --example {args.example} --runs {args.runs} --seed {args.seed}"
-        result["report"] = str(report.page({args.example: result}, figures, command).write(args.report))
+        result["report"] = str(report.page({args.example: result}, figures, command_line(args)).write(args.report))
     emit(args, result, report.summary(result))
     return 0
 

@@ -35,11 +35,6 @@ def add_tool_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tool", default="", metavar="NAME", help=text)
 
 
-def robot_words(args: argparse.Namespace) -> list[str]:
-    """Return ``--robot`` and ``--tool`` as words of a command line."""
-    return ["--robot", args.robot, *(["--tool", args.tool] if args.tool else [])]
-
-
 def add_observers_argument(parser: argparse.ArgumentParser) -> None:
     """Declare ``--observers``, a list of names in ``args.observers``."""
 

@@ -6,13 +6,12 @@ It runs with and without online estimation; for ``probe`` see :mod:`~contact_est
 from __future__ import annotations
 
 import argparse
-import shlex
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from contact_estimation.commands.inputs import add_tool_argument, add_workers_arguments
-from contact_estimation.commands.output import Progress, emit
+from contact_estimation.commands.output import Progress, command_line, emit
 from contact_estimation.control.mpc.settings import SOLVERS
 from contact_estimation.control.registry import CONTROLLERS
 from contact_estimation.exceptions import ConfigError
@@ -108,10 +107,8 @@ def run(args: argparse.Namespace) -> int:
     if args.report:
         from contact_estimation.studies.mpc.mpc_report import mpc_report
 
-        command = "contact-estimation " + shlex.join(_arguments(args, settings.robot))
-        lines.append(
-            f"report                    {mpc_report(args.report, args.task, settings, command, estimating, fixed)}"
-        )
+        page = mpc_report(args.report, args.task, settings, command_line(args), estimating, fixed)
+        lines.append(f"report                    {page}")
     emit(args, result, "\n".join(lines))
     return 0
 
@@ -165,20 +162,3 @@ def _lines(result: dict[str, float | None], estimating: LoopRecord, fixed: LoopR
         for (name, _), record in zip(_LOOPS, (estimating, fixed))
         if record.reasons
     ]
-
-
-def _arguments(args: argparse.Namespace, robot: str) -> list[str]:
-    """Return the command line that repeats this run."""
-    words = ["mpc", args.task, "--robot", robot, "--solver", args.solver, "--seed", str(args.seed)]
-    for option, value in (
-        ("--controller", args.controller),
-        ("--observer", args.observer),
-        ("--tool", args.tool or None),
-        ("--stiffness", args.stiffness),
-        ("--height-error", args.height_error),
-        ("--force", args.force),
-        ("--duration", args.duration),
-    ):
-        if value is not None:
-            words += [option, str(value)]
-    return words

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from contact_estimation.commands.inputs import executor_of
-from contact_estimation.commands.output import Progress, emit
+from contact_estimation.commands.output import Progress, command_line, emit
 from contact_estimation.jobs import gather
 from contact_estimation.settings import replace
 from contact_estimation.studies.mpc.probe_press import (
@@ -45,9 +45,7 @@ def run(args: argparse.Namespace) -> int:
         f"ticks without a plan    {result['ticks_without_plan']}",
     ]
     if args.report:
-        command = f"contact-estimation mpc probe --robot {settings.robot} --runs {args.runs} --seed {args.seed}"
-        command += "".join(f" --{name} {value:g}" for name, value in changes.items())
-        page = probe_report(args.report, command, settings, explored, probed, guessed)
+        page = probe_report(args.report, command_line(args), settings, explored, probed, guessed)
         lines.append(f"report                  {page}")
     emit(args, result, "\n".join(lines))
     return 0

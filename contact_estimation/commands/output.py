@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import shlex
 import sys
 import tempfile
 import time
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 def emit(args: argparse.Namespace, result: dict[str, Any], text: str) -> None:
     """Print ``result`` as one JSON object under ``--json``, else ``text``."""
     print(json.dumps(plain(result)) if args.json else text, flush=True)
+
+
+def command_line(args: argparse.Namespace) -> str:
+    """Return the command as it was typed, for what says how it was made."""
+    return shlex.join(["contact-estimation", *args.words])
 
 
 def emit_verdict(args: argparse.Namespace, result: dict[str, Any], verdict: Verdict, text: str) -> int:

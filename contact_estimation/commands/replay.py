@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for, robot_words
-from contact_estimation.commands.output import emit, observer_progress, prepare_folder, text_table
+from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for
+from contact_estimation.commands.output import command_line, emit, observer_progress, prepare_folder, text_table
 from contact_estimation.exceptions import RecordingError
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     report = ""
     if args.report is not None:
         title = f"Replay of {args.recording.name}"
-        report = str(write_report(args.report / "report.html", found, logs, title, _command(args)))
+        report = str(write_report(args.report / "report.html", found, logs, title, command_line(args)))
     about = {"source": head.source, "samples": len(samples), "duration_s": duration}
     result = {
         "recording": about | {"problems": problems},
@@ -156,18 +155,3 @@ def _text(about: dict[str, Any], figures: dict[str, dict[str, Any]], report: str
         *(f"estimates: {path}" for path in exports),
     ]
     return "\n".join(lines)
-
-
-def _command(args: argparse.Namespace) -> str:
-    words = ["contact-estimation", "replay", str(args.recording), *robot_words(args)]
-    for flag, values in (
-        ("--observer", args.observer),
-        ("--config", args.config),
-        ("--sensors", [args.sensors]),
-        ("--joint-states", [args.joint_states]),
-        ("--wrench", [args.wrench]),
-        ("--rate", [args.rate]),
-        ("--report", [args.report]),
-    ):
-        words += [word for value in values if value is not None for word in (flag, str(value))]
-    return shlex.join(words + ["--keep-going"] * args.keep_going)

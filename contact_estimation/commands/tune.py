@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contact_estimation.commands.inputs import (
-    add_recording_arguments,
-    add_robot_argument,
-    open_for,
-    robot_words,
-    write_yaml,
-)
-from contact_estimation.commands.output import Progress, emit, text_table
+from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for, write_yaml
+from contact_estimation.commands.output import Progress, command_line, emit, text_table
 from contact_estimation.exceptions import ConfigError
 
 if TYPE_CHECKING:
@@ -87,12 +80,10 @@ def _write(args: argparse.Namespace, robot: Arm, noise: NoiseSettings) -> None:
     from contact_estimation.robot.profile import write_profile
     from contact_estimation.settings import to_mapping
 
-    words = ["tune", *(path.name for path in args.recordings), *robot_words(args), "--config", args.config]
-    words += ["--noise", *args.noise] if args.noise else []
     path = args.out
     if path.suffix not in (".yaml", ".yml"):
         path = write_profile(robot.settings, path) / noise.profile_file(Path(args.config).stem)
-    write_yaml(path, to_mapping(noise.values), f"Written by: {shlex.join(['contact-estimation', *words])}")
+    write_yaml(path, to_mapping(noise.values), f"Written by: {command_line(args)}")
 
 
 def _before_and_after(found: Tuning) -> list[dict[str, Any]]:

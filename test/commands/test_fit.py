@@ -78,7 +78,8 @@ def test_what_is_written_loads_and_says_how_it_was_made(fitted):
     contact = load_observer_settings(str(out)).contacts[0]
     np.testing.assert_allclose(contact.stiffness, result["stiffness"], atol=0.06)
     np.testing.assert_allclose(contact.rest, result["rest"], atol=1e-6)
-    assert out.read_text().startswith("# Written by: contact-estimation fit press.npz --robot ur16e --objective paper")
+    typed = out.read_text().splitlines()[0]
+    assert typed.startswith("# Written by: contact-estimation fit ") and typed.endswith(f"--out {out} --json")
 
 
 def test_the_estimator_runs_with_it(fitted, archive, tmp_path, capsys):
