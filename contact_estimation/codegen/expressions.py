@@ -59,7 +59,8 @@ class Parts:
         sizes: number of entries of every part, in order.
 
     Attributes:
-        size: entries in all. where: slice of every part.
+        size: entries in all.
+        where: slice of every part.
     """
 
     def __init__(self, **sizes: int) -> None:

@@ -20,7 +20,8 @@ class DoubleBuffer:
         sizes: number of entries of every state vector, by name.
 
     Attributes:
-        copies: both copies, buffers by name. turn: which of them is the present one.
+        copies: both copies, buffers by name.
+        turn: which of them is the present one.
     """
 
     def __init__(self, **sizes: int) -> None:

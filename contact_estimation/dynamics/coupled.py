@@ -23,9 +23,14 @@ class CoupledStep:
     estimated entries are taken from ``p``.
 
     Attributes:
-        q, dq, p, phi, tau, h: SX symbols. xi: their stacked state. kinematics: placements at q.
-        phi_now: phi with p in place. tau_e: external joint torque (n,) [Nm].
-        delta: acceleration (n,). next: xi+ (N,). jacobian: A = d xi+ / d xi (N, N).
+        q, dq, p, phi, tau, h: SX symbols.
+        xi: their stacked state.
+        kinematics: placements at q.
+        phi_now: phi with p in place.
+        tau_e: external joint torque (n,) [Nm].
+        delta: acceleration (n,).
+        next: xi+ (N,).
+        jacobian: A = d xi+ / d xi (N, N).
     """
 
     def __init__(self, arm: Arm, contacts: ParallelContacts) -> None:

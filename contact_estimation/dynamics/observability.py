@@ -33,11 +33,11 @@ SEEN = 0.5
 class Direction:
     """One direction of the estimated parameters.
 
-    ``singular_value``: square root of the eigenvalue of S I S, how many times more the motion says than the prior did.
-    ``vector`` (n_p,) in SI, scaled to one prior standard deviation. ``shrinkage``: standard deviation after over
-    before, along it.
-    ``names``: its largest parts, largest first, with their share (sign and size, root sum of squares 1). ``seen``:
-    shrinkage below 0.5.
+    Attributes:
+        singular_value: square root of the eigenvalue of S I S: how much more the motion says than the prior.
+        vector: (n_p,) in SI, scaled to one prior standard deviation.
+        shrinkage: posterior over prior standard deviation along it.
+        names: its largest parts, largest first, with their share (sign and size, root sum of squares 1).
     """
 
     singular_value: float
@@ -47,7 +47,7 @@ class Direction:
 
     @property
     def seen(self) -> bool:
-        """Whether the motion shows this direction."""
+        """Whether the motion determines this direction: its shrinkage is below ``SEEN``."""
         return self.shrinkage < SEEN
 
     def __str__(self) -> str:
@@ -82,7 +82,8 @@ class ParameterInformation:
     """Accumulates the information of a motion; cheap enough to run beside a filter (one compiled call a sample).
 
     Args:
-        arm: the robot. contacts: contacts with their estimated parameters.
+        arm: the robot.
+        contacts: contacts with their estimated parameters.
         velocity_noise: intensity Q_v of the acceleration's white noise [(rad/s)^2/s], as in an EKF's
             ``process_noise.velocity``.
         torque_noise: intensities (n,) of the torque's white noise [Nm^2 s], None for none.

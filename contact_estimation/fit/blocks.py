@@ -10,7 +10,7 @@ from scipy.signal import butter, sosfiltfilt
 from contact_estimation.fit.features import step_features
 from contact_estimation.fit.states import FilteredStates
 from contact_estimation.robot import Arm
-from contact_estimation.robot.friction import follow_play, presliding_states
+from contact_estimation.robot.friction import apply_deadband, presliding_states
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def block_means(arm: Arm, states: FilteredStates, block: float, presliding: floa
         return np.asarray(values[: count * size].reshape(count, size, *values.shape[1:]).mean(axis=1))
 
     smooth = sosfiltfilt(butter(2, min(8.0, 0.2 / f.h), fs=1 / f.h, output="sos"), states.q[:-1], axis=0)
-    sliding = presliding_states(follow_play(smooth), np.asarray(presliding))
+    sliding = presliding_states(apply_deadband(smooth), np.asarray(presliding))
     columns = [-np.ones_like(y), -states.dq[:-1], -sliding] if friction else []
     nuisance = np.stack([mean(c) for c in columns], axis=2) if columns else np.zeros((count, arm.n, 0))
     middle = slice(size // 2, count * size, size)

@@ -25,9 +25,12 @@ class Arm:
         settings: the robot's settings.
         tool: what is behind the flange.
         model: Pinocchio model (links, gravity and tool; without rotor inertia).
-        n: number of joints. joint_names: their names, base to tip.
+        n: number of joints.
+        joint_names: their names, base to tip.
         base_frame, tcp_frame: names of the frames estimates are expressed in.
-        motor: motor side. lower, upper: joint limits (n,) [rad]. velocity_limit [rad/s], effort_limit [Nm]: (n,).
+        motor: motor side.
+        lower, upper: joint limits (n,) [rad].
+        velocity_limit, effort_limit: (n,) [rad/s], [Nm].
     """
 
     def __init__(self, settings: RobotSettings) -> None:

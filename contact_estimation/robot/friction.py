@@ -24,7 +24,7 @@ from contact_estimation.exceptions import ConfigError
 from contact_estimation.settings import key, non_negative, positive
 
 #: [rad] Encoder noise below this must not move the presliding state.
-PLAY = 25e-6
+DEADBAND = 25e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,12 +109,12 @@ def presliding_slope(s: Any, slope: Any, step: Any, length: Any) -> Any:
     return m.exp(-way) * (slope + (s - m.sign(step)) * way)
 
 
-def follow_play(q: np.ndarray, play: float = PLAY) -> np.ndarray:
-    """Positions (N, n) as seen through a play of +-``play`` [rad]: noise smaller than it moves nothing."""
+def apply_deadband(q: np.ndarray, deadband: float = DEADBAND) -> np.ndarray:
+    """Pass positions (N, n) through a deadband of +-``deadband`` [rad]: noise smaller than it moves nothing."""
     out = np.empty_like(q)
     now = q[0].copy()
     for k, row in enumerate(q):
-        np.clip(now, row - play, row + play, out=now)
+        np.clip(now, row - deadband, row + deadband, out=now)
         out[k] = now
     return out
 

@@ -37,9 +37,12 @@ class Surface:
 
     Attributes:
         names: links (L,) that have candidates.
-        link: index (M,) into ``names``. joint: index (M,) of the joint that moves the link.
-        points: (M, 3) [m] in the frame of that joint. normals: (M, 3) outwards, same axes.
-        area: (M,) [m^2] that a candidate stands for. radius: (M,) [m] root mean square distance of that area from it.
+        link: index (M,) into ``names``.
+        joint: index (M,) of the joint that moves the link.
+        points: (M, 3) [m] in the frame of that joint.
+        normals: (M, 3) outwards, same axes.
+        area: (M,) [m^2] that a candidate stands for.
+        radius: (M,) [m] root mean square distance of that area from it.
     """
 
     names: tuple[str, ...]

@@ -20,11 +20,14 @@ class CommandGate:
     """Limits wanted equilibria and hands them to ``backend``.
 
     Args:
-        arm, backend: the robot. settings: limits. stiffness: of the impedance that follows the equilibrium (3,) [N/m].
+        arm, backend: the robot.
+        settings: limits.
+        stiffness: of the impedance that follows the equilibrium (3,) [N/m].
 
     Attributes:
-        state: what the gate does. reason: why nothing passes, "" when all is well. counters: commands passed (and
-            of those limited, by limit), held, and stops, since the gate was made.
+        state: what the gate does.
+        reason: why nothing passes, "" when all is well.
+        counters: commands passed (and of those limited, by limit), held, and stops, since the gate was made.
     """
 
     def __init__(

@@ -75,9 +75,11 @@ class NodeProcess:
     """One node in a process of its own, with parameters; stopped with SIGINT when the ``with`` block ends.
 
     Args:
-        node: name of the executable. domain: ROS domain. parameters: ROS parameters. remap: names to remap. log: file
-        for its
-            output, default a temporary one.
+        node: name of the executable.
+        domain: ROS domain.
+        parameters: ROS parameters.
+        remap: names to remap.
+        log: file for its output, default a temporary one.
     """
 
     def __init__(

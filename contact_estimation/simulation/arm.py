@@ -24,11 +24,14 @@ class SimulatedArm:
     """Steps of one fixed length; everything between two steps is readable as attributes.
 
     Attributes:
-        q, dq: link side (n,) [rad], [rad/s]. motor_position, motor_velocity: motor side, the same for rigid gears.
-        motor_torque: torque of the motors at the joint side of an ideal gear (n,) [Nm]. link_torque: what passes the
-            gear.
-        friction_torque, tau_ext: (n,) [Nm]. wrench_tcp: environment ON the robot (6,), about the TCP, TCP axes.
-        touches: per tool point, per surface, what acts now. position, rotation: TCP pose.
+        q, dq: link side (n,) [rad], [rad/s].
+        motor_position, motor_velocity: motor side, the same for rigid gears.
+        motor_torque: torque of the motors at the joint side of an ideal gear (n,) [Nm].
+        link_torque: what passes the gear.
+        friction_torque, tau_ext: (n,) [Nm].
+        wrench_tcp: environment ON the robot (6,), about the TCP, TCP axes.
+        touches: per tool point, per surface, what acts now.
+        position, rotation: TCP pose.
         pushes: further forces: joint from 1 whose link is pushed (0: the TCP), point (3,) [m] in its frame, force (3,)
             [N] in base axes. ``wrench_tcp`` holds those at the TCP, ``tau_ext`` all.
         time: [s].

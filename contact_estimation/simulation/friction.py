@@ -14,8 +14,11 @@ class LuGreFriction:
     """Friction torque opposing motion.
 
     Args:
-        coulomb: Fc (n,) [Nm]. static: Fs (n,) [Nm], at least Fc. stribeck_velocity: vs [rad/s]. presliding:
-            displacement in which the friction builds up, Fc / sigma0 [rad]. viscous: (n,) [Nms/rad].
+        coulomb: Fc (n,) [Nm].
+        static: Fs (n,) [Nm], at least Fc.
+        stribeck_velocity: vs [rad/s].
+        presliding: displacement in which the friction builds up, Fc / sigma0 [rad].
+        viscous: (n,) [Nms/rad].
     """
 
     def __init__(

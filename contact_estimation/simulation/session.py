@@ -26,11 +26,16 @@ class Simulation:
     """An arm in a scenario. :meth:`step` advances by one sample; :meth:`command` takes over from the scenario's motion.
 
     Args:
-        scenario: the scenario. arm: the robot. imperfections: sensors and joints. seed: of everything random.
+        scenario: the scenario.
+        arm: the robot.
+        imperfections: sensors and joints.
+        seed: of everything random.
 
     Attributes:
-        plant: the simulated arm with everything true. rest: nominal place of the first surface (3,) [m], as the motion
-            supposes it (without the scenario's placement error). equilibrium: wanted TCP pose (position, rotation) now.
+        plant: the simulated arm with everything true.
+        rest: nominal place of the first surface (3,) [m], as the motion supposes it (without the scenario's placement
+            error).
+        equilibrium: wanted TCP pose (position, rotation) now.
         follow_stiffly: an admittance-controlled arm follows commands without yielding, as a robot's own servo does.
     """
 

@@ -93,7 +93,9 @@ class Face:
     Args:
         name: used in truth and errors.
         point, normal: (3,) base frame.
-        stiffness: [N/m]. damping: [Ns/m]. friction: Coulomb coefficient.
+        stiffness: [N/m].
+        damping: [Ns/m].
+        friction: Coulomb coefficient.
         tangential: bristle stiffness as a share of ``stiffness``.
         bounds: list of (direction (3,), length [m]): the face exists where direction . (x - point) <= length.
         depth: penetration beyond which the face has no say (the other side of a thin wall) [m].

@@ -13,7 +13,7 @@ from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.fit.unbiased import UnbiasedSettings, fit_unbiased
 from contact_estimation.io.recording import Recording
 from contact_estimation.robot import load_arm
-from contact_estimation.robot.friction import FrictionSettings, follow_play, friction_torque, presliding_states
+from contact_estimation.robot.friction import FrictionSettings, apply_deadband, friction_torque, presliding_states
 
 STIFFNESS = 25e3
 FRICTION = FrictionSettings(
@@ -56,7 +56,7 @@ def rubbing(arm, pressed):
     smooth = sosfiltfilt(
         butter(2, 20.0, fs=500.0, output="sos"), pressed.q, axis=0
     )  # the joint moves smoothly, its encoder is noisy
-    states = presliding_states(follow_play(smooth, 5e-6), np.array(FRICTION.presliding))
+    states = presliding_states(apply_deadband(smooth, 5e-6), np.array(FRICTION.presliding))
     return dataclasses.replace(pressed, tau=pressed.tau + friction_torque(FRICTION, pressed.dq, states))
 
 

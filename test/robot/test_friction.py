@@ -7,7 +7,7 @@ import pytest
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot.friction import (
     FrictionSettings,
-    follow_play,
+    apply_deadband,
     friction_torque,
     presliding_slope,
     presliding_states,
@@ -39,10 +39,10 @@ def test_candidates_and_joints_broadcast():
 
 def test_the_play_swallows_noise_and_follows_motion():
     noise = np.random.default_rng(1).uniform(-2e-5, 2e-5, (500, 1))
-    still = follow_play(noise, 25e-6)
+    still = apply_deadband(noise, 25e-6)
     assert np.ptp(still[100:]) < 2e-5 and np.abs(presliding_states(still, 1.5e-4)[-1]) < 0.3
     ramp = np.linspace(0, 1e-2, 500)[:, None]
-    np.testing.assert_allclose(ramp[100:] - follow_play(ramp, 25e-6)[100:], 25e-6)
+    np.testing.assert_allclose(ramp[100:] - apply_deadband(ramp, 25e-6)[100:], 25e-6)
 
 
 def test_symbols_and_numbers_agree_and_the_step_is_differentiable_at_rest():

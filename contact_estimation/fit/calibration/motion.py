@@ -14,10 +14,10 @@ import numpy as np
 
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.io.recording import Recording
-from contact_estimation.robot.friction import follow_play, presliding_states
+from contact_estimation.robot.friction import apply_deadband, presliding_states
 
-#: [rad] Encoder noise that is left after the low-pass; less than the estimator's play, which sees the raw positions.
-_PLAY = 5e-6
+#: [rad] Encoder noise left after the low-pass; less than the estimator's deadband, which sees raw positions.
+_DEADBAND = 5e-6
 #: Samples kept per period of the cut-off frequency.
 _KEPT = 4
 
@@ -94,7 +94,7 @@ def prepare(recording: Recording, cutoff: float) -> Motion:
         ddq[rows],
         low_pass(tau)[rows],
         1 / period / step,
-        follow_play(smooth, _PLAY),
+        apply_deadband(smooth, _DEADBAND),
         low_pass,
         rows,
     )

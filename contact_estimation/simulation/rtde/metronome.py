@@ -22,11 +22,13 @@ class Metronome:
     """Deadlines every ``period`` [s].
 
     Args:
-        period: [s]. patience: delay that is still caught up with [s].
+        period: [s].
+        patience: delay that is still caught up with [s].
         clock, sleep: replaceable for tests.
 
     Attributes:
-        late: ticks that came more than half a period after their deadline. skipped: ticks given up.
+        late: ticks that came more than half a period after their deadline.
+        skipped: ticks given up.
     """
 
     def __init__(

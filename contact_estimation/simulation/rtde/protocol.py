@@ -161,10 +161,12 @@ class Recipe:
     """An agreed list of variables.
 
     Args:
-        names: as requested. known: variable -> type name.
+        names: as requested.
+        known: variable -> type name.
 
     Attributes:
-        types: type names, ``NOT_FOUND`` where a variable is unknown. valid: whether all are known.
+        types: type names, ``NOT_FOUND`` where a variable is unknown.
+        valid: whether all are known.
     """
 
     def __init__(self, names: list[str], known: dict[str, str]) -> None:

@@ -52,9 +52,11 @@ class RtdeServer:
     """Serves a :class:`UrController` on ``host`` until :meth:`close`, or ``seconds`` in :meth:`run`.
 
     Args:
-        controller: the arm. host: loopback address. port: of RTDE; the other two ports are as on a robot, shifted like
-            this one.
-        newest: highest protocol version spoken. without: output variables it does not know, as an older controller.
+        controller: the arm.
+        host: loopback address.
+        port: of RTDE; the other two ports are as on a robot, shifted like this one.
+        newest: highest protocol version spoken.
+        without: output variables it does not know, as an older controller.
 
     Raises:
         ConfigError: the host is not loopback, a port is taken, or there is no such variable.

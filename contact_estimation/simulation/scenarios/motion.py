@@ -24,8 +24,9 @@ class Motion:
     """Reference over time; before the first segment and after the last one it stands still.
 
     Args:
-        segments: the segments. position, rotation: TCP pose at the start. point_tcp: tool point (3,) that moves, TCP
-            frame.
+        segments: the segments.
+        position, rotation: TCP pose at the start.
+        point_tcp: tool point (3,) that moves, TCP frame.
     """
 
     #: Time in which a linear segment reaches its speed [s], as a jogging robot does.
