@@ -36,12 +36,12 @@ class Suspicion:
 
     Attributes:
         rival: its index.
-        residual: (2, n) in units of friction, under the rival and under the configured reading, when the suspicion
+        residual: (1 + R, n) in units of friction, under the configured reading and every rival, when the suspicion
             arose, or when a joint reversed.
         direction: (n,) sign of the joints' motion then.
         q: (n,) position then [rad].
-        last: (2, n) residual of the last block.
-        noise: (2, n) mean absolute change of it from block to block.
+        last: (1 + R, n) residual of the last block.
+        noise: (1 + R, n) mean absolute change of it from block to block.
         blocks: since it arose.
         changed: how long the torque has differed from then by more than friction makes at rest [s].
         time: how long it has lasted [s].
@@ -289,40 +289,49 @@ class TorqueReadings:
         direction = np.sign(dq) * (np.abs(dq) > 1e-3)
         now = self._suspicion
         if now is not None:
-            now.changed = now.changed + duration if self._changed(now, q, direction) and not moving else 0.0
+            changed = self._changed(now, q, direction)
+            now.changed = now.changed + duration if changed[now.rival] and not moving else 0.0
             candidates[now.rival] |= now.changed > 0  # until it is clear whether a joint sets off
             if now.changed > s.set_off_time:  # no reading changes at rest
-                self._cleared[:], self._cleared_at, now = True, q.copy(), None
+                self._cleared |= changed
+                self._cleared_at, now = q.copy(), None
         candidates &= ~self._cleared
         if not candidates.any():
             self._suspicion = None
             return
         if now is None or not candidates[now.rival]:
             rival = int(np.argmax(candidates))
-            both = self._residual[[1 + rival, 0]]
-            now = self._suspicion = Suspicion(rival, both, direction, q.copy(), both.copy(), np.zeros_like(both))
+            base = self._residual.copy()
+            now = self._suspicion = Suspicion(rival, base, direction, q.copy(), base.copy(), np.zeros_like(base))
         now.time += duration
         now.moving_time += duration if moving else 0.0
         if now.moving_time >= s.motion_time or (now.time >= s.rest_time and not proven[now.rival]):
             self._name(now.rival)
 
-    def _changed(self, now: Suspicion, q: np.ndarray, direction: np.ndarray) -> bool:
-        """Tell whether the torque changed since a suspicion arose, by more than friction and noise can at rest.
+    def _changed(self, now: Suspicion, q: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        """Tell which rivals a change of the torque contradicts: more than friction and noise can make at rest.
+
+        A force that changes under one rival need not do so under another: what is large in Nm is small in amperes. A
+        change under the configured reading contradicts all.
 
         Args:
             now: the suspicion. Joints that set off or reverse, and change their friction, begin anew in it.
             q: (n,) position [rad]. Far from where the suspicion arose a wrong torque changes, too.
             direction: (n,) sign of the joints' motion.
+
+        Returns:
+            (R,) whether the torque changed under the rival since the suspicion arose.
         """
-        s, residual = self.settings, self._residual[[1 + now.rival, 0]]
+        s, residual = self.settings, self._residual
         turned = direction * now.direction < np.abs(direction)
         now.residual[:, turned], now.direction[turned] = residual[:, turned], direction[turned]
         now.blocks += 1
         now.noise += (np.abs(residual - now.last) - now.noise) / now.blocks
-        now.last = residual
+        now.last = residual.copy()
         changed = np.abs(residual - now.residual) > np.fmax(s.change_share, s.change_noise * now.noise)
+        own, *rivals = changed.any(axis=1)
         near = np.abs(q - now.q).max() < s.new_posture
-        return bool(changed[: 1 + near].any())
+        return np.asarray(rivals) | (own & near)
 
     def _say(self) -> None:
         named = self.rivals[self._late.start + self._delays.found] if self._delays.found >= 0 else ""
