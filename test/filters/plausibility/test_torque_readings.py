@@ -118,6 +118,15 @@ def test_a_contact_that_cancels_gravity_is_doubted_before_proof_and_cleared_by_i
     assert readings.problem == ""
 
 
+def test_a_contact_does_not_clear_a_unit_under_which_the_effort_hardly_changes(arm):
+    """A push of 60 N in amperes: motor current no longer explains a free arm, a torque without gravity still does."""
+    readings, gravity = readings_of(arm), arm.gravity(Q)
+    push = arm.tcp_jacobian(Q).T @ [0, 0, 60.0, 0, 0, 0]
+    rest(readings, gravity / arm.motor.drive_gain, 10 * BLOCK)
+    rest(readings, (gravity - push) / arm.motor.drive_gain, 10 * BLOCK)
+    assert readings.problem
+
+
 def test_noise_does_not_clear_a_mistake(arm):
     readings, gravity, rng = readings_of(arm), arm.gravity(Q), np.random.default_rng(1)
     for _ in range(round(2.0 / BLOCK)):
