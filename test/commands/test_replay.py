@@ -117,11 +117,11 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad_samples_stop_the_replay_unless_asked(verb, recording, tmp_path, name):
+@pytest.mark.parametrize("name, observer", [*((name, "momentum") for name in BAD), ("current", "contact_imm")])
+def test_bad_samples_stop_the_replay_unless_asked(verb, recording, tmp_path, name, observer):
     spoil, text = BAD[name]
     path, export = write_npz(tmp_path / "bad.npz", spoil(recording)), tmp_path / "est.npz"
-    words = (path, "--robot", "ur16e", "--observer", "momentum", "--sensors", "joint_torque", "--export", export)
+    words = (path, "--robot", "ur16e", "--observer", observer, "--sensors", "joint_torque", "--export", export)
     code, out, err = verb(*words)
     assert code == 2 and out == "" and not export.exists()
     assert_matches(text, err)
