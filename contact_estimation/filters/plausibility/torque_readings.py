@@ -329,9 +329,9 @@ class TorqueReadings:
         now.noise += (np.abs(residual - now.last) - now.noise) / now.blocks
         now.last = residual.copy()
         changed = np.abs(residual - now.residual) > np.fmax(s.change_share, s.change_noise * now.noise)
-        own, *rivals = changed.any(axis=1)
+        contradicted = changed.any(axis=1)  # (1 + R,)
         near = np.abs(q - now.q).max() < s.new_posture
-        return np.asarray(rivals) | (own & near)
+        return np.asarray(contradicted[1:] | (contradicted[0] & near))
 
     def _say(self) -> None:
         named = self.rivals[self._late.start + self._delays.found] if self._delays.found >= 0 else ""
