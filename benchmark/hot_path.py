@@ -17,7 +17,6 @@ processor time of the calling thread; wall time would count the listener, which 
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import subprocess
 import sys
@@ -41,6 +40,7 @@ from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, qos
 from contact_estimation.ros.driver import SamplePublisher
 from contact_estimation.ros.frames import Frames
+from contact_estimation.ros.network import loopback_by_default
 from contact_estimation.ros.processes import free_domain
 
 TOPICS = {
@@ -146,11 +146,11 @@ def main() -> None:
     if args.listen:
         listen(int(args.listen[0]), args.listen[1])
         return
-    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
     observers = args.observer or ["contact_imm", "momentum_manufacturer"]
     note = "Microseconds of processor time per sample, medians over blocks of fifty, of ratios, too."
     head = heading("From message to message, in steps of the plain EKF", note)
-    found = {observer: measure(observer, args.duration) for observer in observers}
+    with loopback_by_default(rclpy.get_rmw_implementation_identifier()):  # the network that nodes use by themselves
+        found = {observer: measure(observer, args.duration) for observer in observers}
     publish([*head, *table(found)], args.save)
 
 

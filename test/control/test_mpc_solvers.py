@@ -39,10 +39,8 @@ def test_iterated_it_reaches_the_optimum_of_ipopt(made, rti, ipopt):
     slow = ipopt.solve(x)
     assert fast.ok and slow.ok
     assert np.linalg.norm(slow.controls[0]) == pytest.approx(made.get("max_force")[0, 0], rel=1e-3)
-    assert fast.cost == pytest.approx(slow.cost, rel=1e-4)
-    # Across the wanted force the cost is flat: 0.1 N there changes it by a hundred-thousandth.
-    np.testing.assert_allclose(fast.controls[:, 2], slow.controls[:, 2], atol=0.05)
-    np.testing.assert_allclose(fast.controls, slow.controls, atol=0.2)
+    assert fast.cost == pytest.approx(slow.cost, rel=1e-6)
+    np.testing.assert_allclose(fast.controls, slow.controls, atol=1e-3)
 
 
 def test_a_plan_is_what_the_dynamics_do(made, rti):
@@ -66,21 +64,19 @@ def test_no_control_of_the_first_iteration_exceeds_the_limit(made, rti, wanted):
     made.set("force_target", made.settings.force)
 
 
-def test_the_minimum_without_limits_is_where_a_loose_limit_leads(made, rti):
-    """A plan within its limit comes from the Riccati recursion, one at its limit from the interior point."""
+def test_a_limit_that_is_just_reached_hardly_changes_the_plan(made, rti):
     x, limit = state(made), made.get("max_force")[0, 0]
-    made.set("force_target", [0.0, 0.0, 2.0])
+    made.set("max_force", 10 * limit)
     rti.reset(x)
     free = rti.solve(x).controls
     largest = np.linalg.norm(free, axis=1).max()
-    assert largest < limit
+    assert largest < 10 * limit
     made.set("max_force", (1 - 1e-4) * largest)
     rti.reset(x)
     limited = rti.solve(x).controls
     made.set("max_force", limit)
-    made.set("force_target", made.settings.force)
     assert np.linalg.norm(limited, axis=1).max() < largest
-    np.testing.assert_allclose(limited, free, atol=1e-2 * largest)
+    np.testing.assert_allclose(limited, free, atol=1e-3 * largest)
 
 
 @pytest.mark.parametrize("name", ["rti", "ipopt"])

@@ -1,4 +1,4 @@
-/* The quadratic programme of one SQP step and its minimum without limits: a Riccati recursion.
+/* The quadratic programme of one SQP step and its minimum with controls kept on given planes: a Riccati recursion.
  *
  *   min  sum_k 1/2 [x; u]^T [Q S^T; S R] [x; u] + q^T x + r^T u  + 1/2 x_H^T Q_H x_H + q_H^T x_H
  *   s.t. x_{k+1} = A x_k + B u_k + b,   x_0 = 0
@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The generated code of the stage gains nothing from more than -O1; these short loops take a fourth of the time. */
+/* The generated code of the stage gains nothing from more than -O2; these short loops take a fourth of the time. */
 #pragma GCC push_options
 #pragma GCC optimize("O3")
 
@@ -16,6 +16,17 @@ struct ce_model {
     double b[CE_NX], A[CE_NX * CE_NX], B[CE_NX * CE_NU];
     double Q[CE_NX * CE_NX], S[CE_NU * CE_NX], R[CE_NU * CE_NU], q[CE_NX], r[CE_NU];
     double g[CE_NG], C[CE_NG * CE_NX], D[CE_NG * CE_NU]; /* limits: g + C x + D u <= 0 */
+};
+
+/* Penalty of a plane over the Hessian of its control: the control is off the plane by 1e-6 of what it is held back. */
+#define CE_STIFFNESS 1e6
+
+/* Cost 1/2 stiffness (n^T du - distance)^2 + 1/2 curvature |aside + T du|^2 of the increment of a control's 3-vector u,
+ * with T = 1 - n n^T and aside = T u: a penalty and the curvature of the limit. */
+struct ce_plane {
+    int active;
+    double normal[3], distance, stiffness; /* the recursion sets the stiffness */
+    double curvature, aside[3];
 };
 
 struct ce_feedback { /* u = K x + k */
@@ -61,8 +72,24 @@ static int solve_controls(double *H, double *F, int m)
     return 1;
 }
 
+/* Add the cost of a plane of ball b to the Hessian (CE_NU, CE_NU) and the gradient (CE_NU,) by the control. */
+static void add_penalty(struct ce_plane *plane, int b, double *hessian, double *gradient)
+{
+    double trace = 0;
+    for (int c = 3 * b; c < 3 * b + 3; c++) trace += hessian[c * CE_NU + c];
+    plane->stiffness = CE_STIFFNESS * trace;
+    for (int c = 0; c < 3; c++) {
+        const double n = plane->normal[c];
+        double *row = hessian + 3 * b * CE_NU + 3 * b + c;
+        gradient[3 * b + c] += plane->curvature * plane->aside[c] - plane->stiffness * plane->distance * n;
+        row[c * CE_NU] += plane->curvature;
+        for (int d = 0; d < 3; d++) row[d * CE_NU] += (plane->stiffness - plane->curvature) * n * plane->normal[d];
+    }
+}
+
 /* One stage back: the cost to go P (CE_NX, CE_NX), p of the state after it becomes that of the state before it. */
-static int riccati_step(const struct ce_model *m, double *P, double *p, struct ce_feedback *out)
+static int riccati_step(const struct ce_model *m, struct ce_plane *planes, double *P, double *p,
+                        struct ce_feedback *out)
 {
     double At[CE_NX * CE_NX], Bt[CE_NU * CE_NX], Pt[CE_NX * CE_NX], next[CE_NX];
     double PA[CE_NX * CE_NX] = {0}, PB[CE_NX * CE_NU] = {0};
@@ -78,6 +105,8 @@ static int riccati_step(const struct ce_model *m, double *P, double *p, struct c
     add_product(H, Bt, PB, CE_NU, CE_NX, CE_NU);
     add_product(F, Bt, PA, CE_NU, CE_NX, CE_NX);
     add_product(F + CE_NU * CE_NX, Bt, p, CE_NU, CE_NX, 1);
+    for (int b = 0; b < CE_BALLS; b++)
+        if (planes[b].active) add_penalty(planes + b, b, H, F + CE_NU * CE_NX);
     transpose(Ft, F, CE_NU, CE_NX);
     if (!solve_controls(H, F, CE_NX + 1)) return 0;
     for (int i = 0; i < CE_NU * CE_NX; i++) out->K[i] = -F[i];
@@ -94,17 +123,17 @@ static int riccati_step(const struct ce_model *m, double *P, double *p, struct c
     return 1;
 }
 
-/* Minimum without limits: du (CE_H, CE_NU), dx (CE_H + 1, CE_NX). `last` has Q and q of the last state. Returns whether
- * the problem has one. */
-static int minimise_freely(const struct ce_model *models, const struct ce_model *last, double du[][CE_NU],
-                           double dx[][CE_NX])
+/* Minimum on the active planes: du (CE_H, CE_NU), dx (CE_H + 1, CE_NX). `last` has Q and q of the last state. Returns
+ * whether the problem has one. */
+static int minimise_on_planes(const struct ce_model *models, const struct ce_model *last,
+                              struct ce_plane planes[][CE_BALLS], double du[][CE_NU], double dx[][CE_NX])
 {
     struct ce_feedback feedback[CE_H];
     double P[CE_NX * CE_NX], p[CE_NX];
     memcpy(P, last->Q, sizeof P);
     memcpy(p, last->q, sizeof p);
     for (int k = CE_H - 1; k >= 0; k--)
-        if (!riccati_step(models + k, P, p, feedback + k)) return 0;
+        if (!riccati_step(models + k, planes[k], P, p, feedback + k)) return 0;
     memset(dx[0], 0, sizeof dx[0]);
     for (int k = 0; k < CE_H; k++) {
         memcpy(du[k], feedback[k].k, sizeof du[k]);

@@ -12,7 +12,6 @@
 #define CE_CUTS 3
 #define CE_ROWS (CE_NG + CE_CUTS * CE_BALLS) /* limits of a stage: linearised norms, then cuts */
 #define CE_RESIDUAL 1e-2                     /* of constraints [rad, rad/s, N]: a QP left with more has no solution */
-#define CE_OUTSIDE 1.005                     /* share of the limit from which a cut is worth a QP */
 
 struct ce_qp {
     struct d_ocp_qp_dim dim;
@@ -137,8 +136,6 @@ static void place_qp(struct ce_qp *s, const struct ce_model *models, const struc
     d_ocp_qp_set_Q(CE_H, given(last->Q), &s->qp);
     d_ocp_qp_set_q(CE_H, given(last->q), &s->qp);
 }
-
-static double norm3(const double *v) { return sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]); }
 
 /* Put a tangent where the QP's solution is outside a ball; returns how many were put. */
 static int add_cuts(struct ce_qp *s, const double *U, const double *limits)

@@ -1,8 +1,9 @@
 /* Gauss-Newton SQP iterations. The text of the generated functions ce_stage and ce_final precedes this file, as do the
- * macros CE_H, CE_NX, CE_NU, CE_NG, CE_NP (sizes) and CE_BALLS (number of 3-vectors in the control), lqr.c and qp.c.
+ * macros CE_H, CE_NX, CE_NU, CE_NG, CE_NP (sizes) and CE_BALLS (number of 3-vectors in the control), lqr.c, balls.c and
+ * qp.c.
  *
- * Most ticks reach no limit. The minimum without limits then is the QP's solution, with multipliers of zero; it costs
- * a fraction of the interior point.
+ * Most ticks reach no limit but that of the force. The active-set method then finds the QP's solution at a fraction of
+ * the interior point's cost.
  *
  * Layouts: X (H+1, nx), U (H, nu), P (H+1, np), multipliers (H, ng), row after row. The QP is in increments around
  * (X, U); X[0] is the measured state, so that stage 0 has no state. */
@@ -69,22 +70,20 @@ static double linearise(struct ce_rti *s, const double *X, const double *U, cons
     return worst;
 }
 
-/* Whether the increments are within every limit and bound; what is not a number is not. */
-static int within_limits(const struct ce_rti *s, const double *U, const double *limits)
+/* Whether the increments are within the bounds of the state and the limits of the second mode and later ones: the
+ * limits of the first are the control's balls. What is not a number is not within. */
+static int within_limits(const struct ce_rti *s)
 {
     for (int k = 0; k < CE_H; k++) {
         const struct ce_model *m = s->models + k;
-        double rows[CE_NG], u[CE_NU];
+        double rows[CE_NG];
         for (int i = 0; i < CE_NX; i++)
             if (!(s->lower[k + 1][i] <= s->dx[k + 1][i] && s->dx[k + 1][i] <= s->upper[k + 1][i])) return 0;
         memcpy(rows, m->g, sizeof rows);
         add_product(rows, m->C, s->dx[k], CE_NG, CE_NX, 1);
         add_product(rows, m->D, s->du[k], CE_NG, CE_NU, 1);
-        for (int i = 0; i < CE_NG; i++)
+        for (int i = CE_BALLS; i < CE_NG; i++)
             if (!(rows[i] <= 0)) return 0;
-        for (int i = 0; i < CE_NU; i++) u[i] = U[k * CE_NU + i] + s->du[k][i];
-        for (int b = 0; b < CE_BALLS; b++)
-            if (!(norm3(u + 3 * b) <= limits[b])) return 0;
     }
     return 1;
 }
@@ -121,10 +120,8 @@ int ce_rti_solve(struct ce_rti *s, double *X, double *U, const double *P, double
     for (int j = 0; j < iterations; j++) {
         info[1] = linearise(s, X, U, P, multipliers, lower, upper, &info[2]);
         if (!isfinite(info[1]) || !isfinite(info[2])) return -1;
-        if (minimise_freely(s->models, &s->last, s->du, s->dx) && within_limits(s, U, limits)) {
-            memset(multipliers, 0, sizeof(double) * CE_H * CE_NG);
-            status = 0;
-        } else {
+        status = 0;
+        if (!minimise_in_balls(s->models, &s->last, U, limits, multipliers, s->du, s->dx) || !within_limits(s)) {
             place_qp(&s->qp, s->models, &s->last, s->lower, s->upper, U, limits);
             status = minimise(&s->qp, U, limits, s->du, s->dx, multipliers, &info[0]);
             if (status > 1) return status;

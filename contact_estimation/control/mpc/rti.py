@@ -1,8 +1,9 @@
-"""Real-time iteration: one Gauss-Newton SQP step per tick on HPIPM (Diehl et al. 2005; Frison and Diehl 2020).
+"""Real-time iteration: one Gauss-Newton SQP step per tick (Diehl et al. 2005).
 
 The Hessian is that of the squared residuals plus the curvature of the active force limit. The limit itself enters the
 QP as tangent planes. A projection then meets it exactly, because the control is the spring force. Linearisation of a
-stage, QP and step are C. Where no limit is reached, a Riccati recursion gives the QP's minimum in place of HPIPM.
+stage, QP and step are C. Where the plan reaches no limit but that of the force, an active-set method over Riccati
+recursions solves the QP; otherwise HPIPM does (Frison and Diehl 2020).
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def _limit_curvature(problem: MpcProblem, multipliers: ca.SX) -> ca.SX:
 
 
 class RtiSolver:
-    """Real-time iteration on HPIPM.
+    """Real-time iteration.
 
     Args:
         problem: the problem. iterations: SQP steps per solve. cold_iterations: of the first solve after a reset.
@@ -104,10 +105,10 @@ class RtiSolver:
             [
                 generate(stage_functions(problem)),
                 *(f"#define {name} {value}" for name, value in sizes.items()),
-                *((Path(__file__).parent / name).read_text() for name in ("lqr.c", "qp.c", "rti.c")),
+                *((Path(__file__).parent / name).read_text() for name in ("lqr.c", "balls.c", "qp.c", "rti.c")),
             ]
         )
-        self._library = library = load_native("rti", source, ("-O1", *casadi_libraries("hpipm", "blasfeo")))
+        self._library = library = load_native("rti", source, ("-O2", *casadi_libraries("hpipm", "blasfeo")))
         pointer = ctypes.c_void_p
         library.ce_rti_new.restype, library.ce_rti_new.argtypes = (
             pointer,
