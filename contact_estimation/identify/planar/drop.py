@@ -4,6 +4,7 @@ The paper inserts noisy states into eq. 26. Noise then disturbs the contact Jaco
 is estimated too: the maximum-likelihood drop among all that obey the complementarity conditions exactly. A search finds
 the steps of the first two impacts (change points first, then moves one at a time). The result is therefore a ``local``
 optimum over the impacts; their modes are enumerated. Further bounces are predicted and followed (:mod:`drop_bounces`).
+Time stepping then fits the whole recording, down to rest, where one restitution explains it (:mod:`whole_drop`).
 If one drop has little information on m/I, its likelihood is scanned over every radius of gyration that the outline
 allows, with equal prior probability. The median is returned.
 """
@@ -29,9 +30,11 @@ from contact_estimation.identify.planar.drop_model import (
     Impacts,
     drop_jumps,
     replay,
+    restitution,
 )
 from contact_estimation.identify.planar.segmentation import noise_levels, position_noise, segment
 from contact_estimation.identify.planar.shapes import Shape, ratio_bounds
+from contact_estimation.identify.planar.whole_drop import fit_whole_drop
 
 _MOST_CHANGES = 8  # change points sought in the whole recording
 _HOPELESS = 20.0  # a move whose merit is this much worse with inherited modes is not worth enumerating modes for
@@ -46,7 +49,7 @@ _BETTER = 1e-6  # a merit must be lower by this to count as lower
 class DropEstimate:
     """Result of :func:`identify_drop`."""
 
-    m_over_i: float  # m/I [1/m^2]
+    m_over_i: float  # m/I [1/m^2], of the whole recording where time stepping explains it
     interval: tuple[float, float]  # 95 % interval of m/I
     q: Array  # estimated configurations (n, 3) of the samples used
     v: Array  # estimated velocities (n, 3)
@@ -86,12 +89,31 @@ def identify_drop(
     whole = replace(problem, sigma=window.sigma)
     estimate = _estimate(window, first)
     longer, best = follow_bounces(whole, first, len(window.q), max_impacts)
-    if best is first or estimate.status != "local":
+    if estimate.status != "local":
         return estimate
-    followed = _estimate(longer, best)
+    if best is not first:
+        followed = _estimate(longer, best)
+        estimate = followed if _sharpens(estimate, followed.m_over_i, followed.interval) else estimate
+    return _to_its_end(whole, longer, best, estimate)
+
+
+def _sharpens(estimate: DropEstimate, ratio: float, interval: tuple[float, float]) -> bool:
+    """Whether a further m/I agrees with an estimate and has the shorter interval."""
     low, high = estimate.interval
-    agrees = 1.5 * low - 0.5 * high <= followed.m_over_i <= 1.5 * high - 0.5 * low
-    return followed if agrees and np.ptp(followed.interval) < high - low else estimate
+    return 1.5 * low - 0.5 * high <= ratio <= 1.5 * high - 0.5 * low and interval[1] - interval[0] < high - low
+
+
+def _to_its_end(whole: DropProblem, window: DropProblem, best: DropFit, estimate: DropEstimate) -> DropEstimate:
+    """Return the estimate with the m/I of the whole drop, where that explains the recording."""
+    coefficient, _ = restitution(window, best.impacts, drop_jumps(best.u, window, best.impacts))
+    start = float(np.clip(coefficient, 0.0, 1.0))
+    found = fit_whole_drop(whole, estimate.q[0], estimate.v[0], estimate.m_over_i, start)
+    if found is None or found.std > _GAUSSIAN * found.m_over_i:
+        return estimate
+    interval = (found.m_over_i - 1.96 * found.std, found.m_over_i + 1.96 * found.std)
+    if not _sharpens(estimate, found.m_over_i, interval):
+        return estimate
+    return replace(estimate, m_over_i=found.m_over_i, interval=interval)
 
 
 def _pose(
