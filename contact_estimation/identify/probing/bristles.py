@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 from pathlib import Path
 
 import numpy as np
@@ -128,7 +129,7 @@ class BristleState:
         turned = np.einsum("ci,ci->c", across, self._across)  # at a reversal the side that counts as positive changes
         self._error *= turned[self._first]
         drag.deflection[:], drag.begin[:] = drag.moved, velocities
-        self._rows, self._across = rows, across
+        self._rows[:], self._across = rows, across
         self.absorb_error()
         self._mix(turned, drag.by_end)
 
@@ -140,8 +141,8 @@ class BristleState:
     def turn_by_error(self) -> np.ndarray:
         """Return the transverse velocity per error across the bristles (surfaces,) [1/s] that turns friction alike."""
         velocity, deflection = self._drag.begin[self._first], self.deflection[self._first]
-        speed, length = np.einsum("ci,ci->c", velocity, velocity), np.einsum("ci,ci->c", deflection, deflection)
-        return np.asarray(np.sqrt(speed / np.maximum(length, _SHORTEST**2)))
+        # Plain numbers: far faster than short arrays.
+        return np.array([math.sqrt(v @ v / max(z @ z, _SHORTEST**2)) for v, z in zip(velocity, deflection)])
 
     def _mix(self, kept: np.ndarray, share: np.ndarray) -> None:
         """Change the covariance by error = kept error + share (velocity across), per surface."""

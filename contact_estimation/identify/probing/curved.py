@@ -17,7 +17,7 @@ import casadi as ca
 import numpy as np
 
 from contact_estimation.codegen import Parts
-from contact_estimation.identify.probing.model import Mean, SlideAxes, Start
+from contact_estimation.identify.probing.model import Mean, Start
 from contact_estimation.identify.probing.planar import PlanarModel
 from contact_estimation.identify.probing.settings import ProbingSettings
 
@@ -38,11 +38,11 @@ class CurvedPlanarModel(PlanarModel):
         """See :meth:`PlanarModel.normals_in_tool`, where the tip is."""
         return super().normals_in_tool(self._local(mean)[0])
 
-    def prepare(self, mean: Mean, deflection: np.ndarray | None = None) -> tuple[np.ndarray, list[SlideAxes]]:
+    def prepare(self, mean: Mean, deflection: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """See :meth:`PlanarModel.prepare`, at the tangent where the tip is."""
         return super().prepare(self._local(mean)[0])
 
-    def conditions_at(self, mean: Mean, axes: list[SlideAxes]) -> np.ndarray:
+    def conditions_at(self, mean: Mean, axes: np.ndarray) -> np.ndarray:
         """See :meth:`PlanarModel.conditions_at`; with the pose of the first touch."""
         x, y, angle = self._touch
         return np.array([*super().conditions_at(mean, axes), x, y, np.cos(angle), np.sin(angle)])

@@ -127,6 +127,7 @@ class ProbingFilter:
         if isinstance(self.model, SpatialModel):
             state = self._x, self._P, self._bristle_error, self._kinematic
             self._bristles = BristleState(self.model, cfg.presliding_stiffness, *state)
+            self._bristle_turns = np.einsum("ii->i", self._selector[n_s + 1 :: 2, self._bristle_error])  # a view
         self._events = [
             SlideEvents(cfg.slide_step, cfg.slide_speed_min, cfg.slide_distance_min) for _ in range(self.model.contacts)
         ]
@@ -164,11 +165,11 @@ class ProbingFilter:
         bias_map = self._offset_map if bias_map is None else bias_map
         self._check(dt, pose, twist, wrench, bias_map)
         self._t += dt
+        local = self.model.shift(pose, self._origin)
         if self._bristles:
-            measured = Mean(self.model.shift(pose, self._origin), twist, self._x[self._param])
-            self._bristles.predict(dt, measured)
+            self._bristles.predict(dt, Mean(local, twist, self._x[self._param]))
         self._predict(dt)
-        self._correct_motion(pose, twist)
+        self._correct_motion(local, twist)
         force = float(np.linalg.norm(wrench[: self.model.force_size]))
         slides = self._note_sliding(dt, force)
         self._used, self._gated, self._nis, self._evidence = False, False, float("nan"), 0.0
@@ -223,9 +224,9 @@ class ProbingFilter:
         return slides
 
     def _correct_motion(self, pose: np.ndarray, twist: np.ndarray) -> None:
-        """Linear update with the measured pose and twist."""
+        """Linear update with the measured pose, relative to the origin, and twist."""
         m = self.model.axes
-        moved = self.model.difference(self.model.shift(pose, self._origin), self._pose)
+        moved = self.model.difference(pose, self._pose)
         self._motion.correct(moved, twist - self._x[m : 2 * m])
         self._move(self._motion.increment)
 
@@ -310,7 +311,7 @@ class ProbingFilter:
             return
         noises[::2, self._kinematic] = rows[::2]
         # Noise of the twist acts on friction through the bristles.
-        np.fill_diagonal(noises[1::2, self._bristle_error], self._bristles.turn_by_error())
+        self._bristle_turns[:] = self._bristles.turn_by_error()
 
     def _linearise(self, mean: Mean, kept: np.ndarray) -> None:
         """Regress the wrench of the modes ``kept`` on c."""

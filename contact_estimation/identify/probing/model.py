@@ -32,15 +32,6 @@ class Mean(NamedTuple):
     s: np.ndarray
 
 
-class SlideAxes(NamedTuple):
-    """Unit vectors (3, 1) of one contact, world axes: along and across sliding, and the same two for its friction."""
-
-    along: np.ndarray
-    across: np.ndarray
-    friction_along: np.ndarray
-    friction_across: np.ndarray
-
-
 class ContactModel(ABC):
     """Geometry, slip and wrench of a probe on surfaces, and the arithmetic of its pose.
 
@@ -111,7 +102,7 @@ class ContactModel(ABC):
         """Return the outward unit normals (surfaces, force_size), tool axes."""
 
     @abstractmethod
-    def prepare(self, mean: Mean, deflection: np.ndarray | None = None) -> tuple[np.ndarray, list[SlideAxes]]:
+    def prepare(self, mean: Mean, deflection: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Compute what stays fixed during one wrench update.
 
         Args:
@@ -120,7 +111,8 @@ class ContactModel(ABC):
 
         Returns:
             rows (k, 2 axes) over [pose; twist] errors through which kinematic noise enters the wrench, and the slide
-            axes of every contact (none in the plane).
+            axes (contacts, 4, 3), world axes: unit vectors along and across sliding, and the same two for its friction
+            (none in the plane). Both may be buffers.
         """
 
     @property
@@ -141,7 +133,7 @@ class ContactModel(ABC):
         """
 
     @abstractmethod
-    def conditions_at(self, mean: Mean, axes: list[SlideAxes]) -> np.ndarray:
+    def conditions_at(self, mean: Mean, axes: np.ndarray) -> np.ndarray:
         """Return the conditions of the wrench: :attr:`conditions` at the mean, with slide axes of :meth:`prepare`."""
 
     def _intervals(self) -> np.ndarray:

@@ -17,11 +17,14 @@ import numpy as np
 
 from contact_estimation.codegen import Parts
 from contact_estimation.identify.probing.bounded import Bounds
-from contact_estimation.identify.probing.model import ContactModel, Mean, SlideAxes, Start
+from contact_estimation.identify.probing.model import ContactModel, Mean, Start
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.spatial import SpatialModel, homogeneous
 
 _IN_SPACE = [0, 1, 4, 5, 6, 7]  # where the planar parameters stand among those of one tip on one surface in space
+
+#: Slide axes of a contact in the plane.
+NO_AXES = np.zeros((0, 4, 3))
 
 
 class PlanarModel(ContactModel):
@@ -63,7 +66,7 @@ class PlanarModel(ContactModel):
         theta = mean.pose[2] - mean.s[2]
         return np.array([[np.sin(theta), np.cos(theta)]])
 
-    def prepare(self, mean: Mean, deflection: np.ndarray | None = None) -> tuple[np.ndarray, list[SlideAxes]]:
+    def prepare(self, mean: Mean, deflection: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the gradient (1, 6) of the deformation, eq. 6, over [pose; twist].
 
         The angle's noise also turns the force; half a milliradian of it stays far below the force noise.
@@ -71,9 +74,9 @@ class PlanarModel(ContactModel):
         (pose, _, s), phi = mean, mean.s[2]
         theta = pose[2] - phi
         lever = -(np.cos(theta) * s[0] - np.sin(theta) * s[1])
-        return np.array([[np.sin(phi), -np.cos(phi), lever, 0.0, 0.0, 0.0]]), []
+        return np.array([[np.sin(phi), -np.cos(phi), lever, 0.0, 0.0, 0.0]]), NO_AXES
 
-    def conditions_at(self, mean: Mean, axes: list[SlideAxes]) -> np.ndarray:
+    def conditions_at(self, mean: Mean, axes: np.ndarray) -> np.ndarray:
         """Return the tool's position and heading, and the intervals of stiffness and friction."""
         x, y, angle = mean.pose
         return np.array([x, y, np.cos(angle), np.sin(angle), *self._intervals()])

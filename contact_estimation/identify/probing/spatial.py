@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from contact_estimation.codegen import Parts
 from contact_estimation.exceptions import IdentificationError
 from contact_estimation.identify.probing.bounded import Bounds
-from contact_estimation.identify.probing.model import ContactModel, Mean, SlideAxes, Start
+from contact_estimation.identify.probing.model import ContactModel, Mean, Start
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.tip_motion import SURFACE, TipMotions, surface_normal
 
@@ -126,47 +126,43 @@ class SpatialModel(ContactModel):
 
         An unloaded tip has a deformation of a nanometre here.
         """
-        loads, frictions, motions = np.empty(self.contacts), np.empty(self.contacts), self._motions.at(mean)
+        loads, slopes, motions = [], [], self._motions.at(mean)
         for i, surface in enumerate(self._surface_of):
             offset, stiffness = self.surface_terms(mean.s, surface)
-            loads[i] = stiffness * max(offset - motions.normal[i] @ (mean.pose[:3, 3] + motions.arm[i]), 1e-9)
-            friction = self._first(surface) + 4
-            frictions[i] = self.bounds[friction].to_bounded(mean.s[friction])
-        return np.asarray(force * loads / loads.sum() * frictions / np.hypot(1.0, frictions))
+            loads.append(stiffness * max(offset - motions.normal[i] @ (mean.pose[:3, 3] + motions.arm[i]), 1e-9))
+            entry = self._first(surface) + 4
+            friction = float(self.bounds[entry].to_bounded(mean.s[entry]))
+            slopes.append(friction / math.hypot(1.0, friction))
+        total = sum(loads)
+        return np.array([force * load / total * slope for load, slope in zip(loads, slopes)])
 
     def normals_in_tool(self, mean: Mean) -> np.ndarray:
         """Return the outward unit normals (surfaces, 3), tool axes."""
         return np.array([self.normal(mean.s, j) @ mean.pose[:3, :3] for j in range(self.surfaces)])
 
-    def prepare(self, mean: Mean, deflection: np.ndarray | None = None) -> tuple[np.ndarray, list[SlideAxes]]:
-        """Return two rows per surface, and the slide axes of every contact.
+    def prepare(self, mean: Mean, deflection: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return two rows per surface, and the slide axes of every contact; buffers.
 
         The rows (2 surfaces, 12) are the gradients of deformation and transverse velocity, at the middle of the tips on
         each surface (between tips 2 cm apart the deformation differs by 1e-5 m).
         """
-        motions, axes = self._motions.at(mean), []
-        rows = np.stack([motions.depth, motions.aside], axis=1).reshape(-1, 12)
-        for i, (along, across) in enumerate(zip(motions.along, motions.across)):
-            angle = 0.0 if deflection is None else math.atan2(across @ deflection[i], along @ deflection[i])
-            cos, sin = math.cos(angle), math.sin(angle)
-            vectors = (along, across, cos * along + sin * across, cos * across - sin * along)
-            axes.append(SlideAxes(*(vector[:, None] for vector in vectors)))
-        return rows, axes
+        motions = self._motions.at(mean)
+        return motions.rows, motions.slide_axes(deflection)
 
     def transverse(self, mean: Mean) -> tuple[np.ndarray, np.ndarray]:
         """Return the gradient (surfaces, 12) of the transverse velocity, and its direction (contacts, 3) at tips."""
         motions = self._motions.at(mean)
-        return motions.aside.copy(), motions.across.copy()
+        return motions.rows[1::2], motions.across.copy()
 
     @property
     def structure(self) -> Hashable:
         """Which tip touches which surface decides, too."""
         return super().structure, self._surface_of
 
-    def conditions_at(self, mean: Mean, axes: list[SlideAxes]) -> np.ndarray:
+    def conditions_at(self, mean: Mean, axes: np.ndarray) -> np.ndarray:
         """Return pose and twist, references and intervals of the surfaces, and the slide axes of the tips."""
         pose, twist, _ = mean
-        return np.concatenate([pose[:3, 3], pose[:3, :3].ravel(), twist, self._numbers, np.ravel(axes)])
+        return np.concatenate([pose[:3, 3], pose[:3, :3].ravel(), twist, self._numbers, axes.ravel()])
 
     def wrench_equation(self, c: ca.SX, known: SimpleNamespace) -> list[ca.SX]:
         """Predict the wrench (6,) of each mode; ``c`` ends with the two noises of every surface."""

@@ -39,7 +39,7 @@ def tip_motion_function(surface_of: tuple[int, ...], surfaces: int) -> ca.Functi
     rotation, speed, turn = ca.reshape(s.rotation, 3, 3).T, s.twist[:3], s.twist[3:]
     names = "arm", "normal", "tangential", "along", "across", "slip", "gradient"
     columns: dict[str, list[ca.SX]] = {name: [] for name in names}
-    rows = {name: [ca.SX(12, 1) for _ in range(surfaces)] for name in ("depth", "aside")}
+    rows = [ca.SX(12, 2) for _ in range(surfaces)]
     for i, j in enumerate(surface_of):
         angles, reference = s.s[tips + len(SURFACE) * j :][:2], s.references[9 * j : 9 * j + 9]
         arm, normal = rotation @ s.s[3 * i : 3 * i + 3], surface_normal(ca.vertsplit(angles), reference)
@@ -56,10 +56,23 @@ def tip_motion_function(surface_of: tuple[int, ...], surfaces: int) -> ca.Functi
         for name, value in zip(names, (arm, normal, tangential, along, across, slip, gradient)):
             columns[name].append(value)
         share = 1.0 / surface_of.count(j)
-        rows["depth"][j] -= share * ca.vertcat(normal, ca.cross(arm, normal), ca.SX(6, 1))
-        rows["aside"][j] += share * ca.vertcat(ca.SX(6, 1), across, ca.cross(arm, across))
-    outputs = {name: ca.horzcat(*values) for name, values in (columns | rows).items()}
+        depth = -ca.vertcat(normal, ca.cross(arm, normal), ca.SX(6, 1))
+        aside = ca.vertcat(ca.SX(6, 1), across, ca.cross(arm, across))
+        rows[j] += share * ca.horzcat(depth, aside)
+    outputs = {name: ca.horzcat(*values) for name, values in (columns | {"rows": rows}).items()}
     return named_function("ce_tip_motion", s, outputs)
+
+
+def slide_axes_function(contacts: int) -> ca.Function:
+    """Build the function of the slide axes (12, contacts): friction is turned as far as the bristles' deflection is."""
+    s = symbols(along=3 * contacts, across=3 * contacts, deflection=3 * contacts)
+    axes = []
+    for along, across, deflection in zip(*(ca.vertsplit(part, 3) for part in (s.along, s.across, s.deflection))):
+        ahead, aside = ca.dot(along, deflection), ca.dot(across, deflection)
+        length = ca.sqrt(ahead**2 + aside**2)
+        cos, sin = (ca.if_else(length > 0.0, x / length, rest) for x, rest in ((ahead, 1.0), (aside, 0.0)))
+        axes.append(ca.vertcat(along, across, cos * along + sin * across, cos * across - sin * along))
+    return named_function("ce_slide_axes", s, {"axes": ca.horzcat(*axes)})
 
 
 class TipMotions:
@@ -80,8 +93,8 @@ class TipMotions:
         slip: (contacts,) [m/s] speeds of sliding.
         gradient: (contacts, 12 + n_s) of the slip over [pose; twist; s], without the turn of the tangent plane with
             the surface's angles, which is of second order.
-        depth: (surfaces, 12) gradient of the deformation over [pose; twist], at the middle of the surface's tips.
-        aside: (surfaces, 12) gradient of the transverse velocity there.
+        rows: (2 surfaces, 12) gradients of deformation and of transverse velocity, in turn, over [pose; twist], at the
+            middle of the surface's tips.
     """
 
     def __init__(self, surface_of: tuple[int, ...], references: np.ndarray) -> None:
@@ -94,7 +107,10 @@ class TipMotions:
         vectors = "arm", "normal", "tangential", "along", "across"
         self.arm, self.normal, self.tangential, self.along, self.across = (out[n].reshape(contacts, 3) for n in vectors)
         self.slip, self.gradient = out["slip"], out["gradient"].reshape(contacts, -1)
-        self.depth, self.aside = (out[name].reshape(surfaces, 12) for name in ("depth", "aside"))
+        self.rows = out["rows"].reshape(2 * surfaces, 12)
+        self._turn = compile_built(slide_axes_function, contacts)
+        self._deflection = self._turn.inputs["deflection"].reshape(contacts, 3)
+        self._axes = self._turn.outputs["axes"].reshape(contacts, 4, 3)
         self._mean: Mean | None = None
 
     def at(self, mean: Mean) -> TipMotions:
@@ -104,3 +120,11 @@ class TipMotions:
             self._run()
             self._mean = mean
         return self
+
+    def slide_axes(self, deflection: np.ndarray | None) -> np.ndarray:
+        """Return the slide axes (contacts, 4, 3) at the last mean; see :meth:`ContactModel.prepare`."""
+        inputs = self._turn.inputs
+        inputs["along"][:], inputs["across"][:] = self.along.ravel(), self.across.ravel()
+        self._deflection[:] = 0.0 if deflection is None else deflection
+        self._turn()
+        return self._axes

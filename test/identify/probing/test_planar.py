@@ -5,7 +5,7 @@ import pytest
 
 from contact_estimation.identify.probing.bounded import Bounds
 from contact_estimation.identify.probing.model import Mean
-from contact_estimation.identify.probing.planar import PlanarModel
+from contact_estimation.identify.probing.planar import NO_AXES, PlanarModel
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.update import wrenches
 
@@ -68,7 +68,7 @@ def test_model_wrenches_are_equations_3_to_5_per_mode(model):
     s = parameters(model)
     c, mean = np.append(s, 1e-3)[:, None], Mean(POSE, TWIST, s)
     load = 4000.0 * (deformation(POSE, TIP, PHI, D) + 1e-3)
-    for (sign,), wrench in zip(model.modes, wrenches(model, model.conditions_at(mean, []), c)):
+    for (sign,), wrench in zip(model.modes, wrenches(model, model.conditions_at(mean, NO_AXES), c)):
         assert wrench[:, 0] == pytest.approx(contact_wrench(POSE[2] - PHI, TIP, load, sign * 0.6))
 
 

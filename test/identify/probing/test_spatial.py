@@ -88,10 +88,7 @@ def test_prepared_rows_are_the_gradients_of_the_noises(case):
         for i, tip in enumerate(tips):
             arm = pose[:3, :3] @ tip
             moved = POSE[:3, :3] @ tip  # turning the arm of the velocity is of second order
-            out += [
-                s[first + 2] - normal @ (pose[:3, 3] + arm),
-                axes[i][1][:, 0] @ (twist[:3] + np.cross(twist[3:], moved)),
-            ]
+            out += [s[first + 2] - normal @ (pose[:3, 3] + arm), axes[i, 1] @ (twist[:3] + np.cross(twist[3:], moved))]
         return np.array(out)
 
     numeric = np.column_stack([(noises(d) - noises(-d)) / (2 * step) for d in step * np.eye(12)])

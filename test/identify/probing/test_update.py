@@ -10,7 +10,7 @@ from scipy.linalg import expm
 from contact_estimation.codegen import named_function, symbols
 from contact_estimation.identify.probing.bounded import Bounds
 from contact_estimation.identify.probing.model import Mean
-from contact_estimation.identify.probing.planar import PlanarModel
+from contact_estimation.identify.probing.planar import NO_AXES, PlanarModel
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.update import (
     Density,
@@ -127,17 +127,17 @@ def test_reduced_coordinates_lose_nothing_against_the_full_state(planar):
     row = model.prepare(mean)[0][:, :3]
     reduced = np.zeros((7, 7))
     reduced[:6, :6], reduced[6:, 6:] = covariance, row @ noise @ row.T
-    density = Density(np.append(mean.s, 0.0), reduced, model.conditions_at(mean, []))
+    density = Density(np.append(mean.s, 0.0), reduced, model.conditions_at(mean, NO_AXES))
     lines = regressed(wrench_library(model), density, 2, 3)
     rng, count = np.random.default_rng(1), 20000
     draws = rng.multivariate_normal(mean.s, covariance, count)
     poses = rng.multivariate_normal(mean.pose, noise, count)
     values = np.array(
         [
-            wrenches(model, model.conditions_at(Mean(pose, mean.twist, s), []), np.append(s, 0.0)[:, None])[0, :, 0]
+            wrenches(model, model.conditions_at(Mean(pose, mean.twist, s), NO_AXES), np.append(s, 0.0)[:, None])
             for pose, s in zip(poses[:2000], draws[:2000])
         ]
-    )
+    )[:, 0, :, 0]
     spread = np.sqrt(np.diag(lines.slope[0] @ reduced @ lines.slope[0].T + lines.residual[0]))
     assert np.all(np.abs(lines.mean[0] - values.mean(axis=0)) < 0.1 * spread)
     assert np.allclose(values.std(axis=0) / spread, 1.0, atol=0.1)
@@ -145,7 +145,7 @@ def test_reduced_coordinates_lose_nothing_against_the_full_state(planar):
 
 def test_differentiation_gives_the_slope_of_a_narrow_density(planar):
     _, model, mean, _ = planar
-    density = Density(np.append(mean.s, 0.0), 1e-12 * np.eye(7), model.conditions_at(mean, []))
+    density = Density(np.append(mean.s, 0.0), 1e-12 * np.eye(7), model.conditions_at(mean, NO_AXES))
     values, slopes = differentiate(model, density)
     lines = regressed(wrench_library(model), density, 2, 3)
     assert np.allclose(lines.mean, values) and np.allclose(lines.slope, slopes, rtol=1e-5, atol=1e-3)
