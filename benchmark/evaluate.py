@@ -28,7 +28,7 @@ from contact_estimation.commands.simulate import as_recording
 from contact_estimation.evaluation.find import find_recordings
 from contact_estimation.evaluation.rows import Row, evaluate_all, make_tasks
 from contact_estimation.evaluation.task import Options
-from contact_estimation.io.npz import save_arrays, write_npz
+from contact_estimation.io.npz import write_npz
 from contact_estimation.jobs import Executor, open_executor
 from contact_estimation.jobs.executor import Serial
 from contact_estimation.jobs.processes import Processes
@@ -77,7 +77,7 @@ def make(folder: Path, count: int) -> int:
         path = folder / f"press_{k:04d}.npz"
         if k % DAMAGED == DAMAGED - 1:
             arrays, damaged = damage(arrays, damaged % 4), damaged + 1
-        save_arrays(path, arrays)
+        np.savez(path, **arrays)
         if k % DAMAGED == DAMAGED - 1 and damaged % 4 == 1:
             path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     return damaged

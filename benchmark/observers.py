@@ -28,7 +28,7 @@ from contact_estimation.commands.simulate import as_recording
 from contact_estimation.evaluation.find import find_recordings
 from contact_estimation.evaluation.rows import Row, evaluate_all, make_tasks
 from contact_estimation.evaluation.task import Options
-from contact_estimation.io.npz import read_npz, save_arrays, write_npz
+from contact_estimation.io.npz import read_npz, write_npz
 from contact_estimation.jobs import open_executor
 from contact_estimation.jobs.results import Results
 from contact_estimation.robot import load_arm
@@ -43,10 +43,11 @@ PARTS = {"contact": "in contact", "free": "in free space"}
 
 def real_recordings(shared: Path, folder: Path) -> None:
     """Write the recorded presses with their variations, and the free motion with a true force of zero."""
+    folder.mkdir(parents=True)
     for name in FILES:
         data = load(shared, name) | {"robot": np.array("ur16e")}
         for kind, changed in (("", data), (" turned", turned(data, 0.9)), (" from contact", cropped(data))):
-            save_arrays(folder / f"{name}{kind}.npz", changed)
+            np.savez(folder / f"{name}{kind}.npz", **changed)
     panda = read_npz(shared / "data" / "panda_excitation" / "panda_excitation.npz", load_arm("panda").joint_names)
     half = slice(None, None, 2)  # from 1 kHz to the 500 Hz observers are configured for
     arrays = {name: getattr(panda, name)[half] for name in ("stamps_ns", "q", "dq", "tau")}

@@ -15,7 +15,6 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -374,20 +373,3 @@ def write_npz(
     told = {"sensors": head.sensors, "robot": head.robot or robot}
     whole |= {name: np.array(word) for name, word in told.items() if word}
     return archive.save(path, whole)
-
-
-def save_arrays(path: Path | str, arrays: dict[str, Any]) -> Path:
-    """Write ``arrays`` to an archive of exactly this name, making its folder.
-
-    Args:
-        path: the archive.
-        arrays: by key.
-
-    Returns:
-        The path.
-    """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:  # a file object, so that numpy does not append .npz to the name
-        np.savez(file, **arrays)
-    return path
