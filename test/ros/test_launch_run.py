@@ -25,6 +25,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from test_graph import assert_close, offline
 from test_launch import ROBOTS_WITH_MPC
+from watcher import Watcher
 
 from contact_estimation.io.bag_writer import write_bag
 from contact_estimation.io.open import open_recording
@@ -90,6 +91,13 @@ class Launch:
 @pytest.fixture(scope="module")
 def arm():
     return load_arm("ur16e")
+
+
+@pytest.fixture
+def own_graph():
+    """A watcher on an unused domain: one that saw nodes end while they started may keep their names."""
+    with Watcher() as watcher:
+        yield watcher
 
 
 @pytest.fixture
@@ -217,8 +225,8 @@ def services(graph) -> set[str]:
     return {name for each in others for name, _ in graph.node.get_service_names_and_types_by_node(*each)}
 
 
-def test_two_arms_share_no_name(graph, tmp_path):
-    assert graph.spin(lambda: graph.node.get_node_names() == [graph.node.get_name()])
+def test_two_arms_share_no_name(own_graph, tmp_path):
+    graph = own_graph
     seen = graph.watch(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
     common = {"duration": "600.0", "record": "true"}
     sides = {}
