@@ -64,6 +64,17 @@ def test_a_stream_that_begins_pressed_and_in_motion():
     assert score(pressed, DEFAULT_OBSERVER)[0] < 12.0
 
 
+@pytest.mark.parametrize("start", [3.04, 16.39])
+def test_a_start_in_a_slow_press_that_friction_may_explain_keeps_its_contact(start):
+    """A contact that closes anew would begin at zero: 47 N would be missing."""
+    data, first = load("ur_vertical_3"), round(500 * start)
+    truth = (data["f_tcp"] - data["f_tcp_zero_offset"])[first : first + 1000, 2]
+    stream = open_stream("ur16e", DEFAULT_OBSERVER)
+    samples = zip(data["q"][first:], data["dq"][first:], data["tau"][first:])
+    force = [stream.push(1 + 2_000_000 * k, *s).force_tcp[2] for k, s in zip(range(1000), samples)]
+    assert np.sqrt(np.mean((np.array(force) - truth)[500:] ** 2)) < 12.0
+
+
 def test_turned_about_the_base_the_figures_are_the_same():
     data = load("ur_vertical_1")
     turned = {"q": data["q"] + 0.9 * np.eye(6)[0]}  # forces are compared in TCP axes, which turn along

@@ -73,6 +73,7 @@ class ContactImm:
         self.chain = chain = ModeChain(
             settings, settings.hypotheses or (1 if actuators.elastic.joints else 3), actuators.steady_push_rate
         )
+        self._touched = chain.closed.any(axis=1)  # (M,)
         compiled = compile_all_built(build_filter, arm, state, chain, flags=_FLAGS, rare=_RARE)
         sample, block = compiled["imm_sample"], compiled["imm_block"]
         self.backend = compiled["imm_update"].backend
@@ -170,15 +171,28 @@ class ContactImm:
             step.ascribe(payload.torque(q_mean) - self._load)
             self._load[:] = payload.torque(q_mean)
         self._unexplained[:] = step.unexplained[probable]
-        if deciding and (self.chain.free[probable] or np.abs(self._dq).max() > self._rest_speed):
-            self._undecided -= duration
-        changed = deciding and self._undecided < 0
+        changed = deciding and self._decides(duration, probable)
         if self._t - self._born > self.settings.hypothesis_interval:
             self._born = self._t
             step.remember()
             changed |= self.chain.give_birth(step.probabilities)
         if changed:
             self._duration = _STALE
+
+    def _decides(self, duration: float, probable: int) -> bool:
+        """Return whether a block of ``duration`` [s] ends the decision about contacts closed since the start.
+
+        A contact that may still be closed since then goes on being decided: a newborn in its place would lose its force.
+
+        Args:
+            duration: [s].
+            probable: the most probable filter.
+        """
+        if self.chain.free[probable] or np.abs(self._dq).max() > self._rest_speed:
+            self._undecided -= duration
+        if self.probabilities[self._touched].sum() > self.settings.decision_error:
+            self._undecided = max(self._undecided, 0.0)
+        return self._undecided < 0
 
     def _most_probable(self) -> int:
         """Return the most probable mode."""

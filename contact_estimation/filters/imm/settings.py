@@ -270,10 +270,16 @@ class ImmSettings:
     closed_at_start: float = key(0.3, doc="probability that anything is touched at the first sample", check=probability)
     decision_time: float = key(
         0.2,
-        doc="time after the start in which no contact closes; it is decided first whether one was closed at the first "
+        doc="least time after the start in which no contact closes; it is decided first whether one was closed at the first "
         "sample. Rest tells a known contact from an unknown one by chance only, and does not count in either",
         unit="s",
         check=non_negative,
+    )
+    decision_error: float = key(
+        0.01,
+        doc="a contact that may be closed since the first sample is given up below this probability; only then may a "
+        "contact close. Smaller keeps a press that began before the start, larger lets a touch soon after it close",
+        check=probability,
     )
     least_probability: float = key(
         1e-60,
