@@ -182,7 +182,7 @@ class ContactImm:
     def _decides(self, duration: float, probable: int) -> bool:
         """Return whether a block of ``duration`` [s] ends the decision about contacts closed since the start.
 
-        A contact that may still be closed since then goes on being decided: a newborn in its place would lose its force.
+        It lasts as long as a contact may still be closed since then: a newborn in its place would lose its force.
 
         Args:
             duration: [s].

@@ -270,8 +270,8 @@ class ImmSettings:
     closed_at_start: float = key(0.3, doc="probability that anything is touched at the first sample", check=probability)
     decision_time: float = key(
         0.2,
-        doc="least time after the start in which no contact closes; it is decided first whether one was closed at the first "
-        "sample. Rest tells a known contact from an unknown one by chance only, and does not count in either",
+        doc="least time after the start in which no contact closes; it is decided first whether one was closed at the "
+        "first sample. Rest tells a known contact from an unknown one by chance only, and does not count in either",
         unit="s",
         check=non_negative,
     )
