@@ -79,7 +79,8 @@ def evaluate(update, layout, **values):
 def run(update, layout, x, covariance, decay, noise, y, variance, s, closed, gate):
     given = {"x": x, "P": covariance, "decay": decay, "noise": noise, "y": y, "R": variance, "presliding_mean": s}
     found = evaluate(update, layout, **given, closed=closed, gate=gate)
-    return found["x_next"], unpack_array(found["P_next"], layout.size), found["log_likelihood"].item(), found["ratios"]
+    covariance = unpack_array(found["P_next"], layout.size)
+    return found["x_next"], covariance, found["log_likelihood"].item(), found["normalised"]
 
 
 def grown(layout, noise):
@@ -96,12 +97,12 @@ def dense(channels, layout, x, covariance, decay, noise, y, variance, s, closed,
     """One measurement after the other, in the Joseph form."""
     x = decay * x
     covariance = np.diag(decay) @ covariance @ np.diag(decay) + grown(layout, noise)
-    likelihood, ratios = 0.0, []
+    likelihood, normalised = 0.0, []
     for k in range(len(y)):
         predicted, jacobian = (np.array(v) for v in channels(x, s, closed)[:2])
         h, innovation = jacobian[k], y[k] - predicted[k, 0]
         plain = h @ covariance @ h + variance[k]
-        ratios.append(innovation**2 / plain)
+        normalised.append(innovation / np.sqrt(plain))
         total = max(plain, innovation**2 / gate**2)
         noise_k = total - h @ covariance @ h
         gain = covariance @ h / total
@@ -118,7 +119,7 @@ def dense(channels, layout, x, covariance, decay, noise, y, variance, s, closed,
     z = force.ravel() / np.sqrt(np.diag(slope @ covariance @ slope.T))
     likelihood += np.array(closed) @ np.log(norm.cdf(np.maximum(z, -7)) / 0.5)  # they press, after against before
     likelihood += np.array(closed) @ np.log(norm.cdf(np.maximum(z + gate, -7)))  # they do not surely pull
-    return x, covariance, likelihood, np.array(ratios)
+    return x, covariance, likelihood, np.array(normalised)
 
 
 @pytest.mark.parametrize("outlier", [0.0, 600.0])
