@@ -25,7 +25,6 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from test_graph import assert_close, offline
 from test_launch import ROBOTS_WITH_MPC
-from watcher import Watcher
 
 from contact_estimation.io.bag_writer import write_bag
 from contact_estimation.io.open import open_recording
@@ -93,11 +92,11 @@ def arm():
     return load_arm("ur16e")
 
 
-@pytest.fixture
-def own_graph():
-    """A watcher on an unused domain: one that saw nodes end while they started may keep their names."""
-    with Watcher() as watcher:
-        yield watcher
+@pytest.fixture(autouse=True)
+def nobody_stays(graph):
+    """What was launched leaves the graph, also where it was interrupted while it started."""
+    yield
+    assert graph.spin(lambda: graph.node.get_node_names() == [graph.node.get_name()], 10.0), graph.node.get_node_names()
 
 
 @pytest.fixture
@@ -225,8 +224,7 @@ def services(graph) -> set[str]:
     return {name for each in others for name, _ in graph.node.get_service_names_and_types_by_node(*each)}
 
 
-def test_two_arms_share_no_name(own_graph, tmp_path):
-    graph = own_graph
+def test_two_arms_share_no_name(graph, tmp_path):
     seen = graph.watch(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
     common = {"duration": "600.0", "record": "true"}
     sides = {}

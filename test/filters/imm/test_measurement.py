@@ -223,7 +223,7 @@ def test_an_outlier_moves_little_and_the_likelihood_stays_finite(arm, layout, up
         spiked = y.copy()
         spiked[layout.m + 1] += size
         found = run(update, layout, x, covariance, decay, noise, spiked, variance, s, (1.0, 1.0), 3.0)
-        assert np.isfinite(found[2]) and found[3][layout.m + 1] > 9.0
+        assert np.isfinite(found[2]) and abs(found[3][layout.m + 1]) > 3.0
     spiked = run(
         update,
         layout,
