@@ -148,6 +148,8 @@ def test_presets_are_arguments(preset):
         ({"driver": "rtde", "rate": "2.0"}, ["rate:=2.0", "driver:=rtde"]),
         ({"driver": "joint_torque", "pose_out": "arm/pose"}, ["pose_out:=arm/pose", "control:=true"]),
         ({"duration": "long"}, ["duration:=long", "number"]),
+        ({"view": "true", "port": "8080.5"}, ["port:=8080.5", "whole number"]),
+        ({"port": "8080"}, ["port:=8080", "view:=true"]),
         ({"robot": "panda", "mpc": "true"}, ["panda", "mpc_plane_panda", "task:="]),
         ({"params_file": "/no/such.yaml"}, ["/no/such.yaml"]),
     ],
@@ -201,6 +203,7 @@ def test_own_nodes_are_all_known_here():
 def test_parameters_reach_the_node_as_their_types(bag):
     driver = nodes(driver="replay", bag=bag, loop="true", rate="4.0")["driver"].parameters
     assert (driver["driver"], driver["recording"], driver["loop"], driver["rate"]) == ("replay", bag, True, 4.0)
+    assert nodes(view="true", port="8080")["viewer"].parameters["port"] == 8080
 
 
 def test_replay_waits_for_every_estimator_and_loses_nothing(bag):

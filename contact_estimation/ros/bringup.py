@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -126,6 +126,7 @@ ARGUMENTS = (
     ),
     Argument("rviz", "false", "start RViz", SWITCH),
     Argument("view", "false", "open the 3-D page in the browser", SWITCH),
+    Argument("port", "0", "port of the 3-D page on 127.0.0.1; 0: a free one"),
     Argument(
         "launch_rsp",
         "auto",
@@ -176,7 +177,7 @@ _OF_DRIVERS = {
 }
 #: Parameter of the driver node where it is not called as the argument.
 _PARAMETER = {"bag": "recording"}
-_NUMBERS = ("duration", "rate")
+_NUMBERS: dict[str, Callable[[str], float]] = {"duration": float, "rate": float, "port": int}
 
 
 def arguments(launch_file: str) -> list[Argument]:
@@ -227,7 +228,7 @@ def plan(values: Mapping[str, str]) -> Plan:
         nodes.append(_recorder(a, namespace, estimators))
     if a["view"] == "true":
         topics = [f"{name}/contact_estimate" for name in estimators]
-        viewer = _own("viewer", {**common, "estimates": topics, "browser": True})
+        viewer = _own("viewer", {**common, "estimates": topics, "browser": True, "port": _value("port", a["port"])})
         nodes.append(viewer._replace(vital=False))
     return Plan(
         namespace,
@@ -255,6 +256,8 @@ def _check(a: Mapping[str, str]) -> None:
         find_config("observers", plugins.canonical(plugins.OBSERVERS, a["observer"]))
     if a["driver"] == "replay" and not (a["bag"] and Path(a["bag"]).expanduser().exists()):
         raise ConfigError(f"driver:=replay needs bag:=PATH of a rosbag2 or .npz; there is none at '{a['bag']}'")
+    if a["port"] != "0" and a["view"] != "true":
+        raise ConfigError(f"port:={a['port']} is of the 3-D page; it needs view:=true")
     if a["pose_out"] and a["control"] != "true":
         raise ConfigError(f"pose_out:={a['pose_out']} needs control:=true; without it nothing is commanded")
     if a["params_file"] and not Path(a["params_file"]).is_file():
@@ -325,9 +328,10 @@ def _value(name: str, text: str) -> Any:
     if name not in _NUMBERS:
         return text
     try:
-        return float(text)
+        return _NUMBERS[name](text)
     except ValueError:
-        raise ConfigError(f"{name}:={text} is not a number") from None
+        kind = "whole number" if _NUMBERS[name] is int else "number"
+        raise ConfigError(f"{name}:={text} is not a {kind}") from None
 
 
 def _task(a: Mapping[str, str], robot: LaunchedRobot) -> Path:
