@@ -70,9 +70,12 @@ def dynamics(problem: MpcProblem, mass: ca.SX | None) -> ca.SX:
 
 
 class MxIpoptSolver:
-    """IPOPT and MUMPS on the MX graph of ``problem`` (one contact mode), in one of the :data:`FORMULATIONS`."""
+    """IPOPT and MUMPS on the MX graph of ``problem`` (one contact mode), in one of the :data:`FORMULATIONS`.
 
-    def __init__(self, problem: MpcProblem, name: str):
+    ``options`` of IPOPT replace the formulation's.
+    """
+
+    def __init__(self, problem: MpcProblem, name: str, **options: Any):
         self.problem, self.name, self.formulation = problem, name, FORMULATIONS[name]
         stage, h, nx, nu, n = problem.stage, problem.horizon, problem.nx, problem.nu, problem.arm.n
         mass = ca.SX.sym("mass", n, n) if self.formulation.frozen_mass else ca.SX(n, n)
@@ -111,7 +114,7 @@ class MxIpoptSolver:
             name,
             "ipopt",
             {"x": w, "p": ca.vertcat(x_0, ca.vec(table), ca.vec(frozen)), "f": cost, "g": g},
-            {"ipopt": self.formulation.options, "print_time": False},
+            {"ipopt": {**self.formulation.options, **options}, "print_time": False},
         )
 
     def reset(self, x: np.ndarray) -> None:

@@ -129,7 +129,7 @@ def compare(horizon: int, contacts: int, ticks: int, names: tuple[str, ...], fif
 def summary(table: dict) -> list[str]:
     """Return the claims, from the table."""
     base, lines = table["H15_contacts1"], []
-    for name in ("ipopt", "rti"):
+    for name in ("sqp", "rti"):
         row = base[name]
         ratios = " and ".join(
             f"{base[other]['cpu_p50_ms'] / row['cpu_p50_ms']:.1f} times less CPU than {other} "
@@ -139,11 +139,11 @@ def summary(table: dict) -> list[str]:
         lines.append(
             f"{name}: {ratios}; {row['cpu_p50_ms']:.2f} ms, wall p50 {row['p50_ms']:.2f}, p99 {row['p99_ms']:.2f}"
         )
-    lines.append(f"rti: closed-loop cost {100 * (base['rti']['cost'] / base['ipopt']['cost'] - 1):+.2f} % of converged")
+    lines.append(f"rti: closed-loop cost {100 * (base['rti']['cost'] / base['sqp']['cost'] - 1):+.2f} % of converged")
     two = table["H20_contacts2"]
     lines.append(
         f"H 20, two contacts: rti p50 {two['rti']['p50_ms']:.2f} ms, p99 {two['rti']['p99_ms']:.2f} ms, cost "
-        f"{100 * (two['rti']['cost'] / two['ipopt']['cost'] - 1):+.2f} % of converged"
+        f"{100 * (two['rti']['cost'] / two['sqp']['cost'] - 1):+.2f} % of converged"
     )
     return lines
 
@@ -157,7 +157,7 @@ def plot(table: dict, path: Path) -> None:
         axes[0],
         (("H{}_contacts1", HORIZONS, "horizon H (one contact)"), ("H15_contacts{}", CONTACTS, "contacts (H = 15)")),
     ):
-        for name in ("ipopt", "rti"):
+        for name in ("sqp", "rti"):
             rows = [(v, table[pattern.format(v)][name]) for v in values if name in table.get(pattern.format(v), {})]
             axis.plot([v for v, _ in rows], [row["p50_ms"] for _, row in rows], "o-", label=f"{name}, median")
             axis.plot(
@@ -186,15 +186,15 @@ def main() -> int:
     parser.add_argument("--save", action="store_true", help="save table and plot")
     args = parser.parse_args()
     table = {
-        "H15_contacts1": compare(15, 1, args.ticks, (*FORMULATIONS, "ipopt", "rti"), args.fifo),
-        "H20_contacts2": compare(20, 2, args.ticks, ("ipopt", "rti"), args.fifo),
+        "H15_contacts1": compare(15, 1, args.ticks, (*FORMULATIONS, "sqp", "rti"), args.fifo),
+        "H20_contacts2": compare(20, 2, args.ticks, ("sqp", "rti"), args.fifo),
     }
     if args.scaling:
         for horizon in HORIZONS:
             if horizon != 15:
-                table[f"H{horizon}_contacts1"] = compare(horizon, 1, args.ticks, ("ipopt", "rti"), args.fifo)
+                table[f"H{horizon}_contacts1"] = compare(horizon, 1, args.ticks, ("sqp", "rti"), args.fifo)
         for contacts in CONTACTS[1:]:
-            table[f"H15_contacts{contacts}"] = compare(15, contacts, args.ticks, ("ipopt", "rti"), args.fifo)
+            table[f"H15_contacts{contacts}"] = compare(15, contacts, args.ticks, ("sqp", "rti"), args.fifo)
     lines = summary(table)
     print("\n".join(lines))
     if args.save:

@@ -45,7 +45,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--robot", help="robot (default: the task's own)")
     add_tool_argument(parser)
     parser.add_argument(
-        "--solver", choices=SOLVERS, default="rti", help="rti: one iteration per tick (default); ipopt: converged"
+        "--solver",
+        choices=SOLVERS,
+        default="rti",
+        help="rti: one iteration per tick (default); sqp: converged; ipopt: an older name of sqp",
     )
     parser.add_argument("--controller", choices=CONTROLLERS, default="mpc", help="controller (default mpc)")
     parser.add_argument("--observer", metavar="NAME", help="observer configuration (default: the task's own)")

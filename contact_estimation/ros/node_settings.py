@@ -197,7 +197,7 @@ class MpcParameters(RobotParameters):
         doc="controller of the task; a task in steps names its own",
         choices=("mpc", "feedforward", "pi", "admittance"),
     )
-    solver: str = key("", doc="of the MPC, rti or ipopt; empty: the task's own", choices=("", "rti", "ipopt"))
+    solver: str = key("", doc="of the MPC, rti or sqp; empty: the task's own", choices=("", "rti", "sqp", "ipopt"))
     estimates: str = key("estimator/contact_estimate", doc="topic of the contact estimates")
     wrench: str = key(
         "",

@@ -1,6 +1,9 @@
-"""Both solvers on one problem: they agree, meet the limit, and say when they fail."""
+"""The solvers on one problem: they find IPOPT's optimum, meet the limit, and say when they fail."""
 
 from __future__ import annotations
+
+import sys
+from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
@@ -9,8 +12,11 @@ from mpc_tasks import START, problem, state
 
 from contact_estimation.control.mpc import make_solver
 from contact_estimation.control.mpc.icem import Icem
-from contact_estimation.control.mpc.ipopt import IpoptSolver
 from contact_estimation.control.mpc.rollout import Rollout
+from contact_estimation.exceptions import ConfigError
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmark"))
+from mpc_reference import MxIpoptSolver
 
 
 @pytest.fixture(scope="module")
@@ -24,23 +30,34 @@ def rti(made):
 
 
 @pytest.fixture(scope="module")
-def ipopt(made):
-    return IpoptSolver(made, {"tol": 1e-8})
+def sqp(made):
+    return make_solver(made, "sqp")
 
 
-def test_iterated_it_reaches_the_optimum_of_ipopt(made, rti, ipopt):
+def test_it_converges_to_the_optimum_of_ipopt(made, sqp):
     """With the force limit active: 15 N wanted at once, the plan starts on the limit."""
     made.set("force_target", [0.0, 0.0, 15.0])
-    x = state(made)
-    rti.reset(x)
+    x, ipopt = state(made), MxIpoptSolver(made, "exact", tol=1e-8)
+    sqp.reset(x)
     ipopt.reset(x)
-    for _ in range(8):
-        fast = rti.solve(x)
-    slow = ipopt.solve(x)
+    fast, slow = sqp.solve(x), ipopt.solve(x)
+    made.set("force_target", made.settings.force)
     assert fast.ok and slow.ok
     assert np.linalg.norm(slow.controls[0]) == pytest.approx(made.get("max_force")[0, 0], rel=1e-3)
     assert fast.cost == pytest.approx(slow.cost, rel=1e-6)
     np.testing.assert_allclose(fast.controls, slow.controls, atol=1e-3)
+
+
+def test_a_converged_plan_needs_one_more_iteration_only(made, sqp):
+    x = state(made)
+    sqp.reset(x)
+    first, again = sqp.solve(x), sqp.solve(x)
+    assert 1 < first.iterations < 8 and again.iterations == 1
+
+
+def test_a_solver_that_does_not_exist_is_refused_by_name(made):
+    with pytest.raises(ConfigError, match="no MPC solver 'fatrop'; choose one of: rti, sqp"):
+        make_solver(made, "fatrop")
 
 
 def test_a_plan_is_what_the_dynamics_do(made, rti):
@@ -79,7 +96,7 @@ def test_a_limit_that_is_just_reached_hardly_changes_the_plan(made, rti):
     np.testing.assert_allclose(limited, free, atol=1e-3 * largest)
 
 
-@pytest.mark.parametrize("name", ["rti", "ipopt"])
+@pytest.mark.parametrize("name", ["rti", "sqp"])
 def test_an_input_that_is_not_finite_is_a_failure_and_forgotten(made, name, request):
     solver, x = request.getfixturevalue(name), state(made)
     solver.reset(x)

@@ -99,16 +99,6 @@ def test_derivatives_are_exact(made, point):
     np.testing.assert_allclose(jacobian(z, p).full(), numeric, rtol=2e-6, atol=2e-8)
 
 
-def test_curvature_is_exact(made, point):
-    x, u, p = point
-    stage, weights = made.stage, np.random.default_rng(1).standard_normal(made.nx)
-    gradient = ca.Function("gradient", [stage.z, made.p], [ca.horzcat(stage.A, stage.B).T @ weights])
-    curvature = ca.Function("curvature", [stage.z, made.p], [stage.curvature(ca.SX(weights))])
-    z = np.concatenate([x, u])
-    numeric = central(lambda v: gradient(v, p).full().ravel(), z)
-    np.testing.assert_allclose(curvature(z, p).full(), numeric, rtol=1e-5, atol=1e-6)
-
-
 def test_modes_share_the_equilibrium_not_the_force():
     """Two modes in different places under one control: their springs differ by K (x_1 - x_2)."""
     made = problem(modes={"contact": ["contact_1"], "free": []})

@@ -51,7 +51,7 @@ class MpcController(SupervisedController):
     Args:
         arm: the robot.
         settings: the task.
-        solver: ``rti`` or ``ipopt`` (default the settings').
+        solver: ``rti`` or ``sqp`` (default the settings').
         extra: further cost terms.
         adapt: take contacts and disturbance from the estimates; without it the settings' contacts are believed (for
             comparison).

@@ -10,7 +10,7 @@ A term is a class with a ``residual``. A new one is ten lines:
             return mode.q[3] - wanted
 
 and then ``MpcProblem(arm, settings, extra=[ElbowDown(weight=5.0)])``; its parameter is set like every other:
-``problem.set("elbow_target", [-2.0])``. Both solvers, their derivatives and the warm start include it.
+``problem.set("elbow_target", [-2.0])``. Derivatives, solver and warm start include it.
 """
 
 from __future__ import annotations

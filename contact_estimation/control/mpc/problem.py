@@ -102,8 +102,7 @@ class MpcProblem:
                 vectors.append(mode.moment)
                 limits.append(get("max_moment", 1))
         self.limited, self.ng = vectors, len(vectors)
-        #: ||F||^2 / F_max^2 - 1 <= 0 for solvers that converge, ||F|| - F_max <= 0 for a single linearisation.
-        self.squares = ca.vertcat(*[ca.dot(v, v) / limit**2 - 1 for v, limit in zip(vectors, limits)])
+        #: ||F|| - F_max <= 0.
         self.norms = ca.vertcat(
             *[ca.sqrt(ca.dot(v, v) + _NORM_SOFTENING**2) - limit for v, limit in zip(vectors, limits)]
         )

@@ -164,18 +164,16 @@ static int add_cuts(struct ce_qp *s, const double *U, const double *limits)
 }
 
 /* Minimum within the limits: du (CE_H, CE_NU), dx (CE_H + 1, CE_NX), the multipliers (CE_H, CE_NG) of the norms.
- * Adds to the count of iterations. Returns HPIPM's status (0 solved, 1 iteration limit, 2 step too small, 3 not a
+ * Returns HPIPM's status (0 solved, 1 iteration limit, 2 step too small, 3 not a
  * number) or 4 for constraints that contradict each other. */
 static int minimise(struct ce_qp *s, const double *U, const double *limits, double du[][CE_NU], double dx[][CE_NX],
-                    double *multipliers, double *iterations)
+                    double *multipliers)
 {
-    int status = 0, count = 0;
+    int status = 0;
     double equal, unequal, rows[CE_ROWS];
     for (int cut = 0; cut <= CE_CUTS; cut++) {
         d_ocp_qp_ipm_solve(&s->qp, &s->sol, &s->arg, &s->ws);
         d_ocp_qp_ipm_get_status(&s->ws, &status);
-        d_ocp_qp_ipm_get_iter(&s->ws, &count);
-        *iterations += count;
         if (status > 1) return status;
         d_ocp_qp_ipm_get_max_res_eq(&s->ws, &equal);
         d_ocp_qp_ipm_get_max_res_ineq(&s->ws, &unequal);

@@ -10,7 +10,7 @@ from contact_estimation.exceptions import ConfigError
 from contact_estimation.settings import find_config, from_yaml, key, non_negative, positive, probability
 
 #: Solvers by name; see :func:`contact_estimation.control.mpc.solver.make_solver`.
-SOLVERS = ("rti", "ipopt")
+SOLVERS = ("rti", "sqp", "ipopt")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +163,12 @@ class MpcSettings:
     horizon: int = key(15, doc="number of stages H", check=positive)
     dt: float = key(0.04, doc="length of a stage", unit="s", check=positive)
     rate: float = key(100.0, doc="solves per second", unit="Hz", check=positive)
-    solver: str = key("rti", doc="rti: one Gauss-Newton SQP iteration per tick; ipopt: converged", choices=SOLVERS)
+    solver: str = key(
+        "rti",
+        doc="rti: one Gauss-Newton SQP iteration per tick; sqp: iterations until the plan converges; ipopt: an older "
+        "name of sqp",
+        choices=SOLVERS,
+    )
     orientation: bool = key(False, doc="control the equilibrium's orientation as well")
     warm_start: str = key(
         "previous",

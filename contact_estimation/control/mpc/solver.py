@@ -49,16 +49,12 @@ class Solver(Protocol):
 
 
 def make_solver(problem: MpcProblem, name: str | None = None) -> Solver:
-    """Solver ``rti`` or ``ipopt`` (default: the settings' own) for ``problem``.
+    """Make the solver ``rti`` or ``sqp``, which converges, for ``problem`` (default: the settings' own).
 
     Raises:
+        ConfigError: unknown name.
         CodegenError: there is no C compiler, or CasADi lacks the solver's library.
     """
-    name = name or problem.settings.solver
-    if name == "rti":
-        from contact_estimation.control.mpc.rti import RtiSolver
+    from contact_estimation.control.mpc.sqp import SqpSolver
 
-        return RtiSolver(problem)
-    from contact_estimation.control.mpc.ipopt import IpoptSolver
-
-    return IpoptSolver(problem)
+    return SqpSolver(problem, name or problem.settings.solver)

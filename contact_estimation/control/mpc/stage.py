@@ -171,32 +171,11 @@ class Stage:
 
     def _linearise(self) -> tuple[ca.SX, ca.SX]:
         n, size, rows = self.arm.n, self.z.numel(), []
-        self._slopes = [self._acceleration_derivative(mode) for mode in self.modes]
-        for i, slope in enumerate(self._slopes):
+        for i, mode in enumerate(self.modes):
             velocity, position = ca.SX(n, size), ca.SX(n, size)
             position[:, 2 * n * i : 2 * n * i + n] = ca.SX.eye(n)
             velocity[:, 2 * n * i + n : 2 * n * (i + 1)] = ca.SX.eye(n)
-            velocity = velocity + self.h * slope
+            velocity = velocity + self.h * self._acceleration_derivative(mode)
             rows += [position + self.h * velocity, velocity]
         full = ca.vertcat(*rows)
         return full[:, : self.x.numel()], full[:, self.x.numel() :]
-
-    def curvature(self, weights: ca.SX) -> ca.SX:
-        """Hessian over z of ``weights``^T next, without differentiating through the solve.
-
-        With r(z, delta) = 0 linear in delta and mu = -W^-1 nu, nu^T delta has the Hessian T^T (d^2 mu^T r) T, T = [I;
-        d delta/dz].
-        """
-        n, scalar, deltas, multipliers, values = self.arm.n, ca.SX(0), [], [], []
-        for i, mode in enumerate(self.modes):
-            part = weights[2 * n * i : 2 * n * (i + 1)]
-            held = ca.SX.sym("mu", n)
-            scalar += ca.dot(held, mode.residual)
-            deltas.append(mode.delta)
-            multipliers.append(held)
-            values.append(-mode.factor.solve(self.h**2 * part[:n] + self.h * part[n:]))
-        second = ca.hessian(scalar, ca.vertcat(self.z, *deltas))[0]
-        symbols, numbers = [*multipliers, *deltas], [*values, *[mode.acceleration for mode in self.modes]]
-        second = ca.substitute([second], symbols, numbers)[0]
-        frame = ca.vertcat(ca.SX.eye(self.z.numel()), *self._slopes)
-        return frame.T @ second @ frame

@@ -163,7 +163,7 @@ class LoopOptions:
         seed: of everything random.
         height_error: how far the surface is off [m], default the experiment's.
         controller: one of :data:`contact_estimation.control.registry.CONTROLLERS`.
-        solver: of the MPC, ``rti`` or ``ipopt``, default the task's.
+        solver: of the MPC, ``rti`` or ``sqp``, default the task's.
         adapt: contacts from the estimator; without it the controller believes in the nominal place of the surface.
         force: norm of the wanted force [N], default the task's.
         stiffness: of the simulated surfaces [N/m], default the scenario's.

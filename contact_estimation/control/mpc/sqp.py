@@ -1,4 +1,4 @@
-"""Real-time iteration: one Gauss-Newton SQP step per tick (Diehl et al. 2005).
+"""Gauss-Newton SQP: one step per tick, the real-time iteration (Diehl et al. 2005), or steps until it converges.
 
 The Hessian is that of the squared residuals plus the curvature of the active force limit. The limit itself enters the
 QP as tangent planes. A projection then meets it exactly, because the control is the spring force. Linearisation of a
@@ -19,6 +19,7 @@ from contact_estimation.codegen.native import casadi_libraries, generate, load_n
 from contact_estimation.control.mpc.problem import MpcProblem
 from contact_estimation.control.mpc.rollout import Rollout
 from contact_estimation.control.mpc.solver import Solution
+from contact_estimation.exceptions import ConfigError
 
 _STATUS = {
     -1: "input or model not finite",
@@ -80,17 +81,28 @@ def _limit_curvature(problem: MpcProblem, multipliers: ca.SX) -> ca.SX:
     return total
 
 
-class RtiSolver:
-    """Real-time iteration.
+#: Steps of a tick, of the first tick, and the change of every control [N, Nm] at which a tick needs no more of them.
+#: Three to five steps converge; their bound ends a tick that cycles. ``ipopt`` is an older name of ``sqp``.
+_CONVERGED = (20, 20, 1e-3)
+_STEPS = {"rti": (1, 8, 0.0), "sqp": _CONVERGED, "ipopt": _CONVERGED}
+
+
+class SqpSolver:
+    """Full Gauss-Newton SQP steps from the last plan.
 
     Args:
-        problem: the problem. iterations: SQP steps per solve. cold_iterations: of the first solve after a reset.
+        problem: the problem.
+        name: ``rti``, one step per tick, or ``sqp``, until the plan converges.
+
+    Raises:
+        ConfigError: unknown name.
     """
 
-    name = "rti"
-
-    def __init__(self, problem: MpcProblem, iterations: int = 1, cold_iterations: int = 8) -> None:
-        self.problem, self.iterations, self.cold_iterations = problem, iterations, cold_iterations
+    def __init__(self, problem: MpcProblem, name: str) -> None:
+        if name not in _STEPS:
+            raise ConfigError(f"there is no MPC solver '{name}'; choose one of: {', '.join(_STEPS)}")
+        self.problem, self.name = problem, name
+        self._iterations, self._cold_iterations, self._tolerance = _STEPS[name]
         limits = ("max_force", "max_moment")[: problem.nu // 3]
         self._limit_columns = [problem.columns(name).start for name in limits]
         sizes = {
@@ -105,19 +117,19 @@ class RtiSolver:
             [
                 generate(stage_functions(problem)),
                 *(f"#define {name} {value}" for name, value in sizes.items()),
-                *((Path(__file__).parent / name).read_text() for name in ("lqr.c", "balls.c", "qp.c", "rti.c")),
+                *((Path(__file__).parent / name).read_text() for name in ("lqr.c", "balls.c", "qp.c", "sqp.c")),
             ]
         )
-        self._library = library = load_native("rti", source, ("-O2", *casadi_libraries("hpipm", "blasfeo")))
+        self._library = library = load_native("sqp", source, ("-O2", *casadi_libraries("hpipm", "blasfeo")))
         pointer = ctypes.c_void_p
-        library.ce_rti_new.restype, library.ce_rti_new.argtypes = (
+        library.ce_sqp_new.restype, library.ce_sqp_new.argtypes = (
             pointer,
             [ctypes.c_int, ctypes.c_double, ctypes.c_double],
         )
-        library.ce_rti_free.restype, library.ce_rti_free.argtypes = None, [pointer]
-        library.ce_rti_solve.restype = ctypes.c_int
-        library.ce_rti_solve.argtypes = [pointer] * 8 + [ctypes.c_int, pointer]
-        self._memory = library.ce_rti_new(_QP_ITERATIONS, _QP_TOLERANCE, 0.1)
+        library.ce_sqp_free.restype, library.ce_sqp_free.argtypes = None, [pointer]
+        library.ce_sqp_solve.restype = ctypes.c_int
+        library.ce_sqp_solve.argtypes = [pointer] * 8 + [ctypes.c_int, ctypes.c_double, pointer]
+        self._memory = library.ce_sqp_new(_QP_ITERATIONS, _QP_TOLERANCE, 0.1)
         if not self._memory:
             raise MemoryError("HPIPM's workspace could not be allocated")
         h = problem.horizon
@@ -138,7 +150,7 @@ class RtiSolver:
 
     def __del__(self) -> None:
         if getattr(self, "_memory", None):
-            self._library.ce_rti_free(self._memory)
+            self._library.ce_sqp_free(self._memory)
             self._memory = None
 
     def reset(self, x: np.ndarray) -> None:
@@ -155,24 +167,26 @@ class RtiSolver:
         self._multipliers[:] = 0.0
 
     def solve(self, x: np.ndarray) -> Solution:
-        """One iteration from the state ``x`` (nx,) (several after a reset)."""
+        """Plan from the state ``x`` (nx,)."""
         start = time.perf_counter()
         if self._lost:  # a failed plan is not a start for the next one
             self.reset(x)
         self._states[0] = x
         self._limits[:] = self.problem.parameters[0, self._limit_columns]
-        iterations = self.cold_iterations if self._cold else self.iterations
-        status = self._library.ce_rti_solve(self._memory, *self._arguments, iterations, self._info.ctypes.data)
+        iterations = self._cold_iterations if self._cold else self._iterations
+        status = self._library.ce_sqp_solve(
+            self._memory, *self._arguments, iterations, self._tolerance, self._info.ctypes.data
+        )
         self._cold = False
         self._lost = status not in _USABLE
-        _, defect, cost, _ = self._info.tolist()
+        steps, defect, cost, _ = self._info.tolist()
         return Solution(
             self._states.copy(),
             self._controls.copy(),
             cost,
             not self._lost,
             _STATUS[status],
-            iterations,
+            int(steps),
             time.perf_counter() - start,
             defect,
         )

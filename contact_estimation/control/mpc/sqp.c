@@ -7,7 +7,7 @@
  *
  * Layouts: X (H+1, nx), U (H, nu), P (H+1, np), multipliers (H, ng), row after row. The QP is in increments around
  * (X, U); X[0] is the measured state, so that stage 0 has no state. */
-struct ce_rti {
+struct ce_sqp {
     struct ce_qp qp;
     struct ce_model models[CE_H], last;
     double lower[CE_H + 1][CE_NX], upper[CE_H + 1][CE_NX]; /* bounds of the state, in increments */
@@ -16,7 +16,7 @@ struct ce_rti {
     double *w;
 };
 
-void ce_rti_free(struct ce_rti *s)
+void ce_sqp_free(struct ce_sqp *s)
 {
     if (!s) return;
     free_qp(&s->qp);
@@ -25,9 +25,9 @@ void ce_rti_free(struct ce_rti *s)
     free(s);
 }
 
-struct ce_rti *ce_rti_new(int iter_max, double tol, double mu0)
+struct ce_sqp *ce_sqp_new(int iter_max, double tol, double mu0)
 {
-    struct ce_rti *s = calloc(1, sizeof *s);
+    struct ce_sqp *s = calloc(1, sizeof *s);
     if (!s) return NULL;
     casadi_int arg_n, res_n, iw_a, w_a, iw_b, w_b;
     ce_stage_work(&arg_n, &res_n, &iw_a, &w_a);
@@ -35,14 +35,14 @@ struct ce_rti *ce_rti_new(int iter_max, double tol, double mu0)
     s->iw = malloc(sizeof(casadi_int) * (1 + (iw_a > iw_b ? iw_a : iw_b)));
     s->w = malloc(sizeof(double) * (1 + (w_a > w_b ? w_a : w_b)));
     if (!s->iw || !s->w || !make_qp(&s->qp, iter_max, tol, mu0)) {
-        ce_rti_free(s);
+        ce_sqp_free(s);
         return NULL;
     }
     return s;
 }
 
 /* Linearise around (X, U); returns the largest defect. */
-static double linearise(struct ce_rti *s, const double *X, const double *U, const double *P, const double *multipliers,
+static double linearise(struct ce_sqp *s, const double *X, const double *U, const double *P, const double *multipliers,
                         const double *lower, const double *upper, double *cost)
 {
     double worst = 0, part;
@@ -72,7 +72,7 @@ static double linearise(struct ce_rti *s, const double *X, const double *U, cons
 
 /* Whether the increments are within the bounds of the state and the limits of the second mode and later ones: the
  * limits of the first are the control's balls. What is not a number is not within. */
-static int within_limits(const struct ce_rti *s)
+static int within_limits(const struct ce_sqp *s)
 {
     for (int k = 0; k < CE_H; k++) {
         const struct ce_model *m = s->models + k;
@@ -90,7 +90,7 @@ static int within_limits(const struct ce_rti *s)
 
 /* Take the whole increment; a control outside its ball is put on it: the exact limit, eq. 31. Returns the largest
  * change of a control, which is not finite where the plan is not. */
-static double take_step(const struct ce_rti *s, double *X, double *U, const double *limits)
+static double take_step(const struct ce_sqp *s, double *X, double *U, const double *limits)
 {
     double largest = 0, sum = 0;
     for (int k = 0; k < CE_H; k++) {
@@ -109,25 +109,26 @@ static double take_step(const struct ce_rti *s, double *X, double *U, const doub
     return isfinite(sum) ? largest : NAN;
 }
 
-/* Improve (X, U) in place by `iterations` full steps. limits: largest norm per 3-vector of the control.
- * info: iterations of the interior point, largest defect and cost before the last step, largest control increment of
- * it. Returns the status of minimise(), or -1 for input that is not finite. */
-int ce_rti_solve(struct ce_rti *s, double *X, double *U, const double *P, double *multipliers, const double *lower,
-                 const double *upper, const double *limits, int iterations, double *info)
+/* Improve (X, U) in place by full steps: `iterations` of them, or fewer if one changes no control by more than
+ * `tolerance`. limits: largest norm per 3-vector of the control. info: number of steps, largest defect and cost before
+ * the last one, largest control increment of it. Returns the status of minimise(), or -1 for input that is not finite. */
+int ce_sqp_solve(struct ce_sqp *s, double *X, double *U, const double *P, double *multipliers, const double *lower,
+                 const double *upper, const double *limits, int iterations, double tolerance, double *info)
 {
     int status = 0;
-    info[0] = 0;
-    for (int j = 0; j < iterations; j++) {
+    for (int j = 1; j <= iterations; j++) {
+        info[0] = j;
         info[1] = linearise(s, X, U, P, multipliers, lower, upper, &info[2]);
         if (!isfinite(info[1]) || !isfinite(info[2])) return -1;
         status = 0;
         if (!minimise_in_balls(s->models, &s->last, U, limits, multipliers, s->du, s->dx) || !within_limits(s)) {
             place_qp(&s->qp, s->models, &s->last, s->lower, s->upper, U, limits);
-            status = minimise(&s->qp, U, limits, s->du, s->dx, multipliers, &info[0]);
+            status = minimise(&s->qp, U, limits, s->du, s->dx, multipliers);
             if (status > 1) return status;
         }
         info[3] = take_step(s, X, U, limits);
         if (!isfinite(info[3])) return 3;
+        if (info[3] <= tolerance) break;
     }
     return status;
 }
