@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from contact_estimation.exceptions import ConfigError, IdentificationError, shape_error
 from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.planar.drop_bounces import follow_bounces
-from contact_estimation.identify.planar.drop_fit import DropFit, Search, fit, fit_modes, profile, start_from_segments
+from contact_estimation.identify.planar.drop_fit import DropFit, fit, fit_modes, profile, start_from_segments
 from contact_estimation.identify.planar.drop_model import (
     DOUBLE,
     STICK,
@@ -32,6 +32,7 @@ from contact_estimation.identify.planar.drop_model import (
     replay,
     restitution,
 )
+from contact_estimation.identify.planar.levenberg_marquardt import Search
 from contact_estimation.identify.planar.segmentation import noise_levels, position_noise, segment
 from contact_estimation.identify.planar.shapes import Shape, ratio_bounds
 from contact_estimation.identify.planar.whole_drop import fit_whole_drop

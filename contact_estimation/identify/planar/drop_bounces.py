@@ -16,7 +16,7 @@ import numpy as np
 
 from contact_estimation.exceptions import IdentificationError
 from contact_estimation.identify.arrays import Array
-from contact_estimation.identify.planar.drop_fit import DropFit, Search, fit, fit_modes
+from contact_estimation.identify.planar.drop_fit import DropFit, fit, fit_modes
 from contact_estimation.identify.planar.drop_model import (
     DOUBLE,
     STICK,
@@ -27,6 +27,7 @@ from contact_estimation.identify.planar.drop_model import (
     replay,
     restitution,
 )
+from contact_estimation.identify.planar.levenberg_marquardt import Search
 from contact_estimation.identify.planar.stepping import FallingBody, Trajectory, simulate
 
 _DISAGREE = 9.0  # chi-square per bounce at which restitutions differ: three standard deviations

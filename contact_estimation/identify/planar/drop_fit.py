@@ -1,10 +1,9 @@
-"""Best drop for given impacts: Levenberg-Marquardt within a contact mode, enumeration over modes, profile over m/I."""
+"""Best drop for given impacts: least squares within a contact mode, enumeration over modes, profile over m/I."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,9 +18,10 @@ from contact_estimation.identify.planar.drop_model import (
     Impacts,
     JumpState,
     drop_jumps,
+    linearise,
     replay,
-    residuals,
 )
+from contact_estimation.identify.planar.levenberg_marquardt import Search, minimise
 from contact_estimation.identify.planar.shapes import SMALLEST_GYRATION, ratio_bounds
 from contact_estimation.identify.planar.stepping import gravity
 
@@ -50,15 +50,6 @@ class DropFit:
     converged: bool  # the last step lowered the cost by next to nothing
 
 
-class Search(NamedTuple):
-    """How far one fit goes."""
-
-    fixed_ratio: float | None = None  # m/I [1/m^2] that stays; None lets it move inside its bounds
-    tolerance: float = 0.02  # the fit ends when a step lowers the cost (a chi-square) by less
-    iterations: int = 12  # at most
-    give_up: float = np.inf  # the fit also ends when the cost is still above this after half of the iterations
-
-
 _DEFAULT = Search()
 
 
@@ -71,7 +62,7 @@ def fit_modes(
     first: int = 0,
 ) -> DropFit:
     """Best fit over the modes of ``impacts``, from the ``first`` on: every mode of every impact in turn, twice over."""
-    best = fit(problem, impacts, start, compressed, Search(fixed_ratio))
+    best = fit(problem, impacts, start, compressed, fixed_ratio=fixed_ratio)
     for _ in range(2):
         changed = False
         for j in range(first, len(impacts)):
@@ -79,8 +70,8 @@ def fit_modes(
                 if best.impacts[j].mode in (mode, DOUBLE):
                     continue
                 trial = [*best.impacts[:j], best.impacts[j]._replace(mode=mode), *best.impacts[j + 1 :]]
-                search = Search(fixed_ratio, give_up=best.merit + _HOPELESS_COST)
-                other = fit(problem, trial, best.u, compressed, search)
+                search = Search(give_up=best.merit + _HOPELESS_COST)
+                other = fit(problem, trial, best.u, compressed, search, fixed_ratio)
                 if other.merit < best.merit - _BETTER:
                     best, changed = other, True
         if not changed or len(impacts) - first == 1:
@@ -89,45 +80,25 @@ def fit_modes(
 
 
 def fit(
-    problem: DropProblem, impacts: Impacts, start: Array, compressed: Compressed, search: Search = _DEFAULT
+    problem: DropProblem,
+    impacts: Impacts,
+    start: Array,
+    compressed: Compressed,
+    search: Search = _DEFAULT,
+    fixed_ratio: float | None = None,
 ) -> DropFit:
-    """Levenberg-Marquardt from ``start`` (7 + 3J) for fixed impacts."""
-    fixed, damping, converged = search.fixed_ratio, 1e-4, False
-    lower, upper = ratio_bounds(problem.shape) if fixed is None else (fixed, fixed)
-    u = np.array(start, float)
-    u[-1] = np.clip(u[-1], lower, upper)
-    gaps = problem.h * np.maximum(np.abs(drop_jumps(u, problem, impacts).approach), _SLOWEST_APPROACH)
-    r, jacobian, state = residuals(u, problem, impacts, compressed, gaps)
-    cost = float(r @ r)
-    for iteration in range(search.iterations):
-        if fixed is not None:
-            jacobian[:, -1] = 0.0
-        trial = u - damped_step(jacobian, r, damping)
-        trial[-1] = np.clip(trial[-1], lower, upper)
-        new = residuals(trial, problem, impacts, compressed, gaps)
-        new_cost = float(new[0] @ new[0])
-        if new_cost <= cost:
-            converged = cost - new_cost < search.tolerance
-            u, (r, jacobian, state), cost, damping = trial, new, new_cost, max(damping * 0.1, 1e-12)
-        else:
-            damping *= 10.0
-            converged = damping > 1e8
-        if converged or (iteration >= search.iterations // 2 and cost + compressed.rest > search.give_up):
-            break
-    cost += compressed.rest
-    merit, consistent = _merit(u, problem, impacts, state, cost)
-    return DropFit(u, tuple(impacts), merit, cost, jacobian.T @ jacobian, consistent, converged)
-
-
-def damped_step(jacobian: Array, r: Array, damping: float) -> Array:
-    """Return the step (P,) of Levenberg and Marquardt for residuals (R,) with ``jacobian`` (R, P).
-
-    It is solved in units of the columns' lengths: a fit on its way may have columns of 1e-4 beside others of 1e31.
-    """
-    information = jacobian.T @ jacobian
-    damped = information + np.diag(damping * np.diag(information) + 1e-9)
-    unit = np.sqrt(np.diag(damped))
-    return np.asarray(np.linalg.solve(damped / np.outer(unit, unit), jacobian.T @ r / unit) / unit)
+    """Levenberg-Marquardt from ``start`` (7 + 3J) for fixed impacts; a ``fixed_ratio`` is m/I [1/m^2] that stays."""
+    bounds = np.full(len(start), -np.inf), np.full(len(start), np.inf)
+    ratios = ratio_bounds(problem.shape) if fixed_ratio is None else (fixed_ratio, fixed_ratio)
+    bounds[0][-1], bounds[1][-1] = ratios
+    first = np.clip(start, *bounds)
+    gaps = problem.h * np.maximum(np.abs(drop_jumps(first, problem, impacts).approach), _SLOWEST_APPROACH)
+    search = search._replace(give_up=search.give_up - compressed.rest)
+    found = minimise(lambda u: linearise(u, problem, impacts, compressed, gaps), first, bounds, search)
+    cost = found.cost + compressed.rest
+    merit, consistent = _merit(found.u, problem, impacts, found.model.state, cost)
+    jacobian = found.model.jacobian
+    return DropFit(found.u, tuple(impacts), merit, cost, jacobian.T @ jacobian, consistent, found.converged)
 
 
 def start_from_segments(problem: DropProblem, ks: Sequence[int]) -> tuple[Array, list[Impact], list[int | None]]:
@@ -191,7 +162,7 @@ def _scan(problem: DropProblem, best: DropFit, radii: Array) -> Array:
         near = best
         for i in order:
             ratio = 1.0 / radii[i] ** 2
-            near = fit(problem, near.impacts, near.u, compressed, Search(ratio))
+            near = fit(problem, near.impacts, near.u, compressed, fixed_ratio=ratio)
             if not near.consistent:
                 near = fit_modes(problem, near.impacts, near.u, compressed, ratio)
             costs[i] = near.merit

@@ -115,10 +115,18 @@ class JumpState(NamedTuple):
 _RESTITUTION_STD = 1e-4
 
 
-def residuals(
+class DropLinearisation(NamedTuple):
+    """A drop at unknowns u."""
+
+    residual: Array  # (R,)
+    jacobian: Array  # (R, u)
+    state: JumpState  # of its impacts
+
+
+def linearise(
     u: Array, problem: DropProblem, impacts: Impacts, compressed: Compressed, gaps: Array
-) -> tuple[Array, Array, JumpState]:
-    """Residual vector, Jacobian and jumps: compressed data, contact distance of every impact, shared restitution.
+) -> DropLinearisation:
+    """Linearise a drop. Residuals are compressed data, contact distance of every impact, shared restitution.
 
     Args:
         u: unknowns (7 + 3J,).
@@ -141,7 +149,7 @@ def residuals(
     if problem.shared_restitution:
         newton, d_newton = _restitution_rows(problem, impacts, state)
         rows, jacobian = [*rows, newton], [*jacobian, d_newton]
-    return np.concatenate(rows), np.vstack(jacobian), state
+    return DropLinearisation(np.concatenate(rows), np.vstack(jacobian), state)
 
 
 def restitution(problem: DropProblem, impacts: Impacts, state: JumpState) -> tuple[float, Array]:

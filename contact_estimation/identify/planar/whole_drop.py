@@ -7,20 +7,20 @@ result counts where it explains every sample as well as noise allows; modes that
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from contact_estimation.exceptions import IdentificationError
 from contact_estimation.identify.arrays import Array
-from contact_estimation.identify.planar.drop_fit import damped_step
 from contact_estimation.identify.planar.drop_model import DropProblem
+from contact_estimation.identify.planar.levenberg_marquardt import Search, minimise
 from contact_estimation.identify.planar.shapes import ratio_bounds
 from contact_estimation.identify.planar.stepping import FallingBody, simulate
 
 _DIFFERENCE = 1e-6  # of the derivatives, in units of the unknowns
-_ITERATIONS, _TOLERANCE = 10, 0.1  # most steps of the fit; a step that lowers the chi-square by less ends it
-_HARDEST = 1e3  # damping at which no step is left to try
+_SEARCH = Search(tolerance=0.1, iterations=30)
 _MISFIT = 5.0  # standard deviations of chi-square beyond which a drop is not explained
 
 
@@ -49,38 +49,40 @@ def fit_whole_drop(problem: DropProblem, q: Array, v: Array, m_over_i: float, re
     Returns:
         The fit; None where it does not explain the recording.
     """
-    u = np.array([*q, *v, m_over_i, restitution])
-    r = _residuals(problem, u)
-    damping, jacobian = 1e-3, np.zeros((r.size, u.size))
-    for _ in range(_ITERATIONS):
-        shifted = [_residuals(problem, u + step) for step in _DIFFERENCE * np.eye(u.size)]
-        jacobian = np.stack([(each - r) / _DIFFERENCE for each in shifted], axis=-1)
-        if not np.isfinite(jacobian).all():
-            return None
-        before = float(r @ r)
-        while damping < _HARDEST:
-            trial = u - damped_step(jacobian, r, damping)
-            new = _residuals(problem, trial)
-            if new @ new < before:
-                u, r, damping = trial, new, 0.1 * damping
-                break
-            damping *= 10.0
-        if before - r @ r < _TOLERANCE:
-            break
+    low, high = ratio_bounds(problem.shape)
+    bounds = np.array([*[-np.inf] * 6, low, 0.0]), np.array([*[np.inf] * 6, high, 1.0])
+    found = minimise(lambda u: _SteppedDrop(problem, u), np.array([*q, *v, m_over_i, restitution]), bounds, _SEARCH)
     count = int(np.isfinite(problem.sigma).sum()) * len(problem.q)
-    if not r @ r < count + _MISFIT * np.sqrt(2.0 * count):
+    jacobian = found.model.jacobian
+    if not found.cost < count + _MISFIT * np.sqrt(2.0 * count) or not np.isfinite(jacobian).all():
         return None
-    return WholeDrop(float(u[6]), float(np.sqrt(np.linalg.pinv(jacobian.T @ jacobian)[6, 6])))
+    return WholeDrop(float(found.u[6]), float(np.sqrt(np.linalg.pinv(jacobian.T @ jacobian)[6, 6])))
 
 
-def _residuals(problem: DropProblem, u: Array) -> Array:
-    """Return q and v less the recorded ones over the noise (6 N,); infinite where ``u`` is no drop."""
-    lower, upper = ratio_bounds(problem.shape)
-    if not (lower <= u[6] <= upper and 0.0 <= u[7] <= 1.0):
-        return np.full(problem.q.size * 2, np.inf)
-    body = FallingBody(problem.shape, float(u[6]), 1.0, problem.friction, float(u[7]), problem.slope)
-    try:
-        run = simulate(body, u[:3], u[3:6], problem.h, len(problem.q) - 1)
-    except IdentificationError:
-        return np.full(problem.q.size * 2, np.inf)
-    return np.asarray((np.hstack([run.q - problem.q, run.v - problem.v]) / problem.sigma).ravel())
+class _SteppedDrop:
+    """A drop by time stepping.
+
+    Args:
+        problem: recorded states and their noise.
+        u: first state (6,), m/I [1/m^2] and restitution.
+    """
+
+    def __init__(self, problem: DropProblem, u: Array) -> None:
+        self._problem, self._u = problem, u
+        self.residual = self._residual(u)
+
+    @cached_property
+    def jacobian(self) -> Array:
+        """Derivative of the residuals (6 N, 8), by differences."""
+        shifted = [self._residual(self._u + step) for step in _DIFFERENCE * np.eye(self._u.size)]
+        return np.stack([(each - self.residual) / _DIFFERENCE for each in shifted], axis=-1)
+
+    def _residual(self, u: Array) -> Array:
+        """Return q and v less the recorded ones over the noise (6 N,); infinite where a step has no solution."""
+        problem = self._problem
+        body = FallingBody(problem.shape, float(u[6]), 1.0, problem.friction, float(u[7]), problem.slope)
+        try:
+            run = simulate(body, u[:3], u[3:6], problem.h, len(problem.q) - 1)
+        except IdentificationError:
+            return np.full(problem.q.size * 2, np.inf)
+        return np.asarray((np.hstack([run.q - problem.q, run.v - problem.v]) / problem.sigma).ravel())

@@ -7,8 +7,8 @@ import pytest
 
 from contact_estimation.exceptions import ConfigError, IdentificationError
 from contact_estimation.identify.planar.drop import identify_drop
-from contact_estimation.identify.planar.drop_fit import damped_step
-from contact_estimation.identify.planar.drop_model import DOUBLE, MODES, Compressed, DropProblem, Impact, residuals
+from contact_estimation.identify.planar.drop_model import DOUBLE, MODES, Compressed, DropProblem, Impact, linearise
+from contact_estimation.identify.planar.levenberg_marquardt import damped_step
 from contact_estimation.identify.planar.segmentation import noise_levels
 from contact_estimation.identify.planar.shapes import Ellipse, square
 from contact_estimation.identify.planar.stepping import simulate
@@ -26,9 +26,9 @@ def test_jacobian_against_finite_differences(shape, mode):
     compressed, gaps = Compressed(problem, [20, 40]), np.array([0.02, 0.03])
     u = np.concatenate([rng.standard_normal(6), rng.uniform(1, 3, 6), [2.5]])
     rest = problem, impacts, compressed, gaps
-    _, jacobian, _ = residuals(u, *rest)
+    jacobian = linearise(u, *rest).jacobian
     numeric = np.array(
-        [(residuals(u + d, *rest)[0] - residuals(u - d, *rest)[0]) / 2e-6 for d in 1e-6 * np.eye(len(u))]
+        [(linearise(u + d, *rest).residual - linearise(u - d, *rest).residual) / 2e-6 for d in 1e-6 * np.eye(len(u))]
     ).T
     np.testing.assert_allclose(jacobian, numeric, rtol=1e-5, atol=1e-4 * np.abs(numeric).max())
 
