@@ -30,7 +30,6 @@ from contact_estimation.identify.planar.drop_model import (
     Impacts,
     drop_jumps,
     replay,
-    restitution,
 )
 from contact_estimation.identify.planar.levenberg_marquardt import Search
 from contact_estimation.identify.planar.segmentation import noise_levels, position_noise, segment
@@ -61,6 +60,7 @@ class DropEstimate:
     cost: float  # weighted sum of squares
     status: str  # "local" (converged, every mode consistent), "undetermined" (no impact says anything) or "failed"
     reason: str = ""  # why it is not "local"
+    whole: bool = False  # m/I explains every sample, down to rest; else the first impacts only
 
 
 def identify_drop(
@@ -106,15 +106,13 @@ def _sharpens(estimate: DropEstimate, ratio: float, interval: tuple[float, float
 
 def _to_its_end(whole: DropProblem, window: DropProblem, best: DropFit, estimate: DropEstimate) -> DropEstimate:
     """Return the estimate with the m/I of the whole drop, where that explains the recording."""
-    coefficient, _ = restitution(window, best.impacts, drop_jumps(best.u, window, best.impacts))
-    start = float(np.clip(coefficient, 0.0, 1.0))
-    found = fit_whole_drop(whole, estimate.q[0], estimate.v[0], estimate.m_over_i, start)
+    found = fit_whole_drop(whole, window, best)
     if found is None or found.std > _GAUSSIAN * found.m_over_i:
         return estimate
     interval = (found.m_over_i - 1.96 * found.std, found.m_over_i + 1.96 * found.std)
     if not _sharpens(estimate, found.m_over_i, interval):
         return estimate
-    return replace(estimate, m_over_i=found.m_over_i, interval=interval)
+    return replace(estimate, m_over_i=found.m_over_i, interval=interval, whole=True)
 
 
 def _pose(

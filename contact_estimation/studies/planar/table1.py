@@ -21,7 +21,7 @@ import numpy as np
 from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.planar.drop import identify_drop
 from contact_estimation.identify.planar.shapes import SMALLEST_GYRATION, Ellipse, square
-from contact_estimation.identify.planar.stepping import FallingBody, Trajectory, simulate
+from contact_estimation.identify.planar.stepping import FallingBody, Trajectory, fall, simulate
 
 BODIES = {"square": FallingBody(square(1.0), 6.0), "ellipse": FallingBody(Ellipse(2.0, 1.0), 0.8)}
 SNRS = (40, 30, 20, 10)  # [dB]
@@ -126,8 +126,8 @@ def bound_pct(body: FallingBody, trajectory: Trajectory, snr: float) -> float:
 
     def states(u: Array) -> Array:
         moved = replace(body, mass_over_inertia=float(u[6]), restitution=float(u[7]))
-        run = simulate(moved, u[:3], u[3:6], trajectory.h, len(trajectory.q) - 1)
-        return np.asarray((np.hstack([run.q, run.v]) / sigma).ravel())
+        q, v = fall(moved, u[:3], u[3:6], trajectory.h, len(trajectory.q) - 1)
+        return np.asarray((np.hstack([q, v]) / sigma).ravel())
 
     steps = _DIFFERENCE * np.eye(len(truth))
     slope = np.stack([(states(truth + step) - states(truth - step)) / (2.0 * _DIFFERENCE) for step in steps], axis=-1)

@@ -11,8 +11,7 @@ from contact_estimation.identify.planar.drop_model import DOUBLE, MODES, Compres
 from contact_estimation.identify.planar.levenberg_marquardt import damped_step
 from contact_estimation.identify.planar.segmentation import noise_levels
 from contact_estimation.identify.planar.shapes import Ellipse, square
-from contact_estimation.identify.planar.stepping import simulate
-from contact_estimation.identify.planar.whole_drop import fit_whole_drop
+from contact_estimation.identify.planar.stepping import fall, simulate
 from contact_estimation.studies.planar.table1 import BODIES, add_noise, random_drop, run_row
 
 
@@ -112,6 +111,15 @@ def test_noise_is_found_where_most_of_the_recording_is_rest():
     np.testing.assert_allclose(noise_levels(q, v, 0.01)[3:], 0.02, rtol=0.25)
 
 
+@pytest.mark.parametrize("name", list(BODIES))
+def test_flights_in_closed_form_are_stepped_ones(name):
+    body = replace(BODIES[name], slope=0.1)
+    run = random_drop(body, np.random.default_rng(6))
+    q, v = fall(body, run.q[0], run.v[0], run.h, len(run.q) - 1)
+    np.testing.assert_allclose(q, run.q, atol=1e-10)
+    np.testing.assert_allclose(v, run.v, atol=1e-10)
+
+
 def test_bad_input():
     shape, q = square(1.0), np.zeros((20, 3))
     with pytest.raises(ConfigError, match="shape"):
@@ -160,10 +168,9 @@ def test_a_drop_that_one_restitution_does_not_explain_is_not_fitted_whole():
     body, rng = BODIES["ellipse"], np.random.default_rng(10)
     run = random_drop(body, rng)
     q, v = add_noise(run, 40.0, rng)
-    problem = DropProblem(body.shape, body.friction, 0.01, q, v, noise_levels(q, v, 0.01))
-    start = run.q[0], run.v[0], 0.8, 0.6
-    assert fit_whole_drop(problem, *start) is not None
     softer = simulate(replace(body, restitution=0.2), run.q[60], run.v[60], 0.01, len(q) - 61)
-    q[60:] += softer.q - run.q[60:]
-    v[60:] += softer.v - run.v[60:]
-    assert fit_whole_drop(problem, *start) is None
+    change_q, change_v = np.zeros_like(q), np.zeros_like(v)
+    change_q[60:], change_v[60:] = softer.q - run.q[60:], softer.v - run.v[60:]
+    for changed in (False, True):
+        found = identify_drop(body.shape, q + changed * change_q, v + changed * change_v, 0.01, body.friction)
+        assert found.whole is not changed
