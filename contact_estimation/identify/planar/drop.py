@@ -60,7 +60,7 @@ class DropEstimate:
     cost: float  # weighted sum of squares
     status: str  # "local" (converged, every mode consistent), "undetermined" (no impact says anything) or "failed"
     reason: str = ""  # why it is not "local"
-    whole: bool = False  # m/I explains every sample, down to rest; else the first impacts only
+    whole: bool = False  # time stepping explains every sample, down to rest; else the first impacts only
 
 
 def identify_drop(
@@ -105,14 +105,14 @@ def _sharpens(estimate: DropEstimate, ratio: float, interval: tuple[float, float
 
 
 def _to_its_end(whole: DropProblem, window: DropProblem, best: DropFit, estimate: DropEstimate) -> DropEstimate:
-    """Return the estimate with the m/I of the whole drop, where that explains the recording."""
+    """Return the estimate with the m/I of the whole drop, where that explains the recording and says more."""
     found = fit_whole_drop(whole, window, best)
-    if found is None or found.std > _GAUSSIAN * found.m_over_i:
+    if found is None:
         return estimate
     interval = (found.m_over_i - 1.96 * found.std, found.m_over_i + 1.96 * found.std)
-    if not _sharpens(estimate, found.m_over_i, interval):
-        return estimate
-    return replace(estimate, m_over_i=found.m_over_i, interval=interval, whole=True)
+    if found.std <= _GAUSSIAN * found.m_over_i and _sharpens(estimate, found.m_over_i, interval):
+        estimate = replace(estimate, m_over_i=found.m_over_i, interval=interval)
+    return replace(estimate, whole=True)
 
 
 def _pose(

@@ -17,6 +17,7 @@ def run(capsys, *argv):
 
 
 def test_table1(capsys, monkeypatch):
+    assert table1.SNRS == (40, 30, 20, 10)
     monkeypatch.setattr(table1, "SNRS", (40,))
     code, out = run(capsys, "--example", "table1", "--seed", "2", "--drops", "1", "--json")
     table = json.loads(out.out)
