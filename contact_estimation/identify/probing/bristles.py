@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import math
 from pathlib import Path
 
 import numpy as np
@@ -23,12 +22,23 @@ import numpy as np
 from contact_estimation.codegen.native import load_native
 from contact_estimation.identify.probing.model import Mean
 from contact_estimation.identify.probing.spatial import SpatialModel
-from contact_estimation.identify.probing.update import bind, wrench_library
 
-#: Parts of one sample over which the deflection is integrated, so that the result does not depend on the rate.
-_PARTS = 16
-#: Least length [m], that of an unloaded contact; a deflection below it has no direction.
-_SHORTEST = 1e-9
+
+class _Memory(ctypes.Structure):
+    """``struct ce_bristles`` of bristles.c: sizes, and addresses of arrays."""
+
+    _fields_ = [
+        *((name, ctypes.c_long) for name in ("contacts", "surfaces", "n", "motion", "error")),
+        *((name, ctypes.c_void_p) for name in ("surface_of", "contact_of", "deflection", "begin", "end", "length")),
+        *((name, ctypes.c_void_p) for name in ("moved", "weights", "rows", "across", "new_rows", "new_across")),
+        *((name, ctypes.c_void_p) for name in ("state", "covariance", "turns")),
+    ]
+
+    def place(self, **arrays: np.ndarray) -> None:
+        """Write the addresses of contiguous arrays and keep the arrays alive."""
+        self._kept = {**getattr(self, "_kept", {}), **arrays}
+        for name, array in arrays.items():
+            setattr(self, name, array.ctypes.data)
 
 
 class Drag:
@@ -52,20 +62,22 @@ class Drag:
         self.deflection, self.begin, self.end, self.moved = np.zeros((4, contacts, 3))
         self.length, weights = np.zeros(contacts), np.zeros((3, contacts))
         self.kept, self.by_begin, self.by_end = weights
-        self._function, self._contacts = _native().ce_drag, contacts
-        arrays = self.deflection, self.begin, self.end, self.length, self.moved, weights
-        self._addresses = [array.ctypes.data for array in arrays]
+        self.memory = _Memory(contacts=contacts)
+        self.memory.place(deflection=self.deflection, begin=self.begin, end=self.end, length=self.length)
+        self.memory.place(moved=self.moved, weights=weights)
+        self.address = ctypes.addressof(self.memory)
 
     def draw(self, dt: float) -> None:
         """Compute the deflections after a sample of length ``dt`` [s], and the factors."""
-        self._function(self._contacts, _PARTS, dt, _SHORTEST, *self._addresses)
+        _native().ce_draw(self.address, dt)
 
 
 @functools.cache
 def _native() -> ctypes.CDLL:
     library = load_native("bristles", (Path(__file__).parent / "bristles.c").read_text())
-    whole, real, pointer = ctypes.c_int, ctypes.c_double, ctypes.c_void_p
-    library.ce_drag.restype, library.ce_drag.argtypes = None, [whole, whole, real, real, *[pointer] * 6]
+    for function in (library.ce_draw, library.ce_predict_bristles, library.ce_follow):
+        function.restype, function.argtypes = None, [ctypes.c_void_p, ctypes.c_double]
+    library.ce_absorb_error.restype, library.ce_absorb_error.argtypes = None, [ctypes.c_void_p]
     return library
 
 
@@ -82,6 +94,7 @@ class BristleState:
 
     Attributes:
         deflection: (contacts, 3) [m], world axes; a buffer.
+        turns: (surfaces,) [1/s] transverse velocity per error across the bristles that turns friction alike; a buffer.
     """
 
     def __init__(
@@ -93,25 +106,24 @@ class BristleState:
         error: slice,
         kinematic: slice,
     ) -> None:
-        self._model, self._stiffness, self._error = model, stiffness, x[error]
-        self._first = list(model.bristle_contacts)
-        self._surfaces = [model.surface_of(i) for i in range(model.contacts)]
-        self._drag, self._across = Drag(model.contacts), np.zeros((model.contacts, 3))
-        self.deflection = self._drag.deflection
-        self._rows, self._shared = np.zeros((2, len(self._first), kinematic.stop))
-        self._kept = np.zeros(len(self._first))
-        given = len(covariance), error.start, len(self._first), self._kept, self._shared, covariance
-        self._mix_in_place = bind(wrench_library(model).ce_mix, *given)
+        self._model, self._stiffness, contact_of = model, stiffness, np.array(model.bristle_contacts, ctypes.c_long)
+        self._drag, surfaces = Drag(model.contacts), len(contact_of)
+        self.deflection, self.turns = self._drag.deflection, np.zeros(surfaces)
+        self._rows, self._across = np.zeros((surfaces, kinematic.stop)), np.zeros((model.contacts, 3))
+        memory = self._drag.memory
+        memory.surfaces, memory.n, memory.motion, memory.error = surfaces, len(x), kinematic.stop, error.start
+        memory.place(rows=np.zeros_like(self._rows), across=np.zeros_like(self._across))
+        memory.place(new_rows=self._rows, new_across=self._across, state=x[error], covariance=covariance)
+        memory.place(turns=self.turns, contact_of=contact_of)
+        memory.place(surface_of=np.array([model.surface_of(i) for i in range(model.contacts)], ctypes.c_long))
 
     def predict(self, dt: float, measured: Mean) -> None:
         """Predict the state's covariance before a sample with measured pose and twist.
 
         The bristles keep what they keep of their error, and take the last twist's share.
         """
-        drag = self._drag
-        drag.end[:] = self._model.velocities(measured)
-        drag.draw(dt)
-        self._mix(drag.kept, drag.by_begin)
+        self._drag.end[:] = self._model.velocities(measured)
+        _native().ce_predict_bristles(self._drag.address, dt)
 
     def follow(self, dt: float, mean: Mean, velocities: np.ndarray, force: float) -> None:
         """Update the bristles with the estimated pose and twist; the covariance takes this twist's share of error.
@@ -124,28 +136,9 @@ class BristleState:
         """
         drag = self._drag
         drag.length[:], drag.end[:] = self._model.grips(mean, force) / self._stiffness, velocities
-        drag.draw(dt)
-        rows, across = self._model.transverse(mean)
-        turned = np.einsum("ci,ci->c", across, self._across)  # at a reversal the side that counts as positive changes
-        self._error *= turned[self._first]
-        drag.deflection[:], drag.begin[:] = drag.moved, velocities
-        self._rows[:], self._across = rows, across
-        self.absorb_error()
-        self._mix(turned, drag.by_end)
+        self._rows[:], self._across[:] = self._model.transverse(mean)
+        _native().ce_follow(drag.address, dt)
 
     def absorb_error(self) -> None:
         """Move the estimated error from the state to the deflection."""
-        self.deflection += self._error[self._surfaces, None] * self._across
-        self._error[:] = 0.0
-
-    def turn_by_error(self) -> np.ndarray:
-        """Return the transverse velocity per error across the bristles (surfaces,) [1/s] that turns friction alike."""
-        velocity, deflection = self._drag.begin[self._first], self.deflection[self._first]
-        # Plain numbers: far faster than short arrays.
-        return np.array([math.sqrt(v @ v / max(z @ z, _SHORTEST**2)) for v, z in zip(velocity, deflection)])
-
-    def _mix(self, kept: np.ndarray, share: np.ndarray) -> None:
-        """Change the covariance by error = kept error + share (velocity across), per surface."""
-        self._kept[:] = kept[self._first]
-        np.multiply(share[self._first, None], self._rows, out=self._shared)
-        self._mix_in_place()
+        _native().ce_absorb_error(self._drag.address)

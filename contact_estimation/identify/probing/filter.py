@@ -311,7 +311,7 @@ class ProbingFilter:
             return
         noises[::2, self._kinematic] = rows[::2]
         # Noise of the twist acts on friction through the bristles.
-        self._bristle_turns[:] = self._bristles.turn_by_error()
+        self._bristle_turns[:] = self._bristles.turns
 
     def _linearise(self, mean: Mean, kept: np.ndarray) -> None:
         """Regress the wrench of the modes ``kept`` on c."""

@@ -51,21 +51,6 @@ void ce_correct_motion(int n, const double *innovation, const double *variances,
     }
 }
 
-/* Replace the states from first on, count of them, by kept times themselves plus rows (count, 2 CE_AXES) times motion. */
-void ce_mix(int n, int first, int count, const double *kept, const double *rows, double *P)
-{
-    for (int turn = 0; turn < 2; turn++) { /* rows of P, then columns */
-        size_t along = turn ? n : 1, across = turn ? 1 : n;
-        for (int e = 0; e < count; e++)
-            for (int k = 0; k < n; k++) {
-                double sum = kept[e] * P[(first + e) * across + k * along];
-                for (int i = 0; i < 2 * CE_AXES; i++)
-                    sum += rows[e * 2 * CE_AXES + i] * P[i * across + k * along];
-                P[(first + e) * across + k * along] = sum;
-            }
-    }
-}
-
 /* covariance (rows, rows) := S P S' for a matrix S (rows, n). */
 void ce_project(int rows, int n, const double *s, const double *P, double *covariance)
 {

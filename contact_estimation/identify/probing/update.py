@@ -61,7 +61,6 @@ def compile_update(wrench: ca.Function, axes: int) -> ctypes.CDLL:
     pointer, whole, real = ctypes.c_void_p, ctypes.c_int, ctypes.c_double
     library.ce_predict.restype, library.ce_predict.argtypes = None, [whole, real, *[pointer] * 2]
     library.ce_correct_motion.restype, library.ce_correct_motion.argtypes = None, [whole, *[pointer] * 4]
-    library.ce_mix.restype, library.ce_mix.argtypes = None, [whole, whole, whole, *[pointer] * 3]
     library.ce_project.restype, library.ce_project.argtypes = None, [whole, whole, *[pointer] * 3]
     library.ce_spread.restype, library.ce_spread.argtypes = None, [whole, whole, *[pointer] * 7]
     library.ce_wrenches.restype, library.ce_wrenches.argtypes = None, [whole, *[pointer] * 3]
