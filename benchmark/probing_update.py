@@ -88,7 +88,7 @@ def table(times, ratios) -> list[str]:
         most = "" if len(experiment.tips) > 1 else f", {BUDGET:g} steps"
         met = "" if target is None else f"{target:.0f}/s{most}: {'met' if good else 'missed'}"
         lines.append(
-            f"| {name} | {rule(dimension, degree)[0].shape[1]} | {1e3 * median:.2f} | "
+            f"| {name} | {len(rule(dimension, degree).weights)} | {1e3 * median:.2f} | "
             f"{1e3 * np.percentile(seconds, 99):.2f} | {1.0 / median:.0f} | {ratio:.1f} | {met} |"
         )
     return lines

@@ -177,55 +177,74 @@ void ce_wrenches(int count, const double *conditions, const double *points, doub
     ce_evaluate(count, count, conditions, points, wrenches);
 }
 
-/* Points (CE_K, count) of a rule (d, count) under the normal density of the last d entries of c, its factor (d, d), and the
- * wrenches (CE_MODES CE_W, count) there. */
-void ce_spread(int d, int count, const double *rule, const double *mean, const double *covariance, const double *conditions,
-               double *root, double *points, double *wrenches)
+/* Points (CE_K, count) of a rule under the normal density of the last d entries of c, its factor (d, d), and the wrenches
+ * (CE_MODES CE_W, count) there. The rule, here and below: the centre, then +-radius times directions (d, m) for each of the
+ * radii (shells,); count = 1 + 2 shells m. */
+void ce_spread(int d, int m, int shells, const double *directions, const double *radii, const double *mean,
+               const double *covariance, const double *conditions, double *root, double *points, double *wrenches)
 {
-    double part[CE_K * CE_K];
-    int first = CE_K - d;
+    const int first = CE_K - d, count = 1 + 2 * shells * m;
+    double part[CE_K * CE_K], turned[CE_BLOCK];
     for (int i = 0; i < d; i++)
         for (int j = 0; j < d; j++) part[i * d + j] = covariance[(first + i) * CE_K + first + j];
     ce_root(d, part, root);
-    for (int begin = 0; begin < count; begin += CE_BLOCK) {
-        int size = count - begin < CE_BLOCK ? count - begin : CE_BLOCK;
+    for (int i = 0; i < CE_K; i++) points[(size_t)i * count] = mean[i];
+    ce_evaluate(1, count, conditions, points, wrenches);
+    for (int begin = 0; begin < m; begin += CE_BLOCK) {
+        const int size = m - begin < CE_BLOCK ? m - begin : CE_BLOCK;
         for (int i = 0; i < CE_K; i++) {
-            double *row = points + (size_t)i * count + begin;
-            for (int k = 0; k < size; k++) row[k] = mean[i];
+            memset(turned, 0, sizeof turned);
             for (int j = 0; j <= i - first; j++) {
-                const double factor = root[(i - first) * d + j], *axis = rule + (size_t)j * count + begin;
-                for (int k = 0; k < size; k++) row[k] += factor * axis[k];
+                const double factor = root[(i - first) * d + j], *axis = directions + (size_t)j * m + begin;
+                for (int k = 0; k < size; k++) turned[k] += factor * axis[k];
+            }
+            for (int s = 0; s < 2 * shells; s++) {
+                const double radius = s % 2 ? -radii[s / 2] : radii[s / 2];
+                double *row = points + (size_t)i * count + 1 + s * m + begin;
+                for (int k = 0; k < size; k++) row[k] = mean[i] + radius * turned[k];
             }
         }
-        ce_evaluate(size, count, conditions, points + begin, wrenches + begin);
+        for (int s = 0; s < 2 * shells; s++) {
+            const int at = 1 + s * m + begin;
+            ce_evaluate(size, count, conditions, points + at, wrenches + at);
+        }
     }
 }
 
 /* Regress the wrench of one mode, values (CE_W, count), statistically and linearly on the d entries that vary: mean
- * (CE_W,), slope (CE_W, d) and covariance of the residual (CE_W, CE_W). Sums are taken about the first value, which costs
- * no digits; the rule's weights sum to one, and its weighted points to zero. */
-void ce_regress(int d, int count, const double *rule, const double *weights, const double *root, const double *values,
-                double *mean, double *slope, double *residual)
+ * (CE_W,), slope (CE_W, d) and covariance of the residual (CE_W, CE_W). Sums are taken about the value at the centre, which
+ * costs no digits; the rule's weights (count,) sum to one and are equal at opposite points. */
+void ce_regress(int d, int m, int shells, const double *directions, const double *radii, const double *weights,
+                const double *root, const double *values, double *mean, double *slope, double *residual)
 {
+    const int count = 1 + 2 * shells * m;
     double half[CE_W * CE_K] = {0.0}, weighted[CE_W * CE_W] = {0.0}, moved[CE_W] = {0.0};
-    for (int begin = 0; begin < count; begin += CE_BLOCK) {
-        int size = count - begin < CE_BLOCK ? count - begin : CE_BLOCK;
+    for (int begin = 0; begin < m; begin += CE_BLOCK) {
+        const int size = m - begin < CE_BLOCK ? m - begin : CE_BLOCK;
         for (int a = 0; a < CE_W; a++) {
             const double *z = values + (size_t)a * count, origin = z[0];
-            double scaled[CE_BLOCK], sum = 0.0;
-            for (int k = 0; k < size; k++) sum += scaled[k] = weights[begin + k] * (z[begin + k] - origin);
-            moved[a] += sum;
-            for (int j = 0; j < d; j++) {
-                const double *axis = rule + (size_t)j * count + begin;
-                sum = 0.0;
-                for (int k = 0; k < size; k++) sum += axis[k] * scaled[k];
-                half[a * d + j] += sum;
+            double odd[CE_BLOCK] = {0.0}; /* weight radius (value - opposite value), summed over the shells */
+            for (int s = 0; s < 2 * shells; s++) {
+                const int at = 1 + s * m + begin;
+                const double radius = s % 2 ? -radii[s / 2] : radii[s / 2];
+                double scaled[CE_BLOCK], sum = 0.0;
+                for (int k = 0; k < size; k++) {
+                    sum += scaled[k] = weights[at + k] * (z[at + k] - origin);
+                    odd[k] += radius * scaled[k];
+                }
+                moved[a] += sum;
+                for (int b = 0; b <= a; b++) {
+                    const double *other = values + (size_t)b * count + at, centre = other[-at];
+                    sum = 0.0;
+                    for (int k = 0; k < size; k++) sum += scaled[k] * (other[k] - centre);
+                    weighted[a * CE_W + b] += sum;
+                }
             }
-            for (int b = 0; b <= a; b++) {
-                const double *other = values + (size_t)b * count, centre = other[0];
-                sum = 0.0;
-                for (int k = 0; k < size; k++) sum += scaled[k] * (other[begin + k] - centre);
-                weighted[a * CE_W + b] += sum;
+            for (int j = 0; j < d; j++) {
+                const double *axis = directions + (size_t)j * m + begin;
+                double sum = 0.0;
+                for (int k = 0; k < size; k++) sum += axis[k] * odd[k];
+                half[a * d + j] += sum;
             }
         }
     }

@@ -62,9 +62,9 @@ def compile_update(wrench: ca.Function, axes: int) -> ctypes.CDLL:
     library.ce_predict.restype, library.ce_predict.argtypes = None, [whole, real, *[pointer] * 2]
     library.ce_correct_motion.restype, library.ce_correct_motion.argtypes = None, [whole, *[pointer] * 4]
     library.ce_project.restype, library.ce_project.argtypes = None, [whole, whole, *[pointer] * 3]
-    library.ce_spread.restype, library.ce_spread.argtypes = None, [whole, whole, *[pointer] * 7]
+    library.ce_spread.restype, library.ce_spread.argtypes = None, [whole] * 3 + [pointer] * 8
     library.ce_wrenches.restype, library.ce_wrenches.argtypes = None, [whole, *[pointer] * 3]
-    library.ce_regress.restype, library.ce_regress.argtypes = None, [whole, whole, *[pointer] * 7]
+    library.ce_regress.restype, library.ce_regress.argtypes = None, [whole] * 3 + [pointer] * 8
     library.ce_step.restype = real
     library.ce_step.argtypes = [whole, pointer, pointer, whole, whole, *[pointer] * 3, real, *[pointer] * 6]
     library.ce_merge.restype, library.ce_merge.argtypes = None, [whole, whole, *[pointer] * 5]
@@ -113,14 +113,15 @@ class Regression:
         self, library: ctypes.CDLL, density: Density, lines: tuple[np.ndarray, np.ndarray, np.ndarray], degree: int
     ) -> None:
         modes, size, varying = lines[1].shape
-        points, weights = rule(varying, degree)
+        directions, radii, weights = rule(varying, degree)
         count, root = len(weights), np.zeros((varying, varying))
         self.points, self.wrenches = np.zeros((len(density.mean), count)), np.zeros((modes, size, count))
         made = root, self.points, self.wrenches
-        self._spread = bind(library.ce_spread, varying, count, points, *density, *made)
-        given = varying, count, points, weights, root
+        given = *directions.shape, len(radii), directions, radii
+        self._spread = bind(library.ce_spread, *given, *density, *made)
         self._fit = [
-            bind(library.ce_regress, *given, self.wrenches[i], *(line[i] for line in lines)) for i in range(modes)
+            bind(library.ce_regress, *given, weights, root, self.wrenches[i], *(line[i] for line in lines))
+            for i in range(modes)
         ]
 
     def spread(self) -> None:

@@ -19,22 +19,22 @@ def gaussian_moment(exponents):
 @pytest.mark.parametrize("dimension", [1, 2, 6, 7, 10])
 @pytest.mark.parametrize("degree", [3, 5, 7])
 def test_every_monomial_up_to_the_degree_is_exact(dimension, degree):
-    points, weights = rule(dimension, degree)
+    made = rule(dimension, degree)
     for total in range(degree + 1):
         for axes in itertools.combinations_with_replacement(range(min(dimension, 4)), total):
             exponents = np.bincount(np.array(axes, dtype=int), minlength=dimension)
-            value = weights @ np.prod(points ** exponents[:, None], axis=0)
+            value = made.weights @ np.prod(made.points ** exponents[:, None], axis=0)
             assert value == pytest.approx(gaussian_moment(exponents), abs=1e-10)
 
 
 def test_degree_7_is_no_more_than_degree_7():
-    points, weights = rule(6, 7)
-    assert abs(weights @ points[0] ** 8 - 105.0) > 1.0
+    made = rule(6, 7)
+    assert abs(made.weights @ made.points[0] ** 8 - 105.0) > 1.0
 
 
 def test_points_stay_near_and_weights_stay_tame():
-    points, weights = rule(9, 7)
-    assert np.abs(points).max() < 4.0 and np.abs(weights).sum() < 3.0
+    made = rule(9, 7)
+    assert np.abs(made.points).max() < 4.0 and np.abs(made.weights).sum() < 3.0
 
 
 @pytest.mark.parametrize("dimension, degree", [(3, 4), (0, 7)])

@@ -156,7 +156,7 @@ def test_a_factor_of_what_rounding_made_indefinite_is_that_of_the_nearest_matrix
     for last in (1.0 - 1e-12, 0.9):
         matrix = np.array([[1.0, 1.0], [1.0, last]])
         values, vectors = np.linalg.eigh(matrix)
-        library.ce_root.argtypes = library.ce_spread.argtypes[1:4]
+        library.ce_root.argtypes = library.ce_spread.argtypes[2:5]
         bind(library.ce_root, 2, matrix, root)()
         assert np.allclose(root @ root.T, (vectors * np.maximum(values, 0.0)) @ vectors.T, atol=1e-9)
 
