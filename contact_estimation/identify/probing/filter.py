@@ -186,7 +186,7 @@ class ProbingFilter:
             raise IdentificationError(f"the time step is {dt} s, expected a positive one; drop repeated samples")
         if wrench.shape != (self.model.wrench_size,):
             raise shape_error("ProbingFilter.step", "wrench", wrench.shape, (self.model.wrench_size,))
-        if not math.isfinite(pose.sum() + twist.sum() + wrench.sum()):
+        if not math.isfinite(sum(pose.ravel().tolist()) + sum(twist.tolist()) + sum(wrench.tolist())):
             raise IdentificationError("pose, twist or wrench is not finite; drop the sample")
         if self._n_bias and bias_map is None:
             raise IdentificationError(
@@ -206,7 +206,8 @@ class ProbingFilter:
         self._pose = self.model.advance(self._pose, dt * velocity + 0.5 * dt**2 * acceleration)
         velocity += dt * acceleration
         self._motion.predict(dt)
-        self._variances[self._param] += self._walk_share(dt) * self._walk
+        if share := self._walk_share(dt):
+            self._variances[self._param] += share * self._walk
         if self._n_bias:
             decay = np.exp(-dt / self._disturbance.time)
             self._x[self._bias] *= decay
@@ -335,11 +336,11 @@ class ProbingFilter:
             self._bristles.absorb_error()
         self._modes = np.zeros(len(self._modes))
         self._modes[kept] = posterior
-        self._used, self._nis = True, float(posterior @ np.einsum("mi,mi->m", steps.whitened, steps.whitened))
+        self._used, self._nis = True, sum(p * float(own @ own) for p, own in zip(posterior.tolist(), steps.whitened))
 
     def _sign_modes(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the indices of the modes that are computed, and their predicted probabilities."""
-        kept = np.flatnonzero(self._modes > _MODE_MIN)
+        kept = (self._modes > _MODE_MIN).nonzero()[0]
         return kept, self._modes[kept]
 
     @property

@@ -38,9 +38,9 @@ def mixture(prior: np.ndarray, log_likelihoods: np.ndarray) -> tuple[np.ndarray,
     """
     scores = [math.log(p) + own if p > 0.0 else -math.inf for p, own in zip(prior.tolist(), log_likelihoods.tolist())]
     best = max(scores)  # plain numbers: far faster than short arrays
-    weights = np.array([math.exp(score - best) for score in scores])
-    total = float(weights.sum())
-    return weights / total, best + math.log(total)
+    weights = [math.exp(score - best) for score in scores]
+    total = sum(weights)
+    return np.array([weight / total for weight in weights]), best + math.log(total)
 
 
 def mode_probabilities(slip: np.ndarray, std: np.ndarray, modes: Sequence[Sequence[float]]) -> np.ndarray:

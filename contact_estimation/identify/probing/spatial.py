@@ -100,7 +100,7 @@ class SpatialModel(ContactModel):
         """Return the pose moved by a pose error (6,)."""
         out = np.array(pose)
         out[:3, 3] += increment[:3]
-        out[:3, :3] = pin.exp3(increment[3:]) @ pose[:3, :3]
+        np.matmul(pin.exp3(increment[3:]), pose[:3, :3], out=out[:3, :3])
         return out
 
     def difference(self, pose: np.ndarray, reference: np.ndarray) -> np.ndarray:
