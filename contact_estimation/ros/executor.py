@@ -28,6 +28,9 @@ from contact_estimation.ros import network, realtime
 _SWITCH_INTERVAL = 1e-4
 #: [s] Ctrl-C in a terminal comes twice, from the terminal and from the launch; a later signal is meant as a second one.
 _SECOND_SIGNAL = 1.0
+#: [s] From a node's farewell to the end of its participant. Of a participant that ends at once, others may take the
+#: news in the wrong order, and keep the node's name in the graph for good.
+_FAREWELL = 0.3
 
 
 def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
@@ -86,7 +89,9 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
         if node is not None:
             getattr(node, "close", lambda: None)()
             node.destroy_node()
-        rclpy.try_shutdown()
+        if rclpy.ok():
+            time.sleep(_FAREWELL)
+            rclpy.try_shutdown()
         if on_main:
             for number, handler in before.items():
                 signal.signal(number, handler)
