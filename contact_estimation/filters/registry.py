@@ -125,9 +125,9 @@ def open_stream(robot: str | Arm, config: str = "ekf", sensors: str | None = Non
     """
     arm = robot if isinstance(robot, Arm) else load_arm(robot, tool)
     settings, observer = _load(config, arm.settings.folder)
-    arm = robot_for(arm, settings)
+    described = robot_for(arm, settings)
     chosen = load_sensor_settings(
-        sensors or getattr(settings, "sensors", None) or arm.settings.sensors, arm.settings.folder
+        sensors or getattr(settings, "sensors", None) or described.settings.sensors, described.settings.folder
     )
     name = config.rpartition(":")[2] if _as_class(config) else Path(config).stem
-    return SampleStream(_make(observer, arm, settings, name, chosen), arm, chosen)
+    return SampleStream(_make(observer, described, settings, name, chosen), described, chosen, arm)

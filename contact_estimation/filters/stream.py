@@ -38,6 +38,13 @@ class SampleStream:
     - signals that contradict each other or gravity (:mod:`.plausibility`): estimates are invalid until they agree,
       and then the observer restarts.
 
+    Args:
+        observer: takes the samples.
+        arm: the robot as the observer describes it.
+        sensors: what is measured.
+        measured_arm: the robot that is measured, where the observer has another description of it (``models``): the
+            signals are judged by its dynamics.
+
     Attributes:
         counters: how often each of these happened (``samples``, ``not_finite``, ``duplicate``, ...).
         valid, reason: state after the last sample.
@@ -45,7 +52,7 @@ class SampleStream:
         link_contact: the contact on a link, None where the observer does not tell its external torque.
     """
 
-    def __init__(self, observer: Observer, arm: Arm, sensors: SensorSettings) -> None:
+    def __init__(self, observer: Observer, arm: Arm, sensors: SensorSettings, measured_arm: Arm | None = None) -> None:
         n = arm.n
         if sensors.torque_scale is not None and len(sensors.torque_scale) != n:
             raise ConfigError(
@@ -60,7 +67,8 @@ class SampleStream:
         self._scale = np.ones(n) if sensors.torque_scale is None else np.array(sensors.torque_scale)
         if sensors.torque_unit == "A":
             self._scale = self._scale * arm.motor.drive_gain
-        self.monitor = SignalMonitor(arm.measured_at(sensors.torque_side), sensors, self._scale)
+        measured = (measured_arm or arm).measured_at(sensors.torque_side)
+        self.monitor = SignalMonitor(measured, sensors, self._scale)
         self._problem = ""
         self._limits = limits = SampleLimits(arm, sensors, self._scale)
         self._q, self._dq, self._last_q = limits.q, limits.dq, limits.last_q

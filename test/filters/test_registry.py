@@ -104,3 +104,9 @@ def test_models_exchange_the_description_of_a_named_robot():
     settings = load_observer_settings("momentum")
     ur16e, fr3 = load_arm("ur16e"), load_arm("fr3")
     assert robot_for(ur16e, settings).name == "ur16e_paper" and robot_for(fr3, settings) is fr3
+
+
+def test_signals_are_judged_by_the_robot_that_is_measured():
+    """Not by the description that an observer of the papers has instead."""
+    stream = open_stream("ur16e", "momentum", "ur16e_driver")
+    assert stream.arm.name == "ur16e_paper" and stream.monitor.arm.name == "ur16e"

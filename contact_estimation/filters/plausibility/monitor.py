@@ -28,12 +28,13 @@ class SignalMonitor:
         scale: (n,) [Nm per unit of effort].
 
     Attributes:
+        arm: the robot.
         problem: what is wrong now and the likely cause; an empty string while the signals agree.
         readings: the judgement of the torque, None where the settings switch it off.
     """
 
     def __init__(self, arm: Arm, sensors: SensorSettings, scale: np.ndarray) -> None:
-        self._arm, self._settings = arm, sensors.plausibility
+        self.arm, self._settings = arm, sensors.plausibility
         self.readings = TorqueReadings(arm, sensors, scale) if sensors.check_torque_unit else None
         function = compile_built(build_kinematics, arm.n)
         inputs, outputs = function.inputs, function.outputs
@@ -159,7 +160,7 @@ class SignalMonitor:
         self.problem = self._kinematic or ("" if self.readings is None else self.readings.problem)
 
     def _now(self) -> np.ndarray:
-        return self._state["w"].reshape(len(STATE), self._arm.n)
+        return self._state["w"].reshape(len(STATE), self.arm.n)
 
     def _watch_step(self, readings: TorqueReadings, t: float, step: float) -> None:
         mean = self._now()[_AT["mean_effort"]]
@@ -185,7 +186,7 @@ class SignalMonitor:
     def _describe(self) -> str:
         """Name the joint and the likely cause of the worst test."""
         test, joint = np.unravel_index(int(np.argmax(self._ratios)), self._ratios.shape)
-        name, kind = self._arm.joint_names[joint], TESTS[test]
+        name, kind = self.arm.joint_names[joint], TESTS[test]
         if kind == "step":
             return f"position and velocity of {name} disagree between two samples: one of them jumped"
         if kind == "rough":
@@ -207,7 +208,7 @@ class SignalMonitor:
 
     def _compare(self, joint: int, way: np.ndarray, integral: np.ndarray) -> str:
         """Say how position and velocity disagree, from their ways (n,) over the window [rad]."""
-        name = self._arm.joint_names[joint]
+        name = self.arm.joint_names[joint]
         ways = f"{name} moved {way[joint]:.4f} rad, its velocity says {integral[joint]:.4f}"
         text = f"position and velocity disagree: {ways}"
         moving = np.maximum(np.abs(way), np.abs(integral)) > self._settings.kinematics.short_way
@@ -215,7 +216,7 @@ class SignalMonitor:
         if other != joint and abs(way[joint] - integral[other]) + abs(way[other] - integral[joint]) < 0.4 * abs(
             way[joint] - integral[joint]
         ):
-            return f"{text}; {name} and {self._arm.joint_names[other]} look exchanged"
+            return f"{text}; {name} and {self.arm.joint_names[other]} look exchanged"
         if abs(way[joint]) < 0.1 * abs(integral[joint]):
             return f"{text}; the position is stuck"
         if abs(integral[joint]) < 0.1 * abs(way[joint]):
