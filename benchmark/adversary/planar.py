@@ -44,7 +44,10 @@ INTERVALS = {"slow_samples": (3e-2, 4e-2), "inexact": (2e-3, 4e-2), "unsure": (2
 #: Largest error of what is told in ``inexact`` and ``unsure``: of the friction, and of the size as a share of it.
 FRICTION_OFF, SIZE_OFF = 0.3, 0.1
 MAIN = "m_over_i"
-COLUMNS: dict = {}
+TELLING, SILENT = "friction shows", "friction does not show"
+#: Friction that is told is trusted to three standard deviations of the default --friction-std.
+TOLERANCE = 0.15
+USED_IMPACTS = 4
 GRAVITY = 9.81
 CONTACT_STEP = 2e-6  # [s]
 SLIP = 1e-2  # [m/s]: slip speed at which friction has 76 % of Coulomb's value
@@ -175,11 +178,14 @@ def write(folder: Path, fault: str, rng: np.random.Generator) -> Case:
     body, told, centre = _plant(body, told, fault, rng)
     if fault == "wall":
         body = _with_wall(body, q0, v0)
-    t, q, v = sample(*drop(body, q0, v0, 1.2), h)
+    fine = drop(body, q0, v0, 1.2)
+    t, q, v = sample(*fine, h)
     if fault == "off_centre":
         q[:, :2] += np.stack([rotate(centre, angle) for angle in q[:, 2]])
         v[:, :2] += v[:, 2:] * np.stack([rotate(centre, angle + 0.5 * math.pi) for angle in q[:, 2]])
     q, v, note = _measure(t, q, v, h, fault, rng)
+    if fault == "friction":
+        note += f", {TELLING if friction_shows(body, told[2], *fine) else SILENT}"
     arrays = {"t": t, "q": q}
     if rng.random() < 0.5 or fault in ("clock", "saturated"):
         arrays["v"] = v
@@ -255,6 +261,32 @@ def _with_wall(body, q0, v0):
     side = float(np.sign(v[k, 0]) or 1.0)
     edge = max(side * (q[k, 0] + rx) for rx, _ in body.points(q[k, 2], side, 0.0))
     return replace(body, wall=(side, side * edge, float(t[k])))
+
+
+def friction_shows(body: Body, told: float, t, q, v) -> bool:
+    """Whether an impact contradicts the friction ``told``: it needs more, or slides to its end with less.
+
+    An impact that ends sticking has the same impulse with any friction that holds it.
+    """
+    touching = np.diff(t) < 1.01 * CONTACT_STEP
+    ends = np.flatnonzero(np.diff(np.concatenate([[0], touching.astype(int), [0]]))).reshape(-1, 2)
+    for first, last in ends[:USED_IMPACTS]:
+        tangential, normal, _ = v[last] - v[first]
+        _, ry = min(body.points(q[last, 2]), key=lambda point: point[1])
+        slip = v[last, 0] - ry * v[last, 2]
+        if abs(tangential) > (told + TOLERANCE) * normal or (abs(slip) > 5.0 * SLIP and told > body.friction):
+            return True
+    return False
+
+
+def _named_where_friction_shows(rows: list[dict]) -> str:
+    """Count the rows that are named among those whose impacts contradict what was told."""
+    shown = [row for row in rows if TELLING in row["note"]]
+    return f"{sum(row['verdict'] != 'good' for row in shown)} of {len(shown)}" if shown else "-"
+
+
+#: Further columns of the table.
+COLUMNS = {"named where friction shows": _named_where_friction_shows}
 
 
 def rotate(vector, angle: float) -> np.ndarray:

@@ -17,6 +17,7 @@ def row(verdict, value, half, **more):
         "truth": {"m_over_i": 1.0},
         "found": {"m_over_i": [value, value - half, value + half]},
         "cpu": 1.0,
+        "note": "",
     } | more
 
 
