@@ -6,7 +6,7 @@ This module exports the names that a script or notebook needs. Each is imported 
 
 Example:
     >>> from contact_estimation import open_recording, open_stream, replay
-    >>> stream = open_stream("ur16e", "ekf")
+    >>> stream = open_stream("ur16e")
     >>> log = replay(open_recording("press_bag", stream.arm.joint_names), stream)
     >>> log.columns()["force"]
 """

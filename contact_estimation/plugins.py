@@ -52,6 +52,8 @@ SHIPPED: dict[str, dict[str, str]] = {
         "unilateral_mindlin": "contact_estimation.contact.unilateral:unilateral_mindlin",
     },
 }
+#: The observer where none is named.
+DEFAULT_OBSERVER = "contact_imm"
 #: Group -> earlier name -> name.
 ALIASES: dict[str, dict[str, str]] = {OBSERVERS: {"contact_bank": "contact_imm"}, DRIVERS: {"sim": "simulated"}}
 

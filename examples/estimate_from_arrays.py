@@ -8,8 +8,8 @@ from simulated_press import STIFFNESS, press
 
 from contact_estimation import open_stream
 
-stream = open_stream("ur16e", "ekf", sensors="joint_torque")
-recording = press(stream.arm, seconds=2.5, clearance=0.0)  # down to the lowest point
+stream = open_stream("ur16e", sensors="joint_torque")
+recording = press(stream.arm, seconds=2.5)  # until the press is deepest
 
 # Stamps [ns], joint positions [rad], velocities [rad/s] and torques [Nm], one row per sample.
 stamps, q, dq, tau = recording.stamps_ns, recording.q, recording.dq, recording.tau

@@ -13,7 +13,7 @@ from simulated_press import press
 from contact_estimation import EstimateLog, open_recording, open_stream, replay, write_bag
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
-stream = open_stream("ur16e", "ekf", sensors="joint_torque")
+stream = open_stream("ur16e", sensors="joint_torque")
 write_bag(folder / "press_bag", press(stream.arm), base_frame=stream.arm.base_frame, tcp_frame=stream.arm.tcp_frame)
 
 recording = open_recording(folder / "press_bag", stream.arm.joint_names)  # or an .npz archive

@@ -146,9 +146,9 @@ def _build(arm: Arm) -> ca.Function:
     )
 
 
-def press(arm: Arm, seconds: float = 5.0, clearance: float = 0.002) -> Recording:
-    """Press for ``seconds`` [s] from ``clearance`` [m] above the block, 500 Hz; the truth is in the recording."""
-    simulation = PressSimulation(arm, PressSettings(start=START, clearance=clearance, stiffness=STIFFNESS), seed=1)
+def press(arm: Arm, seconds: float = 5.0) -> Recording:
+    """Press for ``seconds`` [s], 500 Hz; the truth is in the recording."""
+    simulation = PressSimulation(arm, PressSettings(start=START, stiffness=STIFFNESS), seed=1)
     samples = [simulation.step() for _ in range(round(500 * seconds))]
     columns = {name: np.array([getattr(s, name) for s in samples]) for name in ("q", "dq", "tau", "force_tcp")}
     wrench = np.pad(columns["force_tcp"], ((0, 0), (0, 3)))  # (N, 6), no torque

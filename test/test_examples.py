@@ -40,13 +40,13 @@ def test_estimate_from_arrays_ends_near_the_truth(run):
     last = run("estimate_from_arrays.py").splitlines()[-1]
     force, truth = (float(v) for v in re.search(r"force\s+(\S+) .*\(truth\s+(\S+)\)  stiffness", last).groups())
     stiffness = float(re.search(r"stiffness\s+(\S+) kN/m", last)[1])
-    assert force == pytest.approx(truth, abs=6.0) and stiffness == pytest.approx(25.0, rel=0.1)
+    assert force == pytest.approx(truth, abs=3.0) and stiffness == pytest.approx(25.0, rel=0.05)
 
 
 def test_replay_recording_uses_every_sample(run):
     samples, error = run("replay_recording.py").splitlines()
     count, valid = numbers(samples)
-    assert count == valid == 2500 and numbers(error)[0] < 10.0
+    assert count == valid == 2500 and numbers(error)[0] < 2.0
 
 
 def test_compare_observers_prints_one_row_each(run):

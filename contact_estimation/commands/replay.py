@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for
 from contact_estimation.commands.output import command_line, emit, observer_progress, prepare_folder, text_table
 from contact_estimation.exceptions import RecordingError
+from contact_estimation.plugins import DEFAULT_OBSERVER
 
 if TYPE_CHECKING:
     from contact_estimation.filters.stream import SampleStream
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 _BAD = ("wrong_size", "not_finite", "torque_limit", "velocity_limit", "duplicate", "backward", "gap", "position_jump")
 #: Share of invalid estimates beyond which nothing is written.
 _MOST_INVALID = 0.5
-#: What is replayed when neither --observer nor --config is given.
-DEFAULT_OBSERVER = "contact_imm"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for, write_yaml
 from contact_estimation.commands.output import Progress, command_line, emit, text_table
 from contact_estimation.exceptions import ConfigError
+from contact_estimation.plugins import DEFAULT_OBSERVER
 
 if TYPE_CHECKING:
     from contact_estimation.fit.noise import NoiseSettings
@@ -24,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_robot_argument(parser)
     add = parser.add_argument
     text = "observer whose noise is tuned, of kind contact_imm or ekf (default contact_imm)"
-    add("--config", default="contact_imm", help=text)
+    add("--config", default=DEFAULT_OBSERVER, help=text)
     text = (
         "what to tune. contact_imm: torque, disturbance, bias, model, velocity, elastic, offset, transmission (default "
         "torque disturbance). ekf: torque, torque_share, velocity, stiffness, rest, point, position (default torque "

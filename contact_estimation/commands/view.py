@@ -11,8 +11,8 @@ from pathlib import Path
 
 from contact_estimation.commands.inputs import add_recording_arguments, add_tool_argument, open_for
 from contact_estimation.commands.output import Progress, emit
-from contact_estimation.commands.replay import DEFAULT_OBSERVER
 from contact_estimation.exceptions import ConfigError, RecordingError
+from contact_estimation.plugins import DEFAULT_OBSERVER
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

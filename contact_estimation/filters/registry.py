@@ -110,7 +110,9 @@ def robot_for(arm: Arm, settings: Any) -> Arm:
     return Arm(other)
 
 
-def open_stream(robot: str | Arm, config: str = "ekf", sensors: str | None = None, tool: str = "") -> SampleStream:
+def open_stream(
+    robot: str | Arm, config: str = plugins.DEFAULT_OBSERVER, sensors: str | None = None, tool: str = ""
+) -> SampleStream:
     """Make a stream that is ready for samples.
 
     Args:

@@ -93,7 +93,7 @@ ARGUMENTS = (
     Argument("robot", "ur16e", f"the arm: {', '.join(ROBOTS)}, or the path of a robot's profile folder"),
     Argument("tool", "", "tool behind the flange: a name in config/tools, or a YAML; empty: the robot's own"),
     Argument("driver", "simulated", f"source of joint_states: {', '.join(DRIVERS)} (the arm's own), or module:Class"),
-    Argument("observer", "contact_imm", f"the estimator's observer: {', '.join(OBSERVERS)}, or a path"),
+    Argument("observer", plugins.DEFAULT_OBSERVER, f"the estimator's observer: {', '.join(OBSERVERS)}, or a path"),
     Argument("sensors", "", f"sensor set: {', '.join(SENSORS)}, or a path; empty: what the driver or robot has"),
     Argument("baseline", "true", "run the momentum observer beside the estimator", SWITCH),
     Argument("mpc", "false", "start the MPC; it commands once it and the driver are activated", SWITCH),

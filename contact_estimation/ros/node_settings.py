@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from contact_estimation.exceptions import ConfigError
+from contact_estimation.plugins import DEFAULT_OBSERVER
 from contact_estimation.settings import key, non_negative, parse_yaml, positive
 
 
@@ -27,7 +28,7 @@ class EstimatorParameters(RobotParameters):
     """Parameters of ``estimator`` and ``momentum_observer``."""
 
     observer: str = key(
-        "contact_imm", doc="observer: a name in config/observers, path of a YAML, or one of another package"
+        DEFAULT_OBSERVER, doc="observer: a name in config/observers, path of a YAML, or one of another package"
     )
     sensors: str = key("", doc="sensor set: a name, or path of a YAML; empty: the observer's or robot's own")
     complete: bool = key(
