@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 from contact_estimation.cli import main
 from contact_estimation.exceptions import RecordingError
@@ -27,39 +28,36 @@ def _tumble(seed: int, pushed: bool):
     body = FallingBody(square(SIDE), RATIO, MASS, FRICTION, 0.4)
     rng = np.random.default_rng(seed)
     start = [0.0, 0.35, rng.uniform(0.2, 1.2)], [rng.uniform(-1.0, 1.0), 0.0, rng.uniform(-4.0, 4.0)]
-    run = simulate(body, *start, H, 160, lambda k, q, v: _force(k) if pushed else np.zeros(3))
+    run = simulate(body, *start, H, 120, lambda k, q, v: _force(k) if pushed else np.zeros(3))
     q, v = (a + std * rng.standard_normal(a.shape) for a, std in ((run.q, NOISE.position), (run.v, NOISE.velocity)))
     return run.t, q, v, np.array([_force(k) for k in range(len(run.t) - 1)])
 
 
 def test_the_ratio_is_unattenuated_and_its_interval_covers():
     z = []
-    for seed in range(6):
+    for seed in range(5):
         t, q, v, _ = _tumble(seed, pushed=False)
         found = identify_recorded_window(square(SIDE), FRICTION, t, q, v, NOISE)
         assert found.status == "local" and found.verdict.verdict == "good", found.verdict
         low, high = found.intervals["m_over_i"]
         z.append((found.values["m_over_i"] - RATIO) / ((high - low) / 3.92))
         assert found.values["m_over_i"] == pytest.approx(RATIO, rel=0.02)
-    assert np.abs(np.mean(z)) < 3.0 / np.sqrt(6) and 0.2 < np.std(z) < 2.0
+    low, high = chi2.ppf([0.005, 0.995], len(z))
+    assert low < np.sum(np.square(z)) < high
 
 
-def test_a_known_force_separates_mass_and_inertia():
-    t, q, v, force = _tumble(1, pushed=True)
-    found = identify_recorded_window(square(SIDE), FRICTION, t, q, v, NOISE, force)
-    assert found.values["mass"] == pytest.approx(MASS, rel=0.05)
-    assert found.values["inertia"] == pytest.approx(MASS / RATIO, rel=0.05)
-
-
-def test_the_command_answers_with_verdict_and_intervals(tmp_path, capsys):
+def test_the_command_separates_mass_and_inertia_with_a_verdict_and_intervals(tmp_path, capsys):
     t, q, v, force = _tumble(1, pushed=True)
     path = str(tmp_path / "w.npz")
     np.savez(path, t=t, q=q, v=v, force=force, q_std=NOISE.position, v_std=NOISE.velocity)
     words = ["identify", "planar", "--window", path, "--shape", f"square:{SIDE}", "--friction", str(FRICTION), "--json"]
     assert main(words) == 0
     found = json.loads(capsys.readouterr().out)
+    assert found["mass"] == pytest.approx(MASS, rel=0.05)
+    assert found["inertia"] == pytest.approx(MASS / RATIO, rel=0.05)
     assert found["verdict"] == "good" and found["interval_total"]["mass"][0] < found["mass"]
-    np.savez(path, t=t, q=q, v=2.0 * v, q_std=NOISE.position, v_std=NOISE.velocity)
+    part = slice(0, 80)
+    np.savez(path, t=t[part], q=q[part], v=2.0 * v[part], q_std=NOISE.position, v_std=NOISE.velocity)
     assert main(words) == 3
     assert json.loads(capsys.readouterr().out)["verdict"] == "failed"
 
