@@ -34,7 +34,7 @@ class Reference:
 
     Attributes:
         label: "truth" or "measured".
-        force: (N, 3) [N] on the robot, TCP axes; a file of rows, as the next two.
+        force: (N, 3) [N] on the robot, TCP axes; a file of rows, as the next three.
         contact: (N,) bool, where the reference force shows contact.
         free: (N,) bool, where nothing touches the arm, as far as the reference tells.
         stiff: (N,) bool, where what is in contact has a stiffness: not where a force of the simulation pushes.
@@ -81,13 +81,12 @@ def reference_of(recording: Samples, tcp_poses: TcpPoses | None = None) -> Refer
         free.append(known & (size < share * FREE_FORCE) & _links_are_free(block))
         if "stiffness" in block.truth:
             norm = np.linalg.norm(block.truth["stiffness"], axis=1)
-            stiff.append(closed & (norm > 0.0))
-            norms.append(norm[closed & (norm > 0.0)])
-            continue
-        stiff.append(closed)
-        if tcp_poses is not None and closed.any():
+            closed = closed & (norm > 0.0)
+            norms.append(norm[closed])
+        elif tcp_poses is not None and closed.any():
             position, rotation = tcp_poses(block.q[closed])
             slope.add(position, np.einsum("nij,nj->ni", rotation, force[closed]))
+        stiff.append(closed)
     stiffness, label = float("nan"), ""
     if any(map(len, norms)):
         stiffness, label = float(np.median(np.concatenate(norms))), "truth"
@@ -123,18 +122,15 @@ class _Push:
 
     def blocks(self) -> Iterator[np.ndarray]:
         """Give the push (m,) [N] of each block."""
-        if not self._period > 0.0:
-            raw = (self._raw(slice(begin, begin + BLOCK)) for begin in range(0, len(self.force), BLOCK))
-            return (np.linalg.norm(part, axis=1) for part in raw)
-        return (self._smooth(begin) for begin in range(0, len(self.force), BLOCK))
+        for begin in range(0, len(self.force), BLOCK):
+            yield np.linalg.norm(self._smooth(begin, min(begin + BLOCK, len(self.force))), axis=1)
 
-    def _smooth(self, begin: int) -> np.ndarray:
-        first = max(begin - math.ceil(_MARGIN / self._period), 0)
-        end = min(begin + BLOCK, len(self.force))
-        raw = self._raw(slice(first, end + math.ceil(_MARGIN / self._period)))
-        smooth = _low_pass(raw, self._period)[begin - first : end - first]
-        norm: np.ndarray = np.linalg.norm(smooth, axis=1)
-        return norm
+    def _smooth(self, begin: int, end: int) -> np.ndarray:
+        if not self._period > 0.0:
+            return self._raw(slice(begin, end))
+        margin = math.ceil(_MARGIN / self._period)
+        first = max(begin - margin, 0)
+        return _low_pass(self._raw(slice(first, end + margin)), self._period)[begin - first : end - first]
 
     def _raw(self, rows: slice) -> np.ndarray:
         force: np.ndarray = np.nan_to_num(self.force[rows][:, -len(self._zero) :] - self._zero)

@@ -296,11 +296,13 @@ class MpcController(SupervisedController):
         self.problem.set("position_target", self._start + share[:, None] * np.array(s.path))
         # A spring to a wanted attitude acts with its value at the end of a stage.
         wanted = self._wanted_attitudes(at if s.orientation else at + s.dt)
-        self.problem.set("rotation", np.array([rotation.ravel(order="F") for rotation in wanted]))
+        self.problem.set("rotation", np.transpose(wanted, (0, 2, 1)).reshape(len(wanted), 9))
 
     def _wanted_attitudes(self, elapsed: np.ndarray) -> list[np.ndarray]:
         """Return the path's attitudes (3, 3) after ``elapsed`` (k,) [s]."""
         turn = np.array(self.settings.turn)
+        if not turn.any():
+            return [self._rotation] * len(elapsed)
         return [pin.exp3(share * turn) @ self._rotation for share in path_share(elapsed / self.settings.path_time)]
 
     def _attitude(self, solution: Solution, elapsed: float) -> np.ndarray:
