@@ -18,17 +18,19 @@ def load(name):
         return dict(archive)
 
 
-def score(data, observer, changes=None, tare=False):
-    """Figures in the order of MUST_REACH of ``observer`` on ``data``, its inputs replaced by ``changes``; ``tare``
-    takes the sensor's offset in the air off the reference."""
+def estimates(data, observer, changes=None):
+    """What ``observer`` makes of ``data``, its inputs replaced by ``changes``."""
+    given, stream = data | (changes or {}), open_stream("ur16e", observer)
+    samples = zip(given["q"], given["dq"], given["tau"])
+    return [stream.push(1 + 2_000_000 * k, *sample) for k, sample in enumerate(samples)]
+
+
+def score(data, found, tare=False):
+    """Figures of the estimates ``found`` in the order of MUST_REACH; ``tare`` takes the sensor's offset in the air off
+    the reference."""
     spec = importlib.util.spec_from_file_location("score_press", shared_file("tools/score_press.py"))
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
-    given = data | (changes or {})
-    stream = open_stream("ur16e", observer)
-    found = [
-        stream.push(1 + 2_000_000 * k, *sample) for k, sample in enumerate(zip(given["q"], given["dq"], given["tau"]))
-    ]
     figures = tool.score(
         {"force": np.array([e.force_tcp for e in found]), "stiffness": np.array([e.stiffness for e in found])},
         data,
@@ -50,9 +52,14 @@ def test_the_contact_imm_filter_is_the_default():
 @pytest.mark.parametrize("name", MUST_REACH)
 def test_recorded_press(name):
     data = load(name)
-    found, limits = score(data, DEFAULT_OBSERVER), MUST_REACH[name]
+    told = estimates(data, DEFAULT_OBSERVER)
+    found, limits = score(data, told), MUST_REACH[name]
     assert found[4] is not None, "the stiffness never settled"
     assert all(value <= limit for value, limit in zip(found, limits)), f"{found} against {limits}"
+    truth = data["f_tcp"] - data["f_tcp_zero_offset"]
+    std = np.sqrt([np.diag(e.force_covariance) for e in told])
+    inside = np.abs([e.force_tcp for e in told] - truth) < 2.0 * std
+    assert inside[truth[:, 2] < -10.0].mean() >= 0.9, "the published covariance is too small"
 
 
 def test_a_stream_that_begins_pressed_and_in_motion():
@@ -61,7 +68,7 @@ def test_a_stream_that_begins_pressed_and_in_motion():
     force = data["f_tcp"][:, 2] - data["f_tcp_zero_offset"][2]
     start = int(np.argmax(force < 0.5 * force.min()))
     pressed = {key: value[start:] if value.shape[:1] == force.shape else value for key, value in data.items()}
-    assert score(pressed, DEFAULT_OBSERVER)[0] < 12.0
+    assert score(pressed, estimates(pressed, DEFAULT_OBSERVER))[0] < 12.0
 
 
 @pytest.mark.parametrize("start", [3.04, 16.39])
@@ -78,18 +85,22 @@ def test_a_start_in_a_slow_press_that_friction_may_explain_keeps_its_contact(sta
 def test_turned_about_the_base_the_figures_are_the_same():
     data = load("ur_vertical_1")
     turned = {"q": data["q"] + 0.9 * np.eye(6)[0]}  # forces are compared in TCP axes, which turn along
-    np.testing.assert_allclose(score(data, DEFAULT_OBSERVER, turned), score(data, DEFAULT_OBSERVER), rtol=1e-3)
+    both = [score(data, estimates(data, DEFAULT_OBSERVER, changes)) for changes in (turned, None)]
+    np.testing.assert_allclose(*both, rtol=1e-3)
 
 
 @pytest.mark.parametrize("name", MUST_REACH)
 def test_it_beats_the_momentum_observer_with_the_same_friction(name):
     data = load(name)
     # Without its offset of 4 N the reference of ur_vertical_1 is the force; with it, who is 4 N off is right.
-    imm, momentum = (score(data, observer, tare=True) for observer in (DEFAULT_OBSERVER, "momentum_calibrated"))
+    imm, momentum = (
+        score(data, estimates(data, observer), tare=True) for observer in (DEFAULT_OBSERVER, "momentum_calibrated")
+    )
     assert imm[0] < 0.7 * momentum[0]
 
 
 def test_momentum_observer_gains_by_its_friction():
     """The baseline is a fair one: the calibrated friction helps it."""
     data = load("ur_vertical_1")
-    assert score(data, "momentum_calibrated")[0] < 0.8 * score(data, "momentum_manufacturer")[0]
+    calibrated, told = (score(data, estimates(data, f"momentum_{name}")) for name in ("calibrated", "manufacturer"))
+    assert calibrated[0] < 0.8 * told[0]

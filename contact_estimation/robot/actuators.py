@@ -61,6 +61,13 @@ class ElasticSettings:
         check=non_negative,
         was="lag",
     )
+    hysteresis: float = key(
+        0.0,
+        doc="usual error of a loaded joint's deflection that stiffness and offset do not explain: hysteresis of the "
+        "gear. It widens the published force of a known contact and moves no estimate",
+        unit="rad",
+        check=non_negative,
+    )
 
     def __post_init__(self) -> None:
         if len(self.joints) != len(self.stiffness):

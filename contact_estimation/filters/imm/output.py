@@ -8,6 +8,7 @@ import casadi as ca
 import numpy as np
 
 from contact_estimation.codegen import CompiledFunction, Parts, named_function, symbols
+from contact_estimation.dynamics.ldl import LDL
 from contact_estimation.filters.estimate_row import arm_parts
 from contact_estimation.filters.imm.contact_law import ContactForces
 from contact_estimation.filters.imm.imm_step import ImmStep
@@ -23,6 +24,8 @@ from contact_estimation.robot import Arm
 _WEAK = 0.5**0.5
 #: Keeps the shares of filters that have a contact closed defined where none has.
 _LEAST_SHARE = 1e-9
+#: [rad] Keeps the direction of a deflection defined where nothing touches.
+_LEAST_DEFLECTION = 1e-9
 
 
 def wrench_parts(n: int) -> Parts:
@@ -48,19 +51,22 @@ def build_output(arm: Arm, state: FilterState) -> ca.Function:
 
     Inputs: x (N,), P (packed), q_now (n,), closed (I,), theta (theta_size,), basis (9 I,), slip_direction (3,),
     prior_variance (N,), felt: one where an unknown contact is, push_variance (6,) of it per second, birth_time_first
-    [s], friction_drift (n,) [Nm^2]: variance of its torque by friction that changed beside it. Output: row:
+    [s], friction_drift (n,) [Nm^2]: variance of its torque by friction that changed beside it, hysteresis [rad] of
+    the elastic joints. Output: row:
     :func:`wrench_parts`, then :func:`contact_parts` of every contact.
     """
     size, count = state.size, len(state.contacts)
     s = symbols(x=size, P=packed_size(size), q_now=arm.n, closed=count, theta=state.theta_size, basis=9 * count)
     vars(s).update(vars(symbols(slip_direction=3, prior_variance=size, felt=1, push_variance=6, birth_time_first=1)))
-    vars(s).update(vars(symbols(friction_drift=arm.n)))
+    vars(s).update(vars(symbols(friction_drift=arm.n, hysteresis=1)))
     covariance, kinematics = unpack(s.P, size), arm.kinematics(s.q_now)
     forces = ContactForces(arm, state, kinematics, s.x, s.theta, s.basis, s.slip_direction, unilateral=True)
     rotation, _ = arm.tcp(kinematics)
     force, torque = forces.wrench_base(s.closed)
     gradient = ca.jacobian(rotation.T @ force, s.x)
     force_covariance, joint_torque = gradient @ covariance @ gradient.T, forces.joint_torque(s.closed)
+    if state.m:
+        force_covariance += _hysteresis_error(state, s.x, covariance, gradient, joint_torque, s.hysteresis)
     if state.has_external:
         where, variance = state.parts["external"], s.birth_time_first * s.push_variance
         jacobian = kinematics.jacobian(arm.tcp_frame)
@@ -79,6 +85,29 @@ def build_output(arm: Arm, state: FilterState) -> ca.Function:
         row += [values, ca.vec(slope @ covariance @ slope.T), contact.point, contact.closed.parameters]
         row.append(std_ratio[contact.part.where])
     return named_function("imm_output", s, {"row": ca.vertcat(*row)})
+
+
+def _hysteresis_error(
+    state: FilterState, x: ca.SX, covariance: ca.SX, gradient: ca.SX, joint_torque: ca.SX, hysteresis: ca.SX
+) -> ca.SX:
+    """Covariance (3, 3) [N^2] of a force by the hysteresis of the loaded gears.
+
+    The deflections err together, in the direction in which the load deflects them. An error of the offsets moves the
+    force by its regression on them in the filter's own covariance. It is considered (Schmidt, 1966), not estimated.
+
+    Args:
+        state: of the filter.
+        x: (N,) state.
+        covariance: (N, N) of it.
+        gradient: (3, N) of the force by the state.
+        joint_torque: (n,) [Nm] of the contacts.
+        hysteresis: [rad], usual error of a deflection that is larger than it.
+    """
+    deflection = joint_torque[state.elastic_joints] * ca.exp(-x[state.parts["joint_stiffness"]])  # (m,) [rad]
+    error = deflection * hysteresis / ca.sqrt(ca.sumsqr(deflection) + hysteresis**2 + _LEAST_DEFLECTION**2)
+    offset = state.parts["offset"]
+    moved = gradient @ covariance[:, offset] @ LDL(covariance[offset, offset]).solve(error)  # (3,) [N]
+    return moved @ moved.T
 
 
 def output_functions(arm: Arm, state: FilterState, chain: ModeChain) -> list[ca.Function]:

@@ -1,0 +1,59 @@
+"""What the published covariance of the force has beside the filter's own: the hysteresis of loaded gears."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from contact_estimation.filters.imm.observer import ContactImm
+from contact_estimation.filters.registry import load_observer_settings
+from contact_estimation.filters.settings import load_sensor_settings
+from contact_estimation.filters.stream import SampleStream
+from contact_estimation.robot.actuators import load_actuators
+from contact_estimation.simulation.session import open_simulation
+
+HYSTERESIS = 7e-5  # [rad]
+RATE, PRESSED = 500, 1.0  # [Hz], [s] since when the force has been above 30 N
+
+
+def estimate(arm, samples, hysteresis):
+    """The last estimate of a stream with this ``hysteresis`` [rad]."""
+    actuators = load_actuators("ur16e")
+    actuators = dataclasses.replace(actuators, elastic=dataclasses.replace(actuators.elastic, hysteresis=hysteresis))
+    sensors = load_sensor_settings("ur16e_current", arm.settings.folder)
+    observer = ContactImm(arm, load_observer_settings("contact_imm"), sensors=sensors, actuators=actuators)
+    stream = SampleStream(observer, arm, sensors)
+    for stamp, q, dq, tau in samples:
+        stream.push_fast(stamp, q, dq, tau)
+    return stream.estimate()
+
+
+@pytest.fixture(scope="module")
+def press():
+    """The arm and the samples of a press until it has lasted for a second."""
+    simulation = open_simulation("linear_contact", "ur16e")
+    samples, pressed = [], 0
+    while pressed < PRESSED * RATE:
+        sample = simulation.step()
+        samples.append((sample.stamp_ns, sample.q.copy(), sample.dq.copy(), sample.tau.copy()))
+        pressed += np.linalg.norm(sample.truth["wrench_tcp"][:3]) > 30.0
+    return simulation.arm, samples
+
+
+def test_hysteresis_moves_the_force_by_what_the_covariance_says(press):
+    """Planted: the motors of the loaded joints turn further than stiffness explains, against the load."""
+    arm, samples = press
+    without, told = (estimate(arm, samples, hysteresis) for hysteresis in (0.0, HYSTERESIS))
+    np.testing.assert_array_equal(told.force_tcp, without.force_tcp)
+    added = told.force_covariance - without.force_covariance
+    sizes, axes = np.linalg.eigh(added)
+    assert sizes[2] > 1.0 and np.abs(sizes[:2]).max() < 1e-6 * sizes[2]  # the deflections err together
+    elastic = load_actuators("ur16e").elastic
+    load = arm.tcp_jacobian(samples[-1][1])[:3].T @ told.force_base
+    deflection = load[elastic.joints] / elastic.stiffness
+    speed = np.zeros(arm.n)
+    speed[elastic.joints] = HYSTERESIS * deflection / np.linalg.norm(deflection) / PRESSED  # [rad/s]
+    first = len(samples) - round(PRESSED * RATE)
+    late = [(t, q, dq - speed * (k >= first), tau) for k, (t, q, dq, tau) in enumerate(samples)]
+    moved = estimate(arm, late, 0.0).force_tcp - without.force_tcp
+    assert abs(axes[:, 2] @ moved) == pytest.approx(np.sqrt(sizes[2]), rel=0.4)
