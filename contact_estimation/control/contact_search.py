@@ -50,7 +50,7 @@ class ContactSearch:
             return self.begun_at + moved, sinks
         return self.begun_at - way * self.normal, True
 
-    def over(self, t: float, x: np.ndarray) -> str:
+    def finished(self, t: float, x: np.ndarray) -> str:
         """Return why it ends without a contact for a tool at ``x`` (3,) [m], or an empty string."""
         if self.retracts:
             gone = self.limits.search_speed * (t - self.begun)
@@ -60,7 +60,7 @@ class ContactSearch:
         return ""
 
 
-def way_back(x: np.ndarray, trail: np.ndarray, normal: np.ndarray, distance: float) -> np.ndarray:
+def retreat_path(x: np.ndarray, trail: np.ndarray, normal: np.ndarray, distance: float) -> np.ndarray:
     """Return the way (3,) [m] from ``x``, across ``normal``, to the last place of a trail that is farther away.
 
     Args:

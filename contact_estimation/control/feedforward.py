@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from contact_estimation.control.force_task import ForceTaskController
-from contact_estimation.control.supervision import Now
+from contact_estimation.control.supervision import Situation
 
 
 class FeedforwardController(ForceTaskController):
@@ -13,5 +13,5 @@ class FeedforwardController(ForceTaskController):
 
     name = "feedforward"
 
-    def _push(self, now: Now) -> np.ndarray:
+    def _push(self, now: Situation) -> np.ndarray:
         return np.asarray(-np.array(self.settings.force) - now.disturbance)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from contact_estimation.control.force_task import ForceTaskController
-from contact_estimation.control.supervision import Now
+from contact_estimation.control.supervision import Situation
 
 
 class ForceAdmittanceController(ForceTaskController):
@@ -17,7 +17,7 @@ class ForceAdmittanceController(ForceTaskController):
 
     name = "admittance"
 
-    def _push(self, now: Now) -> np.ndarray:
+    def _push(self, now: Situation) -> np.ndarray:
         series = now.stiffness * self._stiffness / (now.stiffness + self._stiffness)  # (3,) [N/m]
         error = np.where(self._axes, now.force - np.array(self.settings.force), 0.0)
         reference = self._position + error / (series * self.settings.admittance.time * self.settings.rate)

@@ -12,20 +12,20 @@ import pinocchio as pin
 
 from contact_estimation.control.controller import Observation
 from contact_estimation.control.path import path_share
-from contact_estimation.control.supervision import Now, Plan, SupervisedController
+from contact_estimation.control.supervision import Plan, Situation, SupervisedController
 
 
 class ForceTaskController(SupervisedController):
     """Base of the plain controllers."""
 
     @abstractmethod
-    def _push(self, now: Now) -> np.ndarray:
+    def _push(self, now: Situation) -> np.ndarray:
         """Return the force (3,) [N] of the impedance's spring, base axes; only force axes count."""
 
     def _restart(self, observation: Observation) -> None:
         """Nothing is kept from tick to tick but the equilibrium."""
 
-    def _plan(self, now: Now) -> Plan:
+    def _plan(self, now: Situation) -> Plan:
         s = self.settings
         share = float(path_share(np.array([now.elapsed / s.path_time]))[0])
         rotation = pin.exp3(share * np.array(s.turn)) @ self._rotation

@@ -7,7 +7,7 @@ import numpy as np
 from contact_estimation.control.controller import Observation
 from contact_estimation.control.force_task import ForceTaskController
 from contact_estimation.control.impedance import clip_norm
-from contact_estimation.control.supervision import Now
+from contact_estimation.control.supervision import Situation
 
 
 class PiController(ForceTaskController):
@@ -18,7 +18,7 @@ class PiController(ForceTaskController):
     def _restart(self, observation: Observation) -> None:
         self._integral = np.zeros(3)
 
-    def _push(self, now: Now) -> np.ndarray:
+    def _push(self, now: Situation) -> np.ndarray:
         wanted, gains = np.array(self.settings.force), self.settings.pi
         error = np.where(self._axes, now.force - wanted, 0.0)
         step = gains.integral / self.settings.rate * error

@@ -4,9 +4,9 @@
   the controller holds. After ``recover_time`` of good estimates the task continues by itself.
 - A contact counts as lost by its probability, by its force, or by the speed at which the tool sinks. The tool then
   holds, searches or retracts, as the task states.
-- The push along the wanted force's direction n is limited (:meth:`SupervisedController._govern`). A static push p makes
-  the contact force p + d. A tool of effective mass m that approaches with speed v adds at most v sqrt(K m), from
-  m v^2 / 2 = F^2 / (2 K). Hence v may be (F_max - F) / sqrt(K m), and the push F - d + D v.
+- The push along the wanted force's direction n is limited (:meth:`SupervisedController._limit_push`). A static push p
+  makes the contact force p + d. A tool of effective mass m that approaches with speed v adds at most v sqrt(K m),
+  from m v^2 / 2 = F^2 / (2 K). Hence v may be (F_max - F) / sqrt(K m), and the push F - d + D v.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from contact_estimation.control.contact_loss import LossDetector
-from contact_estimation.control.contact_search import ContactSearch, way_back
+from contact_estimation.control.contact_search import ContactSearch, retreat_path
 from contact_estimation.control.controller import Command, ControllerState, Observation
 from contact_estimation.control.impedance import clip_equilibrium, clip_norm
 from contact_estimation.control.mpc.settings import MpcSettings
@@ -30,7 +30,7 @@ from contact_estimation.robot import Arm
 
 
 @dataclass
-class Now:
+class Situation:
     """The arm and its contact at the time of the command.
 
     Attributes:
@@ -97,14 +97,14 @@ class SupervisedController(ABC):
     # -- what a controller adds --
 
     @abstractmethod
-    def _plan(self, now: Now) -> Plan:
+    def _plan(self, now: Situation) -> Plan:
         """Return the equilibrium for now."""
 
     @abstractmethod
     def _restart(self, observation: Observation) -> None:
         """Forget plans and integrals: the task begins, or goes on after a break."""
 
-    def _remaining(self, since: float) -> np.ndarray:
+    def _remaining_plan(self, since: float) -> np.ndarray:
         """Return the equilibrium (3,) [m] that the last plan has ``since`` [s] after it was made."""
         return self._position
 
@@ -187,8 +187,8 @@ class SupervisedController(ABC):
             return self._fail(t, problem, None)
         if self.state is ControllerState.HOLDING and not self._recovered(t, observation):
             return self._command(None)
-        now = self._now(t, step, observation)
-        danger = self._danger(now)
+        now = self._situation(t, step, observation)
+        danger = self._unsafe(now)
         if danger:
             self._hold(danger, latch=True)
             return self._command(None)
@@ -198,10 +198,10 @@ class SupervisedController(ABC):
         elif self.adapt and self._wanted > 0:
             lost = self._loss.check(now.t, now.x, now.force, observation, self.state is ControllerState.ACTIVE)
             if lost:
-                return self._lose(now, lost)
+                return self._on_contact_lost(now, lost)
         return self._control(now)
 
-    def _control(self, now: Now) -> Command:
+    def _control(self, now: Situation) -> Command:
         """Plan, limit, command."""
         plan = self._plan(now)
         if plan.problem:
@@ -209,7 +209,7 @@ class SupervisedController(ABC):
         self._failures, self._bad_since, self._planned = 0, None, now.t
         self.state, self.reason = ControllerState.ACTIVE, ""
         self._elapsed = now.elapsed
-        self._position, self._turned = self._govern(plan.position, now), plan.rotation
+        self._position, self._turned = self._limit_push(plan.position, now), plan.rotation
         return self._command(plan.solution)
 
     # -- what is known now --
@@ -233,7 +233,7 @@ class SupervisedController(ABC):
             )
         return ""
 
-    def _now(self, t: float, step: float, observation: Observation) -> Now:
+    def _situation(self, t: float, step: float, observation: Observation) -> Situation:
         """Return what is known at ``t``; the balance of forces is taken at the time of the sample."""
         dx = self.arm.tcp_jacobian(observation.q)[:3] @ observation.dq
         force, mass = self._contact_force(observation), self._effective_mass(observation.q)
@@ -243,7 +243,7 @@ class SupervisedController(ABC):
         self._seen, self._x = self.arm.tcp_pose(observation.q)[0], self.arm.tcp_pose(q)[0]
         elapsed = self._elapsed + (step if self.state is ControllerState.ACTIVE else 0.0)
         stiffness = self._contact_stiffness(observation)
-        return Now(t, elapsed, q, dq, self._x, dx, force, stiffness, self._disturbance, mass, self._extra)
+        return Situation(t, elapsed, q, dq, self._x, dx, force, stiffness, self._disturbance, mass, self._extra)
 
     def _balance(self, t: float, observation: Observation, dx: np.ndarray, force: np.ndarray, mass: float) -> None:
         """Low-pass what the balance of forces at the TCP lacks: spring + contact + d = D dx, at rest.
@@ -293,7 +293,7 @@ class SupervisedController(ABC):
 
     # -- limits --
 
-    def _danger(self, now: Now) -> str:
+    def _unsafe(self, now: Situation) -> str:
         limits = self.settings.safety
         speed, travel = float(np.linalg.norm(now.dx)), float(np.linalg.norm(now.x - self._start))
         if speed > limits.max_speed:
@@ -302,7 +302,7 @@ class SupervisedController(ABC):
             return f"TCP {travel:.2f} m from where the task began, limit {limits.max_travel:g} m (contact lost?)"
         return ""
 
-    def _govern(self, position: np.ndarray, now: Now) -> np.ndarray:
+    def _limit_push(self, position: np.ndarray, now: Situation) -> np.ndarray:
         """Limit the push along the wanted force, and the spring's force."""
         spring = self._stiffness * (position - now.x)
         normal, wanted = self._normal, self._wanted
@@ -340,7 +340,7 @@ class SupervisedController(ABC):
             self._hold(reason, latch=False)
         elif self.state in (ControllerState.ACTIVE, ControllerState.SHORTENED):
             self.state, self.reason = ControllerState.SHORTENED, f"following the remaining plan: {reason}"
-            self._position = self._within_limit(self._remaining(t - self._planned))
+            self._position = self._within_limit(self._remaining_plan(t - self._planned))
         return self._command(solution)
 
     def _hold(self, reason: str, latch: bool) -> None:
@@ -361,7 +361,7 @@ class SupervisedController(ABC):
         else:
             self._search.begun += t - (t if self._held_since is None else self._held_since)
             self._good_since, self._failures = None, 0
-            self._go_on_searching()
+            self._continue_search()
         return True
 
     def _resume(self, observation: Observation) -> None:
@@ -372,26 +372,26 @@ class SupervisedController(ABC):
 
     # -- contact lost --
 
-    def _lose(self, now: Now, why: str) -> Command:
+    def _on_contact_lost(self, now: Situation, why: str) -> Command:
         """Answer a lost contact as the task says."""
         limits, reason = self.settings.safety, f"contact lost: {why}"
         trail = np.array(self._loss.trail).reshape(-1, 3)
-        back = way_back(now.x, trail, self._normal, limits.return_distance)
+        back = retreat_path(now.x, trail, self._normal, limits.return_distance)
         self._position, self._good_since = now.x.copy(), None
         self._loss.restart(now.x)
         if limits.on_loss == "hold":
             self._hold(reason, latch=True)
         else:
             self._search = ContactSearch(limits, self._normal, now.x.copy(), now.t, reason, back)
-            self._go_on_searching()
+            self._continue_search()
         return self._command(None)
 
-    def _go_on_searching(self) -> None:
+    def _continue_search(self) -> None:
         assert self._search is not None, "nothing was lost"
         self.state = ControllerState.RETRACTING if self._search.retracts else ControllerState.SEARCHING
         self.reason = self._search.reason
 
-    def _after_loss(self, search: ContactSearch, now: Now, observation: Observation) -> bool:
+    def _after_loss(self, search: ContactSearch, now: Situation, observation: Observation) -> bool:
         """Search or retract; returns whether the contact is back."""
         limits = self.settings.safety
         position, sinks = search.equilibrium(now.t)
@@ -404,14 +404,14 @@ class SupervisedController(ABC):
                 return True
         else:
             self._good_since = None
-        over = search.over(now.t, now.x)
-        if over:
-            self._hold(over, latch=True)
-        if not over or search.retracts:
-            self._position = self._within_limit(position) if search.retracts else self._govern(position, now)
+        finished = search.finished(now.t, now.x)
+        if finished:
+            self._hold(finished, latch=True)
+        if not finished or search.retracts:
+            self._position = self._within_limit(position) if search.retracts else self._limit_push(position, now)
         return False
 
-    def _turn_back(self, search: ContactSearch, now: Now) -> None:
+    def _turn_back(self, search: ContactSearch, now: Situation) -> None:
         """Follow the path in the other direction after a return: ahead is the edge."""
         path, s = np.array(self.settings.path), self.settings
         if search.returns and path.any():

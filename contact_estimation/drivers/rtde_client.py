@@ -83,7 +83,7 @@ def main() -> int:
                 f"{str(error).strip().splitlines()[0]}",
                 4,
             )
-    _say(out, "connected")
+    _send_text(out, "connected")
     code = BROKEN
     try:
         code = _stream(receive, control, out, commands, config)
@@ -95,8 +95,8 @@ def main() -> int:
             # still ends the process, so that the parent can start the next one.
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.setitimer(signal.ITIMER_REAL, 0.2 if code == BROKEN else 1.5)
-            _quietly(control.speedStop)
-            _quietly(control.stopScript)
+            _suppressed(control.speedStop)
+            _suppressed(control.stopScript)
     return code
 
 
@@ -123,12 +123,12 @@ def _stream(receive: Any, control: Any, out: int, commands: int, config: dict[st
             data = os.read(commands, COMMAND.size * 64)
             if not data:
                 return 0
-            moving = _obey(receive, control, data[len(data) - COMMAND.size :])
+            moving = _execute(receive, control, data[len(data) - COMMAND.size :])
             last_command = now
         elif moving and (now - last_command > config["hold_after"] or now - last_new > config["hold_after"]):
             control.speedStop()
             moving = False
-            _say(out, "held: no command or no sample in time")
+            _send_text(out, "held: no command or no sample in time")
         time.sleep(wait)
 
 
@@ -151,7 +151,7 @@ def _sample(receive: Any, stamp: float) -> bytes:
     )
 
 
-def _obey(receive: Any, control: Any, data: bytes) -> bool:
+def _execute(receive: Any, control: Any, data: bytes) -> bool:
     """Do the newest command; returns whether the arm moves."""
     kind, *twist = COMMAND.unpack(data)
     known = receive.getRobotMode() == RUNNING and receive.getSafetyMode() in (NORMAL, REDUCED)
@@ -169,17 +169,17 @@ def _realtime(priority: int) -> None:
             # without the permission the ordinary scheduler is used; the parent counts lost samples
 
 
-def _say(out: int, text: str) -> None:
+def _send_text(out: int, text: str) -> None:
     data = text.encode()[:60000]
     os.write(out, TEXT_TAG + struct.pack("<H", len(data)) + data)
 
 
 def _end(out: int, text: str, code: int) -> int:
-    _quietly(lambda: _say(out, text))
+    _suppressed(lambda: _send_text(out, text))
     return code
 
 
-def _quietly(action: Callable[[], Any]) -> None:
+def _suppressed(action: Callable[[], Any]) -> None:
     with contextlib.suppress(Exception):  # at the end there is no one to report to
         action()
 

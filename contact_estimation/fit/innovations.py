@@ -19,7 +19,7 @@ _FEWEST = 50
 
 
 @dataclass(frozen=True)
-class InnovationStatistics:
+class ConsistencyStatistics:
     """Likelihood, consistency and whiteness of a filter's innovations.
 
     Attributes:
@@ -41,7 +41,9 @@ class InnovationStatistics:
     refused: int
 
 
-def innovation_statistics(stream: SampleStream, observer: KalmanObserver, recording: Recording) -> InnovationStatistics:
+def innovation_statistics(
+    stream: SampleStream, observer: KalmanObserver, recording: Recording
+) -> ConsistencyStatistics:
     """Run a filter over a recording; the first :data:`_SETTLING` seconds do not count.
 
     Args:
@@ -75,7 +77,7 @@ def innovation_statistics(stream: SampleStream, observer: KalmanObserver, record
     squares = normalised**2
     nis, channels = squares.sum(axis=1), normalised.shape[1]
     products = np.sum(normalised[1:] * normalised[:-1], axis=0)
-    return InnovationStatistics(
+    return ConsistencyStatistics(
         log_likelihood / (count * channels),
         float(np.mean(nis) / channels),
         float(np.mean(nis < chi2.ppf(0.95, channels))),

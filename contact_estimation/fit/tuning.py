@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.filters.stream import SampleStream
-from contact_estimation.fit.innovations import InnovationStatistics, innovation_statistics
+from contact_estimation.fit.innovations import ConsistencyStatistics, innovation_statistics
 from contact_estimation.fit.noise import NoiseSettings
 from contact_estimation.io.recording import Recording
 from contact_estimation.robot import Arm
@@ -34,8 +34,8 @@ class Tuning:
 
     noise: NoiseSettings
     channels: list[str]
-    before: list[InnovationStatistics]
-    after: list[InnovationStatistics]
+    before: list[ConsistencyStatistics]
+    after: list[ConsistencyStatistics]
     evaluations: int
 
 
@@ -91,7 +91,7 @@ def tune(
 
 def statistics_of(
     arm: Arm, noise: NoiseSettings, sensors: SensorSettings, recordings: Sequence[Recording]
-) -> list[InnovationStatistics]:
+) -> list[ConsistencyStatistics]:
     """Return the innovation statistics of every recording.
 
     Args:
@@ -108,7 +108,7 @@ def statistics_of(
     return [innovation_statistics(stream, observer, recording) for recording in recordings]
 
 
-def _total(statistics: list[InnovationStatistics]) -> float:
+def _total(statistics: list[ConsistencyStatistics]) -> float:
     """Mean log-likelihood per update and channel over all recordings."""
     count = np.array([s.updates for s in statistics])
     return float(np.sum(count * [s.log_likelihood for s in statistics]) / count.sum())

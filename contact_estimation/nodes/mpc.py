@@ -50,13 +50,13 @@ class Mpc(ManagedNode):
         self._controller: ContactController | None = None
         self._rule: Any = None  # an EstimateRule, once configured
         self._latest: bytes | None = None  # the newest ContactEstimate, serialised
-        self._looked: bytes | None = None  # the newest one that the wrist sensor has seen
+        self._learnt_from: bytes | None = None  # the newest one that the wrist sensor has seen
         self._timer: Any = None
         self._idle: Any = None  # timer that shows estimates to the wrist sensor before the task begins
         self._wrist = WristSensor(self, self.settings.wrench) if self.settings.wrench else None
         self._lock = threading.Lock()  # a plan is predicted with the memory of the solver's thread
         self._last: _Commanded | None = None
-        self._told = 0  # steps of the task whose end was logged
+        self._logged = 0  # steps of the task whose end was logged
         self._health = mpc_outputs.MpcHealth(status_name(self), self.settings.tf_prefix + self.settings.robot)
         self._pose = self.create_publisher(PoseStamped, "~/equilibrium_pose", qos.COMMANDS)
         self._prediction = self.create_publisher(MpcPrediction, "~/prediction", qos.VISUALIZATION)
@@ -79,7 +79,7 @@ class Mpc(ManagedNode):
             self._controller.prepare()
             if self._wrist is not None:
                 self._wrist.configure(arm, s.tf_prefix, settings.safety.max_age)
-                self._idle = self.create_timer(1.0 / settings.rate, self._look)
+                self._idle = self.create_timer(1.0 / settings.rate, self._learn_sensor_offset)
         except ContactEstimationError as error:
             return self._refuse("configure", error)
         self.get_logger().info(
@@ -100,7 +100,7 @@ class Mpc(ManagedNode):
         except ContactEstimationError as error:
             return self._refuse("activate", error)
         self._rule.choose(latest.observer)
-        self._told = 0
+        self._logged = 0
         self._timer = self.create_timer(1.0 / controller.settings.rate, self._tick)
         return super().on_activate(state)
 
@@ -159,10 +159,10 @@ class Mpc(ManagedNode):
             return observation
         return self._wrist.corrected(observation, estimate, convert.stamp_ns(message.header.stamp))
 
-    def _look(self) -> None:
+    def _learn_sensor_offset(self) -> None:
         """Let the wrist sensor learn its offset while no task runs."""
-        if self._timer is None and self._latest is not None and self._latest is not self._looked:
-            self._looked = self._latest
+        if self._timer is None and self._latest is not None and self._latest is not self._learnt_from:
+            self._learnt_from = self._latest
             self._observation(deserialize_message(self._latest, ContactEstimate))
 
     def _tick(self) -> None:
@@ -177,7 +177,7 @@ class Mpc(ManagedNode):
         if command is None:
             return
         self._pose.publish(mpc_outputs.pose_stamped(head, command))
-        self._tell_steps(controller)
+        self._log_ended_steps(controller)
         if self._health.add(command):
             self._report()
             if command.state is not ControllerState.ACTIVE:
@@ -201,12 +201,12 @@ class Mpc(ManagedNode):
     def _not_drawn(self, error: Exception) -> None:
         self.get_logger().error(f"drawing: {type(error).__name__}: {error}", throttle_duration_sec=5.0)
 
-    def _tell_steps(self, controller: ContactController) -> None:
+    def _log_ended_steps(self, controller: ContactController) -> None:
         """Log the steps of a task that have ended since the last tick."""
         if isinstance(controller, SequenceController):
-            for name, why in controller.ended[self._told :]:
+            for name, why in controller.ended[self._logged :]:
                 self.get_logger().info(f"step '{name}' ended: {why}")
-            self._told = len(controller.ended)
+            self._logged = len(controller.ended)
             self._health.step = "" if controller.over else controller.step.name
 
     def _solver(self, command: Command) -> str:

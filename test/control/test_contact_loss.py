@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from contact_estimation.control.contact_loss import LossDetector
-from contact_estimation.control.contact_search import ContactSearch, way_back
+from contact_estimation.control.contact_search import ContactSearch, retreat_path
 from contact_estimation.control.controller import Observation
 from contact_estimation.control.mpc.settings import SafetyLimits, load_mpc_settings
 
@@ -44,13 +44,15 @@ def search(on_loss: str) -> ContactSearch:
 def test_a_search_sinks_and_gives_up():
     moved, sinks = search("search").equilibrium(2.0)
     np.testing.assert_allclose(moved, [0.0, 0.0, -0.02])
-    assert sinks and not search("search").over(2.0, moved)
-    assert "no contact within" in search("search").over(4.0, np.array([0.0, 0.0, -0.06]))
+    assert sinks and not search("search").finished(2.0, moved)
+    assert "no contact within" in search("search").finished(4.0, np.array([0.0, 0.0, -0.06]))
 
 
 def test_a_retreat_ends_at_its_distance():
     assert search("retract").equilibrium(9.0)[0][2] == pytest.approx(0.03)
-    assert not search("retract").over(1.5, np.zeros(3)) and "retracted" in search("retract").over(2.6, np.zeros(3))
+    assert not search("retract").finished(1.5, np.zeros(3)) and "retracted" in search("retract").finished(
+        2.6, np.zeros(3)
+    )
 
 
 def test_a_return_goes_on_where_it_was_after_a_hold():
@@ -62,5 +64,5 @@ def test_a_return_goes_on_where_it_was_after_a_hold():
 
 def test_the_way_back_leads_to_the_last_place_far_enough_and_stays_across_the_normal():
     trail = np.array([[0.0, 0.0, 0.0], [0.01, 0.0, 0.001], [0.03, 0.0, 0.002]])
-    np.testing.assert_allclose(way_back(np.array([0.04, 0.0, 0.0]), trail, UP, 0.02), [-0.03, 0.0, 0.0])
-    assert not way_back(np.array([0.04, 0.0, 0.0]), trail, UP, 0.05).any()
+    np.testing.assert_allclose(retreat_path(np.array([0.04, 0.0, 0.0]), trail, UP, 0.02), [-0.03, 0.0, 0.0])
+    assert not retreat_path(np.array([0.04, 0.0, 0.0]), trail, UP, 0.05).any()

@@ -32,7 +32,7 @@ from contact_estimation.control.mpc.rollout import Rollout
 from contact_estimation.control.mpc.settings import MpcSettings
 from contact_estimation.control.mpc.solver import Solution, Solver, make_solver
 from contact_estimation.control.path import path_share
-from contact_estimation.control.supervision import Now, Plan, SupervisedController
+from contact_estimation.control.supervision import Plan, Situation, SupervisedController
 from contact_estimation.robot import Arm
 
 #: [s] longest step of the prediction.
@@ -116,7 +116,7 @@ class MpcController(SupervisedController):
         self.problem.set("rotation", self._rotation.ravel(order="F"))
         self._torque = np.zeros(self.arm.n)  # [Nm] what else turns the joints
         self.problem.set("disturbance", self._torque)
-        self._compare(observation)
+        self._compare_models(observation)
         self._rests.reset()
         self._contact_force(observation)
         self.solver.reset(self.problem.stack(observation.q, observation.dq))
@@ -131,8 +131,8 @@ class MpcController(SupervisedController):
         if not self.adapt:
             return self._output(state)[1]
         pressed = observation.force is not None and self._loss.pressed(observation.force)
-        explained = pressed and self._explained(observation)
-        phi = self._phi = [self._told(c, observation, pressed, explained) for c in self.settings.contacts]
+        explained = pressed and self._explains_force(observation)
+        phi = self._phi = [self._contact_parameters(c, observation, pressed, explained) for c in self.settings.contacts]
         self.problem.set_contacts(np.concatenate(phi))
         self.problem.set_mode_probabilities(observation.mode_probabilities)
         force = self._output(state)[1]
@@ -146,7 +146,7 @@ class MpcController(SupervisedController):
         self.problem.set_contacts(np.concatenate(phi))
         return np.asarray(observation.force, float)
 
-    def _told(
+    def _contact_parameters(
         self, contact: ContactSettings, observation: Observation, pressed: bool, explained: bool
     ) -> NDArray[np.float64]:
         """Return the parameters [SI] of one contact by the estimate; those of another law by the task.
@@ -174,12 +174,12 @@ class MpcController(SupervisedController):
             self._known[contact.name] = observation.contacts[contact.name][:3]
         return np.concatenate([observation.contacts[contact.name], own])
 
-    def _explained(self, observation: Observation) -> bool:
+    def _explains_force(self, observation: Observation) -> bool:
         """Return whether the estimate's contacts have their share of the published force."""
         felt = 0.0 if observation.force is None else float(self._normal @ observation.force)
         return float(self._normal @ self._law_force(observation)) >= self.settings.explained_force * felt
 
-    def _compare(self, observation: Observation) -> None:
+    def _compare_models(self, observation: Observation) -> None:
         """Warn where what the plan assumes of a contact is not what the observer estimates."""
         for contact in self.settings.contacts if self.adapt else ():
             if contact.name not in observation.contacts:
@@ -273,7 +273,7 @@ class MpcController(SupervisedController):
 
     # -- the plan --
 
-    def _plan(self, now: Now) -> Plan:
+    def _plan(self, now: Situation) -> Plan:
         state = self.problem.stack(now.q, now.dq)
         self._set_targets(now.elapsed)
         searched = self._warm_start(self._icem, state) if self._icem is not None else 0.0
@@ -321,7 +321,7 @@ class MpcController(SupervisedController):
             self.solver.guess(controls)
         return time.perf_counter() - start
 
-    def _remaining(self, since: float) -> np.ndarray:
+    def _remaining_plan(self, since: float) -> np.ndarray:
         """Return the equilibrium of the last plan, linear between its stages."""
         plan = self._plan_made
         if plan is None:

@@ -89,7 +89,7 @@ class Mode:
         columns = [ca.cross(self.rotation[:, i], wanted[:, i]) for i in range(3)]
         return 0.5 * (columns[0] + columns[1] + columns[2])
 
-    def close(self, spring: ca.SX, moment: ca.SX) -> None:
+    def build_dynamics(self, spring: ca.SX, moment: ca.SX) -> None:
         """Write down the dynamics under the springs' ``spring`` (3,) [N] and ``moment`` (3,) [Nm]."""
         get, arm, n = self._parameters.get, self._arm, self._arm.n
         self.spring, self.moment = spring, moment
@@ -154,7 +154,9 @@ class Stage:
                 moment = self.u[3:] + turn_stiffness * (mode.attitude_error() - first.attitude_error())
             else:
                 moment = turn_stiffness * mode.attitude_error()
-            mode.close(self.u[:3] if mode is first else spring, self.u[3:] if orientation and mode is first else moment)
+            mode.build_dynamics(
+                self.u[:3] if mode is first else spring, self.u[3:] if orientation and mode is first else moment
+            )
         self.x = ca.vertcat(*[mode.state for mode in self.modes])
         self.next = ca.vertcat(*[mode.next for mode in self.modes])
         self.A, self.B = self._linearise()
@@ -166,8 +168,8 @@ class Stage:
 
     def _acceleration_derivative(self, mode: Mode) -> ca.SX:
         """D delta / d z by implicit differentiation of the residual: exact, a fraction of AD through the solve."""
-        held = -mode.factor.solve(ca.densify(ca.jacobian(mode.residual, self.z)))
-        return ca.substitute(held, mode.delta, mode.acceleration)
+        derivative = -mode.factor.solve(ca.densify(ca.jacobian(mode.residual, self.z)))
+        return ca.substitute(derivative, mode.delta, mode.acceleration)
 
     def _linearise(self) -> tuple[ca.SX, ca.SX]:
         n, size, rows = self.arm.n, self.z.numel(), []

@@ -40,7 +40,7 @@ class ImmStep:
         chain: modes and filters.
         functions: compiled :func:`step_functions` by name.
         signals: buffers by name: settings, and the block's measurement; ``friction_drift`` (n,) [Nm^2] is added
-            (:meth:`_follow_friction`).
+            (:meth:`_track_friction`).
 
     Attributes:
         x: (M, N) means. p: (M, N (N + 1) / 2) packed covariances. probabilities: (M,).
@@ -138,11 +138,11 @@ class ImmStep:
         self._predict()
         for mix in self._mixes:
             mix()
-        self._recall()
+        self._restore_friction()
         for update in self.updates:
             update()
         self._posterior()
-        self._follow_friction()
+        self._track_friction()
 
     def log_evidence(self) -> float:
         """Return the logarithm of the probability density of the last measurement, of all filters together.
@@ -153,14 +153,14 @@ class ImmStep:
         total = np.dot(self._predict.outputs["predicted"], np.exp(self._likelihood - largest))
         return float(largest + np.log(total) - 0.5 * self.normalised.shape[1] * np.log(2 * np.pi))
 
-    def remember(self) -> None:
+    def store_friction(self) -> None:
         """Keep the state of the most probable free filter, if the arm is free."""
         shares = self.probabilities[self._free]
         if shares.sum() > 0.5:
             best = self._free[shares.argmax()]
             self._remembered.append((self.x[best].copy(), self.p[best].copy()))
 
-    def ascribe(self, load: np.ndarray) -> None:
+    def assign_to_friction(self, load: np.ndarray) -> None:
         """Take a load's torque out of what has explained it until now: external torque, or bias and elastic offset.
 
         Args:
@@ -173,7 +173,7 @@ class ImmStep:
         self.x[~felt, parts["offset"]] -= compliance * load[self._state.elastic_joints]
         self._remembered.clear()
 
-    def _recall(self) -> None:
+    def _restore_friction(self) -> None:
         """Choose the start of a free filter that follows an unknown contact, one of three in turn.
 
         The friction of the unknown contact contains the part of the push that it absorbed before the mode changed, and
@@ -193,7 +193,7 @@ class ImmStep:
                 x[:], p[:] = self._remembered[-back]
                 x[stiffness] = kept
 
-    def _follow_friction(self) -> None:
+    def _track_friction(self) -> None:
         """Bound the friction of closed contacts around its value when the arm was last free.
 
         An unknown contact keeps that friction. The variance of what motion has changed of it since then, up to that of

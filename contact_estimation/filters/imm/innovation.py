@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 #: Blocks that are counted together: counting one by one would cost as much as a filter's update.
-_TOGETHER = 64
+_BLOCKS_PER_COUNT = 64
 #: Stops and shocks cause a few percent of outliers. A mean square of 2 is a noise setting too small by a factor of 1.4.
 _MANY_OUTLIERS, _LARGE_MEAN = 0.05, 2.0
 
@@ -22,9 +22,9 @@ class InnovationStatistics:
         running: (channels,) mean square of the last blocks, from zero: a moment proves nothing.
     """
 
-    def __init__(self, channels: list[str], gate: float, window: float = _TOGETHER) -> None:
+    def __init__(self, channels: list[str], gate: float, window: float = _BLOCKS_PER_COUNT) -> None:
         self.channels, self._gate, self._window = channels, gate, window
-        self._recent, self._waiting = np.zeros((_TOGETHER, len(channels))), 0
+        self._recent, self._waiting = np.zeros((_BLOCKS_PER_COUNT, len(channels))), 0
         self.clear()
 
     def clear(self) -> None:
@@ -37,7 +37,7 @@ class InnovationStatistics:
         """Count a block's innovations over their standard deviations, one per channel; return whether means are new."""
         self._recent[self._waiting] = normalised
         self._waiting += 1
-        complete = self._waiting == _TOGETHER
+        complete = self._waiting == _BLOCKS_PER_COUNT
         if complete:
             self._count()
         return complete
@@ -64,11 +64,11 @@ class InnovationStatistics:
         lines = {}
         for name, count, mean in zip(self.channels, self._outliers.tolist(), (self._sum / blocks).tolist()):
             text = f"{count} of {self._blocks} blocks beyond {self._gate:g} standard deviations, mean square {mean:.2f}"
-            lines[name] = text + _judge(count / blocks, mean)
+            lines[name] = text + _describe(count / blocks, mean)
         return lines
 
 
-def _judge(share: float, mean: float) -> str:
+def _describe(share: float, mean: float) -> str:
     """Say what a channel's share of outliers and its mean square innovation (1 where the noise is right) mean."""
     if share > _MANY_OUTLIERS:
         return ": too many for stops and shocks; friction or load is not as configured, or the noise is set too small"

@@ -168,13 +168,13 @@ class ContactImm:
         self._nis[0] = np.dot(step.normalised[probable], step.normalised[probable])
         self._mismatch.add(duration, step.normalised[probable], step.x[probable])
         if not self.chain.closed[probable].any() and self._mismatch.add_torque(duration, *self._torque_of_block):
-            step.ascribe(payload.torque(q_mean) - self._load)
+            step.assign_to_friction(payload.torque(q_mean) - self._load)
             self._load[:] = payload.torque(q_mean)
         self._unexplained[:] = step.unexplained[probable]
         changed = deciding and self._decides(duration, probable)
         if self._t - self._born > self.settings.hypothesis_interval:
             self._born = self._t
-            step.remember()
+            step.store_friction()
             changed |= self.chain.give_birth(step.probabilities)
         if changed:
             self._duration = _STALE

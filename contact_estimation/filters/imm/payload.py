@@ -58,7 +58,7 @@ class Payload:
         return self.mass * np.append(1.0, self.com)
 
 
-class _Information:
+class _RegressionSums:
     """Sums of a linear regression: L (p, p), eta (p,), squared measurement and effective number of samples.
 
     ``vertical`` (3, 3) are those of (1, h, F) times its transpose, with the vertical force F [N] at a height h [m].
@@ -69,16 +69,16 @@ class _Information:
         self.square = self.samples = self.time = 0.0
         self.vertical = np.zeros((3, 3))
 
-    def add(self, other: _Information, keep: float) -> None:
+    def add(self, other: _RegressionSums, keep: float) -> None:
         """Add what ``other`` knows, and keep a share of what was known."""
         self.matrix, self.vector = keep * self.matrix + other.matrix, keep * self.vector + other.vector
         self.square, self.samples = keep * self.square + other.square, keep * self.samples + other.samples
         self.vertical = keep * self.vertical + other.vertical
         self.time += other.time
 
-    def of_slow_friction(self) -> _Information:
+    def with_slow_friction(self) -> _RegressionSums:
         """Return the sums for a friction disturbance with 1 + t / (2 T) independent samples in a time t."""
-        found, factor = _Information(len(self.vector)), 1.0 + 1.0 / max(self.samples, 1e-9)
+        found, factor = _RegressionSums(len(self.vector)), 1.0 + 1.0 / max(self.samples, 1e-9)
         found.matrix, found.vector = factor * self.matrix, factor * self.vector
         found.square, found.samples, found.time = factor * self.square, self.samples + 1.0, self.time
         return found
@@ -88,7 +88,7 @@ class _Information:
         samples, moment, total = self.vertical[0]
         spread = self.vertical[1, 1] - moment**2 / samples
         slope = (self.vertical[1, 2] - moment * total / samples) / max(spread, 1e-12)
-        # As many independent samples of friction as in :meth:`of_slow_friction`.
+        # As many independent samples of friction as in :meth:`with_slow_friction`.
         return -slope, math.sqrt(variance / max(spread * (1.0 + 1.0 / samples), 1e-12))
 
     def misfit(self, mean: np.ndarray, covariance: np.ndarray) -> float:
@@ -136,7 +136,7 @@ class PayloadTest:
             self._needed = 0.0  # what is there at the first sample is no short push
 
     def _forget(self) -> None:
-        self._past, self._now = _Information(len(self._prior)), _Information(len(self._prior))
+        self._past, self._now = _RegressionSums(len(self._prior)), _RegressionSums(len(self._prior))
         self._needed = self._settings.payload_time
 
     def torque(self, q: np.ndarray) -> np.ndarray:
@@ -187,14 +187,14 @@ class PayloadTest:
             Whether what is carried has changed.
         """
         s, now = self._settings, self._now
-        past = self._past.of_slow_friction()
+        past = self._past.with_slow_friction()
         covariance = self._covariance(past.matrix)
         # Slow friction is one sample of its distribution for as long as the data were collected, not a part of one.
         misfit = now.misfit(covariance @ past.vector, covariance) / min(now.samples, 1.0)
         if chi_square_survival(self._n, misfit) < s.significance**2:
             self._forget()
         self._past.add(now, float(np.exp(-now.time / s.payload_memory)))
-        self._now = _Information(len(self._prior))
+        self._now = _RegressionSums(len(self._prior))
         stiffness, std = self._past.stiffness(self._force_variance)
         no_contact = 0.5 * math.erfc((s.softest_contact - stiffness) / (math.sqrt(2.0) * std)) < s.significance
         if self._past.time < (self._needed if no_contact else s.payload_time):
@@ -214,7 +214,7 @@ class PayloadTest:
 
     def _payload(self) -> Payload | None:
         """Return the payload where its mass is sure, and the prior explains the data."""
-        past, load = self._past.of_slow_friction(), 2 * self._n
+        past, load = self._past.with_slow_friction(), 2 * self._n
         covariance = self._covariance(past.matrix)
         mean = covariance @ past.vector
         mass, std = float(mean[load]), float(np.sqrt(covariance[load, load]))
@@ -225,7 +225,7 @@ class PayloadTest:
 
     def _explained(self, prior: np.ndarray) -> bool:
         """Return whether parameters of mean zero and covariance ``prior`` (p, p) explain the data."""
-        past = self._past.of_slow_friction()
+        past = self._past.with_slow_friction()
         misfit = past.misfit(np.zeros(len(prior)), prior)
         return chi_square_survival(past.samples * self._n, misfit) >= self._settings.significance
 

@@ -108,7 +108,7 @@ class SignalMonitor:
         elif self._kinematic:
             self._recover(t)
         if self.readings is not None:
-            if step > self._step_size or self.readings.stepped:
+            if step > self._step_size or self.readings.has_step:
                 self._watch_step(self.readings, t, step)
             self._count += 1.0 - repeated
             if t - self._block_start > self._block and self._count:

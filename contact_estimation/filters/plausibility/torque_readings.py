@@ -88,7 +88,7 @@ class TorqueReadings:
         self._friction = np.hypot(self._unknown, self._coulomb)
         self.per_friction = np.abs(own.factor) / self._friction
         self._explain = compile_built(build_explanation, arm, self._readings, len(s.delays))
-        self._fill(self._explain.inputs)
+        self._set_inputs(self._explain.inputs)
         out = self._explain.outputs
         self._explained = out["residual"].reshape(-1, n), out["misfit"]
         self._exchanges = JointExchanges(arm, own, self._explain.inputs)
@@ -117,7 +117,7 @@ class TorqueReadings:
         self.margin = np.zeros(len(self.rivals))
         self.forget()
 
-    def _fill(self, inputs: dict[str, np.ndarray]) -> None:
+    def _set_inputs(self, inputs: dict[str, np.ndarray]) -> None:
         s, arm = self.settings, self._arm
         fastest = np.where(arm.velocity_limit > 0, arm.velocity_limit, np.inf)
         inputs["factor"][:] = np.concatenate([r.factor for r in self._readings])
@@ -184,17 +184,17 @@ class TorqueReadings:
         misfit = self._misfit
         if np.abs(dq).max() > s.rest_speed:
             self._delays.add(duration, float(misfit[0]), misfit[1:][self._late])
-        self._telling_time = np.where(self._explained_away(misfit, felt), self._telling_time + duration, 0.0)
+        self._telling_time = np.where(self._explained_by_others(misfit, felt), self._telling_time + duration, 0.0)
         self._telling = self._telling_time > s.telling_time - 0.5 * s.block
         if misfit[0] < s.free and not self._telling.any():
-            self._own_explains(duration, misfit, felt)
+            self._confirm_configured(duration, misfit, felt)
         else:
             self._acquittal_time = 0.0
             self._lead[:] = 0.0
             # Where gravity is not felt, whatever makes the torque small explains friction best.
             self._watch(duration, q, dq, misfit if felt > s.better else np.zeros_like(misfit))
-            self._question(duration, bool(out["pushed"][0] > s.free))
-        self._say()
+            self._update_doubt(duration, bool(out["pushed"][0] > s.free))
+        self._report()
 
     def _remember(self, past: np.ndarray) -> None:
         """Fill (delays, n) [Nm] with the model's torque some time ago."""
@@ -202,7 +202,7 @@ class TorqueReadings:
             blocks = round(delay / self.settings.block)
             past[k] = self._past[-blocks] if len(self._past) >= blocks else 1e9
 
-    def _explained_away(self, misfit: np.ndarray, felt: float) -> np.ndarray:
+    def _explained_by_others(self, misfit: np.ndarray, felt: float) -> np.ndarray:
         """Tell the rivals that leave next to nothing of a residual, even of one that friction alone might make.
 
         Friction has no reason to lie along the torque of a wrong unit. One joint's friction may be high: there the
@@ -226,7 +226,7 @@ class TorqueReadings:
             found[lone] |= misfit[1 + lone] < min(s.telling_share * misfit[0], s.rival_free)
         return np.asarray(found)
 
-    def _own_explains(self, duration: float, misfit: np.ndarray, felt: float) -> None:
+    def _confirm_configured(self, duration: float, misfit: np.ndarray, felt: float) -> None:
         """Prove the configured reading against rivals that fail, and acquit it of what was named.
 
         Args:
@@ -258,7 +258,7 @@ class TorqueReadings:
             if self._acquittal_time >= (5 * s.proof_time if self._lone[self._named] else s.proof_time):
                 self._name(-1)
 
-    def _question(self, duration: float, strange: bool) -> None:
+    def _update_doubt(self, duration: float, strange: bool) -> None:
         """Doubt what neither a free arm nor a force at the tool explains, until a free arm explains it as long."""
         if self._doubt <= 0:  # confirmed, until the next gap
             return
@@ -333,7 +333,7 @@ class TorqueReadings:
         near = np.abs(q - now.q).max() < s.new_posture
         return np.asarray(contradicted[1:] | (contradicted[0] & near))
 
-    def _say(self) -> None:
+    def _report(self) -> None:
         named = self.rivals[self._late.start + self._delays.found] if self._delays.found >= 0 else ""
         if self._named >= 0:
             named = self.rivals[self._named]
@@ -387,15 +387,15 @@ class TorqueReadings:
         """Judge an open step once it has settled; ``mean`` (n,) of the effort."""
         if self._step is not None and t - self._step.t >= self.settings.settle_time:
             step, self._step = self._step, None
-            self._judge(step, mean, self._arm.gravity(step.q), self._arm.gravity(q))
-            self._say()
+            self._judge_step(step, mean, self._arm.gravity(step.q), self._arm.gravity(q))
+            self._report()
 
     @property
-    def stepped(self) -> bool:
+    def has_step(self) -> bool:
         """Whether a step waits to be judged."""
         return self._step is not None
 
-    def _judge(self, step: Step, after: np.ndarray, gravity: np.ndarray, gravity_now: np.ndarray) -> None:
+    def _judge_step(self, step: Step, after: np.ndarray, gravity: np.ndarray, gravity_now: np.ndarray) -> None:
         """Name the fault that explains a step that stayed, where no contact does.
 
         Args:
