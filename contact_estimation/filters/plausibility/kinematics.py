@@ -16,6 +16,8 @@ it is skipped, and its time counted to the next one.
 
 from __future__ import annotations
 
+from typing import Any
+
 import casadi as ca
 
 from contact_estimation.codegen import named_function, symbols
@@ -86,6 +88,112 @@ def tolerances(settings: KinematicsSettings) -> list[float]:
     return [getattr(settings, name) for name in TOLERANCES]
 
 
+class _Sample:
+    """A sample beside the last one: each test gives its ratios and carries its own part of the state on.
+
+    Args:
+        s: the function's inputs.
+        n: number of joints.
+
+    Attributes:
+        state: parts (n,) by the names of :data:`STATE`. limit: tolerances by name.
+        same: whether q, dq and effort repeat to the last bit (n,). repeated: whether all of them do.
+        time: [s] since the last sample that did not repeat. moved: change of q (n,) [rad] since. turned: integral of
+        dq (n,) [rad] since. jitter: second difference of dq (n,) [rad/s].
+        change: of the effort (n,) since, less where it had more time than a sensor takes to rise.
+    """
+
+    def __init__(self, s: Any, n: int) -> None:
+        self.s, self.n = s, n
+        self.limit: dict[str, ca.SX] = dict(zip(TOLERANCES, ca.vertsplit(s.tolerance)))
+        self.state: dict[str, ca.SX] = dict(zip(STATE, ca.vertsplit(s.w, n)))
+        state, limit = self.state, self.limit
+        self.same = [ca.eq(getattr(s, name), state[f"last_{name}"]) for name in ("q", "dq", "effort")]
+        self.repeated: ca.SX = ca.mmin(ca.vertcat(*self.same))
+        self.time: ca.SX = s.h + state["waiting"]
+        self.moved: ca.SX = s.q - state["last_q"]
+        self.turned: ca.SX = 0.5 * self.time * (s.dq + state["last_dq"])
+        rise: ca.SX = ca.fmin(limit["rise_time"] / self.time, 1)
+        self.change: ca.SX = (state["waiting"] <= 0) * (s.effort - state["last_effort"]) * rise
+        self.jitter: ca.SX = (s.dq - state["last_dq"] - state["faster"]) * rise**2
+
+    def step(self) -> ca.SX:
+        """Compare the way of one sample; not after packets that were lost: nobody knows the velocity meanwhile."""
+        state, limit, still = self.state, self.limit, ca.fmax(ca.mmin(self.same[0]), ca.mmin(self.same[1]))
+        lost = still * (ca.mmax(ca.fabs(self.s.dq)) > limit["lost_speed"])
+        follows = (1 - lost) * (state["lost"] <= 0) * (state["waiting"] <= 0)
+        state["lost"] = ca.repmat(lost, self.n, 1)
+        allowed = limit["step_speed"] * self.time + limit["step_share"] * ca.fabs(self.moved)
+        found: ca.SX = follows * ca.fabs(self.moved - self.turned) / allowed
+        return found
+
+    def way(self, window: str) -> ca.SX:
+        """Compare the ways over the ``window`` short or long."""
+        state, limit = self.state, self.limit
+        keep = ca.fmax(1 - self.time / limit[f"{window}_time"], 0)
+        way, integral = keep * state[f"{window}_q"] + self.moved, keep * state[f"{window}_v"] + self.turned
+        travel = keep * state[f"{window}_a"] + ca.fabs(self.turned)
+        state[f"{window}_q"], state[f"{window}_v"], state[f"{window}_a"] = way, integral, travel
+        allowed = limit[f"{window}_way"] + limit["velocity_share"] * ca.fmax(ca.fabs(way), travel)
+        return ca.fabs(way - integral) / allowed
+
+    def scale(self) -> ca.SX:
+        """Compare the slope of one way over the other with one."""
+        state, limit = self.state, self.limit
+        keep, speed = ca.fmax(1 - self.time / limit["long_time"], 0), self.turned / ca.fmax(self.time, 1e-9)
+        state["slope_qv"] = keep * state["slope_qv"] + self.moved * speed
+        state["slope_vv"] = keep * state["slope_vv"] + self.turned * speed
+        # A velocity that is late by T differs by the sum of h T v dv = T v^2 / 2.
+        late = 0.5 * limit["velocity_delay"] * self.s.dq**2
+        allowed = limit["scale_motion"] + limit["scale_share"] * state["slope_vv"] + late
+        found: ca.SX = ca.fabs(state["slope_qv"] - state["slope_vv"]) / allowed
+        return found
+
+    def frozen(self) -> list[ca.SX]:
+        """Tell how long, and over how much motion, position, velocity and effort have repeated."""
+        state, limit, h = self.state, self.limit, self.s.h
+        unseen = (self.turned, self.moved - self.turned, ca.mmax(ca.fabs(self.moved)))
+        for name, same, motion in zip(("q", "dq", "effort"), self.same, unseen):
+            state[f"{name}_held"] = same * (state[f"{name}_held"] + motion)
+            state[f"{name}_time"] = same * (state[f"{name}_time"] + h)
+        hidden = limit["hidden_way"]
+        position = ca.fmin(ca.fabs(state["q_held"]) / hidden, state["q_time"] / limit["position_held"])
+        velocity = ca.fmin(ca.fabs(state["dq_held"]) / limit["short_way"], state["dq_time"] / limit["velocity_held"])
+        effort = ca.fmin(state["effort_held"] / (4 * hidden), state["effort_time"] / limit["effort_held"])
+        # A velocity of zero repeats while an arm stands still, a coarse one in steady motion, where joints may bend.
+        return [position, self.moves * velocity, effort]
+
+    @property
+    def moves(self) -> ca.SX:
+        """Whether the velocity is not zero (n,)."""
+        found: ca.SX = ca.fabs(self.s.dq) > 0
+        return found
+
+    def roughness(self) -> list[ca.SX]:
+        """Compare the noise of effort and velocity with their limits; a single jump, of any size, is no noise."""
+        state, limit, s = self.state, self.limit, self.s
+        gain, most = ca.fmin(self.time / limit["short_time"], 1), (3 * limit["roughness"]) ** 2
+        state["rough"] += gain * (ca.fmin((s.per_friction * self.change) ** 2, most) - state["rough"])
+        # Second differences, where the motion itself is smooth; white noise makes sqrt(6) of its standard deviation.
+        allowed = ca.sqrt(6) * limit["velocity_roughness"] * s.velocity_noise
+        state["dq_rough"] += gain * (ca.fmin((self.jitter / allowed) ** 2, 9) - state["dq_rough"])
+        return [ca.sqrt(state["rough"]) / limit["roughness"], ca.sqrt(state["dq_rough"])]
+
+    def following(self) -> ca.SX:
+        """Return the next state; one that repeats changes nothing but the time that it is waited for."""
+        state, s = self.state, self.s
+        state["mean_effort"] += ca.fmin(s.h / s.mean_time, 1) * (state["last_effort"] - state["mean_effort"])
+        state["faster"] = s.dq - state["last_dq"]
+        for name in ("q", "dq", "effort"):
+            state[f"last_{name}"] = getattr(s, name)
+            state[f"sum_{name}"] += getattr(s, name)
+        state["waiting"] = ca.SX.zeros(self.n)
+        following = ca.if_else(self.repeated, s.w, ca.vertcat(*(state[name] for name in STATE)))
+        at = STATE.index("waiting") * self.n
+        following[at : at + self.n] = self.repeated * self.time
+        return following
+
+
 def build_kinematics(n: int) -> ca.Function:
     """Build the consistency tests of one sample.
 
@@ -108,72 +216,14 @@ def build_kinematics(n: int) -> ca.Function:
         mean_time=1,
         velocity_noise=1,
     )
-    q, dq, effort, h = s.q, s.dq, s.effort, s.h
-    limit = dict(zip(TOLERANCES, ca.vertsplit(s.tolerance)))
-    now = dict(zip(STATE, ca.vertsplit(s.w, n)))
-    same = [ca.eq(new, now[f"last_{name}"]) for name, new in (("q", q), ("dq", dq), ("effort", effort))]
-    repeated = ca.mmin(ca.vertcat(*same))
-    time = h + now["waiting"]
-    moved, turned = q - now["last_q"], 0.5 * time * (dq + now["last_dq"])
-    # Not after packets that were lost: nobody knows what the velocity was meanwhile.
-    lost = ca.fmax(ca.mmin(same[0]), ca.mmin(same[1])) * (ca.mmax(ca.fabs(dq)) > limit["lost_speed"])
-    follows = (1 - lost) * (now["lost"] <= 0) * (now["waiting"] <= 0)
-    allowed = limit["step_speed"] * time + limit["step_share"] * ca.fabs(moved)
-    ratios = [follows * ca.fabs(moved - turned) / allowed]
-    for name in ("short", "long"):
-        keep = ca.fmax(1 - time / limit[f"{name}_time"], 0)
-        way, integral = keep * now[f"{name}_q"] + moved, keep * now[f"{name}_v"] + turned
-        travel = keep * now[f"{name}_a"] + ca.fabs(turned)
-        now[f"{name}_q"], now[f"{name}_v"], now[f"{name}_a"] = way, integral, travel
-        allowed = limit[f"{name}_way"] + limit["velocity_share"] * ca.fmax(ca.fabs(way), travel)
-        ratios.append(ca.fabs(way - integral) / allowed)
-    keep, speed = ca.fmax(1 - time / limit["long_time"], 0), turned / ca.fmax(time, 1e-9)
-    now["slope_qv"] = keep * now["slope_qv"] + moved * speed
-    now["slope_vv"] = keep * now["slope_vv"] + turned * speed
-    # A velocity that is late by T differs by the sum of h T v dv = T v^2 / 2.
-    late = 0.5 * limit["velocity_delay"] * dq**2
-    allowed = limit["scale_motion"] + limit["scale_share"] * now["slope_vv"] + late
-    ratios.append(ca.fabs(now["slope_qv"] - now["slope_vv"]) / allowed)
-    hidden = limit["hidden_way"]
-    now["q_held"] = same[0] * (now["q_held"] + turned)
-    now["q_time"] = same[0] * (now["q_time"] + h)
-    now["dq_held"] = same[1] * (now["dq_held"] + moved - turned)
-    now["dq_time"] = same[1] * (now["dq_time"] + h)
-    now["effort_held"] = same[2] * (now["effort_held"] + ca.mmax(ca.fabs(moved)))
-    now["effort_time"] = same[2] * (now["effort_time"] + h)
-    ratios.append(ca.fmin(ca.fabs(now["q_held"]) / hidden, now["q_time"] / limit["position_held"]))
-    # A velocity of zero repeats while an arm stands still, and a coarse one in steady motion, where joints may bend.
-    moves = ca.fabs(dq) > 0
-    still = ca.fmin(ca.fabs(now["dq_held"]) / limit["short_way"], now["dq_time"] / limit["velocity_held"])
-    ratios.append(moves * still)
-    ratios.append(ca.fmin(now["effort_held"] / (4 * hidden), now["effort_time"] / limit["effort_held"]))
-    change = (now["waiting"] <= 0) * (effort - now["last_effort"]) * ca.fmin(limit["rise_time"] / time, 1)
-    jump = ca.sqrt(ca.sumsqr(s.per_friction * change))
-    gain = ca.fmin(time / limit["short_time"], 1)
-    # A single jump, of any size, is no noise.
-    most = (3 * limit["roughness"]) ** 2
-    now["rough"] += gain * (ca.fmin((s.per_friction * change) ** 2, most) - now["rough"])
-    ratios.append(ca.sqrt(now["rough"]) / limit["roughness"])
-    # Second differences, where the motion itself is smooth; white noise makes sqrt(6) of its standard deviation.
-    faster = dq - now["last_dq"]
-    jitter = (faster - now["faster"]) * ca.fmin(limit["rise_time"] / time, 1) ** 2
-    allowed = ca.sqrt(6) * limit["velocity_roughness"] * s.velocity_noise
-    now["dq_rough"] += gain * (ca.fmin((jitter / allowed) ** 2, 9) - now["dq_rough"])
-    now["faster"] = faster
-    ratios.append(ca.sqrt(now["dq_rough"]))
-    spike = ca.fmax(ca.mmax(ratios[0]), ca.mmax(ca.fabs(s.per_limit * change)))
-    now["mean_effort"] += ca.fmin(h / s.mean_time, 1) * (now["last_effort"] - now["mean_effort"])
-    now["last_q"], now["last_dq"], now["last_effort"] = q, dq, effort
-    now["sum_q"] += q
-    now["sum_dq"] += dq
-    now["sum_effort"] += effort
-    now["lost"] = ca.repmat(lost, n, 1)
-    waiting = repeated * time
-    now["waiting"] = ca.SX.zeros(n)
-    following = ca.if_else(repeated, s.w, ca.vertcat(*(now[name] for name in STATE)))
-    at = STATE.index("waiting") * n
-    following[at : at + n] = waiting
+    sample = _Sample(s, n)
+    step, ways = sample.step(), [sample.way(window) for window in ("short", "long")]
+    ratios = [step, *ways, sample.scale(), *sample.frozen(), *sample.roughness()]
+    jump = ca.sqrt(ca.sumsqr(s.per_friction * sample.change))
+    spike = ca.fmax(ca.mmax(step), ca.mmax(ca.fabs(s.per_limit * sample.change)))
+    repeated, fresh = sample.repeated, 1 - sample.repeated
     # Not for ever: a driver that repeats its last sample while the joints turn is frozen as a whole.
-    joined = ca.vertcat(ca.vertcat(*ratios) * (1 - repeated), moves * waiting / limit["sample_held"])
-    alarm = ca.vertcat(ca.mmax(joined), jump * (1 - repeated), repeated, spike * (1 - repeated))
-    return named_function("signal_kinematics", s, {"w_next": following, "ratios": joined, "alarm": alarm})
+    held = sample.moves * (repeated * sample.time) / sample.limit["sample_held"]
+    joined = ca.vertcat(ca.vertcat(*ratios) * fresh, held)
+    alarm = ca.vertcat(ca.mmax(joined), jump * fresh, repeated, spike * fresh)
+    return named_function("signal_kinematics", s, {"w_next": sample.following(), "ratios": joined, "alarm": alarm})
