@@ -90,9 +90,7 @@ def _batch_cost(problem: MpcProblem) -> ca.Function:
     """Cost of one control sequence from one state, over all stages."""
     stage, h = problem.stage, problem.horizon
     step = ca.Function("icem_stage", [stage.x, stage.u, problem.p], [ca.densify(stage.next), problem.cost])
-    final = ca.Function("icem_final", [stage.x, problem.p], [problem.final_cost])
     x, u, p = ca.MX.sym("x", problem.nx), ca.MX.sym("u", problem.nu, h), ca.MX.sym("p", problem.p.numel(), h + 1)
     states, costs = step.mapaccum(h)(x, u, p[:, :-1])
-    return ca.Function(
-        "mpc_sequence_cost", [x, u, p], [ca.sum2(costs) + final(states[:, -1], p[:, -1])], ["x", "u", "p"], ["cost"]
-    )
+    _, last = step(states[:, -1], ca.DM.zeros(problem.nu), p[:, -1])
+    return ca.Function("mpc_sequence_cost", [x, u, p], [ca.sum2(costs) + last], ["x", "u", "p"], ["cost"])

@@ -52,7 +52,8 @@ class MpcProblem:
 
     Attributes:
         stage: the symbolic stage. horizon: H. nx, nu, ng: sizes of state, control and limits per stage.
-        parameters: (H + 1, n_p) their values per stage, the rows handed to the solvers.
+        parameters: (H + 1, n_p) their values per stage, the rows handed to the solvers. The last state is a stage
+            without control; its weights of terms that are not ``terminal`` are zero.
         lower, upper: bounds of the state (nx,).
     """
 
@@ -81,16 +82,13 @@ class MpcProblem:
     # -- symbols --
 
     def _residuals(self) -> None:
-        parameters, running, final = self.stage.parameters, [], []
-        roots = parameters.get("mode_root", len(self.stage.modes))
-        for i, mode in enumerate(self.stage.modes):
-            for term in self.terms:
-                part = roots[i] * term.weighted(mode, parameters)
-                running.append(part)
-                if term.terminal:
-                    final.append(part)
-        #: Weighted residuals of a stage and of the last state: the cost is their sum of squares.
-        self.residual, self.final_residual = ca.vertcat(*running), ca.vertcat(*final)
+        parameters, modes = self.stage.parameters, self.stage.modes
+        roots = parameters.get("mode_root", len(modes))
+        #: Weighted residuals of a stage: the cost is their sum of squares.
+        self.residual = ca.vertcat(
+            *[roots[i] * term.weighted(mode, parameters) for i, mode in enumerate(modes) for term in self.terms]
+        )
+        self._not_terminal = {f"{term.name}_weight" for term in self.terms if not term.terminal}
 
     def _limits(self) -> None:
         """Spring force (and moment) of every mode over its limit."""
@@ -111,11 +109,6 @@ class MpcProblem:
     def cost(self) -> ca.SX:
         """Cost of a stage."""
         return ca.dot(self.residual, self.residual)
-
-    @property
-    def final_cost(self) -> ca.SX:
-        """Cost of the last state."""
-        return ca.dot(self.final_residual, self.final_residual)
 
     # -- numbers --
 
@@ -174,6 +167,8 @@ class MpcProblem:
         if value.shape not in ((), (1,), place.shape[1:], place.shape):
             raise shape_error("MpcProblem", name, value.shape, place.shape[1:])
         place[:] = value
+        if name in self._not_terminal:
+            place[-1] = 0.0
 
     def columns(self, name: str) -> slice:
         """Columns of ``parameters`` that hold a parameter."""

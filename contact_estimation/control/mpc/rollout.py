@@ -24,9 +24,6 @@ class Rollout:
                 ["next", "cost"],
             )
         )
-        self._final = compile_function(
-            ca.Function("mpc_rollout_final", [stage.x, problem.p], [problem.final_cost], ["x", "p"], ["cost"])
-        )
 
     def __call__(self, x: np.ndarray, controls: np.ndarray) -> tuple[np.ndarray, float]:
         """States (H + 1, nx) from ``x`` under ``controls`` (H, nu), and their cost."""
@@ -39,10 +36,9 @@ class Rollout:
             run()
             states[k + 1] = outputs["next"]
             cost += float(outputs["cost"][0])
-        final = self._final
-        final.inputs["x"][:], final.inputs["p"][:] = states[-1], problem.parameters[-1]
-        final()
-        return states, cost + float(final.outputs["cost"][0])
+        inputs["x"][:], inputs["u"][:], inputs["p"][:] = states[-1], 0.0, problem.parameters[-1]
+        run()
+        return states, cost + float(outputs["cost"][0])
 
     def step(self, x: np.ndarray, control: np.ndarray, h: float) -> tuple[np.ndarray, float]:
         """State after ``h`` [s] (not a stage's length) under ``control`` (nu,), and the cost of the stage it starts."""

@@ -1,6 +1,5 @@
-/* Gauss-Newton SQP iterations. The text of the generated functions ce_stage and ce_final precedes this file, as do the
- * macros CE_H, CE_NX, CE_NU, CE_NG, CE_NP (sizes) and CE_BALLS (number of 3-vectors in the control), lqr.c, balls.c and
- * qp.c.
+/* Gauss-Newton SQP iterations. The text of the generated function ce_stage precedes this file, as do the macros
+ * CE_H, CE_NX, CE_NU, CE_NG, CE_NP (sizes) and CE_BALLS (number of 3-vectors in the control), lqr.c, balls.c and qp.c.
  *
  * Most ticks reach no limit but that of the force. The active-set method then finds the QP's solution at a fraction of
  * the interior point's cost.
@@ -29,11 +28,10 @@ struct ce_sqp *ce_sqp_new(int iter_max, double tol, double mu0)
 {
     struct ce_sqp *s = calloc(1, sizeof *s);
     if (!s) return NULL;
-    casadi_int arg_n, res_n, iw_a, w_a, iw_b, w_b;
-    ce_stage_work(&arg_n, &res_n, &iw_a, &w_a);
-    ce_final_work(&arg_n, &res_n, &iw_b, &w_b);
-    s->iw = malloc(sizeof(casadi_int) * (1 + (iw_a > iw_b ? iw_a : iw_b)));
-    s->w = malloc(sizeof(double) * (1 + (w_a > w_b ? w_a : w_b)));
+    casadi_int arg_n, res_n, iw_n, w_n;
+    ce_stage_work(&arg_n, &res_n, &iw_n, &w_n);
+    s->iw = malloc(sizeof(casadi_int) * (1 + iw_n));
+    s->w = malloc(sizeof(double) * (1 + w_n));
     if (!s->iw || !s->w || !make_qp(&s->qp, iter_max, tol, mu0)) {
         ce_sqp_free(s);
         return NULL;
@@ -41,19 +39,28 @@ struct ce_sqp *ce_sqp_new(int iter_max, double tol, double mu0)
     return s;
 }
 
-/* Linearise around (X, U); returns the largest defect. */
+/* Model of one stage; returns its cost. */
+static double model_of(struct ce_sqp *s, struct ce_model *m, const double *x, const double *u, const double *p,
+                       const double *multipliers)
+{
+    double cost;
+    const double *arg[] = {x, u, p, multipliers};
+    double *res[] = {m->b, m->A, m->B, m->Q, m->S, m->R, m->q, m->r, m->g, m->C, m->D, &cost};
+    ce_stage(arg, res, s->iw, s->w, 0);
+    return cost;
+}
+
+/* Linearise around (X, U); returns the largest defect. The last state is a stage without control. */
 static double linearise(struct ce_sqp *s, const double *X, const double *U, const double *P, const double *multipliers,
                         const double *lower, const double *upper, double *cost)
 {
-    double worst = 0, part;
-    *cost = 0;
+    static const double no_control[CE_NU], no_multipliers[CE_NG];
+    double worst = 0;
+    *cost = model_of(s, &s->last, X + CE_H * CE_NX, no_control, P + CE_H * CE_NP, no_multipliers);
     for (int k = 0; k < CE_H; k++) {
         const double *x = X + k * CE_NX, *after = x + CE_NX;
         struct ce_model *m = s->models + k;
-        const double *arg[] = {x, U + k * CE_NU, P + k * CE_NP, multipliers + k * CE_NG};
-        double *res[] = {m->b, m->A, m->B, m->Q, m->S, m->R, m->q, m->r, m->g, m->C, m->D, &part};
-        ce_stage(arg, res, s->iw, s->w, 0);
-        *cost += part;
+        *cost += model_of(s, m, x, U + k * CE_NU, P + k * CE_NP, multipliers + k * CE_NG);
         for (int i = 0; i < CE_NX; i++) {
             m->b[i] -= after[i];
             /* !(a <= b) also catches NaN */
@@ -63,10 +70,6 @@ static double linearise(struct ce_sqp *s, const double *X, const double *U, cons
             s->upper[k + 1][i] = fmax(upper[i] - after[i], 0);
         }
     }
-    const double *arg[] = {X + CE_H * CE_NX, P + CE_H * CE_NP};
-    double *res[] = {s->last.Q, s->last.q, &part};
-    ce_final(arg, res, s->iw, s->w, 0);
-    *cost += part;
     return worst;
 }
 

@@ -34,12 +34,12 @@ _USABLE = (0, 1)
 _QP_ITERATIONS, _QP_TOLERANCE = 30, 1e-5
 
 
-def stage_functions(problem: MpcProblem) -> list[ca.Function]:
-    """Gauss-Newton model of a stage (``ce_stage``) and of the last state (``ce_final``), dense."""
+def stage_function(problem: MpcProblem) -> ca.Function:
+    """Return the Gauss-Newton model of a stage, dense; the last state's is that of a stage without control."""
     stage, nx = problem.stage, problem.nx
     multipliers = ca.SX.sym("multipliers", problem.ng)
     slope = ca.jacobian(problem.residual, stage.z)
-    hessian = 2 * (slope.T @ slope) + _limit_curvature(problem, multipliers)
+    hessian = _lower(2 * (slope.T @ slope) + _limit_curvature(problem, multipliers))
     gradient = 2 * (slope.T @ problem.residual)
     limit_slope = ca.jacobian(problem.norms, stage.z)
     outputs = {
@@ -56,19 +56,18 @@ def stage_functions(problem: MpcProblem) -> list[ca.Function]:
         "D": limit_slope[:, nx:],
         "cost": problem.cost,
     }
-    running = ca.Function(
+    return ca.Function(
         "ce_stage",
         [stage.x, stage.u, problem.p, multipliers],
         [ca.densify(o) for o in outputs.values()],
         ["x", "u", "p", "multipliers"],
         list(outputs),
     )
-    slope = ca.jacobian(problem.final_residual, stage.x)
-    outputs = {"Q": 2 * (slope.T @ slope), "q": 2 * (slope.T @ problem.final_residual), "cost": problem.final_cost}
-    final = ca.Function(
-        "ce_final", [stage.x, problem.p], [ca.densify(o) for o in outputs.values()], ["x", "p"], list(outputs)
-    )
-    return [running, final]
+
+
+def _lower(symmetric: ca.SX) -> ca.SX:
+    """Return the matrix with its lower triangle mirrored, so that each pair of entries is computed once."""
+    return ca.tril2symm(ca.tril(ca.densify(symmetric)))
 
 
 def _limit_curvature(problem: MpcProblem, multipliers: ca.SX) -> ca.SX:
@@ -104,7 +103,7 @@ class SqpSolver:
         self.problem, self.name = problem, name
         self._iterations, self._cold_iterations, self._tolerance = _STEPS[name]
         limits = ("max_force", "max_moment")[: problem.nu // 3]
-        self._limit_columns = [problem.columns(name).start for name in limits]
+        self._limit_values = [problem.parameters[0, problem.columns(name)] for name in limits]
         sizes = {
             "CE_H": problem.horizon,
             "CE_NX": problem.nx,
@@ -115,7 +114,7 @@ class SqpSolver:
         }
         source = "\n".join(
             [
-                generate(stage_functions(problem)),
+                generate([stage_function(problem)]),
                 *(f"#define {name} {value}" for name, value in sizes.items()),
                 *((Path(__file__).parent / name).read_text() for name in ("lqr.c", "balls.c", "qp.c", "sqp.c")),
             ]
@@ -129,6 +128,7 @@ class SqpSolver:
         library.ce_sqp_free.restype, library.ce_sqp_free.argtypes = None, [pointer]
         library.ce_sqp_solve.restype = ctypes.c_int
         library.ce_sqp_solve.argtypes = [pointer] * 8 + [ctypes.c_int, ctypes.c_double, pointer]
+        self._solve = library.ce_sqp_solve
         self._memory = library.ce_sqp_new(_QP_ITERATIONS, _QP_TOLERANCE, 0.1)
         if not self._memory:
             raise MemoryError("HPIPM's workspace could not be allocated")
@@ -144,7 +144,9 @@ class SqpSolver:
             problem.upper,
             self._limits,
         )
-        self._arguments = [a.ctypes.data for a in arrays]
+        # Arguments of every tick, converted once: a tick is short beside what Python does around it.
+        self._arguments = [pointer(self._memory), *(pointer(a.ctypes.data) for a in arrays)]
+        self._told = pointer(self._info.ctypes.data)
         self._rollout = Rollout(problem)
         self._cold, self._lost = True, False
 
@@ -172,11 +174,10 @@ class SqpSolver:
         if self._lost:  # a failed plan is not a start for the next one
             self.reset(x)
         self._states[0] = x
-        self._limits[:] = self.problem.parameters[0, self._limit_columns]
+        for i, value in enumerate(self._limit_values):
+            self._limits[i] = value[0]
         iterations = self._cold_iterations if self._cold else self._iterations
-        status = self._library.ce_sqp_solve(
-            self._memory, *self._arguments, iterations, self._tolerance, self._info.ctypes.data
-        )
+        status = self._solve(*self._arguments, iterations, self._tolerance, self._told)
         self._cold = False
         self._lost = status not in _USABLE
         steps, defect, cost, _ = self._info.tolist()
