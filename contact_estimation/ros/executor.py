@@ -6,6 +6,7 @@ spinning: the node is closed while the context is still valid.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
@@ -13,7 +14,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import rclpy
 from rclpy.executors import ExternalShutdownException
@@ -33,34 +34,60 @@ _SECOND_SIGNAL = 1.0
 _FAREWELL = 0.3
 
 
+class Interrupts:
+    """SIGINT and SIGTERM interrupt the start of a node, and later end its spinning.
+
+    A second signal may interrupt the handler of the first, so nothing here waits, as an event would for its own lock.
+
+    Attributes:
+        starting: whether the node is being made.
+        stop: whether a signal came.
+    """
+
+    def __init__(self) -> None:
+        self.starting, self.stop, self._first = False, False, float("inf")
+
+    def __call__(self, *_: object) -> None:
+        """Take a signal: the first one ends a long start in order, one that comes later ends it at once."""
+        if not self.starting:
+            self.stop = True
+        elif not self.stop:
+            self.stop, self._first = True, time.monotonic()
+            raise KeyboardInterrupt
+        elif time.monotonic() - self._first > _SECOND_SIGNAL:
+            os._exit(0)
+
+    @contextlib.contextmanager
+    def installed(self) -> Iterator[None]:
+        """Handle the signals meanwhile, on the main thread; another thread cannot."""
+        numbers = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+        before = {number: signal.signal(number, self) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
 def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
     """Initialise ROS, make the node, spin until a signal or shutdown, tidy up; returns the exit code.
 
     The node may have a ``close()`` (stop threads, close files), called before it is destroyed, and an ``exit_code``.
     An error raised on purpose (bad parameter, unusable recording) is printed without a traceback and gives 2.
     """
-    starting, stop, first = True, threading.Event(), float("inf")
+    interrupts = Interrupts()
+    with interrupts.installed():
+        return _run(make_node, args, interrupts)
 
-    def interrupted(*_: object) -> None:
-        """Interrupt a long start, which a second signal ends at once; later end the spinning, and nothing else."""
-        nonlocal first
-        if not starting:
-            stop.set()
-        elif not stop.is_set():
-            first = time.monotonic()
-            stop.set()
-            raise KeyboardInterrupt
-        elif time.monotonic() - first > _SECOND_SIGNAL:
-            os._exit(0)
 
+def _run(make_node: Callable[[], Node], args: list[str] | None, interrupts: Interrupts) -> int:
     node = None
-    if on_main := threading.current_thread() is threading.main_thread():
-        before = {number: signal.signal(number, interrupted) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
+        interrupts.starting = True
         with network.loopback_by_default(rclpy.get_rmw_implementation_identifier()):
             rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
             node = make_node()
-        starting = False
+        interrupts.starting = False
         if node.has_parameter("realtime"):
             for line in realtime.apply(realtime.parse(node.get_parameter("realtime").value)):
                 node.get_logger().info(f"realtime: {line}")
@@ -68,7 +95,7 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
         gc.collect()
         gc.freeze()
         sys.setswitchinterval(_SWITCH_INTERVAL)
-        spin(node, stop)
+        spin(node, interrupts)
         return getattr(node, "exit_code", 0)
     except ContactEstimationError as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
@@ -81,24 +108,21 @@ def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
         return 0
     except Exception:
         # An import in C replaces a KeyboardInterrupt by an error of its own. Or the node shut ROS down during a call.
-        if rclpy.ok() and not (starting and stop.is_set()):
+        if rclpy.ok() and not (interrupts.starting and interrupts.stop):
             raise
         return getattr(node, "exit_code", 0)
     finally:
-        starting = False
+        interrupts.starting = False
         if node is not None:
             getattr(node, "close", lambda: None)()
             node.destroy_node()
         if rclpy.ok():
             time.sleep(_FAREWELL)
             rclpy.try_shutdown()
-        if on_main:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
 
-def spin(node: Node, stop: threading.Event) -> None:
-    """Spin ``node`` until ``stop`` is set or ROS shuts down.
+def spin(node: Node, interrupts: Interrupts) -> None:
+    """Spin ``node`` until a signal comes or ROS shuts down.
 
     The multi-threaded executor loses most of a 500 Hz stream to the interpreter lock. The events executor keeps all of
     it, but its own ``spin()`` does not return on shutdown: hence short turns.
@@ -106,7 +130,7 @@ def spin(node: Node, stop: threading.Event) -> None:
     executor = EventsExecutor()
     executor.add_node(node)
     try:
-        while rclpy.ok() and not stop.is_set():
+        while rclpy.ok() and not interrupts.stop:
             executor.spin_once(timeout_sec=0.05)
     finally:
         executor.shutdown()

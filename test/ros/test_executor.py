@@ -1,0 +1,41 @@
+"""Signals to a node, beside what the tests of the graph send to whole processes."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import pytest
+
+from contact_estimation.ros.executor import Interrupts
+
+
+def test_a_signal_may_come_anywhere_in_the_handler_of_another():
+    """Ctrl-C under a launch comes twice. The handler of the second must not wait for what the first one holds."""
+    interrupts, nested = Interrupts(), []
+
+    def interrupt(frame, event, argument):
+        if event == "line":
+            nested.append(frame.f_lineno)
+            interrupts()  # not traced itself
+        return interrupt
+
+    def handle():
+        sys.settrace(interrupt)
+        interrupts()
+
+    thread = threading.Thread(target=handle, daemon=True)
+    thread.start()
+    thread.join(5.0)
+    assert not thread.is_alive(), "the second signal waits for the first"
+    assert interrupts.stop and nested
+
+
+def test_a_start_is_interrupted_once():
+    """The second signal of one Ctrl-C must not interrupt what tidies up."""
+    interrupts = Interrupts()
+    interrupts.starting = True
+    with pytest.raises(KeyboardInterrupt):
+        interrupts()
+    interrupts()
+    assert interrupts.stop
