@@ -33,7 +33,7 @@ torture: build
 	@$(PYTHON_VENV) benchmark/fault_matrix.py --save
 	@$(PYTHON_VENV) benchmark/false_alarms.py --hours 10 --save
 	@$(PYTHON_VENV) benchmark/hostile_files.py --save
-	@$(PYTHON_VENV) benchmark/kills.py --save benchmark/kills.md
+	@$(PYTHON_VENV) benchmark/kills.py --priority 20 --save benchmark/kills.md
 	@$(PYTHON_VENV) benchmark/soak.py --save
 
 lint: build

@@ -5,7 +5,7 @@ and gets an equilibrium pose all the time; the MPC is configured. First each nod
 between its first import and its first samples. Then the running nodes are killed (SIGKILL) one at a time and started
 again at once. The load is the benchmark's own: ``--busy`` loops that never rest run beside the nodes.
 
-    python benchmark/kills.py --save benchmark/kills.md
+    python benchmark/kills.py --priority 20 --save benchmark/kills.md
     python benchmark/kills.py --interrupts 10 --kills 10
 """
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import resource
 import signal
 import struct
 import subprocess
@@ -265,6 +266,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--save", type=Path, help="write the tables here")
     args = parser.parse_args()
+    if args.priority > resource.getrlimit(resource.RLIMIT_RTPRIO)[0] and os.geteuid() != 0:
+        parser.error(f"priority {args.priority} is not granted; docs/realtime.md says how to get it, or leave it out")
     NODES["estimator"]["observer"] = args.observer
     rng, killed = np.random.default_rng(args.seed), defaultdict(list)
     with tempfile.TemporaryDirectory() as folder, Watcher() as watcher, busy_loops(args.busy):
