@@ -1,9 +1,10 @@
-"""Force of a wrist sensor whose offset the sensorless estimate tells: a Kalman filter of the offset.
+"""Force of a wrist sensor whose offset the sensorless estimate tells: a Kalman filter of offset and error.
 
-Sensor s = f + o + noise, with an offset o that walks; estimate e = f + error. The innovation is s - e - o. In free
-space the sensorless force is nearly exact, and the offset is learnt within a second. On a contact the estimate carries
-the friction of the joints, an error that lasts: there the offset follows slowly. It also does where the innovation is
-beyond the gate: the observer has not named a contact yet, or was restarted on one.
+Sensor s = f + o + noise, with an offset o that walks; estimate e = f + b. The filter measures s - e = o - b. In free
+space b is short noise, and the offset is learnt within a second. On a contact b is the friction of the joints. It is
+unknown anew at every touch and lasts (an Ornstein-Uhlenbeck process), so that it takes what the offset did not show in
+free space. Something is touched also where s - e is beyond the gate: the observer has not named a contact yet, or was
+restarted on one.
 """
 
 from __future__ import annotations
@@ -21,20 +22,25 @@ _FREE = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class WrenchFusionSettings:
-    """Noise of the offset's filter. An error that lasts for a time T counts as white noise of T / dt its variance."""
+    """Drift of the sensor, and error of the sensorless force."""
 
     offset_std: float = key(20.0, doc="initial uncertainty of the sensor's offset", unit="N", check=positive)
     offset_random_walk: float = key(
-        0.05, doc="change of the offset in one second; larger follows drift sooner", unit="N/s^0.5", check=positive
+        0.02, doc="change of the offset in one second; larger follows drift sooner", unit="N/s^0.5", check=positive
     )
     free_error: float = key(
         1.0, doc="difference of sensor and sensorless force in free space", unit="N", check=positive
     )
     free_time: float = key(0.1, doc="how long that difference lasts", unit="s", check=positive)
     contact_error: float = key(
-        3.0, doc="error of the sensorless force on a contact, from joint friction", unit="N", check=positive
+        6.0, doc="error of the sensorless force on a contact, from joint friction", unit="N", check=positive
     )
-    contact_time: float = key(20.0, doc="how long that error lasts", unit="s", check=positive)
+    contact_time: float = key(
+        600.0,
+        doc="how long that error lasts; its mean over a longer contact is taken for offset",
+        unit="s",
+        check=positive,
+    )
     gate: float = key(
         4.0, doc="innovation, in standard deviations in free space, beyond which something is touched", check=positive
     )
@@ -56,13 +62,16 @@ class WrenchFusion:
 
     def reset(self) -> None:
         """Forget the offset."""
-        self.offset, self._variance = np.zeros(3), np.full(3, self.settings.offset_std**2)
+        self.offset, self._error = np.zeros((2, 3))
+        #: Variance of the offset, covariance with the error, variance of the error, per axis [N^2].
+        self._offset_variance = np.full(3, self.settings.offset_std**2)
+        self._covariance, self._error_variance = np.zeros((2, 3))
         self._last: float | None = None
 
     @property
     def std(self) -> np.ndarray:
         """Return the standard deviation (3,) [N] of the offset."""
-        return np.asarray(np.sqrt(self._variance))
+        return np.asarray(np.sqrt(self._offset_variance))
 
     def force_tcp(self, t: float, sensed: np.ndarray, estimate: Estimate) -> np.ndarray:
         """Return the force (3,) [N] on the robot, TCP axes, from sensor and sensorless estimate of one sample.
@@ -87,11 +96,31 @@ class WrenchFusion:
         s, step = self.settings, 0.0 if self._last is None else max(t - self._last, 0.0)
         self._last = t
         if step > 0.0:
-            innovation = sensed - estimated - self.offset
-            touched = in_contact or bool((innovation**2 > s.gate**2 * (self._variance + s.free_error**2)).any())
-            error, lasts = (s.contact_error, s.contact_time) if touched else (s.free_error, s.free_time)
-            self._variance = self._variance + step * s.offset_random_walk**2
-            gain = self._variance / (self._variance + error**2 * max(lasts / step, 1.0))
-            self.offset = self.offset + gain * innovation
-            self._variance = (1.0 - gain) * self._variance
+            difference = sensed - estimated
+            self._offset_variance = self._offset_variance + step * s.offset_random_walk**2
+            beyond = (difference - self.offset) ** 2 > s.gate**2 * (self._offset_variance + s.free_error**2)
+            self._predict_error(step, in_contact or bool(beyond.any()))
+            self._correct(difference, s.free_error**2 * max(s.free_time / step, 1.0))
         return np.asarray(sensed - self.offset)
+
+    def _predict_error(self, step: float, touched: bool) -> None:
+        """Let the error of the sensorless force last for ``step`` [s]; it begins with the touch."""
+        if not touched:
+            self._error, self._covariance, self._error_variance = np.zeros((3, 3))
+            return
+        stationary = self.settings.contact_error**2
+        if not self._error_variance.any():
+            self._error_variance = np.full(3, stationary)
+        decay = np.exp(-step / self.settings.contact_time)
+        self._error, self._covariance = decay * self._error, decay * self._covariance
+        self._error_variance = stationary + decay**2 * (self._error_variance - stationary)
+
+    def _correct(self, difference: np.ndarray, noise: float) -> None:
+        """Take ``difference`` (3,) [N] of sensor and sensorless force, of variance ``noise`` [N^2]."""
+        of_offset, of_error = self._offset_variance - self._covariance, self._covariance - self._error_variance
+        weight = 1.0 / (of_offset - of_error + noise)
+        innovation = weight * (difference - self.offset + self._error)
+        self.offset, self._error = self.offset + of_offset * innovation, self._error + of_error * innovation
+        self._offset_variance = self._offset_variance - weight * of_offset**2
+        self._error_variance = self._error_variance - weight * of_error**2
+        self._covariance = self._covariance - weight * of_offset * of_error

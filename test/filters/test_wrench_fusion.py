@@ -12,11 +12,13 @@ PRESS = np.array([0.0, 0.0, -50.0])
 STEP = 0.002
 
 
-def feed(fusion: WrenchFusion, seconds: float, force, estimated, in_contact: bool, begin: float = 0.0) -> np.ndarray:
+def feed(
+    fusion: WrenchFusion, seconds: float, force, estimated, in_contact: bool, begin: float = 0.0, step: float = STEP
+) -> np.ndarray:
     rng = np.random.default_rng(3)
-    for k in range(round(seconds / STEP)):
+    for k in range(round(seconds / step)):
         sensed = np.asarray(force) + OFFSET + 0.6 * rng.standard_normal(3)
-        fused = fusion.update(begin + STEP * k, sensed, np.asarray(estimated), in_contact)
+        fused = fusion.update(begin + step * k, sensed, np.asarray(estimated), in_contact)
     return fused
 
 
@@ -35,6 +37,26 @@ def test_the_offset_is_learnt_in_free_space(settled):
 def test_a_sensorless_error_on_a_contact_hardly_moves_the_offset(settled):
     feed(settled, 10.0, PRESS, PRESS + [0.0, 0.0, 6.0], True, begin=1.5)
     np.testing.assert_allclose(settled.offset, OFFSET, atol=0.5)
+
+
+def test_half_an_hour_on_a_contact_does_not_make_its_friction_an_offset(settled):
+    """Joint friction that is misjudged by 9 N for half an hour would be a force that far from the wanted one."""
+    feed(settled, 1800.0, PRESS, PRESS + [4.0, -4.0, 9.0], True, begin=1.5, step=0.02)
+    np.testing.assert_allclose(settled.offset, OFFSET, atol=0.5)
+
+
+def test_an_offset_that_changed_is_learnt_after_the_contact(settled):
+    feed(settled, 5.0, PRESS, PRESS + [0.0, 0.0, 6.0], True, begin=1.5)
+    changed = np.array([0.0, 0.0, 1.0])
+    feed(settled, 120.0, changed, np.zeros(3), False, begin=6.5, step=0.01)
+    np.testing.assert_allclose(settled.offset, OFFSET + changed, atol=0.3)
+
+
+def test_on_a_contact_an_unknown_offset_is_as_uncertain_as_the_friction():
+    fusion = WrenchFusion()
+    feed(fusion, 2.0, PRESS, PRESS, True)
+    np.testing.assert_allclose(fusion.offset, OFFSET, atol=2.0)
+    assert 4.0 < fusion.std.min() and fusion.std.max() < 7.0
 
 
 def test_a_contact_that_the_estimate_does_not_name_is_no_offset(settled):
