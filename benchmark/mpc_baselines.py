@@ -202,7 +202,7 @@ def draw(path: Path) -> None:
             for i, file in enumerate(sorted(CURVES.glob(f"{name}-{controller}-*.npy"))):
                 plot.plot(*np.load(file), color=colour, linewidth=0.5, label=controller if i == 0 else None)
         plot.set(ylabel=f"{name} [N]", ylim=(0.0, 16.0))
-    plots[0, 0].legend(ncol=4)
+    fig.legend(*plots[0, 0].get_legend_handles_labels(), loc="outside upper center", ncol=4)
     for plot in plots[-1]:
         plot.set(xlabel="time under the controller [s]")
     fig.savefig(path, dpi=80)
