@@ -117,6 +117,7 @@ class WrenchFusion:
 
     def _correct(self, difference: np.ndarray, noise: float) -> None:
         """Take ``difference`` (3,) [N] of sensor and sensorless force, of variance ``noise`` [N^2]."""
+        # Covariances of offset and error with the difference, which measures offset - error.
         of_offset, of_error = self._offset_variance - self._covariance, self._covariance - self._error_variance
         weight = 1.0 / (of_offset - of_error + noise)
         innovation = weight * (difference - self.offset + self._error)

@@ -39,7 +39,7 @@ def stage_function(problem: MpcProblem) -> ca.Function:
     stage, nx = problem.stage, problem.nx
     multipliers = ca.SX.sym("multipliers", problem.ng)
     slope = ca.jacobian(problem.residual, stage.z)
-    hessian = _lower(2 * (slope.T @ slope) + _limit_curvature(problem, multipliers))
+    hessian = _mirrored(2 * (slope.T @ slope) + _limit_curvature(problem, multipliers))
     gradient = 2 * (slope.T @ problem.residual)
     limit_slope = ca.jacobian(problem.norms, stage.z)
     outputs = {
@@ -65,7 +65,7 @@ def stage_function(problem: MpcProblem) -> ca.Function:
     )
 
 
-def _lower(symmetric: ca.SX) -> ca.SX:
+def _mirrored(symmetric: ca.SX) -> ca.SX:
     """Return the matrix with its lower triangle mirrored, so that each pair of entries is computed once."""
     return ca.tril2symm(ca.tril(ca.densify(symmetric)))
 
@@ -146,7 +146,7 @@ class SqpSolver:
         )
         # Arguments of every tick, converted once: a tick is short beside what Python does around it.
         self._arguments = [pointer(self._memory), *(pointer(a.ctypes.data) for a in arrays)]
-        self._told = pointer(self._info.ctypes.data)
+        self._info_address = pointer(self._info.ctypes.data)
         self._rollout = Rollout(problem)
         self._cold, self._lost = True, False
 
@@ -177,7 +177,7 @@ class SqpSolver:
         for i, value in enumerate(self._limit_values):
             self._limits[i] = value[0]
         iterations = self._cold_iterations if self._cold else self._iterations
-        status = self._solve(*self._arguments, iterations, self._tolerance, self._told)
+        status = self._solve(*self._arguments, iterations, self._tolerance, self._info_address)
         self._cold = False
         self._lost = status not in _USABLE
         steps, defect, cost, _ = self._info.tolist()
