@@ -122,8 +122,12 @@ class ContactForces:
         """Return tau_e (n,) [Nm] of the closed contacts; ``closed`` (I,) is one or zero."""
         torque = ca.SX.zeros(self._arm.n)
         for i, contact in enumerate(self.contacts):
-            jacobian = self._kinematics.point_jacobian(self._arm.tcp_frame, contact.point)
-            torque += closed[i] * (jacobian.T @ contact.force)
+            torque += closed[i] * self.point_torque(contact, contact.force)
+        return torque
+
+    def point_torque(self, contact: ContactExpressions, force: ca.SX) -> ca.SX:
+        """Return the joint torque (n, k) [Nm] of forces (3, k) [N] at a contact's point, base axes."""
+        torque: ca.SX = self._kinematics.point_jacobian(self._arm.tcp_frame, contact.point).T @ force
         return torque
 
     def wrench_base(self, closed: ca.SX) -> tuple[ca.SX, ca.SX]:

@@ -26,6 +26,8 @@ from contact_estimation.robot import Arm
 
 #: Probability that a contact that closes where the arm is presses already.
 UNDECIDED = 0.5
+#: Parameters of a contact that say where and how firmly it presses.
+_SHAPE = ("stiffness", "rest", "tilt_1", "tilt_2", "point_x", "point_y", "point_z")
 #: A contact this many standard deviations from the surface counts as open; the bound keeps the logarithm finite.
 _FAR = -7.0
 
@@ -40,14 +42,14 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     closes; gate, max_stiffness_step, lower, upper; pressed_before (I,); felt: one where an unknown contact is, walk:
     its share of the random walk, motion_share: of motion_noise that counts; push_covariance (n, n) [Nm^2/s] of its
     torque, relative_variance [1/s] along it; push_change (n,) [Nm]: standard deviation of its change by motion;
-    duration, birth_time [s].
+    within_error (I,) [m]: motion along the normals that shows no stiffness; duration, birth_time [s].
     Outputs: x_next, P_next; log_likelihood; normalised (m + n,): innovation over its standard deviation before gating;
     unexplained (n,) [Nm]: torque measured, less that of the updated state; pressed (I,): probability that a closed
     contact presses.
     """
     n, m, size, count = arm.n, state.m, state.size, len(state.contacts)
     predict, scalar, finish = _build_prediction(state), _build_scalar(state), _build_finish(arm, state)
-    geometry, channels, unexplained = _build_channels(arm, state)
+    geometry, depths, channels, unexplained = _build_channels(arm, state)
     half = packed_size(size)
     bounds, channel = len(state.bounded), m + n
     shapes: dict[str, int | tuple[int, int]] = {"x": size, "P": half, "decay": size, "noise": size, "y": channel}
@@ -55,18 +57,21 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     shapes |= {"theta": state.theta_size, "basis": 9 * count, "prior": size, "prior_variance": size, "touch": count}
     shapes |= {"gate": 1, "max_stiffness_step": 1, "lower": bounds, "upper": bounds, "pressed_before": count}
     shapes |= {"felt": 1, "walk": 1, "motion_share": 1, "push_covariance": (n, n), "duration": 1, "birth_time": 1}
-    shapes |= {"relative_variance": 1, "slip_direction": 3, "push_change": n, "load": n}
+    shapes |= {"relative_variance": 1, "slip_direction": 3, "push_change": n, "load": n, "within_error": count}
     s = symbols(ca.MX, **shapes)
     fixed = call_named(geometry, s)
-    now = call_named(predict, s)
+    now = call_named(predict, call_named(depths, {"x": s.x}, fixed), s)
+    before = call_named(depths, {"x": now.x_next}, fixed)
     log_likelihood, normalised = 0, []
     for k, function in enumerate(channels):
-        predicted = call_named(function, {"x": now.x_next, "P": now.P_next, "y": s.y[k]}, fixed, s)
+        predicted = call_named(function, {"x": now.x_next, "P": now.P_next, "y": s.y[k]}, before, fixed, s)
         now = call_named(scalar, {"x": now.x_next, "P": now.P_next, "variance": s.R[k]}, predicted, s)
         log_likelihood += now.log_likelihood
         normalised.append(now.normalised)
-    left = call_named(unexplained, {"x": now.x_next}, fixed, s)
-    last = call_named(finish, {"x": now.x_next, "P": now.P_next}, s)
+    deeper = call_named(depths, {"x": now.x_next}, fixed).depth - before.depth
+    aligned = call_named(_build_alignment(state), {"P": now.P_next, "deeper": deeper}).P_next
+    left = call_named(unexplained, {"x": now.x_next}, before, fixed, s)
+    last = call_named(finish, {"x": now.x_next, "P": aligned}, s)
     outputs = {
         "x_next": last.x_next,
         "P_next": last.P_next,
@@ -79,63 +84,119 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
 
 
 def _build_prediction(state: FilterState) -> ca.Function:
-    """Over a block every entry decays to its prior mean; noise is that of the time and of the motion."""
-    size, m, external = state.size, state.m, state.parts["external"]
+    """Over a block every entry decays to its prior mean; noise is that of the time and of the motion.
+
+    Only motion shows a contact's stiffness ln K, and only beyond the position's error: within it the rest position d
+    goes along. An extended Kalman filter would take that error for a motion without a force, and noise of the force for
+    a force without a motion; in a long press it learns a stiffness of zero, or without bound (Soderstrom,
+    Errors-in-variables methods in system identification, 2007). Errors of ln K leave the force as it is: those of d
+    compensate them at the present depth. A stiffness that changes by itself keeps the force too; the force departs from
+    its law by the same share. The stiffness is never less known than before the touch.
+    """
+    size, m, external, count = state.size, state.m, state.parts["external"], len(state.contacts)
     s = symbols(x=size, P=packed_size(size), decay=size, noise=size, motion_noise=m + state.n, prior=size)
     vars(s).update(vars(symbols(walk=1, motion_share=1, push_covariance=(state.n, state.n), duration=1)))
-    vars(s).update(vars(symbols(relative_variance=1, felt=1, push_change=state.n)))
+    vars(s).update(vars(symbols(relative_variance=1, felt=1, push_change=state.n, within_error=count)))
+    vars(s).update(vars(symbols(prior_variance=size, depth=count)))
     grown = ca.SX(s.noise)
     grown[state.parts["offset"]] += s.motion_share * s.motion_noise[:m]
     grown[state.parts["disturbance"]] += s.motion_share * s.motion_noise[m:]
-    covariance = unpack(s.P, size) * (s.decay @ s.decay.T) + ca.diag(grown)
+    x, before, along = s.decay * s.x + (1 - s.decay) * s.prior, unpack(s.P, size), ca.SX.eye(size)
+    for i, part in enumerate(state.contacts):
+        (k,), (rest,) = part.indices("stiffness"), part.indices("rest")
+        if k is not None:
+            grown[k] *= ca.fmax(1 - before[k, k] / s.prior_variance[k], 0)
+        if rest is not None:
+            x[rest] += s.within_error[i]
+    for i, k, rest in state.stiffness_and_rest:
+        grown[rest] += s.noise[k] * s.depth[i] ** 2
+        along[rest, k] = -s.depth[i]
+    covariance = before * (s.decay @ s.decay.T) + along @ ca.diag(grown) @ along.T
     if state.has_external:
-        along = s.relative_variance * (s.x[external] @ s.x[external].T)  # a push that grows keeps its direction
-        covariance[external, external] += s.walk * s.duration * (s.push_covariance + along)
+        relative = s.relative_variance * (s.x[external] @ s.x[external].T)  # a push that grows keeps its direction
+        covariance[external, external] += s.walk * s.duration * (s.push_covariance + relative)
         covariance[external, external] += s.felt * (s.push_change @ s.push_change.T)  # motion stretches the contact
-    outputs = {"x_next": s.decay * s.x + (1 - s.decay) * s.prior, "P_next": pack(covariance)}
-    return named_function("prediction", s, outputs)
+    return named_function("prediction", s, {"x_next": x, "P_next": pack(covariance)})
 
 
-def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, list[ca.Function], ca.Function]:
+def _build_alignment(state: FilterState) -> ca.Function:
+    """After an update errors of the stiffness leave the force as it is at the new depth: an update is no motion."""
+    s = symbols(P=packed_size(state.size), deeper=len(state.contacts))
+    along = ca.SX.eye(state.size)
+    for i, k, rest in state.stiffness_and_rest:
+        along[rest, k] = -s.deeper[i]
+    return named_function("alignment", s, {"P_next": pack(along @ unpack(s.P, state.size) @ along.T)})
+
+
+def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, ca.Function, list[ca.Function], ca.Function]:
     """Build every channel at a state.
 
     Outputs: innovation; row (N,) of the measurement; own (N,): the covariance times the row without the contacts'
     entries, which are the same in all channels.
 
     Returns:
-        What depends on the block alone (kinematics at q_mean, contacts that are closed); per channel the rest; and the
-        innovations of the torque channels alone, of measurements ``y`` (m + n,).
+        What depends on the block alone (kinematics at q_mean, contacts that are closed); the contacts' depths; per
+        channel the rest; and the innovations of the torque channels alone, of measurements ``y`` (m + n,).
     """
     n, size, count, where = arm.n, state.size, len(state.contacts), state.parts.where
     block = symbols(q_mean=n, closed=count, theta=state.theta_size, basis=9 * count, slip_direction=3, load=n)
-    s = symbols(x=size, P=packed_size(size), y=1, presliding_mean=n, felt=1)
+    s = symbols(x=size, P=packed_size(size), y=1, presliding_mean=n, felt=1, depth=count)
     kinematics = arm.kinematics(block.q_mean)
     forces = ContactForces(arm, state, kinematics, s.x, block.theta, block.basis, block.slip_direction)
     torque = block.load + forces.joint_torque(block.closed)
     if state.has_external:
         torque += s.felt * s.x[where["external"]]
     gravity = arm.body.gravity_torque(kinematics)
-    channels = [
-        s.x[where["offset"]][k] + (torque[j] - gravity[j]) * ca.exp(-s.x[where["joint_stiffness"]][k])
-        for k, j in enumerate(state.elastic_joints)
-    ]
+    elastic = ca.exp(-s.x[where["joint_stiffness"]])  # compliance
+    bending = s.x[where["offset"]] + elastic * (torque - gravity)[state.elastic_joints]
     friction = s.x[where["bias"]] + s.x[where["coulomb"]] * s.presliding_mean + s.x[where["disturbance"]]
-    channels += ca.vertsplit(torque - friction)
-    rows = [ca.jacobian(channel, s.x) for channel in channels]
+    channels = ca.vertsplit(ca.vertcat(bending, torque - friction))
+    friction = _slopes_through_friction(state, forces, elastic, s.x, block.closed)
+    rows = ca.vertsplit(ca.jacobian(ca.vertcat(*channels), s.x) - friction)
     expressions, split, fixed = ca.extract_parametric(
-        [*channels, *rows], list(vars(block).values()), {"extract_trivial": True}
+        [*channels, *rows, forces.depth], list(vars(block).values()), {"extract_trivial": True}
     )
     geometry = named_function("geometry", block, {"fixed": ca.vertcat(*fixed)})
     s.fixed = ca.SX.sym("fixed", geometry.numel_out(0))
     expressions = ca.substitute(expressions, [ca.vertcat(*split)], [s.fixed])
+    depth = expressions.pop()
+    depths = named_function("depths", SimpleNamespace(x=s.x, fixed=s.fixed), {"depth": depth})
     covariance, functions = unpack(s.P, size), []
     for k, (channel, row) in enumerate(zip(expressions[: len(channels)], expressions[len(channels) :])):
+        for i, stiffness, rest in state.stiffness_and_rest:  # as at the depth before the block
+            row[stiffness] -= row[rest] * (depth[i] - s.depth[i])
         own = ca.sparsify(ca.horzcat(ca.SX(1, where["contacts"].stop), row[where["contacts"].stop :]))
         outputs = {"innovation": s.y - channel, "row": row.T, "own": covariance @ own.T}
         functions.append(named_function(f"channel_{k}", s, outputs))
     measured = SimpleNamespace(**{**vars(s), "y": ca.SX.sym("y", state.m + n)})
     left = measured.y[state.m :] - ca.vertcat(*expressions[state.m : len(channels)])
-    return geometry, functions, named_function("torque_innovation", measured, {"unexplained": left})
+    return geometry, depths, functions, named_function("torque_innovation", measured, {"unexplained": left})
+
+
+def _slopes_through_friction(
+    state: FilterState, forces: ContactForces, elastic: ca.SX, x: ca.SX, closed: ca.SX
+) -> ca.SX:
+    """Slopes (m + n, N) of the channels by the shape and pressure of contacts, as far as friction changes with them.
+
+    Friction is a coefficient times the normal force, but shows nothing about it: the filter takes noise of the torque
+    for friction, and the normal force would follow the part of the noise that fits the friction of the moment.
+
+    Args:
+        state: of the filter.
+        forces: of the contacts.
+        elastic: compliance (m,) [rad/Nm] of the elastic joints.
+        x: (N,) state.
+        closed: (I,) one where a contact is closed.
+    """
+    slopes = ca.SX(state.m + state.n, state.size)
+    for i, contact in enumerate(forces.contacts):
+        if not contact.part.friction:
+            continue
+        shape = [k for k, name in zip(range(state.size)[contact.part.where], contact.part.names) if name in _SHAPE]
+        torque = closed[i] * forces.point_torque(contact, contact.axes[:, 1:] @ contact.closed.force[1:])
+        channels = ca.vertcat(elastic * torque[state.elastic_joints], torque)
+        slopes[:, shape] = ca.jacobian(channels, x)[:, shape]
+    return slopes
 
 
 def _build_scalar(state: FilterState) -> ca.Function:

@@ -254,5 +254,5 @@ class ContactImm:
 
 def build_filter(arm: Arm, state: FilterState, chain: ModeChain) -> list[ca.Function]:
     """Return every function of the filter."""
-    samples = [build_sample(arm, state.motor_side), build_block(arm, state)]
+    samples = [build_sample(arm, state), build_block(arm, state)]
     return samples + output_functions(arm, state, chain) + step_functions(arm, state, chain)

@@ -35,8 +35,8 @@ from contact_estimation.robot.friction import presliding_slope, presliding_step
 _SECOND_DIFFERENCE = 6
 
 
-def sample_state(n: int) -> Parts:
-    """Return the parts of the state ``w`` that samples and blocks carry on, (n,) each.
+def sample_state(n: int, contacts: int) -> Parts:
+    """Return the parts of the state ``w`` that samples and blocks carry on, (n,) each unless said otherwise.
 
     ``filtered``, ``followed``: positions (of the motors, from the start, where their velocity is measured) [rad] behind
     the low-pass and behind the deadband. ``presliding``: friction states. ``presliding_slope``: their derivatives by
@@ -49,15 +49,17 @@ def sample_state(n: int) -> Parts:
     last two blocks, ``torque_scatter``: variance of their noise [Nm, Nm^2]. ``dq_last``: of the last
     sample [rad/s], ``velocity_scatter``: variance of its noise now, ``velocity_noise``: the least of these
     [rad^2/s^2]. ``tcp_last``, ``tcp_followed`` (3,): the TCP's position in the last block, and behind a deadband of
-    ``slip_length``, base axes [m].
+    ``slip_length``, base axes [m]. ``height_last``, ``height_followed`` (contacts,): contact points along their normals
+    in the last block, and behind a deadband of ``position_error`` [m].
     """
     names = "filtered followed presliding presliding_slope impulse travelled deflected visited last before_last"
     names += " encoder_noise turned momentum_start load_average speed_average place moved torque_last"
     names += " torque_before_last torque_scatter dq_last velocity_scatter velocity_noise"
-    return Parts(**dict.fromkeys(names.split(), n), tcp_last=3, tcp_followed=3)
+    heights = {"height_last": contacts, "height_followed": contacts}
+    return Parts(**dict.fromkeys(names.split(), n), tcp_last=3, tcp_followed=3, **heights)
 
 
-def build_sample(arm: Arm, motor_side: bool) -> ca.Function:
+def build_sample(arm: Arm, layout: FilterState) -> ca.Function:
     """Return the function of one sample.
 
     Inputs: w; q, dq, tau (n,); dt [s]; filter_gain of the low-pass; deadband, presliding_length (n,) [rad]; noise_time
@@ -65,9 +67,9 @@ def build_sample(arm: Arm, motor_side: bool) -> ca.Function:
 
     Args:
         arm: the robot.
-        motor_side: the velocity is the motors'.
+        layout: the filters' state.
     """
-    n, parts = arm.n, sample_state(arm.n)
+    n, parts, motor_side = arm.n, sample_state(arm.n, len(layout.contacts)), layout.motor_side
     settings = dict.fromkeys(("deadband", "presliding_length", "torque_scale", "viscous", "asymmetry"), n)
     s = symbols(
         w=parts.size,
@@ -155,15 +157,18 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     friction_change (n,) [Nm^2]: what the latter adds to the variance of the external torque if the friction is kept;
     push_covariance (n, n) [Nm^2/s] of an unknown contact; push_change (n,) [Nm]: what a contact of ``push_stiffness``
     changes over the block's motion, if that is slower than ``push_speed``; slip_direction (3,) in which the TCP went
-    over the last ``slip_length``, base axes, at most of length one; w_next.
+    over the last ``slip_length``, base axes, at most of length one; within_error (I,) [m]: the part of the contact
+    points' motion along their normals that may be an error of the position; w_next.
     """
-    n, m, parts, joints = arm.n, layout.m, sample_state(arm.n), layout.elastic_joints
+    n, m, contacts, joints = arm.n, layout.m, len(layout.contacts), layout.elastic_joints
+    parts = sample_state(n, contacts)
     names = "torque_variance coulomb_prior presliding_length presliding_spread deadband model_error viscous_std"
     per_joint = dict.fromkeys([*names.split(), "asymmetry_std"], n)
     scalars = "block elastic_variance usual_noise velocity_noise transmission_error velocity_delay"
     scalars += " noise_time max_noise_ratio load_blocks link_share friction_error stop_error slip_length"
-    scalars += " push_stiffness push_speed"
+    scalars += " push_stiffness push_speed position_error"
     settings = per_joint | dict.fromkeys(scalars.split(), 1) | {"joint_stiffness": m, "push_variance": 6}
+    settings |= {"theta": layout.theta_size, "basis": 9 * contacts}
     s = symbols(w=parts.size, momentum=n, duration=1, count=1, **settings)
     w = parts.split(s.w)
     q = w.visited / s.duration
@@ -202,12 +207,16 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
         "friction_change": share**2 * unmodelled,
         "push_covariance": push_covariance(arm, kinematics, s.push_variance, s.link_share),
     }
-    _, position = arm.tcp(kinematics)
+    rotation, position = arm.tcp(kinematics)
     held = s.push_speed * s.duration  # [m]
     outputs["push_change"] = push_change(arm, kinematics, position - w.tcp_last, s.push_stiffness, held)
     dragged = position - w.tcp_followed
     outputs["slip_direction"] = dragged / ca.fmax(ca.norm_2(dragged), s.slip_length)
     w.tcp_last, w.tcp_followed = position, position - s.slip_length * outputs["slip_direction"]
+    heights = layout.heights(position, rotation, s.theta, s.basis)
+    followed = ca.fmin(ca.fmax(w.height_followed, heights - s.position_error), heights + s.position_error)
+    outputs["within_error"] = (heights - w.height_last) - (followed - w.height_followed)
+    w.height_last, w.height_followed = heights, followed
     w.load_average, w.place, w.moved = w.load_average + change / s.load_blocks, place, moved
     w.speed_average += faster / s.load_blocks
     w.torque_last, w.torque_before_last, w.torque_scatter = measured, w.torque_last, torque.scatter
@@ -271,7 +280,7 @@ class Preintegration:
         signals: dict[str, np.ndarray],
         position_filter: float,
     ) -> None:
-        self._arm, self._motor_side, self._parts = arm, layout.motor_side, sample_state(arm.n)
+        self._arm, self._layout, self._parts = arm, layout, sample_state(arm.n, len(layout.contacts))
         signals |= {name: sample.inputs[name] for name in ("q", "dq", "tau", "dt", "filter_gain")}
         signals |= {name: block.inputs[name] for name in ("duration", "count")} | sample.outputs | block.outputs
         self._signals, self._bandwidth = signals, 2 * np.pi * position_filter
@@ -291,8 +300,11 @@ class Preintegration:
         w = self.parts
         w.last[:], w.before_last[:], w.load_average[:] = q, q, self._arm.gravity(q)
         w.velocity_scatter[:] = w.velocity_noise[:] = self._signals["velocity_noise"] ** 2
-        w.tcp_last[:] = w.tcp_followed[:] = self._arm.tcp_pose(q)[0]
-        if not self._motor_side:
+        position, rotation = self._arm.tcp_pose(q)
+        w.tcp_last[:] = w.tcp_followed[:] = position
+        heights = self._layout.heights(position, rotation, self._signals["theta"], self._signals["basis"])
+        w.height_last[:] = w.height_followed[:] = np.array(heights).ravel()
+        if not self._layout.motor_side:
             w.place[:], w.filtered[:], w.followed[:] = q, q, q
 
     def start_moving(self, q: np.ndarray, dq: np.ndarray, duration: float) -> None:

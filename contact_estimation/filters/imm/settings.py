@@ -322,6 +322,13 @@ class ImmSettings:
         unit="m",
         check=positive,
     )
+    position_error: float = key(
+        2e-5,
+        doc="error of the tool's position over short ways, as of gears that do not transmit evenly: motion along a "
+        "contact's normal to and fro within it shows no stiffness",
+        unit="m",
+        check=non_negative,
+    )
     moving_before_start: float = key(
         0.1,
         doc="an arm that moves at its first sample is assumed to have moved like that for this long: its friction "
@@ -378,7 +385,7 @@ def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings) -> dict[
     elastic, friction = actuators.elastic, actuators.friction
     n, contacts, unknown = len(friction.viscous), settings.contacts, settings.unknown
     sources: tuple[tuple[object, str], ...] = (
-        (settings, "block gate max_stiffness_step least_probability slip_length"),
+        (settings, "block gate max_stiffness_step least_probability slip_length position_error"),
         (friction, "viscous viscous_std asymmetry asymmetry_std torque_scale"),
         (actuators, "friction_error stop_error velocity_noise noise_time max_noise_ratio load_blocks deadband_noise"),
         (actuators, "velocity_deadband"),

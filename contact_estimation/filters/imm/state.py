@@ -12,8 +12,9 @@ where there is such a mode.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import casadi as ca
 import numpy as np
 
 from contact_estimation.codegen import Parts
@@ -149,6 +150,16 @@ class FilterState:
         return bool(self.parts["external"].stop > self.parts["external"].start)
 
     @property
+    def stiffness_and_rest(self) -> list[tuple[int, int, int]]:
+        """Contacts whose stiffness and rest position are both estimated, and where these are in the state."""
+        found = []
+        for i, contact in enumerate(self.contacts):
+            (k,), (rest,) = contact.indices("stiffness"), contact.indices("rest")
+            if k is not None and rest is not None:
+                found.append((i, k, rest))
+        return found
+
+    @property
     def inputs(self) -> dict[str, np.ndarray]:
         """Inputs of generated code: theta (theta_size,), basis (9 I,) column by column, prior, its variance."""
         return {
@@ -169,6 +180,21 @@ class FilterState:
         """Change ``bounds`` so that the friction stays within ``contact_friction_bound`` of the state ``x`` (N,)."""
         middle = x[self._rows]
         bounds["lower"][self._friction], bounds["upper"][self._friction] = middle - self._change, middle + self._change
+
+    def heights(self, position: Any, rotation: Any, theta: Any, basis: Any) -> Any:
+        """Return how far (I,) [m] the contacts' prior points are along their prior normals.
+
+        Args:
+            position: of the TCP (3,) [m], base frame.
+            rotation: of the TCP (3, 3).
+            theta: (theta_size,) parameters of all contacts.
+            basis: (9 I,) normals and tangents, column by column.
+        """
+        heights = []
+        for i, contact in enumerate(self.contacts):
+            point = contact.theta.split(theta[contact.theta_where]).point
+            heights.append(ca.dot(basis[9 * i : 9 * i + 3], position + ca.mtimes(rotation, point)))
+        return ca.vertcat(*heights)
 
     def decay_and_noise(self, dt: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the diagonals (N,) of the transition and of the process noise over ``dt`` [s].

@@ -14,6 +14,9 @@ Q = np.array([0.3, -1.2, 1.9, -2.0, -1.4, 0.2])
 #: What the motion of the block adds to the variances of the elastic offsets [rad^2] and of the disturbances [Nm^2].
 MOTION_NOISE = np.array([4e-10, 9e-10, 0.01, 0.5, 0.2, 0.1, 0.0, 0.3])
 
+#: [m] Motion along the contacts' normals that shows no stiffness.
+WITHIN_ERROR = np.array([2e-4, -1e-4])
+
 SLIP = np.array([0.5, -0.6, 0.3])
 LOAD = np.array([0.5, -9.0, -4.0, 1.0, 0.2, 0.1])
 
@@ -35,7 +38,17 @@ def channels(arm, layout):
     ]
     friction = x[layout.parts["bias"]] + x[layout.parts["coulomb"]] * s + x[layout.parts["disturbance"]]
     predicted = ca.vertcat(deflection, torque - friction)
-    return ca.Function("channels", [x, s, closed], [predicted, ca.jacobian(predicted, x), force, ca.jacobian(force, x)])
+    # Friction of the contacts shows nothing about where and how firmly they press.
+    rubs = ca.SX(6, 1)
+    for i, contact in enumerate(contacts.contacts):
+        if contact.part.friction:
+            lever = arm.kinematics(ca.SX(Q)).point_jacobian(arm.tcp_frame, contact.point)
+            rubs += closed[i] * lever.T @ contact.axes[:, 1:] @ contact.closed.force[1:]
+    rubbing = ca.jacobian(ca.vertcat(rubs[layout.elastic_joints] / ca.exp(x[layout.parts["joint_stiffness"]]), rubs), x)
+    rubbing[:, [k for k in range(layout.size) if k >= 7]] = 0  # ln K, d, a1, a2, p
+    slopes = ca.jacobian(predicted, x) - rubbing
+    outputs = [predicted, slopes, force, ca.jacobian(force, x), contacts.depth]
+    return ca.Function("channels", [x, s, closed], outputs)
 
 
 def problem(arm, layout, rng):
@@ -66,6 +79,7 @@ def evaluate(update, layout, **values):
         "motion_share": 1.0,
         "slip_direction": SLIP,
         "load": LOAD,
+        "within_error": WITHIN_ERROR,
     } | values
     given |= dict.fromkeys(("push_covariance", "push_change", "relative_variance", "duration", "birth_time"), 0.0)
     given["P"] = pack_array(given["P"])
@@ -83,24 +97,40 @@ def run(update, layout, x, covariance, decay, noise, y, variance, s, closed, gat
     return found["x_next"], covariance, found["log_likelihood"].item(), found["normalised"]
 
 
-def grown(layout, noise):
-    """Process noise (N, N) of a block: that of its duration, and what its motion adds."""
+def grown(layout, noise, covariance):
+    """Process noise (N,) of a block: that of its duration, as far as it may grow, and what its motion adds."""
+    noise = noise.copy()
+    for contact in layout.contacts:
+        k = contact.where.start
+        noise[k] *= max(1 - covariance[k, k] / layout.variance[k], 0)
     motion = np.zeros(layout.size)
     motion[layout.parts["offset"]], motion[layout.parts["disturbance"]] = (
         MOTION_NOISE[: layout.m],
         MOTION_NOISE[layout.m :],
     )
-    return np.diag(noise + motion)
+    return noise + motion
 
 
 def dense(channels, layout, x, covariance, decay, noise, y, variance, s, closed, gate):
-    """One measurement after the other, in the Joseph form."""
+    """One measurement after the other, in the Joseph form.
+
+    Errors of the stiffness leave the force as it is at the depth before the update, and at that after it.
+    """
+    added, along = grown(layout, noise, covariance), np.eye(layout.size)
+    stiffness = [contact.where.start for contact in layout.contacts]
+    for k, deep in zip(stiffness, np.array(channels(x, s, closed)[4]).ravel()):
+        along[k + 1, k] = -deep
+        added[k + 1] += noise[k] * deep**2
+    covariance = np.diag(decay) @ covariance @ np.diag(decay) + along @ np.diag(added) @ along.T
     x = decay * x
-    covariance = np.diag(decay) @ covariance @ np.diag(decay) + grown(layout, noise)
+    x[np.array(stiffness) + 1] += WITHIN_ERROR
+    depth = np.array(channels(x, s, closed)[4]).ravel()
     likelihood, normalised = 0.0, []
     for k in range(len(y)):
         predicted, jacobian = (np.array(v) for v in channels(x, s, closed)[:2])
-        h, innovation = jacobian[k], y[k] - predicted[k, 0]
+        h, innovation = jacobian[k].copy(), y[k] - predicted[k, 0]
+        for at, deep, now in zip(stiffness, depth, np.array(channels(x, s, closed)[4]).ravel()):
+            h[at] -= h[at + 1] * (now - deep)
         plain = h @ covariance @ h + variance[k]
         normalised.append(innovation / np.sqrt(plain))
         total = max(plain, innovation**2 / gate**2)
@@ -115,7 +145,11 @@ def dense(channels, layout, x, covariance, decay, noise, y, variance, s, closed,
         keep = np.eye(layout.size) - np.outer(gain, h)
         covariance = keep @ covariance @ keep.T + noise_k * np.outer(gain, gain)
         likelihood -= 0.5 * (np.log(total) + innovation**2 / total)
-    force, slope = (np.array(v) for v in channels(x, s, closed)[2:])
+    aligned = np.eye(layout.size)
+    for k, before, after in zip(stiffness, depth, np.array(channels(x, s, closed)[4]).ravel()):
+        aligned[k + 1, k] = before - after
+    covariance = aligned @ covariance @ aligned.T
+    force, slope = (np.array(v) for v in channels(x, s, closed)[2:4])
     z = force.ravel() / np.sqrt(np.diag(slope @ covariance @ slope.T))
     likelihood += np.array(closed) @ np.log(norm.cdf(np.maximum(z, -7)) / 0.5)  # they press, after against before
     likelihood += np.array(closed) @ np.log(norm.cdf(np.maximum(z + gate, -7)))  # they do not surely pull
@@ -150,7 +184,7 @@ def test_with_open_contacts_it_is_the_joint_kalman_filter(arm, layout, update, c
     closed = (0.0, 0.0)
     y = np.array(channels(x, s, closed)[0]).ravel() + rng.standard_normal(len(variance)) * np.sqrt(variance)
     found = run(update, layout, x, covariance, decay, noise, y, variance, s, closed, 1e6)
-    x, covariance = decay * x, np.diag(decay) @ covariance @ np.diag(decay) + grown(layout, noise)
+    x, covariance = decay * x, np.diag(decay) @ covariance @ np.diag(decay) + np.diag(grown(layout, noise, covariance))
     predicted, jacobian = (np.array(v) for v in channels(x, s, closed)[:2])
     innovation, spread = y - predicted.ravel(), jacobian @ covariance @ jacobian.T + np.diag(variance)
     gain = np.linalg.solve(spread, jacobian @ covariance).T
@@ -240,3 +274,43 @@ def test_an_outlier_moves_little_and_the_likelihood_stays_finite(arm, layout, up
     variance[layout.m + 1] = 1e12
     without = run(update, layout, x, covariance, decay, noise, y, variance, s, (1.0, 1.0), 3.0)
     assert (np.abs(spiked[0] - without[0]) < 1e-3 * np.sqrt(np.diag(without[1]))).all()  # 1e6 Nm count for nothing
+
+
+def hold(arm, layout, update, told, encoder_noise=1e-5, torque_noise=1.0):
+    """Stiffness [N/m] and force [N] after 40 s in which a press of 50 N on 100 kN/m is held.
+
+    Args:
+        told: whether the noise of the encoders is told to be within the position's error, or is plain motion.
+        encoder_noise: of a block [rad].
+        torque_noise: of a block [Nm], of all joints.
+    """
+    rng, normal = np.random.default_rng(8), layout.basis[0][:, 0]
+    x, covariance, force, last = layout.mean.copy(), np.diag(0.01 * layout.variance), 50.0, normal @ arm.tcp_pose(Q)[0]
+    x[0], covariance[0, 0] = np.log(1e5), 0.04
+    x[1] = last + force / 1e5
+    decay, noise = layout.decay_and_noise(0.01)
+    variance = np.concatenate([np.full(layout.m, 5e-5**2), np.full(6, torque_noise**2)])
+    torque = LOAD + arm.tcp_jacobian(Q)[:3].T @ normal * force
+    bent = (torque - arm.gravity(Q))[layout.elastic_joints] / np.exp(x[layout.parts["joint_stiffness"]])
+    y = np.concatenate([x[layout.parts["offset"]] + bent, torque])
+    for _ in range(4000):
+        q = Q + rng.normal(0.0, encoder_noise, 6)
+        height = normal @ arm.tcp_pose(q)[0]
+        given = {"x": x, "P": covariance, "decay": decay, "noise": noise, "R": variance, "q_mean": q}
+        given |= {"presliding_mean": np.zeros(6), "closed": (1.0, 0.0), "gate": 3.0, "motion_noise": np.zeros(8)}
+        given |= {"slip_direction": np.zeros(3), "within_error": np.array([(height - last) * told, 0.0])}
+        found = evaluate(update, layout, **given, y=y + rng.standard_normal(len(y)) * np.sqrt(variance))
+        x, covariance, last = found["x_next"], unpack_array(found["P_next"], layout.size), height
+    axis = normal + layout.basis[0][:, 1:] @ x[2:4]
+    position, rotation = arm.tcp_pose(q)
+    depth = x[1] - axis / np.linalg.norm(axis) @ (position + rotation @ x[4:7])
+    return np.exp(x[0]), np.exp(x[0]) * depth
+
+
+def test_noise_of_a_steady_press_shows_neither_stiffness_nor_force(arm, layout, update):
+    """The friction of the contact takes up noise of the torque, and the normal force must not follow it. Encoder noise
+    that is taken for motion looks like a soft surface."""
+    stiffness, force = hold(arm, layout, update, told=True)
+    assert stiffness == pytest.approx(1e5, rel=0.1)
+    assert force == pytest.approx(50.0, abs=4.0)
+    assert hold(arm, layout, update, told=False)[0] < 5e4

@@ -30,19 +30,22 @@ def estimate(arm, samples, hysteresis):
 
 @pytest.fixture(scope="module")
 def press():
-    """The arm and the samples of a press until it has lasted for a second."""
+    """The arm, the samples of a press until it has lasted for a second, and how many of them are since the touch."""
     simulation = open_simulation("linear_contact", "ur16e")
-    samples, pressed = [], 0
+    samples, pressed, touched = [], 0, 0
     while pressed < PRESSED * RATE:
         sample = simulation.step()
         samples.append((sample.stamp_ns, sample.q.copy(), sample.dq.copy(), sample.tau.copy()))
-        pressed += np.linalg.norm(sample.truth["wrench_tcp"][:3]) > 30.0
-    return simulation.arm, samples
+        force = np.linalg.norm(sample.truth["wrench_tcp"][:3])
+        touched += force > 1.0
+        pressed += force > 30.0
+    return simulation.arm, samples, touched
 
 
 def test_hysteresis_moves_the_force_by_what_the_covariance_says(press):
-    """Planted: the motors of the loaded joints turn further than stiffness explains, against the load."""
-    arm, samples = press
+    """Planted: from the touch on the motors of the loaded joints turn further than stiffness explains, against the
+    load."""
+    arm, samples, touched = press
     without, told = (estimate(arm, samples, hysteresis) for hysteresis in (0.0, HYSTERESIS))
     np.testing.assert_array_equal(told.force_tcp, without.force_tcp)
     added = told.force_covariance - without.force_covariance
@@ -52,8 +55,8 @@ def test_hysteresis_moves_the_force_by_what_the_covariance_says(press):
     load = arm.tcp_jacobian(samples[-1][1])[:3].T @ told.force_base
     deflection = load[elastic.joints] / elastic.stiffness
     speed = np.zeros(arm.n)
-    speed[elastic.joints] = HYSTERESIS * deflection / np.linalg.norm(deflection) / PRESSED  # [rad/s]
-    first = len(samples) - round(PRESSED * RATE)
+    speed[elastic.joints] = HYSTERESIS * deflection / np.linalg.norm(deflection) * RATE / touched  # [rad/s]
+    first = len(samples) - touched
     late = [(t, q, dq - speed * (k >= first), tau) for k, (t, q, dq, tau) in enumerate(samples)]
     moved = estimate(arm, late, 0.0).force_tcp - without.force_tcp
     assert abs(axes[:, 2] @ moved) == pytest.approx(np.sqrt(sizes[2]), rel=0.4)

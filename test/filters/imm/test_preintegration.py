@@ -22,10 +22,10 @@ START_POSE = np.array([-0.9949, -1.0251, 2.2963, -2.8673, -1.5511, 0.5630])
 def blocks(arm, drives, two_contacts):
     """Runs a motion q(t), dq(t), tau(q, dq) for so many blocks; the outputs of each."""
     layout = FilterState(two_contacts, drives, 6)
-    sample, block = compile_function(build_sample(arm, False)), compile_function(build_block(arm, layout))
+    sample, block = compile_function(build_sample(arm, layout)), compile_function(build_block(arm, layout))
 
     def run(position, velocity, torque, count, **changed):
-        signals = run_time_inputs(two_contacts, drives)
+        signals = run_time_inputs(two_contacts, drives) | layout.inputs
         changed = {"model_error": 0.1, "velocity_delay": 0.0, "velocity_noise": 0.0} | changed
         changed = {"coulomb_prior": 0.0, "usual_noise": drives.deadband**2} | changed
         for name, value in changed.items():
@@ -60,8 +60,8 @@ def swing(size):
 def test_noise_of_the_motors_velocity_does_not_relax_their_friction(arm, drives, two_contacts):
     """Presliding states keep their value over 5 s of standstill, and still turn with 1 mrad/s beside the noise."""
     layout = FilterState(two_contacts, drives, 6, motor_side=True)
-    sample, block = compile_function(build_sample(arm, True)), compile_function(build_block(arm, layout))
-    signals = run_time_inputs(two_contacts, drives)
+    sample, block = compile_function(build_sample(arm, layout)), compile_function(build_block(arm, layout))
+    signals = run_time_inputs(two_contacts, drives) | layout.inputs
     samples = Preintegration(arm, layout, sample, block, signals, drives.position_filter)
     samples.start(START_POSE)
     samples.set_interval(DT)
@@ -110,8 +110,8 @@ def test_a_motion_at_changing_speed_bends_no_joint(arm, blocks):
 def test_friction_turns_with_the_motor_where_its_velocity_is_measured(arm, drives, two_contacts, motor_side):
     """A joint that bends by 0.6 mrad under a load while its motor stands, then a motor that turns by as much."""
     layout = FilterState(two_contacts, drives, 6, motor_side)
-    signals = run_time_inputs(two_contacts, drives)
-    functions = [compile_function(f) for f in (build_sample(arm, motor_side), build_block(arm, layout))]
+    signals = run_time_inputs(two_contacts, drives) | layout.inputs
+    functions = [compile_function(f) for f in (build_sample(arm, layout), build_block(arm, layout))]
     samples = Preintegration(arm, layout, *functions, signals, 8.0)
     samples.start(START_POSE)
     samples.set_interval(DT)
