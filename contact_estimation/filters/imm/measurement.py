@@ -42,7 +42,8 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     closes; gate, max_stiffness_step, lower, upper; pressed_before (I,); felt: one where an unknown contact is, walk:
     its share of the random walk, motion_share: of motion_noise that counts; push_covariance (n, n) [Nm^2/s] of its
     torque, relative_variance [1/s] along it; push_change (n,) [Nm]: standard deviation of its change by motion;
-    within_error (I,) [m]: motion along the normals that shows no stiffness; duration, birth_time [s].
+    within_noise (I,) [m]: motion along the normals that shows no stiffness; law_variance (I,) [1/s]: relative, of
+    forces beside their law; duration, birth_time [s].
     Outputs: x_next, P_next; log_likelihood; normalised (m + n,): innovation over its standard deviation before gating;
     unexplained (n,) [Nm]: torque measured, less that of the updated state; pressed (I,): probability that a closed
     contact presses.
@@ -57,7 +58,8 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     shapes |= {"theta": state.theta_size, "basis": 9 * count, "prior": size, "prior_variance": size, "touch": count}
     shapes |= {"gate": 1, "max_stiffness_step": 1, "lower": bounds, "upper": bounds, "pressed_before": count}
     shapes |= {"felt": 1, "walk": 1, "motion_share": 1, "push_covariance": (n, n), "duration": 1, "birth_time": 1}
-    shapes |= {"relative_variance": 1, "slip_direction": 3, "push_change": n, "load": n, "within_error": count}
+    shapes |= {"relative_variance": 1, "slip_direction": 3, "push_change": n, "load": n, "within_noise": count}
+    shapes |= {"law_variance": count}
     s = symbols(ca.MX, **shapes)
     fixed = call_named(geometry, s)
     now = call_named(predict, call_named(depths, {"x": s.x}, fixed), s)
@@ -86,32 +88,31 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
 def _build_prediction(state: FilterState) -> ca.Function:
     """Over a block every entry decays to its prior mean; noise is that of the time and of the motion.
 
-    Only motion shows a contact's stiffness ln K, and only beyond the position's error: within it the rest position d
-    goes along. An extended Kalman filter would take that error for a motion without a force, and noise of the force for
-    a force without a motion; in a long press it learns a stiffness of zero, or without bound (Soderstrom,
-    Errors-in-variables methods in system identification, 2007). Errors of ln K leave the force as it is: those of d
-    compensate them at the present depth. A stiffness that changes by itself keeps the force too; the force departs from
-    its law by the same share. The stiffness is never less known than before the touch.
+    Only motion shows a contact's stiffness ln K, and only beyond the encoders' noise. Within it the rest position d
+    goes along, and is as uncertain as that motion times the spread of K. An extended Kalman filter would take that
+    noise for a motion without a force, and noise of the force for a force without a motion; in a long press it learns a
+    stiffness of zero, or without bound (Soderstrom, Errors-in-variables methods in system identification, 2007). The
+    force departs from its law by a share. The stiffness is never less known than before the touch.
     """
     size, m, external, count = state.size, state.m, state.parts["external"], len(state.contacts)
     s = symbols(x=size, P=packed_size(size), decay=size, noise=size, motion_noise=m + state.n, prior=size)
     vars(s).update(vars(symbols(walk=1, motion_share=1, push_covariance=(state.n, state.n), duration=1)))
-    vars(s).update(vars(symbols(relative_variance=1, felt=1, push_change=state.n, within_error=count)))
-    vars(s).update(vars(symbols(prior_variance=size, depth=count)))
+    vars(s).update(vars(symbols(relative_variance=1, felt=1, push_change=state.n, within_noise=count)))
+    vars(s).update(vars(symbols(prior_variance=size, depth=count, law_variance=count)))
     grown = ca.SX(s.noise)
     grown[state.parts["offset"]] += s.motion_share * s.motion_noise[:m]
     grown[state.parts["disturbance"]] += s.motion_share * s.motion_noise[m:]
-    x, before, along = s.decay * s.x + (1 - s.decay) * s.prior, unpack(s.P, size), ca.SX.eye(size)
+    x, before = s.decay * s.x + (1 - s.decay) * s.prior, unpack(s.P, size)
     for i, part in enumerate(state.contacts):
         (k,), (rest,) = part.indices("stiffness"), part.indices("rest")
         if k is not None:
             grown[k] *= ca.fmax(1 - before[k, k] / s.prior_variance[k], 0)
         if rest is not None:
-            x[rest] += s.within_error[i]
+            x[rest] += s.within_noise[i]
     for i, k, rest in state.stiffness_and_rest:
-        grown[rest] += s.noise[k] * s.depth[i] ** 2
-        along[rest, k] = -s.depth[i]
-    covariance = before * (s.decay @ s.decay.T) + along @ ca.diag(grown) @ along.T
+        grown[rest] += s.law_variance[i] * s.duration * s.depth[i] ** 2
+        grown[rest] += s.within_noise[i] ** 2 * ca.exp(before[k, k])
+    covariance = before * (s.decay @ s.decay.T) + ca.diag(grown)
     if state.has_external:
         relative = s.relative_variance * (s.x[external] @ s.x[external].T)  # a push that grows keeps its direction
         covariance[external, external] += s.walk * s.duration * (s.push_covariance + relative)
@@ -120,7 +121,10 @@ def _build_prediction(state: FilterState) -> ca.Function:
 
 
 def _build_alignment(state: FilterState) -> ca.Function:
-    """After an update errors of the stiffness leave the force as it is at the new depth: an update is no motion."""
+    """After an update errors of the stiffness leave the force as it is at the new depth: an update is no motion.
+
+    Errors of the rest position compensate those of ln K at the depth of the moment.
+    """
     s = symbols(P=packed_size(state.size), deeper=len(state.contacts))
     along = ca.SX.eye(state.size)
     for i, k, rest in state.stiffness_and_rest:
@@ -159,7 +163,7 @@ def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, ca.Funct
     geometry = named_function("geometry", block, {"fixed": ca.vertcat(*fixed)})
     s.fixed = ca.SX.sym("fixed", geometry.numel_out(0))
     expressions = ca.substitute(expressions, [ca.vertcat(*split)], [s.fixed])
-    depth = expressions.pop()
+    depth = ca.SX(ca.fmax(expressions.pop(), 0))  # a contact does not pull
     depths = named_function("depths", SimpleNamespace(x=s.x, fixed=s.fixed), {"depth": depth})
     covariance, functions = unpack(s.P, size), []
     for k, (channel, row) in enumerate(zip(expressions[: len(channels)], expressions[len(channels) :])):

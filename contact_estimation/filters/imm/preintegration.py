@@ -50,7 +50,7 @@ def sample_state(n: int, contacts: int) -> Parts:
     sample [rad/s], ``velocity_scatter``: variance of its noise now, ``velocity_noise``: the least of these
     [rad^2/s^2]. ``tcp_last``, ``tcp_followed`` (3,): the TCP's position in the last block, and behind a deadband of
     ``slip_length``, base axes [m]. ``height_last``, ``height_followed`` (contacts,): contact points along their normals
-    in the last block, and behind a deadband of ``position_error`` [m].
+    in the last block, and behind a deadband of ``position_deadband`` [m].
     """
     names = "filtered followed presliding presliding_slope impulse travelled deflected visited last before_last"
     names += " encoder_noise turned momentum_start load_average speed_average place moved torque_last"
@@ -157,8 +157,8 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     friction_change (n,) [Nm^2]: what the latter adds to the variance of the external torque if the friction is kept;
     push_covariance (n, n) [Nm^2/s] of an unknown contact; push_change (n,) [Nm]: what a contact of ``push_stiffness``
     changes over the block's motion, if that is slower than ``push_speed``; slip_direction (3,) in which the TCP went
-    over the last ``slip_length``, base axes, at most of length one; within_error (I,) [m]: the part of the contact
-    points' motion along their normals that may be an error of the position; w_next.
+    over the last ``slip_length``, base axes, at most of length one; within_noise (I,) [m]: the part of the contact
+    points' motion along their normals that may be noise of the encoders; w_next.
     """
     n, m, contacts, joints = arm.n, layout.m, len(layout.contacts), layout.elastic_joints
     parts = sample_state(n, contacts)
@@ -166,7 +166,7 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     per_joint = dict.fromkeys([*names.split(), "asymmetry_std"], n)
     scalars = "block elastic_variance usual_noise velocity_noise transmission_error velocity_delay"
     scalars += " noise_time max_noise_ratio load_blocks link_share friction_error stop_error slip_length"
-    scalars += " push_stiffness push_speed position_error"
+    scalars += " push_stiffness push_speed position_deadband"
     settings = per_joint | dict.fromkeys(scalars.split(), 1) | {"joint_stiffness": m, "push_variance": 6}
     settings |= {"theta": layout.theta_size, "basis": 9 * contacts}
     s = symbols(w=parts.size, momentum=n, duration=1, count=1, **settings)
@@ -214,8 +214,10 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     outputs["slip_direction"] = dragged / ca.fmax(ca.norm_2(dragged), s.slip_length)
     w.tcp_last, w.tcp_followed = position, position - s.slip_length * outputs["slip_direction"]
     heights = layout.heights(position, rotation, s.theta, s.basis)
-    followed = ca.fmin(ca.fmax(w.height_followed, heights - s.position_error), heights + s.position_error)
-    outputs["within_error"] = (heights - w.height_last) - (followed - w.height_followed)
+    slopes = layout.height_slopes(arm, kinematics, s.theta, s.basis)
+    noise = s.position_deadband * ca.sqrt(slopes**2 @ w.encoder_noise / s.count)  # [m]
+    followed = ca.fmin(ca.fmax(w.height_followed, heights - noise), heights + noise)
+    outputs["within_noise"] = (heights - w.height_last) - (followed - w.height_followed)
     w.height_last, w.height_followed = heights, followed
     w.load_average, w.place, w.moved = w.load_average + change / s.load_blocks, place, moved
     w.speed_average += faster / s.load_blocks

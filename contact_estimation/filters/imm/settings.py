@@ -38,6 +38,12 @@ class ImmContact:
         check=non_negative,
         was="stiffness_wander",
     )
+    law_error: float = key(
+        0.02,
+        doc="relative change of the force in one second that the contact law does not explain",
+        unit="1/s^0.5",
+        check=non_negative,
+    )
     rest: float | str = key(
         "touch",
         doc="height of the rest position along the normal, or 'touch': where the contact closes",
@@ -322,11 +328,10 @@ class ImmSettings:
         unit="m",
         check=positive,
     )
-    position_error: float = key(
-        2e-5,
-        doc="error of the tool's position over short ways, as of gears that do not transmit evenly: motion along a "
-        "contact's normal to and fro within it shows no stiffness",
-        unit="m",
+    position_deadband: float = key(
+        4.0,
+        doc="motion of the tool along a contact's normal, to and fro within this many standard deviations of its "
+        "position by the encoders' noise, shows no stiffness",
         check=non_negative,
     )
     moving_before_start: float = key(
@@ -385,7 +390,7 @@ def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings) -> dict[
     elastic, friction = actuators.elastic, actuators.friction
     n, contacts, unknown = len(friction.viscous), settings.contacts, settings.unknown
     sources: tuple[tuple[object, str], ...] = (
-        (settings, "block gate max_stiffness_step least_probability slip_length position_error"),
+        (settings, "block gate max_stiffness_step least_probability slip_length position_deadband"),
         (friction, "viscous viscous_std asymmetry asymmetry_std torque_scale"),
         (actuators, "friction_error stop_error velocity_noise noise_time max_noise_ratio load_blocks deadband_noise"),
         (actuators, "velocity_deadband"),
@@ -408,6 +413,7 @@ def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings) -> dict[
         "touch": [float(isinstance(c.rest, str)) for c in contacts],
         "push_variance": np.square([unknown.force_random_walk] * 3 + [unknown.torque_random_walk] * 3),
         "relative_variance": unknown.relative_random_walk**2,
+        "law_variance": np.square([c.law_error for c in contacts]),
         "push_stiffness": unknown.stiffness,
         "push_speed": unknown.speed,
         "link_share": unknown.link_share,

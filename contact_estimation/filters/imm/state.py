@@ -22,7 +22,9 @@ from contact_estimation.contact.closed import contact_basis
 from contact_estimation.contact.law import ContactLaw
 from contact_estimation.contact.registry import find_law
 from contact_estimation.filters.imm.settings import ImmContact, ImmSettings
+from contact_estimation.robot import Arm
 from contact_estimation.robot.actuators import ActuatorSettings
+from contact_estimation.robot.rigid_body import Kinematics
 
 
 class Entry(NamedTuple):
@@ -190,11 +192,22 @@ class FilterState:
             theta: (theta_size,) parameters of all contacts.
             basis: (9 I,) normals and tangents, column by column.
         """
-        heights = []
-        for i, contact in enumerate(self.contacts):
-            point = contact.theta.split(theta[contact.theta_where]).point
-            heights.append(ca.dot(basis[9 * i : 9 * i + 3], position + ca.mtimes(rotation, point)))
-        return ca.vertcat(*heights)
+        points = self._points(position, rotation, theta)
+        return ca.vertcat(*[ca.dot(basis[9 * i : 9 * i + 3], point) for i, point in enumerate(points)])
+
+    def height_slopes(self, arm: Arm, kinematics: Kinematics, theta: ca.SX, basis: ca.SX) -> ca.SX:
+        """Return the slopes (I, n) [m/rad] of :meth:`heights` by the positions of the joints."""
+        rotation, position = arm.tcp(kinematics)
+        slopes = ca.SX(0, self.n)
+        for i, point in enumerate(self._points(position, rotation, theta)):
+            normal = basis[9 * i : 9 * i + 3]
+            slopes = ca.vertcat(slopes, normal.T @ kinematics.point_jacobian(arm.tcp_frame, point))
+        return slopes
+
+    def _points(self, position: Any, rotation: Any, theta: Any) -> list[Any]:
+        """Return the contacts' prior points (3,) [m], base frame, for a pose of the TCP."""
+        found = [contact.theta.split(theta[contact.theta_where]).point for contact in self.contacts]
+        return [position + ca.mtimes(rotation, point) for point in found]
 
     def decay_and_noise(self, dt: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the diagonals (N,) of the transition and of the process noise over ``dt`` [s].

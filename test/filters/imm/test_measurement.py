@@ -15,7 +15,9 @@ Q = np.array([0.3, -1.2, 1.9, -2.0, -1.4, 0.2])
 MOTION_NOISE = np.array([4e-10, 9e-10, 0.01, 0.5, 0.2, 0.1, 0.0, 0.3])
 
 #: [m] Motion along the contacts' normals that shows no stiffness.
-WITHIN_ERROR = np.array([2e-4, -1e-4])
+WITHIN_NOISE = np.array([2e-4, -1e-4])
+#: [1/s^0.5] and [s].
+LAW_ERROR, DURATION = 0.3, 0.01
 
 SLIP = np.array([0.5, -0.6, 0.3])
 LOAD = np.array([0.5, -9.0, -4.0, 1.0, 0.2, 0.1])
@@ -47,7 +49,7 @@ def channels(arm, layout):
     rubbing = ca.jacobian(ca.vertcat(rubs[layout.elastic_joints] / ca.exp(x[layout.parts["joint_stiffness"]]), rubs), x)
     rubbing[:, [k for k in range(layout.size) if k >= 7]] = 0  # ln K, d, a1, a2, p
     slopes = ca.jacobian(predicted, x) - rubbing
-    outputs = [predicted, slopes, force, ca.jacobian(force, x), contacts.depth]
+    outputs = [predicted, slopes, force, ca.jacobian(force, x), ca.fmax(contacts.depth, 0)]
     return ca.Function("channels", [x, s, closed], outputs)
 
 
@@ -79,9 +81,11 @@ def evaluate(update, layout, **values):
         "motion_share": 1.0,
         "slip_direction": SLIP,
         "load": LOAD,
-        "within_error": WITHIN_ERROR,
+        "within_noise": WITHIN_NOISE,
+        "law_variance": LAW_ERROR**2,
+        "duration": DURATION,
     } | values
-    given |= dict.fromkeys(("push_covariance", "push_change", "relative_variance", "duration", "birth_time"), 0.0)
+    given |= dict.fromkeys(("push_covariance", "push_change", "relative_variance", "birth_time"), 0.0)
     given["P"] = pack_array(given["P"])
     assert set(given) == set(update.inputs)
     for name, buffer in update.inputs.items():
@@ -116,14 +120,13 @@ def dense(channels, layout, x, covariance, decay, noise, y, variance, s, closed,
 
     Errors of the stiffness leave the force as it is at the depth before the update, and at that after it.
     """
-    added, along = grown(layout, noise, covariance), np.eye(layout.size)
+    added = grown(layout, noise, covariance)
     stiffness = [contact.where.start for contact in layout.contacts]
-    for k, deep in zip(stiffness, np.array(channels(x, s, closed)[4]).ravel()):
-        along[k + 1, k] = -deep
-        added[k + 1] += noise[k] * deep**2
-    covariance = np.diag(decay) @ covariance @ np.diag(decay) + along @ np.diag(added) @ along.T
+    for k, deep, way in zip(stiffness, np.array(channels(x, s, closed)[4]).ravel(), WITHIN_NOISE):
+        added[k + 1] += LAW_ERROR**2 * DURATION * deep**2 + way**2 * np.exp(covariance[k, k])
+    covariance = np.diag(decay) @ covariance @ np.diag(decay) + np.diag(added)
     x = decay * x
-    x[np.array(stiffness) + 1] += WITHIN_ERROR
+    x[np.array(stiffness) + 1] += WITHIN_NOISE
     depth = np.array(channels(x, s, closed)[4]).ravel()
     likelihood, normalised = 0.0, []
     for k in range(len(y)):
@@ -238,6 +241,7 @@ def test_a_contact_that_draws_back_loses_probability_at_once(arm, layout, update
         y = np.array(channels(moved, s, (0.0, 1.0))[0]).ravel()
         given = {"x": moved, "P": covariance * 1e-8, "decay": np.ones_like(decay), "noise": 1e-8 * noise, "y": y}
         given |= {"R": variance, "presliding_mean": s, "motion_noise": 1e-8 * MOTION_NOISE, "closed": (0.0, 1.0)}
+        given |= {"within_noise": 0.0, "law_variance": 0.0}
         found = evaluate(update, layout, **given, gate=3.0, pressed_before=(0.5, before))
         return float(found["log_likelihood"].item()), float(found["pressed"][1])
 
@@ -280,7 +284,7 @@ def hold(arm, layout, update, told, encoder_noise=1e-5, torque_noise=1.0):
     """Stiffness [N/m] and force [N] after 40 s in which a press of 50 N on 100 kN/m is held.
 
     Args:
-        told: whether the noise of the encoders is told to be within the position's error, or is plain motion.
+        told: whether the noise of the encoders is told to the filter, or taken for motion.
         encoder_noise: of a block [rad].
         torque_noise: of a block [Nm], of all joints.
     """
@@ -298,7 +302,8 @@ def hold(arm, layout, update, told, encoder_noise=1e-5, torque_noise=1.0):
         height = normal @ arm.tcp_pose(q)[0]
         given = {"x": x, "P": covariance, "decay": decay, "noise": noise, "R": variance, "q_mean": q}
         given |= {"presliding_mean": np.zeros(6), "closed": (1.0, 0.0), "gate": 3.0, "motion_noise": np.zeros(8)}
-        given |= {"slip_direction": np.zeros(3), "within_error": np.array([(height - last) * told, 0.0])}
+        given |= {"slip_direction": np.zeros(3), "within_noise": np.array([(height - last) * told, 0.0])}
+        given |= {"law_variance": 0.02**2}
         found = evaluate(update, layout, **given, y=y + rng.standard_normal(len(y)) * np.sqrt(variance))
         x, covariance, last = found["x_next"], unpack_array(found["P_next"], layout.size), height
     axis = normal + layout.basis[0][:, 1:] @ x[2:4]
