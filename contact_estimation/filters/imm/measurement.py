@@ -163,7 +163,7 @@ def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, ca.Funct
     geometry = named_function("geometry", block, {"fixed": ca.vertcat(*fixed)})
     s.fixed = ca.SX.sym("fixed", geometry.numel_out(0))
     expressions = ca.substitute(expressions, [ca.vertcat(*split)], [s.fixed])
-    depth = ca.SX(ca.fmax(expressions.pop(), 0))  # a contact does not pull
+    depth = ca.SX(expressions.pop())
     depths = named_function("depths", SimpleNamespace(x=s.x, fixed=s.fixed), {"depth": depth})
     covariance, functions = unpack(s.P, size), []
     for k, (channel, row) in enumerate(zip(expressions[: len(channels)], expressions[len(channels) :])):

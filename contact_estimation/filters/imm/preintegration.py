@@ -215,7 +215,8 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     w.tcp_last, w.tcp_followed = position, position - s.slip_length * outputs["slip_direction"]
     heights = layout.heights(position, rotation, s.theta, s.basis)
     slopes = layout.height_slopes(arm, kinematics, s.theta, s.basis)
-    noise = s.position_deadband * ca.sqrt(slopes**2 @ w.encoder_noise / s.count)  # [m]
+    encoders = ca.fmin(w.encoder_noise, s.usual_noise)  # acceleration adds to the former in fast motion
+    noise = s.position_deadband * ca.sqrt(slopes**2 @ encoders / s.count)  # [m]
     followed = ca.fmin(ca.fmax(w.height_followed, heights - noise), heights + noise)
     outputs["within_noise"] = (heights - w.height_last) - (followed - w.height_followed)
     w.height_last, w.height_followed = heights, followed

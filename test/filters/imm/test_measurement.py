@@ -49,7 +49,7 @@ def channels(arm, layout):
     rubbing = ca.jacobian(ca.vertcat(rubs[layout.elastic_joints] / ca.exp(x[layout.parts["joint_stiffness"]]), rubs), x)
     rubbing[:, [k for k in range(layout.size) if k >= 7]] = 0  # ln K, d, a1, a2, p
     slopes = ca.jacobian(predicted, x) - rubbing
-    outputs = [predicted, slopes, force, ca.jacobian(force, x), ca.fmax(contacts.depth, 0)]
+    outputs = [predicted, slopes, force, ca.jacobian(force, x), contacts.depth]
     return ca.Function("channels", [x, s, closed], outputs)
 
 
