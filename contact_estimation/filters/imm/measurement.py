@@ -155,15 +155,15 @@ def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, ca.Funct
     bending = s.x[where["offset"]] + elastic * (torque - gravity)[state.elastic_joints]
     friction = s.x[where["bias"]] + s.x[where["coulomb"]] * s.presliding_mean + s.x[where["disturbance"]]
     channels = ca.vertsplit(ca.vertcat(bending, torque - friction))
-    friction = _slopes_through_friction(state, forces, elastic, s.x, block.closed)
-    rows = ca.vertsplit(ca.jacobian(ca.vertcat(*channels), s.x) - friction)
+    hidden = _slopes_through_friction(state, forces, elastic, s.x, block.closed)
+    rows = ca.vertsplit(ca.jacobian(ca.vertcat(*channels), s.x) - hidden)
     expressions, split, fixed = ca.extract_parametric(
         [*channels, *rows, forces.depth], list(vars(block).values()), {"extract_trivial": True}
     )
     geometry = named_function("geometry", block, {"fixed": ca.vertcat(*fixed)})
     s.fixed = ca.SX.sym("fixed", geometry.numel_out(0))
     expressions = ca.substitute(expressions, [ca.vertcat(*split)], [s.fixed])
-    depth = ca.SX(expressions.pop())
+    depth = expressions.pop()
     depths = named_function("depths", SimpleNamespace(x=s.x, fixed=s.fixed), {"depth": depth})
     covariance, functions = unpack(s.P, size), []
     for k, (channel, row) in enumerate(zip(expressions[: len(channels)], expressions[len(channels) :])):

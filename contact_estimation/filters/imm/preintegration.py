@@ -35,7 +35,7 @@ from contact_estimation.robot.friction import presliding_slope, presliding_step
 _SECOND_DIFFERENCE = 6
 
 
-def sample_state(n: int, contacts: int) -> Parts:
+def sample_state(layout: FilterState) -> Parts:
     """Return the parts of the state ``w`` that samples and blocks carry on, (n,) each unless said otherwise.
 
     ``filtered``, ``followed``: positions (of the motors, from the start, where their velocity is measured) [rad] behind
@@ -50,8 +50,9 @@ def sample_state(n: int, contacts: int) -> Parts:
     sample [rad/s], ``velocity_scatter``: variance of its noise now, ``velocity_noise``: the least of these
     [rad^2/s^2]. ``tcp_last``, ``tcp_followed`` (3,): the TCP's position in the last block, and behind a deadband of
     ``slip_length``, base axes [m]. ``height_last``, ``height_followed`` (contacts,): contact points along their normals
-    in the last block, and behind a deadband of ``position_deadband`` [m].
+    in the last block, and behind a deadband of ``position_deadband`` standard deviations [m].
     """
+    n, contacts = layout.n, len(layout.contacts)
     names = "filtered followed presliding presliding_slope impulse travelled deflected visited last before_last"
     names += " encoder_noise turned momentum_start load_average speed_average place moved torque_last"
     names += " torque_before_last torque_scatter dq_last velocity_scatter velocity_noise"
@@ -69,7 +70,7 @@ def build_sample(arm: Arm, layout: FilterState) -> ca.Function:
         arm: the robot.
         layout: the filters' state.
     """
-    n, parts, motor_side = arm.n, sample_state(arm.n, len(layout.contacts)), layout.motor_side
+    n, parts, motor_side = arm.n, sample_state(layout), layout.motor_side
     settings = dict.fromkeys(("deadband", "presliding_length", "torque_scale", "viscous", "asymmetry"), n)
     s = symbols(
         w=parts.size,
@@ -90,7 +91,7 @@ def build_sample(arm: Arm, layout: FilterState) -> ca.Function:
     jump = (s.q - 2 * w.last + w.before_last) ** 2 / _SECOND_DIFFERENCE
     w.encoder_noise = w.encoder_noise + ca.fmin(s.dt / s.noise_time, 1) * (jump - w.encoder_noise)
     width = 0 if motor_side else ca.fmax(s.deadband, s.deadband_noise * ca.sqrt(w.encoder_noise))
-    followed = ca.fmin(ca.fmax(w.followed, w.filtered - width), w.filtered + width)
+    followed = _follow(w.followed, w.filtered, width)
     step = followed - w.followed
     if motor_side:
         step = _beyond_noise(s, w, step)
@@ -104,6 +105,11 @@ def build_sample(arm: Arm, layout: FilterState) -> ca.Function:
     w.visited = w.visited + s.dt * s.q
     w.last, w.before_last = s.q, w.last
     return named_function("imm_sample", s, {"w_next": parts.join(w), "momentum": momentum})
+
+
+def _follow(behind: ca.SX, position: ca.SX, width: Any) -> Any:
+    """Return what was ``behind`` a deadband of ``width`` to both sides, now that its input is at ``position``."""
+    return ca.fmin(ca.fmax(behind, position - width), position + width)
 
 
 def _beyond_noise(s: SimpleNamespace, w: SimpleNamespace, step: ca.SX) -> Any:
@@ -160,15 +166,14 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     over the last ``slip_length``, base axes, at most of length one; within_noise (I,) [m]: the part of the contact
     points' motion along their normals that may be noise of the encoders; w_next.
     """
-    n, m, contacts, joints = arm.n, layout.m, len(layout.contacts), layout.elastic_joints
-    parts = sample_state(n, contacts)
+    n, m, parts, joints = arm.n, layout.m, sample_state(layout), layout.elastic_joints
     names = "torque_variance coulomb_prior presliding_length presliding_spread deadband model_error viscous_std"
     per_joint = dict.fromkeys([*names.split(), "asymmetry_std"], n)
     scalars = "block elastic_variance usual_noise velocity_noise transmission_error velocity_delay"
     scalars += " noise_time max_noise_ratio load_blocks link_share friction_error stop_error slip_length"
     scalars += " push_stiffness push_speed position_deadband"
     settings = per_joint | dict.fromkeys(scalars.split(), 1) | {"joint_stiffness": m, "push_variance": 6}
-    settings |= {"theta": layout.theta_size, "basis": 9 * contacts}
+    settings |= {"theta": layout.theta_size, "basis": 9 * len(layout.contacts)}
     s = symbols(w=parts.size, momentum=n, duration=1, count=1, **settings)
     w = parts.split(s.w)
     q = w.visited / s.duration
@@ -217,7 +222,7 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     slopes = layout.height_slopes(arm, kinematics, s.theta, s.basis)
     encoders = ca.fmin(w.encoder_noise, s.usual_noise)  # acceleration adds to the former in fast motion
     noise = s.position_deadband * ca.sqrt(slopes**2 @ encoders / s.count)  # [m]
-    followed = ca.fmin(ca.fmax(w.height_followed, heights - noise), heights + noise)
+    followed = _follow(w.height_followed, heights, noise)
     outputs["within_noise"] = (heights - w.height_last) - (followed - w.height_followed)
     w.height_last, w.height_followed = heights, followed
     w.load_average, w.place, w.moved = w.load_average + change / s.load_blocks, place, moved
@@ -283,7 +288,7 @@ class Preintegration:
         signals: dict[str, np.ndarray],
         position_filter: float,
     ) -> None:
-        self._arm, self._layout, self._parts = arm, layout, sample_state(arm.n, len(layout.contacts))
+        self._arm, self._layout, self._parts = arm, layout, sample_state(layout)
         signals |= {name: sample.inputs[name] for name in ("q", "dq", "tau", "dt", "filter_gain")}
         signals |= {name: block.inputs[name] for name in ("duration", "count")} | sample.outputs | block.outputs
         self._signals, self._bandwidth = signals, 2 * np.pi * position_filter

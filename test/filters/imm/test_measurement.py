@@ -47,7 +47,7 @@ def channels(arm, layout):
             lever = arm.kinematics(ca.SX(Q)).point_jacobian(arm.tcp_frame, contact.point)
             rubs += closed[i] * lever.T @ contact.axes[:, 1:] @ contact.closed.force[1:]
     rubbing = ca.jacobian(ca.vertcat(rubs[layout.elastic_joints] / ca.exp(x[layout.parts["joint_stiffness"]]), rubs), x)
-    rubbing[:, [k for k in range(layout.size) if k >= 7]] = 0  # ln K, d, a1, a2, p
+    rubbing[:, 7:] = 0  # what is not ln K, d, a1, a2, p
     slopes = ca.jacobian(predicted, x) - rubbing
     outputs = [predicted, slopes, force, ca.jacobian(force, x), contacts.depth]
     return ca.Function("channels", [x, s, closed], outputs)
