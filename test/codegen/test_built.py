@@ -76,10 +76,10 @@ def test_code_of_somebody_else_is_built_every_time(cache, builds):
 
 
 def test_a_robot_is_known_by_its_dynamics():
-    keys = {build_key.build_key(build_exchanged, [load_arm(name)]) for name in ("ur16e", "ur16e", "fr3")}
+    keys = {build_key.build_key(build_exchanged, [load_arm(name), 3]) for name in ("ur16e", "ur16e", "fr3")}
     heavier = load_arm("ur16e")
     heavier.model.inertias[3].mass += 1e-12
-    keys.add(build_key.build_key(build_exchanged, [heavier]))
+    keys.add(build_key.build_key(build_exchanged, [heavier, 3]))
     assert len(keys) == 3 and None not in keys
 
 

@@ -248,12 +248,13 @@ class Output:
     def external_torque(self) -> ExternalTorque:
         """Return the external joint torque of the unknown contact, moment-matched over the filters of that mode.
 
+        Zero where that mode is negligible (``published_probability``).
         Friction that has changed meanwhile is not in its covariance: a localizer learns the same link from it, later.
         """
         state, step, rows = self._state, self._step, np.flatnonzero(self._chain.felt)
         shares = step.probabilities[rows]
         probability = float(shares.sum())
-        if not probability > 0.0:
+        if probability < self._limit:
             return ExternalTorque(0.0, np.zeros(state.n), np.zeros((state.n, state.n)))
         where, shares = state.parts["external"], shares / probability
         torques = step.x[rows, where]

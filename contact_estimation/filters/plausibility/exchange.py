@@ -39,34 +39,36 @@ class JointExchanges:
         self._orders = np.tile(np.arange(arm.n), (len(pairs), 1))
         for order, (i, j) in zip(self._orders, pairs):
             order[[i, j]] = j, i
-        self.residual = np.full((len(pairs), arm.n), np.nan)
         self._factor = reading.factor
-        self._function = compile_built(build_exchanged, arm)
+        self._function = compile_built(build_exchanged, arm, len(pairs))
         for name in FREE_ARM_CONSTANTS:
             self._function.inputs[name][:] = constants[name]
         self._function.inputs["inside"][0] = 1.0 - reading.gravity
+        # Buffers are column-major: a column of C is a row here.
+        motion = [self._function.inputs[name].reshape(len(pairs), -1) for name in ("q", "dq", "ddq")]
+        self._motion, self._torque = motion, self._function.inputs["torque"].reshape(len(pairs), -1)
+        self.residual = self._function.outputs["residual"].reshape(len(pairs), -1)
+        self.residual[:] = np.nan
 
     def misfit(self, q: np.ndarray, dq: np.ndarray, ddq: np.ndarray, effort: np.ndarray) -> np.ndarray:
-        """Return the mean square residuals (P,); arguments (n,) as the stream gives them [rad, rad/s, rad/s^2]."""
-        inputs, output = self._function.inputs, self._function.outputs["residual"]
-        for k, order in enumerate(self._orders):
-            inputs["q"][:], inputs["dq"][:], inputs["ddq"][:] = q[order], dq[order], ddq[order]
-            inputs["torque"][:] = self._factor[order] * effort[order]
-            self._function()
-            self.residual[k] = output
-        mean: np.ndarray = np.mean(self.residual**2, axis=1)
-        return mean
+        """Return the mean square residuals (P,) (a view); arguments (n,) as the stream gives them [rad, rad/s, ...]."""
+        for buffer, values in zip(self._motion, (q, dq, ddq)):
+            buffer[:] = values[self._orders]
+        self._torque[:] = (self._factor * effort)[self._orders]
+        self._function()
+        return self._function.outputs["misfit"]
 
 
-def build_exchanged(arm: Arm) -> ca.Function:
-    """Build the residual of a free arm.
+def build_exchanged(arm: Arm, count: int) -> ca.Function:
+    """Build the residuals of a free arm in ``count`` states P, one a column.
 
-    Inputs: q, dq, ddq, torque (n,); the constants of :func:`.explanation.free_arm`; inside: 1 where the torque has
+    Inputs: q, dq, ddq, torque (n, P); the constants of :func:`.explanation.free_arm`; inside: 1 where the torque has
     gravity inside, else 0.
-    Outputs: residual (n,) in units of what friction and model may be.
+    Outputs: residual (n, P) in units of what friction and model may be; misfit (P,), its mean square.
     """
     n = arm.n
     s = symbols(q=n, dq=n, ddq=n, torque=n, friction=n, coulomb=n, viscous=n, moving=1, share=2, inside=1)
     free = free_arm(arm, arm.kinematics(s.q), s)
-    torque = s.torque + (1 - s.inside) * free.gravity
-    return named_function("exchanged_joints", s, {"residual": (torque - free.torque) / free.sigma})
+    residual = (s.torque + (1 - s.inside) * free.gravity - free.torque) / free.sigma
+    one = named_function("exchanged_joints", s, {"residual": residual, "misfit": ca.sumsqr(residual) / n})
+    return one.map("exchanged_joints_all", "serial", count, [*FREE_ARM_CONSTANTS, "inside"], [])
