@@ -46,6 +46,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="evenly sampled states: t (N,), q and v (N, 3), optionally force (N, 3) that acts besides gravity, and "
         "q_std, v_std (3,); needs --shape and --friction",
     )
+    parser.add_argument(
+        "--laws", action="store_true", help="impacts: compare five impact laws on impacts that they were not fitted to"
+    )
     parser.add_argument("--shape", help="drop, window: square:SIDE, ellipse:A,B (semi-axes) or wheel:SPOKES,LENGTH [m]")
     parser.add_argument("--friction", type=float, help="drop, window: Coulomb friction of the contact")
     parser.add_argument(
@@ -138,6 +141,7 @@ def _table1(args: argparse.Namespace) -> int:
 
 
 def _impacts(args: argparse.Namespace) -> int:
+    from contact_estimation.identify.planar.impact_laws import compare_laws
     from contact_estimation.identify.planar.impacts import identify_impacts, load_impacts
 
     impacts, left_out = load_impacts(args.impacts)
@@ -163,6 +167,13 @@ def _impacts(args: argparse.Namespace) -> int:
         f"impulses of impacts not used in the fit: median error {report.impulse_error_pct:.1f} %\n"
         f"{report.used} impacts used, {report.left_out} left out (flagged or not finite)"
     )
+    if args.laws:
+        scores = compare_laws(impacts.contact_space(model.m_over_i, signs), impacts.jump[:, :2], seed=args.seed)
+        result["laws"] = [score._asdict() for score in scores]
+        text += "\nlaw                     restitution  friction  error of unseen impulses: median, 90 % below"
+        for score in scores:
+            text += f"\n{score.law:23} {score.restitution:11.3f} {score.friction:9.3f}"
+            text += f" {score.error_pct:7.1f} %, {score.error_p90_pct:.1f} %"
     _draw(args, lambda: _figures().impacts_figure(impacts, report))
     return emit_verdict(args, result, report.verdict, text)
 

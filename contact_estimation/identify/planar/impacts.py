@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from contact_estimation.exceptions import IdentificationError, RecordingError
 from contact_estimation.identify.arrays import Array, Indices
+from contact_estimation.identify.planar.impact_laws import ContactSpace, complementary_newton
 from contact_estimation.identify.verdict import Finding, Verdict, conclude
 from contact_estimation.io.npz import read_arrays
 
@@ -75,11 +76,16 @@ class Impacts:
         normal, tangent = self.levers(signs)
         return normal * self.jump[:, 1] + tangent * self.jump[:, 0]
 
+    def contact_space(self, m_over_i: float, signs: Handedness) -> ContactSpace:
+        """Return what the contact points see before the impacts, of a body of ``m_over_i`` [1/m^2]."""
+        (rn, rt), v = self.levers(signs), self.pre[:, 3:]
+        along, normal = v[:, 0] + rt * v[:, 2], v[:, 1] + rn * v[:, 2]
+        return ContactSpace(along, normal, 1.0 + m_over_i * rt**2, 1.0 + m_over_i * rn**2, m_over_i * rn * rt)
+
     def speeds(self, signs: Handedness) -> Array:
         """1, speed along the ground and speed towards it (n, 3) [m/s] of the contact points before the impacts."""
-        (normal, tangent), v = self.levers(signs), self.pre[:, 3:]
-        along, towards = v[:, 0] + tangent * v[:, 2], -v[:, 1] - normal * v[:, 2]
-        return np.column_stack([np.ones(len(v)), np.abs(along), np.maximum(towards, 0.0)])
+        space = self.contact_space(0.0, signs)
+        return np.column_stack([np.ones(len(self)), np.abs(space.along), space.closing])
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,8 @@ class ImpactModel:
     def predict(self, impacts: Impacts) -> Array:
         """Impulses per unit mass (n, 2) [N s/kg], (tangential, normal), from the states before the impacts alone."""
         restitution = np.clip(impacts.speeds(self.handedness) @ self.rebound, 0.0, 1.0)
-        return predict_impulses(impacts, self.m_over_i, restitution, self.friction, self.handedness)
+        space = impacts.contact_space(self.m_over_i, self.handedness)
+        return complementary_newton(space, restitution, self.friction)
 
 
 @dataclass(frozen=True)
@@ -181,25 +188,6 @@ def find_handedness(impacts: Impacts) -> Handedness:
     return Handedness(best[1], best[2], second[0] / max(best[0], 1e-300))
 
 
-def predict_impulses(
-    impacts: Impacts, m_over_i: float, restitution: float | Array, friction: float, signs: Handedness
-) -> Array:
-    """Impulses per unit mass (n, 2), (tangential, normal): eq. 8 for one contact in closed form (eq. 20, 24).
-
-    Sticking first; where it needs more friction than there is, sliding on the edge of the cone.
-    """
-    (rn, rt), v = impacts.levers(signs), impacts.pre[:, 3:]
-    a_nn, a_tt, a_nt = 1.0 + m_over_i * rn**2, 1.0 + m_over_i * rt**2, m_over_i * rn * rt
-    want_n = -(1.0 + restitution) * np.minimum(v[:, 1] + rn * v[:, 2], 0.0)
-    want_t = -(v[:, 0] + rt * v[:, 2])
-    determinant = a_nn * a_tt - a_nt**2
-    stick_n, stick_t = (a_tt * want_n - a_nt * want_t) / determinant, (a_nn * want_t - a_nt * want_n) / determinant
-    edge = friction * np.sign(stick_t)
-    slide_n = want_n / np.maximum(a_nn + edge * a_nt, 1e-9)
-    sticks = np.abs(stick_t) <= friction * stick_n
-    return np.stack([np.where(sticks, stick_t, edge * slide_n), np.where(sticks, stick_n, slide_n)], axis=1)
-
-
 def fit_model(impacts: Impacts) -> ImpactModel:
     """m/I by least absolute deviation, restitution from the contact points' rebounds, friction by the impulses.
 
@@ -219,8 +207,9 @@ def fit_model(impacts: Impacts) -> ImpactModel:
     restitution, rebound = _restitution(impacts, signs)
     varying = np.clip(impacts.speeds(signs) @ rebound, 0.0, 1.0)
     measured, grid = impacts.jump[:, :2], np.linspace(0.0, 1.5, 61)
+    space = impacts.contact_space(m_over_i, signs)
     for _ in range(3):  # the deviation has many minima: a grid, then two finer ones around its best
-        deviations = [np.abs(predict_impulses(impacts, m_over_i, varying, f, signs) - measured).sum() for f in grid]
+        deviations = [np.abs(complementary_newton(space, varying, f) - measured).sum() for f in grid]
         best, width = grid[int(np.argmin(deviations))], grid[1] - grid[0]
         grid = np.linspace(max(best - width, 0.0), best + width, 11)
     return ImpactModel(m_over_i, restitution, float(best), signs, rebound)

@@ -1,9 +1,6 @@
-"""Tangential impulse of a rigid planar impact with Coulomb friction (Routh 1860; Wang and Mason 1992).
+"""Test a friction by the tangential impulses of a drop, those of rigid impacts (:mod:`impact_laws`).
 
-The normal impulse P grows from 0 to its end. Friction opposes the slip u until u is 0. From there on the contact sticks
-where friction suffices, or slides the other way. With J_t and J_n of :mod:`shapes` and m/I = k, per unit mass,
-
-    du = (1 + k r_y^2) dP_t - k r_x r_y dP,    sticking: dP_t = kappa dP,    kappa = k r_x r_y / (1 + k r_y^2).
+With J_t and J_n of :mod:`shapes` and m/I = k the slip changes by du = (1 + k r_y^2) dP_t - k r_x r_y dP, per unit mass.
 """
 
 from __future__ import annotations
@@ -14,6 +11,7 @@ from scipy.linalg import block_diag
 from contact_estimation.identify.arrays import Array
 from contact_estimation.identify.planar.contact_geometry import Correction, Impacts
 from contact_estimation.identify.planar.gyration import Scan
+from contact_estimation.identify.planar.impact_laws import ContactSpace, SlipPath
 
 
 def tangential_impulse(friction: Array, slip: float, lever: tuple[float, float], ratio: float, normal: float) -> Array:
@@ -29,14 +27,9 @@ def tangential_impulse(friction: Array, slip: float, lever: tuple[float, float],
     Returns:
         dv_x (n,) [m/s].
     """
-    way = 1.0 if slip >= 0.0 else -1.0
-    tangent = 1.0 + ratio * lever[1] ** 2
-    sticking = ratio * lever[0] * lever[1] / tangent  # kappa
-    sliding = -way * friction  # dP_t / dP while the first slip lasts
-    braking = way * tangent * (sticking - sliding)  # rate at which |slip| falls with P
-    until = np.where(braking > 0.0, abs(slip) / np.maximum(braking, 1e-12), np.inf)
-    first = np.minimum(until, normal)
-    return np.asarray(sliding * first + np.clip(sticking, -friction, friction) * (normal - first))
+    (x, y), one = lever, np.ones_like(friction)
+    space = ContactSpace(slip * one, 0 * one, 1 + ratio * y**2 * one, 1 + ratio * x**2 * one, -ratio * x * y * one)
+    return SlipPath(space, friction).impulses(normal * one)[:, 0]
 
 
 def friction_costs(impacts: Impacts, frictions: Array, best: Correction, scan: Scan) -> Array:

@@ -40,6 +40,13 @@ def test_impacts(capsys, tmp_path):
     assert (tmp_path / "f.png").stat().st_size > 10_000
 
 
+def test_impact_laws(capsys):
+    """Friction that follows the slip explains the real ellipse better than friction against the slip at the end."""
+    path = str(shared_file("data/ellipse_impacts/ellipse_impacts_odd.npz"))
+    laws = {law["law"]: law["error_pct"] for law in run(capsys, "--impacts", path, "--json", "--laws")[1]["laws"]}
+    assert laws["newton"] < laws["complementary_newton"] < 6.0 and laws["poisson"] < laws["complementary_poisson"]
+
+
 @pytest.mark.parametrize("example, key", [("wheel", "worst_pct"), ("arm-disk", "parameters")])
 def test_examples(capsys, tmp_path, example, key):
     code, out = run(capsys, "--example", example, "--json", "--figure", str(tmp_path / "f.png"))

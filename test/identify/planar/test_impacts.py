@@ -5,13 +5,13 @@ import pytest
 from shared import shared_file
 
 from contact_estimation.exceptions import IdentificationError, RecordingError
+from contact_estimation.identify.planar.impact_laws import complementary_newton
 from contact_estimation.identify.planar.impacts import (
     Handedness,
     Impacts,
     identify_impacts,
     least_absolute_ratio,
     load_impacts,
-    predict_impulses,
 )
 
 
@@ -28,7 +28,7 @@ def planted(count, signs, noise=0.0, m_over_i=1200.0, seed=0, rebound=(0.5, 0.0,
     along = np.abs(pre[:, 3] + signs[1] * rows[1][:, 2] * pre[:, 5])
     towards = -pre[:, 4] - signs[0] * rows[0][:, 2] * pre[:, 5]
     restitution = rebound[0] + rebound[1] * along + rebound[2] * towards
-    impulse = predict_impulses(impacts, m_over_i, restitution, 0.2, handed)
+    impulse = complementary_newton(impacts.contact_space(m_over_i, handed), restitution, 0.2)
     turn = m_over_i * (signs[0] * rows[0][:, 2] * impulse[:, 1] + signs[1] * rows[1][:, 2] * impulse[:, 0])
     post = pre.copy()
     post[:, 3:] += np.column_stack([impulse, turn]) + noise * rng.standard_normal((count, 3)) * [1, 1, 30]
