@@ -43,7 +43,8 @@ def test_impacts(capsys, tmp_path):
 def test_impact_laws(capsys):
     """Friction that follows the slip explains the real ellipse better than friction against the slip at the end."""
     path = str(shared_file("data/ellipse_impacts/ellipse_impacts_odd.npz"))
-    laws = {law["law"]: law["error_pct"] for law in run(capsys, "--impacts", path, "--json", "--laws")[1]["laws"]}
+    found = json.loads(run(capsys, "--impacts", path, "--json", "--laws")[1].out)
+    laws = {law["law"]: law["error_pct"] for law in found["laws"]}
     assert laws["newton"] < laws["complementary_newton"] < 6.0 and laws["poisson"] < laws["complementary_poisson"]
 
 
