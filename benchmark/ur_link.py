@@ -6,7 +6,7 @@ admittance are the real ones; what runs in the client process of a real link (it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from contact_estimation.drivers import rtde_client as wire
@@ -24,12 +24,14 @@ class SimulatedLink(RtdeLink):
     Attributes:
         silent_until: no sample comes before this time [s] of the simulation.
         gone: whether the silence is a lost connection, which ends with a new client.
+        on_tick: called after every tick of the controller, also during a silence.
     """
 
     def __init__(self, controller: UrController, hold_after: float) -> None:
         self.controller, self._hold_after = controller, hold_after
         self.status, self.restarts = "connected", 0
         self.silent_until, self.gone = 0.0, False
+        self.on_tick: Callable[[], None] = lambda: None
         self._moving, self._last_command, self._last_sample = False, 0.0, 0.0
         controller.start_script()
 
@@ -47,6 +49,7 @@ class SimulatedLink(RtdeLink):
         while self.now() < end:
             self.controller.tick()
             self._watch()
+            self.on_tick()
             if self.now() >= self.silent_until:
                 if self.gone:
                     self.gone, self.restarts = False, self.restarts + 1

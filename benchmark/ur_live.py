@@ -23,10 +23,10 @@ ROWS = FOLDER / "tables/ur_live.json"
 #: [N/m] and the three ways to sense: sensor used, offset [N].
 STIFFNESS = (5e3, 26e3, 100e3)
 SENSING = {"sensor": (True, 0.0), "sensor, 10 N off": (True, 10.0), "sensorless": (False, 0.0)}
-#: [s] after which the RMSE counts, and when a fault comes.
-SETTLED, FAULT_AT = 3.0, 4.0
+#: [s] after which the RMSE counts, when a fault comes, and for how long it lasts at least.
+SETTLED, FAULT_AT, FAULT_LASTS = 3.0, 4.0, 1.0
 #: [m/s] below which the arm stands.
-STILL = 2e-3
+STILL = 1e-4
 FAULTS: dict[str, Callable[[UrPress], None]] = {
     "protective stop": lambda press: press.ur.stop_for_safety(),
     "stall of 1 s": lambda press: press.link.stall(1.0),
@@ -45,12 +45,14 @@ def pressed(record: UrPressRecord) -> dict[str, float | str]:
 
 
 def survived(record: UrPressRecord) -> dict[str, float | str]:
-    """Return how a fault was answered: when the arm moves again [ms], and the force before and after [N]."""
+    """Return how a fault was answered: when the arm stands [ms], and the highest forces [N]."""
     before = record.force[(record.t > FAULT_AT - 0.5) & (record.t < FAULT_AT)]
-    moving = record.t[(record.t >= FAULT_AT) & (record.speed > STILL)]
+    during = record.ticks[record.ticks[:, 0] < FAULT_AT + FAULT_LASTS]
+    moving = during[during[:, 2] > STILL]
     return {
-        "moves after [ms]": round(1e3 * float(moving[0] - FAULT_AT)) if moving.size else "never",
+        "stands after [ms]": round(1e3 * float(moving[-1, 0] - FAULT_AT)) if moving.size else 0,
         "highest before [N]": round(float(before.max()), 1),
+        "highest during [N]": round(float(during[:, 1].max()), 1),
         "highest after [N]": round(float(record.force[record.t >= FAULT_AT].max()), 1),
         "active at the end": str(bool(record.active[-1])),
         "refused": "; ".join(record.refused),

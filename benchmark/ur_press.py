@@ -71,7 +71,8 @@ class UrPressRecord:
         used: force (N,) [N] that the controller saw.
         wanted: [N].
         active: whether the controller was active (N,).
-        speed: norm of the commanded twist's translation (N,) [m/s], as the controller has it in force.
+        ticks: (K, 3) every tick of the robot's controller from a fault on, also without samples: time [s], true force
+            along the wanted one [N], speed that it commands the tool [m/s].
         refused: commands that the driver refused, by reason.
         samples: all samples, for the recorder, where they were to be kept.
     """
@@ -81,7 +82,7 @@ class UrPressRecord:
     used: np.ndarray
     wanted: float
     active: np.ndarray
-    speed: np.ndarray
+    ticks: np.ndarray
     refused: dict[str, int]
     samples: list[Sample]
 
@@ -127,7 +128,8 @@ class UrPress:
         self.fusion = WrenchFusion()
         self.controller = make_controller(options.controller, self.arm, self.task, deadline=np.inf)
         self._normal = np.array(self.task.force) / np.linalg.norm(self.task.force)
-        self._rows: list[tuple[float, float, float, bool, float]] = []
+        self._rows: list[tuple[float, float, float, bool]] = []
+        self._ticks: list[tuple[float, float, float]] = []
         self._samples: list[Sample] = []
         self._refused: dict[str, int] = {}
 
@@ -157,6 +159,7 @@ class UrPress:
             if fault is not None and self.link.now() >= begin + fault[0]:
                 fault[1](self)
                 fault = None
+                self.link.on_tick = lambda: self._ticks.append((self.link.now() - begin, self._force(), self._speed()))
             observation = self._observe()
             t = self.link.now() - begin
             if k % every == 0:
@@ -164,9 +167,10 @@ class UrPress:
                 self._command(EquilibriumPose(command.position, command.rotation))
             k += 1
             self._rows.append(self._row(t, observation))
-        t_, force, used, active, speed = (np.array(column) for column in zip(*self._rows))
+        t_, force, used, active = (np.array(column) for column in zip(*self._rows))
+        ticks = np.array(self._ticks).reshape(-1, 3)
         wanted = float(np.linalg.norm(self.task.force))
-        return UrPressRecord(t_, force, used, wanted, active, speed, self._refused, self._samples)
+        return UrPressRecord(t_, force, used, wanted, active, ticks, self._refused, self._samples)
 
     def _approach(self) -> Observation:
         """Settle, and move against the wanted force until it is felt; returns the last observation."""
@@ -205,10 +209,17 @@ class UrPress:
         except DriverError as error:
             self._refused[str(error)] = self._refused.get(str(error), 0) + 1
 
-    def _row(self, t: float, observation: Observation) -> tuple[float, float, float, bool, float]:
-        plant = self.ur.simulation.plant
-        force = float(self._normal @ (plant.rotation @ plant.wrench_tcp[:3]))
+    def _row(self, t: float, observation: Observation) -> tuple[float, float, float, bool]:
         used = 0.0 if observation.force is None else float(self._normal @ observation.force)
-        active = self.controller.state is ControllerState.ACTIVE
-        speed = self.arm.tcp_jacobian(plant.q)[:3] @ self.ur.simulation.controller.dq_ref  # type: ignore[union-attr]
-        return t, force, used, active, float(np.linalg.norm(speed))
+        return t, self._force(), used, self.controller.state is ControllerState.ACTIVE
+
+    def _force(self) -> float:
+        """Return the true force [N] along the wanted one."""
+        plant = self.ur.simulation.plant
+        return float(self._normal @ (plant.rotation @ plant.wrench_tcp[:3]))
+
+    def _speed(self) -> float:
+        """Return the speed [m/s] that the robot's controller commands the tool."""
+        simulation = self.ur.simulation
+        twist = self.arm.tcp_jacobian(simulation.plant.q) @ simulation.controller.dq_ref  # type: ignore[union-attr]
+        return float(np.linalg.norm(twist[:3]))
