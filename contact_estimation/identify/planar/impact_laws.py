@@ -30,7 +30,7 @@ _TINY, _NEVER = 1e-9, 1e12
 
 
 class ContactSpace(NamedTuple):
-    """n impacts as their contact points see them: velocities before (n,) [m/s], entries (n,) of a [1/kg m = 1]."""
+    """Impacts (n,) as their contact points see them: velocities before [m/s], entries of a per unit mass [1]."""
 
     along: Array
     normal: Array  # upwards, negative where the point comes
