@@ -44,7 +44,7 @@ class JointExchanges:
         for name in FREE_ARM_CONSTANTS:
             self._function.inputs[name][:] = constants[name]
         self._function.inputs["inside"][0] = 1.0 - reading.gravity
-        # Buffers are column-major: a column of C is a row here.
+        # Buffers are column-major: a column of the function is a row here.
         motion = [self._function.inputs[name].reshape(len(pairs), -1) for name in ("q", "dq", "ddq")]
         self._motion, self._torque = motion, self._function.inputs["torque"].reshape(len(pairs), -1)
         self.residual = self._function.outputs["residual"].reshape(len(pairs), -1)

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contact_estimation.identify.arrays import Array
+from contact_estimation.identify.arrays import Array, Indices
 
 #: Where a rate vanishes; a normal impulse [m/s] that no impact has.
 _TINY, _NEVER = 1e-9, 1e12
@@ -42,6 +42,10 @@ class ContactSpace(NamedTuple):
     def closing(self) -> Array:
         """Speed towards the ground (n,) [m/s], 0 where the point leaves."""
         return np.maximum(-self.normal, 0.0)
+
+    def take(self, index: Indices) -> ContactSpace:
+        """Return the impacts of ``index`` only."""
+        return ContactSpace(*(part[index] for part in self))
 
 
 class SlipPath:
@@ -162,6 +166,28 @@ def fit_law(law: str, space: ContactSpace, measured: Array) -> tuple[float, floa
     return float(centre[0]), float(centre[1])
 
 
+def predict_unseen(
+    measured: Array, folds: int, rng: np.random.Generator, predict: Callable[[Indices, Indices], Array]
+) -> tuple[Array, Array]:
+    """Predict every impact by what was fitted to the other folds.
+
+    Args:
+        measured: impulses (n, 2) per unit mass, (tangential, normal) [m/s].
+        folds: of the cross-validation.
+        rng: draws them.
+        predict: of the impacts to fit to and those to predict, gives the impulses (k, 2) of the latter.
+
+    Returns:
+        The predictions (n, 2), and their relative errors (n,).
+    """
+    predicted, fold = np.empty(measured.shape), rng.permutation(len(measured)) % folds
+    for k in range(folds):
+        unseen = np.flatnonzero(fold == k)
+        predicted[unseen] = predict(np.flatnonzero(fold != k), unseen)
+    size = np.maximum(np.linalg.norm(measured, axis=1), 1e-12)
+    return predicted, np.linalg.norm(predicted - measured, axis=1) / size
+
+
 def compare_laws(space: ContactSpace, measured: Array, folds: int = 5, seed: int = 0) -> list[LawScore]:
     """Fit every law to all folds but one and predict that one; the best law comes first.
 
@@ -171,15 +197,13 @@ def compare_laws(space: ContactSpace, measured: Array, folds: int = 5, seed: int
         folds: of the cross-validation.
         seed: of the folds.
     """
-    count, scores = len(measured), []
-    fold = np.random.default_rng(seed).permutation(count) % folds
-    size = np.maximum(np.linalg.norm(measured, axis=1), 1e-12)
-    for law, predict in LAWS.items():
-        predicted = np.empty((count, 2))
-        for k in range(folds):
-            seen, unseen = (ContactSpace(*(part[rows] for part in space)) for rows in (fold != k, fold == k))
-            predicted[fold == k] = predict(unseen, *fit_law(law, seen, measured[fold != k]))
-        errors = 100.0 * np.linalg.norm(predicted - measured, axis=1) / size
-        middle, high = np.percentile(errors, [50.0, 90.0]).tolist()
+    scores = []
+    for law in LAWS:
+
+        def predict(seen: Indices, unseen: Indices, law: str = law) -> Array:
+            return LAWS[law](space.take(unseen), *fit_law(law, space.take(seen), measured[seen]))
+
+        _, errors = predict_unseen(measured, folds, np.random.default_rng(seed), predict)
+        middle, high = (100.0 * np.percentile(errors, [50.0, 90.0])).tolist()
         scores.append(LawScore(law, *fit_law(law, space, measured), middle, high))
     return sorted(scores, key=lambda score: score.error_pct)

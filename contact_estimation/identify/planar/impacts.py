@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from contact_estimation.exceptions import IdentificationError, RecordingError
 from contact_estimation.identify.arrays import Array, Indices
-from contact_estimation.identify.planar.impact_laws import ContactSpace, complementary_newton
+from contact_estimation.identify.planar.impact_laws import ContactSpace, complementary_newton, predict_unseen
 from contact_estimation.identify.verdict import Finding, Verdict, conclude
 from contact_estimation.io.npz import read_arrays
 
@@ -232,11 +232,9 @@ def identify_impacts(
     moment, jump = impacts.moment(model.handedness), impacts.jump
     draws = rng.integers(len(impacts), size=(resamples, len(impacts)))
     ratios = [least_absolute_ratio(moment[d], jump[d, 2]) for d in draws]
-    predicted, fold = np.empty((len(impacts), 2)), rng.permutation(len(impacts)) % folds
-    for i in range(folds):
-        unseen = np.flatnonzero(fold == i)
-        predicted[unseen] = fit_model(impacts.take(np.flatnonzero(fold != i))).predict(impacts.take(unseen))
-    errors = np.linalg.norm(predicted - jump[:, :2], axis=1) / np.maximum(np.linalg.norm(jump[:, :2], axis=1), 1e-12)
+    predicted, errors = predict_unseen(
+        jump[:, :2], folds, rng, lambda seen, unseen: fit_model(impacts.take(seen)).predict(impacts.take(unseen))
+    )
     low, high = np.quantile(ratios, [0.025, 0.975])
     return ImpactReport(model, (float(low), float(high)), predicted, errors, len(impacts), left_out)
 
