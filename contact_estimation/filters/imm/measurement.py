@@ -63,16 +63,17 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     s = symbols(ca.MX, **shapes)
     fixed = call_named(geometry, s)
     now = call_named(predict, call_named(depths, {"x": s.x}, fixed), s)
-    before = call_named(depths, {"x": now.x_next}, fixed)
+    now.aligned_next = call_named(depths, {"x": now.x_next}, fixed).depth
     log_likelihood, normalised = 0, []
     for k, function in enumerate(channels):
-        predicted = call_named(function, {"x": now.x_next, "P": now.P_next, "y": s.y[k]}, before, fixed, s)
-        now = call_named(scalar, {"x": now.x_next, "P": now.P_next, "variance": s.R[k]}, predicted, s)
+        before = {"x": now.x_next, "P": now.P_next, "aligned": now.aligned_next}
+        predicted = call_named(function, before | {"y": s.y[k]}, fixed, s)
+        now = call_named(scalar, before | {"variance": s.R[k]}, predicted, s)
         log_likelihood += now.log_likelihood
         normalised.append(now.normalised)
-    deeper = call_named(depths, {"x": now.x_next}, fixed).depth - before.depth
+    left = call_named(unexplained, {"x": now.x_next, "aligned": now.aligned_next}, fixed, s)
+    deeper = call_named(depths, {"x": now.x_next}, fixed).depth - now.aligned_next
     aligned = call_named(_build_alignment(state), {"P": now.P_next, "deeper": deeper}).P_next
-    left = call_named(unexplained, {"x": now.x_next}, before, fixed, s)
     last = call_named(finish, {"x": now.x_next, "P": aligned}, s)
     outputs = {
         "x_next": last.x_next,
@@ -121,10 +122,7 @@ def _build_prediction(state: FilterState) -> ca.Function:
 
 
 def _build_alignment(state: FilterState) -> ca.Function:
-    """After an update errors of the stiffness leave the force as it is at the new depth: an update is no motion.
-
-    Errors of the rest position compensate those of ln K at the depth of the moment.
-    """
+    """After an update errors of the stiffness leave the force as it is at the new depth: an update is no motion."""
     s = symbols(P=packed_size(state.size), deeper=len(state.contacts))
     along = ca.SX.eye(state.size)
     for i, k, rest in state.stiffness_and_rest:
@@ -144,7 +142,7 @@ def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, ca.Funct
     """
     n, size, count, where = arm.n, state.size, len(state.contacts), state.parts.where
     block = symbols(q_mean=n, closed=count, theta=state.theta_size, basis=9 * count, slip_direction=3, load=n)
-    s = symbols(x=size, P=packed_size(size), y=1, presliding_mean=n, felt=1, depth=count)
+    s = symbols(x=size, P=packed_size(size), y=1, presliding_mean=n, felt=1, aligned=count)
     kinematics = arm.kinematics(block.q_mean)
     forces = ContactForces(arm, state, kinematics, s.x, block.theta, block.basis, block.slip_direction)
     torque = block.load + forces.joint_torque(block.closed)
@@ -167,10 +165,10 @@ def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, ca.Funct
     depths = named_function("depths", SimpleNamespace(x=s.x, fixed=s.fixed), {"depth": depth})
     covariance, functions = unpack(s.P, size), []
     for k, (channel, row) in enumerate(zip(expressions[: len(channels)], expressions[len(channels) :])):
-        for i, stiffness, rest in state.stiffness_and_rest:  # as at the depth before the block
-            row[stiffness] -= row[rest] * (depth[i] - s.depth[i])
+        for i, stiffness, rest in state.stiffness_and_rest:
+            row[stiffness] -= row[rest] * (depth[i] - s.aligned[i])
         own = ca.sparsify(ca.horzcat(ca.SX(1, where["contacts"].stop), row[where["contacts"].stop :]))
-        outputs = {"innovation": s.y - channel, "row": row.T, "own": covariance @ own.T}
+        outputs = {"innovation": s.y - channel, "row": row.T, "own": covariance @ own.T, "depth": depth}
         functions.append(named_function(f"channel_{k}", s, outputs))
     measured = SimpleNamespace(**{**vars(s), "y": ca.SX.sym("y", state.m + n)})
     left = measured.y[state.m :] - ca.vertcat(*expressions[state.m : len(channels)])
@@ -204,28 +202,64 @@ def _slopes_through_friction(
 
 
 def _build_scalar(state: FilterState) -> ca.Function:
-    """Kalman update with one gated scalar."""
-    size, bounded, contacts = state.size, state.bounded, state.parts["contacts"]
+    """Kalman update with one gated scalar.
+
+    ``aligned`` (I,) [m] are the depths at which errors of ln K and d leave the contacts' forces as they are.
+    """
+    size, bounded, contacts, count = state.size, state.bounded, state.parts["contacts"], len(state.contacts)
     limits = {"gate": 1, "max_stiffness_step": 1, "lower": len(bounded), "upper": len(bounded)}
     s = symbols(x=size, P=packed_size(size), innovation=1, variance=1, row=size, own=size, **limits)
+    vars(s).update(vars(symbols(depth=count, aligned=count)))
     cross = unpack(s.P, size)[:, contacts] @ s.row[contacts] + s.own
     expected = ca.dot(s.row, cross) + s.variance
     total = ca.fmax(expected, s.innovation**2 / s.gate**2)  # the noise that puts it on the gate
-    step = cross * (s.innovation / total)
-    for contact in state.contacts:
-        (index,) = contact.indices("stiffness")
-        if index is not None:
-            step[index] = ca.fmin(ca.fmax(step[index], -s.max_stiffness_step), s.max_stiffness_step)
+    step, slope, aligned = _curved_step(state, s, cross * (s.innovation / total))
     x = s.x + step
     if bounded:
         x[bounded] = ca.fmin(ca.fmax(x[bounded], s.lower), s.upper)
+    covariance = unpack(s.P - packed_outer(cross, cross / total), size)
     outputs = {
         "x_next": x,
-        "P_next": s.P - packed_outer(cross, cross / total),
+        "P_next": pack(slope @ covariance @ slope.T),
+        "aligned_next": aligned,
         "log_likelihood": -0.5 * (ca.log(total) + s.innovation**2 / total),
         "normalised": s.innovation / ca.sqrt(expected),
     }
     return named_function("scalar_update", s, outputs)
+
+
+def _curved_step(state: FilterState, s: SimpleNamespace, step: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
+    """Return the state's step (N,) that a linear step stands for, its slope (N, N), and the depths ``aligned`` (I,).
+
+    The force is linear in K. A rise k of ln K beyond ``max_stiffness_step`` is too large to be linear: an arm meets a
+    surface much harder than expected. Then K itself rises by that share, and d goes along so that the force is that of
+    the linear step,
+
+        K' = K (1 + k),   K' depth' = K (depth + k aligned + step of d).
+
+    Smaller steps are steps of ln K, and a fall is bounded: of a fall of K, a contact that is none would become a soft
+    one.
+
+    Args:
+        state: of the filter.
+        s: symbols of :func:`_build_scalar`.
+        step: (N,) linear step.
+    """
+    step, slope, aligned, most = ca.SX(step), ca.SX.eye(state.size), ca.SX(s.aligned), s.max_stiffness_step
+    for i, contact in enumerate(state.contacts):
+        (k,), (rest,) = contact.indices("stiffness"), contact.indices("rest")
+        if k is None:
+            continue
+        steep = step[k] > ca.exp(most) - 1
+        rise = ca.if_else(steep, step[k], 0)  # of K, relative
+        softer = 1 / (1 + rise)
+        if rest is not None:
+            aligned[i] = (s.depth[i] + rise * s.aligned[i] + step[rest]) * softer
+            slope[rest, rest], slope[rest, k] = softer, (s.aligned[i] - aligned[i]) * softer
+            step[rest] = aligned[i] - s.depth[i]
+        slope[k, k] = softer
+        step[k] = ca.if_else(steep, ca.log(1 + rise), ca.fmin(ca.fmax(step[k], -most), most))
+    return step, slope, aligned
 
 
 def _build_finish(arm: Arm, state: FilterState) -> ca.Function:

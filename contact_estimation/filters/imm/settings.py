@@ -318,8 +318,8 @@ class ImmSettings:
     )
     max_stiffness_step: float = key(
         0.7,
-        doc="largest change of the stiffness's logarithm by one measurement; it bounds the linearisation error at "
-        "first touch",
+        doc="largest change of the stiffness's logarithm by one measurement that counts as linear: a larger rise is "
+        "one of the stiffness itself, a larger fall is cut off",
         check=positive,
     )
     slip_length: float = key(

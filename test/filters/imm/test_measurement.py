@@ -139,14 +139,19 @@ def dense(channels, layout, x, covariance, decay, noise, y, variance, s, closed,
         total = max(plain, innovation**2 / gate**2)
         noise_k = total - h @ covariance @ h
         gain = covariance @ h / total
-        step = gain * innovation
-        for contact in layout.contacts:
-            where = contact.where
-            step[where.start] = np.clip(step[where.start], -0.7, 0.7)
+        step, slope = gain * innovation, np.eye(layout.size)
+        depths = np.array(channels(x, s, closed)[4]).ravel()
+        for i, (at, deep) in enumerate(zip(stiffness, depths)):
+            rise = step[at] if step[at] > np.exp(0.7) - 1 else 0.0  # a step of K at the force of the linear one
+            now = (deep + rise * depth[i] + step[at + 1]) / (1 + rise)
+            slope[at, at] = slope[at + 1, at + 1] = 1 / (1 + rise)
+            slope[at + 1, at] = (depth[i] - now) / (1 + rise)
+            depth[i], step[at + 1] = now, now - deep
+            step[at] = np.log(1 + rise) if rise else np.clip(step[at], -0.7, 0.7)
         x = x + step
         x[layout.bounded] = np.clip(x[layout.bounded], *layout.bounds(free=True).values())
         keep = np.eye(layout.size) - np.outer(gain, h)
-        covariance = keep @ covariance @ keep.T + noise_k * np.outer(gain, gain)
+        covariance = slope @ (keep @ covariance @ keep.T + noise_k * np.outer(gain, gain)) @ slope.T
         likelihood -= 0.5 * (np.log(total) + innovation**2 / total)
     aligned = np.eye(layout.size)
     for k, before, after in zip(stiffness, depth, np.array(channels(x, s, closed)[4]).ravel()):
@@ -319,3 +324,35 @@ def test_noise_of_a_steady_press_shows_neither_stiffness_nor_force(arm, layout, 
     assert stiffness == pytest.approx(1e5, rel=0.1)
     assert force == pytest.approx(50.0, abs=4.0)
     assert hold(arm, layout, update, told=False)[0] < 5e4
+
+
+def touch(arm, layout, update, rng):
+    """Stiffness [N/m] and force [N] half a second after a touch of 100 kN/m that was expected on 10 kN/m, within a
+    factor of ten: 5 N in the first block, 10 N in the second, and then the arm stands."""
+    normal, lever = layout.basis[0][:, 0], np.linalg.pinv(arm.tcp_jacobian(Q)[:3]) @ layout.basis[0][:, 0]
+    x, spread = layout.mean.copy(), layout.variance.copy()
+    x[0], x[1], spread[0], spread[1] = np.log(1e4), normal @ arm.tcp_pose(Q)[0], np.log(10.0) ** 2, 4e-4**2
+    spread[2:9] = 1e-12  # point, tilt and friction are known
+    spread[layout.parts["bias"].start :] *= 0.01  # as after some time in free space
+    covariance, (decay, noise) = np.diag(spread), layout.decay_and_noise(0.01)
+    variance = np.concatenate([np.full(layout.m, 5e-5**2), np.full(6, 0.3**2)])
+    for k in range(50):
+        force = min(5.0 * (k + 1), 10.0)
+        q = Q - lever * force / 1e5
+        torque = LOAD + arm.tcp_jacobian(q)[:3].T @ normal * force
+        bent = (torque - arm.gravity(q))[layout.elastic_joints] / np.exp(layout.mean[layout.parts["joint_stiffness"]])
+        y = np.concatenate([bent, torque]) + rng.standard_normal(len(variance)) * np.sqrt(variance)
+        given = {"x": x, "P": covariance, "decay": decay, "noise": noise, "R": variance, "q_mean": q, "y": y}
+        given |= {"presliding_mean": np.zeros(6), "closed": (1.0, 0.0), "gate": 3.0, "motion_noise": np.zeros(8)}
+        given |= {"slip_direction": np.zeros(3), "within_noise": np.zeros(2), "law_variance": 0.02**2}
+        found = evaluate(update, layout, **given)
+        x, covariance = found["x_next"], unpack_array(found["P_next"], layout.size)
+    return np.exp(x[0]), np.exp(x[0]) * (x[1] - normal @ arm.tcp_pose(q)[0])
+
+
+def test_a_hard_surface_is_told_by_its_first_two_blocks(arm, layout, update):
+    """Were a large step of ln K cut off, the rest position alone would follow, and the force could be anything."""
+    found = [touch(arm, layout, update, np.random.default_rng(seed)) for seed in range(12)]
+    stiffness, force = np.array(found).T
+    assert np.abs(np.log(stiffness / 1e5)).max() < np.log(3.0)
+    assert np.abs(force - 10.0).max() < 3.0
