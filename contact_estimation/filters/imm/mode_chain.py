@@ -77,7 +77,8 @@ class ModeChain:
         self.free: NDArray[np.bool_] = ~self.closed.any(axis=1) & (self.felt == 0)
         self.label, self.steady_friction = np.array(labels)[self.owner], np.array(steady)[self.owner]
         self.walk = np.where(self.owner == self._steady, settings.unknown.steady_share, 1.0) * self.felt
-        self._floor = settings.least_probability
+        self._floor, self._commit = settings.least_probability, settings.commit_probability
+        self._free_mode = chosen.index([]) if [] in chosen else None
         self._first = np.searchsorted(self.owner, np.arange(count))
         self._newborn = self._first.copy()
 
@@ -146,6 +147,22 @@ class ModeChain:
     def of_combinations(self, probabilities: np.ndarray) -> np.ndarray:
         """Return the probabilities of the modes ``names`` from those of the filters (M,)."""
         return np.bincount(self.label, probabilities, len(self.names))
+
+    def decide(self, probabilities: np.ndarray, present: int) -> int:
+        """Return the mode that is named: the most probable one, but a contact only once it is all but certain.
+
+        A contact is named from ``commit_probability`` on, and until free space is the most probable mode. In fast
+        motion a block that fits no model would otherwise name a contact for a moment.
+
+        Args:
+            probabilities: of the modes ``names``.
+            present: mode that was named before.
+        """
+        likeliest = int(probabilities.argmax())
+        free = self._free_mode
+        if free is None or present != free or likeliest == free:
+            return likeliest
+        return likeliest if 1 - probabilities[free] >= self._commit else present
 
 
 def _transition(rates: np.ndarray, dt: float) -> np.ndarray:

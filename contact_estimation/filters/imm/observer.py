@@ -119,7 +119,7 @@ class ContactImm:
         # The elastic offset starts where the deflection under gravity and payload alone puts it.
         deflection = (self.arm.gravity(q) - self._load)[joints] / self._signals["joint_stiffness"] + q[joints]
         self.step_.start(q, deflection, self.chain.start(self.settings.closed_at_start))
-        self._mode, self._probable = self._most_probable(), 0
+        self._mode, self._probable = int(self._mode_probabilities().argmax()), 0
         self._output.start()
         self._nis[0], self._first = np.nan, True
         self._unexplained[:] = 0.0
@@ -163,7 +163,7 @@ class ContactImm:
             step.set_interval(duration, deciding)
         step.run()
         probable = int(step.probabilities.argmax())
-        self._mode = self._most_probable()
+        self._mode = self.chain.decide(self._mode_probabilities(), self._mode)
         self._probable, self.updated = probable, self._t
         self._nis[0] = np.dot(step.normalised[probable], step.normalised[probable])
         self._mismatch.add(duration, step.normalised[probable], step.x[probable])
@@ -194,9 +194,9 @@ class ContactImm:
             self._undecided = max(self._undecided, 0.0)
         return self._undecided < 0
 
-    def _most_probable(self) -> int:
-        """Return the most probable mode."""
-        return int(self.chain.of_combinations(self.probabilities).argmax())
+    def _mode_probabilities(self) -> np.ndarray:
+        """Return the probabilities of the modes, in the order of their names."""
+        return self.chain.of_combinations(self.probabilities)
 
     # -- estimates --------------------------------------------------------------------------------------------
 

@@ -292,6 +292,12 @@ class ImmSettings:
         doc="least probability of a filter: a value of 1e-6 would discard all evidence against a mode",
         check=positive,
     )
+    commit_probability: float = key(
+        0.999,
+        doc="the mode is a contact from this probability on that anything is touched, and until it is free more likely "
+        "than in contact; larger names contacts later, smaller names some that are none in fast motion",
+        check=probability,
+    )
     published_probability: float = key(
         1e-4, doc="a filter less probable than this is left out of the published mixture", check=positive
     )
