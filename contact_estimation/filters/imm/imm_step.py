@@ -74,8 +74,7 @@ class ImmStep:
         self._remembered: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=_REMEMBERED)
         self._turn = 0
         self._friction_drift = signals["friction_drift"] = np.zeros(state.n)
-        # Motion of the joints includes their bending by the push, which changes no friction.
-        self._motor_side = float(state.motor_side)
+        self._q_free = np.zeros(state.n)
         self._push_end = PushEnd(
             state.size, state.parts["external"], state.parts["disturbance"], state.end_significance
         )
@@ -186,12 +185,22 @@ class ImmStep:
         for j in self._free[self._chain.felt[self._weights[self._free].argmax(axis=1)] > 0]:
             x, p = self._mixed[0][j], self._mixed[1][j]
             if self._turn == 0:
-                self._push_end.apply(x, p, self._motor_side * self._friction_drift)
+                self._push_end.apply(x, p, self._slid() * self._friction_drift)
             elif self._remembered:
                 back = min(_RECENT if self._turn == 1 else _REMEMBERED, len(self._remembered))
                 kept = x[stiffness].copy()
                 x[:], p[:] = self._remembered[-back]
                 x[stiffness] = kept
+
+    def _slid(self) -> np.ndarray | float:
+        """Return the share (n,) of the friction's change since the arm was last free that is one of friction.
+
+        Small motion of a joint may be its bending by the push, which changes no friction.
+        """
+        if self._state.motor_side:
+            return 1.0
+        moved = (self._signals["q_mean"] - self._q_free) / self._state.sliding_way
+        return np.asarray(-np.expm1(-(moved**2)))
 
     def _track_friction(self) -> None:
         """Bound the friction of closed contacts around its value when the arm was last free.
@@ -204,6 +213,7 @@ class ImmStep:
         if shares.sum() > 0.5:
             self._state.friction_about(self.x[self._free[shares.argmax()]], self._bounds[0])
             self._friction_drift[:] = 0.0
+            self._q_free[:] = self._signals["q_mean"]
         else:
             self._friction_drift += (1 - self._state.frozen_share) * self._signals["friction_change"]
             np.minimum(self._friction_drift, self._signals["coulomb_prior"] ** 2, out=self._friction_drift)

@@ -39,7 +39,8 @@ class ModeChain:
         steady_rate: how often a push is steady from its first moment [1/s].
 
     Attributes:
-        names: ``free``, ``contact_1``, ``contact_1+contact_2``, ..., ``unknown``.
+        names: ``free``, ``contact_1``, ``contact_1+contact_2``, ..., ``unknown``. free_mode: index of ``free``, None
+            where the arm is never free.
         label: (M,) index of each filter in these.
         rates: (C, C) generator of their Markov chain [1/s]; only one contact changes at an instant.
         combinations: (C, I) one where a combination has the contact closed.
@@ -77,8 +78,8 @@ class ModeChain:
         self.free: NDArray[np.bool_] = ~self.closed.any(axis=1) & (self.felt == 0)
         self.label, self.steady_friction = np.array(labels)[self.owner], np.array(steady)[self.owner]
         self.walk = np.where(self.owner == self._steady, settings.unknown.steady_share, 1.0) * self.felt
-        self._floor, self._commit = settings.least_probability, settings.commit_probability
-        self._free_mode = chosen.index([]) if [] in chosen else None
+        self._floor = settings.least_probability
+        self.free_mode = chosen.index([]) if [] in chosen else None
         self._first = np.searchsorted(self.owner, np.arange(count))
         self._newborn = self._first.copy()
 
@@ -148,21 +149,42 @@ class ModeChain:
         """Return the probabilities of the modes ``names`` from those of the filters (M,)."""
         return np.bincount(self.label, probabilities, len(self.names))
 
-    def decide(self, probabilities: np.ndarray, present: int) -> int:
-        """Return the mode that is named: the most probable one, but a contact only once it is all but certain.
 
-        A contact is named from ``commit_probability`` on, and until free space is the most probable mode. In fast
-        motion a block that fits no model would otherwise name a contact for a moment.
+class NamedMode:
+    """The mode that is named: the most probable one, but a contact not for a moment only.
+
+    In fast motion a block that fits no model makes a contact likely for a moment. So a contact is named once it is all
+    but certain (``commit_probability``), or has been likely for ``commit_time``, and until free space is likeliest.
+
+    Args:
+        settings: of the filter.
+        free: which mode is free space; None where there is none.
+
+    Attributes:
+        mode: index in the names of the modes.
+    """
+
+    def __init__(self, settings: ImmSettings, free: int | None) -> None:
+        self._certain, self._time, self._free = settings.commit_probability, settings.commit_time, free
+        self.start(np.zeros(1))
+
+    def start(self, probabilities: np.ndarray) -> None:
+        """Name the most probable of the modes."""
+        self.mode, self._likely_for = int(probabilities.argmax()), 0.0
+
+    def update(self, probabilities: np.ndarray, duration: float) -> None:
+        """Take the probabilities of the modes after a block.
 
         Args:
-            probabilities: of the modes ``names``.
-            present: mode that was named before.
+            probabilities: of the modes.
+            duration: of the block [s].
         """
         likeliest = int(probabilities.argmax())
-        free = self._free_mode
-        if free is None or present != free or likeliest == free:
-            return likeliest
-        return likeliest if 1 - probabilities[free] >= self._commit else present
+        free = self._free
+        self._likely_for = 0.0 if likeliest == free else self._likely_for + duration
+        named = self.mode != free or self._likely_for > self._time
+        if free is None or likeliest == free or named or 1 - probabilities[free] >= self._certain:
+            self.mode = likeliest
 
 
 def _transition(rates: np.ndarray, dt: float) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 from contact_estimation.codegen import OPTIMISE_FLAGS, compile_all_built
 from contact_estimation.filters.imm.imm_step import ImmStep, step_functions
 from contact_estimation.filters.imm.mismatch import MismatchTest
-from contact_estimation.filters.imm.mode_chain import ModeChain
+from contact_estimation.filters.imm.mode_chain import ModeChain, NamedMode
 from contact_estimation.filters.imm.output import Output, output_functions
 from contact_estimation.filters.imm.preintegration import Preintegration, build_block, build_sample
 from contact_estimation.filters.imm.settings import ImmSettings, run_time_inputs
@@ -73,6 +73,7 @@ class ContactImm:
         self.chain = chain = ModeChain(
             settings, settings.hypotheses or (1 if actuators.elastic.joints else 3), actuators.steady_push_rate
         )
+        self._named = NamedMode(settings, chain.free_mode)
         self._touched = chain.closed.any(axis=1)  # (M,)
         compiled = compile_all_built(build_filter, arm, state, chain, flags=_FLAGS, rare=_RARE)
         sample, block = compiled["imm_sample"], compiled["imm_block"]
@@ -119,7 +120,8 @@ class ContactImm:
         # The elastic offset starts where the deflection under gravity and payload alone puts it.
         deflection = (self.arm.gravity(q) - self._load)[joints] / self._signals["joint_stiffness"] + q[joints]
         self.step_.start(q, deflection, self.chain.start(self.settings.closed_at_start))
-        self._mode, self._probable = int(self._mode_probabilities().argmax()), 0
+        self._named.start(self._mode_probabilities())
+        self._probable = 0
         self._output.start()
         self._nis[0], self._first = np.nan, True
         self._unexplained[:] = 0.0
@@ -163,7 +165,7 @@ class ContactImm:
             step.set_interval(duration, deciding)
         step.run()
         probable = int(step.probabilities.argmax())
-        self._mode = self.chain.decide(self._mode_probabilities(), self._mode)
+        self._named.update(self._mode_probabilities(), duration)
         self._probable, self.updated = probable, self._t
         self._nis[0] = np.dot(step.normalised[probable], step.normalised[probable])
         self._mismatch.add(duration, step.normalised[probable], step.x[probable])
@@ -214,7 +216,7 @@ class ContactImm:
 
     def words(self) -> Hashable:
         """Return the words of the last :meth:`row`."""
-        return self._mode, *self._output.words()
+        return self._named.mode, *self._output.words()
 
     def estimate(self) -> Estimate:
         """Return the estimate after the last sample."""
@@ -232,7 +234,7 @@ class ContactImm:
             contacts=self._output.contacts(row),
             nis=float(arm.nis[0]),
             nis_dof=len(self.channels),
-            mode=names[self._mode],
+            mode=names[self._named.mode],
             modes=dict(zip(names, arm.modes.tolist())),
             unexplained=arm.unexplained,
             mismatch=self.mismatch,

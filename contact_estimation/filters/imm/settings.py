@@ -212,6 +212,13 @@ class UnknownContactSettings:
         "the friction; smaller ends more pushes, and hides small ones",
         check=probability,
     )
+    sliding_way: float = key(
+        0.02,
+        doc="where the velocity of the motors is not measured: way of a joint since a push began beyond which its "
+        "friction has changed; less may be its bending by the push",
+        unit="rad",
+        check=positive,
+    )
     rate_from_contact: float = key(
         0.01, doc="rate at which a known contact becomes an unknown one", unit="1/s", check=positive
     )
@@ -293,10 +300,13 @@ class ImmSettings:
         check=positive,
     )
     commit_probability: float = key(
-        0.999,
-        doc="the mode is a contact from this probability on that anything is touched, and until it is free more likely "
-        "than in contact; larger names contacts later, smaller names some that are none in fast motion",
+        0.99,
+        doc="the mode is a contact at once where anything is touched with this probability; larger names contacts "
+        "later, smaller names some that are none in fast motion",
         check=probability,
+    )
+    commit_time: float = key(
+        0.1, doc="the mode is a contact that has been likelier than free space for this long", unit="s", check=positive
     )
     published_probability: float = key(
         1e-4, doc="a filter less probable than this is left out of the published mixture", check=positive

@@ -107,7 +107,8 @@ class FilterState:
         mean, variance: (N,) prior. first_variance: at the very first sample.
         random_walk: (N,) growth of the variance per second. time_constant: (N,) [s], infinite for random walks.
         frozen_share: of the friction's random walks that an unknown contact leaves.
-        end_significance: of the test whether an unknown contact has ended.
+        end_significance: of the test whether an unknown contact has ended. sliding_way: [rad] of a joint that a push
+            does not bend.
         bounded: indices of entries that are kept within bounds.
         basis: per contact (3, 3), columns normal, tangent 1, tangent 2 in base axes.
     """
@@ -130,7 +131,7 @@ class FilterState:
         # Its covariance depends on the configuration: :func:`~contact_estimation.filters.imm.unknown.push_covariance`.
         entries += [Entry("external", 0.0, 0.0, 0.0)] * external
         self.frozen_share = settings.unknown.frozen_friction
-        self.end_significance = settings.unknown.end_significance
+        self.end_significance, self.sliding_way = settings.unknown.end_significance, settings.unknown.sliding_way
         self.size = len(entries)
         self.mean = np.array([e.mean for e in entries])
         self.variance = np.square([e.std for e in entries])

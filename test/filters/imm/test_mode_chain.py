@@ -5,7 +5,13 @@ import itertools
 import numpy as np
 import pytest
 
-from contact_estimation.filters.imm.mode_chain import ModeChain, build_mixing, build_mode_prediction, build_mode_update
+from contact_estimation.filters.imm.mode_chain import (
+    ModeChain,
+    NamedMode,
+    build_mixing,
+    build_mode_prediction,
+    build_mode_update,
+)
 from contact_estimation.filters.imm.settings import ImmContact, ImmSettings, UnknownContactSettings
 from contact_estimation.filters.kalman import pack_array, unpack_array
 
@@ -110,3 +116,29 @@ def test_start_puts_the_probability_where_it_is_told():
     modes = ModeChain(settings(2), 2)
     combined = modes.of_combinations(modes.start(0.3))
     assert combined[0] == pytest.approx(0.7) and combined[1:].sum() == pytest.approx(0.3)
+
+
+def named(probabilities):
+    """The named mode after every block of 10 ms, of a contact of these probabilities; 0 is free space."""
+    mode = NamedMode(settings(1), 0)
+    found = []
+    for p in probabilities:
+        mode.update(np.array([1 - p, p]), 0.01)
+        found.append(mode.mode)
+    return found
+
+
+def test_a_contact_is_named_once_it_is_all_but_certain_and_until_it_is_free():
+    assert named([0.98, 0.995, 0.6, 0.4, 0.6]) == [0, 1, 1, 0, 0]
+
+
+def test_a_contact_that_stays_likely_is_named():
+    found = named([0.9] * 20)
+    assert found[8] == 0 and found[11] == 1
+    assert not any(named([0.9] * 5 + [0.4] + [0.9] * 5)), "blocks that do not follow each other were added up"
+
+
+def test_without_free_space_the_likeliest_mode_is_named():
+    mode = NamedMode(settings(2, modes=[["c1"], ["c2"]]), None)
+    mode.update(np.array([0.4, 0.6]), 0.01)
+    assert mode.mode == 1
