@@ -39,7 +39,7 @@ class ImmContact:
         was="stiffness_wander",
     )
     law_error: float = key(
-        0.05,
+        0.03,
         doc="relative change of the force in one second that the contact law does not explain",
         unit="1/s^0.5",
         check=non_negative,
