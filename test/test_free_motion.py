@@ -1,6 +1,8 @@
 """A real arm in fast free motion: nothing is touched, and no force is told."""
 
 import dataclasses
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,9 @@ from contact_estimation.filters.settings import load_sensor_settings
 from contact_estimation.filters.stream import SampleStream
 from contact_estimation.io.npz import read_npz
 from contact_estimation.robot import load_arm
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmark"))
+import panda_pushes
 
 
 @pytest.fixture(scope="module")
@@ -44,3 +49,13 @@ def test_torque_sensors_behind_the_gears_do_not_see_the_rotors(excited):
     }
     assert (torque["link"] < torque["motor"]).all()  # what is left is friction of the bearings
     assert np.linalg.norm(torque["link"]) < 0.6 * np.linalg.norm(torque["motor"])
+
+
+@pytest.mark.parametrize("seed", [20, 21])
+def test_pushes_laid_over_it_are_seen_and_let_go(seed):
+    arm = load_arm("panda")
+    recording = read_npz(shared_file(panda_pushes.RECORDING), arm.joint_names)
+    samples, force = panda_pushes.pushed(arm, recording, seed)
+    found = panda_pushes.figures(arm, samples, force, "contact_imm")
+    assert found["seen"] > 0.98 and found["rmse"] < 9.0
+    assert found["free_rmse"] < 2.5 and found["free_contact"] < 0.05

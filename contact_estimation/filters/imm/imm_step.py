@@ -205,9 +205,9 @@ class ImmStep:
     def _track_friction(self) -> None:
         """Bound the friction of closed contacts around its value when the arm was last free.
 
-        An unknown contact keeps that friction. The variance of what motion has changed of it since then, up to that of
-        friction anywhere within its Coulomb level, is an error of the external torque: a consider covariance (Schmidt,
-        Application of state-space methods to navigation problems, 1966).
+        An unknown contact keeps that friction. The variance of what motion has changed of it and of the model's error
+        since then, up to that of anything within their bounds, is an error of the external torque: a consider
+        covariance (Schmidt, Application of state-space methods to navigation problems, 1966).
         """
         shares = self.probabilities[self._free]
         if shares.sum() > 0.5:
@@ -216,4 +216,4 @@ class ImmStep:
             self._q_free[:] = self._signals["q_mean"]
         else:
             self._friction_drift += (1 - self._state.frozen_share) * self._signals["friction_change"]
-            np.minimum(self._friction_drift, self._signals["coulomb_prior"] ** 2, out=self._friction_drift)
+            np.minimum(self._friction_drift, self._state.largest_drift, out=self._friction_drift)

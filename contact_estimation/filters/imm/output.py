@@ -50,14 +50,13 @@ def build_output(arm: Arm, state: FilterState) -> ca.Function:
     """Return the function of one filter's output at a configuration.
 
     Inputs: x (N,), P (packed), q_now (n,), closed (I,), theta (theta_size,), basis (9 I,), slip_direction (3,),
-    prior_variance (N,), felt: one where an unknown contact is, push_variance (6,) of it per second, birth_time_first
-    [s], friction_drift (n,) [Nm^2]: variance of its torque by friction that changed beside it, hysteresis [rad] of
-    the elastic joints. Output: row:
-    :func:`wrench_parts`, then :func:`contact_parts` of every contact.
+    prior_variance (N,), felt: one where an unknown contact is, wrench_variance (6,) [N^2, Nm^2]: prior of its wrench
+    at the TCP, friction_drift (n,) [Nm^2]: variance of its torque by friction that changed beside it, hysteresis [rad]
+    of the elastic joints. Output: row: :func:`wrench_parts`, then :func:`contact_parts` of every contact.
     """
     size, count = state.size, len(state.contacts)
     s = symbols(x=size, P=packed_size(size), q_now=arm.n, closed=count, theta=state.theta_size, basis=9 * count)
-    vars(s).update(vars(symbols(slip_direction=3, prior_variance=size, felt=1, push_variance=6, birth_time_first=1)))
+    vars(s).update(vars(symbols(slip_direction=3, prior_variance=size, felt=1, wrench_variance=6)))
     vars(s).update(vars(symbols(friction_drift=arm.n, hysteresis=1)))
     covariance, kinematics = unpack(s.P, size), arm.kinematics(s.q_now)
     forces = ContactForces(arm, state, kinematics, s.x, s.theta, s.basis, s.slip_direction, unilateral=True)
@@ -68,10 +67,10 @@ def build_output(arm: Arm, state: FilterState) -> ca.Function:
     if state.m:
         force_covariance += _hysteresis_error(state, s.x, covariance, gradient, joint_torque, s.hysteresis)
     if state.has_external:
-        where, variance = state.parts["external"], s.birth_time_first * s.push_variance
+        where = state.parts["external"]
         jacobian = kinematics.jacobian(arm.tcp_frame)
         uncertain = covariance[where, where] + ca.diag(s.friction_drift)
-        wrench, spread = tcp_wrench(jacobian, s.x[where], uncertain, variance)
+        wrench, spread = tcp_wrench(jacobian, s.x[where], uncertain, s.wrench_variance)
         force, torque, joint_torque = (
             known + s.felt * unknown
             for known, unknown in ((force, wrench[:3]), (torque, wrench[3:]), (joint_torque, s.x[where]))

@@ -190,9 +190,15 @@ class UnknownContactSettings:
     )
     birth_time_first: float = key(
         14.0,
-        doc="the same at the first sample, where it may have lasted for long, and for the published wrench: 60 N and "
-        "12 Nm by default",
+        doc="the same at the first sample, where it may have lasted for long: 60 N and 12 Nm by default",
         unit="s",
+        check=positive,
+    )
+    lever: float = key(
+        0.05,
+        doc="usual distance from the TCP at which the tool is touched: a prior of the published wrench, which matters "
+        "where the arm is nearly singular",
+        unit="m",
         check=positive,
     )
     frozen_friction: float = key(
@@ -223,6 +229,12 @@ class UnknownContactSettings:
         0.01, doc="rate at which a known contact becomes an unknown one", unit="1/s", check=positive
     )
     rate_to_contact: float = key(1.0, doc="rate of its becoming a known contact", unit="1/s", check=positive)
+
+    @property
+    def wrench_variance(self) -> np.ndarray:
+        """Prior variance (6,) of the published wrench at the TCP: force [N^2], torque [Nm^2]."""
+        force = self.birth_time_first * self.force_random_walk**2
+        return np.array([force] * 3 + [force * self.lever**2] * 3)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -435,5 +447,6 @@ def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings) -> dict[
         "link_share": unknown.link_share,
         "birth_time": unknown.birth_time,
         "birth_time_first": unknown.birth_time_first,
+        "wrench_variance": unknown.wrench_variance,
     }
     return {name: np.array(value, float).reshape(-1) for name, value in (same_name | derived).items()}

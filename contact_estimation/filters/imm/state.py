@@ -144,6 +144,8 @@ class FilterState:
         friction = [*range(self.size)[self.parts["bias"]], *range(self.size)[self.parts["disturbance"]]]
         self._friction = np.flatnonzero(np.isin(self.bounded, friction))  # rows of ``bounded``
         self._rows = np.array(self.bounded, int)[self._friction]
+        reach = bound * np.asarray(actuators.disturbance_std) if np.isfinite(bound) else np.zeros(n)
+        self.largest_drift = np.maximum(actuators.friction.coulomb, reach) ** 2
         self._change = actuators.contact_friction_bound * np.sqrt(self.variance[self._rows])
         self.basis = [contact_basis(np.asarray(c.normal, float)) for c in settings.contacts]
 
