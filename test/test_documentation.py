@@ -11,6 +11,7 @@ from documentation import PAGES, ROOT, blocks, inline_commands
 
 from contact_estimation.cli import IDENTIFY, VERBS, build_parser, main
 
+_FENCED = re.compile(r"^ *```.*?^ *```", re.M | re.S)
 #: Values that a command gets when it is run here: the same work, less of it.
 CHEAP = {"--seconds": "4", "--runs": "1", "--starts": "1", "--evaluations": "2", "--ticks": "20"}
 #: Options that a command gets here where the page leaves them at their default: (words it begins with, option).
@@ -102,6 +103,13 @@ def test_commands_parse_and_name_what_exists(page):
             pytest.fail(f"{ids(page)}: `{' '.join(words)}`: {error}")
 
 
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_commands_stand_in_fenced_blocks(page):
+    """Indented ones would not be checked, and a reflow of the text joins them."""
+    text = _FENCED.sub("", page.read_text())
+    assert not re.findall(r"^ {4,}(?:contact-estimation|python3?|make|ros2|export|pip) .*", text, re.M)
+
+
 RUN = [page for page in PAGES if any(not block.reason for block in blocks(page))]
 
 
@@ -111,17 +119,22 @@ def simulated(tmp_path_factory):
     return tmp_path_factory.mktemp("simulated"), {}
 
 
+def duplicate(source: Path, target: Path) -> None:
+    """Copy a recording, a folder or a file."""
+    (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
+
+
 def start(command: list[str], simulated: tuple[Path, dict]) -> int | str | None:
     """Run a command in this process; returns its exit code. What was simulated once is copied from then on."""
     folder, made = simulated
     if "--out" in command and command[1] == "simulate":
         out, key = Path(command[command.index("--out") + 1]), " ".join(command)
         if key in made:
-            shutil.copytree(made[key], out)
+            duplicate(made[key], out)
             return 0
         made[key] = folder / str(len(made))
         code = main(command[1:])
-        shutil.copytree(out, made[key])
+        duplicate(out, made[key])
         return code
     try:
         return main(command[1:])

@@ -117,7 +117,7 @@ def launch_commands() -> list[str]:
 def test_launch_commands_of_the_pages_start_something(command, bag):
     file, *words = command.split()
     preset = file.removesuffix(".launch.py")
-    values = dict(word.split(":=") for word in words if ":=" in word)
+    values = dict(word.split(":=") for word in words if not word.startswith("--"))
     bringup.refuse_unknown(words, [argument.name for argument in bringup.ARGUMENTS])
     assert bringup.plan({**bringup.PRESETS[preset], **values} | ({"bag": bag} if preset == "replay" else {})).nodes
 
