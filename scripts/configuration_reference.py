@@ -16,8 +16,8 @@ ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs" / "configuration.md"
 HEAD = """# Configuration
 
-This page lists every key of every YAML file. `python scripts/configuration_reference.py` makes it from the settings
-classes.
+This page lists every key of every YAML file and every parameter of the nodes. `python
+scripts/configuration_reference.py` makes it from the settings classes.
 
 A file is a mapping of these keys. The reader refuses an unknown key and names the nearest known one. It also refuses a
 wrong type, a wrong length and a value out of range. A key whose default is *required* must be in the file.
@@ -26,6 +26,13 @@ Shipped files are in `config/` (`robots`, `sensors`, `observers`, ...) and are c
 The command line has `--robot`, `--sensors`, `--observer` and `--config`. The nodes have parameters of the same names
 ([ROS](ros.md)).
 """
+NODES = """## Parameters of the nodes
+
+Set them with `-p name:=value` behind `--ros-args`, or in the `params_file` of a launch. An unknown name, a wrong type
+and a value out of range end the node before the first sample ([ROS](ros.md#nodes)).
+"""
+#: Numbers of which every check refuses at least one, and then says its range.
+OUTSIDE = (-1.0, 0.0, 2.0, 1e9)
 
 
 def settings_classes() -> dict[str, type]:
@@ -33,9 +40,8 @@ def settings_classes() -> dict[str, type]:
     found = {}
     for path in sorted((ROOT / "contact_estimation").rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
-        # what needs ROS documents itself in ros.md
         if path.stem.startswith("__") or parts[1] in ("ros", "nodes", "commands"):
-            continue
+            continue  # what needs ROS; the nodes' parameters are in node_settings, without it
         if "key(" not in path.read_text():
             continue
         module = importlib.import_module(".".join(parts))
@@ -47,22 +53,36 @@ def settings_classes() -> dict[str, type]:
     return found
 
 
+def node_parameters() -> dict[str, type]:
+    """Classes of the nodes' parameters by qualified name."""
+    module = importlib.import_module("contact_estimation.ros.node_settings")
+    own = {name: value for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__}
+    return {f"{module.__name__}.{name}": cls for name, cls in own.items() if dataclasses.is_dataclass(cls)}
+
+
 def page() -> str:
     """Make the whole page."""
-    parts = [HEAD]
-    for name, cls in settings_classes().items():
-        parts.append(
-            f"## {cls.__name__}\n\n`{name}`: {first_sentence(cls)}\n\n| key | unit | default | effect "
-            f"|\n|---|---|---|---|"
-        )
-        rows = [
-            f"| `{field.name}` | {field.metadata['unit'] or '-'} | {default_of(field)} | "
-            f"{effect_of(field, hints[field.name])} |"
-            for hints in (typing.get_type_hints(cls),)
-            for field in dataclasses.fields(cls)
-        ]
-        parts[-1] += "\n" + "\n".join(rows) + "\n"
-    return "\n".join(parts)
+    nodes = [f"#{section(name, cls, inherited=False)}" for name, cls in node_parameters().items()]
+    return "\n".join([HEAD, *(section(name, cls) for name, cls in settings_classes().items()), NODES, *nodes])
+
+
+def section(name: str, cls: type, inherited: bool = True) -> str:
+    """Write a class: what it is and its keys, those it inherits with them or as a link to where they are."""
+    hints = typing.get_type_hints(cls)
+    fields = [field for field in dataclasses.fields(cls) if inherited or field.name in vars(cls)["__annotations__"]]
+    bases = (
+        []
+        if inherited
+        else [f"[`{base.__name__}`](#{base.__name__.lower()})" for base in cls.__bases__ if base is not object]
+    )
+    says = f"`{name}`: {first_sentence(cls)}" + (f" With those of {' and '.join(bases)}." if bases else "")
+    rows = [
+        f"| `{field.name}` | {field.metadata['unit'] or '-'} | {default_of(field)} | "
+        f"{effect_of(field, hints[field.name])} |"
+        for field in fields
+    ]
+    head = ["| key | unit | default | effect |", "|---|---|---|---|"]
+    return "\n".join([f"## {cls.__name__}", "", says, "", *head, *rows, ""])
 
 
 def first_sentence(cls) -> str:
@@ -80,6 +100,8 @@ def default_of(field) -> str:
         return "*required*"
     if dataclasses.is_dataclass(value):
         return f"see {type(value).__name__}"
+    if value == "":
+        return "-"
     words = {None: "none", True: "true", False: "false"}
     return f"`{words[value] if value is None or isinstance(value, bool) else value}`"
 
@@ -92,7 +114,9 @@ def effect_of(field, hint) -> str:
             listed = ", a list of them" if typing.get_origin(hint) in (list, tuple) else ""
             text += f" (keys: {option.__name__}{listed})"
     if field.metadata["choices"]:
-        text += f" (one of: {', '.join(field.metadata['choices'])})"
+        text += f" (one of: {', '.join(filter(None, field.metadata['choices']))})"
+    if check := field.metadata["check"]:
+        text += f" ({next(filter(None, map(check, OUTSIDE)))})"
     length = field.metadata["length"]
     if length is not None:
         text += f" (one entry per {length.rstrip('s')})" if isinstance(length, str) else f" ({length} numbers)"

@@ -31,7 +31,7 @@ SECTIONS = {
     "Control": ["mpc", "drivers", "simulation"],
     "Identify": ["identification", "identify_batch", "identify_probing", "identify_planar"],
     "Extend": ["extending", "architecture"],
-    "Reference": ["configuration", "symbols", "quality", "licences"],
+    "Reference": ["commands", "configuration", "symbols", "quality", "licences"],
 }
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 

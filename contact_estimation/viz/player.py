@@ -159,6 +159,8 @@ def estimate_frame(arm: Arm, estimate: Estimate, t: float) -> dict[str, Any]:
     valid = bool(estimate.valid)
     # The stiffness of a contact that is open is what the settings expect.
     open_ = any(contact.probability < CLOSED for contact in estimate.contacts[:1])
+    touched = next((contact for contact in estimate.contacts if contact.link and contact.closed), None)
+    place = touched.place if touched else None
     return {
         "t": round(t, 4),
         "q": _short(estimate.q, 5),
@@ -166,7 +168,8 @@ def estimate_frame(arm: Arm, estimate: Estimate, t: float) -> dict[str, Any]:
         "reason": estimate.reason,
         "mode": estimate.mode,
         "mismatch": estimate.mismatch,
-        "link": next((c.link for c in estimate.contacts if c.link and c.closed), ""),
+        "link": touched.link if touched else "",
+        "link_force": _short(place.force, 4) if place else None,
         "force": _short(estimate.force_tcp, 4) if valid else None,
         "stiffness": _short(np.array(estimate.stiffness), 4) if valid and not open_ else None,
         "probabilities": _short(np.array([*estimate.modes.values()]), 3) if valid else None,

@@ -90,6 +90,8 @@ def test_a_file_plays_and_fetches_nothing(arm, recording, page, browser, tmp_pat
     shown.wait(f"{drawn % 'forceplot'} != '{before}'")  # the plot has moved
     shown.run("document.getElementById('observer').value = 'ekf'; document.getElementById('observer').onchange()")
     shown.wait("contactView.observer == 'ekf' && contactView.shapes.some((name) => name.startsWith('contact/'))")
+    head = "document.getElementById('head').getBoundingClientRect()"
+    assert shown.run(f"scene.headroom >= {head}.height")  # the view leaves the text's place free
     assert [event["request"]["url"] for event in shown.events("Network.requestWillBeSent")] == [path.as_uri()]
     assert not shown.events("Runtime.exceptionThrown")
 
@@ -108,6 +110,11 @@ def test_live_frames_reach_every_client_until_the_server_ends(arm, browser):
         for shown in (first, second):
             shown.wait(f"contactView.force && Math.abs(contactView.force[2] + 10 * {k}) < 1e-9")
     assert frames.watchers == 2
+    elsewhere = {"t": 0.3, "modes": ["free"], "shapes": [], "force": [0.0, 0.0, -45.0]}
+    elsewhere |= {"link": "forearm_link", "link_force": [0.0, 60.0, 0.0], "truth": {"force": [0.0, 0.0, 0.0]}}
+    frames.put("estimator", frame | elsewhere)
+    words = "60.0 N at forearm_link (truth at the tool 0.0 N)"  # not the force at the tool that it would resemble
+    first.wait(f"document.getElementById('force').textContent == '{words}'")
     server.close()
     first.wait("!contactView.connected && document.getElementById('notice').textContent.includes('connection lost')")
 

@@ -27,7 +27,7 @@ el("subtitle").textContent = data.subtitle;
 for (const name of observers) el("observer").append(new Option(name, name));
 el("observer").disabled = observers.length < 2;
 el("observer").onchange = () => choose(el("observer").value);
-el("legend").innerHTML = data.legend.map(([name, colour]) => `<i style="background:${colour}"></i>${name}`).join("");
+el("legend").innerHTML = data.legend.map(([name, colour]) => `<span><i style="background:${colour}"></i>${name}</span>`).join(" ");
 
 function frames() { return data.observers[state.observer].frames; }
 
@@ -69,6 +69,7 @@ function show(frame) {
   state.force = frame.valid ? frame.force : null;
   state.mode = frame.valid ? frame.mode : "invalid";
   state.shapes = frame.shapes.map((shape) => shape[0]);
+  if (scene) scene.headroom = el("head").offsetTop + el("head").offsetHeight;
   if (frame.q.every((angle) => angle !== null)) posture = frame.q;
   if (scene && posture) scene.draw(posture, frame.shapes);
   const list = frames(), own = data.observers[state.observer], count = own.modes.length;
@@ -82,10 +83,17 @@ function show(frame) {
   el("modekey").innerHTML = count ? own.modes.map((name, k) => `<b style="color:${COLOURS[k % 7]}">${escape(name)}</b> ${(frame.probabilities?.[k] ?? 0).toFixed(2)}`).join(" ") : "this observer has no modes";
   el("mode").textContent = state.mode;
   el("mode").style.background = !frame.valid ? "#9a2c00" : frame.mode === "free" ? "#1a7f37" : "#0b5cad";
-  const at = frame.link ? ` at ${frame.link}` : "";
-  el("force").textContent = frame.valid ? `${Vector.norm(frame.force).toFixed(1)} N${frame.truth?.force ? ` (truth ${Vector.norm(frame.truth.force).toFixed(1)} N)` : ""}${at}${frame.mismatch ? `; model and data disagree: ${frame.mismatch}` : ""}` : frame.reason;
+  el("force").textContent = frame.valid ? told(frame) : frame.reason;
   el("clock").textContent = data.live ? `live ${frame.t.toFixed(1)} s` : `${frame.t.toFixed(2)} / ${data.end.toFixed(2)} s`;
   state.drawn += 1;
+}
+
+// The force in words. On a link away from the tool, the truth of a recording is of the tool only.
+function told(frame) {
+  const newtons = (vector) => `${Vector.norm(vector).toFixed(1)} N`, tool = frame.truth?.force;
+  const truth = tool ? ` (truth${frame.link_force ? " at the tool" : ""} ${newtons(tool)})` : "";
+  const force = newtons(frame.link_force ?? frame.force), at = frame.link ? ` at ${frame.link}` : "";
+  return `${force}${frame.link_force ? at + truth : truth + at}${frame.mismatch ? `; model and data disagree: ${frame.mismatch}` : ""}`;
 }
 
 function escape(text) { return text.replace(/[&<>"]/g, (c) => ({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})[c]); }

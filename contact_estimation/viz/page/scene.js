@@ -31,14 +31,14 @@ const Matrix = {
     const x = Vector.unit(Vector.cross(k ? [0, 1, 0] : [1, 0, 0], z));
     return Matrix.frame(x, Vector.cross(z, x), z, p);
   },
-  // Of the eye, and the perspective with the vertical field of view in radians.
+  // Of the eye, and the perspective with the vertical field of view in radians; the picture is moved down by a share.
   view(eye, right, up, back) {
     const m = Matrix.frame([right[0], up[0], back[0]], [right[1], up[1], back[1]], [right[2], up[2], back[2]], [0, 0, 0]);
     return Matrix.times(m, Matrix.shift(eye.map((value) => -value)));
   },
-  perspective(field, aspect, near, far) {
+  perspective(field, aspect, near, far, down) {
     const f = 1 / Math.tan(field / 2);
-    return Float32Array.of(f / aspect, 0, 0, 0, 0, f, 0, 0, 0, 0, (far + near) / (near - far), -1, 0, 0, 2 * far * near / (near - far), 0);
+    return Float32Array.of(f / aspect, 0, 0, 0, 0, f, 0, 0, 0, down, (far + near) / (near - far), -1, 0, 0, 2 * far * near / (near - far), 0);
   },
 };
 const Vector = {
@@ -107,6 +107,7 @@ class Scene {
     this.units = Object.fromEntries(Object.entries(about.units).map(([name, mesh]) => [name, this.upload(mesh)]));
     this.floor = this.upload(floorMesh());
     this.quality = 1;
+    this.headroom = 0;  // [px] covered by text at the top
     this.reset();
     this.listen();
     gl.enable(gl.DEPTH_TEST);
@@ -189,7 +190,7 @@ class Scene {
     gl.clearColor(0.955, 0.968, 0.985, 1);
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
     const [right, up, back] = this.axes(), eye = Vector.plus(this.target, back, this.distance);
-    const camera = Matrix.times(Matrix.perspective(0.7, width / height, 0.02, 20), Matrix.view(eye, right, up, back));
+    const camera = Matrix.times(Matrix.perspective(0.7, width / height, 0.02, 20, this.headroom / canvas.clientHeight), Matrix.view(eye, right, up, back));
     gl.uniformMatrix4fv(this.at.camera, false, camera);
     gl.uniform3fv(this.at.eye, eye);
     const poses = this.poses(q), tcp = poses[poses.length - 1], solid = {shadow: 0, lit: 1};
