@@ -137,7 +137,7 @@ def test_rviz_follows_namespace_prefix_and_robot(rviz):
     planned = bringup.plan({"rviz": "true", "robot": "fr3", "namespace": "left", "tf_prefix": "left_"})
     config = yaml.safe_load(planned.rviz_config)
     fixed = config["Visualization Manager"]["Global Options"]["Fixed Frame"]
-    assert fixed == "left_base" and all(topic.startswith("/left/") for topic in topics(config))
+    assert fixed == "left_fr3_link0" and all(topic.startswith("/left/") for topic in topics(config))
     links = re.findall(r'<link name="([^"]*)"', planned.description.parameters["robot_description"])
     assert fixed in links and all(link.startswith("left_") for link in links)
     assert topics(yaml.safe_load(bringup.plan({"rviz": "true"}).rviz_config)) == topics(rviz)

@@ -31,10 +31,26 @@ from contact_estimation.io.topics import (
 
 
 class _Topics(NamedTuple):
-    """The two topics of a bag that can be chosen."""
+    """The topics of one arm.
+
+    Attributes:
+        joint_states, wrench: the two that can be chosen.
+        truth: name in ``Recording.truth`` -> topic, of those that a bag may have.
+        wrench_zero: the sensor's reading in free space.
+    """
 
     joint_states: str
     wrench: str | None
+    truth: dict[str, str]
+    wrench_zero: str
+
+    @classmethod
+    def of(cls, types: dict[str, str], joint_states: str, wrench: str | None) -> _Topics:
+        """Find the others beside the joint states, in the same namespace."""
+        space = _namespace(joint_states)
+        measured = wrench or next((topic for topic in (space + WRENCH_TOPIC, WRENCH_TOPIC) if topic in types), None)
+        truth = {name: space + topic for name, (topic, _) in TRUTH_TOPICS.items() if space + topic in types}
+        return cls(joint_states, measured, truth, space + WRENCH_ZERO_TOPIC)
 
 
 class BagFile:
@@ -45,11 +61,11 @@ class BagFile:
     Args:
         path: the bag.
         joint_names: the robot's joints; None takes those of the first message.
-        joint_states: topic of the JointState messages; None takes the first of ``JOINT_STATES_TOPICS``, or the only
-            one outside ``/truth``.
+        joint_states: topic of the JointState messages; None takes the first of ``JOINT_STATES_TOPICS``, in the only
+            namespace that has one, or the only one that is no truth. The other topics are taken from its namespace.
         wrench: topic of the measured WrenchStamped; None takes ``WRENCH_TOPIC`` where the bag has it.
-        base_frame: a measured wrench with this ``frame_id`` has base axes (force at the TCP, as a UR controller gives
-            it). Any other frame is taken to have the TCP's axes.
+        base_frame: a measured wrench with this ``frame_id``, also behind a prefix, has base axes (force at the TCP, as
+            a UR controller gives it). Any other frame is taken to have the TCP's axes.
         rotation: turns such a wrench into TCP axes.
 
     Raises:
@@ -70,10 +86,7 @@ class BagFile:
         try:
             with Reader(self._path) as reader:
                 types = {connection.topic: connection.msgtype for connection in reader.connections}
-                topics = _Topics(
-                    _joint_states_topic(self._path, types, joint_states),
-                    wrench or (WRENCH_TOPIC if WRENCH_TOPIC in types else None),
-                )
+                topics = _Topics.of(types, _joint_states_topic(self._path, types, joint_states), wrench)
                 buffers = _buffers(self._path, types, typestore, joint_names, topics)
                 wanted = [connection for connection in reader.connections if connection.topic in buffers]
                 adders = {connection.topic: buffers[connection.topic].add for connection in wanted}
@@ -101,7 +114,7 @@ class BagFile:
     ) -> TcpRotation | None:
         """Return what turns the measured wrench into TCP axes, None where it has them."""
         wrench = self._topics.wrench
-        if wrench is None or base_frame is None or buffers[wrench].frame_id != base_frame:
+        if wrench is None or base_frame is None or not buffers[wrench].frame_id.endswith(base_frame):
             return None
         if rotation is None:
             raise RecordingError(
@@ -138,12 +151,8 @@ class BagFile:
             tau,
             str(self._path),
             wrench,
-            self._rows[WRENCH_ZERO_TOPIC].values[:1][0] if WRENCH_ZERO_TOPIC in self._rows else np.zeros(6),
-            {
-                name: self._rows[topic].at(stamps, begin)
-                for name, (topic, _) in TRUTH_TOPICS.items()
-                if topic in self._rows
-            },
+            self._rows[zero].values[:1][0] if (zero := self._topics.wrench_zero) in self._rows else np.zeros(6),
+            {name: self._rows[topic].at(stamps, begin) for name, topic in self._topics.truth.items()},
             self._told.get(SENSORS_TOPIC, ""),
             self._told.get(ROBOT_TOPIC, ""),
         )
@@ -177,8 +186,10 @@ def _joint_states_topic(path: Path, types: dict[str, str], asked: str | None) ->
         )
     if asked is not None:
         return asked
-    found = [topic for topic, kind in types.items() if kind == JOINT_STATE and not topic.startswith("/truth/")]
-    known = [topic for topic in JOINT_STATES_TOPICS if topic in found]
+    found = [topic for topic, kind in types.items() if kind == JOINT_STATE and "/truth/" not in topic]
+    spaces = list(dict.fromkeys(_namespace(topic) for topic in found if topic.endswith(JOINT_STATES_TOPIC)))
+    space = "" if "" in spaces or len(spaces) != 1 else spaces[0]
+    known = [space + topic for topic in JOINT_STATES_TOPICS if space + topic in found]
     if known or len(found) == 1:
         return [*known, *found][0]
     raise RecordingError(
@@ -187,12 +198,19 @@ def _joint_states_topic(path: Path, types: dict[str, str], asked: str | None) ->
     )
 
 
+def _namespace(joint_states: str) -> str:
+    """Return the namespace of a topic of joint states: "/left" of /left/franka/joint_states."""
+    ends = (end for end in JOINT_STATES_TOPICS if joint_states.endswith(end))
+    return joint_states.removesuffix(next(ends, joint_states))
+
+
 def _buffers(
     path: Path, types: dict[str, str], typestore: Typestore, joint_names: Iterable[str] | None, topics: _Topics
 ) -> dict[str, TopicBuffer]:
     """Make the buffers to fill, by topic."""
     kinds = {topics.joint_states: JOINT_STATE} | ({topics.wrench: WRENCH} if topics.wrench else {})
-    kinds |= {topic: kind for topic, kind in [(WRENCH_ZERO_TOPIC, WRENCH), *TRUTH_TOPICS.values()] if topic in types}
+    kinds |= {topic: TRUTH_TOPICS[name][1] for name, topic in topics.truth.items()}
+    kinds |= {topics.wrench_zero: WRENCH} if topics.wrench_zero in types else {}
     for topic, kind in kinds.items():
         _require(path, types, topic, kind)
     fields = {topics.joint_states: ("position", "velocity", "effort")}

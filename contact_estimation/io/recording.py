@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -229,15 +229,24 @@ def _glimpse(array: np.ndarray) -> str:
 def joint_columns(available: Iterable[str], wanted: Iterable[str], source: str) -> list[int]:
     """Find the columns of the ``wanted`` joints among the ``available`` ones.
 
+    An arm's driver may put one prefix in front of all of them (``tf_prefix``, ``arm_prefix``).
+
     Args:
         available: the recorded joints, one per column.
         wanted: the robot's joints.
         source: where the joints were recorded, for errors.
 
     Raises:
-        RecordingError: a joint is missing (the nearest name is given) or stands there twice.
+        RecordingError: a joint is missing (the nearest name is given) or stands there twice, or those of several arms
+            are there.
     """
     available, wanted = list(available), list(wanted)
+    prefixes = joint_prefixes(available, wanted)
+    if len(prefixes) > 1:
+        raise RecordingError(
+            f"{source}: the joints of several arms are there, behind {', '.join(map(repr, prefixes))}; record one arm."
+        )
+    wanted = ["".join([*prefixes, name]) for name in wanted]
     missing = [name for name in wanted if name not in available]
     if missing:
         unused = [name for name in available if name not in wanted]
@@ -256,3 +265,11 @@ def joint_columns(available: Iterable[str], wanted: Iterable[str], source: str) 
     if doubled:
         raise RecordingError(f"{source}: joint {', '.join(doubled)} is recorded more than once in one message")
     return [available.index(name) for name in wanted]
+
+
+def joint_prefixes(available: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    """List the prefixes behind which all ``wanted`` joints are ``available``; "" alone where they are there as such."""
+    if not wanted or not set(wanted).isdisjoint(available):
+        return [""] if wanted else []
+    found = dict.fromkeys(name.removesuffix(wanted[0]) for name in available if name.endswith(wanted[0]))
+    return [prefix for prefix in found if {prefix + name for name in wanted} <= set(available)]

@@ -10,7 +10,7 @@ from rosbags.typesys.store import Typestore
 
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.io.cdr import Layout, decode_block, layout_of
-from contact_estimation.io.recording import joint_columns
+from contact_estimation.io.recording import joint_columns, joint_prefixes
 from contact_estimation.io.stamped_rows import StampedRows
 from contact_estimation.io.topics import JOINT_STATE, POINT, VECTOR, WRENCH
 
@@ -122,7 +122,7 @@ class TopicBuffer:
 
     def _is_ours(self, names: Sequence[str]) -> bool:
         self.joint_names = self.joint_names or tuple(names)
-        return not set(self.joint_names).isdisjoint(names)
+        return bool(joint_prefixes(names, self.joint_names))
 
     def _column(self, fields: dict[str, np.ndarray], names: Sequence[str]) -> np.ndarray:
         columns = joint_columns(names, self.joint_names, self._where)

@@ -15,7 +15,7 @@ from contact_estimation.io.bag import read_bag
 from contact_estimation.io.bag_writer import STORAGE, write_bag
 from contact_estimation.io.npz import read_npz, write_npz
 from contact_estimation.io.open import open_recording
-from contact_estimation.io.topics import JOINT_STATE, POINT, WRENCH, WRENCH_TOPIC
+from contact_estimation.io.topics import JOINT_STATE, POINT, TRUTH_TOPICS, WRENCH, WRENCH_TOPIC
 
 STORE = get_typestore(Stores.ROS2_JAZZY)
 
@@ -157,6 +157,42 @@ def test_a_bag_of_franka_ros2_is_read_at_its_full_rate(tmp_path):
             for k in range(count):
                 bag.joints(topic, k + 1, ["a"], [k])
     assert read_bag(tmp_path / "bag").q[:, 0].tolist() == [0, 1, 2, 3, 4]
+
+
+def namespaced(path, spaces, prefix=""):
+    """A bag of arms in namespaces, with wrench and truth, as record:=true of the launch writes it."""
+    with Bag(path) as bag:
+        for k, space in enumerate(spaces):
+            states, truth, wrench = (
+                space + topic for topic in ("/joint_states", TRUTH_TOPICS["tau_ext"][0], WRENCH_TOPIC)
+            )
+            for topic, kind in ((states, JOINT_STATE), (truth, JOINT_STATE), (wrench, WRENCH)):
+                bag.topic(topic, kind)
+            bag.wrench(wrench, 1, f"{prefix}base_link", (7.0, 0.0, 0.0))
+            bag.joints(states, 1, [prefix + "a", prefix + "b"], [k, k])
+            bag.joints(truth, 1, [prefix + "b", prefix + "a"], [0, 0], effort=[2, 1])
+    return path
+
+
+def test_a_bag_of_an_arm_in_a_namespace_behind_a_prefix_needs_no_renaming(tmp_path):
+    turn = np.array([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]])
+    given = {"base_frame": "base_link", "rotation": lambda q: np.tile(turn, (len(q), 1, 1))}
+    recording = read_bag(namespaced(tmp_path / "one", ["/left"], "left_"), ("a", "b"), **given)
+    assert recording.joint_names == ("a", "b") and recording.truth["tau_ext"].tolist() == [[1, 2]]
+    np.testing.assert_allclose(recording.wrench_tcp[0, :3], [0, -7, 0])
+    two = namespaced(tmp_path / "two", ["/left", "/right"])
+    with pytest.raises(RecordingError, match=r"several topics carry joint states; .*--joint-states"):
+        read_bag(two, ("a", "b"))
+    recording = read_bag(two, ("a", "b"), joint_states="/right/joint_states")
+    assert recording.q.tolist() == [[1, 1]] and recording.truth["tau_ext"].tolist() == [[1, 2]]
+
+
+def test_joints_of_two_arms_in_one_message_are_told(tmp_path):
+    with Bag(tmp_path / "bag") as bag:
+        bag.topic("/joint_states", JOINT_STATE)
+        bag.joints("/joint_states", 1, ["left_a", "left_b", "right_a", "right_b"], [1, 2, 3, 4])
+    with pytest.raises(RecordingError, match=r"joints of several arms are there, behind 'left_', 'right_'"):
+        read_bag(tmp_path / "bag", ("a", "b"))
 
 
 def slow_wrench(bag, frame):
