@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import rclpy
 from rclpy.node import Node
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys.store import Typestore
@@ -41,7 +40,7 @@ class Recorder(Node):
         topics = [self._parse(entry) for entry in settings.topics]
         self._writer = Writer(path, version=9, storage_plugin=StoragePlugin.MCAP)
         self._writer.open()
-        self.count, self._last_ns, self.exit_code = 0, 0, 0
+        self.count, self._last_ns, self.exit_code, self.finished = 0, 0, 0, False
         self.create_timer(FLUSH_PERIOD, self._flush)
         self._profile = qos.COMPLETE if settings.complete else qos.RECORDER
         store = typestore()
@@ -92,7 +91,7 @@ class Recorder(Node):
         if not self.exit_code:
             self.exit_code = 2
             self.get_logger().error(f"{self._writer.path} cannot be written ({error.strerror}): recording ends")
-            rclpy.try_shutdown()
+            self.finished = True
 
     def close(self) -> None:
         """Finish the bag."""

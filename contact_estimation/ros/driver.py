@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import rclpy
 from geometry_msgs.msg import PointStamped, Vector3Stamped, WrenchStamped
 from rclpy.duration import Duration
 from rclpy.node import Node
@@ -138,7 +137,7 @@ def start_pacer(
             publisher.wait_for_all_acked(_LAST_HEARD)
         drain()
         time.sleep(0.5)  # what was published last is still on its way
-        rclpy.try_shutdown()
+        node.finished = True
 
     recorded = settings.complete or settings.keep_stamps
     max_late = math.inf if recorded else MAX_LATE

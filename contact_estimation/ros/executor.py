@@ -72,7 +72,8 @@ class Interrupts:
 def run(make_node: Callable[[], Node], args: list[str] | None = None) -> int:
     """Initialise ROS, make the node, spin until a signal or shutdown, tidy up; returns the exit code.
 
-    The node may have a ``close()`` (stop threads, close files), called before it is destroyed, and an ``exit_code``.
+    The node may have a ``close()`` (stop threads, close files), called before it is destroyed, an ``exit_code``, and
+    ``finished``, which ends it: shutting ROS down would leave its name in the graph of others.
     An error raised on purpose (bad parameter, unusable recording) is printed without a traceback and gives 2.
     """
     interrupts = Interrupts()
@@ -122,7 +123,7 @@ def _run(make_node: Callable[[], Node], args: list[str] | None, interrupts: Inte
 
 
 def spin(node: Node, interrupts: Interrupts) -> None:
-    """Spin ``node`` until a signal comes or ROS shuts down.
+    """Spin ``node`` until a signal comes, it is finished, or ROS shuts down.
 
     The multi-threaded executor loses most of a 500 Hz stream to the interpreter lock. The events executor keeps all of
     it, but its own ``spin()`` does not return on shutdown: hence short turns.
@@ -130,7 +131,7 @@ def spin(node: Node, interrupts: Interrupts) -> None:
     executor = EventsExecutor()
     executor.add_node(node)
     try:
-        while rclpy.ok() and not interrupts.stop:
+        while rclpy.ok() and not interrupts.stop and not getattr(node, "finished", False):
             executor.spin_once(timeout_sec=0.05)
     finally:
         executor.shutdown()

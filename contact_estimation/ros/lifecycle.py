@@ -42,3 +42,8 @@ class ManagedNode(LifecycleNode):
             self.get_logger().error(f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
             return TransitionCallbackReturn.ERROR
         return result
+
+    def destroy_node(self) -> None:
+        """Leave the graph; rclpy keeps the state machine, and with it the node's name until the process ends."""
+        super().destroy_node()
+        self._state_machine.destroy_when_not_in_use()

@@ -6,8 +6,10 @@ import sys
 import threading
 
 import pytest
+import rclpy
+from rclpy.node import Node
 
-from contact_estimation.ros.executor import Interrupts
+from contact_estimation.ros.executor import Interrupts, run
 
 
 def test_a_signal_may_come_anywhere_in_the_handler_of_another():
@@ -39,3 +41,18 @@ def test_a_start_is_interrupted_once():
         interrupts()
     interrupts()
     assert interrupts.stop
+
+
+def test_a_finished_node_leaves_while_ros_still_tells_others():
+    """Without a context no one hears that it leaves, and its name may stay in the graph."""
+    told = []
+
+    class Finished(Node):
+        finished, exit_code = True, 3
+
+        def destroy_node(self):
+            told.append(rclpy.ok())
+            super().destroy_node()
+
+    assert run(lambda: Finished("finished"), []) == 3
+    assert told == [True] and not rclpy.ok()

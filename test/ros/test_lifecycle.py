@@ -86,3 +86,13 @@ def test_a_running_node_refuses_what_its_state_has_not(graph, node, given):
                     assert not graph.call(ChangeState, f"/{node}/change_state", request).success
             assert graph.state(node) == state
         assert process.stop() == 0, process.text()
+
+
+def test_a_destroyed_node_leaves_the_graph(make):
+    """Its state machine must not keep the name there until the process ends: others may then keep it for good."""
+    managed = make()
+    watcher = rclpy.create_node("watcher", context=managed.context)
+    assert sorted(watcher.get_node_names()) == ["managed", "watcher"]
+    managed.destroy_node()
+    assert watcher.get_node_names() == ["watcher"]
+    watcher.destroy_node()
