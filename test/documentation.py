@@ -53,6 +53,17 @@ def blocks(page: Path) -> list[Block]:
     return found
 
 
+def outputs(page: Path) -> dict[int, list[str]]:
+    """Printed lines that a page shows (```` ```text ````), by the line of the block of commands before them."""
+    text, found = page.read_text(), {}
+    run = [block.line for block in blocks(page) if not (block.python or block.reason)]
+    for match in _BLOCK.finditer(text):
+        before = [line for line in run if line < text[: match.start("text")].count("\n")]
+        if match["language"] == "text" and before:
+            found[before[-1]] = [line.rstrip() for line in match["text"].splitlines()]
+    return found
+
+
 def inline_commands(page: Path) -> list[list[str]]:
     """Commands named in running text, without those that are cut short (``...``) or only named (``fit``)."""
     text = _BLOCK.sub("", page.read_text())

@@ -11,6 +11,8 @@ import numpy as np
 from contact_estimation.viz.reference import Reference
 from contact_estimation.viz.scores import Scores
 
+#: [s] A link that is told for a shorter time is passed while a contact begins or ends.
+_BRIEF = 0.1
 #: Columns of the summary table: heading -> factor and where :func:`summarise` has it.
 _FIGURES: dict[str, tuple[float, tuple[str, ...]]] = {
     "z in contact [N]": (1, ("force", "contact", "rmse_z")),
@@ -62,13 +64,13 @@ def touched_links(columns: Mapping[str, np.ndarray]) -> list[str]:
         columns: of an observer's log.
 
     Returns:
-        A line per contact and link, the longest touch first.
+        A line per contact and link, the longest touch first; those shorter than :data:`_BRIEF` are left out.
     """
     links, seconds = columns["contact_link"], float(np.median(np.diff(columns["t"]))) if len(columns["t"]) > 1 else 0.0
     lines = []
     for i in range(links.shape[1]):
         for link, samples in Counter(links[:, i].tolist()).most_common():
-            if not link:
+            if not link or samples * seconds < _BRIEF:
                 continue
             points = columns["contact_point_base"][links[:, i] == link, i]
             points = points[np.isfinite(points).all(axis=1)]
