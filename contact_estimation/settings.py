@@ -306,9 +306,8 @@ def _scalar(hint: Any, value: Any, meta: Mapping[str, Any], source: str, path: s
         choices = meta.get("choices")
         if choices and value not in choices:
             near = difflib.get_close_matches(value, choices, n=1, cutoff=0.0)
-            raise ConfigError(
-                f"{source}: '{path}' is {show(value)}; expected one of {', '.join(choices)} (nearest: '{near[0]}')"
-            )
+            words = ", ".join(choice or "''" for choice in choices)
+            raise ConfigError(f"{source}: '{path}' is {show(value)}; expected one of {words} (nearest: '{near[0]}')")
         return value
     raise TypeError(f"settings key {path}: type {hint!r} is not supported by the schema")
 

@@ -74,7 +74,8 @@ def _find(config: str, folder: str | None) -> Path:
         return find_config("observers", config, folder)
     except ConfigError as error:
         others = [name for name in observer_names() if name not in config_files("observers")]
-        raise ConfigError(f"{error}" + (f" Observers of other packages: {', '.join(others)}." * bool(others))) from None
+        words = f"{error}".rstrip(".") + "."
+        raise ConfigError(words + (f" Other names: {', '.join(others)}." if others else "")) from None
 
 
 def make_observer(arm: Arm, settings: Any, name: str | None = None, sensors: SensorSettings | None = None) -> Observer:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import itertools
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
@@ -31,7 +34,8 @@ def declare(node: Node, cls: type[T], defaults: dict[str, Any] | None = None) ->
         for name, parameter in node.get_parameters_by_prefix("").items()
         if name.split(".")[0] not in _OWN
     }
-    source = f"parameters of node {node.get_fully_qualified_name()}"
+    files = _files(sys.argv)
+    source = f"parameters of node {node.get_fully_qualified_name()}" + (f" ({', '.join(files)})" if files else "")
     loaded = settings.from_mapping(cls, {**(defaults or {}), **given}, source)
     for field in dataclasses.fields(cast("Any", cls)):
         descriptor = ParameterDescriptor(description=_description(field), dynamic_typing=True)
@@ -65,6 +69,12 @@ def accept_changes(node: Node, cls: type[T], live: set[str], apply: Callable[[T]
         return SetParametersResult(successful=True)
 
     node.add_on_set_parameters_callback(on_change)
+
+
+def _files(command_line: Sequence[str]) -> list[str]:
+    """List the user's parameter files of a command line; a launch adds temporary ones of its own."""
+    given = [value for word, value in itertools.pairwise(command_line) if word == "--params-file"]
+    return [file for file in given if not Path(file).name.startswith("launch_params_")]
 
 
 def _description(field: dataclasses.Field[Any]) -> str:

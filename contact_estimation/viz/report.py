@@ -26,8 +26,8 @@ _FORCE = (
 )
 _STIFFNESS = "Norm of the stiffness vector; bands: 2 sigma."
 _POINT = (
-    "Contact point on the robot (solid; bands: 2 sigma of the point in the tool) and rest position of the environment "
-    "(dotted), base frame, from the first point."
+    "Contact point on the robot (solid; bands: 2 sigma of the point in the tool; truth dashed) and rest position of "
+    "the environment (dotted), base frame, from the first point."
 )
 _TCP = "Position of the TCP by the joint positions, base frame, from the first one."
 _INNOVATION = (

@@ -81,3 +81,11 @@ def test_live_changes(make_node):
         (answer,) = node.set_parameters([Parameter(name, value=node.get_parameter(name).value)])
         assert not answer.successful and name in answer.reason
     assert len(applied) == 1 and node.get_parameter("arrow_scale").value == 0.02
+
+
+def test_a_wrong_value_names_the_users_file(make_node, monkeypatch):
+    """A launch passes parameters in temporary files of its own, which would only confuse."""
+    given = ["node", "--ros-args", "--params-file", "/tmp/launch_params_x", "--params-file", "mine.yaml"]
+    monkeypatch.setattr("sys.argv", given)
+    with pytest.raises(ConfigError, match=r"\(mine.yaml\): 'max_age' must not be negative, found -1.0 s"):
+        parameters.declare(make_node(max_age=-1.0), EstimatorParameters)
