@@ -103,6 +103,8 @@ def test_live_frames_reach_every_client_until_the_server_ends(arm, browser):
     first, second = browser.open(server.address), browser.open(server.address)
     for shown in (first, second):
         shown.wait("window.contactView && contactView.connected")
+        bar = shown.run("document.getElementById('bar').innerText")
+        assert "Pause" in bar and "Loop" not in bar and "Speed" not in bar  # these are of recordings
     frame = {"q": [0.0] * arm.n, "valid": True, "reason": "", "mode": "free", "stiffness": None, "probabilities": [1.0]}
     for k in range(3):
         force = [0.0, 0.0, -10.0 * k]

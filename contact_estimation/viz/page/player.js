@@ -163,7 +163,7 @@ document.addEventListener("keydown", (event) => {
 });
 window.addEventListener("resize", () => { dirty = true; lastIndex = ""; });
 if (data.live) {
-  for (const id of ["slider", "speed", "loop"]) el(id).closest("label,input").hidden = true;
+  for (const id of ["slider", "speed", "loop"]) (el(id).closest("label") ?? el(id)).hidden = true;
   notice("waiting for estimates");
   follow();
 } else {
