@@ -30,8 +30,9 @@ _SWITCH_INTERVAL = 1e-4
 #: [s] Ctrl-C in a terminal comes twice, from the terminal and from the launch; a later signal is meant as a second one.
 _SECOND_SIGNAL = 1.0
 #: [s] From a node's farewell to the end of its participant. Of a participant that ends at once, others may take the
-#: news in the wrong order, and keep the node's name in the graph for good.
-_FAREWELL = 0.3
+#: news in the wrong order, and keep the node's name in the graph for good. It is waited in turns: a turn that ends late
+#: shows a machine too busy for others to have taken the news, and does not count. At most so long in all.
+_FAREWELL, _TURN, _LONGEST = 0.3, 0.03, 2.0
 
 
 class Interrupts:
@@ -118,8 +119,17 @@ def _run(make_node: Callable[[], Node], args: list[str] | None, interrupts: Inte
             getattr(node, "close", lambda: None)()
             node.destroy_node()
         if rclpy.ok():
-            time.sleep(_FAREWELL)
+            _say_farewell()
             rclpy.try_shutdown()
+
+
+def _say_farewell() -> None:
+    """Wait until others have heard that the node is gone."""
+    now, end, heard = time.monotonic(), time.monotonic() + _LONGEST, 0.0
+    while heard < _FAREWELL and now < end:
+        time.sleep(_TURN)
+        before, now = now, time.monotonic()
+        heard += _TURN if now - before < 1.5 * _TURN else 0.0
 
 
 def spin(node: Node, interrupts: Interrupts) -> None:
