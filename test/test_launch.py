@@ -88,6 +88,22 @@ def test_packages_of_planned_nodes_are_dependencies():
         assert f"<exec_depend>{package}</exec_depend>" in xml
 
 
+def test_packages_of_ros_that_are_imported_are_dependencies():
+    xml = (ROOT / "package.xml").read_text()
+    sources = [*(ROOT / "contact_estimation").rglob("*.py"), *(ROOT / "launch").glob("*.py")]
+    found = set()
+    for node in (node for path in sources for node in ast.walk(ast.parse(path.read_text()))):
+        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        found |= {module.split(".")[0] for module in modules}
+    ros = {
+        name for name in found if re.search(r"_(msgs|srvs|interfaces|ros)$|^(rclpy|launch|ament_index_python)$", name)
+    }
+    assert {"rclpy", "launch_ros", "tf2_ros", "sensor_msgs", "rcl_interfaces"} <= ros
+    missing = [name for name in ros if not re.search(rf"<(exec_)?depend>{name}</", xml)]
+    assert not missing
+
+
 def test_a_tool_reaches_every_node_and_the_description():
     planned = plan(tool="gripper", mpc="true", view="true", robot="fr3")
     own = [node for node in planned.nodes if node.executable != "recorder"]
