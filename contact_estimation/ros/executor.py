@@ -101,10 +101,10 @@ def _run(make_node: Callable[[], Node], args: list[str] | None, interrupts: Inte
         return getattr(node, "exit_code", 0)
     except ContactEstimationError as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
+        _let_go(error)
         return 2
     except KeyboardInterrupt as stopped:
-        traceback.clear_frames(stopped.__traceback__)
-        gc.collect()  # a node that is half made leaves the graph with the last reference to it
+        _let_go(stopped)
         return 0
     except ExternalShutdownException:
         return 0
@@ -121,6 +121,12 @@ def _run(make_node: Callable[[], Node], args: list[str] | None, interrupts: Inte
         if rclpy.ok():
             _say_farewell()
             rclpy.try_shutdown()
+
+
+def _let_go(error: BaseException) -> None:
+    """Forget a node that is half made: it leaves the graph with the last reference to it."""
+    traceback.clear_frames(error.__traceback__)
+    gc.collect()
 
 
 def _say_farewell() -> None:

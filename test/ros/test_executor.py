@@ -9,7 +9,10 @@ import pytest
 import rclpy
 from rclpy.node import Node
 
+from contact_estimation.exceptions import ConfigError
+from contact_estimation.ros import executor
 from contact_estimation.ros.executor import Interrupts, run
+from contact_estimation.ros.lifecycle import ManagedNode
 
 
 def test_a_signal_may_come_anywhere_in_the_handler_of_another():
@@ -56,3 +59,25 @@ def test_a_finished_node_leaves_while_ros_still_tells_others():
 
     assert run(lambda: Finished("finished"), []) == 3
     assert told == [True] and not rclpy.ok()
+
+
+class Broken(ManagedNode):
+    """A node whose start fails, as where a robot does not answer."""
+
+    def __init__(self):
+        super().__init__("broken")
+        self._failure = ConfigError("it does not answer")
+        raise self._failure
+
+
+def test_a_node_whose_start_fails_leaves_before_its_participant(monkeypatch, capsys):
+    gone = []
+
+    def look():
+        watcher = rclpy.create_node("watcher")
+        gone.append("broken" not in watcher.get_node_names())
+        watcher.destroy_node()
+
+    monkeypatch.setattr(executor, "_say_farewell", look)
+    assert run(Broken, []) == 2
+    assert gone == [True] and "it does not answer" in capsys.readouterr().err
