@@ -9,9 +9,29 @@ from contact_estimation.codegen import compile_built
 from contact_estimation.contact import ParallelContacts
 from contact_estimation.contact.closed import same_sign
 from contact_estimation.dynamics import CoupledStep
+from contact_estimation.filters.consistency import ContactTorque
 from contact_estimation.filters.kalman import packed_size, unpack, unpack_array
 from contact_estimation.filters.observer import ContactState, Estimate
 from contact_estimation.robot import Arm
+
+
+def build_contact_torque(arm: Arm, contacts: ParallelContacts) -> ca.Function:
+    """Return a function of (xi, P, phi) whose outputs are the fields of :class:`.ContactTorque`."""
+    step = CoupledStep(arm, contacts)
+    size = step.xi.numel()
+    packed = ca.SX.sym("P", packed_size(size))
+    rotation, _ = arm.tcp(step.kinematics)
+    force, _ = contacts.wrench_base(step.kinematics, step.phi_now)
+    rows = ca.jacobian(ca.vertcat(step.tau_e, rotation.T @ force), step.xi)
+    variance = ca.sum2((rows @ unpack(packed, size)) * rows)
+    outputs = {"torque": step.tau_e, "variance": variance[: arm.n], "force_variance": variance[arm.n :]}
+    return ca.Function(
+        "contact_torque",
+        [step.xi, packed, step.phi],
+        [ca.densify(o) for o in outputs.values()],
+        ["xi", "P", "phi"],
+        list(outputs),
+    )
 
 
 def build_output(arm: Arm, contacts: ParallelContacts) -> ca.Function:
@@ -57,6 +77,15 @@ class CoupledOutput:
         references = [np.asarray(c.stiffness) for c in contacts.contacts]
         self._told = (contacts.contacts, contacts.laws, references, names)
         self._output = compile_built(build_output, arm, contacts)
+        self._torque = compile_built(build_contact_torque, arm, contacts)
+        self._told_torque = ContactTorque(**self._torque.outputs)
+
+    def contact_torque(self, x: np.ndarray, packed: np.ndarray, phi: np.ndarray) -> ContactTorque:
+        """Return what the contacts do in a state, given as to :meth:`estimate` (views)."""
+        run = self._torque
+        run.inputs["xi"][:], run.inputs["P"][:], run.inputs["phi"][:] = x, packed, phi
+        run()
+        return self._told_torque
 
     def estimate(
         self, t: float, x: np.ndarray, packed: np.ndarray, phi: np.ndarray, nis: float, nis_dof: int

@@ -15,6 +15,7 @@ import numpy as np
 from contact_estimation.codegen import DoubleBuffer, bind_recursion, compile_built
 from contact_estimation.contact import ParallelContacts
 from contact_estimation.dynamics import CoupledStep
+from contact_estimation.filters.consistency import ContactTorque
 from contact_estimation.filters.coupled_output import CoupledOutput
 from contact_estimation.filters.kalman import pack, pack_array, packed_size, scalar_update, unpack, unpack_array
 from contact_estimation.filters.observer import Estimate, Innovation
@@ -83,6 +84,8 @@ class Ekf:
 
     Attributes:
         contacts: the contacts of the state.
+        friction: converts the measured torque.
+        consistency, settling: see :mod:`.consistency`.
         channels: names of the measurement channels, in the order of the update.
 
     Raises:
@@ -95,9 +98,9 @@ class Ekf:
 
     def __init__(self, arm: Arm, settings: EkfSettings, name: str = "ekf") -> None:
         self.name, self.arm = name, arm
-        self.settling = settings.settling
+        self.settling, self.consistency = settings.settling, settings.consistency
         self.contacts = ParallelContacts(arm, settings.contacts)
-        self._friction = FrictionModel(arm, settings.actuators)
+        self.friction = FrictionModel(arm, settings.actuators)
         self._with_torque = settings.measure == "position_torque"
         measured = ("position", "torque") if self._with_torque else ("position",)
         self.channels = [f"{kind} of {joint}" for kind in measured for joint in arm.joint_names]
@@ -138,7 +141,7 @@ class Ekf:
 
     def reset(self, t: float, q: np.ndarray) -> None:
         """Start at rest at ``q`` with the settings' parameters and uncertainties."""
-        self._friction.reset(q)
+        self.friction.reset(q)
         phi, std = self.contacts.initial(q)
         self._step.inputs["phi"][:] = phi
         x, covariance = self._state["xi"], self._state["P"]
@@ -169,7 +172,7 @@ class Ekf:
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
         """Predict over ``dt`` with the last torque, update with ``q`` (and ``tau`` where torque is measured)."""
-        tau = self._friction.take(dt, q, dq, tau)
+        tau = self.friction.take(dt, q, dq, tau)
         self._tau[:] = self._tau_next if self._tau_next[0] == self._tau_next[0] else tau
         self._tau_next[:] = tau
         self._h[0] = dt
@@ -189,6 +192,10 @@ class Ekf:
         variance = self._step.outputs["variance"]
         normalised = self._step.outputs["innovation"] / np.sqrt(variance)
         return Innovation(normalised, -0.5 * float(np.sum(np.log(2 * np.pi * variance) + normalised**2)))
+
+    def contact_torque(self) -> ContactTorque:
+        """Return what the contacts do after the last sample (views)."""
+        return self._output.contact_torque(self._state["xi"], self._state["P"], self._step.inputs["phi"])
 
     def estimate(self) -> Estimate:
         """Return the estimate after the last sample."""

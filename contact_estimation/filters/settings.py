@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from contact_estimation.contact import ContactSettings
 from contact_estimation.filters.plausibility.settings import PlausibilitySettings
-from contact_estimation.settings import find_config, from_yaml, key, non_negative, positive
+from contact_estimation.settings import find_config, from_yaml, key, non_negative, positive, probability
 
 #: Where an arm's torque is measured, and what it can mean.
 TORQUE_SIDES = ("motor", "link")
@@ -114,6 +114,29 @@ class MeasurementNoise:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ConsistencySettings:
+    """When the force of an observer of given contacts is not to be used."""
+
+    significance: float = key(
+        1e-2,
+        doc="an estimate is invalid where the torque shows a force at the tool that the given contacts do not explain, "
+        "and friction and noise would show it with less than this probability; 0: never",
+        check=probability,
+    )
+    gain: float = key(20.0, doc="bandwidth of that force, as of a momentum observer", unit="1/s", check=positive)
+    force_std: float = key(
+        1e3, doc="usual size of that force; without a lever at any joint it stays finite", unit="N", check=positive
+    )
+    largest_std: float | None = key(
+        None,
+        doc="an estimate is invalid where its force has a larger standard deviation along an axis of the TCP, averaged "
+        "over the settling time; null: never",
+        unit="N",
+        check=positive,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class EkfSettings:
     """The extended Kalman filter of papers 1 and 2 (eq. 13-22)."""
 
@@ -139,6 +162,7 @@ class EkfSettings:
         unit="s",
         check=non_negative,
     )
+    consistency: ConsistencySettings = key(ConsistencySettings(), doc="when its force is not to be used")
     initial_position_std: float = key(
         1e-3, doc="uncertainty of the joint positions at the start", unit="rad", check=positive
     )

@@ -12,6 +12,7 @@ import numpy as np
 
 from contact_estimation.codegen import compile_built, named_function, symbols
 from contact_estimation.exceptions import ConfigError
+from contact_estimation.filters.consistency import consistency_of
 from contact_estimation.filters.estimate_row import EstimateRow, RowObserver, arm_parts, row_of
 from contact_estimation.filters.localization import link_contact_of
 from contact_estimation.filters.observer import Estimate, Observer
@@ -37,6 +38,8 @@ class SampleStream:
       arm is where it was (``max_pause``).
     - signals that contradict each other or gravity (:mod:`.plausibility`): estimates are invalid until they agree,
       and then the observer restarts.
+    - a force that an observer of given contacts does not see, or hardly knows (:mod:`.consistency`): estimates are
+      invalid meanwhile.
 
     Args:
         observer: takes the samples.
@@ -50,6 +53,7 @@ class SampleStream:
         valid, reason: state after the last sample.
         zero: the torque offset, measured over half a second after ``zero.start()``.
         link_contact: the contact on a link, None where the observer does not tell its external torque.
+        consistency: of an observer of given contacts, None of any other.
     """
 
     def __init__(self, observer: Observer, arm: Arm, sensors: SensorSettings, measured_arm: Arm | None = None) -> None:
@@ -74,6 +78,7 @@ class SampleStream:
         self._q, self._dq, self._last_q = limits.q, limits.dq, limits.last_q
         self._period = 1.0 / sensors.rate
         self.link_contact = link_contact_of(observer, arm, self._period)
+        self.consistency = consistency_of(observer, measured)
         self.zero = TorqueZero(arm, max(1, round(0.5 * sensors.rate)))
         parts = arm_parts(n)
         self._finite = slice(parts["q"].start, parts["force_tcp"].stop)  # what must be finite in a row
@@ -188,8 +193,9 @@ class SampleStream:
             self.counters["diverged"] += 1
             reason = self.reason or reason or "the observer diverged: its estimate is not finite"
             return False, reason
-        valid = valid and self.valid
-        return valid, "" if valid else self.reason or reason
+        inconsistent = "" if self.consistency is None else self.consistency.reason
+        valid = valid and self.valid and not inconsistent
+        return valid, "" if valid else self.reason or reason or inconsistent
 
     def _mismatch(self, of_observer: str) -> str:
         """Return what shows that model and data disagree, by the signals and by the observer."""
@@ -246,11 +252,15 @@ class SampleStream:
         if steps > 1:
             self.counters["interpolated"] += steps - 1
             for k in range(1, steps):
-                q = self._last_q + (k / steps) * (self._q - self._last_q)
-                self.observer.step(dt / steps, q, self._dq, self._torque)
-        self.observer.step(dt / steps, self._q, self._dq, self._torque)
+                self._step(dt / steps, self._last_q + (k / steps) * (self._q - self._last_q))
+        self._step(dt / steps, self._q)
         if self.link_contact is not None:
             self.link_contact.step(dt, self._q)
+
+    def _step(self, dt: float, q: np.ndarray) -> None:
+        self.observer.step(dt, q, self._dq, self._torque)
+        if self.consistency is not None:
+            self.consistency.step(dt, q, self._dq)
 
     def _bridge(self, stamp_ns: int, dt: float) -> bool:
         """Take the first sample after a gap of ``dt`` [s]: restart the observer, or let it go on after a pause.
@@ -285,6 +295,8 @@ class SampleStream:
         self.observer.reset(stamp_ns * 1e-9, self._q)
         if self.link_contact is not None:
             self.link_contact.reset()
+        if self.consistency is not None:
+            self.consistency.reset()
         moving = float(np.abs(self._dq).max()) > self.sensors.plausibility.torque.rest_speed
         self._settled_ns = stamp_ns + self._settling_ns * (moving or doubted)
 

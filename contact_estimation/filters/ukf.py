@@ -13,6 +13,7 @@ from contact_estimation.codegen import compile_built
 from contact_estimation.codegen.compile import CompiledFunction
 from contact_estimation.contact import ParallelContacts
 from contact_estimation.dynamics import CoupledStep
+from contact_estimation.filters.consistency import ContactTorque
 from contact_estimation.filters.coupled_output import CoupledOutput
 from contact_estimation.filters.kalman import pack_array
 from contact_estimation.filters.observer import Estimate
@@ -61,6 +62,10 @@ class Ukf:
     Args:
         arm: the robot. settings: the EKF's, and the spread of the sigma points. name: name in reports.
 
+    Attributes:
+        friction: converts the measured torque.
+        consistency, settling: see :mod:`.consistency`.
+
     Raises:
         ConfigError: contacts of the same name, or an unknown torque for a robot without effort limits.
     """
@@ -70,9 +75,9 @@ class Ukf:
 
     def __init__(self, arm: Arm, settings: UkfSettings, name: str = "ukf") -> None:
         self.name, self.arm, self.settings = name, arm, settings
-        self.settling = settings.settling
+        self.settling, self.consistency = settings.settling, settings.consistency
         self.contacts = ParallelContacts(arm, settings.contacts)
-        self._friction = FrictionModel(arm, settings.actuators)
+        self.friction = FrictionModel(arm, settings.actuators)
         self._with_torque = settings.measure == "position_torque"
         size = 2 * arm.n + self.contacts.n_estimated
         self._spread = settings.alpha * np.sqrt(size + settings.kappa)
@@ -100,7 +105,7 @@ class Ukf:
 
     def reset(self, t: float, q: np.ndarray) -> None:
         """Start at rest at ``q`` with the settings' parameters and uncertainties."""
-        self._friction.reset(q)
+        self.friction.reset(q)
         n, s = self.arm.n, self.settings
         self._phi, std = self.contacts.initial(q)
         self.state = np.concatenate([q, np.zeros(n), self._phi[self.contacts.estimated]])
@@ -110,7 +115,7 @@ class Ukf:
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
         """Predict over ``dt`` with the last torque, update with ``q`` (and ``tau`` where torque is measured)."""
-        tau = self._friction.take(dt, q, dq, tau)
+        tau = self.friction.take(dt, q, dq, tau)
         self._t += dt
         n, noise = self.arm.n, self.settings.measurement_noise
         last, self._tau = tau if self._tau is None else self._tau, np.array(tau, float)
@@ -160,6 +165,10 @@ class Ukf:
         covariance = self.covariance - gain @ cross.T
         self.covariance = 0.5 * (covariance + covariance.T)
         return float(innovation @ np.linalg.solve(spread, innovation))
+
+    def contact_torque(self) -> ContactTorque:
+        """Return what the contacts do after the last sample (views)."""
+        return self._output.contact_torque(self.state, pack_array(self.covariance), self._phi)
 
     def estimate(self) -> Estimate:
         """Return the estimate after the last sample."""

@@ -65,6 +65,7 @@ class FrictionModel:
 
     Attributes:
         actuators: joint friction and actuators.
+        torque: (n,) [Nm] what the last :meth:`take` returned (a view).
     """
 
     def __init__(self, arm: Arm, choice: str | ActuatorSettings | None) -> None:
@@ -74,7 +75,7 @@ class FrictionModel:
         inputs, outputs = function.inputs, function.outputs
         self._set(inputs, compensates=choice is not None)
         self._q, self._dq, self._tau, self._dt = (inputs[name] for name in ("q", "dq", "tau", "dt"))
-        self._torque: np.ndarray = outputs["torque"]
+        self.torque: np.ndarray = outputs["torque"]
         self._variance: np.ndarray = outputs["variance"]
         self._state = DoubleBuffer.of(function)
         self._advance = bind_recursion(function, [self._state])
@@ -125,7 +126,7 @@ class FrictionModel:
         """
         self._q[:], self._dq[:], self._tau[:], self._dt[0] = q, dq, tau, dt
         self._advance()
-        return self._torque
+        return self.torque
 
     def variance(self) -> np.ndarray:
         """Return the variance (n,) [Nm^2] of the last :meth:`take`: what friction and scale may be off, and noise.
