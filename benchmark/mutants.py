@@ -44,6 +44,21 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ),
         ("steps: gravity keeps its direction", "if np.linalg.norm(turned) < GRAVITY_TURN:", "if True:"),
     ],
+    ("filters/consistency.py", "test/filters/test_consistency.py"): [
+        ("consistency: no force is missed", "        if evidence > self._largest:\n", "        if False:\n"),
+        ("consistency: own contacts are a push", "s.dt * (drift + s.torque)", "s.dt * drift"),
+        ("consistency: friction is certain", "self._observer.friction.variance(), out=", "0.0, out="),
+        (
+            "consistency: a moving arm starts with a push",
+            "state[integral] = state[missed] / ",
+            "state[integral] = 0.0 / ",
+        ),
+        (
+            "consistency: a touch is uncertain",
+            "share * (variance - self._variance)",
+            "1.0 * (variance - self._variance)",
+        ),
+    ],
     ("filters/zero.py", "test/filters/test_zero.py"): [
         ("zero: a moving arm is zeroed", "if abs(dq[fastest]) > MAX_SPEED:", "if False:"),
         ("zero: the offset is added", "tau -= self.offset", "tau += self.offset"),

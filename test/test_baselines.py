@@ -97,6 +97,7 @@ def test_the_generic_filter_is_sane_on_real_friction(name, limits, tmp_path, cap
     with np.load(tmp_path / "e.npz") as estimates:
         assert contact["rmse_z"] < limits[0] and contact["rmse_xy"] < limits[1]
         assert estimates["stiffness"].max() < limits[2]
+        assert estimates["valid"].all(), "refused on a press that its contact explains"
 
 
 def test_the_offline_fit_finds_the_shipped_parameters(tmp_path, capsys):
