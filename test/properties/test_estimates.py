@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 
@@ -14,7 +15,7 @@ if os.environ.get("CI") != "true":  # there it must be installed, and these test
 
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from contact_estimation.filters.registry import open_stream
+from contact_estimation.filters.registry import load_observer_settings, make_observer, open_stream
 from contact_estimation.filters.stream import SampleStream
 
 #: The arm as its torque sensors see it: with or without rotors and their friction.
@@ -64,8 +65,6 @@ def test_covariance_stays_symmetric_and_positive(observer, seed, force, noise):
     stream = fresh(observer)
     for k in range(len(q)):
         estimate = stream.push(1 + k * PERIOD, q[k], dq[k], tau[k])
-        if not estimate.valid:
-            continue
         for covariance in (estimate.force_covariance, *(contact.covariance for contact in estimate.contacts)):
             if np.isnan(covariance).any():
                 assert np.isnan(covariance).all(), "half a covariance"
@@ -101,3 +100,33 @@ def test_an_arm_turned_about_gravity_feels_the_force_turned_with_it(seed, force,
     a, b = a[-1], b[-1]
     np.testing.assert_allclose(b.force_base, rotation @ a.force_base, atol=1e-6 * (1 + np.abs(a.force_base).max()))
     np.testing.assert_allclose(b.force_tcp, a.force_tcp, atol=1e-6 * (1 + np.abs(a.force_tcp).max()))
+
+
+@functools.lru_cache
+def two_contacts(reverse: bool) -> SampleStream:
+    """An EKF of a table under the tool and a wall beside it, in either order; :meth:`restart` it before use."""
+    shipped = load_observer_settings("ekf")
+    table = dataclasses.replace(shipped.contacts[0], name="table")
+    wall = dataclasses.replace(table, name="wall", stiffness=[1.0e4, 0.0, 0.0])
+    contacts = [wall, table] if reverse else [table, wall]
+    stream = opened("ekf")
+    ekf = make_observer(stream.arm, dataclasses.replace(shipped, contacts=contacts), sensors=stream.sensors)
+    return SampleStream(ekf, stream.arm, stream.sensors)
+
+
+@given(seed=seeds, force=st.lists(st.floats(-60, 60), min_size=3, max_size=3))
+@FEW
+def test_the_order_of_the_contacts_does_not_matter(seed, force):
+    q, dq, tau = motion(seed, 150, np.array(force))
+    found = []
+    for stream in map(two_contacts, (False, True)):
+        stream.restart()
+        found.append([stream.push(1 + k * PERIOD, q[k], dq[k], tau[k]) for k in range(len(q))][-1])
+    a, b = found
+    scale = 1 + np.abs(a.force_base).max()
+    np.testing.assert_allclose(b.force_base, a.force_base, atol=1e-6 * scale)
+    np.testing.assert_allclose(b.force_covariance, a.force_covariance, atol=1e-6 * np.abs(a.force_covariance).max())
+    assert (a.valid, a.reason) == (b.valid, b.reason)
+    there = {contact.name: contact for contact in b.contacts}
+    for contact in a.contacts:
+        np.testing.assert_allclose(there[contact.name].stiffness, contact.stiffness, rtol=1e-6, atol=1e-3)  # [N/m]

@@ -41,7 +41,7 @@ def doubted(monitor, t, *columns):
 
 
 def test_every_start_point(press, monitor_of):
-    for begin in range(0, len(press[0]) - 500, 700):
+    for begin in range(0, len(press[0]) - 500, 100):
         assert doubted(monitor_of(), *(column[begin : begin + 1000] for column in press)) < LONGEST, begin
 
 
