@@ -57,14 +57,29 @@ def point_stamped(head: Header, point: npt.ArrayLike) -> PointStamped:
 
 
 def contact_estimate(
-    estimate: Estimate, head: Header, tcp_frame: str, joint_names: Sequence[str], observer: str
+    estimate: Estimate,
+    head: Header,
+    tcp_frame: str,
+    joint_names: Sequence[str],
+    observer: str,
+    max_age: float = 0.0,
 ) -> ContactEstimate:
-    """Write the whole estimate as one message; ``head`` carries the sample's stamp and the base frame."""
+    """Write the whole estimate as one message.
+
+    Args:
+        estimate: what is written.
+        head: stamp of its sample, and the base frame.
+        tcp_frame: name of the TCP frame.
+        joint_names: of the arm.
+        observer: name of the observer.
+        max_age: [s] age from which on it must not be used; 0: never.
+    """
     return ContactEstimate(
         header=head,
         observer=observer,
         valid=bool(estimate.valid),
         reason=estimate.reason,
+        max_age=max_age,
         force_base=_vector(estimate.force_base),
         tcp_frame=tcp_frame,
         wrench_tcp=_wrench(estimate.force_tcp, estimate.torque_tcp),

@@ -90,7 +90,7 @@ class EstimateOutputs:
             stamp_ns: stamp of its sample [ns].
             build: returns it as an object; called where no message of its words is there yet.
         """
-        key = row.valid, row.reason, row.mismatch, row.words
+        key = row.valid, row.reason, row.mismatch, row.words, self.parameters.max_age
         kind = self._kinds.get(key)
         if kind is None and (row.valid or key == self._last_key):
             kind = self._kinds[key] = self._kind(row, build())
@@ -131,7 +131,8 @@ class EstimateOutputs:
         return _Kind(message, estimate.mode, parts)
 
     def _message(self, estimate: Estimate, head: Header) -> ContactEstimate:
-        return convert.contact_estimate(estimate, head, self._frames.tcp, self._arm.joint_names, self._observer)
+        names, limit = self._arm.joint_names, 0.0 if self.parameters.complete else self.parameters.max_age
+        return convert.contact_estimate(estimate, head, self._frames.tcp, names, self._observer, limit)
 
     def repeat_state(self) -> None:
         """Tell the state again every diagnostics period, for it expires; ``stale`` where no sample came since."""

@@ -1,6 +1,6 @@
 """Which estimates are current: one rule for the driver's deadman and for the MPC.
 
-The age of an estimate is the age of its sample, not of its arrival. It must come from this robot and from the same
+The age of an estimate is the age of its sample, not of its arrival. A message may carry a shorter limit of its own. It must come from this robot and from the same
 observer as the estimates before. A valid estimate from the past, of another arm or of a second estimator on the same
 topic does not reset the deadman.
 """
@@ -32,17 +32,19 @@ class Judgement(NamedTuple):
 
 
 class _Words(NamedTuple):
-    """What the words of an estimate say: validity, reason, frame, joints, observer.
+    """What the words of an estimate say: validity, reason, limit of its age, frame, joints, observer.
 
     Attributes:
         parts: offset [bytes] and content of the words that decide.
         observer: whose estimate it is.
         problem: why such an estimate must not be used, an empty string if it may be.
+        max_age: [s] the message's own limit, 0 for none.
     """
 
     parts: tuple[tuple[int, bytes], ...]
     observer: str
     problem: str
+    max_age: float
 
     def stand_in(self, raw: bytes) -> bool:
         """Whether a serialised message has the same words."""
@@ -65,7 +67,7 @@ class EstimateRule:
         self._joints = {tuple(arm.joint_names), tuple(tf_prefix + name for name in arm.joint_names)}
         self._robot, self._base = arm.name, Frames.of(arm, tf_prefix).base
         self._max_age = max_age
-        self._words = _Words((), "", "")
+        self._words = _Words((), "", "", 0.0)
         self.observer = ""
 
     def choose(self, observer: str) -> None:
@@ -80,7 +82,7 @@ class EstimateRule:
             now_ns: the present on the clock of the samples' stamps [ns].
         """
         age = 1e-9 * (now_ns - convert.stamp_ns(message.header.stamp))
-        return self._judgement(age, message.observer, self._problem(message))
+        return self._judgement(age, message.observer, self._problem(message), message.max_age)
 
     def judge_serialized(self, raw: bytes, now_ns: int) -> tuple[Judgement, str]:
         """Judge a serialised message; return the judgement and the name of its observer.
@@ -89,19 +91,21 @@ class EstimateRule:
         """
         if not self._words.parts or not self._words.stand_in(raw):
             message = deserialize_message(raw, ContactEstimate)
-            self._words = _Words(_words_of(raw), message.observer, self._problem(message))
+            self._words = _Words(_words_of(raw), message.observer, self._problem(message), message.max_age)
         words = self._words
-        return self._judgement(1e-9 * (now_ns - stamp_ns(raw)), words.observer, words.problem), words.observer
+        age = 1e-9 * (now_ns - stamp_ns(raw))
+        return self._judgement(age, words.observer, words.problem, words.max_age), words.observer
 
-    def _judgement(self, age: float, observer: str, problem: str) -> Judgement:
-        """Judge an estimate whose words have a ``problem`` or none."""
+    def _judgement(self, age: float, observer: str, problem: str, max_age: float) -> Judgement:
+        """Judge an estimate whose words have a ``problem`` or none, and a limit ``max_age`` [s] or 0."""
         if not problem and self.observer and observer != self.observer:
             problem = (
                 f"the estimate is of observer '{observer}', the ones before were of '{self.observer}': "
                 "one estimator per topic"
             )
-        if not problem and not abs(age) <= self._max_age:
-            problem = f"stale: {1e3 * age:.0f} ms old, at most {1e3 * self._max_age:.0f} ms"
+        limit = min(self._max_age, max_age) if max_age > 0 else self._max_age
+        if not problem and not abs(age) <= limit:
+            problem = f"stale: {1e3 * age:.0f} ms old, at most {1e3 * limit:.0f} ms"
         return Judgement(age, problem)
 
     def _problem(self, message: ContactEstimate) -> str:
@@ -117,7 +121,7 @@ class EstimateRule:
 
 
 def _words_of(raw: bytes) -> tuple[tuple[int, bytes], ...]:
-    """Return offset and content of frame, observer, validity, reason and joints' names; () in big-endian messages."""
+    """Return offset and content of frame, observer, validity, reason, age limit and joints; () in big-endian messages."""
     if raw[1] != 1:
         return ()
     cursor = Cursor(raw)
@@ -126,6 +130,7 @@ def _words_of(raw: bytes) -> tuple[tuple[int, bytes], ...]:
     cursor.string()  # observer
     cursor.at += 1  # valid
     cursor.string()  # reason
+    cursor.doubles(1)  # max_age
     spans = [(begin, cursor.at)]
     cursor.doubles(3)
     cursor.string()  # tcp_frame

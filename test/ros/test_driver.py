@@ -93,6 +93,11 @@ def test_commands_act_only_while_active_and_end_with_the_estimates(graph, tmp_pa
             assert "estimate" in commands()["commands say"]
             inactive = lambda: graph.state("driver") == State.PRIMARY_STATE_INACTIVE  # noqa: E731
             assert graph.spin(inactive), "a stop shows in the lifecycle"
+        with graph.meanwhile(feed):  # "activate again", and it works
+            activate(graph)
+            before = height()
+            want(0.05)
+            assert graph.spin(lambda: height() > before + 0.005), commands()
 
 
 class ImpedanceArm:

@@ -102,6 +102,7 @@ def test_nodes_equal_offline_replay(graph, arm, tmp_path):
         for message, estimate in zip(got[name], expected):
             assert_close(convert.from_contact_estimate(message), estimate)
             assert message.header.frame_id == arm.base_frame and message.tcp_frame == arm.tcp_frame
+            assert message.max_age == 0.0, "recorded estimates do not grow old"
         assert np.isfinite(expected[-1].force_tcp).all() and expected[-1].valid
         by_stamp = {convert.stamp_ns(m.header.stamp): m for m in wrenches[name]}
         assert len(by_stamp) > 100 and {m.header.frame_id for m in wrenches[name]} == {arm.tcp_frame}
@@ -277,6 +278,7 @@ def test_a_sample_of_the_past_is_invalid_and_told(feed):
     answer = feed.send(feed.sample())
     limit(0.0)
     assert not answer.valid and "s old, allowed is max_age 0.2 s" in answer.reason
+    assert answer.max_age == 0.2, "the message tells its own horizon"
     assert feed.told("s old, allowed is max_age")
     assert feed.settle().valid
 

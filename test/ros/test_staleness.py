@@ -37,12 +37,13 @@ def test_a_fresh_estimate_counts_with_its_age(rule):
     [
         (message(0.06, "left_" + ARM.base_frame), "stale: 60 ms old, at most 50 ms"),
         (message(-0.06, "left_" + ARM.base_frame), "stale"),
+        (message(0.03, max_age=0.02), "stale: 30 ms old, at most 20 ms"),
         (message(base="right_" + ARM.base_frame), "correct the topic"),
         (message(base="left_" + ARM.base_frame, joint_names=ARM.joint_names[:-1]), "correct the topic"),
         (message(base="left_" + ARM.base_frame, observer="momentum"), "one estimator per topic"),
         (message(base="left_" + ARM.base_frame, valid=False, reason="frozen"), "frozen"),
     ],
-    ids=["old", "future", "arm", "joints", "observer", "invalid"],
+    ids=["old", "future", "beyond its own limit", "arm", "joints", "observer", "invalid"],
 )
 def test_what_does_not_count_says_why(rule, made, words):
     assert words in rule.judge(made, NOW).problem
