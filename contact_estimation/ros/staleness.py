@@ -1,8 +1,8 @@
 """Which estimates are current: one rule for the driver's deadman and for the MPC.
 
-The age of an estimate is the age of its sample, not of its arrival. A message may carry a shorter limit of its own. It must come from this robot and from the same
-observer as the estimates before. A valid estimate from the past, of another arm or of a second estimator on the same
-topic does not reset the deadman.
+The age of an estimate is the age of its sample, not of its arrival. A message may carry a shorter limit of its own. It
+must come from this robot and from the same observer as the estimates before. A valid estimate from the past, of another
+arm or of a second estimator on the same topic does not reset the deadman.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class EstimateRule:
 
 
 def _words_of(raw: bytes) -> tuple[tuple[int, bytes], ...]:
-    """Return offset and content of frame, observer, validity, reason, age limit and joints; () in big-endian messages."""
+    """Return offset and content of frame, observer, validity, reason, age limit, joints; () in big-endian messages."""
     if raw[1] != 1:
         return ()
     cursor = Cursor(raw)
