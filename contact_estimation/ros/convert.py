@@ -57,12 +57,7 @@ def point_stamped(head: Header, point: npt.ArrayLike) -> PointStamped:
 
 
 def contact_estimate(
-    estimate: Estimate,
-    head: Header,
-    tcp_frame: str,
-    joint_names: Sequence[str],
-    observer: str,
-    max_age: float = 0.0,
+    estimate: Estimate, head: Header, tcp_frame: str, joint_names: Sequence[str], observer: str, max_age: float = 0.0
 ) -> ContactEstimate:
     """Write the whole estimate as one message.
 
