@@ -96,8 +96,8 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
     ("ros/staleness.py", "test/ros/test_staleness.py"): [
         (
             "rule: estimates of the future count",
-            "if not problem and not abs(age) <= self._max_age:",
-            "if not problem and not age <= self._max_age:",
+            "if not problem and not abs(age) <= limit:",
+            "if not problem and not age <= limit:",
         ),
         ("rule: any robot counts", "or tuple(message.joint_names) not in self._joints", ""),
         ("rule: invalid estimates count", "if not message.valid:", "if False:"),
