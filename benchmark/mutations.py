@@ -120,7 +120,7 @@ MUTATIONS = [
     Mutation(
         "rule: any age counts",
         RULE,
-        "if not problem and not abs(age) <= self._max_age:",
+        "if not problem and not abs(age) <= limit:",
         "if False:",
         "test/ros/test_staleness.py",
     ),
