@@ -7,6 +7,7 @@ arm or of a second estimator on the same topic does not reset the deadman.
 
 from __future__ import annotations
 
+import struct
 from typing import NamedTuple
 
 from rclpy.serialization import deserialize_message
@@ -121,9 +122,17 @@ class EstimateRule:
 
 
 def _words_of(raw: bytes) -> tuple[tuple[int, bytes], ...]:
-    """Return offset and content of frame, observer, validity, reason, age limit, joints; () in big-endian messages."""
-    if raw[1] != 1:
+    """Return offset and content of frame, observer, validity, reason, age limit, joints; () where they are not found.
+
+    They are not in big-endian messages, nor in those of a sender with another version of the message.
+    """
+    try:
+        return _spans(raw) if raw[1] == 1 else ()
+    except (UnicodeDecodeError, struct.error, IndexError):
         return ()
+
+
+def _spans(raw: bytes) -> tuple[tuple[int, bytes], ...]:
     cursor = Cursor(raw)
     begin = cursor.at
     cursor.string()  # frame_id

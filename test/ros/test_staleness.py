@@ -64,3 +64,10 @@ def test_serialised_estimates_of_the_same_words_are_not_decoded_again(rule, monk
 def test_without_a_choice_any_observer_counts(rule):
     rule.choose("")
     assert rule.judge(message(base="left_" + ARM.base_frame, observer="momentum"), NOW).problem == ""
+
+
+def test_an_unknown_layout_is_decoded_in_the_ordinary_way():
+    """Of a sender with another version of the message the words do not stand where they are expected."""
+    raw = serialize_message(message())
+    assert staleness._words_of(raw)
+    assert staleness._words_of(raw[:60]) == () and staleness._words_of(raw[:70] + b"\xff" * 200) == ()
