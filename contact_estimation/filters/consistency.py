@@ -82,13 +82,19 @@ def build_missed_force(arm: Arm) -> ca.Function:
 
 
 def consistency_of(observer: object, arm: Arm) -> ConsistencyMonitor | None:
-    """Return the monitor of an observer that knows only the contacts it was given, None for any other.
+    """Return the monitor of an observer that knows only the contacts it was given.
+
+    Any other observer has none, nor has one whose settings refuse nothing.
 
     Args:
         observer: any.
         arm: the robot as its torque sensors see it.
     """
-    return ConsistencyMonitor(observer, arm) if isinstance(observer, GivenContacts) else None
+    if not isinstance(observer, GivenContacts):
+        return None
+    settings = observer.consistency
+    refuses = settings.significance > 0 or settings.largest_std is not None
+    return ConsistencyMonitor(observer, arm) if refuses else None
 
 
 class ConsistencyMonitor:

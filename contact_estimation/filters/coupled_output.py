@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import casadi as ca
 import numpy as np
 
-from contact_estimation.codegen import compile_built
+from contact_estimation.codegen import compile_built, named_function
 from contact_estimation.contact import ParallelContacts
 from contact_estimation.contact.closed import same_sign
 from contact_estimation.dynamics import CoupledStep
@@ -25,13 +27,7 @@ def build_contact_torque(arm: Arm, contacts: ParallelContacts) -> ca.Function:
     rows = ca.jacobian(ca.vertcat(step.tau_e, rotation.T @ force), step.xi)
     variance = ca.sum2((rows @ unpack(packed, size)) * rows)
     outputs = {"torque": step.tau_e, "variance": variance[: arm.n], "force_variance": variance[arm.n :]}
-    return ca.Function(
-        "contact_torque",
-        [step.xi, packed, step.phi],
-        [ca.densify(o) for o in outputs.values()],
-        ["xi", "P", "phi"],
-        list(outputs),
-    )
+    return named_function("contact_torque", SimpleNamespace(xi=step.xi, P=packed, phi=step.phi), outputs)
 
 
 def build_output(arm: Arm, contacts: ParallelContacts) -> ca.Function:
@@ -54,13 +50,7 @@ def build_output(arm: Arm, contacts: ParallelContacts) -> ca.Function:
         "points": points,
         "phi_now": step.phi_now,
     }
-    return ca.Function(
-        "ekf_output",
-        [step.xi, packed, step.phi],
-        [ca.densify(o) for o in outputs.values()],
-        ["xi", "P", "phi"],
-        list(outputs),
-    )
+    return named_function("ekf_output", SimpleNamespace(xi=step.xi, P=packed, phi=step.phi), outputs)
 
 
 class CoupledOutput:

@@ -109,6 +109,7 @@ def test_friction_hides_a_push():
     assert all(e.valid for e in run(stream_of("ur16e", largest_std=None), signals))
     signals = recording(load_arm("fr3").measured_at("link"), PUSHES[0])
     assert all(e.valid for e in run(stream_of(significance=0.0), signals))
+    assert stream_of(significance=0.0, largest_std=None).consistency is None, "what refuses nothing costs nothing"
 
 
 def test_only_observers_of_given_contacts_are_judged():
