@@ -124,8 +124,8 @@ def in_imm(arm, law: str) -> Response:
     own = find_law(law).parameters
     state = layout.mean.copy()
     names = layout.contacts[0].names
-    set_to = {"stiffness": np.log(NORM), "rest": AXES[:, 0] @ point(arm) + PRESSED[0]}
-    set_to |= {f"rest_{i}": AXES[:, i] @ point(arm) + PRESSED[i] for i in (1, 2)} if feels else {}
+    set_to = {"stiffness": np.log(NORM), "rest": PRESSED[0]}
+    set_to |= {f"rest_{i}": PRESSED[i] for i in (1, 2)} if feels else {}
     set_to |= {p.name: v / p.scale for p, v in zip(own, values(law))}
     for k, name in enumerate(names):
         state[where.start + k] = set_to.get(name, 0.0)

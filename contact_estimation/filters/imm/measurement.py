@@ -13,12 +13,11 @@ One generated function updates one scalar; it is called once per channel.
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
 
 import casadi as ca
 
 from contact_estimation.codegen import call_named, named_function, symbols
-from contact_estimation.filters.imm.contact_law import ContactForces
+from contact_estimation.filters.imm.contact_law import ContactForces, contacts_at, pose_of
 from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.filters.imm.unknown import push_covariance
 from contact_estimation.filters.kalman import pack, packed_outer, packed_size, unpack
@@ -28,6 +27,10 @@ from contact_estimation.robot import Arm
 UNDECIDED = 0.5
 #: Parameters of a contact that say where and how firmly it presses.
 _SHAPE = ("stiffness", "rest", "tilt_1", "tilt_2", "point_x", "point_y", "point_z")
+#: Those of them that joint friction passes as.
+_GEOMETRY = ("tilt_1", "tilt_2", "point_z")
+#: [m] Keeps the direction of a way defined where there is none.
+_LEAST_WAY = 1e-9
 #: A contact this many standard deviations from the surface counts as open; the bound keeps the logarithm finite.
 _FAR = -7.0
 
@@ -43,7 +46,8 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     its share of the random walk, motion_share: of motion_noise that counts; push_covariance (n, n) [Nm^2/s] of its
     torque, relative_variance [1/s] along it; push_change (n,) [Nm]: standard deviation of its change by motion;
     within_noise (I,) [m]: motion along the normals that shows no stiffness; law_variance (I,) [1/s]: relative, of
-    forces beside their law; duration, birth_time [s].
+    forces beside their law; tcp_pose (12,): position [m] and rotation of the TCP, column by column, tcp_moved (12,):
+    by how much these changed since the last block; duration, birth_time [s].
     Outputs: x_next, P_next; log_likelihood; normalised (m + n,): innovation over its standard deviation before gating;
     unexplained (n,) [Nm]: torque measured, less that of the updated state; pressed (I,): probability that a closed
     contact presses.
@@ -59,10 +63,11 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     shapes |= {"gate": 1, "max_stiffness_step": 1, "lower": bounds, "upper": bounds, "pressed_before": count}
     shapes |= {"felt": 1, "walk": 1, "motion_share": 1, "push_covariance": (n, n), "duration": 1, "birth_time": 1}
     shapes |= {"relative_variance": 1, "slip_direction": 3, "push_change": n, "load": n, "within_noise": count}
-    shapes |= {"law_variance": count}
+    shapes |= {"law_variance": count, "tcp_pose": 12, "tcp_moved": 12, "slid": 3, "normal_variance": count}
+    shapes |= {"geometry_from_torque": count}
     s = symbols(ca.MX, **shapes)
     fixed = call_named(geometry, s)
-    now = call_named(predict, call_named(depths, {"x": s.x}, fixed), s)
+    now = call_named(predict, s)
     now.aligned_next = call_named(depths, {"x": now.x_next}, fixed).depth
     log_likelihood, normalised = 0, []
     for k, function in enumerate(channels):
@@ -87,10 +92,10 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
 
 
 def _build_prediction(state: FilterState) -> ca.Function:
-    """Over a block every entry decays to its prior mean; noise is that of the time and of the motion.
+    """Over a block the contacts move with the arm, and every entry decays to its prior mean; noise is that of both.
 
-    Only motion shows a contact's stiffness ln K, and only beyond the encoders' noise. Within it the rest position d
-    goes along, and is as uncertain as that motion times the spread of K. An extended Kalman filter would take that
+    Only motion shows a contact's stiffness ln K, and only beyond the encoders' noise. Within it the depth is kept, and
+    is as uncertain as that motion times the spread of K. An extended Kalman filter would take that
     noise for a motion without a force, and noise of the force for a force without a motion; in a long press it learns a
     stiffness of zero, or without bound (Soderstrom, Errors-in-variables methods in system identification, 2007). The
     force departs from its law by a share. The stiffness is never less known than before the touch.
@@ -99,21 +104,37 @@ def _build_prediction(state: FilterState) -> ca.Function:
     s = symbols(x=size, P=packed_size(size), decay=size, noise=size, motion_noise=m + state.n, prior=size)
     vars(s).update(vars(symbols(walk=1, motion_share=1, push_covariance=(state.n, state.n), duration=1)))
     vars(s).update(vars(symbols(relative_variance=1, felt=1, push_change=state.n, within_noise=count)))
-    vars(s).update(vars(symbols(prior_variance=size, depth=count, law_variance=count)))
+    vars(s).update(vars(symbols(prior_variance=size, law_variance=count, theta=state.theta_size, basis=9 * count)))
+    vars(s).update(vars(symbols(tcp_pose=12, tcp_moved=12, slid=3, normal_variance=count)))
     grown = ca.SX(s.noise)
     grown[state.parts["offset"]] += s.motion_share * s.motion_noise[:m]
     grown[state.parts["disturbance"]] += s.motion_share * s.motion_noise[m:]
-    x, before = s.decay * s.x + (1 - s.decay) * s.prior, unpack(s.P, size)
-    for i, part in enumerate(state.contacts):
-        (k,), (rest,) = part.indices("stiffness"), part.indices("rest")
-        if k is not None:
-            grown[k] *= ca.fmax(1 - before[k, k] / s.prior_variance[k], 0)
-        if rest is not None:
-            x[rest] += s.within_noise[i]
+    moved, before = ca.SX(s.x), unpack(s.P, size)
+    pose, last = pose_of(s.tcp_pose), pose_of(s.tcp_pose - s.tcp_moved)
+    contacts = contacts_at(state, pose, s.x, s.theta, s.basis, reference=last)
+    for contact in contacts:
+        for part, value in (("rest", contact.closed.depth), ("rest_tangential", contact.closed.slip)):
+            for k, where in enumerate(contact.part.indices(part)):
+                if where is not None:
+                    moved[where] = value[k]
+    transition = ca.jacobian(moved, s.x) @ ca.diag(s.decay)
+    x = s.decay * moved + (1 - s.decay) * s.prior
+    for i, contact in enumerate(contacts):
+        (stiffness,), (depth,) = contact.part.indices("stiffness"), contact.part.indices("rest")
+        if stiffness is not None:
+            grown[stiffness] *= ca.fmax(1 - before[stiffness, stiffness] / s.prior_variance[stiffness], 0)
+        if depth is not None:
+            x[depth] += s.within_noise[i]
     for i, k, rest in state.stiffness_and_rest:
-        grown[rest] += s.law_variance[i] * s.duration * s.depth[i] ** 2
+        grown[rest] += s.law_variance[i] * s.duration * x[rest] ** 2
         grown[rest] += s.within_noise[i] ** 2 * ca.exp(before[k, k])
-    covariance = before * (s.decay @ s.decay.T) + ca.diag(grown)
+    covariance = transition @ before @ transition.T + ca.diag(grown)
+    for i, contact in enumerate(contacts):
+        tilt = [k for k in contact.part.indices("tilt") if k is not None]
+        if tilt:  # the normal turns towards where the tool goes: only that motion shows it
+            along = contact.axes[:, 1:].T @ s.slid
+            way = ca.fmax(ca.norm_2(along), _LEAST_WAY)
+            covariance[tilt, tilt] += s.normal_variance[i] / way * (along @ along.T)
     if state.has_external:
         relative = s.relative_variance * (s.x[external] @ s.x[external].T)  # a push that grows keeps its direction
         covariance[external, external] += s.walk * s.duration * (s.push_covariance + relative)
@@ -142,6 +163,7 @@ def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, ca.Funct
     """
     n, size, count, where = arm.n, state.size, len(state.contacts), state.parts.where
     block = symbols(q_mean=n, closed=count, theta=state.theta_size, basis=9 * count, slip_direction=3, load=n)
+    vars(block).update(vars(symbols(geometry_from_torque=count)))
     s = symbols(x=size, P=packed_size(size), y=1, presliding_mean=n, felt=1, aligned=count)
     kinematics = arm.kinematics(block.q_mean)
     forces = ContactForces(arm, state, kinematics, s.x, block.theta, block.basis, block.slip_direction)
@@ -153,7 +175,7 @@ def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, ca.Funct
     bending = s.x[where["offset"]] + elastic * (torque - gravity)[state.elastic_joints]
     friction = s.x[where["bias"]] + s.x[where["coulomb"]] * s.presliding_mean + s.x[where["disturbance"]]
     channels = ca.vertsplit(ca.vertcat(bending, torque - friction))
-    hidden = _slopes_through_friction(state, forces, elastic, s.x, block.closed)
+    hidden = _hidden_slopes(state, forces, elastic, s.x, block.closed, block.geometry_from_torque)
     rows = ca.vertsplit(ca.jacobian(ca.vertcat(*channels), s.x) - hidden)
     expressions, split, fixed = ca.extract_parametric(
         [*channels, *rows, forces.depth], list(vars(block).values()), {"extract_trivial": True}
@@ -175,13 +197,15 @@ def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, ca.Funct
     return geometry, depths, functions, named_function("torque_innovation", measured, {"unexplained": left})
 
 
-def _slopes_through_friction(
-    state: FilterState, forces: ContactForces, elastic: ca.SX, x: ca.SX, closed: ca.SX
+def _hidden_slopes(
+    state: FilterState, forces: ContactForces, elastic: ca.SX, x: ca.SX, closed: ca.SX, geometry_from_torque: ca.SX
 ) -> ca.SX:
-    """Slopes (m + n, N) of the channels by the shape and pressure of contacts, as far as friction changes with them.
+    """Slopes (m + n, N) of the channels that the filter does not learn from.
 
     Friction is a coefficient times the normal force, but shows nothing about it: the filter takes noise of the torque
     for friction, and the normal force would follow the part of the noise that fits the friction of the moment.
+    Where joint friction is in the torque, a tilt of the normal and a lever along the tool would follow that. Then only
+    motion shows them.
 
     Args:
         state: of the filter.
@@ -189,15 +213,24 @@ def _slopes_through_friction(
         elastic: compliance (m,) [rad/Nm] of the elastic joints.
         x: (N,) state.
         closed: (I,) one where a contact is closed.
+        geometry_from_torque: (I,) one where the torque shows a contact's tilt and its place along the tool.
     """
     slopes = ca.SX(state.m + state.n, state.size)
+
+    def by(wanted: list[int], force: ca.SX) -> ca.SX:
+        torque = closed[i] * forces.point_torque(contact, force)
+        return ca.jacobian(ca.vertcat(elastic * torque[state.elastic_joints], torque), x)[:, wanted]
+
     for i, contact in enumerate(forces.contacts):
-        if not contact.part.friction:
-            continue
-        shape = [k for k, name in zip(range(state.size)[contact.part.where], contact.part.names) if name in _SHAPE]
-        torque = closed[i] * forces.point_torque(contact, contact.axes[:, 1:] @ contact.closed.force[1:])
-        channels = ca.vertcat(elastic * torque[state.elastic_joints], torque)
-        slopes[:, shape] = ca.jacobian(channels, x)[:, shape]
+        names = dict(zip(contact.part.names, range(state.size)[contact.part.where]))
+        geometry = [names[name] for name in _GEOMETRY if name in names]
+        shape = [names[name] for name in _SHAPE if name in names]
+        normal, friction = contact.normal * contact.normal_force, contact.axes[:, 1:] @ contact.closed.force[1:]
+        if contact.part.friction:
+            slopes[:, shape] += by(shape, friction)
+        else:
+            normal += friction
+        slopes[:, geometry] += (1 - geometry_from_torque[i]) * by(geometry, normal)
     return slopes
 
 
@@ -332,21 +365,17 @@ def _prior(
 ) -> tuple[ca.SX, ca.SX]:
     """Mean and covariance of contacts that would close now, everything else as given; ``forces`` at the state ``at``.
 
-    At touch the gap is known, not the rest position: rest = n^T x(p) + gap. The rest position is therefore as uncertain
-    as the contact point, and correlated with it.
+    At touch the gap is known, not the rest position. The depth is then as uncertain as the gap, the slip is zero. A
+    configured height is known in the base frame, so that the depth has the error of the contact point.
     """
     mean, correlate = ca.SX(s.prior), ca.SX.eye(state.size)
     for i, contact in enumerate(forces.contacts):
-        # The tangential rest position is always the point of touch.
-        rests: list[tuple[int | None, Any, Any]] = [(contact.part.indices("rest")[0], contact.normal, s.touch[i])]
-        sideways = contact.part.indices("rest_tangential")
-        rests += [(index, contact.axes[:, 1 + k], 1) for k, index in enumerate(sideways)]
-        for index, direction, known in rests:
-            if index is not None:
-                here = ca.dot(direction, contact.point)
-                here, slope = ca.substitute([here, ca.jacobian(here, at)], [at], [s.prior])
-                mean[index] = known * here + (1 - known) * s.prior[index]
-                correlate[index, :] += known * slope
+        (rest,) = contact.part.indices("rest")
+        if rest is not None:
+            here = ca.dot(contact.normal, contact.point)
+            here, slope = ca.substitute([here, ca.jacobian(here, at)], [at], [s.prior])
+            mean[rest] = (1 - s.touch[i]) * (s.prior[rest] - here)
+            correlate[rest, :] -= (1 - s.touch[i]) * slope
     covariance = correlate @ ca.diag(s.prior_variance) @ correlate.T
     if state.has_external:
         covariance[state.parts["external"], state.parts["external"]] = birth_time * s.push_covariance

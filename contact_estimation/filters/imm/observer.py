@@ -69,6 +69,8 @@ class ContactImm:
         if not sensors.motor_side_velocity:
             actuators = dataclasses.replace(actuators, elastic=ElasticSettings())
         self.actuators = actuators
+        if arm.tool.has_tcp:
+            settings = dataclasses.replace(settings, contacts=[c.known_tool for c in settings.contacts])
         self.state = state = FilterState(settings, actuators, arm.n, sensors.motor_side_velocity)
         self.chain = chain = ModeChain(
             settings, settings.hypotheses or (1 if actuators.elastic.joints else 3), actuators.steady_push_rate
@@ -122,6 +124,7 @@ class ContactImm:
         self.step_.start(q, deflection, self.chain.start(self.settings.closed_at_start))
         self._named.start(self._mode_probabilities())
         self._probable = 0
+        self._contact_share: float | None = None
         self._output.start()
         self._nis[0], self._first = np.nan, True
         self._unexplained[:] = 0.0
@@ -164,6 +167,8 @@ class ContactImm:
             self._duration = duration
             step.set_interval(duration, deciding)
         step.run()
+        if deciding:
+            self._keep_undecided()
         probable = int(step.probabilities.argmax())
         self._named.update(self._mode_probabilities(), duration)
         self._probable, self.updated = probable, self._t
@@ -180,6 +185,23 @@ class ContactImm:
             changed |= self.chain.give_birth(step.probabilities)
         if changed:
             self._duration = _STALE
+
+    def _keep_undecided(self) -> None:
+        """At rest a contact closed since the start does not gain on an unknown one.
+
+        Neither changes then. The known contact has fewer ways to change, and would win by the noise that it expects.
+        """
+        probabilities, closed, felt = self.probabilities, self._touched, self.chain.felt > 0
+        contact, unknown = probabilities[closed].sum(), probabilities[felt].sum()
+        if not unknown > 0:
+            return
+        touched = contact + unknown
+        share = float(contact / touched)
+        if self._contact_share is None or np.abs(self._dq).max() > self._rest_speed:
+            self._contact_share = share
+        elif share > self._contact_share:
+            probabilities[closed] *= self._contact_share * touched / contact
+            probabilities[felt] *= (1 - self._contact_share) * touched / unknown
 
     def _decides(self, duration: float, probable: int) -> bool:
         """Return whether a block of ``duration`` [s] ends the decision about contacts closed since the start.

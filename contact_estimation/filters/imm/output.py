@@ -10,7 +10,7 @@ import numpy as np
 from contact_estimation.codegen import CompiledFunction, Parts, named_function, symbols
 from contact_estimation.dynamics.ldl import LDL
 from contact_estimation.filters.estimate_row import arm_parts
-from contact_estimation.filters.imm.contact_law import ContactForces
+from contact_estimation.filters.imm.contact_law import ContactForces, pose_of
 from contact_estimation.filters.imm.imm_step import ImmStep
 from contact_estimation.filters.imm.mode_chain import ModeChain
 from contact_estimation.filters.imm.settings import ImmSettings
@@ -52,14 +52,17 @@ def build_output(arm: Arm, state: FilterState) -> ca.Function:
     Inputs: x (N,), P (packed), q_now (n,), closed (I,), theta (theta_size,), basis (9 I,), slip_direction (3,),
     prior_variance (N,), felt: one where an unknown contact is, wrench_variance (6,) [N^2, Nm^2]: prior of its wrench
     at the TCP, friction_drift (n,) [Nm^2]: variance of its torque by friction that changed beside it, hysteresis [rad]
-    of the elastic joints. Output: row: :func:`wrench_parts`, then :func:`contact_parts` of every contact.
+    of the elastic joints, tcp_pose (12,) of the last block. Output: row: :func:`wrench_parts`, then
+    :func:`contact_parts` of every contact.
     """
     size, count = state.size, len(state.contacts)
     s = symbols(x=size, P=packed_size(size), q_now=arm.n, closed=count, theta=state.theta_size, basis=9 * count)
     vars(s).update(vars(symbols(slip_direction=3, prior_variance=size, felt=1, wrench_variance=6)))
-    vars(s).update(vars(symbols(friction_drift=arm.n, hysteresis=1)))
+    vars(s).update(vars(symbols(friction_drift=arm.n, hysteresis=1, tcp_pose=12)))
     covariance, kinematics = unpack(s.P, size), arm.kinematics(s.q_now)
-    forces = ContactForces(arm, state, kinematics, s.x, s.theta, s.basis, s.slip_direction, unilateral=True)
+    forces = ContactForces(
+        arm, state, kinematics, s.x, s.theta, s.basis, s.slip_direction, reference=pose_of(s.tcp_pose), unilateral=True
+    )
     rotation, _ = arm.tcp(kinematics)
     force, torque = forces.wrench_base(s.closed)
     gradient = ca.jacobian(rotation.T @ force, s.x)

@@ -48,16 +48,16 @@ def sample_state(layout: FilterState) -> Parts:
     where the last block was, ``moved``: how far it went [rad]. ``torque_last``, ``torque_before_last``: measured by the
     last two blocks, ``torque_scatter``: variance of their noise [Nm, Nm^2]. ``dq_last``: of the last
     sample [rad/s], ``velocity_scatter``: variance of its noise now, ``velocity_noise``: the least of these
-    [rad^2/s^2]. ``tcp_last``, ``tcp_followed`` (3,): the TCP's position in the last block, and behind a deadband of
-    ``slip_length``, base axes [m]. ``height_last``, ``height_followed`` (contacts,): contact points along their normals
-    in the last block, and behind a deadband of ``position_deadband`` standard deviations [m].
+    [rad^2/s^2]. ``tcp_last`` (12,): the TCP's pose in the last block; ``tcp_followed`` (3,): its position behind a
+    deadband of ``slip_length``, base axes [m]. ``height_last``, ``height_followed`` (contacts,): contact points along
+    their normals in the last block, and behind a deadband of ``position_deadband`` standard deviations [m].
     """
     n, contacts = layout.n, len(layout.contacts)
     names = "filtered followed presliding presliding_slope impulse travelled deflected visited last before_last"
     names += " encoder_noise turned momentum_start load_average speed_average place moved torque_last"
     names += " torque_before_last torque_scatter dq_last velocity_scatter velocity_noise"
     heights = {"height_last": contacts, "height_followed": contacts}
-    return Parts(**dict.fromkeys(names.split(), n), tcp_last=3, tcp_followed=3, **heights)
+    return Parts(**dict.fromkeys(names.split(), n), tcp_last=12, tcp_followed=3, **heights)
 
 
 def build_sample(arm: Arm, layout: FilterState) -> ca.Function:
@@ -163,8 +163,10 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     friction_change (n,) [Nm^2]: what the latter adds to the variance of the external torque if the friction is kept;
     push_covariance (n, n) [Nm^2/s] of an unknown contact; push_change (n,) [Nm]: what a contact of ``push_stiffness``
     changes over the block's motion, if that is slower than ``push_speed``; slip_direction (3,) in which the TCP went
-    over the last ``slip_length``, base axes, at most of length one; within_noise (I,) [m]: the part of the contact
-    points' motion along their normals that may be noise of the encoders; w_next.
+    over the last ``slip_length``, base axes, at most of length one; slid (3,) [m]: its way beyond that; within_noise
+    (I,) [m]: the part of the contact points' motion along their normals that may be noise of the encoders; tcp_pose,
+    tcp_moved (12,): position [m] and rotation of the TCP, column by column, and their change since the last block;
+    w_next.
     """
     n, m, parts, joints = arm.n, layout.m, sample_state(layout), layout.elastic_joints
     names = "torque_variance coulomb_prior presliding_length presliding_spread deadband model_error viscous_std"
@@ -214,10 +216,14 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     }
     rotation, position = arm.tcp(kinematics)
     held = s.push_speed * s.duration  # [m]
-    outputs["push_change"] = push_change(arm, kinematics, position - w.tcp_last, s.push_stiffness, held)
+    outputs["push_change"] = push_change(arm, kinematics, position - w.tcp_last[:3], s.push_stiffness, held)
+    pose = ca.vertcat(position, ca.vec(rotation))
+    outputs["tcp_pose"], outputs["tcp_moved"] = pose, pose - w.tcp_last
     dragged = position - w.tcp_followed
     outputs["slip_direction"] = dragged / ca.fmax(ca.norm_2(dragged), s.slip_length)
-    w.tcp_last, w.tcp_followed = position, position - s.slip_length * outputs["slip_direction"]
+    followed = position - s.slip_length * outputs["slip_direction"]
+    outputs["slid"] = followed - w.tcp_followed
+    w.tcp_last, w.tcp_followed = pose, followed
     heights = layout.heights(position, rotation, s.theta, s.basis)
     slopes = layout.height_slopes(arm, kinematics, s.theta, s.basis)
     encoders = ca.fmin(w.encoder_noise, s.usual_noise)  # acceleration adds to the former in fast motion
@@ -309,7 +315,9 @@ class Preintegration:
         w.last[:], w.before_last[:], w.load_average[:] = q, q, self._arm.gravity(q)
         w.velocity_scatter[:] = w.velocity_noise[:] = self._signals["velocity_noise"] ** 2
         position, rotation = self._arm.tcp_pose(q)
-        w.tcp_last[:] = w.tcp_followed[:] = position
+        pose = self._signals["tcp_pose"]
+        pose[:3], pose[3:], w.tcp_followed[:] = position, rotation.ravel(order="F"), position
+        w.tcp_last[:] = pose
         heights = self._layout.heights(position, rotation, self._signals["theta"], self._signals["basis"])
         w.height_last[:] = w.height_followed[:] = np.array(heights).ravel()
         if not self._layout.motor_side:

@@ -25,7 +25,18 @@ class ImmContact:
     name: str = key("contact_1", doc="name of the contact in messages and reports")
     normal: list[float] = key(doc="direction in which the environment pushes", unit="base axes", length=3)
     normal_std: float = key(
-        0.1, doc="uncertainty of the normal, per direction; used where it is estimated", unit="rad", check=non_negative
+        0.03, doc="uncertainty of the normal at touch, per direction", unit="rad", check=non_negative
+    )
+    normal_random_walk: float = key(
+        1.0,
+        doc="change of the normal over one metre of way along the surface, towards that way",
+        unit="rad/m^0.5",
+        check=non_negative,
+    )
+    geometry_from_torque: bool = key(
+        False,
+        doc="the torque tells the normal and how long an unknown tool is, not only motion; for torque behind the "
+        "gears: before them friction of the joints would pass as a slope or a lever",
     )
     stiffness: float = key(
         2e4, doc="stiffness at first touch, in the middle of what is expected", unit="N/m", check=positive
@@ -70,6 +81,12 @@ class ImmContact:
         check=non_negative,
         length=3,
     )
+    tool_length_std: float = key(
+        0.1,
+        doc="uncertainty of the contact point along z of the flange where no tool with a TCP is configured",
+        unit="m",
+        check=non_negative,
+    )
     point_random_walk: float = key(
         0.0, doc="change of the contact point in one second", unit="m/s^0.5", check=non_negative, was="point_wander"
     )
@@ -95,7 +112,7 @@ class ImmContact:
         0.2, doc="uncertainty of that coefficient, which stays within two of these; zero keeps it", check=non_negative
     )
     estimate: list[str] = key(
-        ["stiffness", "rest", "point", "tangential"],
+        ["stiffness", "rest", "normal", "point", "tangential"],
         doc="estimated parts of the contact; the others keep their values",
         choices=KINDS,
     )
@@ -114,6 +131,11 @@ class ImmContact:
             raise ConfigError(
                 f"contact '{self.name}': key 'stiffness_factor' must be greater than 1, found {self.stiffness_factor}"
             )
+
+    @property
+    def known_tool(self) -> ImmContact:
+        """The contact on a tool whose TCP is configured."""
+        return replace(self, tool_length_std=0.0)
 
     @property
     def friction(self) -> list[int]:
@@ -441,6 +463,8 @@ def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings) -> dict[
         "touch": [float(isinstance(c.rest, str)) for c in contacts],
         "push_variance": np.square([unknown.force_random_walk] * 3 + [unknown.torque_random_walk] * 3),
         "relative_variance": unknown.relative_random_walk**2,
+        "normal_variance": np.square([c.normal_random_walk for c in contacts]),
+        "geometry_from_torque": [float(c.geometry_from_torque) for c in contacts],
         "law_variance": np.square([c.law_error for c in contacts]),
         "push_stiffness": unknown.stiffness,
         "push_speed": unknown.speed,

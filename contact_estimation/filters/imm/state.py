@@ -3,11 +3,11 @@
     x = [per contact: ln K, d, a1, a2, p (3), r (2), l, mu, as far as estimated;  b (n); c (n); v (n);  o (m); ln k (m);
          e (n)]
 
-ln K: stiffness; d: rest height along the normal [m]; a: tilt of the normal; p: contact point in the TCP frame [m]; r:
-rest position along the tangents [m], where the contact law feels slip; l: parameters of the law; mu: friction opposite
-to the slip, where the law has friction coefficients; b: torque bias, c: Coulomb amplitude, v: friction disturbance
-[Nm]; o: offset [rad] and k: stiffness [Nm/rad] of m elastic joints; e: external torque [Nm] of an unknown contact,
-where there is such a mode.
+ln K: stiffness; d: depth along the normal, where the arm is [m]; a: tilt of the normal; p: contact point in the TCP
+frame [m]; r: slip along the tangents [m], where the contact law feels it; l: parameters of the law; mu: friction
+opposite to the slip, where the law has friction coefficients; b: torque bias, c: Coulomb amplitude, v: friction
+disturbance [Nm]; o: offset [rad] and k: stiffness [Nm/rad] of m elastic joints; e: external torque [Nm] of an unknown
+contact, where there is such a mode.
 """
 
 from __future__ import annotations
@@ -240,9 +240,10 @@ def _contact_entries(c: ImmContact, feels_slip: bool) -> list[Entry]:
         Entry("rest", height, c.rest_std, c.rest_std_first, c.rest_random_walk, group="rest"),
     ]
     entries += [Entry(f"tilt_{k}", 0.0, c.normal_std, c.normal_std, group="normal") for k in (1, 2)]
+    spreads = np.hypot(c.point_std, [0.0, 0.0, c.tool_length_std]).tolist()
     entries += [
         Entry(f"point_{axis}", at, std, std, c.point_random_walk, group="point")
-        for axis, at, std in zip("xyz", c.point, c.point_std)
+        for axis, at, std in zip("xyz", c.point, spreads)
     ]
     if feels_slip:  # the tangential rest is as uncertain as the height
         rest = (0.0, c.rest_std, c.rest_std_first, c.rest_random_walk)

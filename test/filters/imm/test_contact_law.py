@@ -7,6 +7,8 @@ import pytest
 from contact_estimation.filters.imm.contact_law import ContactForces
 
 Q = np.array([0.3, -1.2, 1.9, -2.0, -1.4, 0.2])
+#: Where the state holds the depths.
+LAST = Q + np.array([1e-3, -2e-3, 3e-3, 1e-3, -2e-3, 4e-3])
 SLIP = np.array([0.5, -0.6, 0.3])
 
 
@@ -15,7 +17,17 @@ def law(arm, layout):
     """(x, q, closed) -> joint torque, its Jacobian in x, forces, base wrench."""
     x, q, closed = ca.SX.sym("x", layout.size), ca.SX.sym("q", 6), ca.SX.sym("closed", 2)
     theta, basis = layout.inputs["theta"], layout.inputs["basis"]
-    contacts = ContactForces(arm, layout, arm.kinematics(q), x, ca.SX(theta), ca.SX(basis), ca.SX(SLIP))
+    position, rotation = arm.tcp_pose(LAST)
+    contacts = ContactForces(
+        arm,
+        layout,
+        arm.kinematics(q),
+        x,
+        ca.SX(theta),
+        ca.SX(basis),
+        ca.SX(SLIP),
+        reference=(ca.SX(rotation), ca.SX(position)),
+    )
     torque = contacts.joint_torque(closed)
     return ca.Function(
         "law",
@@ -33,15 +45,13 @@ def law(arm, layout):
 def state(arm, layout):
     """A state with every entry away from zero, pressed half a millimetre."""
     x = layout.mean + 0.3 * np.sqrt(layout.variance) * np.random.default_rng(3).standard_normal(layout.size)
-    position, _ = arm.tcp_pose(Q)
-    x[1] = layout.basis[0][:, 0] @ position + 5e-4
-    x[layout.contacts[1].where.start + 1] = position[0] + 3e-4
+    x[1], x[layout.contacts[1].where.start + 1] = 5e-4, 3e-4
     return x
 
 
 def by_hand(arm, layout, x, q):
     """Forces (3,) and points (3,) of both contacts, from the formula in the module's docstring."""
-    position, rotation = arm.tcp_pose(q)
+    (position, rotation), (before, turned) = arm.tcp_pose(q), arm.tcp_pose(LAST)
     forces, points = [], []
     for i, contact in enumerate(layout.contacts):
         p = layout.inputs["theta"][contact.theta_where].copy()
@@ -49,10 +59,12 @@ def by_hand(arm, layout, x, q):
         n0, t1, t2 = layout.basis[i].T
         n = n0 + p[2] * t1 + p[3] * t2
         n /= np.linalg.norm(n)
+        t1, t2 = t1 - n * (n @ t1), t2 - n * (n @ t2)
         point = position + rotation @ p[4:7]
-        pressed = np.exp(p[0]) * (p[1] - n @ point)
+        way = point - before - turned @ p[4:7]
+        pressed = np.exp(p[0]) * (p[1] - n @ way)
         if contact.law.feels_slip:
-            forces.append(n * pressed + np.exp(p[0]) * (t1 * (p[7] - t1 @ point) + t2 * (p[8] - t2 @ point)))
+            forces.append(n * pressed + np.exp(p[0]) * (t1 * (p[7] - t1 @ way) + t2 * (p[8] - t2 @ way)))
         else:
             slip = p[9] * max(1 - 2 * (n @ SLIP) ** 2, 0) * SLIP
             forces.append(pressed * (n + t1 * (p[7] - t1 @ slip) + t2 * (p[8] - t2 @ slip)))
@@ -96,14 +108,9 @@ def test_published_contacts_never_pull(arm, layout, state):
         for unilateral in (False, True)
     ]
     force = ca.Function("normal_force", [x, q], forces)
-    position, rotation = arm.tcp_pose(Q)
-    p = layout.inputs["theta"][layout.contacts[0].theta_where].copy()
-    p[:] = state[layout.contacts[0].where]
-    normal = layout.basis[0] @ [1.0, p[2], p[3]]
-    here = normal @ (position + rotation @ p[4:7]) / np.linalg.norm(normal)
     for gap, sign in ((2e-3, -1), (-2e-3, 1)):
         x = state.copy()
-        x[1] = here - gap
+        x[1] = -gap
         linear, published = (float(v) for v in force(x, Q))
         assert linear == pytest.approx(-np.exp(state[0]) * gap) and np.sign(linear) == sign
         assert published == max(linear, 0.0)

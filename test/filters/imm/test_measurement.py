@@ -20,12 +20,44 @@ WITHIN_NOISE = np.array([2e-4, -1e-4])
 LAW_ERROR, DURATION = 0.3, 0.01
 
 SLIP = np.array([0.5, -0.6, 0.3])
+#: Where the last block was, how far the tool slid [m], the normals' random walk [rad/m^0.5], and how far the torque
+#: shows slope and lever.
+LAST = Q + np.array([1e-3, -2e-3, 3e-3, 1e-3, -2e-3, 4e-3])
+SLID = np.array([1e-3, -5e-4, 2e-4])
+NORMAL_WALK = 0.3
+SHOWN = 0.4
 LOAD = np.array([0.5, -9.0, -4.0, 1.0, 0.2, 0.1])
 
 
 @pytest.fixture(scope="module")
 def update(arm, layout):
     return compile_function(build_update(arm, layout))
+
+
+def pose(arm, q):
+    """Position and rotation (12,) of the TCP, column by column."""
+    position, rotation = arm.tcp_pose(q)
+    return np.concatenate([position, rotation.ravel(order="F")])
+
+
+@pytest.fixture(scope="module")
+def motion(arm, layout):
+    """x -> the state after the arm has moved from LAST to Q, and its Jacobian."""
+    x = ca.SX.sym("x", layout.size)
+    moved = ca.SX(x)
+    (position, rotation), (before, turned) = arm.tcp_pose(Q), arm.tcp_pose(LAST)
+    for i, contact in enumerate(layout.contacts):
+        p = ca.SX(layout.inputs["theta"][contact.theta_where])
+        p[contact.estimated] = x[contact.where]
+        n0, t1, t2 = (ca.DM(v) for v in layout.basis[i].T)
+        n = n0 + p[2] * t1 + p[3] * t2
+        n /= ca.norm_2(n)
+        way = ca.DM(position - before) + ca.DM(rotation - turned) @ p[4:7]
+        moved[contact.where.start + 1] -= ca.dot(n, way)
+        if contact.law.feels_slip:
+            moved[contact.where.start + 2] -= ca.dot(t1, way)
+            moved[contact.where.start + 3] -= ca.dot(t2, way)
+    return ca.Function("motion", [x], [moved, ca.jacobian(moved, x)])
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +80,13 @@ def channels(arm, layout):
             rubs += closed[i] * lever.T @ contact.axes[:, 1:] @ contact.closed.force[1:]
     rubbing = ca.jacobian(ca.vertcat(rubs[layout.elastic_joints] / ca.exp(x[layout.parts["joint_stiffness"]]), rubs), x)
     rubbing[:, 7:] = 0  # what is not ln K, d, a1, a2, p
+    table = contacts.contacts[0]
+    lever = arm.kinematics(ca.SX(Q)).point_jacobian(arm.tcp_frame, table.point)
+    presses = closed[0] * lever.T @ table.normal * table.normal_force
+    pressing = ca.vertcat(presses[layout.elastic_joints] / ca.exp(x[layout.parts["joint_stiffness"]]), presses)
     slopes = ca.jacobian(predicted, x) - rubbing
+    geometry = [2, 3, 6]  # a1, a2, z of p: joint friction would pass as these
+    slopes[:, geometry] -= (1 - SHOWN) * ca.jacobian(pressing, x)[:, geometry]
     outputs = [predicted, slopes, force, ca.jacobian(force, x), contacts.depth]
     return ca.Function("channels", [x, s, closed], outputs)
 
@@ -56,9 +94,7 @@ def channels(arm, layout):
 def problem(arm, layout, rng):
     """Arguments of an update, with the TCP half a millimetre below the rest of both contacts."""
     x = layout.mean + 0.2 * np.sqrt(layout.variance) * rng.standard_normal(layout.size)
-    position, _ = arm.tcp_pose(Q)
-    x[1] = layout.basis[0][:, 0] @ position + 5e-4
-    x[layout.contacts[1].where.start + 1] = position[0] + 5e-4
+    x[1] = x[layout.contacts[1].where.start + 1] = 5e-4
     scale = 0.3 * np.sqrt(layout.variance)
     mixing = rng.standard_normal((layout.size, layout.size))
     covariance = scale[:, None] * (mixing @ mixing.T / layout.size + np.eye(layout.size)) * scale
@@ -67,7 +103,7 @@ def problem(arm, layout, rng):
     return x, covariance, decay, noise, variance, rng.uniform(-1, 1, 6)
 
 
-def evaluate(update, layout, **values):
+def evaluate(arm, update, layout, **values):
     """Results of the update by name; what is not given are the settings."""
     given = (
         layout.inputs
@@ -83,6 +119,11 @@ def evaluate(update, layout, **values):
         "load": LOAD,
         "within_noise": WITHIN_NOISE,
         "law_variance": LAW_ERROR**2,
+        "tcp_pose": pose(arm, Q),
+        "tcp_moved": pose(arm, Q) - pose(arm, LAST),
+        "slid": SLID,
+        "normal_variance": NORMAL_WALK**2,
+        "geometry_from_torque": SHOWN,
         "duration": DURATION,
     } | values
     given |= dict.fromkeys(("push_covariance", "push_change", "relative_variance", "birth_time"), 0.0)
@@ -94,9 +135,9 @@ def evaluate(update, layout, **values):
     return {name: buffer.copy() for name, buffer in update.outputs.items()}
 
 
-def run(update, layout, x, covariance, decay, noise, y, variance, s, closed, gate):
+def run(arm, update, layout, x, covariance, decay, noise, y, variance, s, closed, gate):
     given = {"x": x, "P": covariance, "decay": decay, "noise": noise, "y": y, "R": variance, "presliding_mean": s}
-    found = evaluate(update, layout, **given, closed=closed, gate=gate)
+    found = evaluate(arm, update, layout, **given, closed=closed, gate=gate)
     covariance = unpack_array(found["P_next"], layout.size)
     return found["x_next"], covariance, found["log_likelihood"].item(), found["normalised"]
 
@@ -115,23 +156,32 @@ def grown(layout, noise, covariance):
     return noise + motion
 
 
-def dense(channels, layout, x, covariance, decay, noise, y, variance, s, closed, gate):
+def predicted(motion, layout, x, covariance, decay, noise):
+    """State and covariance after the block's motion."""
+    moved, jacobian = (np.array(v) for v in motion(x))
+    transition, added = jacobian @ np.diag(decay), grown(layout, noise, covariance)
+    before, x = covariance, decay * moved.ravel()
+    for contact, way in zip(layout.contacts, WITHIN_NOISE):
+        k = contact.where.start
+        x[k + 1] += way
+        added[k + 1] += LAW_ERROR**2 * DURATION * x[k + 1] ** 2 + way**2 * np.exp(before[k, k])
+    covariance, along = transition @ before @ transition.T + np.diag(added), layout.basis[0][:, 1:].T @ SLID
+    covariance[2:4, 2:4] += NORMAL_WALK**2 * np.outer(along, along) / np.linalg.norm(along)  # the table's tilt
+    return x, covariance
+
+
+def dense(motion, channels, layout, x, covariance, decay, noise, y, variance, s, closed, gate):
     """One measurement after the other, in the Joseph form.
 
     Errors of the stiffness leave the force as it is at the depth before the update, and at that after it.
     """
-    added = grown(layout, noise, covariance)
     stiffness = [contact.where.start for contact in layout.contacts]
-    for k, deep, way in zip(stiffness, np.array(channels(x, s, closed)[4]).ravel(), WITHIN_NOISE):
-        added[k + 1] += LAW_ERROR**2 * DURATION * deep**2 + way**2 * np.exp(covariance[k, k])
-    covariance = np.diag(decay) @ covariance @ np.diag(decay) + np.diag(added)
-    x = decay * x
-    x[np.array(stiffness) + 1] += WITHIN_NOISE
+    x, covariance = predicted(motion, layout, x, covariance, decay, noise)
     depth = np.array(channels(x, s, closed)[4]).ravel()
     likelihood, normalised = 0.0, []
     for k in range(len(y)):
-        predicted, jacobian = (np.array(v) for v in channels(x, s, closed)[:2])
-        h, innovation = jacobian[k].copy(), y[k] - predicted[k, 0]
+        expected, jacobian = (np.array(v) for v in channels(x, s, closed)[:2])
+        h, innovation = jacobian[k].copy(), y[k] - expected[k, 0]
         for at, deep, now in zip(stiffness, depth, np.array(channels(x, s, closed)[4]).ravel()):
             h[at] -= h[at + 1] * (now - deep)
         plain = h @ covariance @ h + variance[k]
@@ -165,14 +215,14 @@ def dense(channels, layout, x, covariance, decay, noise, y, variance, s, closed,
 
 
 @pytest.mark.parametrize("outlier", [0.0, 600.0])
-def test_update_is_the_dense_one(arm, layout, update, channels, outlier):
+def test_update_is_the_dense_one(arm, layout, update, motion, channels, outlier):
     rng = np.random.default_rng(5)
     x, covariance, decay, noise, variance, s = problem(arm, layout, rng)
     closed = (1.0, 1.0)
     y = np.array(channels(x, s, closed)[0]).ravel() + rng.standard_normal(len(variance)) * np.sqrt(variance)
     y[layout.m + 1] += outlier
     arguments = (x, covariance, decay, noise, y, variance, s, closed, 3.0)
-    found, expected = run(update, layout, *arguments), dense(channels, layout, *arguments)
+    found, expected = run(arm, update, layout, *arguments), dense(motion, channels, layout, *arguments)
     std = np.sqrt(np.diag(expected[1]))
     np.testing.assert_allclose(found[0] / std, expected[0] / std, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(found[1] / np.outer(std, std), expected[1] / np.outer(std, std), atol=1e-9)
@@ -180,7 +230,7 @@ def test_update_is_the_dense_one(arm, layout, update, channels, outlier):
     np.testing.assert_allclose(found[3], expected[3], rtol=1e-9, atol=1e-12)
 
 
-def test_with_open_contacts_it_is_the_joint_kalman_filter(arm, layout, update, channels):
+def test_with_open_contacts_it_is_the_joint_kalman_filter(arm, layout, update, motion, channels):
     """Friction enters linearly: a sequence of scalars equals one update with all of them, and the likelihood their
     joint one."""
     rng = np.random.default_rng(6)
@@ -191,10 +241,10 @@ def test_with_open_contacts_it_is_the_joint_kalman_filter(arm, layout, update, c
     noise[layout.parts["joint_stiffness"]] = 0.0
     closed = (0.0, 0.0)
     y = np.array(channels(x, s, closed)[0]).ravel() + rng.standard_normal(len(variance)) * np.sqrt(variance)
-    found = run(update, layout, x, covariance, decay, noise, y, variance, s, closed, 1e6)
-    x, covariance = decay * x, np.diag(decay) @ covariance @ np.diag(decay) + np.diag(grown(layout, noise, covariance))
-    predicted, jacobian = (np.array(v) for v in channels(x, s, closed)[:2])
-    innovation, spread = y - predicted.ravel(), jacobian @ covariance @ jacobian.T + np.diag(variance)
+    found = run(arm, update, layout, x, covariance, decay, noise, y, variance, s, closed, 1e6)
+    x, covariance = predicted(motion, layout, x, covariance, decay, noise)
+    expected, jacobian = (np.array(v) for v in channels(x, s, closed)[:2])
+    innovation, spread = y - expected.ravel(), jacobian @ covariance @ jacobian.T + np.diag(variance)
     gain = np.linalg.solve(spread, jacobian @ covariance).T
     rest = slice(layout.parts["bias"].start, layout.size)
     np.testing.assert_allclose(found[0][rest], (x + gain @ innovation)[rest], rtol=1e-9, atol=1e-12)
@@ -211,28 +261,19 @@ def test_open_contacts_return_to_their_prior_where_the_arm_is(arm, layout, updat
     rng = np.random.default_rng(7)
     x, covariance, decay, noise, variance, s = problem(arm, layout, rng)
     found, spread, _, _ = run(
-        update, layout, x, covariance, decay, noise, np.zeros(len(variance)), variance, s, (0.0, 0.0), 3.0
+        arm, update, layout, x, covariance, decay, noise, np.zeros(len(variance)), variance, s, (0.0, 0.0), 3.0
     )
-    position, rotation = arm.tcp_pose(Q)
     expected, table, wall = layout.mean.copy(), layout.contacts[0].where.start, layout.contacts[1].where.start
     # The table's rest is 'touch', the wall's height is given; sideways a point that sticks is held where it is.
-    expected[table + 1] = layout.basis[0][:, 0] @ position
-    expected[wall + 2 : wall + 4] = layout.basis[1][:, 1:].T @ position
+    expected[table + 1] = expected[wall + 2] = expected[wall + 3] = 0.0
+    expected[wall + 1] = 0.4 - layout.basis[1][:, 0] @ arm.tcp_pose(Q)[0]
     for contact in layout.contacts:
         where = contact.where
         np.testing.assert_allclose(found[where], expected[where], atol=1e-12)
         assert np.abs(np.delete(spread[where], np.arange(where.start, where.stop), axis=1)).max() == 0
-    # The gap is known at touch, not the rest position: it is as uncertain as tilt and point, and correlated with them.
-    own, std = (
-        spread[layout.contacts[0].where, layout.contacts[0].where],
-        np.sqrt(layout.variance[layout.contacts[0].where]),
-    )
-    height = np.concatenate(
-        [layout.basis[0][:, 1:].T @ position, layout.basis[0][:, 0] @ rotation]
-    )  # of tilt (2) and point (3)
-    np.testing.assert_allclose(own[1, 2:7], height * std[2:7] ** 2, atol=1e-15)
-    assert own[1, 1] == pytest.approx(std[1] ** 2 + height**2 @ std[2:7] ** 2)
-    np.testing.assert_allclose(np.diag(own)[[0, 2, 3, 4, 5, 6, 7, 8]], std[[0, 2, 3, 4, 5, 6, 7, 8]] ** 2)
+        # The gap is known at touch, wherever the surface and the point are.
+        own, spread_of = spread[where, where], np.sqrt(layout.variance[where])
+        np.testing.assert_allclose(own, np.diag(spread_of**2), atol=1e-18)
 
 
 def test_a_contact_that_draws_back_loses_probability_at_once(arm, layout, update, channels):
@@ -242,12 +283,12 @@ def test_a_contact_that_draws_back_loses_probability_at_once(arm, layout, update
 
     def likelihood(gap, before):
         moved = x.copy()
-        moved[wall + 1] = arm.tcp_pose(Q)[0][0] - gap
+        moved[wall + 1] = -gap
         y = np.array(channels(moved, s, (0.0, 1.0))[0]).ravel()
         given = {"x": moved, "P": covariance * 1e-8, "decay": np.ones_like(decay), "noise": 1e-8 * noise, "y": y}
         given |= {"R": variance, "presliding_mean": s, "motion_noise": 1e-8 * MOTION_NOISE, "closed": (0.0, 1.0)}
-        given |= {"within_noise": 0.0, "law_variance": 0.0}
-        found = evaluate(update, layout, **given, gate=3.0, pressed_before=(0.5, before))
+        given |= {"within_noise": 0.0, "law_variance": 0.0, "tcp_moved": np.zeros(12)}
+        found = evaluate(arm, update, layout, **given, gate=3.0, pressed_before=(0.5, before))
         return float(found["log_likelihood"].item()), float(found["pressed"][1])
 
     pressing, pressed = likelihood(-5e-4, 1.0)
@@ -265,9 +306,10 @@ def test_an_outlier_moves_little_and_the_likelihood_stays_finite(arm, layout, up
     for size in (600.0, 1e6):
         spiked = y.copy()
         spiked[layout.m + 1] += size
-        found = run(update, layout, x, covariance, decay, noise, spiked, variance, s, (1.0, 1.0), 3.0)
+        found = run(arm, update, layout, x, covariance, decay, noise, spiked, variance, s, (1.0, 1.0), 3.0)
         assert np.isfinite(found[2]) and abs(found[3][layout.m + 1]) > 3.0
     spiked = run(
+        arm,
         update,
         layout,
         x,
@@ -281,7 +323,7 @@ def test_an_outlier_moves_little_and_the_likelihood_stays_finite(arm, layout, up
         3.0,
     )
     variance[layout.m + 1] = 1e12
-    without = run(update, layout, x, covariance, decay, noise, y, variance, s, (1.0, 1.0), 3.0)
+    without = run(arm, update, layout, x, covariance, decay, noise, y, variance, s, (1.0, 1.0), 3.0)
     assert (np.abs(spiked[0] - without[0]) < 1e-3 * np.sqrt(np.diag(without[1]))).all()  # 1e6 Nm count for nothing
 
 
@@ -294,9 +336,9 @@ def hold(arm, layout, update, told, encoder_noise=1e-5, torque_noise=1.0):
         torque_noise: of a block [Nm], of all joints.
     """
     rng, normal = np.random.default_rng(8), layout.basis[0][:, 0]
-    x, covariance, force, last = layout.mean.copy(), np.diag(0.01 * layout.variance), 50.0, normal @ arm.tcp_pose(Q)[0]
+    x, covariance, force, last = layout.mean.copy(), np.diag(0.01 * layout.variance), 50.0, pose(arm, Q)
     x[0], covariance[0, 0] = np.log(1e5), 0.04
-    x[1] = last + force / 1e5
+    x[1] = force / 1e5
     decay, noise = layout.decay_and_noise(0.01)
     variance = np.concatenate([np.full(layout.m, 5e-5**2), np.full(6, torque_noise**2)])
     torque = LOAD + arm.tcp_jacobian(Q)[:3].T @ normal * force
@@ -304,17 +346,14 @@ def hold(arm, layout, update, told, encoder_noise=1e-5, torque_noise=1.0):
     y = np.concatenate([x[layout.parts["offset"]] + bent, torque])
     for _ in range(4000):
         q = Q + rng.normal(0.0, encoder_noise, 6)
-        height = normal @ arm.tcp_pose(q)[0]
+        now = pose(arm, q)
         given = {"x": x, "P": covariance, "decay": decay, "noise": noise, "R": variance, "q_mean": q}
         given |= {"presliding_mean": np.zeros(6), "closed": (1.0, 0.0), "gate": 3.0, "motion_noise": np.zeros(8)}
-        given |= {"slip_direction": np.zeros(3), "within_noise": np.array([(height - last) * told, 0.0])}
-        given |= {"law_variance": 0.02**2}
-        found = evaluate(update, layout, **given, y=y + rng.standard_normal(len(y)) * np.sqrt(variance))
-        x, covariance, last = found["x_next"], unpack_array(found["P_next"], layout.size), height
-    axis = normal + layout.basis[0][:, 1:] @ x[2:4]
-    position, rotation = arm.tcp_pose(q)
-    depth = x[1] - axis / np.linalg.norm(axis) @ (position + rotation @ x[4:7])
-    return np.exp(x[0]), np.exp(x[0]) * depth
+        given |= {"slip_direction": np.zeros(3), "within_noise": np.array([normal @ (now - last)[:3] * told, 0.0])}
+        given |= {"law_variance": 0.02**2, "tcp_pose": now, "tcp_moved": now - last, "slid": np.zeros(3)}
+        found = evaluate(arm, update, layout, **given, y=y + rng.standard_normal(len(y)) * np.sqrt(variance))
+        x, covariance, last = found["x_next"], unpack_array(found["P_next"], layout.size), now
+    return np.exp(x[0]), np.exp(x[0]) * x[1]
 
 
 def test_noise_of_a_steady_press_shows_neither_stiffness_nor_force(arm, layout, update):
@@ -330,8 +369,8 @@ def touch(arm, layout, update, rng):
     """Stiffness [N/m] and force [N] half a second after a touch of 100 kN/m that was expected on 10 kN/m, within a
     factor of ten: 5 N in the first block, 10 N in the second, and then the arm stands."""
     normal, lever = layout.basis[0][:, 0], np.linalg.pinv(arm.tcp_jacobian(Q)[:3]) @ layout.basis[0][:, 0]
-    x, spread = layout.mean.copy(), layout.variance.copy()
-    x[0], x[1], spread[0], spread[1] = np.log(1e4), normal @ arm.tcp_pose(Q)[0], np.log(10.0) ** 2, 4e-4**2
+    x, spread, last = layout.mean.copy(), layout.variance.copy(), pose(arm, Q)
+    x[0], x[1], spread[0], spread[1] = np.log(1e4), 0.0, np.log(10.0) ** 2, 4e-4**2
     spread[2:9] = 1e-12  # point, tilt and friction are known
     spread[layout.parts["bias"].start :] *= 0.01  # as after some time in free space
     covariance, (decay, noise) = np.diag(spread), layout.decay_and_noise(0.01)
@@ -345,9 +384,11 @@ def touch(arm, layout, update, rng):
         given = {"x": x, "P": covariance, "decay": decay, "noise": noise, "R": variance, "q_mean": q, "y": y}
         given |= {"presliding_mean": np.zeros(6), "closed": (1.0, 0.0), "gate": 3.0, "motion_noise": np.zeros(8)}
         given |= {"slip_direction": np.zeros(3), "within_noise": np.zeros(2), "law_variance": 0.02**2}
-        found = evaluate(update, layout, **given)
+        given |= {"tcp_pose": pose(arm, q), "tcp_moved": pose(arm, q) - last, "slid": np.zeros(3)}
+        last = pose(arm, q)
+        found = evaluate(arm, update, layout, **given)
         x, covariance = found["x_next"], unpack_array(found["P_next"], layout.size)
-    return np.exp(x[0]), np.exp(x[0]) * (x[1] - normal @ arm.tcp_pose(q)[0])
+    return np.exp(x[0]), np.exp(x[0]) * x[1]
 
 
 def test_a_hard_surface_is_told_by_its_first_two_blocks(arm, layout, update):

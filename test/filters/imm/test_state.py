@@ -26,7 +26,10 @@ def test_priors_are_the_settings(layout, drives, two_contacts):
 
 
 def test_a_zero_uncertainty_is_not_estimated(drives):
-    layout = FilterState(ImmSettings(contacts=[ImmContact(normal=[0, 0, 1], point_std=[0.02, 0.0, 0.0])]), drives, 6)
+    contact = ImmContact(normal=[0, 0, 1], normal_std=0.0, point_std=[0.02, 0.0, 0.0])
+    layout = FilterState(ImmSettings(contacts=[contact]), drives, 6)
+    assert layout.contacts[0].estimated == [0, 1, 4, 6, 7, 8, 9]
+    layout = FilterState(ImmSettings(contacts=[contact.known_tool]), drives, 6)
     assert layout.contacts[0].estimated == [0, 1, 4, 7, 8, 9]
 
 
