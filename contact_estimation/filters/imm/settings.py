@@ -25,10 +25,10 @@ class ImmContact:
     name: str = key("contact_1", doc="name of the contact in messages and reports")
     normal: list[float] = key(doc="direction in which the environment pushes", unit="base axes", length=3)
     normal_std: float = key(
-        0.03, doc="uncertainty of the normal at touch, per direction", unit="rad", check=non_negative
+        0.05, doc="uncertainty of the normal at touch, per direction", unit="rad", check=non_negative
     )
     normal_random_walk: float = key(
-        1.0,
+        0.3,
         doc="change of the normal over one metre of way along the surface, towards that way",
         unit="rad/m^0.5",
         check=non_negative,

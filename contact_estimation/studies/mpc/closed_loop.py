@@ -418,6 +418,9 @@ def _with_tool(observer: Any, task: MpcSettings, settings: LoopSettings) -> Any:
         return observer
     common = dataclasses.replace(
         observer.contacts[0],
+        tool_length_std=0.0,
+        normal_std=0.0,
+        normal_random_walk=0.0,
         rest_random_walk=settings.rest_random_walk,
         friction_std=settings.friction_std,
         friction_time=settings.friction_time,
