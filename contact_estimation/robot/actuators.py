@@ -93,6 +93,12 @@ class ActuatorSettings:
     disturbance_time: float = key(
         2.0, doc="how long such a deviation lasts", unit="s", check=positive, was="deviation_time"
     )
+    disturbance_speed: float = key(
+        0.0,
+        doc="the disturbance of a slower joint changes in proportion to its speed; 0: also at rest",
+        unit="rad/s",
+        check=non_negative,
+    )
     bias_random_walk: list[float] = key(
         doc="drift of the bias in one second, per joint",
         unit="Nm/s^0.5",
@@ -150,6 +156,12 @@ class ActuatorSettings:
         doc="bound on the squared noise of one block, over its expected variance: a shock is not noise",
         check=positive,
     )
+    least_noise_share: float = key(
+        1.0,
+        doc="share of torque_noise down to which the noise measured in free space lowers it; 1: never",
+        check=positive,
+    )
+    noise_memory: float = key(5.0, doc="that noise is averaged over about this", unit="s", check=positive)
     load_blocks: float = key(
         4.0, doc="blocks in the average of the rigid-body torque, to whose changes model_error applies", check=positive
     )

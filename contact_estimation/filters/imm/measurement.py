@@ -43,7 +43,8 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     its share of the random walk, motion_share: of motion_noise that counts; push_covariance (n, n) [Nm^2/s] of its
     torque, relative_variance [1/s] along it; push_change (n,) [Nm]: standard deviation of its change by motion;
     within_noise (I,) [m]: motion along the normals that shows no stiffness; law_variance (I,) [1/s]: relative, of
-    forces beside their law; duration, birth_time [s].
+    forces beside their law; friction_moves (n,): share of their rate at which disturbances change; duration,
+    birth_time [s].
     Outputs: x_next, P_next; log_likelihood; normalised (m + n,): innovation over its standard deviation before gating;
     unexplained (n,) [Nm]: torque measured, less that of the updated state; pressed (I,): probability that a closed
     contact presses.
@@ -59,7 +60,7 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     shapes |= {"gate": 1, "max_stiffness_step": 1, "lower": bounds, "upper": bounds, "pressed_before": count}
     shapes |= {"felt": 1, "walk": 1, "motion_share": 1, "push_covariance": (n, n), "duration": 1, "birth_time": 1}
     shapes |= {"relative_variance": 1, "slip_direction": 3, "push_change": n, "load": n, "within_noise": count}
-    shapes |= {"law_variance": count}
+    shapes |= {"law_variance": count, "friction_moves": n}
     s = symbols(ca.MX, **shapes)
     fixed = call_named(geometry, s)
     now = call_named(predict, call_named(depths, {"x": s.x}, fixed), s)
@@ -99,11 +100,13 @@ def _build_prediction(state: FilterState) -> ca.Function:
     s = symbols(x=size, P=packed_size(size), decay=size, noise=size, motion_noise=m + state.n, prior=size)
     vars(s).update(vars(symbols(walk=1, motion_share=1, push_covariance=(state.n, state.n), duration=1)))
     vars(s).update(vars(symbols(relative_variance=1, felt=1, push_change=state.n, within_noise=count)))
-    vars(s).update(vars(symbols(prior_variance=size, depth=count, law_variance=count)))
-    grown = ca.SX(s.noise)
+    vars(s).update(vars(symbols(prior_variance=size, depth=count, law_variance=count, friction_moves=state.n)))
+    grown, decay, disturbance = ca.SX(s.noise), ca.SX(s.decay), state.parts["disturbance"]
+    grown[disturbance] *= s.friction_moves
+    decay[disturbance] = 1 - (1 - s.decay[disturbance]) * s.friction_moves
     grown[state.parts["offset"]] += s.motion_share * s.motion_noise[:m]
-    grown[state.parts["disturbance"]] += s.motion_share * s.motion_noise[m:]
-    x, before = s.decay * s.x + (1 - s.decay) * s.prior, unpack(s.P, size)
+    grown[disturbance] += s.motion_share * s.motion_noise[m:]
+    x, before = decay * s.x + (1 - decay) * s.prior, unpack(s.P, size)
     for i, part in enumerate(state.contacts):
         (k,), (rest,) = part.indices("stiffness"), part.indices("rest")
         if k is not None:
@@ -113,7 +116,7 @@ def _build_prediction(state: FilterState) -> ca.Function:
     for i, k, rest in state.stiffness_and_rest:
         grown[rest] += s.law_variance[i] * s.duration * s.depth[i] ** 2
         grown[rest] += s.within_noise[i] ** 2 * ca.exp(before[k, k])
-    covariance = before * (s.decay @ s.decay.T) + ca.diag(grown)
+    covariance = before * (decay @ decay.T) + ca.diag(grown)
     if state.has_external:
         relative = s.relative_variance * (s.x[external] @ s.x[external].T)  # a push that grows keeps its direction
         covariance[external, external] += s.walk * s.duration * (s.push_covariance + relative)

@@ -31,6 +31,12 @@ from contact_estimation.filters.imm.unknown import push_change, push_covariance
 from contact_estimation.robot import Arm
 from contact_estimation.robot.friction import presliding_slope, presliding_step
 
+#: Blocks of a low-pass G, and how much of the variance of white noise passes G (1 - G)^2: see :func:`_band_share`.
+_BAND = 5
+#: Measurements that the configured noise counts for: an inverse gamma prior that knows a standard deviation to a third.
+_PRIOR_WEIGHT = 4.0
+#: [rad] Added to both sides of a ratio of ways, so that a speed of zero gives one, also at rest.
+_NO_WAY = 1e-12
 #: Variance of a second difference of white noise over the variance of the noise: 1 + 4 + 1.
 _SECOND_DIFFERENCE = 6
 
@@ -46,7 +52,9 @@ def sample_state(layout: FilterState) -> Parts:
     ``turned``: way of the presliding states over the block. ``momentum_start``: at the start of the block [Nms].
     ``load_average``, ``speed_average``: rigid-body torque and velocity of the blocks before [Nm, rad/s]. ``place``:
     where the last block was, ``moved``: how far it went [rad]. ``torque_last``, ``torque_before_last``: measured by the
-    last two blocks, ``torque_scatter``: variance of their noise [Nm, Nm^2]. ``dq_last``: of the last
+    last two blocks, ``torque_scatter``: variance of their noise [Nm, Nm^2]. ``smooth_1`` to ``smooth_3``: that torque
+    behind one to three low-passes [Nm], ``noise_share``: variance in their band over the configured one,
+    ``noise_weight``: how many measurements that stands for. ``dq_last``: of the last
     sample [rad/s], ``velocity_scatter``: variance of its noise now, ``velocity_noise``: the least of these
     [rad^2/s^2]. ``tcp_last``, ``tcp_followed`` (3,): the TCP's position in the last block, and behind a deadband of
     ``slip_length``, base axes [m]. ``height_last``, ``height_followed`` (contacts,): contact points along their normals
@@ -55,7 +63,8 @@ def sample_state(layout: FilterState) -> Parts:
     n, contacts = layout.n, len(layout.contacts)
     names = "filtered followed presliding presliding_slope impulse travelled deflected visited last before_last"
     names += " encoder_noise turned momentum_start load_average speed_average place moved torque_last"
-    names += " torque_before_last torque_scatter dq_last velocity_scatter velocity_noise"
+    names += " torque_before_last torque_scatter dq_last velocity_scatter velocity_noise smooth_1 smooth_2 smooth_3"
+    names += " noise_share noise_weight"
     heights = {"height_last": contacts, "height_followed": contacts}
     return Parts(**dict.fromkeys(names.split(), n), tcp_last=3, tcp_followed=3, **heights)
 
@@ -161,6 +170,7 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     Outputs: y, R (m + n,): measurements and variances; q_mean, presliding_mean (n,); motion_noise (m + n,): by how much
     this block's motion adds to the variances of the elastic offsets [rad^2] and of the friction disturbances [Nm^2];
     friction_change (n,) [Nm^2]: what the latter adds to the variance of the external torque if the friction is kept;
+    friction_moves (n,): share of their rate at which the friction disturbances change;
     push_covariance (n, n) [Nm^2/s] of an unknown contact; push_change (n,) [Nm]: what a contact of ``push_stiffness``
     changes over the block's motion, if that is slower than ``push_speed``; slip_direction (3,) in which the TCP went
     over the last ``slip_length``, base axes, at most of length one; within_noise (I,) [m]: the part of the contact
@@ -171,7 +181,8 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     per_joint = dict.fromkeys([*names.split(), "asymmetry_std"], n)
     scalars = "block elastic_variance usual_noise velocity_noise transmission_error velocity_delay"
     scalars += " noise_time max_noise_ratio load_blocks link_share friction_error stop_error slip_length"
-    scalars += " push_stiffness push_speed position_deadband"
+    scalars += " push_stiffness push_speed position_deadband least_noise_share noise_memory learns gate"
+    scalars += " disturbance_speed"
     settings = per_joint | dict.fromkeys(scalars.split(), 1) | {"joint_stiffness": m, "push_variance": 6}
     settings |= {"theta": layout.theta_size, "basis": 9 * len(layout.contacts)}
     s = symbols(w=parts.size, momentum=n, duration=1, count=1, **settings)
@@ -184,6 +195,7 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     place = w.travelled if layout.motor_side else q
     moved = place - w.place
     torque = _torque_variance(s, w, measured, jitter, layout.motor_side)
+    _learn_noise(s, w, measured, jitter)
     # The model error is a share of the changes of rigid-body torque, for as long as they last. Changes within two
     # standard deviations of the velocity's jitter do not count.
     change = inertial + arm.body.gravity_torque(kinematics) - w.load_average
@@ -210,6 +222,7 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
         "presliding_mean": w.presliding,
         "motion_noise": ca.vertcat(s.transmission_error**2 * way, unmodelled),
         "friction_change": share**2 * unmodelled,
+        "friction_moves": _friction_moves(s, moved),
         "push_covariance": push_covariance(arm, kinematics, s.push_variance, s.link_share),
     }
     rotation, position = arm.tcp(kinematics)
@@ -250,12 +263,64 @@ def _torque_variance(
     pending = s.coulomb_prior * pending_presliding(w, s.presliding_length, motor_side)
     # Friction that has reversed within an uncertain breakaway length.
     turned = s.coulomb_prior * s.presliding_spread * w.presliding_slope
-    expected = s.torque_variance * _fewer_samples(s) + jitter + pending**2 + turned**2
+    # A quiet arm has less noise than configured.
+    learnt = ca.fmin(ca.fmax(w.noise_share, s.least_noise_share**2), 1)
+    expected = learnt * (s.torque_variance * _fewer_samples(s) + jitter) + pending**2 + turned**2
     # The velocity ripple in fast motion causes more noise than there is at rest.
     jump = (measured - 2 * w.torque_last + w.torque_before_last) ** 2 / _SECOND_DIFFERENCE
     share = ca.fmin(s.duration / s.noise_time, 1)
     scatter = w.torque_scatter + share * (ca.fmin(jump, s.max_noise_ratio * expected) - w.torque_scatter)
     return SimpleNamespace(trusted=ca.fmax(expected, scatter), scatter=scatter)
+
+
+def _friction_moves(s: SimpleNamespace, moved: ca.SX) -> Any:
+    """Return the share (n,) of their rate at which the friction disturbances change in a block.
+
+    Friction deviates from its law by place and load. At standstill it stays.
+    """
+    way = ca.fmax(ca.fabs(moved) - s.deadband, 0) + _NO_WAY
+    return ca.fmin(way / (s.disturbance_speed * s.duration + _NO_WAY), 1)
+
+
+def _band_share() -> float:
+    """Return the variance behind G (1 - G)^2 of white noise of variance one."""
+    response, total, behind = 1.0, 0.0, np.zeros(3)
+    for _ in range(100 * _BAND):
+        given = response
+        for k in range(3):
+            behind[k] += (given - behind[k]) / _BAND
+            given = behind[k]
+        response, total = 0.0, total + float(behind @ [1, -2, 1]) ** 2
+    return total
+
+
+def _learn_noise(s: SimpleNamespace, w: SimpleNamespace, measured: ca.SX, jitter: ca.SX) -> None:
+    """Update ``noise_share`` with the torque (n,) [Nm] that a block in free space has measured.
+
+    The filters average over many blocks. Noise with a correlation time of several blocks averages out slowly, and the
+    difference of two blocks does not show it. G (1 - G)^2 passes frequencies about 1 / (4 _BAND) per block, and
+    neither an offset nor a ramp. What passes is the variance of white noise that the filters would average as well.
+    An inverse gamma prior holds the configured variance; the band gives one measurement every two time constants of G.
+
+    Args:
+        s: symbols of :func:`build_block`.
+        w: parts of the sample state, changed.
+        measured: torque of the block.
+        jitter: its variance by the noise of the velocity [Nm^2].
+    """
+    before = ca.if_else(s.learns, ca.horzcat(w.smooth_1, w.smooth_2, w.smooth_3), ca.repmat(measured, 1, 3))
+    given, smooth = measured, []
+    for k in range(3):
+        given = before[:, k] + (given - before[:, k]) / _BAND
+        smooth.append(given)
+    w.smooth_1, w.smooth_2, w.smooth_3 = smooth
+    passed = (smooth[0] - 2 * smooth[1] + smooth[2]) ** 2 / _band_share()
+    # A push that is not named yet is no noise.
+    largest = s.gate**2 * ca.fmax(w.noise_share, s.least_noise_share**2)
+    share = ca.fmin(passed / (s.torque_variance * _fewer_samples(s) + jitter), largest)
+    new = s.learns / (2 * _BAND)
+    w.noise_weight = ca.fmin(w.noise_weight + new, s.noise_memory / (2 * _BAND * s.block))
+    w.noise_share += new / w.noise_weight * (share - w.noise_share)
 
 
 def _fewer_samples(s: SimpleNamespace) -> Any:
@@ -307,6 +372,7 @@ class Preintegration:
         self.state["w"][:] = 0.0
         w = self.parts
         w.last[:], w.before_last[:], w.load_average[:] = q, q, self._arm.gravity(q)
+        w.noise_share[:], w.noise_weight[:] = 1.0, _PRIOR_WEIGHT
         w.velocity_scatter[:] = w.velocity_noise[:] = self._signals["velocity_noise"] ** 2
         position, rotation = self._arm.tcp_pose(q)
         w.tcp_last[:] = w.tcp_followed[:] = position
