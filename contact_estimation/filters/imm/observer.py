@@ -81,7 +81,6 @@ class ContactImm:
         # All functions read and write the same buffers, by the names of their arguments and results.
         self._signals = signals = run_time_inputs(settings, actuators) | state.inputs
         signals["q_now"], signals["nis"] = self._q_now, self._nis = np.zeros(arm.n), np.full(1, np.nan)
-        signals["learns"] = self._learns = np.zeros(1)
         signals["unexplained"], signals["load"] = self._unexplained, self._load = np.zeros((2, arm.n))
         self._samples = Preintegration(arm, state, sample, block, signals, actuators.position_filter)
         self._q, self._dq, self._tau = (signals[name] for name in ("q", "dq", "tau"))
@@ -125,7 +124,6 @@ class ContactImm:
         self._probable = 0
         self._output.start()
         self._nis[0], self._first = np.nan, True
-        self._learns[0] = 0.0
         self._unexplained[:] = 0.0
         self._duration, self._elapsed, self._count = _STALE, 0.0, 0
 
@@ -175,7 +173,7 @@ class ContactImm:
             step.assign_to_friction(payload.torque(q_mean) - self._load)
             self._load[:] = payload.torque(q_mean)
         self._unexplained[:] = step.unexplained[probable]
-        self._learns[0] = self.chain.free[probable]
+        self._signals["learns"][0] = self.chain.free[probable]
         changed = deciding and self._decides(duration, probable)
         if self._t - self._born > self.settings.hypothesis_interval:
             self._born = self._t

@@ -33,8 +33,8 @@ from contact_estimation.robot.friction import presliding_slope, presliding_step
 
 #: Blocks of a low-pass G, and how much of the variance of white noise passes G (1 - G)^2: see :func:`_band_share`.
 _BAND = 5
-#: Measurements that the configured noise counts for: an inverse gamma prior that knows a standard deviation to a third.
-_PRIOR_WEIGHT = 4.0
+#: Measurements that the configured noise counts for: an inverse gamma prior that knows it to a factor of two.
+_PRIOR_WEIGHT = 2.0
 #: [rad] Added to both sides of a ratio of ways, so that a speed of zero gives one, also at rest.
 _NO_WAY = 1e-12
 #: Variance of a second difference of white noise over the variance of the noise: 1 + 4 + 1.
@@ -165,7 +165,8 @@ def pending_presliding(w: SimpleNamespace, length: ca.SX, motor_side: bool) -> A
 def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     """Return the function of the end of a block: its measurement, and the start of the next one.
 
-    Inputs: w; momentum (n,) at the end; duration T [s] and count of its samples; settings by their names in
+    Inputs: w; momentum (n,) at the end; duration T [s] and count of its samples; learns: one where the
+    arm is free, so that the block shows its noise; settings by their names in
     :func:`~contact_estimation.filters.imm.settings.run_time_inputs`.
     Outputs: y, R (m + n,): measurements and variances; q_mean, presliding_mean (n,); motion_noise (m + n,): by how much
     this block's motion adds to the variances of the elastic offsets [rad^2] and of the friction disturbances [Nm^2];
@@ -355,7 +356,8 @@ class Preintegration:
     ) -> None:
         self._arm, self._layout, self._parts = arm, layout, sample_state(layout)
         signals |= {name: sample.inputs[name] for name in ("q", "dq", "tau", "dt", "filter_gain")}
-        signals |= {name: block.inputs[name] for name in ("duration", "count")} | sample.outputs | block.outputs
+        signals |= {name: block.inputs[name] for name in ("duration", "count", "learns")}
+        signals |= sample.outputs | block.outputs
         self._signals, self._bandwidth = signals, 2 * np.pi * position_filter
         self.state = DoubleBuffer(w=self._parts.size)
         self.take: Callable[[], None] = bind_recursion(sample, [self.state], signals)
@@ -372,7 +374,7 @@ class Preintegration:
         self.state["w"][:] = 0.0
         w = self.parts
         w.last[:], w.before_last[:], w.load_average[:] = q, q, self._arm.gravity(q)
-        w.noise_share[:], w.noise_weight[:] = 1.0, _PRIOR_WEIGHT
+        w.noise_share[:], w.noise_weight[:], self._signals["learns"][:] = 1.0, _PRIOR_WEIGHT, 0.0
         w.velocity_scatter[:] = w.velocity_noise[:] = self._signals["velocity_noise"] ** 2
         position, rotation = self._arm.tcp_pose(q)
         w.tcp_last[:] = w.tcp_followed[:] = position

@@ -16,6 +16,8 @@ MOTION_NOISE = np.array([4e-10, 9e-10, 0.01, 0.5, 0.2, 0.1, 0.0, 0.3])
 
 #: [m] Motion along the contacts' normals that shows no stiffness.
 WITHIN_NOISE = np.array([2e-4, -1e-4])
+#: Share of their rate at which the friction disturbances change.
+FRICTION_MOVES = np.array([1.0, 0.0, 0.3, 0.5, 0.1, 0.7])
 #: [1/s^0.5] and [s].
 LAW_ERROR, DURATION = 0.3, 0.01
 
@@ -82,6 +84,7 @@ def evaluate(update, layout, **values):
         "slip_direction": SLIP,
         "load": LOAD,
         "within_noise": WITHIN_NOISE,
+        "friction_moves": FRICTION_MOVES,
         "law_variance": LAW_ERROR**2,
         "duration": DURATION,
     } | values
@@ -99,6 +102,14 @@ def run(update, layout, x, covariance, decay, noise, y, variance, s, closed, gat
     found = evaluate(update, layout, **given, closed=closed, gate=gate)
     covariance = unpack_array(found["P_next"], layout.size)
     return found["x_next"], covariance, found["log_likelihood"].item(), found["normalised"]
+
+
+def as_moved(layout, decay, noise):
+    """Decay and noise (N,) of friction disturbances that change at a share of their rate."""
+    decay, noise, where = decay.copy(), noise.copy(), layout.parts["disturbance"]
+    decay[where] = 1.0 - FRICTION_MOVES * (1.0 - decay[where])
+    noise[where] *= FRICTION_MOVES
+    return decay, noise
 
 
 def grown(layout, noise, covariance):
@@ -120,6 +131,7 @@ def dense(channels, layout, x, covariance, decay, noise, y, variance, s, closed,
 
     Errors of the stiffness leave the force as it is at the depth before the update, and at that after it.
     """
+    decay, noise = as_moved(layout, decay, noise)
     added = grown(layout, noise, covariance)
     stiffness = [contact.where.start for contact in layout.contacts]
     for k, deep, way in zip(stiffness, np.array(channels(x, s, closed)[4]).ravel(), WITHIN_NOISE):
@@ -192,6 +204,7 @@ def test_with_open_contacts_it_is_the_joint_kalman_filter(arm, layout, update, c
     closed = (0.0, 0.0)
     y = np.array(channels(x, s, closed)[0]).ravel() + rng.standard_normal(len(variance)) * np.sqrt(variance)
     found = run(update, layout, x, covariance, decay, noise, y, variance, s, closed, 1e6)
+    decay, noise = as_moved(layout, decay, noise)
     x, covariance = decay * x, np.diag(decay) @ covariance @ np.diag(decay) + np.diag(grown(layout, noise, covariance))
     predicted, jacobian = (np.array(v) for v in channels(x, s, closed)[:2])
     innovation, spread = y - predicted.ravel(), jacobian @ covariance @ jacobian.T + np.diag(variance)
@@ -246,7 +259,7 @@ def test_a_contact_that_draws_back_loses_probability_at_once(arm, layout, update
         y = np.array(channels(moved, s, (0.0, 1.0))[0]).ravel()
         given = {"x": moved, "P": covariance * 1e-8, "decay": np.ones_like(decay), "noise": 1e-8 * noise, "y": y}
         given |= {"R": variance, "presliding_mean": s, "motion_noise": 1e-8 * MOTION_NOISE, "closed": (0.0, 1.0)}
-        given |= {"within_noise": 0.0, "law_variance": 0.0}
+        given |= {"within_noise": 0.0, "law_variance": 0.0, "friction_moves": 1.0}
         found = evaluate(update, layout, **given, gate=3.0, pressed_before=(0.5, before))
         return float(found["log_likelihood"].item()), float(found["pressed"][1])
 

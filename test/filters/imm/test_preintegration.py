@@ -260,3 +260,55 @@ def test_uncertain_friction_makes_a_moving_block_less_certain(arm, blocks, key, 
         return np.sum([row["R"][layout.m :] + row["motion_noise"][layout.m :] for row in rows], axis=0)
 
     assert (variance(rows) > variance(exact) + 1e-3).all()
+
+
+@pytest.mark.parametrize(("time", "equivalent"), [(0.0, 0.25), (0.02, 0.5)])
+def test_a_quiet_arm_lowers_its_torque_noise_to_what_a_filter_averages(arm, drives, two_contacts, time, equivalent):
+    """White and coloured noise: R is that of white noise with the same density at low frequencies, within a third."""
+    layout = FilterState(two_contacts, drives, 6)
+    functions = [compile_function(f) for f in (build_sample(arm, layout), build_block(arm, layout))]
+    rng, setting = np.random.default_rng(3), np.array(drives.torque_noise)
+    keep = np.exp(-DT / time) if time else 0.0
+    #: Of a sample, so that a long mean has the variance of one of white blocks with ``equivalent`` settings.
+    size = equivalent * setting * np.sqrt(SAMPLES * (1 - keep) / (1 + keep))
+
+    def told(learns, least, noise):
+        signals = run_time_inputs(two_contacts, drives) | layout.inputs
+        signals["velocity_noise"][:], signals["least_noise_share"][:] = 0.0, least
+        samples, coloured = Preintegration(arm, layout, *functions, signals, 8.0), np.zeros(6)
+        samples.start(START_POSE)
+        samples.set_interval(DT)
+        signals["learns"][:] = learns
+        gravity, found = arm.gravity(START_POSE), []
+        for k in range(SAMPLES * 1500):
+            coloured = keep * coloured + np.sqrt(1 - keep**2) * rng.normal(size=6)
+            signals["q"][:], signals["tau"][:] = START_POSE, gravity + noise * coloured
+            samples.take()
+            if k % SAMPLES == SAMPLES - 1:
+                samples.finish(SAMPLES * DT, SAMPLES)
+                found.append(signals["R"][layout.m :].copy())
+        return np.sqrt(np.mean(found[500:], axis=0)) / setting
+
+    np.testing.assert_allclose(told(1.0, 0.1, size), equivalent, rtol=0.33)
+    np.testing.assert_allclose(told(1.0, 0.6, size), 0.6, rtol=0.02)  # not below what is configured
+    np.testing.assert_allclose(told(1.0, 1.0, size), 1.0, rtol=1e-9)
+    np.testing.assert_allclose(told(0.0, 0.1, size), 1.0, rtol=1e-9)  # something touches the arm
+    assert (told(1.0, 0.1, 8 * size) >= 1.0).all()
+
+
+def test_friction_changes_in_proportion_to_the_speed(arm, blocks):
+    def share(speed, usual):
+        _, rows = blocks(
+            lambda t: START_POSE + speed * t,
+            lambda t: np.full(6, speed),
+            lambda t, q, dq: arm.gravity(q),
+            3,
+            disturbance_speed=usual,
+            deadband=0.0,
+        )
+        return rows[-1]["friction_moves"]
+
+    np.testing.assert_allclose(share(0.05, 0.1), 0.5, rtol=1e-6)
+    np.testing.assert_allclose(share(0.2, 0.1), 1.0)
+    assert (share(0.0, 0.1) < 1e-6).all()
+    np.testing.assert_allclose(share(0.0, 0.0), 1.0)
