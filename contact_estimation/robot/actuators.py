@@ -64,7 +64,7 @@ class ElasticSettings:
     hysteresis: float = key(
         0.0,
         doc="usual error of a loaded joint's deflection that stiffness and offset do not explain: hysteresis of the "
-        "gear. It widens the published force of a known contact and moves no estimate",
+        "gear. It widens the published force of a contact and moves no estimate",
         unit="rad",
         check=non_negative,
     )
