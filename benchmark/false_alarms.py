@@ -166,7 +166,8 @@ def simulated(robot: str, hours: float) -> Row:
     pieces = max(1, round(hours * 120))
     for seed in range(-(-pieces // WORLDS)):
         rng = np.random.default_rng([seed, 12])
-        course = follow(body, *session(body, rng, pressing=seed % 3 == 0), rng.uniform(0.9, 1.1))
+        motion = session(body, rng, pressing=seed % 3 == 0)
+        course = follow(body, *motion, World(stiffness=rng.uniform(0.9, 1.1), seed=seed))
         for k in range(min(WORLDS, pieces - seed * WORLDS)):
             world = World(rng.uniform(0.7, 1.3), rng.uniform(0.5, 2), seed=seed * WORLDS + k)
             recording = sense(body, course, world)

@@ -2,8 +2,8 @@
 
 The motors follow a prescribed motion theta(t). Joint torque comes from Pinocchio's recursive Newton-Euler algorithm,
 friction from a LuGre model (Canudas de Wit et al. 1995) with Stribeck effect. The torque that joints carry bends them
-(q = theta - tau / k where the velocity is the motors'), noise is white plus coloured. Forces are laid over by
-J^T F at the point where they act.
+(q = theta - tau / k where the velocity is the motors'), with the hysteresis of strain wave gears if a world has it;
+noise is white plus coloured. Forces are laid over by J^T F at the point where they act.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ RATE = 500
 START = {"ur16e": [0.2, -1.6, 1.9, -1.8, -1.5, 0.3], "fr3": [0.1, -0.6, 0.2, -2.2, 0.1, 1.7, 0.8]}
 #: Joint stiffness [Nm/rad]; infinite where the measured velocity is the link's.
 STIFFNESS = {"ur16e": [5e4, 4.0e4, 4.1e4, 2e4, 2e4, 2e4], "fr3": [np.inf] * 7}
+#: [Nm] Largest torque of the joints by their data sheets, and the shares of it at which elements of the gears slip.
+STRENGTH = {"ur16e": [330.0, 330.0, 150.0, 54.0, 54.0, 54.0], "fr3": [87.0] * 4 + [12.0] * 3}
+SLIPS = (0.03, 0.06, 0.12)
 COULOMB = {"ur16e": [2.0, 7.0, 4.5, 2.5, 0.6, 0.5], "fr3": [0.2, 0.2, 0.2, 0.2, 0.12, 0.12, 0.12]}
 PRESLIDING = {"ur16e": 1.5e-4, "fr3": 4e-4}
 #: White noise of the torque, and standard deviation of its coloured part (20 ms) [Nm].
@@ -39,12 +42,16 @@ class World:
         presliding: factor on the breakaway length.
         stiffness: factor on the joints' stiffness.
         seed: of noise, bias and motion.
+        hysteresis: [rad] half the width of the loop of an elastic joint's deflection over its torque.
+        noise: factor on the noise of the torque.
     """
 
     coulomb: float = 1.0
     presliding: float = 1.0
     stiffness: float = 1.0
     seed: int = 0
+    hysteresis: float = 0.0
+    noise: float = 1.0
 
 
 @dataclass
@@ -157,13 +164,43 @@ class Course:
 
 def record(arm: RigidBodyArm, theta: np.ndarray, force: Force, world: World) -> Recording:
     """Return what the sensors of ``arm`` give while its motors follow ``theta`` (N, n) [rad] and ``force`` acts."""
-    return sense(arm, follow(arm, theta, force, world.stiffness), world)
+    return sense(arm, follow(arm, theta, force, world), world)
 
 
-def follow(arm: RigidBodyArm, theta: np.ndarray, force: Force, stiffening: float = 1.0) -> Course:
-    """Return what ``arm`` does, with joints of ``stiffening`` times their stiffness; as :func:`record`."""
-    robot, n, count = arm.robot, arm.n, len(theta)
-    stiffness = stiffening * np.array(STIFFNESS[robot])
+class Gears:
+    """Deflection of elastic joints: a spring, and elements that slip, each with a torque of its own (Iwan, 1966).
+
+    The deflection is tau / k - h mean(s_i / r_i). The stop s_i follows the torque within -r_i and r_i: a load that
+    grows is h behind the spring's line, one that falls h ahead. Where each element is at the start is random.
+
+    Args:
+        robot: name.
+        world: stiffness and hysteresis h.
+    """
+
+    def __init__(self, robot: str, world: World) -> None:
+        self.stiffness = world.stiffness * np.array(STIFFNESS[robot])
+        self._slips = np.outer(SLIPS, STRENGTH[robot])  # (elements, n) [Nm]
+        self._hysteresis = np.where(np.isinf(self.stiffness), 0.0, world.hysteresis)
+        self._torque: np.ndarray | None = None
+        self._stops = self._slips * np.random.default_rng([world.seed, 78]).uniform(-1, 1, self._slips.shape)
+
+    def deflection(self, torque: np.ndarray) -> np.ndarray:
+        """Return the deflection (n,) [rad] that the next ``torque`` (n,) [Nm] would cause."""
+        return np.asarray(torque / self.stiffness - self._hysteresis * np.mean(self._at(torque) / self._slips, axis=0))
+
+    def load(self, torque: np.ndarray) -> None:
+        """Take the next ``torque`` (n,) [Nm]."""
+        self._stops, self._torque = self._at(torque), torque.copy()
+
+    def _at(self, torque: np.ndarray) -> np.ndarray:
+        last = torque if self._torque is None else self._torque
+        return np.clip(self._stops + torque - last, -self._slips, self._slips)
+
+
+def follow(arm: RigidBodyArm, theta: np.ndarray, force: Force, world: World) -> Course:
+    """Return what ``arm`` does in a ``world``; as :func:`record`."""
+    n, count, gears = arm.n, len(theta), Gears(arm.robot, world)
     dtheta = np.gradient(theta, 1 / RATE, axis=0)
     ddtheta = np.gradient(dtheta, 1 / RATE, axis=0)
     q, torque, held = theta.copy(), np.zeros_like(theta), np.zeros_like(theta)
@@ -171,17 +208,18 @@ def follow(arm: RigidBodyArm, theta: np.ndarray, force: Force, stiffening: float
     bent = np.zeros(n)
     for k in range(count):
         relax, last = 0.5, None
-        for _ in range(1 if np.isinf(stiffness).all() else MAX_ITERATIONS):
+        for _ in range(1 if np.isinf(gears.stiffness).all() else MAX_ITERATIONS):
             q[k] = theta[k] - bent
             torque[k], at_base = force(k, q[k])
             held[k] = pin.rnea(arm.model, arm.data, q[k], dtheta[k], ddtheta[k]) - torque[k]
             # The force bends the joints, which changes the force: a fixed point, by Aitken's relaxation.
-            missing = held[k] / stiffness - bent
+            missing = gears.deflection(held[k]) - bent
             if last is not None and (square := np.sum((missing - last) ** 2)) > 1e-24:
                 relax = float(np.clip(-relax * last @ (missing - last) / square, 0.02, 1.0))
             bent, last = bent + relax * missing, missing
             if np.abs(missing).max() < CLOSE:
                 break
+        gears.load(held[k])
         gravity[k] = pin.computeGeneralizedGravity(arm.model, arm.data, q[k])
         at_tcp[k] = arm.pose(q[k]).rotation.T @ at_base
     return Course(theta, q, held, torque, gravity, at_tcp)
@@ -193,8 +231,8 @@ def sense(arm: RigidBodyArm, course: Course, world: World) -> Recording:
     dtheta = np.gradient(theta, 1 / RATE, axis=0)
     ddtheta = np.gradient(dtheta, 1 / RATE, axis=0)
     tau = course.held + arm.armature * ddtheta + arm.viscous * dtheta + _friction(robot, theta, world)
-    tau += rng.normal(0, np.array(BIAS[robot]), n) + rng.normal(0, np.array(WHITE[robot]), tau.shape)
-    tau += _coloured(rng, tau.shape, 0.02) * np.array(COLOURED[robot])
+    tau += rng.normal(0, np.array(BIAS[robot]), n) + rng.normal(0, world.noise * np.array(WHITE[robot]), tau.shape)
+    tau += _coloured(rng, tau.shape, 0.02) * world.noise * np.array(COLOURED[robot])
     quantum = 1.2e-5 if robot == "ur16e" else 1e-6
     q = np.round((course.q + rng.normal(0, quantum, theta.shape)) / quantum) * quantum
     stamps = (np.arange(len(theta)) * 1e9 / RATE).astype(np.int64) + 1_000_000_000

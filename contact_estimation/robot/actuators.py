@@ -64,7 +64,7 @@ class ElasticSettings:
     hysteresis: float = key(
         0.0,
         doc="usual error of a loaded joint's deflection that stiffness and offset do not explain: hysteresis of the "
-        "gear. It widens the published force of a known contact and moves no estimate",
+        "gear. It widens the published force of a contact and moves no estimate",
         unit="rad",
         check=non_negative,
     )
@@ -92,6 +92,12 @@ class ActuatorSettings:
     )
     disturbance_time: float = key(
         2.0, doc="how long such a deviation lasts", unit="s", check=positive, was="deviation_time"
+    )
+    disturbance_speed: float = key(
+        0.0,
+        doc="the disturbance of a slower joint changes in proportion to its speed; 0: also at rest",
+        unit="rad/s",
+        check=non_negative,
     )
     bias_random_walk: list[float] = key(
         doc="drift of the bias in one second, per joint",

@@ -25,10 +25,8 @@ from contact_estimation.robot import Arm
 
 #: Probability that a contact that closes where the arm is presses already.
 UNDECIDED = 0.5
-#: Parameters of a contact that say where and how firmly it presses.
-_SHAPE = ("stiffness", "rest", "tilt_1", "tilt_2", "point_x", "point_y", "point_z")
-#: Those of them that joint friction passes as.
-_GEOMETRY = ("tilt_1", "tilt_2", "point_z")
+#: Parameters of a contact: how firmly it presses, where, and what joint friction passes as.
+_PRESSURE, _POINT, _GEOMETRY = ("stiffness", "rest"), ("point_x", "point_y"), ("tilt_1", "tilt_2", "point_z")
 #: [m] Keeps the direction of a way defined where there is none.
 _LEAST_WAY = 1e-9
 #: A contact this many standard deviations from the surface counts as open; the bound keeps the logarithm finite.
@@ -47,7 +45,8 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     torque, relative_variance [1/s] along it; push_change (n,) [Nm]: standard deviation of its change by motion;
     within_noise (I,) [m]: motion along the normals that shows no stiffness; law_variance (I,) [1/s]: relative, of
     forces beside their law; tcp_pose (12,): position [m] and rotation of the TCP, column by column, tcp_moved (12,):
-    by how much these changed since the last block; duration, birth_time [s].
+    by how much these changed since the last block; friction_moves (n,): share of
+    their rate at which disturbances change; duration, birth_time [s].
     Outputs: x_next, P_next; log_likelihood; normalised (m + n,): innovation over its standard deviation before gating;
     unexplained (n,) [Nm]: torque measured, less that of the updated state; pressed (I,): probability that a closed
     contact presses.
@@ -64,7 +63,7 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     shapes |= {"felt": 1, "walk": 1, "motion_share": 1, "push_covariance": (n, n), "duration": 1, "birth_time": 1}
     shapes |= {"relative_variance": 1, "slip_direction": 3, "push_change": n, "load": n, "within_noise": count}
     shapes |= {"law_variance": count, "tcp_pose": 12, "tcp_moved": 12, "slid": 3, "normal_variance": count}
-    shapes |= {"geometry_from_torque": count}
+    shapes |= {"geometry_from_torque": count, "friction_moves": n}
     s = symbols(ca.MX, **shapes)
     fixed = call_named(geometry, s)
     now = call_named(predict, s)
@@ -105,10 +104,12 @@ def _build_prediction(state: FilterState) -> ca.Function:
     vars(s).update(vars(symbols(walk=1, motion_share=1, push_covariance=(state.n, state.n), duration=1)))
     vars(s).update(vars(symbols(relative_variance=1, felt=1, push_change=state.n, within_noise=count)))
     vars(s).update(vars(symbols(prior_variance=size, law_variance=count, theta=state.theta_size, basis=9 * count)))
-    vars(s).update(vars(symbols(tcp_pose=12, tcp_moved=12, slid=3, normal_variance=count)))
-    grown = ca.SX(s.noise)
+    vars(s).update(vars(symbols(tcp_pose=12, tcp_moved=12, slid=3, normal_variance=count, friction_moves=state.n)))
+    grown, decay, disturbance = ca.SX(s.noise), ca.SX(s.decay), state.parts["disturbance"]
+    grown[disturbance] *= s.friction_moves
+    decay[disturbance] = 1 - (1 - s.decay[disturbance]) * s.friction_moves
     grown[state.parts["offset"]] += s.motion_share * s.motion_noise[:m]
-    grown[state.parts["disturbance"]] += s.motion_share * s.motion_noise[m:]
+    grown[disturbance] += s.motion_share * s.motion_noise[m:]
     moved, before = ca.SX(s.x), unpack(s.P, size)
     pose, last = pose_of(s.tcp_pose), pose_of(s.tcp_pose - s.tcp_moved)
     contacts = contacts_at(state, pose, s.x, s.theta, s.basis, reference=last)
@@ -117,8 +118,8 @@ def _build_prediction(state: FilterState) -> ca.Function:
             for k, where in enumerate(contact.part.indices(part)):
                 if where is not None:
                     moved[where] = value[k]
-    transition = ca.jacobian(moved, s.x) @ ca.diag(s.decay)
-    x = s.decay * moved + (1 - s.decay) * s.prior
+    transition = ca.jacobian(moved, s.x) @ ca.diag(decay)
+    x = decay * moved + (1 - decay) * s.prior
     for i, contact in enumerate(contacts):
         (stiffness,), (depth,) = contact.part.indices("stiffness"), contact.part.indices("rest")
         if stiffness is not None:
@@ -204,8 +205,8 @@ def _hidden_slopes(
 
     Friction is a coefficient times the normal force, but shows nothing about it: the filter takes noise of the torque
     for friction, and the normal force would follow the part of the noise that fits the friction of the moment.
-    Where joint friction is in the torque, a tilt of the normal and a lever along the tool would follow that. Then only
-    motion shows them.
+    Where joint friction is in the torque, a tilt of the normal and a lever along the tool would follow that, and the
+    point the friction of the contact. Then only motion shows tilt and lever.
 
     Args:
         state: of the filter.
@@ -223,14 +224,12 @@ def _hidden_slopes(
 
     for i, contact in enumerate(forces.contacts):
         names = dict(zip(contact.part.names, range(state.size)[contact.part.where]))
-        geometry = [names[name] for name in _GEOMETRY if name in names]
-        shape = [names[name] for name in _SHAPE if name in names]
+        pressure, point, geometry = ([names[k] for k in part if k in names] for part in (_PRESSURE, _POINT, _GEOMETRY))
         normal, friction = contact.normal * contact.normal_force, contact.axes[:, 1:] @ contact.closed.force[1:]
+        slopes[:, geometry] += (1 - geometry_from_torque[i]) * by(geometry, normal + friction)
         if contact.part.friction:
-            slopes[:, shape] += by(shape, friction)
-        else:
-            normal += friction
-        slopes[:, geometry] += (1 - geometry_from_torque[i]) * by(geometry, normal)
+            slopes[:, pressure] += by(pressure, friction)
+            slopes[:, point] += (1 - geometry_from_torque[i]) * by(point, friction)
     return slopes
 
 

@@ -74,6 +74,8 @@ def build_output(arm: Arm, state: FilterState) -> ca.Function:
         jacobian = kinematics.jacobian(arm.tcp_frame)
         uncertain = covariance[where, where] + ca.diag(s.friction_drift)
         wrench, spread = tcp_wrench(jacobian, s.x[where], uncertain, s.wrench_variance)
+        if state.m:
+            spread += _hysteresis_error(state, s.x, covariance, ca.jacobian(wrench, s.x), s.x[where], s.hysteresis)
         force, torque, joint_torque = (
             known + s.felt * unknown
             for known, unknown in ((force, wrench[:3]), (torque, wrench[3:]), (joint_torque, s.x[where]))
@@ -92,7 +94,7 @@ def build_output(arm: Arm, state: FilterState) -> ca.Function:
 def _hysteresis_error(
     state: FilterState, x: ca.SX, covariance: ca.SX, gradient: ca.SX, joint_torque: ca.SX, hysteresis: ca.SX
 ) -> ca.SX:
-    """Covariance (3, 3) [N^2] of a force by the hysteresis of the loaded gears.
+    """Covariance (k, k) of a force or wrench by the hysteresis of the loaded gears.
 
     The deflections err together, in the direction in which the load deflects them. An error of the offsets moves the
     force by its regression on them in the filter's own covariance. It is considered (Schmidt, 1966), not estimated.
@@ -101,14 +103,14 @@ def _hysteresis_error(
         state: of the filter.
         x: (N,) state.
         covariance: (N, N) of it.
-        gradient: (3, N) of the force by the state.
-        joint_torque: (n,) [Nm] of the contacts.
+        gradient: (k, N) of the force or wrench by the state.
+        joint_torque: (n,) [Nm] of the contacts, known or unknown.
         hysteresis: [rad], usual error of a deflection that is larger than it.
     """
     deflection = joint_torque[state.elastic_joints] * ca.exp(-x[state.parts["joint_stiffness"]])  # (m,) [rad]
     error = deflection * hysteresis / ca.sqrt(ca.sumsqr(deflection) + hysteresis**2 + _LEAST_DEFLECTION**2)
     offset = state.parts["offset"]
-    moved = gradient @ covariance[:, offset] @ LDL(covariance[offset, offset]).solve(error)  # (3,) [N]
+    moved = gradient @ covariance[:, offset] @ LDL(covariance[offset, offset]).solve(error)  # (k,)
     return moved @ moved.T
 
 

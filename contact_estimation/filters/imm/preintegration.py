@@ -31,6 +31,8 @@ from contact_estimation.filters.imm.unknown import push_change, push_covariance
 from contact_estimation.robot import Arm
 from contact_estimation.robot.friction import presliding_slope, presliding_step
 
+#: [rad] Added to both sides of a ratio of ways, so that a speed of zero gives one, also at rest.
+_NO_WAY = 1e-12
 #: Variance of a second difference of white noise over the variance of the noise: 1 + 4 + 1.
 _SECOND_DIFFERENCE = 6
 
@@ -161,6 +163,7 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     Outputs: y, R (m + n,): measurements and variances; q_mean, presliding_mean (n,); motion_noise (m + n,): by how much
     this block's motion adds to the variances of the elastic offsets [rad^2] and of the friction disturbances [Nm^2];
     friction_change (n,) [Nm^2]: what the latter adds to the variance of the external torque if the friction is kept;
+    friction_moves (n,): share of their rate at which the friction disturbances change;
     push_covariance (n, n) [Nm^2/s] of an unknown contact; push_change (n,) [Nm]: what a contact of ``push_stiffness``
     changes over the block's motion, if that is slower than ``push_speed``; slip_direction (3,) in which the TCP went
     over the last ``slip_length``, base axes, at most of length one; slid (3,) [m]: its way beyond that; within_noise
@@ -173,7 +176,7 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     per_joint = dict.fromkeys([*names.split(), "asymmetry_std"], n)
     scalars = "block elastic_variance usual_noise velocity_noise transmission_error velocity_delay"
     scalars += " noise_time max_noise_ratio load_blocks link_share friction_error stop_error slip_length"
-    scalars += " push_stiffness push_speed position_deadband"
+    scalars += " push_stiffness push_speed position_deadband disturbance_speed"
     settings = per_joint | dict.fromkeys(scalars.split(), 1) | {"joint_stiffness": m, "push_variance": 6}
     settings |= {"theta": layout.theta_size, "basis": 9 * len(layout.contacts)}
     s = symbols(w=parts.size, momentum=n, duration=1, count=1, **settings)
@@ -212,6 +215,7 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
         "presliding_mean": w.presliding,
         "motion_noise": ca.vertcat(s.transmission_error**2 * way, unmodelled),
         "friction_change": share**2 * unmodelled,
+        "friction_moves": _friction_moves(s, moved),
         "push_covariance": push_covariance(arm, kinematics, s.push_variance, s.link_share),
     }
     rotation, position = arm.tcp(kinematics)
@@ -262,6 +266,15 @@ def _torque_variance(
     share = ca.fmin(s.duration / s.noise_time, 1)
     scatter = w.torque_scatter + share * (ca.fmin(jump, s.max_noise_ratio * expected) - w.torque_scatter)
     return SimpleNamespace(trusted=ca.fmax(expected, scatter), scatter=scatter)
+
+
+def _friction_moves(s: SimpleNamespace, moved: ca.SX) -> Any:
+    """Return the share (n,) of their rate at which the friction disturbances change in a block.
+
+    Friction deviates from its law by place and load. At standstill it stays.
+    """
+    way = ca.fmax(ca.fabs(moved) - s.deadband, 0) + _NO_WAY
+    return ca.fmin(way / (s.disturbance_speed * s.duration + _NO_WAY), 1)
 
 
 def _fewer_samples(s: SimpleNamespace) -> Any:

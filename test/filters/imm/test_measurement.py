@@ -16,6 +16,8 @@ MOTION_NOISE = np.array([4e-10, 9e-10, 0.01, 0.5, 0.2, 0.1, 0.0, 0.3])
 
 #: [m] Motion along the contacts' normals that shows no stiffness.
 WITHIN_NOISE = np.array([2e-4, -1e-4])
+#: Share of their rate at which the friction disturbances change.
+FRICTION_MOVES = np.array([1.0, 0.0, 0.3, 0.5, 0.1, 0.7])
 #: [1/s^0.5] and [s].
 LAW_ERROR, DURATION = 0.3, 0.01
 
@@ -80,6 +82,7 @@ def channels(arm, layout):
             rubs += closed[i] * lever.T @ contact.axes[:, 1:] @ contact.closed.force[1:]
     rubbing = ca.jacobian(ca.vertcat(rubs[layout.elastic_joints] / ca.exp(x[layout.parts["joint_stiffness"]]), rubs), x)
     rubbing[:, 7:] = 0  # what is not ln K, d, a1, a2, p
+    rubbing[:, 2:] *= 1 - SHOWN
     table = contacts.contacts[0]
     lever = arm.kinematics(ca.SX(Q)).point_jacobian(arm.tcp_frame, table.point)
     presses = closed[0] * lever.T @ table.normal * table.normal_force
@@ -118,6 +121,7 @@ def evaluate(arm, update, layout, **values):
         "slip_direction": SLIP,
         "load": LOAD,
         "within_noise": WITHIN_NOISE,
+        "friction_moves": FRICTION_MOVES,
         "law_variance": LAW_ERROR**2,
         "tcp_pose": pose(arm, Q),
         "tcp_moved": pose(arm, Q) - pose(arm, LAST),
@@ -142,6 +146,14 @@ def run(arm, update, layout, x, covariance, decay, noise, y, variance, s, closed
     return found["x_next"], covariance, found["log_likelihood"].item(), found["normalised"]
 
 
+def as_moved(layout, decay, noise):
+    """Decay and noise (N,) of friction disturbances that change at a share of their rate."""
+    decay, noise, where = decay.copy(), noise.copy(), layout.parts["disturbance"]
+    decay[where] = 1.0 - FRICTION_MOVES * (1.0 - decay[where])
+    noise[where] *= FRICTION_MOVES
+    return decay, noise
+
+
 def grown(layout, noise, covariance):
     """Process noise (N,) of a block: that of its duration, as far as it may grow, and what its motion adds."""
     noise = noise.copy()
@@ -159,6 +171,7 @@ def grown(layout, noise, covariance):
 def predicted(motion, layout, x, covariance, decay, noise):
     """State and covariance after the block's motion."""
     moved, jacobian = (np.array(v) for v in motion(x))
+    decay, noise = as_moved(layout, decay, noise)
     transition, added = jacobian @ np.diag(decay), grown(layout, noise, covariance)
     before, x = covariance, decay * moved.ravel()
     for contact, way in zip(layout.contacts, WITHIN_NOISE):
@@ -287,7 +300,7 @@ def test_a_contact_that_draws_back_loses_probability_at_once(arm, layout, update
         y = np.array(channels(moved, s, (0.0, 1.0))[0]).ravel()
         given = {"x": moved, "P": covariance * 1e-8, "decay": np.ones_like(decay), "noise": 1e-8 * noise, "y": y}
         given |= {"R": variance, "presliding_mean": s, "motion_noise": 1e-8 * MOTION_NOISE, "closed": (0.0, 1.0)}
-        given |= {"within_noise": 0.0, "law_variance": 0.0, "tcp_moved": np.zeros(12)}
+        given |= {"within_noise": 0.0, "law_variance": 0.0, "tcp_moved": np.zeros(12), "friction_moves": 1.0}
         found = evaluate(arm, update, layout, **given, gate=3.0, pressed_before=(0.5, before))
         return float(found["log_likelihood"].item()), float(found["pressed"][1])
 

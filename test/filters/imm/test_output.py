@@ -1,6 +1,8 @@
 """What the published covariance of the force has beside the filter's own: the hysteresis of loaded gears."""
 
 import dataclasses
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,18 +11,22 @@ from contact_estimation.filters.imm.observer import ContactImm
 from contact_estimation.filters.registry import load_observer_settings
 from contact_estimation.filters.settings import load_sensor_settings
 from contact_estimation.filters.stream import SampleStream
+from contact_estimation.robot import load_arm
 from contact_estimation.robot.actuators import load_actuators
 from contact_estimation.simulation.session import open_simulation
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmark"))
+from rigid_body_recording import Push, RigidBodyArm, World, pushes, random_motion, record
 
 HYSTERESIS = 7e-5  # [rad]
 RATE, PRESSED = 500, 1.0  # [Hz], [s] since when the force has been above 30 N
 
 
-def estimate(arm, samples, hysteresis):
+def estimate(arm, samples, hysteresis, measured="ur16e_current"):
     """The last estimate of a stream with this ``hysteresis`` [rad]."""
     actuators = load_actuators("ur16e")
     actuators = dataclasses.replace(actuators, elastic=dataclasses.replace(actuators.elastic, hysteresis=hysteresis))
-    sensors = load_sensor_settings("ur16e_current", arm.settings.folder)
+    sensors = load_sensor_settings(measured, arm.settings.folder)
     observer = ContactImm(arm, load_observer_settings("contact_imm"), sensors=sensors, actuators=actuators)
     stream = SampleStream(observer, arm, sensors)
     for stamp, q, dq, tau in samples:
@@ -60,3 +66,17 @@ def test_hysteresis_moves_the_force_by_what_the_covariance_says(press):
     late = [(t, q, dq - speed * (k >= first), tau) for k, (t, q, dq, tau) in enumerate(samples)]
     moved = estimate(arm, late, 0.0).force_tcp - without.force_tcp
     assert abs(axes[:, 2] @ moved) == pytest.approx(np.sqrt(sizes[2]), rel=0.4)
+
+
+def test_hysteresis_widens_the_force_of_an_unknown_contact_and_does_not_move_it():
+    arm, t = RigidBodyArm("ur16e"), np.arange(3 * RATE) / RATE
+    push = [Push(1.5, 4.0, np.array([0.0, 40.0, 40.0]))]
+    theta = random_motion("ur16e", t, np.random.default_rng(4), 0.0, 1.0)
+    recording = record(arm, theta, pushes(arm, push, t), World())
+    samples = list(zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau))
+    robot = load_arm("ur16e")
+    without, told = (estimate(robot, samples, h, "ur16e_driver") for h in (0.0, HYSTERESIS))
+    assert told.mode == "unknown"
+    np.testing.assert_array_equal(told.force_tcp, without.force_tcp)
+    sizes = np.linalg.eigvalsh(told.force_covariance - without.force_covariance)
+    assert sizes[2] > 0.5 and np.abs(sizes[:2]).max() < 1e-6 * sizes[2]

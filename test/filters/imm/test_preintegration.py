@@ -260,3 +260,21 @@ def test_uncertain_friction_makes_a_moving_block_less_certain(arm, blocks, key, 
         return np.sum([row["R"][layout.m :] + row["motion_noise"][layout.m :] for row in rows], axis=0)
 
     assert (variance(rows) > variance(exact) + 1e-3).all()
+
+
+def test_friction_changes_in_proportion_to_the_speed(arm, blocks):
+    def share(speed, usual):
+        _, rows = blocks(
+            lambda t: START_POSE + speed * t,
+            lambda t: np.full(6, speed),
+            lambda t, q, dq: arm.gravity(q),
+            3,
+            disturbance_speed=usual,
+            deadband=0.0,
+        )
+        return rows[-1]["friction_moves"]
+
+    np.testing.assert_allclose(share(0.05, 0.1), 0.5, rtol=1e-6)
+    np.testing.assert_allclose(share(0.2, 0.1), 1.0)
+    assert (share(0.0, 0.1) < 1e-6).all()
+    np.testing.assert_allclose(share(0.0, 0.0), 1.0)

@@ -168,6 +168,25 @@ def test_pushes_from_the_side_are_seen_and_end(robot, sensors, limit):
     assert (mode[after] == "free").all() and np.linalg.norm(force[after], axis=1).max() < 3.0
 
 
+@pytest.mark.parametrize("noise", [1.0, 2.0])
+def test_the_covariance_of_a_push_is_that_of_its_error_on_quiet_and_on_noisy_arms(noise):
+    """Twelve pushes: e^T P^-1 e lies in the 95 % band of chi-square; the noise is learnt, so that no setting is."""
+    inside, t, rng = [], np.arange(6 * RATE) / RATE, np.random.default_rng(7)
+    for seed in range(6):
+        arm, size = RigidBodyArm("fr3"), rng.normal(size=(2, 3))
+        size *= 25.0 / np.linalg.norm(size, axis=1)[:, None]
+        plan = [Push(2.0, 3.2, size[0]), Push(4.2, 5.6, size[1])]
+        theta = random_motion("fr3", t, rng, 0.0, 1.0)
+        recording = record(arm, theta, pushes(arm, plan, t), World(seed=seed, noise=noise))
+        stream = open_stream("fr3", "contact_imm", None)
+        for k, sample in enumerate(zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau)):
+            found = stream.push(*sample)
+            if k % 25 == 0 and any(p.start + 0.5 < t[k] < p.end - 0.3 for p in plan):
+                error = found.force_tcp - recording.force[k]
+                inside.append(0.216 < error @ np.linalg.solve(found.force_covariance, error) < 9.35)
+    assert np.mean(inside) > 0.8
+
+
 @pytest.mark.parametrize("left, ends", [(1.0, True), (6.0, False)])
 def test_a_push_ends_where_its_torque_may_be_zero(left, ends):
     """Friction that changed during the push is an error of the torque and of the friction disturbance alike."""
