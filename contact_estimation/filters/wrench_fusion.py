@@ -2,7 +2,7 @@
 
 Sensor s = f + o + noise, with an offset o that walks; estimate e = f + b. The filter measures s - e = o - b. In free
 space b is short noise, and the offset is learnt within a second. On a contact b is the friction of the joints. It is
-unknown anew at every touch and lasts (an Ornstein-Uhlenbeck process), so that it takes what the offset did not show in
+unknown anew at every touch and then walks faster than any offset, so that it takes what the offset did not show in
 free space. Something is touched also where s - e is beyond the gate: the observer has not named a contact yet, or was
 restarted on one.
 """
@@ -33,12 +33,12 @@ class WrenchFusionSettings:
     )
     free_time: float = key(0.1, doc="how long that difference lasts", unit="s", check=positive)
     contact_error: float = key(
-        6.0, doc="error of the sensorless force on a contact, from joint friction", unit="N", check=positive
+        6.0, doc="error of the sensorless force after a touch, from joint friction", unit="N", check=positive
     )
-    contact_time: float = key(
-        600.0,
-        doc="how long that error lasts; its mean over a longer contact is taken for offset",
-        unit="s",
+    contact_random_walk: float = key(
+        0.5,
+        doc="change of that error in one second of the contact; smaller takes more of it for offset",
+        unit="N/s^0.5",
         check=positive,
     )
     gate: float = key(
@@ -104,16 +104,13 @@ class WrenchFusion:
         return np.asarray(sensed - self.offset)
 
     def _predict_error(self, step: float, touched: bool) -> None:
-        """Let the error of the sensorless force last for ``step`` [s]; it begins with the touch."""
+        """Let the error of the sensorless force walk for ``step`` [s]; it begins with the touch."""
         if not touched:
             self._error, self._covariance, self._error_variance = np.zeros((3, 3))
             return
-        stationary = self.settings.contact_error**2
-        if not self._error_variance.any():
-            self._error_variance = np.full(3, stationary)
-        decay = np.exp(-step / self.settings.contact_time)
-        self._error, self._covariance = decay * self._error, decay * self._covariance
-        self._error_variance = stationary + decay**2 * (self._error_variance - stationary)
+        begun = self._error_variance > 0.0
+        change = step * self.settings.contact_random_walk**2
+        self._error_variance = np.where(begun, self._error_variance + change, self.settings.contact_error**2)
 
     def _correct(self, difference: np.ndarray, noise: float) -> None:
         """Take ``difference`` (3,) [N] of sensor and sensorless force, of variance ``noise`` [N^2]."""
