@@ -147,7 +147,7 @@ class SupervisedController(ABC):
         self._turned = self._rotation.copy()
         self._seen = self._x = self._start  # (3,) TCP position [m] measured at the sample, and predicted for now
         self._disturbance, self._extra = np.zeros(3), 0.0
-        self._balanced = -math.inf, 0.0  # time [s] of the last balance, and the speed along the push [m/s] then
+        self._balanced = -math.inf, 0.0, 0.0  # time [s] of the last balance, speed [m/s] and balance [N] along the push
         self._elapsed, self._last = 0.0, None
         self._commands: deque[tuple[float, Command]] = deque(maxlen=64)
         self._failures, self._latched = 0, False
@@ -249,8 +249,9 @@ class SupervisedController(ABC):
         """Low-pass what the balance of forces at the TCP lacks: spring + contact + d = D dx, at rest.
 
         With contact modes, the limit of the push follows m dv/dt + D v - spring - contact within twice the estimate's
-        age: a loop through a delay is well damped by a filter of twice that delay. Without modes it follows slowly: the
-        observer keeps the force of a contact that is gone, which then shows as sinking.
+        age: a loop through a delay is well damped by a filter of twice that delay. It follows the mean of two ticks: a
+        stiff contact that rings at half the controller's rate would be driven by the limit. Without modes it follows
+        slowly: the observer keeps the force of a contact that is gone, which then shows as sinking.
         """
         x, _ = self.arm.tcp_pose(observation.q)
         spring = clip_norm(self._stiffness * (self._commanded(t).position - x), self.settings.impedance.max_force)
@@ -261,8 +262,9 @@ class SupervisedController(ABC):
         if len(observation.mode_probabilities) > 1 and 1e-6 < step < math.inf:
             fast = 1.0 / (1.0 + 2.0 * max(observation.age, 0.0) * self.settings.rate)
             inertia = mass * (speed - self._balanced[1]) / step
-        self._extra += fast * (float(self._normal @ missing) + inertia - self._extra)
-        self._balanced = t, speed
+        balance = float(self._normal @ missing) + inertia
+        self._extra += fast * (0.5 * (balance + self._balanced[2]) - self._extra)
+        self._balanced = t, speed, balance
 
     def _commanded(self, t: float) -> Command:
         """Return the command that was in force at ``t`` [s]."""

@@ -2,19 +2,20 @@
 
 Sensor s = f + o + noise, with an offset o that walks; estimate e = f + b. The filter measures s - e = o - b. In free
 space b is short noise, and the offset is learnt within a second. On a contact b is the friction of the joints. It is
-unknown anew at every touch and lasts (an Ornstein-Uhlenbeck process), so that it takes what the offset did not show in
+unknown anew at every touch and then walks faster than any offset, so that it takes what the offset did not show in
 free space. Something is touched also where s - e is beyond the gate: the observer has not named a contact yet, or was
-restarted on one.
+restarted on one. A soft contact begins long before either: a touch therefore takes back what was learnt just before.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
 
 from contact_estimation.filters.observer import Estimate
-from contact_estimation.settings import key, positive
+from contact_estimation.settings import key, non_negative, positive
 
 #: Probability of free space above which nothing is touched.
 _FREE = 0.5
@@ -32,13 +33,16 @@ class WrenchFusionSettings:
         1.0, doc="difference of sensor and sensorless force in free space", unit="N", check=positive
     )
     free_time: float = key(0.1, doc="how long that difference lasts", unit="s", check=positive)
-    contact_error: float = key(
-        6.0, doc="error of the sensorless force on a contact, from joint friction", unit="N", check=positive
+    touch_time: float = key(
+        1.0, doc="what was learnt so shortly before a touch is taken back", unit="s", check=non_negative
     )
-    contact_time: float = key(
-        600.0,
-        doc="how long that error lasts; its mean over a longer contact is taken for offset",
-        unit="s",
+    contact_error: float = key(
+        6.0, doc="error of the sensorless force after a touch, from joint friction", unit="N", check=positive
+    )
+    contact_random_walk: float = key(
+        0.5,
+        doc="change of that error in one second of the contact; smaller takes more of it for offset",
+        unit="N/s^0.5",
         check=positive,
     )
     gate: float = key(
@@ -67,6 +71,8 @@ class WrenchFusion:
         self._offset_variance = np.full(3, self.settings.offset_std**2)
         self._covariance, self._error_variance = np.zeros((2, 3))
         self._last: float | None = None
+        #: Time [s], offset [N] and its variance [N^2] before each of the last samples in free space.
+        self._past: deque[tuple[float, np.ndarray, np.ndarray]] = deque()
 
     @property
     def std(self) -> np.ndarray:
@@ -99,21 +105,28 @@ class WrenchFusion:
             difference = sensed - estimated
             self._offset_variance = self._offset_variance + step * s.offset_random_walk**2
             beyond = (difference - self.offset) ** 2 > s.gate**2 * (self._offset_variance + s.free_error**2)
-            self._predict_error(step, in_contact or bool(beyond.any()))
+            if in_contact or bool(beyond.any()):
+                self._predict_error(step)
+            else:
+                self._remember(t)
             self._correct(difference, s.free_error**2 * max(s.free_time / step, 1.0))
         return np.asarray(sensed - self.offset)
 
-    def _predict_error(self, step: float, touched: bool) -> None:
-        """Let the error of the sensorless force last for ``step`` [s]; it begins with the touch."""
-        if not touched:
-            self._error, self._covariance, self._error_variance = np.zeros((3, 3))
-            return
-        stationary = self.settings.contact_error**2
-        if not self._error_variance.any():
-            self._error_variance = np.full(3, stationary)
-        decay = np.exp(-step / self.settings.contact_time)
-        self._error, self._covariance = decay * self._error, decay * self._covariance
-        self._error_variance = stationary + decay**2 * (self._error_variance - stationary)
+    def _remember(self, t: float) -> None:
+        """Keep the offset of ``t`` [s] in free space, where the sensorless force has no lasting error."""
+        self._error, self._covariance, self._error_variance = np.zeros((3, 3))
+        self._past.append((t, self.offset, self._offset_variance))
+        while t - self._past[0][0] > self.settings.touch_time:
+            self._past.popleft()
+
+    def _predict_error(self, step: float) -> None:
+        """Let the error of the sensorless force walk for ``step`` [s]; it begins with the touch."""
+        if self._past:
+            _, self.offset, self._offset_variance = self._past[0]
+            self._past.clear()
+        begun = self._error_variance > 0.0
+        change = step * self.settings.contact_random_walk**2
+        self._error_variance = np.where(begun, self._error_variance + change, self.settings.contact_error**2)
 
     def _correct(self, difference: np.ndarray, noise: float) -> None:
         """Take ``difference`` (3,) [N] of sensor and sensorless force, of variance ``noise`` [N^2]."""

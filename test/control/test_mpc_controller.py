@@ -125,6 +125,17 @@ def test_a_prediction_on_a_rising_surface_holds_the_wanted_force(controller):
     assert forces[4:, 2] == pytest.approx(10.0, abs=0.5)
 
 
+def test_the_weight_of_the_spring_costs_no_force(controller):
+    """A contact that is taken for soft rises slowly: a weight on its whole spring would leave it below its force."""
+    controller.problem.set("spring_weight", 1e-2)
+    for k in range(50):
+        phi = observation().contacts["contact_1"] + 0.1 * np.eye(9)[5]
+        phi[2] = 100.0  # 10 N, as wanted
+        command = controller.update(k * TICK, observation(contacts={"contact_1": phi}))
+    assert command.solution.controls[:, 2] == pytest.approx(-10.0, abs=0.01)
+    assert controller.prediction(command.solution)[1][:, 2] == pytest.approx(10.0, abs=0.05)
+
+
 def test_a_late_solve_is_not_used(controller, monkeypatch):
     controller.update(0.0, observation())
     solve = controller.solver.solve

@@ -39,6 +39,16 @@ def test_a_sensorless_error_on_a_contact_hardly_moves_the_offset(settled):
     np.testing.assert_allclose(settled.offset, OFFSET, atol=0.5)
 
 
+def test_a_soft_touch_that_is_named_late_is_no_offset(settled):
+    """A surface of 5 kN/m is felt for half a second before the observer names it."""
+    rng, times = np.random.default_rng(4), 1.5 + STEP * np.arange(300)
+    before = settled.offset.copy()
+    for t in times:
+        touch = np.array([0.0, 0.0, -8.0 * (t - times[0])])
+        settled.update(t, touch + OFFSET + 0.6 * rng.standard_normal(3), np.zeros(3), bool(t > times[-50]))
+    np.testing.assert_allclose(settled.offset, before, atol=0.15)
+
+
 def test_half_an_hour_on_a_contact_does_not_make_its_friction_an_offset(settled):
     """Joint friction that is misjudged by 9 N for half an hour would be a force that far from the wanted one."""
     feed(settled, 1800.0, PRESS, PRESS + [4.0, -4.0, 9.0], True, begin=1.5, step=0.02)

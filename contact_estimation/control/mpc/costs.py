@@ -97,13 +97,17 @@ class PositionError(CostTerm):
 
 
 class SpringForce(CostTerm):
-    """Force of the impedance spring [N], K_imp times its displacement; keeps the control determined."""
+    """Force of the impedance spring [N] beyond what balances the wanted one; keeps the control determined.
+
+    Charged as a whole, it would keep a contact that is taken for soft below its wanted force: there the force hardly
+    rises within the horizon.
+    """
 
     name, terminal = "spring", False
 
     def residual(self, mode: Mode, parameters: Parameters) -> ca.SX:
         """Return the residual."""
-        return mode.spring
+        return mode.spring + parameters.get("force_target", 3)
 
 
 class SpringMoment(CostTerm):

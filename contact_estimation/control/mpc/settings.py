@@ -31,7 +31,10 @@ class CostWeights:
         [0.0, 0.0, 0.0], doc="on the position error per base axis", unit="1/m^2", check=non_negative, length=3
     )
     spring: float = key(
-        1e-4, doc="on the spring force; above 0, or the control is not determined", unit="1/N^2", check=positive
+        1e-4,
+        doc="on the spring force beyond the wanted force; above 0, or the control is not determined",
+        unit="1/N^2",
+        check=positive,
     )
     attitude: float = key(
         1.0, doc="on the attitude error, where the orientation is controlled", unit="1/rad^2", check=non_negative

@@ -11,8 +11,9 @@ stiff surface an orientation error of a milliradian changes the force by newtons
 The control is the spring force F_s instead of x_0. This change of variables (x_0 = x + F_s / K_imp) turns eq. 31 into a
 ball around zero. A stage holds F_s: the controller commands x_0 anew, from where the arm then is, several times a
 stage. A stage of 40 ms is long for a stiff contact. The other springs and dampers therefore act with their linearised
-value at the end of the stage, contacts in their axes E: E^T F_i - h S_i E^T (J_i dq+ - v_i). v_i is the velocity at
-which the contact's rest moves. The spring to a wanted attitude is therefore given the attitude of the stage's end. S_i
+value at the end of the stage, contacts in their axes E: E^T F_i - h S_i E^T (J_i dq+ + h/2 dJ_i/dt dq - v_i). v_i is
+the velocity at which the contact's rest moves. Joints that turn steadily lead the tool along a curve, whose height over
+h decides on a stiff surface: 5 um at 40 mm/s. The spring to a wanted attitude is given that of the stage's end. S_i
 is the diagonal of the contact law's derivative by depth and slip, where it is positive. A force that falls with depth
 acts with its value at the start, so the matrix stays positive definite. For the spring S_i is ||K_i|| n n^T. For h -> 0
 this is the step of :mod:`contact_estimation.dynamics`. Unlike that step, it stays stable when an estimate reports a
@@ -77,9 +78,11 @@ class Mode:
             jacobian = axes.T @ self.kinematics.point_jacobian(arm.tcp_frame, points[i])
             slope = ca.sparsify(ca.fmax(all_closed[i].slope, 0))
             moving = axes.T @ rest_velocity[:, i]
+            rates.append(axes @ (slope * (moving - jacobian @ self.dq)))
+            bend = ca.jtimes(jacobian @ self.dq, self.q, self.dq)  # (3,) [m/s^2] of the point at steady joint speeds
+            moving -= 0.5 * parameters.get("h", 1) * bend
             self._contacts.append((jacobian, slope, all_closed[i].force, moving))
             self.forces.append(all_closed[i].force_base)
-            rates.append(axes @ (slope * (moving - jacobian @ self.dq)))
         self.force = sum(self.forces, ca.SX.zeros(3))
         self.force_rate = sum(rates, ca.SX.zeros(3))
 
