@@ -93,6 +93,13 @@ class ActuatorSettings:
     disturbance_time: float = key(
         2.0, doc="how long such a deviation lasts", unit="s", check=positive, was="deviation_time"
     )
+    disturbance_speed: float = key(
+        0.0,
+        doc="Euclidean norm of the joints' velocities below which such a deviation lasts longer, in proportion: "
+        "behind torque sensors it changes with motion; 0: with time alone, as the friction of motors may",
+        unit="rad/s",
+        check=non_negative,
+    )
     bias_random_walk: list[float] = key(
         doc="drift of the bias in one second, per joint",
         unit="Nm/s^0.5",

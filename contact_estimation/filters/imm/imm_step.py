@@ -73,6 +73,7 @@ class ImmStep:
         self._mixed, self._weights = (mixed_x, mixed_p), weights
         self._remembered: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=_REMEMBERED)
         self._turn = 0
+        self._disturbance = state.parts["disturbance"]
         self._friction_drift = signals["friction_drift"] = np.zeros(state.n)
         self._q_free = np.zeros(state.n)
         self._push_end = PushEnd(
@@ -129,11 +130,13 @@ class ImmStep:
         """
         known, unknown = self._motion
         known[0][:], known[1][:] = self._state.decay_and_noise(duration)
+        self._forgotten, self._renewed = 1.0 - known[0][self._disturbance], known[1][self._disturbance].copy()
         unknown[0][:], unknown[1][:] = self._state.frozen(known[0], known[1])
         self._transition[:] = self._chain.transition(duration, deciding).ravel(order="F")
 
     def run(self) -> None:
         """Take the measurement in the signals."""
+        self._scale_disturbance()
         self._predict()
         for mix in self._mixes:
             mix()
@@ -142,6 +145,13 @@ class ImmStep:
             update()
         self._posterior()
         self._track_friction()
+
+    def _scale_disturbance(self) -> None:
+        """Let the friction disturbance change as fast as the block's motion makes it."""
+        (decay, noise, _), _ = self._motion
+        activity = self._signals["activity"]
+        decay[self._disturbance] = 1.0 - activity * self._forgotten
+        noise[self._disturbance] = activity * self._renewed
 
     def log_evidence(self) -> float:
         """Return the logarithm of the probability density of the last measurement, of all filters together.

@@ -160,6 +160,7 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     :func:`~contact_estimation.filters.imm.settings.run_time_inputs`.
     Outputs: y, R (m + n,): measurements and variances; q_mean, presliding_mean (n,); motion_noise (m + n,): by how much
     this block's motion adds to the variances of the elastic offsets [rad^2] and of the friction disturbances [Nm^2];
+    activity: how fast the friction disturbances change, as a share of their usual rate;
     friction_change (n,) [Nm^2]: what the latter adds to the variance of the external torque if the friction is kept;
     push_covariance (n, n) [Nm^2/s] of an unknown contact; push_change (n,) [Nm]: what a contact of ``push_stiffness``
     changes over the block's motion, if that is slower than ``push_speed``; slip_direction (3,) in which the TCP went
@@ -171,7 +172,7 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     per_joint = dict.fromkeys([*names.split(), "asymmetry_std"], n)
     scalars = "block elastic_variance usual_noise velocity_noise transmission_error velocity_delay"
     scalars += " noise_time max_noise_ratio load_blocks link_share friction_error stop_error slip_length"
-    scalars += " push_stiffness push_speed position_deadband"
+    scalars += " push_stiffness push_speed position_deadband disturbance_speed"
     settings = per_joint | dict.fromkeys(scalars.split(), 1) | {"joint_stiffness": m, "push_variance": 6}
     settings |= {"theta": layout.theta_size, "basis": 9 * len(layout.contacts)}
     s = symbols(w=parts.size, momentum=n, duration=1, count=1, **settings)
@@ -211,6 +212,7 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
         "motion_noise": ca.vertcat(s.transmission_error**2 * way, unmodelled),
         "friction_change": share**2 * unmodelled,
         "push_covariance": push_covariance(arm, kinematics, s.push_variance, s.link_share),
+        "activity": _activity(s, moved),
     }
     rotation, position = arm.tcp(kinematics)
     held = s.push_speed * s.duration  # [m]
@@ -231,6 +233,12 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     w.impulse = w.deflected = w.visited = w.turned = ca.SX.zeros(n)
     w.momentum_start = s.momentum
     return named_function("imm_block", s, outputs | {"w_next": parts.join(w)})
+
+
+def _activity(s: SimpleNamespace, moved: ca.SX) -> Any:
+    """Return how fast friction disturbances change over a motion (n,) [rad], as a share of their usual rate."""
+    by_motion = ca.fmin(ca.norm_2(moved) / (s.duration * s.disturbance_speed), 1)
+    return ca.if_else(s.disturbance_speed > 0, by_motion, 1)
 
 
 def _elastic_variance(s: SimpleNamespace, w: SimpleNamespace, inertial: ca.SX, moved: ca.SX, joints: list[int]) -> Any:

@@ -421,7 +421,7 @@ def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings) -> dict[
         (settings, "block gate max_stiffness_step least_probability slip_length position_deadband"),
         (friction, "viscous viscous_std asymmetry asymmetry_std torque_scale"),
         (actuators, "friction_error stop_error velocity_noise noise_time max_noise_ratio load_blocks deadband_noise"),
-        (actuators, "velocity_deadband"),
+        (actuators, "velocity_deadband disturbance_speed"),
         (elastic, "transmission_error velocity_delay hysteresis"),
     )
     same_name = {name: getattr(source, name) for source, names in sources for name in names.split()}

@@ -99,6 +99,17 @@ def test_a_sudden_stop_makes_friction_uncertain_a_slow_one_does_not(arm, blocks)
     assert (sudden > 0.1).all() and (stopping(0.2) < 0.4 * sudden).all()
 
 
+def test_friction_deviates_in_proportion_to_the_speed_of_the_joints_up_to_a_limit(arm, blocks):
+    def activity(speed, disturbance_speed):
+        still = (lambda t: START_POSE + speed * t, lambda t: np.full(6, speed))
+        _, rows = blocks(*still, lambda t, q, dq: arm.gravity(q), 3, disturbance_speed=disturbance_speed)
+        return rows[-1]["activity"][0]
+
+    for speed, share in [(0.0, 0.0), (0.5 / np.sqrt(6.0), 0.25), (1.0, 1.0)]:
+        assert activity(speed, 2.0) == pytest.approx(share, abs=1e-6)
+        assert activity(speed, 0.0) == 1.0
+
+
 def test_a_motion_at_changing_speed_bends_no_joint(arm, blocks):
     """Rigid joints: q - integral dq stays what it is. Half a sample's way at 0.6 rad/s would be 630 urad, 25 Nm."""
     layout, rows = blocks(*swing(0.1), lambda t, q, dq: arm.gravity(q), 100)
