@@ -120,7 +120,8 @@ class ActuatorSettings:
     friction_error: float = key(0.0, doc="relative error of the Coulomb friction after a reversal", check=non_negative)
     stop_error: float = key(
         0.0,
-        doc="error of the friction after a sudden stop, in Coulomb frictions: the joint springs back",
+        doc="error of the friction after a sudden stop, in Coulomb frictions: the joint springs back; without a "
+        "velocity of the motors also of a joint that sets off from there, or from rest at the start",
         check=non_negative,
     )
     velocity_noise: float = key(

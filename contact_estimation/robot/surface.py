@@ -27,8 +27,10 @@ _FACETS = 48
 _POSTURES = 12
 #: Triangles below this share of the largest are edges.
 _LEAST_AREA = 1e-9
-#: [m] A point this close to another shape is in the seam between the two: no finger fits there.
-_SKIN = 3e-3
+#: [m] A point that faces another shape this close is in the seam between the two: no finger fits there.
+_SEAM = 3e-3
+#: [m] Faces of two links this close to each other are both outside, of one link hardly.
+_SKIN, _OWN_SKIN = 1e-3, 1e-4
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,8 @@ class _Hull:
         self._planes = np.unique(np.column_stack([self.normals, offsets]).round(9), axis=0)
 
     def holds(self, points: np.ndarray) -> np.ndarray:
-        """Tell which of ``points`` (M, 3) [m] are inside, or next to it."""
-        return np.asarray((points @ self._planes[:, :3].T + self._planes[:, 3] < _SKIN).all(axis=1))
+        """Tell which of ``points`` (M, 3) [m] are inside."""
+        return np.asarray((points @ self._planes[:, :3].T + self._planes[:, 3] < 0.0).all(axis=1))
 
     def sample(self, density: float) -> tuple[np.ndarray, np.ndarray]:
         """Return points (M, 3) [m] and outward normals (M, 3), ``density`` [1/m^2] of them, evenly spread."""
@@ -162,7 +164,7 @@ def link_surface(arm: Arm, count: int) -> Surface:
     parts: list[tuple[np.ndarray, ...]] = []
     for link, (key, own) in enumerate(zip(moving, counts)):
         dense = [hull.sample(_DENSE * own / areas[key]) for hull in hulls[key]]
-        keep = [~_covered(arm, hulls, key, i, points) for i, (points, _) in enumerate(dense)]
+        keep = [~_covered(arm, hulls, key, i, *sampled) for i, sampled in enumerate(dense)]
         points = np.vstack([p[k] for (p, _), k in zip(dense, keep)])
         normals = np.vstack([v[k] for (_, v), k in zip(dense, keep)])
         if not len(points):
@@ -195,20 +197,31 @@ def _hulls(arm: Arm) -> dict[tuple[int, str], list[_Hull]]:
 
 
 def _covered(
-    arm: Arm, hulls: dict[tuple[int, str], list[_Hull]], key: tuple[int, str], own: int, points: np.ndarray
+    arm: Arm,
+    hulls: dict[tuple[int, str], list[_Hull]],
+    key: tuple[int, str],
+    own: int,
+    points: np.ndarray,
+    normals: np.ndarray,
 ) -> np.ndarray:
-    """Tell which ``points`` (M, 3) of shape ``own`` of a link are inside its others, or always inside a neighbour."""
+    """Tell which ``points`` (M, 3) of shape ``own`` of a link are inside its others, or always inside a neighbour.
+
+    What is in front of them decides: faces of two links that lie in one plane do not cover each other.
+    """
     covered = np.zeros(len(points), bool)
     for (joint, name), shapes in hulls.items():
         if joint == key[0]:
-            for i, hull in enumerate(shapes):
-                if (name, i) != (key[1], own):
-                    covered |= hull.holds(points)
+            others = [hull for i, hull in enumerate(shapes) if (name, i) != (key[1], own)]
+            for front in (_OWN_SKIN, _SEAM):
+                covered |= np.any([hull.holds(points + front * normals) for hull in others], axis=0)
         elif abs(joint - key[0]) == 1:
             always = np.flatnonzero(~covered)  # most points leave a neighbour in the first postures
             for pose in _postures(arm, joint, key[0]) if len(always) else ():
-                inside = points[always] @ pose.rotation.T + pose.translation
-                always = always[np.any([hull.holds(inside) for hull in shapes], axis=0)]
+                turned = np.zeros(len(always), bool)
+                for front in (_SKIN, _SEAM):
+                    inside = (points + front * normals)[always] @ pose.rotation.T + pose.translation
+                    turned |= np.any([hull.holds(inside) for hull in shapes], axis=0)
+                always = always[turned]
             covered[always] = True
     return covered
 

@@ -66,6 +66,18 @@ def test_every_free_point_has_a_candidate_nearby_and_areas_add_up():
     assert 0.5 * whole < found < whole
 
 
+@pytest.mark.parametrize("link, shape", [("fr3_link3", 1), ("fr3_link4", 0)])
+def test_faces_of_two_links_in_one_plane_have_candidates_of_both(link, shape):
+    """The ends of the two cylinders about the elbow's axis."""
+    arm, rng = load_arm("fr3"), np.random.default_rng(0)
+    surface, (pose, radius, half) = link_surface(arm, 1000), cylinders(arm)[link][shape]
+    turn, out = rng.uniform(0, 2 * np.pi, 200), radius * np.sqrt(rng.uniform(0, 0.8, 200))
+    points = np.column_stack([out * np.cos(turn), out * np.sin(turn), np.full(200, half)])
+    own = surface.points[surface.link == surface.names.index(link)]
+    apart = np.linalg.norm((points @ pose.rotation.T + pose.translation)[:, None] - own, axis=2)
+    assert apart.min(axis=1).max() < 0.025
+
+
 def test_a_robot_without_collision_geometry_is_refused(tmp_path):
     settings = load_robot_settings("fr3")
     tree = ElementTree.parse(urdf_path(settings))

@@ -42,9 +42,10 @@ def sample_state(layout: FilterState) -> Parts:
 
     ``filtered``, ``followed``: positions (of the motors, from the start, where their velocity is measured) [rad] behind
     the low-pass and behind the deadband. ``presliding``: friction states. ``presliding_slope``: their derivatives by
-    the logarithm of the breakaway length. ``impulse``: integral of the known torque (:func:`build_sample`) over the
-    block [Nms]. ``travelled``: integral of dq [rad]. ``deflected``, ``visited``: integrals of the deflection and of q
-    over the block [rad s]. ``last``, ``before_last``: positions [rad]. ``encoder_noise``: its variance [rad^2].
+    the logarithm of the breakaway length. ``unsettled``: what is left of an unknown presliding state, as a share,
+    ``unsettled_last``: at the start of the block. ``impulse``: integral of the known torque (:func:`build_sample`) over
+    the block [Nms]. ``travelled``: integral of dq [rad]. ``deflected``, ``visited``: integrals of the deflection and of
+    q over the block [rad s]. ``last``, ``before_last``: positions [rad]. ``encoder_noise``: its variance [rad^2].
     ``turned``: way of the presliding states over the block. ``momentum_start``: at the start of the block [Nms].
     ``load_average``, ``speed_average``: rigid-body torque and velocity of the blocks before [Nm, rad/s]. ``place``:
     where the last block was, ``moved``: how far it went [rad]. ``torque_last``, ``torque_before_last``: measured by the
@@ -57,7 +58,7 @@ def sample_state(layout: FilterState) -> Parts:
     n, contacts = layout.n, len(layout.contacts)
     names = "filtered followed presliding presliding_slope impulse travelled deflected visited last before_last"
     names += " encoder_noise turned momentum_start load_average speed_average place moved torque_last"
-    names += " torque_before_last torque_scatter dq_last velocity_scatter velocity_noise"
+    names += " torque_before_last torque_scatter dq_last velocity_scatter velocity_noise unsettled unsettled_last"
     heights = {"height_last": contacts, "height_followed": contacts}
     return Parts(**dict.fromkeys(names.split(), n), tcp_last=12, tcp_followed=3, **heights)
 
@@ -100,6 +101,8 @@ def build_sample(arm: Arm, layout: FilterState) -> ca.Function:
     w.presliding_slope = presliding_slope(w.presliding, w.presliding_slope, step, s.presliding_length)
     before, w.presliding = w.presliding, presliding_step(w.presliding, step, s.presliding_length)
     w.turned = w.turned + ca.fabs(w.presliding - before)
+    if not motor_side:
+        w.unsettled = w.unsettled * ca.exp(-ca.fabs(step) / s.presliding_length)
     w.followed = followed
     torque = s.torque_scale * s.tau - s.viscous * s.dq - s.asymmetry * ca.fabs(s.dq)
     w.impulse = w.impulse + s.dt * (torque + momentum_drift)
@@ -185,7 +188,8 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     kinematics = arm.kinematics(q)
     inertial = (s.momentum - w.momentum_start) / s.duration  # (n,) [Nm]
     measured = inertial - w.impulse / s.duration
-    jitter = 2 * (ca.diag(arm.mass_matrix(kinematics)) * s.velocity_noise / s.duration) ** 2
+    # The noise of every joint's velocity is in the momentum of each: M (dq + noise).
+    jitter = 2 * ca.sum2(arm.mass_matrix(kinematics) ** 2) * (s.velocity_noise / s.duration) ** 2
     place = w.travelled if layout.motor_side else q
     moved = place - w.place
     torque = _torque_variance(s, w, measured, jitter, layout.motor_side)
@@ -201,7 +205,11 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     # A joint that stops at once springs back, and its friction with it.
     stopped = ca.exp(-ca.fabs(moved) / s.presliding_length)
     stopped *= 1 - ca.exp(-ca.fmax(ca.fabs(w.moved) - ca.fabs(moved), 0) / s.presliding_length)
-    unmodelled += (s.stop_error * s.coulomb_prior * stopped) ** 2
+    # That friction, and the one of a joint that rests at the start, changes again once the joint slides. Where the
+    # motors' velocity is measured, the deflection shows it.
+    settled = 0 if layout.motor_side else w.unsettled_last**2 - w.unsettled**2
+    unmodelled += (s.stop_error * s.coulomb_prior) ** 2 * (stopped**2 + settled)
+    w.unsettled = w.unsettled_last = ca.fmax(w.unsettled, stopped)
     elastic = _elastic_variance(s, w, inertial[joints], moved[joints], joints)  # (m,) [rad^2]
     # An error of the friction enters by the torque's share of the information: the deflection measures tau_e as well.
     share = ca.SX.ones(n)
@@ -327,6 +335,7 @@ class Preintegration:
         w = self.parts
         w.last[:], w.before_last[:], w.load_average[:] = q, q, self._arm.gravity(q)
         w.velocity_scatter[:] = w.velocity_noise[:] = self._signals["velocity_noise"] ** 2
+        w.unsettled[:] = w.unsettled_last[:] = 1.0
         position, rotation = self._arm.tcp_pose(q)
         pose = self._signals["tcp_pose"]
         pose[:3], pose[3:], w.tcp_followed[:] = position, rotation.ravel(order="F"), position
@@ -346,7 +355,9 @@ class Preintegration:
         """
         if np.any(dq):
             w = self.parts
-            w.presliding[:] = np.sign(dq) * -np.expm1(-np.abs(dq) * duration / self._signals["presliding_length"])
+            slid = -np.expm1(-np.abs(dq) * duration / self._signals["presliding_length"])
+            w.presliding[:] = np.sign(dq) * slid
+            w.unsettled[:] = w.unsettled_last[:] = 1.0 - slid
             w.momentum_start[:] = self._arm.mass(q) @ dq
 
     def set_interval(self, dt: float) -> None:

@@ -32,7 +32,7 @@ def blocks(arm, drives, two_contacts):
             signals[name][:] = value
         samples = Preintegration(arm, layout, sample, block, signals, 1e4)
         samples.start(position(0.0))
-        samples.parts.momentum_start[:] = arm.mass(position(0.0)) @ velocity(0.0)
+        samples.start_moving(position(0.0), velocity(0.0), 1.0)
         samples.set_interval(DT)
         rows, t = [], 0.0
         for _ in range(count):
@@ -97,6 +97,32 @@ def test_a_sudden_stop_makes_friction_uncertain_a_slow_one_does_not(arm, blocks)
 
     sudden = stopping(0.001)
     assert (sudden > 0.1).all() and (stopping(0.2) < 0.4 * sudden).all()
+
+
+def test_a_joint_that_sets_off_from_rest_has_unknown_friction_until_it_slides(arm, blocks):
+    """As much as after a sudden stop; once."""
+    speed, changed = 5e-3, {"stop_error": 0.5, "coulomb_prior": 1.0, "presliding_length": 1.5e-4}
+    changed |= {"friction_error": 0.0, "model_error": 0.0}
+
+    def position(t):
+        return START_POSE + speed * max(t - 0.3, 0.0)
+
+    def velocity(t):
+        return np.full(6, speed * (t > 0.3))
+
+    _, rows = blocks(position, velocity, lambda t, q, dq: arm.gravity(q), 100, **changed)
+    added = np.array([row["motion_noise"][-6:] for row in rows])
+    assert (added[:29] < 1e-6).all() and (added[60:] < 1e-6).all()
+    np.testing.assert_allclose(added.sum(axis=0), 0.5**2, rtol=0.02)
+
+
+def test_noise_of_a_velocity_is_in_the_momentum_of_every_joint(arm, blocks):
+    still = (lambda t: START_POSE, lambda t: np.zeros(6))
+    _, noisy = blocks(*still, lambda t, q, dq: arm.gravity(q), 1, velocity_noise=1e-3)
+    _, exact = blocks(*still, lambda t, q, dq: arm.gravity(q), 1)
+    added = (noisy[0]["R"] - exact[0]["R"])[-6:]
+    expected = 2.0 * (arm.mass(START_POSE) ** 2).sum(axis=1) * (1e-3 / (SAMPLES * DT)) ** 2
+    np.testing.assert_allclose(added, expected, rtol=1e-6)
 
 
 def test_a_motion_at_changing_speed_bends_no_joint(arm, blocks):

@@ -17,7 +17,7 @@ from contact_estimation.simulation.session import open_simulation
 def rotation():
     """Estimates of an FR3 over both turns of the shipped scenario, with the truth."""
     arm = load_arm("fr3")
-    simulation = open_simulation("single_point_rotation", "fr3", seed=2)
+    simulation = open_simulation("single_point_rotation", "fr3", seed=3)
     settings = load_observer_settings("contact_imm")
     contact = dataclasses.replace(settings.contacts[0], point_std=[0.1, 0.1, 0.05], law="sticking")
     observer = ContactImm(arm, dataclasses.replace(settings, contacts=[contact]))

@@ -270,6 +270,22 @@ def test_nothing_is_felt_where_nothing_pushes():
     assert (mode[RATE:] == "free").all() and np.abs(force[RATE:]).max() < 1.0
 
 
+@pytest.mark.parametrize("load", [[1.0, 0.0], [0.0, 1.0], [0.6, -0.8]])
+def test_a_push_at_a_resting_link_next_to_the_base_is_seen_as_long_as_it_lasts(load):
+    """It loads two joints of an FR3 with 1 Nm: the friction of an arm at rest does not change by that."""
+    arm, t, offset = RigidBodyArm("fr3"), np.arange(6 * RATE) / RATE, np.array([0.0, -0.06, -0.1])
+    theta = random_motion("fr3", t, np.random.default_rng(0), 0.0, 1.0)
+    arm.pose(theta[0])
+    force = np.linalg.pinv(arm.jacobian(theta[0], 1, offset)[:, :2].T) @ load
+    plan = [Push(2.0, 4.0, force, link=1, offset=offset)]
+    recording = record(arm, theta, pushes(arm, plan, t), World())
+    _, torque, mode = run(recording, "fr3", None)
+    held = (t > 2.6) & (t < 3.7)
+    assert (mode[held] == "unknown").all() and np.abs(torque - recording.torque)[held].max() < 0.4
+    free = ((t > 1.0) & (t < 2.0)) | (t > 4.2)
+    assert (mode[free] == "free").all()
+
+
 @pytest.mark.parametrize("pushed", [True, False])
 def test_rest_decides_a_start_in_free_space_only(pushed):
     observer, arm, q = open_stream("ur16e", "contact_imm").observer, load_arm("ur16e"), np.array(START["ur16e"])
