@@ -45,7 +45,8 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     torque, relative_variance [1/s] along it; push_change (n,) [Nm]: standard deviation of its change by motion;
     within_noise (I,) [m]: motion along the normals that shows no stiffness; law_variance (I,) [1/s]: relative, of
     forces beside their law; tcp_pose (12,): position [m] and rotation of the TCP, column by column, tcp_moved (12,):
-    by how much these changed since the last block; friction_moves (n,): share of
+    by how much these changed since the last block; normal_way (I,) [m]: way along the normals that shows stiffness,
+    stiffness_way: share of the depth from which on it does in full; friction_moves (n,): share of
     their rate at which disturbances change; duration, birth_time [s].
     Outputs: x_next, P_next; log_likelihood; normalised (m + n,): innovation over its standard deviation before gating;
     unexplained (n,) [Nm]: torque measured, less that of the updated state; pressed (I,): probability that a closed
@@ -53,6 +54,7 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     """
     n, m, size, count = arm.n, state.m, state.size, len(state.contacts)
     predict, scalar, finish = _build_prediction(state), _build_scalar(state), _build_finish(arm, state)
+    shown = _build_shown(state)
     geometry, depths, channels, unexplained = _build_channels(arm, state)
     half = packed_size(size)
     bounds, channel = len(state.bounded), m + n
@@ -63,14 +65,15 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     shapes |= {"felt": 1, "walk": 1, "motion_share": 1, "push_covariance": (n, n), "duration": 1, "birth_time": 1}
     shapes |= {"relative_variance": 1, "slip_direction": 3, "push_change": n, "load": n, "within_noise": count}
     shapes |= {"law_variance": count, "tcp_pose": 12, "tcp_moved": 12, "slid": 3, "normal_variance": count}
-    shapes |= {"geometry_from_torque": count, "friction_moves": n}
+    shapes |= {"geometry_from_torque": count, "friction_moves": n, "normal_way": count, "stiffness_way": 1}
     s = symbols(ca.MX, **shapes)
     fixed = call_named(geometry, s)
     now = call_named(predict, s)
     now.aligned_next = call_named(depths, {"x": now.x_next}, fixed).depth
+    known = call_named(shown, {"P": now.P_next, "depth": now.aligned_next}, s)
     log_likelihood, normalised = 0, []
     for k, function in enumerate(channels):
-        before = {"x": now.x_next, "P": now.P_next, "aligned": now.aligned_next}
+        before = {"x": now.x_next, "P": now.P_next, "aligned": now.aligned_next, "shown": known.shown}
         predicted = call_named(function, before | {"y": s.y[k]}, fixed, s)
         now = call_named(scalar, before | {"variance": s.R[k]}, predicted, s)
         log_likelihood += now.log_likelihood
@@ -141,6 +144,23 @@ def _build_prediction(state: FilterState) -> ca.Function:
         covariance[external, external] += s.walk * s.duration * (s.push_covariance + relative)
         covariance[external, external] += s.felt * (s.push_change @ s.push_change.T)  # motion stretches the contact
     return named_function("prediction", s, {"x_next": x, "P_next": pack(covariance)})
+
+
+def _build_shown(state: FilterState) -> ca.Function:
+    """Share (I,) of an update that reaches a contact's stiffness.
+
+    Where the arm stands, slow errors of torque and friction would be learnt as stiffness. Only a way along the normal
+    that is not small beside the depth shows it, once it is better known than before the touch.
+    """
+    count = len(state.contacts)
+    s = symbols(P=packed_size(state.size), prior_variance=state.size, depth=count, normal_way=count, stiffness_way=1)
+    shown, covariance = ca.SX.ones(count), unpack(s.P, state.size)
+    for i, contact in enumerate(state.contacts):
+        (k,) = contact.indices("stiffness")
+        if k is not None:
+            way = s.normal_way[i] / (s.stiffness_way * ca.fabs(s.depth[i]) + _LEAST_WAY)
+            shown[i] = ca.fmin(ca.fmax(way, covariance[k, k] / s.prior_variance[k]), 1)
+    return named_function("shown", s, {"shown": shown})
 
 
 def _build_alignment(state: FilterState) -> ca.Function:
@@ -236,20 +256,28 @@ def _hidden_slopes(
 def _build_scalar(state: FilterState) -> ca.Function:
     """Kalman update with one gated scalar.
 
-    ``aligned`` (I,) [m] are the depths at which errors of ln K and d leave the contacts' forces as they are.
+    ``aligned`` (I,) [m] are the depths at which errors of ln K and d leave the contacts' forces as they are. ``shown``
+    (I,) is the share of the update that ln K takes (partial-update Schmidt filter: Brink, Partial-update
+    Schmidt-Kalman filter, 2017).
     """
     size, bounded, contacts, count = state.size, state.bounded, state.parts["contacts"], len(state.contacts)
     limits = {"gate": 1, "max_stiffness_step": 1, "lower": len(bounded), "upper": len(bounded)}
     s = symbols(x=size, P=packed_size(size), innovation=1, variance=1, row=size, own=size, **limits)
-    vars(s).update(vars(symbols(depth=count, aligned=count)))
+    vars(s).update(vars(symbols(depth=count, aligned=count, shown=count)))
     cross = unpack(s.P, size)[:, contacts] @ s.row[contacts] + s.own
     expected = ca.dot(s.row, cross) + s.variance
     total = ca.fmax(expected, s.innovation**2 / s.gate**2)  # the noise that puts it on the gate
-    step, slope, aligned = _curved_step(state, s, cross * (s.innovation / total))
+    gain = cross / total
+    covariance = unpack(s.P - packed_outer(cross, gain), size)
+    for i, contact in enumerate(state.contacts):
+        (k,) = contact.indices("stiffness")
+        if k is not None:
+            covariance[k, k] += (1 - s.shown[i]) ** 2 * cross[k] * gain[k]
+            gain[k] *= s.shown[i]
+    step, slope, aligned = _curved_step(state, s, gain * s.innovation)
     x = s.x + step
     if bounded:
         x[bounded] = ca.fmin(ca.fmax(x[bounded], s.lower), s.upper)
-    covariance = unpack(s.P - packed_outer(cross, cross / total), size)
     outputs = {
         "x_next": x,
         "P_next": pack(slope @ covariance @ slope.T),

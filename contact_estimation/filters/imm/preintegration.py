@@ -33,6 +33,8 @@ from contact_estimation.robot.friction import presliding_slope, presliding_step
 
 #: [rad] Added to both sides of a ratio of ways, so that a speed of zero gives one, also at rest.
 _NO_WAY = 1e-12
+#: [s] Memory of the way that shows a contact's stiffness.
+_WAY_TIME = 1.0
 #: Variance of a second difference of white noise over the variance of the noise: 1 + 4 + 1.
 _SECOND_DIFFERENCE = 6
 
@@ -53,13 +55,14 @@ def sample_state(layout: FilterState) -> Parts:
     sample [rad/s], ``velocity_scatter``: variance of its noise now, ``velocity_noise``: the least of these
     [rad^2/s^2]. ``tcp_last`` (12,): the TCP's pose in the last block; ``tcp_followed`` (3,): its position behind a
     deadband of ``slip_length``, base axes [m]. ``height_last``, ``height_followed`` (contacts,): contact points along
-    their normals in the last block, and behind a deadband of ``position_deadband`` standard deviations [m].
+    their normals in the last block, and behind a deadband of ``position_deadband`` standard deviations [m];
+    ``normal_way``: as of :func:`build_block`.
     """
     n, contacts = layout.n, len(layout.contacts)
     names = "filtered followed presliding presliding_slope impulse travelled deflected visited last before_last"
     names += " encoder_noise turned momentum_start load_average speed_average place moved torque_last"
     names += " torque_before_last torque_scatter dq_last velocity_scatter velocity_noise unsettled unsettled_last"
-    heights = {"height_last": contacts, "height_followed": contacts}
+    heights = dict.fromkeys(("height_last", "height_followed", "normal_way"), contacts)
     return Parts(**dict.fromkeys(names.split(), n), tcp_last=12, tcp_followed=3, **heights)
 
 
@@ -172,6 +175,7 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     over the last ``slip_length``, base axes, at most of length one; slid (3,) [m]: its way beyond that; within_noise
     (I,) [m]: the part of the contact points' motion along their normals that may be noise of the encoders; tcp_pose,
     tcp_moved (12,): position [m] and rotation of the TCP, column by column, and their change since the last block;
+    normal_way (I,) [m]: way of the contact points along their normals beyond that noise in the last ``_WAY_TIME``;
     w_next.
     """
     n, m, parts, joints = arm.n, layout.m, sample_state(layout), layout.elastic_joints
@@ -242,7 +246,9 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     noise = s.position_deadband * ca.sqrt(slopes**2 @ encoders / s.count)  # [m]
     followed = _follow(w.height_followed, heights, noise)
     outputs["within_noise"] = (heights - w.height_last) - (followed - w.height_followed)
-    w.height_last, w.height_followed = heights, followed
+    beyond = ca.fabs(followed - w.height_followed)
+    outputs["normal_way"] = w.normal_way + beyond - ca.fmin(s.duration / _WAY_TIME, 1) * w.normal_way
+    w.height_last, w.height_followed, w.normal_way = heights, followed, outputs["normal_way"]
     w.load_average, w.place, w.moved = w.load_average + change / s.load_blocks, place, moved
     w.speed_average += faster / s.load_blocks
     w.torque_last, w.torque_before_last, w.torque_scatter = measured, w.torque_last, torque.scatter

@@ -372,6 +372,12 @@ class ImmSettings:
         "one of the stiffness itself, a larger fall is cut off",
         check=positive,
     )
+    stiffness_way: float = key(
+        0.1,
+        doc="way along a contact's normal in a second, over its depth, from which on the contact shows its stiffness "
+        "in full, once that is better known than at touch; less shows it in part",
+        check=positive,
+    )
     slip_length: float = key(
         2e-4,
         doc="way of the tool after which friction opposes it; more than the noise of the tool's position",
@@ -440,7 +446,7 @@ def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings) -> dict[
     elastic, friction = actuators.elastic, actuators.friction
     n, contacts, unknown = len(friction.viscous), settings.contacts, settings.unknown
     sources: tuple[tuple[object, str], ...] = (
-        (settings, "block gate max_stiffness_step least_probability slip_length position_deadband"),
+        (settings, "block gate max_stiffness_step stiffness_way least_probability slip_length position_deadband"),
         (friction, "viscous viscous_std asymmetry asymmetry_std torque_scale"),
         (actuators, "friction_error stop_error velocity_noise noise_time max_noise_ratio load_blocks deadband_noise"),
         (actuators, "velocity_deadband disturbance_speed"),

@@ -21,6 +21,9 @@ FRICTION_MOVES = np.array([1.0, 0.0, 0.3, 0.5, 0.1, 0.7])
 #: [1/s^0.5] and [s].
 LAW_ERROR, DURATION = 0.3, 0.01
 
+#: [m] Way along the normals that shows the stiffness, and the share of the depth that shows it in full.
+NORMAL_WAY, STIFFNESS_WAY = np.array([2e-5, 1e-3]), 0.1
+
 SLIP = np.array([0.5, -0.6, 0.3])
 #: Where the last block was, how far the tool slid [m], the normals' random walk [rad/m^0.5], and how far the torque
 #: shows slope and lever.
@@ -126,6 +129,8 @@ def evaluate(arm, update, layout, **values):
         "tcp_pose": pose(arm, Q),
         "tcp_moved": pose(arm, Q) - pose(arm, LAST),
         "slid": SLID,
+        "normal_way": NORMAL_WAY,
+        "stiffness_way": STIFFNESS_WAY,
         "normal_variance": NORMAL_WALK**2,
         "geometry_from_torque": SHOWN,
         "duration": DURATION,
@@ -191,6 +196,11 @@ def dense(motion, channels, layout, x, covariance, decay, noise, y, variance, s,
     stiffness = [contact.where.start for contact in layout.contacts]
     x, covariance = predicted(motion, layout, x, covariance, decay, noise)
     depth = np.array(channels(x, s, closed)[4]).ravel()
+    shown = np.maximum(
+        NORMAL_WAY / (STIFFNESS_WAY * np.abs(depth) + 1e-9), (np.diag(covariance) / layout.variance)[stiffness]
+    )
+    taken = np.ones(layout.size)
+    taken[stiffness] = np.minimum(shown, 1.0)
     likelihood, normalised = 0.0, []
     for k in range(len(y)):
         expected, jacobian = (np.array(v) for v in channels(x, s, closed)[:2])
@@ -201,7 +211,7 @@ def dense(motion, channels, layout, x, covariance, decay, noise, y, variance, s,
         normalised.append(innovation / np.sqrt(plain))
         total = max(plain, innovation**2 / gate**2)
         noise_k = total - h @ covariance @ h
-        gain = covariance @ h / total
+        gain = taken * (covariance @ h) / total
         step, slope = gain * innovation, np.eye(layout.size)
         depths = np.array(channels(x, s, closed)[4]).ravel()
         for i, (at, deep) in enumerate(zip(stiffness, depths)):
