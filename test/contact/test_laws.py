@@ -14,7 +14,7 @@ from contact_estimation.contact import ContactSettings, ParallelContacts, find_l
 from contact_estimation.contact.closed import contact_basis
 from contact_estimation.control.mpc.stage import Stage
 from contact_estimation.dynamics import CoupledStep
-from contact_estimation.filters.imm.contact_law import ContactForces
+from contact_estimation.filters.imm.contact_law import contacts_at
 from contact_estimation.filters.imm.settings import KINDS, ImmContact, ImmSettings
 from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.fit.contact_torque import FitContact
@@ -119,8 +119,8 @@ def in_imm(arm, law: str) -> Response:
     layout = FilterState(ImmSettings(contacts=[contact]), load_actuators("ur16e"), arm.n)
     theta, basis = layout.inputs["theta"], layout.inputs["basis"]
     x = ca.SX.sym("x", layout.size)
-    forces = ContactForces(arm, layout, arm.kinematics(ca.SX(Q)), x, ca.SX(theta), ca.SX(basis))
-    force_base, where = forces.contacts[0].force, layout.contacts[0].where
+    contacts = contacts_at(layout, arm.tcp(arm.kinematics(ca.SX(Q))), x, ca.SX(theta), ca.SX(basis))
+    force_base, where = contacts[0].force, layout.contacts[0].where
     own = find_law(law).parameters
     state = layout.mean.copy()
     names = layout.contacts[0].names

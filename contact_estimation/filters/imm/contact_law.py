@@ -121,28 +121,12 @@ class ContactForces:
 
     Args:
         arm: the robot.
-        state: the filters' state.
         kinematics: of the robot at the configuration.
-        x, theta, basis, slip_direction, reference, unilateral: as of :func:`contacts_at`.
-
-    Attributes:
-        contacts: per contact its expressions.
+        contacts: per contact its expressions there, of :func:`contacts_at`.
     """
 
-    def __init__(
-        self,
-        arm: Arm,
-        state: FilterState,
-        kinematics: Kinematics,
-        x: ca.SX,
-        theta: ca.SX,
-        basis: ca.SX,
-        slip_direction: ca.SX | None = None,
-        reference: tuple[ca.SX, ca.SX] | None = None,
-        unilateral: bool = False,
-    ) -> None:
-        self._arm, self._kinematics, self._pose = arm, kinematics, arm.tcp(kinematics)
-        self.contacts = contacts_at(state, self._pose, x, theta, basis, slip_direction, reference, unilateral)
+    def __init__(self, arm: Arm, kinematics: Kinematics, contacts: list[ContactExpressions]) -> None:
+        self._arm, self._kinematics, self._pose, self.contacts = arm, kinematics, arm.tcp(kinematics), contacts
 
     @property
     def depth(self) -> ca.SX:

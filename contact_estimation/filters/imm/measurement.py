@@ -44,8 +44,8 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     its share of the random walk, motion_share: of motion_noise that counts; push_covariance (n, n) [Nm^2/s] of its
     torque, relative_variance [1/s] along it; push_change (n,) [Nm]: standard deviation of its change by motion;
     within_noise (I,) [m]: motion along the normals that shows no stiffness; law_variance (I,) [1/s]: relative, of
-    forces beside their law; tcp_pose (12,): position [m] and rotation of the TCP, column by column, tcp_moved (12,):
-    by how much these changed since the last block; normal_way (I,) [m]: way along the normals that shows stiffness,
+    forces beside their law; tcp_pose (12,): position [m] and rotation of the TCP, column by column, tcp_before (12,):
+    these in the last block; normal_way (I,) [m]: way along the normals that shows stiffness,
     stiffness_way: share of the depth from which on it does in full; friction_moves (n,): share of
     their rate at which disturbances change; duration, birth_time [s].
     Outputs: x_next, P_next; log_likelihood; normalised (m + n,): innovation over its standard deviation before gating;
@@ -64,7 +64,7 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     shapes |= {"gate": 1, "max_stiffness_step": 1, "lower": bounds, "upper": bounds, "pressed_before": count}
     shapes |= {"felt": 1, "walk": 1, "motion_share": 1, "push_covariance": (n, n), "duration": 1, "birth_time": 1}
     shapes |= {"relative_variance": 1, "slip_direction": 3, "push_change": n, "load": n, "within_noise": count}
-    shapes |= {"law_variance": count, "tcp_pose": 12, "tcp_moved": 12, "slid": 3, "normal_variance": count}
+    shapes |= {"law_variance": count, "tcp_pose": 12, "tcp_before": 12, "slid": 3, "normal_variance": count}
     shapes |= {"geometry_from_torque": count, "friction_moves": n, "normal_way": count, "stiffness_way": 1}
     s = symbols(ca.MX, **shapes)
     fixed = call_named(geometry, s)
@@ -97,24 +97,24 @@ def _build_prediction(state: FilterState) -> ca.Function:
     """Over a block the contacts move with the arm, and every entry decays to its prior mean; noise is that of both.
 
     Only motion shows a contact's stiffness ln K, and only beyond the encoders' noise. Within it the depth is kept, and
-    is as uncertain as that motion times the spread of K. An extended Kalman filter would take that
-    noise for a motion without a force, and noise of the force for a force without a motion; in a long press it learns a
-    stiffness of zero, or without bound (Soderstrom, Errors-in-variables methods in system identification, 2007). The
-    force departs from its law by a share. The stiffness is never less known than before the touch.
+    is as uncertain as that motion times the spread of K. An extended Kalman filter would take that noise for a motion
+    without a force, and noise of the force for a force without a motion; in a long press it learns a stiffness of zero,
+    or without bound (Soderstrom, Errors-in-variables methods in system identification, 2007). The force departs from
+    its law by a share. The stiffness is never less known than before the touch.
     """
     size, m, external, count = state.size, state.m, state.parts["external"], len(state.contacts)
     s = symbols(x=size, P=packed_size(size), decay=size, noise=size, motion_noise=m + state.n, prior=size)
     vars(s).update(vars(symbols(walk=1, motion_share=1, push_covariance=(state.n, state.n), duration=1)))
     vars(s).update(vars(symbols(relative_variance=1, felt=1, push_change=state.n, within_noise=count)))
     vars(s).update(vars(symbols(prior_variance=size, law_variance=count, theta=state.theta_size, basis=9 * count)))
-    vars(s).update(vars(symbols(tcp_pose=12, tcp_moved=12, slid=3, normal_variance=count, friction_moves=state.n)))
+    vars(s).update(vars(symbols(tcp_pose=12, tcp_before=12, slid=3, normal_variance=count, friction_moves=state.n)))
     grown, decay, disturbance = ca.SX(s.noise), ca.SX(s.decay), state.parts["disturbance"]
     grown[disturbance] *= s.friction_moves
     decay[disturbance] = 1 - (1 - s.decay[disturbance]) * s.friction_moves
     grown[state.parts["offset"]] += s.motion_share * s.motion_noise[:m]
     grown[disturbance] += s.motion_share * s.motion_noise[m:]
     moved, before = ca.SX(s.x), unpack(s.P, size)
-    pose, last = pose_of(s.tcp_pose), pose_of(s.tcp_pose - s.tcp_moved)
+    pose, last = pose_of(s.tcp_pose), pose_of(s.tcp_before)
     contacts = contacts_at(state, pose, s.x, s.theta, s.basis, reference=last)
     for contact in contacts:
         for part, value in (("rest", contact.closed.depth), ("rest_tangential", contact.closed.slip)):
@@ -187,7 +187,9 @@ def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, ca.Funct
     vars(block).update(vars(symbols(geometry_from_torque=count)))
     s = symbols(x=size, P=packed_size(size), y=1, presliding_mean=n, felt=1, aligned=count)
     kinematics = arm.kinematics(block.q_mean)
-    forces = ContactForces(arm, state, kinematics, s.x, block.theta, block.basis, block.slip_direction)
+    forces = ContactForces(
+        arm, kinematics, contacts_at(state, arm.tcp(kinematics), s.x, block.theta, block.basis, block.slip_direction)
+    )
     torque = block.load + forces.joint_torque(block.closed)
     if state.has_external:
         torque += s.felt * s.x[where["external"]]
@@ -334,7 +336,8 @@ def _build_finish(arm: Arm, state: FilterState) -> ca.Function:
     vars(s).update(vars(symbols(prior=size, prior_variance=size, touch=count, pressed_before=count)))
     vars(s).update(vars(symbols(felt=1, push_covariance=(n, n), birth_time=1, gate=1)))
     at, covariance = ca.SX.sym("at", size), unpack(s.P, size)
-    forces = ContactForces(arm, state, arm.kinematics(s.q_mean), at, s.theta, s.basis)
+    kinematics = arm.kinematics(s.q_mean)
+    forces = ContactForces(arm, kinematics, contacts_at(state, arm.tcp(kinematics), at, s.theta, s.basis))
     # The test uses the force, not the depth: a stiff contact of uncertain depth may pull with a certain force.
     force = ca.vertcat(*[contact.normal_force for contact in forces.contacts])
     force, gradients = ca.substitute([force, ca.jacobian(force, at)], [at], [s.x])
@@ -382,7 +385,8 @@ def build_prior(arm: Arm, state: FilterState) -> ca.Function:
     given = dict(vars(s))
     s.push_covariance = push_covariance(arm, arm.kinematics(s.q_mean), s.push_variance, s.link_share)
     at = ca.SX.sym("at", size)
-    forces = ContactForces(arm, state, arm.kinematics(s.q_mean), at, s.theta, s.basis)
+    kinematics = arm.kinematics(s.q_mean)
+    forces = ContactForces(arm, kinematics, contacts_at(state, arm.tcp(kinematics), at, s.theta, s.basis))
     mean, covariance = _prior(forces, state, at, s, s.birth_time_first)
     return named_function("imm_prior", SimpleNamespace(**given), {"x": mean, "P": pack(covariance)})
 

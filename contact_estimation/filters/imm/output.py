@@ -10,7 +10,7 @@ import numpy as np
 from contact_estimation.codegen import CompiledFunction, Parts, named_function, symbols
 from contact_estimation.dynamics.ldl import LDL
 from contact_estimation.filters.estimate_row import arm_parts
-from contact_estimation.filters.imm.contact_law import ContactForces, pose_of
+from contact_estimation.filters.imm.contact_law import ContactForces, contacts_at, pose_of
 from contact_estimation.filters.imm.imm_step import ImmStep
 from contact_estimation.filters.imm.mode_chain import ModeChain
 from contact_estimation.filters.imm.settings import ImmSettings
@@ -60,10 +60,10 @@ def build_output(arm: Arm, state: FilterState) -> ca.Function:
     vars(s).update(vars(symbols(slip_direction=3, prior_variance=size, felt=1, wrench_variance=6)))
     vars(s).update(vars(symbols(friction_drift=arm.n, hysteresis=1, tcp_pose=12)))
     covariance, kinematics = unpack(s.P, size), arm.kinematics(s.q_now)
-    forces = ContactForces(
-        arm, state, kinematics, s.x, s.theta, s.basis, s.slip_direction, reference=pose_of(s.tcp_pose), unilateral=True
-    )
-    rotation, _ = arm.tcp(kinematics)
+    pose = rotation, _ = arm.tcp(kinematics)
+    last = pose_of(s.tcp_pose)
+    contacts = contacts_at(state, pose, s.x, s.theta, s.basis, s.slip_direction, last, unilateral=True)
+    forces = ContactForces(arm, kinematics, contacts)
     force, torque = forces.wrench_base(s.closed)
     gradient = ca.jacobian(rotation.T @ force, s.x)
     force_covariance, joint_torque = gradient @ covariance @ gradient.T, forces.joint_torque(s.closed)

@@ -174,7 +174,7 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     changes over the block's motion, if that is slower than ``push_speed``; slip_direction (3,) in which the TCP went
     over the last ``slip_length``, base axes, at most of length one; slid (3,) [m]: its way beyond that; within_noise
     (I,) [m]: the part of the contact points' motion along their normals that may be noise of the encoders; tcp_pose,
-    tcp_moved (12,): position [m] and rotation of the TCP, column by column, and their change since the last block;
+    tcp_before (12,): position [m] and rotation of the TCP, column by column, now and in the last block;
     normal_way (I,) [m]: way of the contact points along their normals beyond that noise in the last ``_WAY_TIME``;
     w_next.
     """
@@ -234,7 +234,7 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     held = s.push_speed * s.duration  # [m]
     outputs["push_change"] = push_change(arm, kinematics, position - w.tcp_last[:3], s.push_stiffness, held)
     pose = ca.vertcat(position, ca.vec(rotation))
-    outputs["tcp_pose"], outputs["tcp_moved"] = pose, pose - w.tcp_last
+    outputs["tcp_pose"], outputs["tcp_before"] = pose, w.tcp_last
     dragged = position - w.tcp_followed
     outputs["slip_direction"] = dragged / ca.fmax(ca.norm_2(dragged), s.slip_length)
     followed = position - s.slip_length * outputs["slip_direction"]

@@ -4,7 +4,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from contact_estimation.filters.imm.contact_law import ContactForces
+from contact_estimation.filters.imm.contact_law import ContactForces, contacts_at
 
 Q = np.array([0.3, -1.2, 1.9, -2.0, -1.4, 0.2])
 #: Where the state holds the depths.
@@ -18,16 +18,9 @@ def law(arm, layout):
     x, q, closed = ca.SX.sym("x", layout.size), ca.SX.sym("q", 6), ca.SX.sym("closed", 2)
     theta, basis = layout.inputs["theta"], layout.inputs["basis"]
     position, rotation = arm.tcp_pose(LAST)
-    contacts = ContactForces(
-        arm,
-        layout,
-        arm.kinematics(q),
-        x,
-        ca.SX(theta),
-        ca.SX(basis),
-        ca.SX(SLIP),
-        reference=(ca.SX(rotation), ca.SX(position)),
-    )
+    last, kinematics = (ca.SX(rotation), ca.SX(position)), arm.kinematics(q)
+    at = contacts_at(layout, arm.tcp(kinematics), x, ca.SX(theta), ca.SX(basis), ca.SX(SLIP), last)
+    contacts = ContactForces(arm, kinematics, at)
     torque = contacts.joint_torque(closed)
     return ca.Function(
         "law",
@@ -102,9 +95,9 @@ def test_published_contacts_never_pull(arm, layout, state):
     x, q = ca.SX.sym("x", layout.size), ca.SX.sym("q", 6)
     theta, basis = layout.inputs["theta"], layout.inputs["basis"]
     forces = [
-        ContactForces(arm, layout, arm.kinematics(q), x, ca.SX(theta), ca.SX(basis), unilateral=unilateral)
-        .contacts[0]
-        .normal_force
+        contacts_at(layout, arm.tcp(arm.kinematics(q)), x, ca.SX(theta), ca.SX(basis), unilateral=unilateral)[
+            0
+        ].normal_force
         for unilateral in (False, True)
     ]
     force = ca.Function("normal_force", [x, q], forces)

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import norm
 
 from contact_estimation.codegen import compile_function
-from contact_estimation.filters.imm.contact_law import ContactForces
+from contact_estimation.filters.imm.contact_law import ContactForces, contacts_at
 from contact_estimation.filters.imm.measurement import build_update
 from contact_estimation.filters.kalman import pack_array, unpack_array
 
@@ -70,7 +70,9 @@ def channels(arm, layout):
     """(x, s, closed) -> predicted measurements, normal forces and their Jacobians at Q, written once more."""
     x, s, closed = ca.SX.sym("x", layout.size), ca.SX.sym("s", 6), ca.SX.sym("closed", 2)
     theta, basis = layout.inputs["theta"], layout.inputs["basis"]
-    contacts = ContactForces(arm, layout, arm.kinematics(ca.SX(Q)), x, ca.SX(theta), ca.SX(basis), ca.SX(SLIP))
+    kinematics = arm.kinematics(ca.SX(Q))
+    at = contacts_at(layout, arm.tcp(kinematics), x, ca.SX(theta), ca.SX(basis), ca.SX(SLIP))
+    contacts = ContactForces(arm, kinematics, at)
     torque, force = LOAD + contacts.joint_torque(closed), ca.vertcat(*[c.normal_force for c in contacts.contacts])
     deflection = (torque - arm.gravity(Q))[layout.elastic_joints] / ca.exp(x[layout.parts["joint_stiffness"]]) + x[
         layout.parts["offset"]
@@ -127,7 +129,7 @@ def evaluate(arm, update, layout, **values):
         "friction_moves": FRICTION_MOVES,
         "law_variance": LAW_ERROR**2,
         "tcp_pose": pose(arm, Q),
-        "tcp_moved": pose(arm, Q) - pose(arm, LAST),
+        "tcp_before": pose(arm, LAST),
         "slid": SLID,
         "normal_way": NORMAL_WAY,
         "stiffness_way": STIFFNESS_WAY,
@@ -310,7 +312,7 @@ def test_a_contact_that_draws_back_loses_probability_at_once(arm, layout, update
         y = np.array(channels(moved, s, (0.0, 1.0))[0]).ravel()
         given = {"x": moved, "P": covariance * 1e-8, "decay": np.ones_like(decay), "noise": 1e-8 * noise, "y": y}
         given |= {"R": variance, "presliding_mean": s, "motion_noise": 1e-8 * MOTION_NOISE, "closed": (0.0, 1.0)}
-        given |= {"within_noise": 0.0, "law_variance": 0.0, "tcp_moved": np.zeros(12), "friction_moves": 1.0}
+        given |= {"within_noise": 0.0, "law_variance": 0.0, "tcp_before": pose(arm, Q), "friction_moves": 1.0}
         found = evaluate(arm, update, layout, **given, gate=3.0, pressed_before=(0.5, before))
         return float(found["log_likelihood"].item()), float(found["pressed"][1])
 
@@ -373,7 +375,7 @@ def hold(arm, layout, update, told, encoder_noise=1e-5, torque_noise=1.0):
         given = {"x": x, "P": covariance, "decay": decay, "noise": noise, "R": variance, "q_mean": q}
         given |= {"presliding_mean": np.zeros(6), "closed": (1.0, 0.0), "gate": 3.0, "motion_noise": np.zeros(8)}
         given |= {"slip_direction": np.zeros(3), "within_noise": np.array([normal @ (now - last)[:3] * told, 0.0])}
-        given |= {"law_variance": 0.02**2, "tcp_pose": now, "tcp_moved": now - last, "slid": np.zeros(3)}
+        given |= {"law_variance": 0.02**2, "tcp_pose": now, "tcp_before": last, "slid": np.zeros(3)}
         found = evaluate(arm, update, layout, **given, y=y + rng.standard_normal(len(y)) * np.sqrt(variance))
         x, covariance, last = found["x_next"], unpack_array(found["P_next"], layout.size), now
     return np.exp(x[0]), np.exp(x[0]) * x[1]
@@ -407,7 +409,7 @@ def touch(arm, layout, update, rng):
         given = {"x": x, "P": covariance, "decay": decay, "noise": noise, "R": variance, "q_mean": q, "y": y}
         given |= {"presliding_mean": np.zeros(6), "closed": (1.0, 0.0), "gate": 3.0, "motion_noise": np.zeros(8)}
         given |= {"slip_direction": np.zeros(3), "within_noise": np.zeros(2), "law_variance": 0.02**2}
-        given |= {"tcp_pose": pose(arm, q), "tcp_moved": pose(arm, q) - last, "slid": np.zeros(3)}
+        given |= {"tcp_pose": pose(arm, q), "tcp_before": last, "slid": np.zeros(3)}
         last = pose(arm, q)
         found = evaluate(arm, update, layout, **given)
         x, covariance = found["x_next"], unpack_array(found["P_next"], layout.size)
