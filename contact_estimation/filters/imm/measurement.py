@@ -27,8 +27,12 @@ from contact_estimation.robot import Arm
 UNDECIDED = 0.5
 #: Parameters of a contact: how firmly it presses, where, and what joint friction passes as.
 _PRESSURE, _POINT, _GEOMETRY = ("stiffness", "rest"), ("point_x", "point_y"), ("tilt_1", "tilt_2", "point_z")
+#: The place along the tool: only lateral force has a torque by it.
+_LEVER = ("point_z",)
 #: [m] Keeps the direction of a way defined where there is none.
 _LEAST_WAY = 1e-9
+#: [N^2] Keeps shares of a force defined where there is none.
+_LEAST_SQUARE = 1e-9
 #: A contact this many standard deviations from the surface counts as open; the bound keeps the logarithm finite.
 _FAR = -7.0
 
@@ -198,7 +202,7 @@ def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, ca.Funct
     bending = s.x[where["offset"]] + elastic * (torque - gravity)[state.elastic_joints]
     friction = s.x[where["bias"]] + s.x[where["coulomb"]] * s.presliding_mean + s.x[where["disturbance"]]
     channels = ca.vertsplit(ca.vertcat(bending, torque - friction))
-    hidden = _hidden_slopes(state, forces, elastic, s.x, block.closed, block.geometry_from_torque)
+    hidden = _hidden_slopes(state, forces, elastic, s.x, unpack(s.P, size), block.closed, block.geometry_from_torque)
     rows = ca.vertsplit(ca.jacobian(ca.vertcat(*channels), s.x) - hidden)
     expressions, split, fixed = ca.extract_parametric(
         [*channels, *rows, forces.depth], list(vars(block).values()), {"extract_trivial": True}
@@ -221,20 +225,28 @@ def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, ca.Funct
 
 
 def _hidden_slopes(
-    state: FilterState, forces: ContactForces, elastic: ca.SX, x: ca.SX, closed: ca.SX, geometry_from_torque: ca.SX
+    state: FilterState,
+    forces: ContactForces,
+    elastic: ca.SX,
+    x: ca.SX,
+    covariance: ca.SX,
+    closed: ca.SX,
+    geometry_from_torque: ca.SX,
 ) -> ca.SX:
     """Slopes (m + n, N) of the channels that the filter does not learn from.
 
     Friction is a coefficient times the normal force, but shows nothing about it: the filter takes noise of the torque
     for friction, and the normal force would follow the part of the noise that fits the friction of the moment.
     Where joint friction is in the torque, a tilt of the normal and a lever along the tool would follow that, and the
-    point the friction of the contact. Then only motion shows tilt and lever.
+    point the friction of the contact. Then only motion shows tilt and lever. Elsewhere the torque shows a lever by the
+    lateral force, but not by the share of it that may be noise of the estimate.
 
     Args:
         state: of the filter.
         forces: of the contacts.
         elastic: compliance (m,) [rad/Nm] of the elastic joints.
         x: (N,) state.
+        covariance: (N, N) of it.
         closed: (I,) one where a contact is closed.
         geometry_from_torque: (I,) one where the torque shows a contact's tilt and its place along the tool.
     """
@@ -249,10 +261,20 @@ def _hidden_slopes(
         pressure, point, geometry = ([names[k] for k in part if k in names] for part in (_PRESSURE, _POINT, _GEOMETRY))
         normal, friction = contact.normal * contact.normal_force, contact.axes[:, 1:] @ contact.closed.force[1:]
         slopes[:, geometry] += (1 - geometry_from_torque[i]) * by(geometry, normal + friction)
+        lever = [names[k] for k in _LEVER if k in names]
+        noisy = _noise_share(contact.axes[:, 1:].T @ contact.force, x, covariance)
+        slopes[:, lever] += geometry_from_torque[i] * noisy * by(lever, contact.force)
         if contact.part.friction:
             slopes[:, pressure] += by(pressure, friction)
             slopes[:, point] += (1 - geometry_from_torque[i]) * by(point, friction)
     return slopes
+
+
+def _noise_share(force: ca.SX, x: ca.SX, covariance: ca.SX) -> ca.SX:
+    """Return the share of a force's square that its variance is, as in the regression on a variable with errors."""
+    gradient = ca.jacobian(force, x)
+    variance = ca.trace(gradient @ covariance @ gradient.T)
+    return variance / (ca.sumsqr(force) + variance + _LEAST_SQUARE)
 
 
 def _build_scalar(state: FilterState) -> ca.Function:

@@ -31,6 +31,7 @@ LAST = Q + np.array([1e-3, -2e-3, 3e-3, 1e-3, -2e-3, 4e-3])
 SLID = np.array([1e-3, -5e-4, 2e-4])
 NORMAL_WALK = 0.3
 SHOWN = 0.4
+POINT_Z = 6  # of the first contact in the state
 LOAD = np.array([0.5, -9.0, -4.0, 1.0, 0.2, 0.1])
 
 
@@ -95,7 +96,11 @@ def channels(arm, layout):
     slopes = ca.jacobian(predicted, x) - rubbing
     geometry = [2, 3, 6]  # a1, a2, z of p: joint friction would pass as these
     slopes[:, geometry] -= (1 - SHOWN) * ca.jacobian(pressing, x)[:, geometry]
+    tangential = table.axes[:, 1:].T @ table.force
+    touching = closed[0] * lever.T @ table.force
+    along_tool = ca.vertcat(touching[layout.elastic_joints] / ca.exp(x[layout.parts["joint_stiffness"]]), touching)
     outputs = [predicted, slopes, force, ca.jacobian(force, x), contacts.depth]
+    outputs += [tangential, ca.jacobian(tangential, x), ca.jacobian(along_tool, x)[:, POINT_Z]]
     return ca.Function("channels", [x, s, closed], outputs)
 
 
@@ -207,6 +212,9 @@ def dense(motion, channels, layout, x, covariance, decay, noise, y, variance, s,
     for k in range(len(y)):
         expected, jacobian = (np.array(v) for v in channels(x, s, closed)[:2])
         h, innovation = jacobian[k].copy(), y[k] - expected[k, 0]
+        force, by, lever = (np.array(v) for v in channels(x, s, closed)[5:])
+        variance_of_force = np.trace(by @ covariance @ by.T)  # a lever shows by the force, not by its noise
+        h[POINT_Z] -= SHOWN * lever[k, 0] * variance_of_force / ((force**2).sum() + variance_of_force + 1e-9)
         for at, deep, now in zip(stiffness, depth, np.array(channels(x, s, closed)[4]).ravel()):
             h[at] -= h[at + 1] * (now - deep)
         plain = h @ covariance @ h + variance[k]
