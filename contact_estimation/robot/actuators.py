@@ -63,8 +63,8 @@ class ElasticSettings:
     )
     hysteresis: float = key(
         0.0,
-        doc="usual error of a loaded joint's deflection that stiffness and offset do not explain: hysteresis of the "
-        "gear. It widens the published force of a contact and moves no estimate",
+        doc="half the width of the loop of a gear's deflection over its load: what a push leaves of the deflection, "
+        "and the least that shows another joint stiffness. Twice that widens the published force",
         unit="rad",
         check=non_negative,
     )

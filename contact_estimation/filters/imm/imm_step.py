@@ -16,12 +16,16 @@ from contact_estimation.filters.imm.measurement import UNDECIDED, build_prior, b
 from contact_estimation.filters.imm.mode_chain import ModeChain, build_mixing, build_mode_prediction, build_mode_update
 from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.filters.imm.unknown import PushEnd
-from contact_estimation.filters.kalman import packed_size
+from contact_estimation.filters.kalman import packed_size, unpack_array
 from contact_estimation.robot import Arm
 
 #: States of free space that are kept, one every ``hypothesis_interval``, and the recent one that is from before a push
 #: was felt. The oldest is from before a push that friction absorbed for a while.
 _REMEMBERED, _RECENT = 30, 3
+#: Blocks for which a free filter that starts from a push which has probably ended is kept.
+_TRIAL = 5
+#: [rad] Keeps the share of a deflection defined where there is none.
+_LEAST_DEFLECTION = 1e-9
 
 
 def step_functions(arm: Arm, state: FilterState, chain: ModeChain) -> list[ca.Function]:
@@ -72,21 +76,28 @@ class ImmStep:
         mixed_x, mixed_p = np.zeros((count, state.size)), np.zeros((count, packed_size(state.size)))
         self._mixed, self._weights = (mixed_x, mixed_p), weights
         self._remembered: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=_REMEMBERED)
-        self._turn = 0
+        self._turn, self._tried = 0, np.zeros(count, int)
         self._friction_drift = signals["friction_drift"] = np.zeros(state.n)
         self._q_free = np.zeros(state.n)
+        self._deflected, self._deflections = np.zeros(state.m), np.zeros((count, state.m))
         self._push_end = PushEnd(
-            state.size, state.parts["external"], state.parts["disturbance"], state.end_significance
+            state.size,
+            state.parts["external"],
+            state.parts["disturbance"],
+            state.parts["offset"],
+            state.end_significance,
         )
         self._mixes = [
             mixing.bind([mixing.inputs["X"], mixing.inputs["P"], weights[j]], [mixed_x[j], mixed_p[j]])
             for j in range(count)
         ]
+        places = unpack_array(np.arange(packed_size(state.size)), state.size)
+        self._offset_variance = np.diagonal(places[state.parts["offset"], state.parts["offset"]]).copy()
         # The decay and noise of the filters whose friction changes, and of those in which it is steady.
         self._motion = [(np.zeros(state.size), np.zeros(state.size), np.ones(1)) for _ in range(2)]
         self._motion[1][2][:] = state.frozen_share
         self._bounds = bounds = [state.bounds(free=False), state.bounds(free=True)]
-        self._free = np.flatnonzero(chain.free)
+        self._free, self._touched = np.flatnonzero(chain.free), np.asarray(chain.closed.any(axis=1))
         self.updates = []
         for j in range(count):
             own = {"x": mixed_x[j], "P": mixed_p[j], "closed": chain.closed[j].copy(), "pressed_before": before[j]}
@@ -94,7 +105,7 @@ class ImmStep:
             own["felt"], own["walk"] = chain.felt[j : j + 1].copy(), chain.walk[j : j + 1].copy()
             own["decay"], own["noise"], own["motion_share"] = self._motion[int(chain.steady_friction[j])]
             results = [self.x[j], self.p[j], likelihood[j : j + 1], self.normalised[j], self.unexplained[j]]
-            results.append(self._pressed[j])
+            results += [self._pressed[j], self._deflections[j]]
             self.updates.append(update.bind([(signals | own)[name] for name in update.inputs], results))
 
     def start(self, q: np.ndarray, deflection: np.ndarray, probabilities: np.ndarray) -> None:
@@ -116,9 +127,9 @@ class ImmStep:
         for name, values in self._state.bounds(free=False).items():
             self._bounds[0][name][:] = values
         self._pressed[:], self.unexplained[:] = UNDECIDED, 0.0
-        self._friction_drift[:] = 0.0
+        self._friction_drift[:] = self._deflected[:] = 0.0
         self._remembered.clear()
-        self._turn = 0
+        self._turn, self._tried[:] = 0, 0
 
     def set_interval(self, duration: float, deciding: bool) -> None:
         """Prepare predictions over ``duration`` [s], for the modes' present newborns.
@@ -178,19 +189,28 @@ class ImmStep:
         The friction of the unknown contact contains the part of the push that it absorbed before the mode changed, and
         the external torque contains a part of the friction. The starts are the unknown contact without the torque that
         is left, if that is within its uncertainty, and two free states of before. Of all starts the one that fits
-        remains: it is then more probable than a new start. The joint stiffness is kept.
+        remains: it is then more probable than a new start. The joint stiffness is kept. What a push or a known contact
+        has left of the gears' deflection is an error of their offsets.
         """
         self._turn = (self._turn + 1) % 3
         stiffness = self._state.parts["joint_stiffness"]
-        for j in self._free[self._chain.felt[self._weights[self._free].argmax(axis=1)] > 0]:
+        sources, slack = self._weights[self._free].argmax(axis=1), self._slack()
+        for j in self._free[self._touched[sources]]:
+            self._push_end.loosen(self._mixed[1][j], slack)
+        for j in self._free[self._chain.felt[sources] > 0]:
             x, p = self._mixed[0][j], self._mixed[1][j]
-            if self._turn == 0:
-                self._push_end.apply(x, p, self._slid() * self._friction_drift)
+            if self._tried[j] > 0:
+                self._tried[j] -= 1
+                x[:], p[:] = self.x[j], self.p[j]
+            elif self._turn == 0:
+                probably = self._push_end.apply(x, p, self._slid() * self._friction_drift, slack)
+                self._tried[j] = _TRIAL if probably else 0
             elif self._remembered:
                 back = min(_RECENT if self._turn == 1 else _REMEMBERED, len(self._remembered))
                 kept = x[stiffness].copy()
                 x[:], p[:] = self._remembered[-back]
                 x[stiffness] = kept
+                p[self._offset_variance] += slack**2
 
     def _slid(self) -> np.ndarray | float:
         """Return the share (n,) of the friction's change since the arm was last free that is one of friction.
@@ -201,6 +221,11 @@ class ImmStep:
             return 1.0
         moved = (self._signals["q_mean"] - self._q_free) / self._state.sliding_way
         return np.asarray(-np.expm1(-(moved**2)))
+
+    def _slack(self) -> np.ndarray:
+        """Return what is left (m,) [rad] of the deflections since the arm was last free: hysteresis of the gears."""
+        hysteresis = self._signals["hysteresis"]
+        return np.asarray(hysteresis * self._deflected / np.hypot(self._deflected, hysteresis + _LEAST_DEFLECTION))
 
     def _track_friction(self) -> None:
         """Bound the friction of closed contacts around its value when the arm was last free.
@@ -214,6 +239,9 @@ class ImmStep:
             self._state.friction_about(self.x[self._free[shares.argmax()]], self._bounds[0])
             self._friction_drift[:] = 0.0
             self._q_free[:] = self._signals["q_mean"]
+            self._deflected[:] = 0.0
         else:
+            probable = self.probabilities.argmax()
+            np.maximum(self._deflected, np.abs(self._deflections[probable]), out=self._deflected)
             self._friction_drift += (1 - self._state.frozen_share) * self._signals["friction_change"]
             np.minimum(self._friction_drift, self._state.largest_drift, out=self._friction_drift)

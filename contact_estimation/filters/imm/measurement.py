@@ -31,6 +31,8 @@ _PRESSURE, _POINT, _GEOMETRY = ("stiffness", "rest"), ("point_x", "point_y"), ("
 _LEVER = ("point_z",)
 #: [m] Keeps the direction of a way defined where there is none.
 _LEAST_WAY = 1e-9
+#: [rad] Keeps the share of a deflection defined where there is none.
+_LEAST_DEFLECTION = 1e-9
 #: [N^2] Keeps shares of a force defined where there is none.
 _LEAST_SQUARE = 1e-9
 #: A contact this many standard deviations from the surface counts as open; the bound keeps the logarithm finite.
@@ -51,10 +53,10 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     forces beside their law; tcp_pose (12,): position [m] and rotation of the TCP, column by column, tcp_before (12,):
     these in the last block; normal_way (I,) [m]: way along the normals that shows stiffness,
     stiffness_way: share of the depth from which on it does in full; friction_moves (n,): share of
-    their rate at which disturbances change; duration, birth_time [s].
+    their rate at which disturbances change; hysteresis [rad] of loaded gears; duration, birth_time [s].
     Outputs: x_next, P_next; log_likelihood; normalised (m + n,): innovation over its standard deviation before gating;
     unexplained (n,) [Nm]: torque measured, less that of the updated state; pressed (I,): probability that a closed
-    contact presses.
+    contact presses; deflection (m,) [rad] of the elastic joints by contacts.
     """
     n, m, size, count = arm.n, state.m, state.size, len(state.contacts)
     predict, scalar, finish = _build_prediction(state), _build_scalar(state), _build_finish(arm, state)
@@ -70,20 +72,24 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     shapes |= {"relative_variance": 1, "slip_direction": 3, "push_change": n, "load": n, "within_noise": count}
     shapes |= {"law_variance": count, "tcp_pose": 12, "tcp_before": 12, "slid": 3, "normal_variance": count}
     shapes |= {"geometry_from_torque": count, "friction_moves": n, "normal_way": count, "stiffness_way": 1}
+    shapes["hysteresis"] = 1
     s = symbols(ca.MX, **shapes)
     fixed = call_named(geometry, s)
     now = call_named(predict, s)
-    now.aligned_next = call_named(depths, {"x": now.x_next}, fixed).depth
-    known = call_named(shown, {"P": now.P_next, "depth": now.aligned_next}, s)
+    here = call_named(depths, {"x": now.x_next}, fixed, s)
+    now.aligned_next = here.depth
+    told = call_named(unexplained, {"x": now.x_next, "aligned": here.depth}, fixed, s)
+    known = call_named(shown, {"x": now.x_next, "P": now.P_next}, here, told, s)
     log_likelihood, normalised = 0, []
     for k, function in enumerate(channels):
-        before = {"x": now.x_next, "P": now.P_next, "aligned": now.aligned_next, "shown": known.shown}
+        before = {"x": now.x_next, "P": now.P_next, "aligned": now.aligned_next} | vars(known)
         predicted = call_named(function, before | {"y": s.y[k]}, fixed, s)
         now = call_named(scalar, before | {"variance": s.R[k]}, predicted, s)
         log_likelihood += now.log_likelihood
         normalised.append(now.normalised)
     left = call_named(unexplained, {"x": now.x_next, "aligned": now.aligned_next}, fixed, s)
-    deeper = call_named(depths, {"x": now.x_next}, fixed).depth - now.aligned_next
+    after = call_named(depths, {"x": now.x_next}, fixed, s)
+    deeper = after.depth - now.aligned_next
     aligned = call_named(_build_alignment(state), {"P": now.P_next, "deeper": deeper}).P_next
     last = call_named(finish, {"x": now.x_next, "P": aligned}, s)
     outputs = {
@@ -93,6 +99,7 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
         "normalised": ca.vertcat(*normalised),
         "unexplained": left.unexplained,
         "pressed": last.pressed,
+        "deflection": after.deflection,
     }
     return named_function("imm_update", s, outputs)
 
@@ -151,20 +158,30 @@ def _build_prediction(state: FilterState) -> ca.Function:
 
 
 def _build_shown(state: FilterState) -> ca.Function:
-    """Share (I,) of an update that reaches a contact's stiffness.
+    """Shares of an update that reach the stiffness of contacts (I,) and of joints (m,).
 
     Where the arm stands, slow errors of torque and friction would be learnt as stiffness. Only a way along the normal
-    that is not small beside the depth shows it, once it is better known than before the touch.
+    that is not small beside the depth shows it, once it is better known than before the touch. The hysteresis of a gear
+    would be learnt as its stiffness: that shows only as far as the deflection that the motors' torque tells may be off
+    by it beside the hysteresis.
     """
     count = len(state.contacts)
     s = symbols(P=packed_size(state.size), prior_variance=state.size, depth=count, normal_way=count, stiffness_way=1)
+    vars(s).update(vars(symbols(x=state.size, deflection=state.m, unexplained=state.n, hysteresis=1)))
+    vars(s).update(vars(symbols(R=state.m + state.n, gate=1)))
     shown, covariance = ca.SX.ones(count), unpack(s.P, state.size)
     for i, contact in enumerate(state.contacts):
         (k,) = contact.indices("stiffness")
         if k is not None:
             way = s.normal_way[i] / (s.stiffness_way * ca.fabs(s.depth[i]) + _LEAST_WAY)
             shown[i] = ca.fmin(ca.fmax(way, covariance[k, k] / s.prior_variance[k]), 1)
-    return named_function("shown", s, {"shown": shown})
+    joints = state.parts["joint_stiffness"]
+    most = s.gate * ca.sqrt(s.R[state.m :])  # of what is no outlier
+    torque = ca.fmin(ca.fmax(s.unexplained, -most), most)[state.elastic_joints]
+    told = s.deflection + ca.exp(-s.x[joints]) * torque
+    unexpected = ca.diag(covariance[joints, joints]) * told**2  # (m,) [rad^2]
+    joints_shown = unexpected / (unexpected + s.hysteresis**2 + _LEAST_DEFLECTION**2)
+    return named_function("shown", s, {"shown": shown, "joints_shown": joints_shown})
 
 
 def _build_alignment(state: FilterState) -> ca.Function:
@@ -204,14 +221,16 @@ def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, ca.Funct
     channels = ca.vertsplit(ca.vertcat(bending, torque - friction))
     hidden = _hidden_slopes(state, forces, elastic, s.x, unpack(s.P, size), block.closed, block.geometry_from_torque)
     rows = ca.vertsplit(ca.jacobian(ca.vertcat(*channels), s.x) - hidden)
+    deflection = elastic * (torque - block.load)[state.elastic_joints]
     expressions, split, fixed = ca.extract_parametric(
-        [*channels, *rows, forces.depth], list(vars(block).values()), {"extract_trivial": True}
+        [*channels, *rows, deflection, forces.depth], list(vars(block).values()), {"extract_trivial": True}
     )
     geometry = named_function("geometry", block, {"fixed": ca.vertcat(*fixed)})
     s.fixed = ca.SX.sym("fixed", geometry.numel_out(0))
     expressions = ca.substitute(expressions, [ca.vertcat(*split)], [s.fixed])
-    depth = expressions.pop()
-    depths = named_function("depths", SimpleNamespace(x=s.x, fixed=s.fixed), {"depth": depth})
+    depth, deflection = expressions.pop(), expressions.pop()
+    at = SimpleNamespace(x=s.x, fixed=s.fixed, felt=s.felt)
+    depths = named_function("depths", at, {"depth": depth, "deflection": deflection})
     covariance, functions = unpack(s.P, size), []
     for k, (channel, row) in enumerate(zip(expressions[: len(channels)], expressions[len(channels) :])):
         for i, stiffness, rest in state.stiffness_and_rest:
@@ -281,23 +300,23 @@ def _build_scalar(state: FilterState) -> ca.Function:
     """Kalman update with one gated scalar.
 
     ``aligned`` (I,) [m] are the depths at which errors of ln K and d leave the contacts' forces as they are. ``shown``
-    (I,) is the share of the update that ln K takes (partial-update Schmidt filter: Brink, Partial-update
-    Schmidt-Kalman filter, 2017).
+    (I,) and ``joints_shown`` (m,) are the shares of the update that ln K and ln k take (partial-update Schmidt filter:
+    Brink, Partial-update Schmidt-Kalman filter, 2017).
     """
-    size, bounded, contacts, count = state.size, state.bounded, state.parts["contacts"], len(state.contacts)
+    size, bounded, where, count = state.size, state.bounded, state.parts["contacts"], len(state.contacts)
     limits = {"gate": 1, "max_stiffness_step": 1, "lower": len(bounded), "upper": len(bounded)}
     s = symbols(x=size, P=packed_size(size), innovation=1, variance=1, row=size, own=size, **limits)
-    vars(s).update(vars(symbols(depth=count, aligned=count, shown=count)))
-    cross = unpack(s.P, size)[:, contacts] @ s.row[contacts] + s.own
+    vars(s).update(vars(symbols(depth=count, aligned=count, shown=count, joints_shown=state.m)))
+    cross = unpack(s.P, size)[:, where] @ s.row[where] + s.own
     expected = ca.dot(s.row, cross) + s.variance
     total = ca.fmax(expected, s.innovation**2 / s.gate**2)  # the noise that puts it on the gate
     gain = cross / total
     covariance = unpack(s.P - packed_outer(cross, gain), size)
-    for i, contact in enumerate(state.contacts):
-        (k,) = contact.indices("stiffness")
-        if k is not None:
-            covariance[k, k] += (1 - s.shown[i]) ** 2 * cross[k] * gain[k]
-            gain[k] *= s.shown[i]
+    contacts = [(k, s.shown[i]) for i, c in enumerate(state.contacts) for k in c.indices("stiffness") if k is not None]
+    joints = [*range(size)[state.parts["joint_stiffness"]]]
+    partly, share = [k for k, _ in contacts] + joints, ca.vertcat(*[share for _, share in contacts], s.joints_shown)
+    covariance[partly, partly] += ((1 - share) * cross[partly]) @ ((1 - share) * gain[partly]).T
+    gain[partly] *= share
     step, slope, aligned = _curved_step(state, s, gain * s.innovation)
     x = s.x + step
     if bounded:

@@ -173,7 +173,8 @@ class ContactImm:
         self._named.update(self._mode_probabilities(), duration)
         self._probable, self.updated = probable, self._t
         self._nis[0] = np.dot(step.normalised[probable], step.normalised[probable])
-        self._mismatch.add(duration, step.normalised[probable], step.x[probable])
+        self._mismatch.add(step.normalised[probable])
+        self._mismatch.add_deflection(duration, *self._torque_of_block[:2], self._signals["y"])
         if not self.chain.closed[probable].any() and self._mismatch.add_torque(duration, *self._torque_of_block):
             step.assign_to_friction(payload.torque(q_mean) - self._load)
             self._load[:] = payload.torque(q_mean)

@@ -105,10 +105,11 @@ def _hysteresis_error(
         covariance: (N, N) of it.
         gradient: (k, N) of the force or wrench by the state.
         joint_torque: (n,) [Nm] of the contacts, known or unknown.
-        hysteresis: [rad], usual error of a deflection that is larger than it.
+        hysteresis: [rad], half the width of the gears' loop: a load may be on either side of it.
     """
     deflection = joint_torque[state.elastic_joints] * ca.exp(-x[state.parts["joint_stiffness"]])  # (m,) [rad]
-    error = deflection * hysteresis / ca.sqrt(ca.sumsqr(deflection) + hysteresis**2 + _LEAST_DEFLECTION**2)
+    width = 2 * hysteresis
+    error = deflection * width / ca.sqrt(ca.sumsqr(deflection) + width**2 + _LEAST_DEFLECTION**2)
     offset = state.parts["offset"]
     moved = gradient @ covariance[:, offset] @ LDL(covariance[offset, offset]).solve(error)  # (k,)
     return moved @ moved.T

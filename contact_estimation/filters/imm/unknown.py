@@ -11,7 +11,8 @@ semiparametric model and disturbance Kalman filter, 2018). The state is the join
 of an arm with seven joints has no equivalent wrench at its TCP.
 
 A push ends at tau_e = 0. What is left of its estimate then is an error of the friction: the two are known by their
-difference only. :class:`PushEnd` conditions the state on that. Friction that motion changed during the push, which the
+difference only, and so are the hysteresis that a push leaves in the gears and the offset of their deflection.
+:class:`PushEnd` conditions the state on that. Friction that motion changed during the push, which the
 mode keeps, is an error of both, with the same sign and the variance D (a consider covariance).
 """
 
@@ -29,6 +30,8 @@ from contact_estimation.robot.rigid_body import Kinematics
 
 #: Share of a covariance's trace below which a variance is a rounding error of the updates.
 _ROUNDING = 1e-8
+#: Share of the changed friction's variance that a push which has probably ended needs to explain its torque.
+_LIKELY_CHANGE = 0.3
 
 
 class ExternalTorque(NamedTuple):
@@ -56,11 +59,12 @@ class PushEnd:
         size: N entries of the state.
         external: which of them are tau_e (n,); none where there is no unknown contact.
         disturbance: which of them are the friction disturbance (n,).
+        offset: which of them are the offsets (m,) of elastic joints.
         significance: of the chi-square test of tau_e = 0.
     """
 
-    def __init__(self, size: int, external: slice, disturbance: slice, significance: float) -> None:
-        self._external = external
+    def __init__(self, size: int, external: slice, disturbance: slice, offset: slice, significance: float) -> None:
+        self._size, self._external, self._offset = size, external, offset
         places = unpack_array(np.arange(packed_size(size)), size)
         self._cross = places[:, external]  # (N, n) places in a packed covariance
         pairs = [(external, external), (external, disturbance), (disturbance, disturbance)]
@@ -68,31 +72,54 @@ class PushEnd:
         ranks = range(1, self._cross.shape[1] + 1)
         self._largest = [0.0] + [chi_square_quantile(rank, significance) for rank in ranks]
 
-    def apply(self, x: np.ndarray, p: np.ndarray, drift: np.ndarray) -> bool:
+    def loosen(self, p: np.ndarray, slack: np.ndarray) -> None:
+        """Add an error of the offsets to a covariance, and by the regression on them to everything else.
+
+        Args:
+            p: packed covariance, changed in place.
+            slack: standard deviations (m,) [rad].
+        """
+        if slack.any():
+            full = unpack_array(p, self._size)
+            gain = np.linalg.solve(full[self._offset, self._offset], full[self._offset]).T  # (N, m)
+            p += pack_array((gain * slack**2) @ gain.T)
+
+    def apply(self, x: np.ndarray, p: np.ndarray, drift: np.ndarray, slack: np.ndarray) -> bool:
         """Condition in place, if the external torque may be zero.
 
         Args:
             x: mean (N,).
             p: packed covariance.
             drift: variance D (n,) [Nm^2] of the friction that changed during the push.
+            slack: standard deviations (m,) [rad] of what the push has left of the deflections.
 
         Returns:
-            Whether it may: z^T z is below its chi-square quantile.
+            Whether it probably is: z^T z is below its chi-square quantile with a share of the changed friction, too.
         """
-        widened = p.copy()
+        loose = p.copy()
+        self.loosen(loose, slack)
+        widened = loose.copy()
         for places in self._drifting:
             widened[places] += drift
         torque, cross = x[self._external], widened[self._cross]
-        variances, axes = np.linalg.eigh(cross[self._external])
-        varies = variances > _ROUNDING * variances.sum()
-        whitening = axes[:, varies] / np.sqrt(variances[varies])  # (n, r)
+        whitening = self._whitening(cross[self._external])
         whitened = whitening.T @ torque
         if whitened @ whitened > self._largest[len(whitened)]:
             return False
         gain = cross @ whitening  # (N, r)
         x -= gain @ whitened
         p[:] = widened - pack_array(gain @ gain.T)
-        return True
+        for places in self._drifting:
+            loose[places] += _LIKELY_CHANGE * drift
+        whitened = self._whitening(loose[self._cross][self._external]).T @ torque
+        return bool(whitened @ whitened <= self._largest[len(whitened)])
+
+    @staticmethod
+    def _whitening(covariance: np.ndarray) -> np.ndarray:
+        """Return E^(-1/2) over the axes V of a covariance (n, n) that have variance, (n, r)."""
+        variances, axes = np.linalg.eigh(covariance)
+        varies = variances > _ROUNDING * variances.sum()
+        return np.asarray(axes[:, varies] / np.sqrt(variances[varies]))
 
 
 def push_covariance(arm: Arm, kinematics: Kinematics, variance: ca.SX, link_share: ca.SX) -> ca.SX:

@@ -31,6 +31,7 @@ LAST = Q + np.array([1e-3, -2e-3, 3e-3, 1e-3, -2e-3, 4e-3])
 SLID = np.array([1e-3, -5e-4, 2e-4])
 NORMAL_WALK = 0.3
 SHOWN = 0.4
+HYSTERESIS = 6e-5  # [rad]
 POINT_Z = 6  # of the first contact in the state
 LOAD = np.array([0.5, -9.0, -4.0, 1.0, 0.2, 0.1])
 
@@ -101,6 +102,7 @@ def channels(arm, layout):
     along_tool = ca.vertcat(touching[layout.elastic_joints] / ca.exp(x[layout.parts["joint_stiffness"]]), touching)
     outputs = [predicted, slopes, force, ca.jacobian(force, x), contacts.depth]
     outputs += [tangential, ca.jacobian(tangential, x), ca.jacobian(along_tool, x)[:, POINT_Z]]
+    outputs.append((torque - LOAD)[layout.elastic_joints] / ca.exp(x[layout.parts["joint_stiffness"]]))
     return ca.Function("channels", [x, s, closed], outputs)
 
 
@@ -138,6 +140,7 @@ def evaluate(arm, update, layout, **values):
         "slid": SLID,
         "normal_way": NORMAL_WAY,
         "stiffness_way": STIFFNESS_WAY,
+        "hysteresis": HYSTERESIS,
         "normal_variance": NORMAL_WALK**2,
         "geometry_from_torque": SHOWN,
         "duration": DURATION,
@@ -208,11 +211,17 @@ def dense(motion, channels, layout, x, covariance, decay, noise, y, variance, s,
     )
     taken = np.ones(layout.size)
     taken[stiffness] = np.minimum(shown, 1.0)
+    joints = layout.parts["joint_stiffness"]
+    told = y[layout.m :] - np.array(channels(x, s, closed)[0]).ravel()[layout.m :]
+    told = np.clip(told, -gate * np.sqrt(variance[layout.m :]), gate * np.sqrt(variance[layout.m :]))
+    told = np.array(channels(x, s, closed)[8]).ravel() + (told[layout.elastic_joints] / np.exp(x[joints]))
+    bent = np.diag(covariance)[joints] * told**2
+    taken[joints] = bent / (bent + HYSTERESIS**2 + 1e-18)
     likelihood, normalised = 0.0, []
     for k in range(len(y)):
         expected, jacobian = (np.array(v) for v in channels(x, s, closed)[:2])
         h, innovation = jacobian[k].copy(), y[k] - expected[k, 0]
-        force, by, lever = (np.array(v) for v in channels(x, s, closed)[5:])
+        force, by, lever = (np.array(v) for v in channels(x, s, closed)[5:8])
         variance_of_force = np.trace(by @ covariance @ by.T)  # a lever shows by the force, not by its noise
         h[POINT_Z] -= SHOWN * lever[k, 0] * variance_of_force / ((force**2).sum() + variance_of_force + 1e-9)
         for at, deep, now in zip(stiffness, depth, np.array(channels(x, s, closed)[4]).ravel()):

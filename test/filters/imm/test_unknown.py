@@ -189,15 +189,18 @@ def test_the_error_of_a_push_is_not_larger_than_its_covariance_says(noise):
 
 @pytest.mark.parametrize("left, ends", [(1.0, True), (6.0, False)])
 def test_a_push_ends_where_its_torque_may_be_zero(left, ends):
-    """Friction that changed during the push is an error of the torque and of the friction disturbance alike."""
-    size, disturbance, external, rng = 9, slice(1, 4), slice(6, 9), np.random.default_rng(3)
+    """Friction that changed during the push is an error of the torque and of the friction disturbance alike, and what
+    the push left of a deflection one of its offset."""
+    size, disturbance, offset, external, rng = 9, slice(1, 4), slice(4, 6), slice(6, 9), np.random.default_rng(3)
     root, drift, both = rng.normal(size=(size, size)), rng.uniform(1.0, 2.0, 3), np.zeros((size, 3))
     both[disturbance] = both[external] = np.eye(3)
     known, x = root @ root.T, rng.normal(size=size)
-    covariance = known + both * drift @ both.T
+    slack = np.array([0.5, 0.8])  # of the offsets, and by the regression on them of the torque
+    loose = known[:, offset] @ np.linalg.inv(known[offset, offset]) * slack
+    covariance = known + both * drift @ both.T + loose @ loose.T
     x[external] = left * np.linalg.cholesky(covariance[external, external])[:, 0]  # as many standard deviations
     given, p = x.copy(), pack_array(known)
-    assert PushEnd(size, external, disturbance, 0.05).apply(x, p, drift) is ends
+    PushEnd(size, external, disturbance, offset, 0.05).apply(x, p, drift, slack)
     if not ends:
         np.testing.assert_array_equal(x, given)
         np.testing.assert_array_equal(p, pack_array(known))
@@ -212,7 +215,7 @@ def test_a_push_ends_where_its_torque_may_be_zero(left, ends):
 @pytest.mark.parametrize("rank", [0, 2, 3])
 def test_a_push_ends_whatever_the_rank_of_its_covariance(rank):
     rng, external = np.random.default_rng(4), slice(4, 8)
-    end, steady = PushEnd(8, external, slice(0, 4), 0.05), np.zeros(4)
+    end, steady = PushEnd(8, external, slice(0, 4), slice(0), 0.05), (np.zeros(4), np.zeros(0))
     root = np.zeros((8, 10))
     root[:4] = rng.normal(size=(4, 10))
     root[external, :rank] = rng.normal(size=(4, rank))  # torque that only ``rank`` sources cause
@@ -220,12 +223,12 @@ def test_a_push_ends_whatever_the_rank_of_its_covariance(rank):
     sources[:rank] = 0.5
     x = root @ sources  # a state that its covariance allows
     p = pack_array(covariance)
-    assert end.apply(x, p, steady)
+    assert end.apply(x, p, *steady)
     np.testing.assert_allclose(x, 0.0, atol=1e-12)  # what moved the torque moved the rest
     left = root[:4, rank:] @ root[:4, rank:].T  # the sources of the torque are known, the others are not
     np.testing.assert_allclose(unpack_array(p, 8)[:4, :4], left, atol=1e-12)
     if rank:
-        assert not end.apply(20 * root @ sources, pack_array(covariance), steady)
+        assert not end.apply(20 * root @ sources, pack_array(covariance), *steady)
 
 
 def test_a_push_at_the_tool_alone_is_seen_and_ends_on_seven_joints(tmp_path):
