@@ -162,13 +162,14 @@ def _build_shown(state: FilterState) -> ca.Function:
 
     Where the arm stands, slow errors of torque and friction would be learnt as stiffness. Only a way along the normal
     that is not small beside the depth shows it, once it is better known than before the touch. The hysteresis of a gear
-    would be learnt as its stiffness: that shows only as far as the deflection that the motors' torque tells may be off
-    by it beside the hysteresis.
+    would be learnt as its stiffness where nothing but torque tells the load. There it shows only as far as the
+    deflection that the torque tells may be off by it, beside the hysteresis. A known contact tells its load by its
+    motion, too.
     """
     count = len(state.contacts)
     s = symbols(P=packed_size(state.size), prior_variance=state.size, depth=count, normal_way=count, stiffness_way=1)
     vars(s).update(vars(symbols(x=state.size, deflection=state.m, unexplained=state.n, hysteresis=1)))
-    vars(s).update(vars(symbols(R=state.m + state.n, gate=1)))
+    vars(s).update(vars(symbols(R=state.m + state.n, gate=1, closed=count)))
     shown, covariance = ca.SX.ones(count), unpack(s.P, state.size)
     for i, contact in enumerate(state.contacts):
         (k,) = contact.indices("stiffness")
@@ -180,7 +181,8 @@ def _build_shown(state: FilterState) -> ca.Function:
     torque = ca.fmin(ca.fmax(s.unexplained, -most), most)[state.elastic_joints]
     told = s.deflection + ca.exp(-s.x[joints]) * torque
     unexpected = ca.diag(covariance[joints, joints]) * told**2  # (m,) [rad^2]
-    joints_shown = unexpected / (unexpected + s.hysteresis**2 + _LEAST_DEFLECTION**2)
+    beside = unexpected / (unexpected + s.hysteresis**2 + _LEAST_DEFLECTION**2)
+    joints_shown = ca.fmax(beside, ca.mmax(s.closed))
     return named_function("shown", s, {"shown": shown, "joints_shown": joints_shown})
 
 

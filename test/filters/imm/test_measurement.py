@@ -216,7 +216,7 @@ def dense(motion, channels, layout, x, covariance, decay, noise, y, variance, s,
     told = np.clip(told, -gate * np.sqrt(variance[layout.m :]), gate * np.sqrt(variance[layout.m :]))
     told = np.array(channels(x, s, closed)[8]).ravel() + (told[layout.elastic_joints] / np.exp(x[joints]))
     bent = np.diag(covariance)[joints] * told**2
-    taken[joints] = bent / (bent + HYSTERESIS**2 + 1e-18)
+    taken[joints] = np.maximum(bent / (bent + HYSTERESIS**2 + 1e-18), max(closed))
     likelihood, normalised = 0.0, []
     for k in range(len(y)):
         expected, jacobian = (np.array(v) for v in channels(x, s, closed)[:2])

@@ -18,6 +18,7 @@ from contact_estimation.robot import load_arm
 from contact_estimation.settings import find_config, load_yaml
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmark"))
+from contact_worlds import make_case
 from rigid_body_recording import RATE, START, Push, RigidBodyArm, World, pushes, random_motion, record, window
 
 VARIANCE = np.square([16.0] * 3 + [3.2] * 3)
@@ -308,3 +309,18 @@ def test_rest_decides_a_start_in_free_space_only(pushed):
     assert go(0.1, 0.0)
     assert go(0.9, 0.0) is pushed
     assert not go(0.5, 0.01)
+
+
+@pytest.mark.parametrize("seed", [11, 22])
+def test_hysteresis_of_gears_is_neither_their_stiffness_nor_a_force_that_stays(seed):
+    """A tool presses twice against a ceiling; the gears' deflection has a loop of 60 to 130 urad to either side."""
+    recording = make_case("ur16e", "ceiling", seed).recording
+    stream = open_stream("ur16e", "contact_imm", "ur16e_driver")
+    samples = zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau)
+    found = [stream.push(*sample) for sample in samples]
+    error = np.linalg.norm([e.force_tcp for e in found] - recording.force, axis=1)
+    assert np.sqrt((error[recording.touched] ** 2).mean()) < 7.0
+    after = recording.touched.copy()
+    for end in np.flatnonzero(np.diff(recording.touched.astype(int)) < 0):
+        after[end : end + round(0.5 * RATE)] = True
+    assert {e.mode for e, busy in zip(found[RATE:], after[RATE:]) if not busy} == {"free"}
