@@ -11,14 +11,12 @@ from contact_estimation.filters.registry import open_stream
 from contact_estimation.robot import load_arm
 
 STARTS = {"ur16e": [-0.99, -1.02, 2.297, -2.875, -1.551, 0.563], "fr3": [0.0, -0.3, 0.0, -2.2, 0.0, 1.9, 0.785]}
-TORQUE_NOISE = {"ur16e": 0.3, "fr3": 0.1}  # [Nm] a real FR3 has a third of that
 
 
 @pytest.fixture(scope="module", params=["ur16e", "fr3"])
 def samples(request):
     """One press of 4 mm on 25 kN/m, with its truth."""
-    settings = PressSettings(start=STARTS[request.param], torque_noise=TORQUE_NOISE[request.param])
-    simulation = PressSimulation(load_arm(request.param), settings, seed=1)
+    simulation = PressSimulation(load_arm(request.param), PressSettings(start=STARTS[request.param]), seed=1)
     return simulation.arm, [simulation.step() for _ in range(2500)]
 
 
