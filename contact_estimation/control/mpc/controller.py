@@ -76,7 +76,7 @@ class MpcController(SupervisedController):
         self.deadline = deadline or settings.safety.deadline or 1.0 / settings.rate
         self._icem = Icem(self.problem, np.random.default_rng(0)) if settings.warm_start == "icem" else None
         self._rollout = Rollout(self.problem)
-        self._rests = RestTracker(settings.rest_velocity_time, settings.safety.max_speed)
+        self._rests = RestTracker(settings.rest_time, settings.rest_velocity_time, settings.safety.max_speed)
         self._turn_stiffness = np.array(settings.impedance.rotational_stiffness)
         self._outputs = self._compile_outputs()
         self._known: dict[str, np.ndarray] = {}  # last stiffness vector (3,) [N/m] of pressed contacts
@@ -240,12 +240,12 @@ class MpcController(SupervisedController):
         """Take over the rests at the sample and their velocities, at which they move on."""
         if not self._phi:
             return
-        (x, rotation), age = self.arm.tcp_pose(observation.q), max(observation.age, 0.0)
+        tool, age = self.arm.tcp_pose(observation.q), max(observation.age, 0.0)
         stiffness = np.array([np.linalg.norm(one[:3]) for one in self._phi])  # (I,) [N/m]
         normals = np.array([one[:3] for one in self._phi]) / stiffness[:, None]  # (I, 3)
         measured = np.array([one[3:6] for one in self._phi])
-        points = x + np.array([one[6:9] for one in self._phi]) @ rotation.T  # (I, 3) [m]
-        rests, self._rest_velocity = self._rests.update(t - age, age, measured, normals, points, stiffness)
+        points = np.array([one[6:9] for one in self._phi])  # (I, 3) [m]
+        rests, self._rest_velocity = self._rests.update(t - age, age, measured, normals, tool, points, stiffness)
         for one, rest in zip(self._phi, rests):
             one[3:6] = rest
         self.problem.set("rest_velocity", self._rest_velocity.ravel())

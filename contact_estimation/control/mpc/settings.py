@@ -212,6 +212,13 @@ class MpcSettings:
         unit="s",
         check=positive,
     )
+    rest_time: float = key(
+        0.015,
+        doc="time constant that smooths the place of a contact; shorter takes an estimate over at once, also the part "
+        "of a commanded step that an observer takes for force: commands may then ring from tick to tick",
+        unit="s",
+        check=non_negative,
+    )
     rest_velocity_time: float = key(
         0.06,
         doc="time constant of the velocity at which the plan lets a contact's place move on; shorter follows a moving "
