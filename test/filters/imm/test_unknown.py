@@ -201,7 +201,7 @@ def test_a_push_ends_where_its_torque_may_be_zero(left, ends):
     covariance = known + both * drift @ both.T + loose @ loose.T
     x[external] = left * np.linalg.cholesky(covariance[external, external])[:, 0]  # as many standard deviations
     given, p = x.copy(), pack_array(known)
-    PushEnd(size, external, disturbance, offset, 0.05).apply(x, p, drift, slack)
+    assert PushEnd(size, external, disturbance, offset, 0.05).apply(x, p, drift, slack) is ends
     if not ends:
         np.testing.assert_array_equal(x, given)
         np.testing.assert_array_equal(p, pack_array(known))
