@@ -111,8 +111,13 @@ def score(case: Case, found: dict[str, np.ndarray]) -> dict[str, list[float]]:
 
 def consistent(error: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     """Return (N,) one where errors (N, 3) lie in the band of their covariances (N, 3, 3); singular ones do not."""
-    square = np.einsum("ki,kij,kj->k", error, np.linalg.pinv(covariance, hermitian=True), error)
+    square = normalised_square(error, covariance)
     return np.asarray((square > BAND[0]) & (square < BAND[1]), float)
+
+
+def normalised_square(error: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Return e^T P^-1 e (N,) of errors (N, 3) with covariances (N, 3, 3)."""
+    return np.asarray(np.einsum("ki,kij,kj->k", error, np.linalg.pinv(covariance, hermitian=True), error))
 
 
 def summary(kind: str, figures: dict[str, list[float]], has_modes: bool) -> dict[str, float | None]:

@@ -33,7 +33,7 @@ PRESS = {"ur16e": 60.0, "fr3": 25.0}
 COMPLIANCE = {"ur16e": 1 / 6e4, "fr3": 0.0}
 
 
-#: [rad] Half the width of the loop of an elastic joint: 60 to 130 urad were seen on two recorded presses of a UR16e.
+#: [rad] Half the width of the loop of an elastic joint: from about what the UR16e's profile expects to more than twice.
 HYSTERESIS = (6e-5, 1.3e-4)
 #: [rad] A press goes into its surface at up to this angle from the normal: recorded ones leave 8 to 12 % of the force
 #: along the surface (median; a tenth of the time a quarter).

@@ -112,8 +112,8 @@ def tune(names: list[str]) -> None:
                     tried[name] = round(geometric_mean(found_rmse), 4)
                     save(GAINS_FILE, found)
             print(gains, round(geometric_mean([tried[name] for name in names]), 3), flush=True)
-        tried = found["tried"]
-        found["best"] |= min(choices, key=lambda one: geometric_mean([tried[json.dumps(one)][name] for name in names]))
+        errors = found["tried"]
+        found["best"] |= min(choices, key=lambda one: geometric_mean([errors[json.dumps(one)][name] for name in names]))
         save(GAINS_FILE, found)
 
 

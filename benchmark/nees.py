@@ -25,7 +25,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from any_contact import BAND, HELD, estimates, touches  # neighbours of this script
+from any_contact import BAND, HELD, estimates, normalised_square, touches  # neighbours of this script
 from contact_worlds import ROWS, SENSORS, Case, make_case
 from rigid_body_recording import RATE
 
@@ -39,8 +39,7 @@ def squares(case: Case) -> np.ndarray:
     for start, end in touches(case.recording.touched):
         held = slice(start + rise + round(HELD * RATE), end - rise)
         error = (found["force"] - case.recording.force)[held]
-        inverse = np.linalg.pinv(found["covariance"][held], hermitian=True)
-        parts.append(np.einsum("ki,kij,kj->k", error, inverse, error))
+        parts.append(normalised_square(error, found["covariance"][held]))
     return np.concatenate(parts)
 
 
