@@ -43,8 +43,8 @@ class ImmStep:
         state: the filters' state.
         chain: modes and filters.
         functions: compiled :func:`step_functions` by name.
-        signals: buffers by name: settings, and the block's measurement; ``friction_drift`` (n,) [Nm^2] is added
-            (:meth:`_track_friction`).
+        signals: buffers by name: settings, and the block's measurement; ``friction_drift`` (n,) [Nm^2] is added: by
+            what friction that changed meanwhile an unknown contact's torque may be off (:meth:`_track_friction`).
 
     Attributes:
         x: (M, N) means. p: (M, N (N + 1) / 2) packed covariances. probabilities: (M,).
@@ -77,7 +77,7 @@ class ImmStep:
         self._mixed, self._weights = (mixed_x, mixed_p), weights
         self._remembered: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=_REMEMBERED)
         self._turn, self._tried = 0, np.zeros(count, int)
-        self._friction_drift = signals["friction_drift"] = np.zeros(state.n)
+        signals["friction_drift"], self._friction_change, self._disturbance_change = np.zeros((3, state.n))
         self._q_free = np.zeros(state.n)
         self._deflected, self._deflections = np.zeros(state.m), np.zeros((count, state.m))
         self._push_end = PushEnd(
@@ -127,7 +127,7 @@ class ImmStep:
         for name, values in self._state.bounds(free=False).items():
             self._bounds[0][name][:] = values
         self._pressed[:], self.unexplained[:] = UNDECIDED, 0.0
-        self._friction_drift[:] = self._deflected[:] = 0.0
+        self._forget_changes()
         self._remembered.clear()
         self._turn, self._tried[:] = 0, 0
 
@@ -203,7 +203,7 @@ class ImmStep:
                 self._tried[j] -= 1
                 x[:], p[:] = self.x[j], self.p[j]
             elif self._turn == 0:
-                probably = self._push_end.apply(x, p, self._slid() * self._friction_drift, slack)
+                probably = self._push_end.apply(x, p, self._slid() * self._friction_change, slack)
                 self._tried[j] = _TRIAL if probably else 0
             elif self._remembered:
                 back = min(_RECENT if self._turn == 1 else _REMEMBERED, len(self._remembered))
@@ -232,16 +232,28 @@ class ImmStep:
 
         An unknown contact keeps that friction. The variance of what motion has changed of it and of the model's error
         since then, up to that of anything within their bounds, is an error of the external torque: a consider
-        covariance (Schmidt, Application of state-space methods to navigation problems, 1966).
+        covariance (Schmidt, Application of state-space methods to navigation problems, 1966). So is the process noise
+        of the friction disturbance that these filters leave out, where it is one of motion: up to the variance between
+        two draws. A disturbance that changes at rest, too, does not tell what motion has changed.
         """
         shares = self.probabilities[self._free]
         if shares.sum() > 0.5:
             self._state.friction_about(self.x[self._free[shares.argmax()]], self._bounds[0])
-            self._friction_drift[:] = 0.0
+            self._forget_changes()
             self._q_free[:] = self._signals["q_mean"]
-            self._deflected[:] = 0.0
         else:
             probable = self.probabilities.argmax()
             np.maximum(self._deflected, np.abs(self._deflections[probable]), out=self._deflected)
-            self._friction_drift += (1 - self._state.frozen_share) * self._signals["friction_change"]
-            np.minimum(self._friction_drift, self._state.largest_drift, out=self._friction_drift)
+            self._friction_change += (1 - self._state.frozen_share) * self._signals["friction_change"]
+            np.minimum(self._friction_change, self._state.largest_drift, out=self._friction_change)
+            if self._state.disturbance_moves:
+                where = self._state.parts["disturbance"]
+                left_out = self._motion[0][1][where] - self._motion[1][1][where]
+                self._disturbance_change += left_out * self._signals["friction_moves"]
+                np.minimum(self._disturbance_change, 2 * self._state.variance[where], out=self._disturbance_change)
+            np.add(self._friction_change, self._disturbance_change, out=self._signals["friction_drift"])
+
+    def _forget_changes(self) -> None:
+        """Begin anew with what changes while something touches the arm: friction, and the gears' deflections."""
+        self._friction_change[:] = self._disturbance_change[:] = self._signals["friction_drift"][:] = 0.0
+        self._deflected[:] = 0.0

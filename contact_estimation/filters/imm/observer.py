@@ -10,6 +10,7 @@ import numpy as np
 
 from contact_estimation.codegen import OPTIMISE_FLAGS, compile_all_built
 from contact_estimation.filters.imm.imm_step import ImmStep, step_functions
+from contact_estimation.filters.imm.innovation import VarianceFactors
 from contact_estimation.filters.imm.mismatch import MismatchTest
 from contact_estimation.filters.imm.mode_chain import ModeChain, NamedMode
 from contact_estimation.filters.imm.output import Output, output_functions
@@ -83,6 +84,8 @@ class ContactImm:
         # All functions read and write the same buffers, by the names of their arguments and results.
         self._signals = signals = run_time_inputs(settings, actuators) | state.inputs
         signals["q_now"], signals["nis"] = self._q_now, self._nis = np.zeros(arm.n), np.full(1, np.nan)
+        self._variance_factors = VarianceFactors(state.m + arm.n, settings.gate)
+        signals["variance_factor"] = self._variance_factors.factors
         signals["unexplained"], signals["load"] = self._unexplained, self._load = np.zeros((2, arm.n))
         self._samples = Preintegration(arm, state, sample, block, signals, actuators.position_filter)
         self._q, self._dq, self._tau = (signals[name] for name in ("q", "dq", "tau"))
@@ -126,6 +129,7 @@ class ContactImm:
         self._probable = 0
         self._contact_share: float | None = None
         self._output.start()
+        self._variance_factors.clear()
         self._nis[0], self._first = np.nan, True
         self._unexplained[:] = 0.0
         self._duration, self._elapsed, self._count = _STALE, 0.0, 0
@@ -174,6 +178,7 @@ class ContactImm:
         self._probable, self.updated = probable, self._t
         self._nis[0] = np.dot(step.normalised[probable], step.normalised[probable])
         self._mismatch.add(step.normalised[probable])
+        self._variance_factors.add(step.normalised[probable], duration)
         self._mismatch.add_deflection(duration, *self._torque_of_block[:2], self._signals["y"])
         if not self.chain.closed[probable].any() and self._mismatch.add_torque(duration, *self._torque_of_block):
             step.assign_to_friction(payload.torque(q_mean) - self._load)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 
 import casadi as ca
 import numpy as np
@@ -19,6 +20,7 @@ from contact_estimation.filters.imm.unknown import ExternalTorque, tcp_wrench
 from contact_estimation.filters.kalman import packed_size, unpack, unpack_array
 from contact_estimation.filters.observer import CLOSED, ContactState
 from contact_estimation.robot import Arm
+from contact_estimation.robot.rigid_body import Kinematics
 
 #: A parameter with more than this share of its prior standard deviation left is weakly observed: half of the variance.
 _WEAK = 0.5**0.5
@@ -26,6 +28,8 @@ _WEAK = 0.5**0.5
 _LEAST_SHARE = 1e-9
 #: [rad] Keeps the direction of a deflection defined where nothing touches.
 _LEAST_DEFLECTION = 1e-9
+#: Share of a variance that keeps a covariance regular where channels measure the same.
+_ROUNDING = 1e-9
 
 
 def wrench_parts(n: int) -> Parts:
@@ -52,19 +56,22 @@ def build_output(arm: Arm, state: FilterState) -> ca.Function:
     Inputs: x (N,), P (packed), q_now (n,), closed (I,), theta (theta_size,), basis (9 I,), slip_direction (3,),
     prior_variance (N,), felt: one where an unknown contact is, wrench_variance (6,) [N^2, Nm^2]: prior of its wrench
     at the TCP, friction_drift (n,) [Nm^2]: variance of its torque by friction that changed beside it, hysteresis [rad]
-    of the elastic joints, tcp_pose (12,) of the last block. Output: row: :func:`wrench_parts`, then
-    :func:`contact_parts` of every contact.
+    of the elastic joints, tcp_pose (12,) and presliding_mean (n,) of the last block, variance_factor (m + n,) of the
+    channels (:class:`~contact_estimation.filters.imm.innovation.VarianceFactors`). Output: row: :func:`wrench_parts`,
+    then :func:`contact_parts` of every contact.
     """
     size, count = state.size, len(state.contacts)
     s = symbols(x=size, P=packed_size(size), q_now=arm.n, closed=count, theta=state.theta_size, basis=9 * count)
     vars(s).update(vars(symbols(slip_direction=3, prior_variance=size, felt=1, wrench_variance=6)))
-    vars(s).update(vars(symbols(friction_drift=arm.n, hysteresis=1, tcp_pose=12)))
-    covariance, kinematics = unpack(s.P, size), arm.kinematics(s.q_now)
+    vars(s).update(vars(symbols(friction_drift=arm.n, hysteresis=1, tcp_pose=12, presliding_mean=arm.n)))
+    s.variance_factor = ca.SX.sym("variance_factor", state.m + arm.n)
+    kinematics = arm.kinematics(s.q_now)
     pose = rotation, _ = arm.tcp(kinematics)
     last = pose_of(s.tcp_pose)
     contacts = contacts_at(state, pose, s.x, s.theta, s.basis, s.slip_direction, last, unilateral=True)
     forces = ContactForces(arm, kinematics, contacts)
     force, torque = forces.wrench_base(s.closed)
+    covariance = _observed_covariance(arm, state, kinematics, s, forces.joint_torque(s.closed))
     gradient = ca.jacobian(rotation.T @ force, s.x)
     force_covariance, joint_torque = gradient @ covariance @ gradient.T, forces.joint_torque(s.closed)
     if state.m:
@@ -82,13 +89,45 @@ def build_output(arm: Arm, state: FilterState) -> ca.Function:
         )
         force_covariance += s.felt * (rotation.T @ spread[:3, :3] @ rotation)
     row = [rotation.T @ force, rotation.T @ torque, force, joint_torque, ca.vec(force_covariance)]
-    std_ratio = ca.sqrt(ca.diag(covariance) / s.prior_variance)
+    std_ratio = ca.sqrt(ca.diag(unpack(s.P, size)) / s.prior_variance)
     for contact in forces.contacts:
         values = ca.vertcat(contact.normal * contact.closed.stiffness, contact.rest, contact.point_tcp)
         slope = ca.jacobian(values, s.x)
         row += [values, ca.vec(slope @ covariance @ slope.T), contact.point, contact.closed.parameters]
         row.append(std_ratio[contact.part.where])
     return named_function("imm_output", s, {"row": ca.vertcat(*row)})
+
+
+def _observed_covariance(
+    arm: Arm, state: FilterState, kinematics: Kinematics, s: SimpleNamespace, torque: ca.SX
+) -> ca.SX:
+    """Covariance (N, N) of the state, in which what the channels measure is as certain as their innovations show.
+
+    The channels measure sums: torque and friction, offset and deflection. Innovations tell how well these are known,
+    P_y = H P H^T, and nothing about the terms. G = P H^T P_y^-1 is the regression of the state on these sums. The part
+    G P_y G^T of the covariance takes the factors of the channels; the rest stays.
+
+    Args:
+        arm: the robot.
+        state: of the filter.
+        kinematics: at the configuration.
+        s: inputs of :func:`build_output`.
+        torque: (n,) [Nm] of the known contacts.
+    """
+    where = state.parts.where
+    if state.has_external:
+        torque += s.felt * s.x[where["external"]]
+    elastic = ca.exp(-s.x[where["joint_stiffness"]])  # compliance
+    bending = s.x[where["offset"]] + elastic * (torque - arm.body.gravity_torque(kinematics))[state.elastic_joints]
+    friction = s.x[where["bias"]] + s.x[where["coulomb"]] * s.presliding_mean + s.x[where["disturbance"]]
+    rows, covariance = ca.jacobian(ca.vertcat(bending, torque - friction), s.x), unpack(s.P, state.size)
+    cross = covariance @ rows.T  # (N, m + n)
+    measured = ca.densify(rows @ cross)
+    measured += _ROUNDING * ca.diag(ca.diag(measured))
+    regression = LDL(measured).solve(cross.T)  # (m + n, N)
+    scale = ca.sqrt(s.variance_factor)
+    shown: ca.SX = covariance - regression.T @ (measured * (1 - scale @ scale.T)) @ regression
+    return shown
 
 
 def _hysteresis_error(

@@ -107,6 +107,7 @@ class FilterState:
         mean, variance: (N,) prior. first_variance: at the very first sample.
         random_walk: (N,) growth of the variance per second. time_constant: (N,) [s], infinite for random walks.
         frozen_share: of the friction's random walks that an unknown contact leaves.
+        disturbance_moves: the friction disturbance changes with motion only.
         end_significance: of the test whether an unknown contact has ended. sliding_way: [rad] of a joint that a push
             does not bend.
         bounded: indices of entries that are kept within bounds.
@@ -130,7 +131,7 @@ class FilterState:
         entries = [c.entries[k] for c in self.contacts for k in c.estimated] + _joint_entries(actuators, n, bound)
         # Its covariance depends on the configuration: :func:`~contact_estimation.filters.imm.unknown.push_covariance`.
         entries += [Entry("external", 0.0, 0.0, 0.0)] * external
-        self.frozen_share = settings.unknown.frozen_friction
+        self.frozen_share, self.disturbance_moves = settings.unknown.frozen_friction, actuators.disturbance_speed > 0
         self.end_significance, self.sliding_way = settings.unknown.end_significance, settings.unknown.sliding_way
         self.size = len(entries)
         self.mean = np.array([e.mean for e in entries])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from contact_estimation.filters.imm.innovation import InnovationStatistics
+from contact_estimation.filters.imm.innovation import InnovationStatistics, VarianceFactors
 
 
 @pytest.mark.parametrize("blocks", [1, 63, 64, 65, 1000])
@@ -38,3 +38,49 @@ def test_the_running_mean_starts_at_zero_and_follows_what_is_now():
     running = [float(statistics.running[0]) for value in values if statistics.add(np.sqrt([value]))]
     assert running[0] < 0.5 and running[19] == pytest.approx(1.0, abs=0.01)
     assert running[-1] == pytest.approx(5.0, abs=0.02)
+
+
+def factors_of(innovations):
+    """Variance factors (N, channels) after every block of 10 ms."""
+    found = VarianceFactors(innovations.shape[1], 3.0)
+    return np.array([(found.add(row, 0.01), found.factors.copy())[1] for row in innovations])
+
+
+def test_variance_factors_are_the_share_of_the_noise_that_there_is():
+    share = np.array([0.04, 0.25, 1.0])
+    white = np.random.default_rng(0).normal(size=(4000, 3)) * np.sqrt(share)
+    found = factors_of(white)
+    np.testing.assert_allclose(found[0], 1.0, atol=0.5)  # one block proves nothing
+    expected = (1 + 20 * share[:2]) / 21  # the settings count as much as one of 20 blocks
+    np.testing.assert_allclose(found[100:, :2].mean(axis=0), expected, rtol=0.1)
+    assert (found <= 1.0).all() and found[100:, 2].mean() > 0.75
+
+
+@pytest.mark.parametrize("gain", [0.06, 0.2])
+@pytest.mark.parametrize("walk", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("noise", [0.2, 1.0])
+def test_variance_factors_are_those_of_a_local_level_filter(gain, walk, noise):
+    """Planted: a level that walks and is measured. The filter expects noise of one, and a walk that makes its gain.
+
+    Its error has noise and lag, each less than expected by its own factor.
+    """
+    rng, level, told, innovations, errors = np.random.default_rng(1), 0.0, 0.0, [], []
+    for walked, disturbed in rng.normal(size=(8000, 2)):
+        level += walk * gain / np.sqrt(1 - gain) * walked
+        innovation = level + noise * disturbed - told
+        told += gain * innovation
+        innovations.append(innovation * np.sqrt(1 - gain))
+        errors.append(told - level)
+    actual = np.mean(np.square(errors[200:])) / gain  # the filter expects gain times one
+    found = factors_of(np.array(innovations)[:, None])[200:].mean()
+    assert 0.4 * actual < found < 2.0 * actual + 0.06
+
+
+def test_variance_factors_start_anew():
+    found = VarianceFactors(2, 3.0)
+    for _ in range(100):
+        found.add(np.zeros(2), 0.01)
+    buffer = found.factors
+    assert buffer.max() < 0.06
+    found.clear()
+    assert found.factors is buffer and (buffer == 1.0).all()

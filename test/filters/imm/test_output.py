@@ -1,4 +1,4 @@
-"""What the published covariance of the force has beside the filter's own: the hysteresis of loaded gears."""
+"""The published covariance of the force: the filter's, as its innovations show it, and hysteresis of loaded gears."""
 
 import dataclasses
 import sys
@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from contact_estimation.filters.imm.observer import ContactImm
-from contact_estimation.filters.registry import load_observer_settings
+from contact_estimation.filters.kalman import unpack_array
+from contact_estimation.filters.registry import load_observer_settings, open_stream
 from contact_estimation.filters.settings import load_sensor_settings
 from contact_estimation.filters.stream import SampleStream
 from contact_estimation.robot import load_arm
@@ -82,3 +83,69 @@ def test_hysteresis_widens_the_force_of_an_unknown_contact_and_does_not_move_it(
     np.testing.assert_array_equal(told.force_tcp, without.force_tcp)
     sizes = np.linalg.eigvalsh(told.force_covariance - without.force_covariance)
     assert sizes[2] > 0.5 and np.abs(sizes[:2]).max() < 1e-6 * sizes[2]
+
+
+@pytest.fixture(scope="module")
+def quiet():
+    """A resting FR3 whose torque is quieter than its settings say, pushed; its filter and the recording."""
+    arm, t = RigidBodyArm("fr3"), np.arange(3 * RATE) / RATE
+    theta = random_motion("fr3", t, np.random.default_rng(4), 0.0, 1.0)
+    recording = record(arm, theta, pushes(arm, [Push(1.5, 4.0, np.array([10.0, 0.0, 20.0]))], t), World(noise=0.5))
+    stream = open_stream("fr3", "contact_imm", None)
+    for sample in zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau):
+        stream.push(*sample)
+    return stream, recording
+
+
+def test_what_the_channels_measure_is_as_certain_as_their_innovations_show(quiet):
+    """The same by hand: external torque less friction takes the factors, the split between them stays."""
+    stream, recording = quiet
+    observer, estimate = stream.observer, stream.estimate()
+    probable = int(observer.probabilities.argmax())
+    assert estimate.mode == "unknown" and observer.probabilities[probable] > 0.99
+    state, step = observer.state, observer.step_
+    factors, presliding = observer._signals["variance_factor"], observer._signals["presliding_mean"]
+    covariance, parts = unpack_array(step.p[probable], state.size), state.parts
+    rows = np.zeros((arm_n := len(recording.q[0]), state.size))
+    for name, slope in (("external", 1.0), ("bias", -1.0), ("coulomb", -presliding), ("disturbance", -1.0)):
+        rows[:, parts[name]] += slope * np.eye(arm_n)
+    measured = rows @ covariance @ rows.T
+    regression = covariance @ rows.T @ np.linalg.inv(measured)
+    shown = np.diag(np.sqrt(factors))
+    left = covariance + regression @ (shown @ measured @ shown - measured) @ regression.T
+    torque = left[parts["external"], parts["external"]] + np.diag(observer._signals["friction_drift"])
+    arm = load_arm("fr3")
+    jacobian, prior = arm.tcp_jacobian(recording.q[-1]), np.diag(observer._signals["wrench_variance"])
+    gain = prior @ jacobian @ np.linalg.inv(jacobian.T @ prior @ jacobian + torque)
+    rotation = arm.tcp_pose(recording.q[-1])[1]
+    expected = rotation.T @ (prior - gain @ jacobian.T @ prior)[:3, :3] @ rotation
+    np.testing.assert_allclose(estimate.force_covariance, expected, rtol=0.01)  # the other filters have 0.2 %
+
+
+def test_a_quiet_arm_tells_a_force_as_exactly_as_it_does(quiet):
+    stream, recording = quiet
+    told, factors = stream.estimate(), stream.observer._signals["variance_factor"]
+    kept = factors.copy()
+    factors[:] = 1.0
+    by_settings = stream.estimate()
+    factors[:] = kept
+    np.testing.assert_allclose(told.force_tcp, by_settings.force_tcp, atol=0.01)
+    error = told.force_tcp - recording.force[-1]
+    assert error @ np.linalg.solve(told.force_covariance, error) < 9.35  # chi-square of 3, 97.5 %
+    assert np.trace(told.force_covariance) < 0.4 * np.trace(by_settings.force_covariance)
+
+
+def test_quiet_channels_do_not_tell_a_push_from_friction(quiet):
+    """Without any noise the sums are known exactly; how much of them is friction is as uncertain as before."""
+    stream, _ = quiet
+    observer, factors = stream.observer, stream.observer._signals["variance_factor"]
+    kept = factors.copy()
+    factors[:] = 0.0
+    certain = stream.estimate()
+    factors[:] = kept
+    probable, parts = int(observer.probabilities.argmax()), observer.state.parts
+    covariance = unpack_array(observer.step_.p[probable], observer.state.size)
+    split = [covariance[parts[name], parts[name]] for name in ("bias", "disturbance")]
+    least = np.linalg.eigvalsh(certain.force_covariance)[0]
+    assert least > 1e-4 and min(np.diag(part).min() for part in split) > 0.0
+    assert np.trace(certain.force_covariance) < np.trace(stream.estimate().force_covariance)
