@@ -86,6 +86,11 @@ def probability(value: float) -> str | None:
     return None if 0.0 <= value <= 1.0 else "must lie between 0 and 1"
 
 
+def fraction(value: float) -> str | None:
+    """Check: above 0, at most 1."""
+    return None if 0 < value <= 1 else "must be above 0 and at most 1"
+
+
 def load_yaml(path: Path | str) -> dict[str, Any]:
     """Read a YAML file whose top level is a mapping.
 

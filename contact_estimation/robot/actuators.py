@@ -14,7 +14,7 @@ from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot.arm import Arm
 from contact_estimation.robot.friction import FrictionSettings
 from contact_estimation.robot.settings import robot_file
-from contact_estimation.settings import find_config, from_yaml, key, non_negative, positive
+from contact_estimation.settings import find_config, fraction, from_yaml, key, non_negative, positive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +111,13 @@ class ActuatorSettings:
         unit="Nm",
         check=positive,
         length="joints",
+    )
+    least_noise_share: float = key(
+        1.0,
+        doc="smallest share of the noise's variance that decides between modes; below 1 innovations that are smaller "
+        "than the noise settings count for more. Only behind the gears: before them slow errors of friction would "
+        "decide",
+        check=fraction,
     )
     model_error: float = key(
         0.1,

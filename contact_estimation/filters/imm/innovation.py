@@ -10,8 +10,10 @@ _BLOCKS_PER_COUNT = 64
 _MANY_OUTLIERS, _LARGE_MEAN = 0.05, 2.0
 #: [s] Memory of the variance factors, and the time over which innovations are averaged: about that of a filter.
 _FACTOR_MEMORY, _AVERAGED = 0.2, 0.05
-#: Blocks that the noise settings count for beside the innovations.
-_PRIOR_BLOCKS = 1.0
+#: [s] Memory of what counts as evidence: an arm that sets off has the noise of its last motion.
+_EVIDENCE_MEMORY = 10.0
+#: Blocks that the noise settings count for beside the innovations, in the factors and as evidence.
+_PRIOR_BLOCKS, _PRIOR_EVIDENCE = 1.0, 10.0
 
 
 class InnovationStatistics:
@@ -82,22 +84,34 @@ class VarianceFactors:
     innovations of an optimal filter are white (Mehra, On the identification of variances and adaptive Kalman filtering,
     1970). The factor is the mean of both, and at most one: what exceeds the settings is an outlier or a mismatch.
 
+    The same noise decides between modes. There the factor is that of the last ``_EVIDENCE_MEMORY``, or the present one
+    if that is larger, and not less than ``least``: what sets off now must not look like a contact.
+
     Args:
         channels: number of them.
         gate: standard deviations beyond which an innovation is an outlier.
+        least: smallest share of its variance by which an innovation counts as evidence.
 
     Attributes:
-        factors: (channels,) (one buffer).
+        factors: (channels,) of the covariance (one buffer).
+        evidence: (channels,) of the likelihood (one buffer).
     """
 
-    def __init__(self, channels: int, gate: float) -> None:
-        self.factors, self._average, self._squares = np.ones((3, channels))
-        self._gate = gate
+    def __init__(self, channels: int, gate: float, least: float) -> None:
+        self.factors, self.evidence, self._average, self._recent, self._lasting = np.ones((5, channels))
+        self._gate, self._least = gate, least
         self.clear()
 
     def clear(self) -> None:
         """Start anew, from the settings."""
-        self.factors[:], self._average[:], self._squares[:], self._blocks = 1.0, 0.0, 0.0, 0.0
+        self.factors[:] = self.evidence[:] = 1.0
+        self._average[:], self._recent[:], self._lasting[:], self._blocks, self._lasting_blocks = (
+            0.0,
+            0.0,
+            0.0,
+            0.0,
+            0.0,
+        )
 
     def add(self, normalised: np.ndarray, duration: float) -> None:
         """Take a block's innovations (channels,) over their standard deviations; the block lasts ``duration`` [s]."""
@@ -105,10 +119,18 @@ class VarianceFactors:
         within = np.minimum(np.maximum(normalised, -self._gate), self._gate)
         self._average += (1 - kept) * (within - self._average)
         white = (1 - kept) / (1 + kept)  # variance of the average of white innovations
-        self._squares *= memory
-        self._squares += 0.5 * (within**2 + self._average**2 / white)
+        squares = within**2
+        self._recent *= memory
+        self._recent += 0.5 * (squares + self._average**2 / white)
         self._blocks = memory * self._blocks + 1.0
-        np.minimum((_PRIOR_BLOCKS + self._squares) / (_PRIOR_BLOCKS + self._blocks), 1.0, out=self.factors)
+        np.minimum((_PRIOR_BLOCKS + self._recent) / (_PRIOR_BLOCKS + self._blocks), 1.0, out=self.factors)
+        if self._least < 1:
+            memory = float(np.exp(-duration / _EVIDENCE_MEMORY))
+            self._lasting *= memory
+            self._lasting += squares
+            self._lasting_blocks = memory * self._lasting_blocks + 1.0
+            lasting = (_PRIOR_EVIDENCE + self._lasting) / (_PRIOR_EVIDENCE + self._lasting_blocks)
+            np.clip(np.maximum(lasting, self.factors), self._least, 1.0, out=self.evidence)
 
 
 def _describe(share: float, mean: float) -> str:

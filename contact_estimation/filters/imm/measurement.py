@@ -53,7 +53,8 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     forces beside their law; tcp_pose (12,): position [m] and rotation of the TCP, column by column, tcp_before (12,):
     these in the last block; normal_way (I,) [m]: way along the normals that shows stiffness,
     stiffness_way: share of the depth from which on it does in full; friction_moves (n,): share of
-    their rate at which disturbances change; hysteresis [rad] of loaded gears; duration, birth_time [s].
+    their rate at which disturbances change; hysteresis [rad] of loaded gears; noise_share (m + n,): share of its
+    variance by which an innovation counts as evidence; duration, birth_time [s].
     Outputs: x_next, P_next; log_likelihood; normalised (m + n,): innovation over its standard deviation before gating;
     unexplained (n,) [Nm]: torque measured, less that of the updated state; pressed (I,): probability that a closed
     contact presses; deflection (m,) [rad] of the elastic joints by contacts.
@@ -72,7 +73,7 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     shapes |= {"relative_variance": 1, "slip_direction": 3, "push_change": n, "load": n, "within_noise": count}
     shapes |= {"law_variance": count, "tcp_pose": 12, "tcp_before": 12, "slid": 3, "normal_variance": count}
     shapes |= {"geometry_from_torque": count, "friction_moves": n, "normal_way": count, "stiffness_way": 1}
-    shapes["hysteresis"] = 1
+    shapes |= {"hysteresis": 1, "noise_share": channel}
     s = symbols(ca.MX, **shapes)
     fixed = call_named(geometry, s)
     now = call_named(predict, s)
@@ -84,7 +85,7 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     for k, function in enumerate(channels):
         before = {"x": now.x_next, "P": now.P_next, "aligned": now.aligned_next} | vars(known)
         predicted = call_named(function, before | {"y": s.y[k]}, fixed, s)
-        now = call_named(scalar, before | {"variance": s.R[k]}, predicted, s)
+        now = call_named(scalar, before | {"variance": s.R[k], "noise_share": s.noise_share[k]}, predicted, s)
         log_likelihood += now.log_likelihood
         normalised.append(now.normalised)
     left = call_named(unexplained, {"x": now.x_next, "aligned": now.aligned_next}, fixed, s)
@@ -308,7 +309,7 @@ def _build_scalar(state: FilterState) -> ca.Function:
     size, bounded, where, count = state.size, state.bounded, state.parts["contacts"], len(state.contacts)
     limits = {"gate": 1, "max_stiffness_step": 1, "lower": len(bounded), "upper": len(bounded)}
     s = symbols(x=size, P=packed_size(size), innovation=1, variance=1, row=size, own=size, **limits)
-    vars(s).update(vars(symbols(depth=count, aligned=count, shown=count, joints_shown=state.m)))
+    vars(s).update(vars(symbols(depth=count, aligned=count, shown=count, joints_shown=state.m, noise_share=1)))
     cross = unpack(s.P, size)[:, where] @ s.row[where] + s.own
     expected = ca.dot(s.row, cross) + s.variance
     total = ca.fmax(expected, s.innovation**2 / s.gate**2)  # the noise that puts it on the gate
@@ -327,7 +328,7 @@ def _build_scalar(state: FilterState) -> ca.Function:
         "x_next": x,
         "P_next": pack(slope @ covariance @ slope.T),
         "aligned_next": aligned,
-        "log_likelihood": -0.5 * (ca.log(total) + s.innovation**2 / total),
+        "log_likelihood": -0.5 * (ca.log(likely := s.noise_share * total) + s.innovation**2 / likely),
         "normalised": s.innovation / ca.sqrt(expected),
     }
     return named_function("scalar_update", s, outputs)

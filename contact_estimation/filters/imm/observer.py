@@ -84,8 +84,9 @@ class ContactImm:
         # All functions read and write the same buffers, by the names of their arguments and results.
         self._signals = signals = run_time_inputs(settings, actuators) | state.inputs
         signals["q_now"], signals["nis"] = self._q_now, self._nis = np.zeros(arm.n), np.full(1, np.nan)
-        self._variance_factors = VarianceFactors(state.m + arm.n, settings.gate)
+        self._variance_factors = VarianceFactors(state.m + arm.n, settings.gate, actuators.least_noise_share)
         signals["variance_factor"] = self._variance_factors.factors
+        signals["noise_share"] = self._variance_factors.evidence
         signals["unexplained"], signals["load"] = self._unexplained, self._load = np.zeros((2, arm.n))
         self._samples = Preintegration(arm, state, sample, block, signals, actuators.position_filter)
         self._q, self._dq, self._tau = (signals[name] for name in ("q", "dq", "tau"))

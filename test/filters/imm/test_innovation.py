@@ -42,7 +42,7 @@ def test_the_running_mean_starts_at_zero_and_follows_what_is_now():
 
 def factors_of(innovations):
     """Variance factors (N, channels) after every block of 10 ms."""
-    found = VarianceFactors(innovations.shape[1], 3.0)
+    found = VarianceFactors(innovations.shape[1], 3.0, 1.0)
     return np.array([(found.add(row, 0.01), found.factors.copy())[1] for row in innovations])
 
 
@@ -77,10 +77,25 @@ def test_variance_factors_are_those_of_a_local_level_filter(gain, walk, noise):
 
 
 def test_variance_factors_start_anew():
-    found = VarianceFactors(2, 3.0)
+    found = VarianceFactors(2, 3.0, 0.25)
     for _ in range(100):
         found.add(np.zeros(2), 0.01)
-    buffer = found.factors
-    assert buffer.max() < 0.06
+    buffers = found.factors, found.evidence
+    assert buffers[0].max() < 0.06 and buffers[1].max() == 0.25
     found.clear()
-    assert found.factors is buffer and (buffer == 1.0).all()
+    assert found.factors is buffers[0] and found.evidence is buffers[1]
+    assert (buffers[0] == 1.0).all() and (buffers[1] == 1.0).all()
+
+
+def test_evidence_keeps_the_noise_of_the_last_motion_and_follows_more_of_it_at_once():
+    rng, evidence = np.random.default_rng(2), {}
+    for least in (0.25, 1.0):
+        found, told = VarianceFactors(1, 3.0, least), []
+        for noise in [0.8] * 300 + [0.1] * 200 + [0.1] * 2000 + [1.0] * 20:
+            found.add(noise * rng.normal(size=1), 0.01)
+            told.append(float(found.evidence[0]))
+        evidence[least] = np.array(told)
+    assert (evidence[1.0] == 1.0).all()  # the settings' noise decides
+    moving, resting, rested, again = np.split(evidence[0.25], [300, 500, 2500])
+    assert moving[100:].min() > 0.4 and resting.min() > 0.35  # rest for two seconds proves little
+    assert rested[-1] == 0.25 and again[-1] > 0.4

@@ -32,6 +32,7 @@ SLID = np.array([1e-3, -5e-4, 2e-4])
 NORMAL_WALK = 0.3
 SHOWN = 0.4
 HYSTERESIS = 6e-5  # [rad]
+NOISE_SHARE = np.array([1.0, 0.5, 1.0, 0.25, 0.4, 1.0, 0.6, 0.3])
 POINT_Z = 6  # of the first contact in the state
 LOAD = np.array([0.5, -9.0, -4.0, 1.0, 0.2, 0.1])
 
@@ -141,6 +142,7 @@ def evaluate(arm, update, layout, **values):
         "normal_way": NORMAL_WAY,
         "stiffness_way": STIFFNESS_WAY,
         "hysteresis": HYSTERESIS,
+        "noise_share": NOISE_SHARE,
         "normal_variance": NORMAL_WALK**2,
         "geometry_from_torque": SHOWN,
         "duration": DURATION,
@@ -154,9 +156,9 @@ def evaluate(arm, update, layout, **values):
     return {name: buffer.copy() for name, buffer in update.outputs.items()}
 
 
-def run(arm, update, layout, x, covariance, decay, noise, y, variance, s, closed, gate):
+def run(arm, update, layout, x, covariance, decay, noise, y, variance, s, closed, gate, noise_share=NOISE_SHARE):
     given = {"x": x, "P": covariance, "decay": decay, "noise": noise, "y": y, "R": variance, "presliding_mean": s}
-    found = evaluate(arm, update, layout, **given, closed=closed, gate=gate)
+    found = evaluate(arm, update, layout, **given, closed=closed, gate=gate, noise_share=noise_share)
     covariance = unpack_array(found["P_next"], layout.size)
     return found["x_next"], covariance, found["log_likelihood"].item(), found["normalised"]
 
@@ -244,7 +246,7 @@ def dense(motion, channels, layout, x, covariance, decay, noise, y, variance, s,
         x[layout.bounded] = np.clip(x[layout.bounded], *layout.bounds(free=True).values())
         keep = np.eye(layout.size) - np.outer(gain, h)
         covariance = slope @ (keep @ covariance @ keep.T + noise_k * np.outer(gain, gain)) @ slope.T
-        likelihood -= 0.5 * (np.log(total) + innovation**2 / total)
+        likelihood -= 0.5 * (np.log(NOISE_SHARE[k] * total) + innovation**2 / (NOISE_SHARE[k] * total))
     aligned = np.eye(layout.size)
     for k, before, after in zip(stiffness, depth, np.array(channels(x, s, closed)[4]).ravel()):
         aligned[k + 1, k] = before - after
@@ -283,7 +285,7 @@ def test_with_open_contacts_it_is_the_joint_kalman_filter(arm, layout, update, m
     noise[layout.parts["joint_stiffness"]] = 0.0
     closed = (0.0, 0.0)
     y = np.array(channels(x, s, closed)[0]).ravel() + rng.standard_normal(len(variance)) * np.sqrt(variance)
-    found = run(arm, update, layout, x, covariance, decay, noise, y, variance, s, closed, 1e6)
+    found = run(arm, update, layout, x, covariance, decay, noise, y, variance, s, closed, 1e6, 1.0)
     x, covariance = predicted(motion, layout, x, covariance, decay, noise)
     expected, jacobian = (np.array(v) for v in channels(x, s, closed)[:2])
     innovation, spread = y - expected.ravel(), jacobian @ covariance @ jacobian.T + np.diag(variance)
