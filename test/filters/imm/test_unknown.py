@@ -274,6 +274,36 @@ def test_nothing_is_felt_where_nothing_pushes():
     assert (mode[RATE:] == "free").all() and np.abs(force[RATE:]).max() < 1.0
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("speed", [1.0, 3.0])
+def test_nothing_is_felt_where_an_arm_sets_off_after_a_long_rest(seed, speed):
+    """The evidence has become sharp in the rest; friction of up to twice the expected size begins to change then."""
+    arm, t = RigidBodyArm("fr3"), np.arange(16 * RATE) / RATE
+    rng = np.random.default_rng(seed)
+    theta = random_motion("fr3", t, rng, 0.0, 1.0)
+    phase, still = rng.uniform(0, 2 * np.pi, theta.shape[1]), window(t, 12.0, 20.0, 0.3)[:, None]
+    theta = theta + 0.2 * still * (np.sin(speed * (t - 12.0)[:, None] + phase) - np.sin(phase))
+    recording = record(arm, theta, pushes(arm, [], t), World(seed=seed, coulomb=2.0, noise=0.7))
+    force, _, mode = run(recording, "fr3", None)
+    assert (mode[RATE:] == "free").all() and np.abs(force[RATE:]).max() < 1.5
+
+
+def test_a_push_at_a_quiet_arm_is_named_sooner_than_by_the_noise_of_its_settings(tmp_path):
+    arm, t, named = RigidBodyArm("fr3"), np.arange(4 * RATE) / RATE, {}
+    theta = random_motion("fr3", t, np.random.default_rng(4), 0.0, 1.0)
+    recording = record(arm, theta, pushes(arm, [Push(3.0, 5.0, np.array([12.0, -9.0, 0.0]))], t), World())
+    actuators, observer = tmp_path / "actuators.yaml", tmp_path / "observer.yaml"
+    for share in (0.25, 1.0):
+        values = load_yaml(find_config("actuators", "fr3")) | {"least_noise_share": share}
+        actuators.write_text(yaml.safe_dump(values))
+        shipped = load_yaml(find_config("observers", "contact_imm", load_arm("fr3").settings.folder))
+        observer.write_text(yaml.safe_dump(shipped | {"actuators": str(actuators)}))
+        _, _, mode = run(recording, "fr3", None, str(observer))
+        assert (mode[RATE : 3 * RATE] == "free").all()
+        named[share] = np.argmax(mode[3 * RATE :] != "free") / RATE
+    assert 0 < named[0.25] < 0.7 * named[1.0] < 0.1
+
+
 @pytest.mark.parametrize("load", [[1.0, 0.0], [0.0, 1.0], [0.6, -0.8]])
 def test_a_push_at_a_resting_link_next_to_the_base_is_seen_as_long_as_it_lasts(load):
     """It loads two joints of an FR3 with 1 Nm: the friction of an arm at rest does not change by that."""
