@@ -74,6 +74,13 @@ class LoopSettings:
         "force on a surface softer than expected is taken for joint friction",
         check=positive,
     )
+    stiffness_depth_walk: float = key(
+        1.5,
+        doc="relative change of that stiffness over one metre of depth; without it a filter that has learnt a soft "
+        "surface too early takes the force of further sinking for joint friction",
+        unit="1/m^0.5",
+        check=non_negative,
+    )
     friction_std: float = key(
         0.3,
         doc="usual friction coefficient that a contact IMM filter expects where the tool touches; less where it does "
@@ -421,6 +428,7 @@ def _with_tool(observer: Any, task: MpcSettings, settings: LoopSettings) -> Any:
             normal=list(task.force),
             stiffness=settings.stiffness,
             stiffness_factor=settings.stiffness_factor,
+            stiffness_depth_walk=settings.stiffness_depth_walk,
             point=list(told.point),
             point_std=[2e-3, 2e-3, 0.0],
         )

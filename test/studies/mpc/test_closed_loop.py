@@ -68,6 +68,11 @@ def test_wiping_a_tilted_plane_with_a_friction_of_0_4():
     assert not record.reasons
 
 
+def test_a_soft_surface_is_not_taken_for_joint_friction():
+    """A filter that believes the stiffness of the first centimetre keeps an error of half a newton."""
+    assert loop("plane", seed=36, stiffness=300.0).run(3.0).force_rmse() <= 0.4
+
+
 def test_a_contact_lost_over_an_edge_is_regained_and_the_path_followed_back():
     record = loop("edge", seed=0).run(7.5)
     lost = np.flatnonzero(record.state == ControllerState.SEARCHING.value)
