@@ -180,10 +180,13 @@ class Anchor:
         point: (3,) rest position [m].
         stiffness: (3,) [N/m] along the base axes; 0 leaves a direction free.
         damping: [Ns/m] in the held directions.
+
+    Attributes:
+        holds: whether it holds the point; an open one exerts no force.
     """
 
     def __init__(self, name: str, point: npt.ArrayLike, stiffness: npt.ArrayLike, damping: float = 0.0) -> None:
-        self.name, self.point = name, np.array(point, float)
+        self.name, self.point, self.holds = name, np.array(point, float), True
         stiffness = np.array(stiffness, float)
         self.matrix = np.diag(stiffness)
         self._damper = np.diag(np.where(stiffness > 0, float(damping), 0.0))
@@ -192,6 +195,8 @@ class Anchor:
     def touch(self, point: np.ndarray, velocity: np.ndarray, bristle: np.ndarray, step: float) -> Touch:
         """Force on the robot's point; see :class:`Surface`."""
         offset = point - self.point
+        if not self.holds:
+            return Touch(np.zeros(3), self._at_rest, self.point.copy(), -float(np.linalg.norm(offset)), False)
         spring = -self.matrix @ offset
         # The vector K of the one contact that pulls like this: along the force, its stiffness over the displacement
         # there.

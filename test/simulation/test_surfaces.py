@@ -76,6 +76,13 @@ def test_anchor_pulls_along_its_axes_only():
     )  # also where it is at rest
 
 
+def test_an_open_anchor_exerts_no_force():
+    anchor = Anchor("a", [0, 0, 0], [1000, 0, 700], damping=20.0)
+    anchor.holds = False
+    touch = anchor.touch(np.array([0.01, 0.5, -0.02]), np.ones(3), np.zeros(3), 1e-3)
+    assert not touch.closed and not touch.force.any()
+
+
 def test_truth_obeys_the_papers_law_in_the_scenario():
     sim = open_simulation("linear_contact", imperfections="ideal")
     surface = {**sim.scenario.surfaces[0].__dict__, "damping": 0.0, "friction": 0.0}

@@ -73,7 +73,7 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     shapes |= {"relative_variance": 1, "slip_direction": 3, "push_change": n, "load": n, "within_noise": count}
     shapes |= {"law_variance": count, "tcp_pose": 12, "tcp_before": 12, "slid": 3, "normal_variance": count}
     shapes |= {"geometry_from_torque": count, "friction_moves": n, "normal_way": count, "stiffness_way": 1}
-    shapes |= {"hysteresis": 1, "noise_share": channel}
+    shapes |= {"hysteresis": 1, "noise_share": channel, "depth_variance": count}
     s = symbols(ca.MX, **shapes)
     fixed = call_named(geometry, s)
     now = call_named(predict, s)
@@ -112,7 +112,8 @@ def _build_prediction(state: FilterState) -> ca.Function:
     is as uncertain as that motion times the spread of K. An extended Kalman filter would take that noise for a motion
     without a force, and noise of the force for a force without a motion; in a long press it learns a stiffness of zero,
     or without bound (Soderstrom, Errors-in-variables methods in system identification, 2007). The force departs from
-    its law by a share. The stiffness is never less known than before the touch.
+    its law by a share. The stiffness of a body may change with depth: ln K is a random walk over time and over the way
+    into it. It is never less known than before the touch.
     """
     size, m, external, count = state.size, state.m, state.parts["external"], len(state.contacts)
     s = symbols(x=size, P=packed_size(size), decay=size, noise=size, motion_noise=m + state.n, prior=size)
@@ -120,6 +121,7 @@ def _build_prediction(state: FilterState) -> ca.Function:
     vars(s).update(vars(symbols(relative_variance=1, felt=1, push_change=state.n, within_noise=count)))
     vars(s).update(vars(symbols(prior_variance=size, law_variance=count, theta=state.theta_size, basis=9 * count)))
     vars(s).update(vars(symbols(tcp_pose=12, tcp_before=12, slid=3, normal_variance=count, friction_moves=state.n)))
+    vars(s).update(vars(symbols(depth_variance=count)))
     grown, decay, disturbance = ca.SX(s.noise), ca.SX(s.decay), state.parts["disturbance"]
     grown[disturbance] *= s.friction_moves
     decay[disturbance] = 1 - (1 - s.decay[disturbance]) * s.friction_moves
@@ -137,10 +139,12 @@ def _build_prediction(state: FilterState) -> ca.Function:
     x = decay * moved + (1 - decay) * s.prior
     for i, contact in enumerate(contacts):
         (stiffness,), (depth,) = contact.part.indices("stiffness"), contact.part.indices("rest")
-        if stiffness is not None:
-            grown[stiffness] *= ca.fmax(1 - before[stiffness, stiffness] / s.prior_variance[stiffness], 0)
         if depth is not None:
             x[depth] += s.within_noise[i]
+        if stiffness is not None:
+            if depth is not None:
+                grown[stiffness] += s.depth_variance[i] * ca.fabs(x[depth] - s.x[depth])
+            grown[stiffness] *= ca.fmax(1 - before[stiffness, stiffness] / s.prior_variance[stiffness], 0)
     for i, k, rest in state.stiffness_and_rest:
         grown[rest] += s.law_variance[i] * s.duration * x[rest] ** 2
         grown[rest] += s.within_noise[i] ** 2 * ca.exp(before[k, k])

@@ -49,6 +49,13 @@ class ImmContact:
         check=non_negative,
         was="stiffness_wander",
     )
+    stiffness_depth_walk: float = key(
+        0.0,
+        doc="relative change of the stiffness over one metre of depth; more learns the stiffness of soft surfaces, "
+        "into which the tool sinks far; hard ones hardly notice it",
+        unit="1/m^0.5",
+        check=non_negative,
+    )
     law_error: float = key(
         0.03,
         doc="relative change of the force in one second that the contact law does not explain",
@@ -472,6 +479,7 @@ def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings) -> dict[
         "normal_variance": np.square([c.normal_random_walk for c in contacts]),
         "geometry_from_torque": [float(c.geometry_from_torque) for c in contacts],
         "law_variance": np.square([c.law_error for c in contacts]),
+        "depth_variance": np.square([c.stiffness_depth_walk for c in contacts]),
         "push_stiffness": unknown.stiffness,
         "push_speed": unknown.speed,
         "link_share": unknown.link_share,

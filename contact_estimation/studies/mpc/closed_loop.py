@@ -61,12 +61,6 @@ class LoopSettings:
         unit="m",
         check=non_negative,
     )
-    rest_random_walk: float = key(
-        5e-5,
-        doc="change of the contact's place in one second that a contact IMM filter expects",
-        unit="m/s^0.5",
-        check=non_negative,
-    )
     stiffness: float = key(
         1e4,
         doc="stiffness of the surface that a contact IMM filter expects, in the middle of what is possible; a hinge "
@@ -79,6 +73,13 @@ class LoopSettings:
         doc="one standard deviation of that stiffness is this factor up or down; with a smaller one the slow growth of "
         "force on a surface softer than expected is taken for joint friction",
         check=positive,
+    )
+    stiffness_depth_walk: float = key(
+        1.5,
+        doc="relative change of that stiffness over one metre of depth; without it a filter that has learnt a soft "
+        "surface too early takes the force of further sinking for joint friction",
+        unit="1/m^0.5",
+        check=non_negative,
     )
     friction_std: float = key(
         0.3,
@@ -281,9 +282,10 @@ class ClosedLoop:
         friction from their offsets, which it cannot once the hinge holds the tool.
         """
         sim, settings = self.simulation, self.settings
+        hinge: Any = sim.plant.surfaces[0]
+        if settings.lead > 0:
+            hinge.holds = False
         for _ in range(round(settings.settle * sim.scenario.rate)):
-            if settings.lead > 0:
-                self._open_hinge()
             self._observe(sim.step())
         if settings.sequence:
             return
@@ -297,6 +299,7 @@ class ClosedLoop:
             goal = self._place + past * direction
             self._lead(here, goal)
             here = goal
+        hinge.point, hinge.holds = sim.plant.point(), True
 
     def _approach(self, direction: np.ndarray) -> None:
         """Move against ``direction`` (3,) until the estimator feels contact."""
@@ -312,20 +315,13 @@ class ClosedLoop:
         raise ConfigError(f"the approach of {settings.scenario} found no contact within {reach:g} m")
 
     def _lead(self, begin: np.ndarray, end: np.ndarray) -> None:
-        """Move between two displacements (3,) [m] from the start; the open hinge stays around the tool's point."""
+        """Move between two displacements (3,) [m] from the start."""
         sim = self.simulation
         position, rotation = sim.equilibrium
         count = max(round(float(np.linalg.norm(end - begin)) / self.settings.approach_speed * sim.scenario.rate), 1)
         for k in range(count):
             sim.command(position + (end - begin) * (k + 1) / count, rotation)
             self._observe(sim.step())
-            self._open_hinge()
-
-    def _open_hinge(self) -> None:
-        """Put the hinge around the tool's point, where it exerts no force."""
-        plant = self.simulation.plant
-        hinge: Any = plant.surfaces[0]
-        hinge.point = plant.point()
 
     def _observe(self, sample: Sample) -> None:
         self.stream.push_fast(sample.stamp_ns, sample.q, sample.dq, sample.tau)
@@ -421,7 +417,6 @@ def _with_tool(observer: Any, task: MpcSettings, settings: LoopSettings) -> Any:
         tool_length_std=0.0,
         normal_std=0.0,
         normal_random_walk=0.0,
-        rest_random_walk=settings.rest_random_walk,
         friction_std=settings.friction_std,
         friction_time=settings.friction_time,
     )
@@ -433,6 +428,7 @@ def _with_tool(observer: Any, task: MpcSettings, settings: LoopSettings) -> Any:
             normal=list(task.force),
             stiffness=settings.stiffness,
             stiffness_factor=settings.stiffness_factor,
+            stiffness_depth_walk=settings.stiffness_depth_walk,
             point=list(told.point),
             point_std=[2e-3, 2e-3, 0.0],
         )

@@ -23,6 +23,8 @@ LAW_ERROR, DURATION = 0.3, 0.01
 
 #: [m] Way along the normals that shows the stiffness, and the share of the depth that shows it in full.
 NORMAL_WAY, STIFFNESS_WAY = np.array([2e-5, 1e-3]), 0.1
+#: [1/m^0.5]
+DEPTH_WALK = 3.0
 
 SLIP = np.array([0.5, -0.6, 0.3])
 #: Where the last block was, how far the tool slid [m], the normals' random walk [rad/m^0.5], and how far the torque
@@ -136,6 +138,7 @@ def evaluate(arm, update, layout, **values):
         "within_noise": WITHIN_NOISE,
         "friction_moves": FRICTION_MOVES,
         "law_variance": LAW_ERROR**2,
+        "depth_variance": DEPTH_WALK**2,
         "tcp_pose": pose(arm, Q),
         "tcp_before": pose(arm, LAST),
         "slid": SLID,
@@ -171,12 +174,13 @@ def as_moved(layout, decay, noise):
     return decay, noise
 
 
-def grown(layout, noise, covariance):
-    """Process noise (N,) of a block: that of its duration, as far as it may grow, and what its motion adds."""
+def grown(layout, noise, covariance, deeper):
+    """Process noise (N,) of a block: that of its duration and of the ways ``deeper`` (I,) [m], as far as it may grow,
+    and what its motion adds."""
     noise = noise.copy()
-    for contact in layout.contacts:
+    for contact, way in zip(layout.contacts, deeper):
         k = contact.where.start
-        noise[k] *= max(1 - covariance[k, k] / layout.variance[k], 0)
+        noise[k] = (noise[k] + DEPTH_WALK**2 * abs(way)) * max(1 - covariance[k, k] / layout.variance[k], 0)
     motion = np.zeros(layout.size)
     motion[layout.parts["offset"]], motion[layout.parts["disturbance"]] = (
         MOTION_NOISE[: layout.m],
@@ -189,11 +193,12 @@ def predicted(motion, layout, x, covariance, decay, noise):
     """State and covariance after the block's motion."""
     moved, jacobian = (np.array(v) for v in motion(x))
     decay, noise = as_moved(layout, decay, noise)
-    transition, added = jacobian @ np.diag(decay), grown(layout, noise, covariance)
-    before, x = covariance, decay * moved.ravel()
+    before, last, x = covariance, x, decay * moved.ravel()
+    depths = [contact.where.start + 1 for contact in layout.contacts]
+    x[depths] += WITHIN_NOISE
+    transition, added = jacobian @ np.diag(decay), grown(layout, noise, covariance, (x - last)[depths])
     for contact, way in zip(layout.contacts, WITHIN_NOISE):
         k = contact.where.start
-        x[k + 1] += way
         added[k + 1] += LAW_ERROR**2 * DURATION * x[k + 1] ** 2 + way**2 * np.exp(before[k, k])
     covariance, along = transition @ before @ transition.T + np.diag(added), layout.basis[0][:, 1:].T @ SLID
     covariance[2:4, 2:4] += NORMAL_WALK**2 * np.outer(along, along) / np.linalg.norm(along)  # the table's tilt
@@ -407,6 +412,25 @@ def test_noise_of_a_steady_press_shows_neither_stiffness_nor_force(arm, layout, 
     assert stiffness == pytest.approx(1e5, rel=0.1)
     assert force == pytest.approx(50.0, abs=4.0)
     assert hold(arm, layout, update, told=False)[0] < 5e4
+
+
+def test_only_a_way_into_a_surface_makes_its_stiffness_less_known(arm, layout, update):
+    """A press that is held learns as before."""
+
+    def spread(sinks, walk):
+        """Return the standard deviation of ln K after a block in which the arm sinks by ``sinks`` [m]."""
+        lever = np.linalg.pinv(arm.tcp_jacobian(Q)[:3]) @ layout.basis[0][:, 0]
+        x, covariance = layout.mean.copy(), np.diag(1e-4 * layout.variance)
+        decay, noise = layout.decay_and_noise(0.01)
+        told = {"tcp_pose": pose(arm, Q), "tcp_before": pose(arm, Q + lever * sinks), "depth_variance": walk**2}
+        told |= {"R": np.full(layout.m + 6, 1e12), "y": np.zeros(layout.m + 6), "presliding_mean": np.zeros(6)}
+        told |= {"within_noise": np.zeros(2), "closed": (1.0, 0.0), "gate": 3.0}
+        found = evaluate(arm, update, layout, x=x, P=covariance, decay=decay, noise=noise, **told)
+        return np.sqrt(unpack_array(found["P_next"], layout.size)[0, 0])
+
+    assert spread(0.0, walk=2.0) == pytest.approx(spread(0.0, walk=0.0), rel=1e-9)
+    sunk = np.sqrt(spread(0.01, walk=2.0) ** 2 - spread(0.01, walk=0.0) ** 2)
+    assert sunk == pytest.approx(2.0 * np.sqrt(0.01), rel=0.02)
 
 
 def touch(arm, layout, update, rng):

@@ -44,12 +44,15 @@ def test_plane_two_centimetres_off(error):
 
 def test_pivot_three_centimetres_off():
     estimating, fixed = run("pivot", 0.03, True), run("pivot", 0.03, False)
-    assert estimating.force_rmse() <= 0.6
+    assert estimating.force_rmse() <= 0.3
     assert estimating.force_rmse() <= 0.25 * fixed.force_rmse()
     assert force_limit_ok(estimating) and force_limit_ok(fixed)
 
 
-@pytest.mark.parametrize("options, limit", [({"stiffness": 5e3}, 0.6), ({"stiffness": 3e4, "true_force": True}, 0.2)])
+@pytest.mark.parametrize(
+    "options, limit",
+    [({"stiffness": 5e3}, 0.3), ({"stiffness": 3e4}, 0.3), ({"stiffness": 3e4, "true_force": True}, 0.2)],
+)
 def test_a_pivot_of_unknown_stiffness(options, limit):
     """By the estimate; and by the truth, where the plan alone errs."""
     record = loop("pivot", seed=3, height_error=-0.03, **options).run(2.5)
@@ -63,6 +66,11 @@ def test_wiping_a_tilted_plane_with_a_friction_of_0_4():
     sideways = np.abs(record.force[record.t > 1.0][:, 1])
     assert np.sqrt(np.mean((pressed - 10.0) ** 2)) <= 1.0 and sideways.mean() > 3.0
     assert not record.reasons
+
+
+def test_a_soft_surface_is_not_taken_for_joint_friction():
+    """A filter that believes the stiffness of the first centimetre keeps an error of half a newton."""
+    assert loop("plane", seed=36, stiffness=300.0).run(3.0).force_rmse() <= 0.4
 
 
 def test_a_contact_lost_over_an_edge_is_regained_and_the_path_followed_back():
