@@ -62,7 +62,7 @@ def output(arm, tmp_path_factory):
             old = at.get(key, getattr(ActuatorSettings, key, None))
             defaults = {path: field.default for path, field in reference(ActuatorSettings)}
             old = defaults[key] if old is None or not isinstance(old, (int, float, list)) else old
-            change = {"presliding_std": 5e-5, "deadband": 5e-5}.get(key, 0.3)
+            change = {"presliding_std": 5e-5, "deadband": 5e-5, "least_noise_share": -0.7}.get(key, 0.3)
             at[key] = [v + change for v in old] if isinstance(old, list) else old + change
         path = folder / f"{key}.yaml"
         path.write_text(yaml.safe_dump(mapping))
@@ -96,6 +96,7 @@ IMM_KEYS = {
     "viscous_std",
     "torque_scale_std",
     "friction_error",
+    "least_noise_share",
 }
 TRIED = [(name, key) for name in OBSERVERS for key in sorted(set(TABLE) - NOT_TRIED)]
 
