@@ -108,7 +108,7 @@ def noise_settings(arm: Arm, settings: Any, sensors: SensorSettings) -> NoiseSet
 
     def make(values: ActuatorSettings) -> ContactImm:
         # Noise that follows the measured scatter would explain the data whatever its setting is.
-        constant = dataclasses.replace(values, max_noise_ratio=0.0)
+        constant = dataclasses.replace(values, max_noise_ratio=0.0, least_noise_share=1.0)
         return ContactImm(arm, settings, sensors=sensors, actuators=constant)
 
     actuators = actuators_of(arm, settings.actuators)
