@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 #: Blocks that are counted together: counting one by one would cost as much as a filter's update.
@@ -98,39 +100,56 @@ class VarianceFactors:
     """
 
     def __init__(self, channels: int, gate: float, least: float) -> None:
-        self.factors, self.evidence, self._average, self._recent, self._lasting = np.ones((5, channels))
+        self.factors, self.evidence, self._average = np.ones((3, channels))
+        self._recent = _FadingShare(channels, _FACTOR_MEMORY, _PRIOR_BLOCKS)
+        self._lasting = _FadingShare(channels, _EVIDENCE_MEMORY, _PRIOR_EVIDENCE)
         self._gate, self._least = gate, least
         self.clear()
 
     def clear(self) -> None:
         """Start anew, from the settings."""
         self.factors[:] = self.evidence[:] = 1.0
-        self._average[:], self._recent[:], self._lasting[:], self._blocks, self._lasting_blocks = (
-            0.0,
-            0.0,
-            0.0,
-            0.0,
-            0.0,
-        )
+        self._average[:] = 0.0
+        self._recent.clear()
+        self._lasting.clear()
 
     def add(self, normalised: np.ndarray, duration: float) -> None:
         """Take a block's innovations (channels,) over their standard deviations; the block lasts ``duration`` [s]."""
-        kept, memory = float(np.exp(-duration / _AVERAGED)), float(np.exp(-duration / _FACTOR_MEMORY))
+        kept = math.exp(-duration / _AVERAGED)
         within = np.minimum(np.maximum(normalised, -self._gate), self._gate)
         self._average += (1 - kept) * (within - self._average)
         white = (1 - kept) / (1 + kept)  # variance of the average of white innovations
         squares = within**2
-        self._recent *= memory
-        self._recent += 0.5 * (squares + self._average**2 / white)
-        self._blocks = memory * self._blocks + 1.0
-        np.minimum((_PRIOR_BLOCKS + self._recent) / (_PRIOR_BLOCKS + self._blocks), 1.0, out=self.factors)
+        recent = self._recent.add(0.5 * (squares + self._average**2 / white), duration)
+        np.minimum(recent, 1.0, out=self.factors)
         if self._least < 1:
-            memory = float(np.exp(-duration / _EVIDENCE_MEMORY))
-            self._lasting *= memory
-            self._lasting += squares
-            self._lasting_blocks = memory * self._lasting_blocks + 1.0
-            lasting = (_PRIOR_EVIDENCE + self._lasting) / (_PRIOR_EVIDENCE + self._lasting_blocks)
+            lasting = self._lasting.add(squares, duration)
             np.clip(np.maximum(lasting, self.factors), self._least, 1.0, out=self.evidence)
+
+
+class _FadingShare:
+    """Mean square of normalised innovations that fades, from one: the settings count as ``prior`` blocks.
+
+    Args:
+        channels: number of them.
+        memory: [s].
+        prior: [blocks].
+    """
+
+    def __init__(self, channels: int, memory: float, prior: float) -> None:
+        self._sum, self._blocks, self._memory, self._prior = np.zeros(channels), 0.0, memory, prior
+
+    def clear(self) -> None:
+        """Start anew."""
+        self._sum[:], self._blocks = 0.0, 0.0
+
+    def add(self, squares: np.ndarray, duration: float) -> np.ndarray:
+        """Take those (channels,) of a block of ``duration`` [s]; return the mean (channels,)."""
+        kept = math.exp(-duration / self._memory)
+        self._sum *= kept
+        self._sum += squares
+        self._blocks = kept * self._blocks + 1.0
+        return np.asarray((self._prior + self._sum) / (self._prior + self._blocks))
 
 
 def _describe(share: float, mean: float) -> str:

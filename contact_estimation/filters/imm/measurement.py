@@ -223,9 +223,7 @@ def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, ca.Funct
         torque += s.felt * s.x[where["external"]]
     gravity = arm.body.gravity_torque(kinematics)
     elastic = ca.exp(-s.x[where["joint_stiffness"]])  # compliance
-    bending = s.x[where["offset"]] + elastic * (torque - gravity)[state.elastic_joints]
-    friction = s.x[where["bias"]] + s.x[where["coulomb"]] * s.presliding_mean + s.x[where["disturbance"]]
-    channels = ca.vertsplit(ca.vertcat(bending, torque - friction))
+    channels = ca.vertsplit(state.channels(s.x, torque, gravity, s.presliding_mean))
     hidden = _hidden_slopes(state, forces, elastic, s.x, unpack(s.P, size), block.closed, block.geometry_from_torque)
     rows = ca.vertsplit(ca.jacobian(ca.vertcat(*channels), s.x) - hidden)
     deflection = elastic * (torque - block.load)[state.elastic_joints]

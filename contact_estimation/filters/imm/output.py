@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import SimpleNamespace
 
 import casadi as ca
 import numpy as np
@@ -20,7 +19,6 @@ from contact_estimation.filters.imm.unknown import ExternalTorque, tcp_wrench
 from contact_estimation.filters.kalman import packed_size, unpack, unpack_array
 from contact_estimation.filters.observer import CLOSED, ContactState
 from contact_estimation.robot import Arm
-from contact_estimation.robot.rigid_body import Kinematics
 
 #: A parameter with more than this share of its prior standard deviation left is weakly observed: half of the variance.
 _WEAK = 0.5**0.5
@@ -65,17 +63,21 @@ def build_output(arm: Arm, state: FilterState) -> ca.Function:
     vars(s).update(vars(symbols(slip_direction=3, prior_variance=size, felt=1, wrench_variance=6)))
     vars(s).update(vars(symbols(friction_drift=arm.n, hysteresis=1, tcp_pose=12, presliding_mean=arm.n)))
     s.variance_factor = ca.SX.sym("variance_factor", state.m + arm.n)
-    kinematics = arm.kinematics(s.q_now)
+    own, kinematics = unpack(s.P, size), arm.kinematics(s.q_now)
     pose = rotation, _ = arm.tcp(kinematics)
     last = pose_of(s.tcp_pose)
     contacts = contacts_at(state, pose, s.x, s.theta, s.basis, s.slip_direction, last, unilateral=True)
     forces = ContactForces(arm, kinematics, contacts)
     force, torque = forces.wrench_base(s.closed)
-    covariance = _observed_covariance(arm, state, kinematics, s, forces.joint_torque(s.closed))
+    joint_torque = known_torque = forces.joint_torque(s.closed)
+    if state.has_external:
+        joint_torque = known_torque + s.felt * s.x[state.parts["external"]]
+    channels = state.channels(s.x, joint_torque, arm.body.gravity_torque(kinematics), s.presliding_mean)
+    covariance = _observed_covariance(own, ca.jacobian(channels, s.x), s.variance_factor)
     gradient = ca.jacobian(rotation.T @ force, s.x)
-    force_covariance, joint_torque = gradient @ covariance @ gradient.T, forces.joint_torque(s.closed)
+    force_covariance = gradient @ covariance @ gradient.T
     if state.m:
-        force_covariance += _hysteresis_error(state, s.x, covariance, gradient, joint_torque, s.hysteresis)
+        force_covariance += _hysteresis_error(state, s.x, covariance, gradient, known_torque, s.hysteresis)
     if state.has_external:
         where = state.parts["external"]
         jacobian = kinematics.jacobian(arm.tcp_frame)
@@ -83,13 +85,10 @@ def build_output(arm: Arm, state: FilterState) -> ca.Function:
         wrench, spread = tcp_wrench(jacobian, s.x[where], uncertain, s.wrench_variance)
         if state.m:
             spread += _hysteresis_error(state, s.x, covariance, ca.jacobian(wrench, s.x), s.x[where], s.hysteresis)
-        force, torque, joint_torque = (
-            known + s.felt * unknown
-            for known, unknown in ((force, wrench[:3]), (torque, wrench[3:]), (joint_torque, s.x[where]))
-        )
+        force, torque = force + s.felt * wrench[:3], torque + s.felt * wrench[3:]
         force_covariance += s.felt * (rotation.T @ spread[:3, :3] @ rotation)
     row = [rotation.T @ force, rotation.T @ torque, force, joint_torque, ca.vec(force_covariance)]
-    std_ratio = ca.sqrt(ca.diag(unpack(s.P, size)) / s.prior_variance)
+    std_ratio = ca.sqrt(ca.diag(own) / s.prior_variance)
     for contact in forces.contacts:
         values = ca.vertcat(contact.normal * contact.closed.stiffness, contact.rest, contact.point_tcp)
         slope = ca.jacobian(values, s.x)
@@ -98,9 +97,7 @@ def build_output(arm: Arm, state: FilterState) -> ca.Function:
     return named_function("imm_output", s, {"row": ca.vertcat(*row)})
 
 
-def _observed_covariance(
-    arm: Arm, state: FilterState, kinematics: Kinematics, s: SimpleNamespace, torque: ca.SX
-) -> ca.SX:
+def _observed_covariance(covariance: ca.SX, rows: ca.SX, variance_factor: ca.SX) -> ca.SX:
     """Covariance (N, N) of the state, in which what the channels measure is as certain as their innovations show.
 
     The channels measure sums: torque and friction, offset and deflection. Innovations tell how well these are known,
@@ -108,24 +105,15 @@ def _observed_covariance(
     G P_y G^T of the covariance takes the factors of the channels; the rest stays.
 
     Args:
-        arm: the robot.
-        state: of the filter.
-        kinematics: at the configuration.
-        s: inputs of :func:`build_output`.
-        torque: (n,) [Nm] of the known contacts.
+        covariance: P (N, N) of the filter.
+        rows: H (m + n, N) of the channels.
+        variance_factor: (m + n,) of them.
     """
-    where = state.parts.where
-    if state.has_external:
-        torque += s.felt * s.x[where["external"]]
-    elastic = ca.exp(-s.x[where["joint_stiffness"]])  # compliance
-    bending = s.x[where["offset"]] + elastic * (torque - arm.body.gravity_torque(kinematics))[state.elastic_joints]
-    friction = s.x[where["bias"]] + s.x[where["coulomb"]] * s.presliding_mean + s.x[where["disturbance"]]
-    rows, covariance = ca.jacobian(ca.vertcat(bending, torque - friction), s.x), unpack(s.P, state.size)
     cross = covariance @ rows.T  # (N, m + n)
     measured = ca.densify(rows @ cross)
     measured += _ROUNDING * ca.diag(ca.diag(measured))
     regression = LDL(measured).solve(cross.T)  # (m + n, N)
-    scale = ca.sqrt(s.variance_factor)
+    scale = ca.sqrt(variance_factor)
     shown: ca.SX = covariance - regression.T @ (measured * (1 - scale @ scale.T)) @ regression
     return shown
 

@@ -175,6 +175,21 @@ class FilterState:
             "prior_variance": self.variance.copy(),
         }
 
+    def channels(self, x: ca.SX, torque: ca.SX, gravity: ca.SX, presliding: ca.SX) -> ca.SX:
+        """Return what the channels (m + n,) measure at a state: deflections [rad], then torques [Nm].
+
+        Args:
+            x: (N,) state.
+            torque: (n,) [Nm] of everything that acts on the arm from outside.
+            gravity: (n,) [Nm].
+            presliding: (n,) friction states.
+        """
+        where = self.parts.where
+        elastic = ca.exp(-x[where["joint_stiffness"]])  # compliance
+        bending = x[where["offset"]] + elastic * (torque - gravity)[self.elastic_joints]
+        friction = x[where["bias"]] + x[where["coulomb"]] * presliding + x[where["disturbance"]]
+        return ca.vertcat(bending, torque - friction)
+
     def bounds(self, free: bool) -> dict[str, np.ndarray]:
         """Return ``lower`` and ``upper`` of the bounded entries; friction has bounds only where the arm is ``free``."""
         middle, reach = self.mean[self.bounded], self._reach[self.bounded].copy()

@@ -97,6 +97,16 @@ def quiet():
     return stream, recording
 
 
+def with_factors(stream, value):
+    """The estimate where all variance factors are ``value``."""
+    factors = stream.observer._signals["variance_factor"]
+    kept = factors.copy()
+    factors[:] = value
+    found = stream.estimate()
+    factors[:] = kept
+    return found
+
+
 def test_what_the_channels_measure_is_as_certain_as_their_innovations_show(quiet):
     """The same by hand: external torque less friction takes the factors, the split between them stays."""
     stream, recording = quiet
@@ -106,9 +116,9 @@ def test_what_the_channels_measure_is_as_certain_as_their_innovations_show(quiet
     state, step = observer.state, observer.step_
     factors, presliding = observer._signals["variance_factor"], observer._signals["presliding_mean"]
     covariance, parts = unpack_array(step.p[probable], state.size), state.parts
-    rows = np.zeros((arm_n := len(recording.q[0]), state.size))
+    rows = np.zeros((state.n, state.size))
     for name, slope in (("external", 1.0), ("bias", -1.0), ("coulomb", -presliding), ("disturbance", -1.0)):
-        rows[:, parts[name]] += slope * np.eye(arm_n)
+        rows[:, parts[name]] += slope * np.eye(state.n)
     measured = rows @ covariance @ rows.T
     regression = covariance @ rows.T @ np.linalg.inv(measured)
     shown = np.diag(np.sqrt(factors))
@@ -124,11 +134,7 @@ def test_what_the_channels_measure_is_as_certain_as_their_innovations_show(quiet
 
 def test_a_quiet_arm_tells_a_force_as_exactly_as_it_does(quiet):
     stream, recording = quiet
-    told, factors = stream.estimate(), stream.observer._signals["variance_factor"]
-    kept = factors.copy()
-    factors[:] = 1.0
-    by_settings = stream.estimate()
-    factors[:] = kept
+    told, by_settings = stream.estimate(), with_factors(stream, 1.0)
     np.testing.assert_allclose(told.force_tcp, by_settings.force_tcp, atol=0.01)
     error = told.force_tcp - recording.force[-1]
     assert error @ np.linalg.solve(told.force_covariance, error) < 9.35  # chi-square of 3, 97.5 %
@@ -138,11 +144,7 @@ def test_a_quiet_arm_tells_a_force_as_exactly_as_it_does(quiet):
 def test_quiet_channels_do_not_tell_a_push_from_friction(quiet):
     """Without any noise the sums are known exactly; how much of them is friction is as uncertain as before."""
     stream, _ = quiet
-    observer, factors = stream.observer, stream.observer._signals["variance_factor"]
-    kept = factors.copy()
-    factors[:] = 0.0
-    certain = stream.estimate()
-    factors[:] = kept
+    observer, certain = stream.observer, with_factors(stream, 0.0)
     probable, parts = int(observer.probabilities.argmax()), observer.state.parts
     covariance = unpack_array(observer.step_.p[probable], observer.state.size)
     split = [covariance[parts[name], parts[name]] for name in ("bias", "disturbance")]
