@@ -19,7 +19,7 @@ import casadi as ca
 from contact_estimation.codegen import call_named, named_function, symbols
 from contact_estimation.filters.imm.contact_law import ContactForces, contacts_at, pose_of
 from contact_estimation.filters.imm.state import FilterState
-from contact_estimation.filters.imm.unknown import push_covariance
+from contact_estimation.filters.imm.unknown import push_covariance, push_response
 from contact_estimation.filters.kalman import pack, packed_outer, packed_size, unpack
 from contact_estimation.robot import Arm
 
@@ -48,10 +48,11 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     (N,) of open contacts; load (n,) [Nm]: torque of a payload; touch (I,): one where the rest is where the contact
     closes; gate, max_stiffness_step, lower, upper; pressed_before (I,); felt: one where an unknown contact is, walk:
     its share of the random walk, motion_share: of motion_noise that counts; push_covariance (n, n) [Nm^2/s] of its
-    torque, relative_variance [1/s] along it; push_change (n,) [Nm]: standard deviation of its change by motion;
-    within_noise (I,) [m]: motion along the normals that shows no stiffness; law_variance (I,) [1/s]: relative, of
-    forces beside their law; tcp_pose (12,): position [m] and rotation of the TCP, column by column, tcp_before (12,):
-    these in the last block; normal_way (I,) [m]: way along the normals that shows stiffness,
+    torque, relative_variance [1/s] along it, push_regression (3, n) [1/m] of its force on its torque; unit_stiffness
+    [N/m] of its stiffness; push_share: share of the TCP's way over which it holds the TCP, push_held: zero where it
+    pushes no more; within_noise (I,) [m]: motion along the normals that shows no stiffness; law_variance (I,) [1/s]:
+    relative, of forces beside their law; tcp_pose (12,): position [m] and rotation of the TCP, column by column,
+    tcp_before (12,): these in the last block; normal_way (I,) [m]: way along the normals that shows stiffness,
     stiffness_way: share of the depth from which on it does in full; friction_moves (n,): share of
     their rate at which disturbances change; hysteresis [rad] of loaded gears; noise_share (m + n,): share of its
     variance by which an innovation counts as evidence; duration, birth_time [s].
@@ -60,7 +61,7 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     contact presses; deflection (m,) [rad] of the elastic joints by contacts.
     """
     n, m, size, count = arm.n, state.m, state.size, len(state.contacts)
-    predict, scalar, finish = _build_prediction(state), _build_scalar(state), _build_finish(arm, state)
+    predict, scalar, finish = _build_prediction(arm, state), _build_scalar(state), _build_finish(arm, state)
     shown = _build_shown(state)
     geometry, depths, channels, unexplained = _build_channels(arm, state)
     half = packed_size(size)
@@ -70,10 +71,11 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     shapes |= {"theta": state.theta_size, "basis": 9 * count, "prior": size, "prior_variance": size, "touch": count}
     shapes |= {"gate": 1, "max_stiffness_step": 1, "lower": bounds, "upper": bounds, "pressed_before": count}
     shapes |= {"felt": 1, "walk": 1, "motion_share": 1, "push_covariance": (n, n), "duration": 1, "birth_time": 1}
-    shapes |= {"relative_variance": 1, "slip_direction": 3, "push_change": n, "load": n, "within_noise": count}
+    shapes |= {"relative_variance": 1, "slip_direction": 3, "push_share": 1, "load": n, "within_noise": count}
     shapes |= {"law_variance": count, "tcp_pose": 12, "tcp_before": 12, "slid": 3, "normal_variance": count}
     shapes |= {"geometry_from_torque": count, "friction_moves": n, "normal_way": count, "stiffness_way": 1}
     shapes |= {"hysteresis": 1, "noise_share": channel, "depth_variance": count}
+    shapes |= {"push_regression": (3, n), "unit_stiffness": 1, "push_held": 1}
     s = symbols(ca.MX, **shapes)
     fixed = call_named(geometry, s)
     now = call_named(predict, s)
@@ -105,7 +107,7 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     return named_function("imm_update", s, outputs)
 
 
-def _build_prediction(state: FilterState) -> ca.Function:
+def _build_prediction(arm: Arm, state: FilterState) -> ca.Function:
     """Over a block the contacts move with the arm, and every entry decays to its prior mean; noise is that of both.
 
     Only motion shows a contact's stiffness ln K, and only beyond the encoders' noise. Within it the depth is kept, and
@@ -118,7 +120,8 @@ def _build_prediction(state: FilterState) -> ca.Function:
     size, m, external, count = state.size, state.m, state.parts["external"], len(state.contacts)
     s = symbols(x=size, P=packed_size(size), decay=size, noise=size, motion_noise=m + state.n, prior=size)
     vars(s).update(vars(symbols(walk=1, motion_share=1, push_covariance=(state.n, state.n), duration=1)))
-    vars(s).update(vars(symbols(relative_variance=1, felt=1, push_change=state.n, within_noise=count)))
+    vars(s).update(vars(symbols(relative_variance=1, felt=1, push_share=1, within_noise=count)))
+    vars(s).update(vars(symbols(push_regression=(3, state.n), unit_stiffness=1, push_held=1, q_mean=state.n)))
     vars(s).update(vars(symbols(prior_variance=size, law_variance=count, theta=state.theta_size, basis=9 * count)))
     vars(s).update(vars(symbols(tcp_pose=12, tcp_before=12, slid=3, normal_variance=count, friction_moves=state.n)))
     vars(s).update(vars(symbols(depth_variance=count)))
@@ -135,7 +138,16 @@ def _build_prediction(state: FilterState) -> ca.Function:
             for k, where in enumerate(contact.part.indices(part)):
                 if where is not None:
                     moved[where] = value[k]
-    transition = ca.jacobian(moved, s.x) @ ca.diag(decay)
+    if state.has_external:
+        force = s.push_regression @ s.x[external]
+        stiffness = s.felt * s.push_held * s.unit_stiffness * s.x[state.parts["push_stiffness"]]
+        jacobian = arm.kinematics(s.q_mean).jacobian(arm.tcp_frame)[:3, :]
+        way = s.push_share * (pose[1] - last[1])
+        moved[external] += push_response(jacobian, given := ca.SX.sym("force", 3), stiffness, way)
+    transition = ca.jacobian(moved, s.x)
+    if state.has_external:  # errors of its direction do not count
+        moved, transition = ca.substitute([moved, transition], [given], [force])
+    transition = transition @ ca.diag(decay)
     x = decay * moved + (1 - decay) * s.prior
     for i, contact in enumerate(contacts):
         (stiffness,), (depth,) = contact.part.indices("stiffness"), contact.part.indices("rest")
@@ -158,7 +170,6 @@ def _build_prediction(state: FilterState) -> ca.Function:
     if state.has_external:
         relative = s.relative_variance * (s.x[external] @ s.x[external].T)  # a push that grows keeps its direction
         covariance[external, external] += s.walk * s.duration * (s.push_covariance + relative)
-        covariance[external, external] += s.felt * (s.push_change @ s.push_change.T)  # motion stretches the contact
     return named_function("prediction", s, {"x_next": x, "P_next": pack(covariance)})
 
 
@@ -402,9 +413,9 @@ def _build_finish(arm: Arm, state: FilterState) -> ca.Function:
         keep[where] = s.closed[i]
         opened[where, where] = (1 - s.closed[i]) * own[where, where]
     if state.has_external:
-        where = state.parts["external"]
-        keep[where] = s.felt
-        opened[where, where] = (1 - s.felt) * own[where, where]
+        for where in (state.parts["external"], state.parts["push_stiffness"]):
+            keep[where] = s.felt
+            opened[where, where] = (1 - s.felt) * own[where, where]
     outputs = {
         "x_next": keep * s.x + (1 - keep) * mean,
         "P_next": pack(covariance * (keep @ keep.T) + opened),

@@ -77,6 +77,7 @@ class ModeChain:
         self.closed, self.felt = self.combinations[self.owner], self.unknown[self.owner]
         self.free: NDArray[np.bool_] = ~self.closed.any(axis=1) & (self.felt == 0)
         self.label, self.steady_friction = np.array(labels)[self.owner], np.array(steady)[self.owner]
+        self._rates_if_ended = self._ended(settings.unknown.rate_if_reversed)
         self.walk = np.where(self.owner == self._steady, settings.unknown.steady_share, 1.0) * self.felt
         self._floor = settings.least_probability
         self.free_mode = chosen.index([]) if [] in chosen else None
@@ -96,7 +97,7 @@ class ModeChain:
         shared = np.where(free, (1 - closed) / free.sum(), closed / (~free).sum())
         return np.asarray(np.maximum(shared, self._floor))
 
-    def transition(self, dt: float, deciding: bool = False) -> np.ndarray:
+    def transition(self, dt: float, deciding: bool = False, ended: bool = False) -> np.ndarray:
         """Return the probabilities (M, M) of going from filter a (row) to filter b in ``dt`` [s].
 
         Staying within a combination keeps the filter; coming from another one leads to the newborn.
@@ -105,8 +106,9 @@ class ModeChain:
             dt: time step [s].
             deciding: no known contact closes, from free space or from an unknown contact: a newborn would replace the
                 one that may be closed since the start.
+            ended: an unknown contact has probably ended: its force has reversed.
         """
-        chain = _transition(self.rates, dt)
+        chain = _transition(self._rates_if_ended if ended else self.rates, dt)
         if self.unknown.any():  # no detour over a changing push within dt: it would change which filter is the source
             known, changing, steady = self.unknown == 0, self._changing, self._steady
             direct = self.rates[known, steady] * dt
@@ -122,6 +124,14 @@ class ModeChain:
             matrix[closing] = 0.0
         same = self.owner[:, None] == self.owner
         return np.asarray(np.where(same, 0.0, matrix) + np.diag(staying))
+
+    def _ended(self, rate: float) -> np.ndarray:
+        """Return the generator (C, C) [1/s] with ``rate`` [1/s] from an unknown contact to free space."""
+        rates, feels = self.rates.copy(), self.combinations.any(axis=1) | (self.unknown > 0)
+        unknown, free = np.flatnonzero(self.unknown), np.flatnonzero(~feels)
+        rates[np.ix_(unknown, free)] = rate / max(len(free), 1)
+        np.fill_diagonal(rates, 0.0)
+        return np.asarray(rates - np.diag(rates.sum(axis=1)))
 
     def give_birth(self, probabilities: np.ndarray) -> bool:
         """Make the least probable filter of every combination its newborn.

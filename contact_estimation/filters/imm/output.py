@@ -15,7 +15,7 @@ from contact_estimation.filters.imm.imm_step import ImmStep
 from contact_estimation.filters.imm.mode_chain import ModeChain
 from contact_estimation.filters.imm.settings import ImmSettings
 from contact_estimation.filters.imm.state import FilterState
-from contact_estimation.filters.imm.unknown import ExternalTorque, tcp_wrench
+from contact_estimation.filters.imm.unknown import ExternalTorque, push_response, tcp_wrench
 from contact_estimation.filters.kalman import packed_size, unpack, unpack_array
 from contact_estimation.filters.observer import CLOSED, ContactState
 from contact_estimation.robot import Arm
@@ -55,13 +55,15 @@ def build_output(arm: Arm, state: FilterState) -> ca.Function:
     prior_variance (N,), felt: one where an unknown contact is, wrench_variance (6,) [N^2, Nm^2]: prior of its wrench
     at the TCP, friction_drift (n,) [Nm^2]: variance of its torque by friction that changed beside it, hysteresis [rad]
     of the elastic joints, tcp_pose (12,) and presliding_mean (n,) of the last block, variance_factor (m + n,) of the
-    channels (:class:`~contact_estimation.filters.imm.innovation.VarianceFactors`). Output: row: :func:`wrench_parts`,
-    then :func:`contact_parts` of every contact.
+    channels (:class:`~contact_estimation.filters.imm.innovation.VarianceFactors`); push_regression (3, n),
+    unit_stiffness, push_share and push_held of :func:`~contact_estimation.filters.imm.measurement.build_update`.
+    Output: row: :func:`wrench_parts`, then :func:`contact_parts` of every contact.
     """
     size, count = state.size, len(state.contacts)
     s = symbols(x=size, P=packed_size(size), q_now=arm.n, closed=count, theta=state.theta_size, basis=9 * count)
     vars(s).update(vars(symbols(slip_direction=3, prior_variance=size, felt=1, wrench_variance=6)))
     vars(s).update(vars(symbols(friction_drift=arm.n, hysteresis=1, tcp_pose=12, presliding_mean=arm.n)))
+    vars(s).update(vars(symbols(push_regression=(3, arm.n), unit_stiffness=1, push_held=1, push_share=1)))
     s.variance_factor = ca.SX.sym("variance_factor", state.m + arm.n)
     own, kinematics = unpack(s.P, size), arm.kinematics(s.q_now)
     pose = rotation, _ = arm.tcp(kinematics)
@@ -70,21 +72,28 @@ def build_output(arm: Arm, state: FilterState) -> ca.Function:
     forces = ContactForces(arm, kinematics, contacts)
     force, torque = forces.wrench_base(s.closed)
     joint_torque = known_torque = forces.joint_torque(s.closed)
+    jacobian, measured = kinematics.jacobian(arm.tcp_frame), known_torque
     if state.has_external:
-        joint_torque = known_torque + s.felt * s.x[state.parts["external"]]
-    channels = state.channels(s.x, joint_torque, arm.body.gravity_torque(kinematics), s.presliding_mean)
+        external = s.x[state.parts["external"]]
+        measured = known_torque + s.felt * external
+        stiffness = s.push_held * s.unit_stiffness * s.x[state.parts["push_stiffness"]]
+        way = s.push_share * (pose[1] - last[1])  # since the block
+        response = push_response(jacobian[:3, :], given := ca.SX.sym("force", 3), stiffness, way)
+        moved, force_now = [external + response, ca.jacobian(external + response, s.x)], s.push_regression @ external
+        external, slope = ca.substitute(moved, [given], [force_now])
+        joint_torque = known_torque + s.felt * external
+    channels = state.channels(s.x, measured, arm.body.gravity_torque(kinematics), s.presliding_mean)
     covariance = _observed_covariance(own, ca.jacobian(channels, s.x), s.variance_factor)
     gradient = ca.jacobian(rotation.T @ force, s.x)
     force_covariance = gradient @ covariance @ gradient.T
     if state.m:
         force_covariance += _hysteresis_error(state, s.x, covariance, gradient, known_torque, s.hysteresis)
     if state.has_external:
-        where = state.parts["external"]
-        jacobian = kinematics.jacobian(arm.tcp_frame)
-        uncertain = covariance[where, where] + ca.diag(s.friction_drift)
-        wrench, spread = tcp_wrench(jacobian, s.x[where], uncertain, s.wrench_variance)
+        uncertain = slope @ covariance @ slope.T + ca.diag(s.friction_drift)
+        wrench, spread = tcp_wrench(jacobian, push := ca.SX.sym("push", arm.n), uncertain, s.wrench_variance)
+        wrench, by_push = ca.substitute([wrench, ca.jacobian(wrench, push)], [push], [external])
         if state.m:
-            spread += _hysteresis_error(state, s.x, covariance, ca.jacobian(wrench, s.x), s.x[where], s.hysteresis)
+            spread += _hysteresis_error(state, s.x, covariance, by_push @ slope, external, s.hysteresis)
         force, torque = force + s.felt * wrench[:3], torque + s.felt * wrench[3:]
         force_covariance += s.felt * (rotation.T @ spread[:3, :3] @ rotation)
     row = [rotation.T @ force, rotation.T @ torque, force, joint_torque, ca.vec(force_covariance)]

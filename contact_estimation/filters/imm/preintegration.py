@@ -27,7 +27,7 @@ import numpy as np
 from contact_estimation.codegen import CompiledFunction, DoubleBuffer, Parts, bind_recursion, named_function, symbols
 from contact_estimation.dynamics.momentum import momentum_terms
 from contact_estimation.filters.imm.state import FilterState
-from contact_estimation.filters.imm.unknown import push_change, push_covariance
+from contact_estimation.filters.imm.unknown import held_share, push_covariance, push_regression
 from contact_estimation.robot import Arm
 from contact_estimation.robot.friction import presliding_slope, presliding_step
 
@@ -170,11 +170,12 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     this block's motion adds to the variances of the elastic offsets [rad^2] and of the friction disturbances [Nm^2];
     friction_change (n,) [Nm^2]: what the latter adds to the variance of the external torque if the friction is kept;
     friction_moves (n,): share of their rate at which the friction disturbances change;
-    push_covariance (n, n) [Nm^2/s] of an unknown contact; push_change (n,) [Nm]: what a contact of ``push_stiffness``
-    changes over the block's motion, if that is slower than ``push_speed``; slip_direction (3,) in which the TCP went
-    over the last ``slip_length``, base axes, at most of length one; slid (3,) [m]: its way beyond that; within_noise
-    (I,) [m]: the part of the contact points' motion along their normals that may be noise of the encoders; tcp_pose,
-    tcp_before (12,): position [m] and rotation of the TCP, column by column, now and in the last block;
+    push_covariance (n, n) [Nm^2/s] of an unknown contact; push_regression (3, n) [1/m] of its force on its torque;
+    push_share: share of the TCP's way over which such a contact holds it, one where that is slower than ``push_speed``;
+    slip_direction (3,) in which the TCP went over the last ``slip_length``, base axes, at most of length one;
+    slid (3,) [m]: its way beyond that; within_noise (I,) [m]: the part of the contact points' motion along their
+    normals that may be noise of the encoders; tcp_pose, tcp_before (12,): position [m] and rotation of the TCP, column
+    by column, now and in the last block;
     normal_way (I,) [m]: way of the contact points along their normals beyond that noise in the last ``_WAY_TIME``;
     w_next.
     """
@@ -183,7 +184,7 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     per_joint = dict.fromkeys([*names.split(), "asymmetry_std"], n)
     scalars = "block elastic_variance usual_noise velocity_noise transmission_error velocity_delay"
     scalars += " noise_time max_noise_ratio load_blocks link_share friction_error stop_error slip_length"
-    scalars += " push_stiffness push_speed position_deadband disturbance_speed"
+    scalars += " push_speed position_deadband disturbance_speed"
     settings = per_joint | dict.fromkeys(scalars.split(), 1) | {"joint_stiffness": m, "push_variance": 6}
     settings |= {"theta": layout.theta_size, "basis": 9 * len(layout.contacts)}
     s = symbols(w=parts.size, momentum=n, duration=1, count=1, **settings)
@@ -228,11 +229,11 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
         "motion_noise": ca.vertcat(s.transmission_error**2 * way, unmodelled),
         "friction_change": share**2 * unmodelled,
         "friction_moves": _friction_moves(s, moved),
-        "push_covariance": push_covariance(arm, kinematics, s.push_variance, s.link_share),
+        "push_covariance": (pushes := push_covariance(arm, kinematics, s.push_variance, s.link_share)),
+        "push_regression": push_regression(kinematics.jacobian(arm.tcp_frame), pushes, s.push_variance),
     }
     rotation, position = arm.tcp(kinematics)
-    held = s.push_speed * s.duration  # [m]
-    outputs["push_change"] = push_change(arm, kinematics, position - w.tcp_last[:3], s.push_stiffness, held)
+    outputs["push_share"] = held_share(position - w.tcp_last[:3], s.push_speed * s.duration)
     pose = ca.vertcat(position, ca.vec(rotation))
     outputs["tcp_pose"], outputs["tcp_before"] = pose, w.tcp_last
     dragged = position - w.tcp_followed

@@ -187,9 +187,13 @@ class UnknownContactSettings:
     )
     stiffness: float = key(
         1e4,
-        doc="motion of the TCP changes a push by up to that of a contact of this stiffness; zero: as fast as at rest",
+        doc="usual stiffness of what pushes, along the push and across it; motion of the TCP tells it, and changes the "
+        "push accordingly; zero: as at rest",
         unit="N/m",
         check=non_negative,
+    )
+    stiffness_random_walk: float = key(
+        0.3, doc="change of that stiffness in one second, relative to the usual one", unit="1/s^0.5", check=non_negative
     )
     speed: float = key(
         0.02,
@@ -241,6 +245,12 @@ class UnknownContactSettings:
     )
     rate_from_free: float = key(0.2, doc="rate of pushes that begin in free space", unit="1/s", check=positive)
     rate_to_free: float = key(2.0, doc="how often it ends", unit="1/s", check=positive)
+    rate_if_reversed: float = key(
+        20.0,
+        doc="how often it ends where the force has reversed: a contact that would pull has probably ended",
+        unit="1/s",
+        check=positive,
+    )
     end_significance: float = key(
         0.05,
         doc="a push may have ended where a chi-square test of this significance accepts the torque left as an error of "
@@ -480,7 +490,7 @@ def run_time_inputs(settings: ImmSettings, actuators: ActuatorSettings) -> dict[
         "geometry_from_torque": [float(c.geometry_from_torque) for c in contacts],
         "law_variance": np.square([c.law_error for c in contacts]),
         "depth_variance": np.square([c.stiffness_depth_walk for c in contacts]),
-        "push_stiffness": unknown.stiffness,
+        "unit_stiffness": unknown.stiffness,
         "push_speed": unknown.speed,
         "link_share": unknown.link_share,
         "birth_time": unknown.birth_time,

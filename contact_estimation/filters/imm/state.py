@@ -1,13 +1,13 @@
 """The state of one filter: its named parts and their priors.
 
     x = [per contact: ln K, d, a1, a2, p (3), r (2), l, mu, as far as estimated;  b (n); c (n); v (n);  o (m); ln k (m);
-         e (n)]
+         e (n), s (2)]
 
 ln K: stiffness; d: depth along the normal, where the arm is [m]; a: tilt of the normal; p: contact point in the TCP
 frame [m]; r: slip along the tangents [m], where the contact law feels it; l: parameters of the law; mu: friction
 opposite to the slip, where the law has friction coefficients; b: torque bias, c: Coulomb amplitude, v: friction
 disturbance [Nm]; o: offset [rad] and k: stiffness [Nm/rad] of m elastic joints; e: external torque [Nm] of an unknown
-contact, where there is such a mode.
+contact and s: its stiffness along the push and across it, as shares of `unknown.stiffness`, where there is such a mode.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class FilterState:
         contacts: per contact its parameters and its part of the state.
         n, m: number of joints and of elastic joints. elastic_joints: these.
         size: N. parts: ``contacts``, ``bias``, ``coulomb``, ``disturbance``, ``offset``, ``joint_stiffness``,
-            ``external`` (n, or none).
+            ``external`` (n, or none), ``push_stiffness`` (2, or none).
         theta_size: entries of all contacts' parameters.
         mean, variance: (N,) prior. first_variance: at the very first sample.
         random_walk: (N,) growth of the variance per second. time_constant: (N,) [s], infinite for random walks.
@@ -125,12 +125,15 @@ class FilterState:
             self.contacts.append(part)
             start, self.theta_size = part.where.stop, part.theta_where.stop
         per_joint = dict.fromkeys(("bias", "coulomb", "disturbance"), n)
-        external = n if settings.has_unknown else 0
-        self.parts = Parts(contacts=start, **per_joint, offset=self.m, joint_stiffness=self.m, external=external)
+        external, stiffness = (n, 2) if settings.has_unknown else (0, 0)
+        elastic_parts = {"offset": self.m, "joint_stiffness": self.m}
+        self.parts = Parts(contacts=start, **per_joint, **elastic_parts, external=external, push_stiffness=stiffness)
         bound = actuators.friction_bound if settings.has_unknown else np.inf
         entries = [c.entries[k] for c in self.contacts for k in c.estimated] + _joint_entries(actuators, n, bound)
         # Its covariance depends on the configuration: :func:`~contact_estimation.filters.imm.unknown.push_covariance`.
         entries += [Entry("external", 0.0, 0.0, 0.0)] * external
+        walk = settings.unknown.stiffness_random_walk
+        entries += [Entry("push_stiffness", 0.0, 1.0, 1.0, walk)] * stiffness
         self.frozen_share, self.disturbance_moves = settings.unknown.frozen_friction, actuators.disturbance_speed > 0
         self.end_significance, self.sliding_way = settings.unknown.end_significance, settings.unknown.sliding_way
         self.size = len(entries)

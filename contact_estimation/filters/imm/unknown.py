@@ -8,7 +8,8 @@ the covariance
 with the Jacobians J of the TCP and J_k of the joint frames. In the filters of the mode ``unknown`` tau_e is a random
 walk with L per second: a disturbance Kalman filter (Hu and Xiong, Contact force estimation for robot manipulator using
 semiparametric model and disturbance Kalman filter, 2018). The state is the joint torque, not a wrench: a push at a link
-of an arm with seven joints has no equivalent wrench at its TCP.
+of an arm with seven joints has no equivalent wrench at its TCP. Motion of the TCP changes a push as a spring does. Its
+stiffness along the push and across it is estimated (:func:`push_response`).
 
 A push ends at tau_e = 0. What is left of its estimate then is an error of the friction: the two are known by their
 difference only, and so are the hysteresis that a push leaves in the gears and the offset of their deflection.
@@ -30,6 +31,8 @@ from contact_estimation.robot.rigid_body import Kinematics
 
 #: Share of a covariance's trace below which a variance is a rounding error of the updates.
 _ROUNDING = 1e-8
+#: [N] Keeps the direction of a push defined where there is none.
+_LEAST_FORCE = 1e-9
 #: Share of the changed friction's variance that a push which has probably ended needs to explain its torque.
 _LIKELY_CHANGE = 0.3
 
@@ -141,20 +144,48 @@ def push_covariance(arm: Arm, kinematics: Kinematics, variance: ca.SX, link_shar
     return total
 
 
-def push_change(arm: Arm, kinematics: Kinematics, way: ca.SX, stiffness: ca.SX, held: ca.SX) -> ca.SX:
-    """Return the joint torque (n,) [Nm] by which motion stretches or relaxes a contact at the TCP.
+def held_share(way: ca.SX, reach: ca.SX) -> ca.SX:
+    """Return the share of a way (3,) [m] of the TCP over which a contact holds it.
 
     A contact holds an arm that moves slowly. An arm that moves fast has left it, or what pushes follows the arm.
 
     Args:
-        arm: the robot.
-        kinematics: of the robot at a configuration.
-        way: (3,) of the TCP, base axes [m].
-        stiffness: of the contact [N/m].
-        held: length of the way [m] from which on the effect falls, with its fourth power.
+        way: of the TCP.
+        reach: length of the way [m] from which on the share falls, with its fourth power.
     """
-    torque: ca.SX = kinematics.jacobian(arm.tcp_frame)[:3, :].T @ (stiffness * way)
-    return torque / (1.0 + (ca.norm_2(way) / held) ** 4)
+    return 1.0 / (1.0 + (ca.norm_2(way) / reach) ** 4)
+
+
+def push_response(jacobian: ca.SX, force: ca.SX, stiffness: ca.SX, way: ca.SX) -> ca.SX:
+    """Return the joint torque (n,) [Nm] by which motion changes a push at the TCP, a contact with two stiffnesses.
+
+    tau = -J^T (K_1 f f^T + K_2 (I - f f^T)) dx with the direction f of the push. Going along it relaxes the contact.
+
+    Args:
+        jacobian: J (3, n) of the TCP, base axes.
+        force: (3,) of the push, base axes [N].
+        stiffness: (2,) along the push and across it [N/m].
+        way: dx (3,) of the TCP, base axes [m].
+    """
+    direction = force / ca.fmax(ca.norm_2(force), _LEAST_FORCE)
+    along = direction * ca.dot(direction, way)
+    torque: ca.SX = -jacobian.T @ (stiffness[0] * along + stiffness[1] * (way - along))
+    return torque
+
+
+def push_regression(jacobian: ca.SX, covariance: ca.SX, variance: ca.SX) -> ca.SX:
+    """Return the regression S J L^-1 (3, n) [1/m] of the force of a push on its joint torque.
+
+    Args:
+        jacobian: J (6, n) of the TCP, base axes.
+        covariance: L (n, n) [Nm^2] of pushes (:func:`push_covariance`).
+        variance: diagonal (6,) of S, of pushes at the TCP.
+    """
+    cross = ca.diag(variance) @ jacobian  # (6, n)
+    regular = covariance + _ROUNDING * ca.trace(covariance) * ca.SX.eye(covariance.shape[0])
+    factors = ca.ldl(ca.densify(regular), False)
+    regression: ca.SX = ca.ldl_solve(cross[:3, :].T, *factors).T
+    return regression
 
 
 def tcp_wrench(jacobian: ca.SX, torque: ca.SX, covariance: ca.SX, variance: ca.SX) -> tuple[ca.SX, ca.SX]:

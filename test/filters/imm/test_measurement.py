@@ -146,11 +146,13 @@ def evaluate(arm, update, layout, **values):
         "stiffness_way": STIFFNESS_WAY,
         "hysteresis": HYSTERESIS,
         "noise_share": NOISE_SHARE,
+        "unit_stiffness": 1e4,
+        "push_held": 1.0,
         "normal_variance": NORMAL_WALK**2,
         "geometry_from_torque": SHOWN,
         "duration": DURATION,
     } | values
-    given |= dict.fromkeys(("push_covariance", "push_change", "relative_variance", "birth_time"), 0.0)
+    given |= dict.fromkeys(("push_covariance", "push_share", "push_regression", "relative_variance", "birth_time"), 0.0)
     given["P"] = pack_array(given["P"])
     assert set(given) == set(update.inputs)
     for name, buffer in update.inputs.items():

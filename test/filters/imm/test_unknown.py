@@ -8,10 +8,18 @@ import numpy as np
 import pinocchio as pin
 import pytest
 import yaml
+from scipy.interpolate import CubicSpline
 
 from contact_estimation.filters.imm.mode_chain import ModeChain
 from contact_estimation.filters.imm.settings import ImmContact, ImmSettings
-from contact_estimation.filters.imm.unknown import PushEnd, push_change, push_covariance, tcp_wrench
+from contact_estimation.filters.imm.unknown import (
+    PushEnd,
+    held_share,
+    push_covariance,
+    push_regression,
+    push_response,
+    tcp_wrench,
+)
 from contact_estimation.filters.kalman import pack_array, unpack_array
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.robot import load_arm
@@ -19,7 +27,7 @@ from contact_estimation.settings import find_config, load_yaml
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmark"))
 from contact_worlds import make_case
-from rigid_body_recording import RATE, START, Push, RigidBodyArm, World, pushes, random_motion, record, window
+from rigid_body_recording import RATE, START, Push, RigidBodyArm, World, pushes, random_motion, record, surface, window
 
 VARIANCE = np.square([16.0] * 3 + [3.2] * 3)
 
@@ -40,15 +48,59 @@ def test_push_covariance_is_that_of_random_wrenches_at_the_tool_and_at_the_links
     np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
-def test_slow_motion_changes_a_push_as_a_spring_and_fast_motion_hardly(arm):
-    q, way, held = np.array([0.3, -1.2, 1.9, -2.0, -1.4, 0.2]), np.array([1e-5, -2e-5, 2e-5]), 1e-3
-    kinematics = arm.kinematics(ca.SX(q))
+def test_a_contact_holds_an_arm_that_moves_slowly():
+    share = [float(ca.evalf(held_share(ca.SX([way, 0.0, 0.0]), ca.SX(1e-3)))) for way in (0.0, 1e-4, 1e-3, 1e-2)]
+    np.testing.assert_allclose(share, [1.0, 1.0, 0.5, 1e-4], rtol=2e-4)
 
-    def change(way: np.ndarray) -> np.ndarray:
-        return np.array(ca.DM(ca.evalf(push_change(arm, kinematics, ca.SX(way), ca.SX(1e4), ca.SX(held))))).ravel()
 
-    np.testing.assert_allclose(change(way), arm.tcp_jacobian(q)[:3].T @ (1e4 * way), rtol=1e-6)
-    assert np.linalg.norm(change(100 * way)) < 100.0 / 80.0 * np.linalg.norm(change(way))
+@pytest.mark.parametrize("force", [[3.0, -4.0, 12.0], [0.0, 0.0, 0.0]], ids=["a push", "none"])
+def test_motion_changes_a_push_by_its_two_stiffnesses(arm, force):
+    q, way, stiffness = np.array([0.3, -1.2, 1.9, -2.0, -1.4, 0.2]), np.array([1e-5, -2e-5, 2e-5]), [2e4, 5e3]
+    jacobian, direction = arm.tcp_jacobian(q)[:3], np.array(force) / max(np.linalg.norm(force), 1.0)
+    found = push_response(ca.SX(jacobian), ca.SX(force), ca.SX(stiffness), ca.SX(way))
+    matrix = 5e3 * np.eye(3) + 1.5e4 * np.outer(direction, direction)
+    np.testing.assert_allclose(np.array(ca.DM(ca.evalf(found))).ravel(), -jacobian.T @ matrix @ way, rtol=1e-9)
+
+
+def test_the_force_of_a_push_is_regressed_on_its_torque():
+    rng = np.random.default_rng(5)
+    jacobian = rng.normal(size=(6, 7))
+    covariance = jacobian.T @ np.diag(VARIANCE) @ jacobian + np.diag(rng.uniform(1.0, 2.0, 7))
+    found = ca.evalf(push_regression(ca.SX(jacobian), ca.SX(covariance), ca.SX(VARIANCE)))
+    expected = (np.diag(VARIANCE) @ jacobian)[:3] @ np.linalg.inv(covariance)
+    np.testing.assert_allclose(np.array(ca.DM(found)), expected, rtol=1e-4)  # a share of 1e-8 regularises it
+
+
+@pytest.mark.parametrize("stiffness", [3e3, 1e4, 3e4])
+def test_a_wall_that_nobody_told_of_shows_its_stiffness(stiffness):
+    """A Hunt-Crossley wall beside the tool of an FR3, pressed with some 20 N, then swayed along its normal."""
+    arm, t = RigidBodyArm("fr3"), np.arange(7 * RATE) / RATE
+    depth = 20.0 / stiffness
+    way = (0.005 + depth) * window(t, 1.5, 6.5, 1.0) + 0.3 * depth * np.sin(3.0 * t) * window(t, 3.0, 5.5, 0.5)
+    q, pose, path = np.array(START["fr3"]), arm.pose(np.array(START["fr3"])), []
+    for step in way[::20]:
+        q = arm.reach(pose.translation + step * np.array([0.0, 1.0, 0.0]), pose.rotation, q)
+        path.append(q)
+    theta = CubicSpline(t[::20], np.array(path))(t)
+    wall = surface(arm, pose.translation + [0.0, 0.005, 0.0], np.array([0.0, -1.0, 0.0]), stiffness)
+    recording = record(arm, theta, wall, World())
+    stream, told = open_stream("fr3", "contact_imm", None), []
+    for sample in zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau):
+        stream.push(*sample)
+        step, state = stream.observer.step_, stream.observer.state
+        told.append(step.x[step.probabilities.argmax(), state.parts["push_stiffness"].start])
+    held = (t > 4.0) & (t < 5.0)
+    planted = np.linalg.norm(recording.force[held].std(axis=0)) / way[held].std()  # it stiffens with depth
+    assert np.mean(np.array(told)[held]) * 1e4 == pytest.approx(planted, rel=0.25)
+
+
+def test_a_push_that_reverses_has_probably_ended():
+    chain = ModeChain(ImmSettings(contacts=[ImmContact(normal=[0, 0, 1])]), 1)
+    unknown, free = chain.unknown > 0, ~chain.combinations.any(axis=1) & (chain.unknown == 0)
+    leaves = [chain.transition(1e-4, ended=ended)[chain.felt > 0][:, chain.free].sum(axis=1) for ended in (False, True)]
+    assert unknown.sum() == free.sum() == 2
+    np.testing.assert_allclose(leaves, 1e-4 * np.array([[2.0] * 3, [20.0] * 3]), rtol=1e-2)
+    np.testing.assert_allclose(chain.transition(0.05, ended=True).sum(axis=1), 1.0)
 
 
 def test_the_wrench_at_the_tool_is_the_one_that_pushed():
@@ -325,7 +377,7 @@ def test_rest_decides_a_start_in_free_space_only(pushed):
     observer, arm, q = open_stream("ur16e", "contact_imm").observer, load_arm("ur16e"), np.array(START["ur16e"])
     chain, told, rng = observer.chain, [], np.random.default_rng(1)
     transition = chain.transition
-    chain.transition = lambda dt, deciding: (told.append(deciding), transition(dt, deciding))[1]
+    chain.transition = lambda dt, deciding, ended: (told.append(deciding), transition(dt, deciding, ended))[1]
     push = pushed * arm.tcp_jacobian(q)[:3].T @ np.array([60.0, 0.0, 0.0])
 
     def go(seconds, speed):
