@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import casadi as ca
@@ -22,6 +23,8 @@ from contact_estimation.robot import Arm
 
 #: A parameter with more than this share of its prior standard deviation left is weakly observed: half of the variance.
 _WEAK = 0.5**0.5
+#: Standard deviations by which the stiffness of an unknown contact is above zero where motion shows it.
+_SHOWN = 2.0
 #: Keeps the shares of filters that have a contact closed defined where none has.
 _LEAST_SHARE = 1e-9
 #: [rad] Keeps the direction of a deflection defined where nothing touches.
@@ -235,7 +238,10 @@ class Output:
         self._table = table.reshape(len(chain.owner), -1)
         external = state.parts["external"] if state.has_external else slice(0)
         packed = np.arange(packed_size(state.size), dtype=float)
-        self._external = unpack_array(packed, state.size)[external, external].astype(int)  # places in a packed matrix
+        places = unpack_array(packed, state.size).astype(int)  # in a packed matrix
+        self._external = places[external, external]
+        if state.has_external:
+            self._push_variance = places[(along := state.parts["push_stiffness"].start), along]
         self._rows = []
         for j, (x, p) in enumerate(zip(step.x, step.p)):
             own = {"x": x, "P": p, "closed": chain.closed[j].copy(), "felt": chain.felt[j : j + 1].copy()}
@@ -303,7 +309,21 @@ class Output:
         covariance = np.tensordot(shares, step.p[rows[:, None, None], self._external], 1)
         difference = torques - torque
         covariance += (difference.T * shares) @ difference
-        return ExternalTorque(probability, torque, np.asarray(covariance))
+        return ExternalTorque(probability, torque, np.asarray(covariance), *self._push_stiffness(rows, shares))
+
+    def _push_stiffness(self, rows: np.ndarray, shares: np.ndarray) -> tuple[float, float]:
+        """Return stiffness along the push and standard deviation [N/m], NaN where motion shows none.
+
+        Args:
+            rows: filters of an unknown contact.
+            shares: of these, their sum one.
+        """
+        values = self._step.x[rows, self._state.parts["push_stiffness"].start]
+        mean = float(shares @ values)
+        variance = float(shares @ (self._step.p[rows, self._push_variance] + (values - mean) ** 2))
+        std, unit = math.sqrt(variance), self._settings.unknown.stiffness
+        shown = std < _WEAK and mean > _SHOWN * std
+        return (unit * mean, unit * std) if shown else (math.nan, math.nan)
 
 
 def _sizes(parts: Parts) -> dict[str, int]:

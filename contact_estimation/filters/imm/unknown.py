@@ -19,6 +19,7 @@ mode keeps, is an error of both, with the same sign and the variance D (a consid
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import casadi as ca
@@ -44,11 +45,15 @@ class ExternalTorque(NamedTuple):
         probability: of the mode ``unknown``.
         torque: tau_e (n,) [Nm] given that mode.
         covariance: (n, n) [Nm^2] of it.
+        stiffness: [N/m] of the contact along its force, as motion of the TCP shows it; NaN where it does not.
+        stiffness_std: [N/m] its standard deviation.
     """
 
     probability: float
     torque: np.ndarray
     covariance: np.ndarray
+    stiffness: float = math.nan
+    stiffness_std: float = math.nan
 
 
 class PushEnd:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 #: Name of the contact in estimates, as that of the mode.
 NAME = "unknown"
 _NAN = np.full(3, np.nan)
+#: Probability from which on the tool may be what touches.
+_POSSIBLE = 0.05
 _OPEN = ContactState(NAME, 0.0, _NAN, _NAN, _NAN, _NAN, np.zeros((9, 9)), place=ContactPlace())
 
 
@@ -50,7 +52,7 @@ class LinkContact:
     """Runs a localiser: a frame at its rate, and with every sample a share of the candidates.
 
     Args:
-        observer: has ``external_torque``: probability of an unknown contact, its torque (n,) and covariance (n, n).
+        observer: has ``external_torque``, an :class:`~contact_estimation.filters.imm.unknown.ExternalTorque`.
         localizer: finds the place.
         period: of samples [s].
 
@@ -91,10 +93,10 @@ class LinkContact:
             localizer.scan(self._next, self._next + self._share)
             self._next += self._share
         elif self._elapsed > self._interval - 0.5 * dt:
-            probability, torque, covariance = self._observer.external_torque
-            if probability >= self.settings.start_probability:
-                localizer.add(self._elapsed, q, torque, covariance)
-                self._next, self._probability = 0, probability
+            told = self._observer.external_torque
+            if told.probability >= self.settings.start_probability:
+                localizer.add(self._elapsed, q, told.torque, told.covariance)
+                self._next, self._external = 0, told
             elif self._state is not _OPEN:
                 self._set(_OPEN)
                 localizer.reset()
@@ -107,9 +109,23 @@ class LinkContact:
         if place.spread <= self.settings.largest_spread:
             point, local = place.point, rotation.T @ (place.point - position)
             covariance[6:, 6:] = rotation.T @ place.covariance @ rotation
-        self._set(
-            ContactState(NAME, self._probability, _NAN, _NAN, local, point, covariance, link=place.link, place=place)
-        )
+        probability = self._external.probability
+        state = ContactState(NAME, probability, _NAN, _NAN, local, point, covariance, link=place.link, place=place)
+        self._set(self._with_stiffness(state))
+
+    def _with_stiffness(self, state: ContactState) -> ContactState:
+        """Return a contact with its stiffness along its force, where the tool may be what touches.
+
+        Motion of the TCP shows it.
+        """
+        told, place = self._external, state.place or ContactPlace()
+        on_tool = place.reason or place.links.get(self._localizer.arm.tool_link, 0.0) >= _POSSIBLE
+        size = float(np.linalg.norm(place.force))
+        if not (on_tool and size > 0.0 and math.isfinite(told.stiffness)):
+            return state
+        normal, covariance = place.force / size, state.covariance.copy()
+        covariance[:3, :3] = told.stiffness_std**2 * np.outer(normal, normal)
+        return dataclasses.replace(state, stiffness=told.stiffness * normal, covariance=covariance)
 
     def add_to(self, estimate: Estimate) -> Estimate:
         """Return the estimate with this contact behind its others."""
@@ -125,4 +141,6 @@ class LinkContact:
         place = self._state.place
         if place is None or not place.reason:
             return self._state
-        return dataclasses.replace(self._state, place=dataclasses.replace(place, force=force_base))
+        return self._with_stiffness(
+            dataclasses.replace(self._state, place=dataclasses.replace(place, force=force_base))
+        )

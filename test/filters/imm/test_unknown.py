@@ -86,12 +86,14 @@ def test_a_wall_that_nobody_told_of_shows_its_stiffness(stiffness):
     recording = record(arm, theta, wall, World())
     stream, told = open_stream("fr3", "contact_imm", None), []
     for sample in zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau):
-        stream.push(*sample)
-        step, state = stream.observer.step_, stream.observer.state
-        told.append(step.x[step.probabilities.argmax(), state.parts["push_stiffness"].start])
-    held = (t > 4.0) & (t < 5.0)
+        told.append(stream.push(*sample).contacts[-1])
+    held = np.flatnonzero((t > 4.0) & (t < 5.0))
     planted = np.linalg.norm(recording.force[held].std(axis=0)) / way[held].std()  # it stiffens with depth
-    assert np.mean(np.array(told)[held]) * 1e4 == pytest.approx(planted, rel=0.25)
+    vector = np.array([told[k].stiffness for k in held])
+    assert np.linalg.norm(vector, axis=1).mean() == pytest.approx(planted, rel=0.25)
+    assert (vector[:, 1] < -0.95 * np.linalg.norm(vector, axis=1)).all()  # it is that along the wall's normal
+    std = np.sqrt([np.trace(told[k].covariance[:3, :3]) for k in held])
+    assert (np.abs(np.linalg.norm(vector, axis=1) - planted) < 3 * std + 0.1 * planted).all()
 
 
 def test_a_push_that_reverses_has_probably_ended():

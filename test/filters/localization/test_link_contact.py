@@ -70,6 +70,11 @@ def test_the_normal_of_an_unknown_contact_is_its_forces_direction(run):
     np.testing.assert_allclose(contact.normal, contact.place.force / np.linalg.norm(contact.place.force))
 
 
+def test_a_push_at_rest_shows_no_stiffness(run):
+    found, _, _ = run
+    assert all(np.isnan(estimate.contacts[-1].stiffness).all() for estimate in found)
+
+
 def test_a_log_draws_the_region_of_an_unknown_contact(run):
     _, log, _ = run
     row = int(2.0 * RATE)
