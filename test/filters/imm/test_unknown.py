@@ -84,9 +84,9 @@ def test_a_wall_that_nobody_told_of_shows_its_stiffness(stiffness):
     theta = CubicSpline(t[::20], np.array(path))(t)
     wall = surface(arm, pose.translation + [0.0, 0.005, 0.0], np.array([0.0, -1.0, 0.0]), stiffness)
     recording = record(arm, theta, wall, World())
-    stream, told = open_stream("fr3", "contact_imm", None), []
-    for sample in zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau):
-        told.append(stream.push(*sample).contacts[-1])
+    stream = open_stream("fr3", "contact_imm", None)
+    samples = zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau)
+    told = [stream.push(*sample).contacts[-1] for sample in samples]
     held = np.flatnonzero((t > 4.0) & (t < 5.0))
     planted = np.linalg.norm(recording.force[held].std(axis=0)) / way[held].std()  # it stiffens with depth
     vector = np.array([told[k].stiffness for k in held])
