@@ -15,7 +15,7 @@ from contact_estimation.codegen import CompiledFunction
 from contact_estimation.filters.imm.measurement import UNDECIDED, build_prior, build_update
 from contact_estimation.filters.imm.mode_chain import ModeChain, build_mixing, build_mode_prediction, build_mode_update
 from contact_estimation.filters.imm.state import FilterState
-from contact_estimation.filters.imm.unknown import PushEnd
+from contact_estimation.filters.imm.unknown import PushCourse, PushEnd
 from contact_estimation.filters.kalman import packed_size, unpack_array
 from contact_estimation.robot import Arm
 
@@ -24,8 +24,8 @@ from contact_estimation.robot import Arm
 _REMEMBERED, _RECENT = 30, 3
 #: Blocks for which a free filter that starts from a push which has probably ended is kept.
 _TRIAL = 5
-#: [s] Memory of a push's mean force. A force has reversed that goes against it by more than this share of its size.
-_PUSH_MEMORY, _REVERSED = 0.2, 0.1
+#: [s] Memory of a push's mean force.
+_PUSH_MEMORY = 0.2
 #: [rad] Keeps the share of a deflection defined where there is none.
 _LEAST_DEFLECTION = 1e-9
 
@@ -47,12 +47,13 @@ class ImmStep:
         functions: compiled :func:`step_functions` by name.
         signals: buffers by name: settings, and the block's measurement; ``friction_drift`` (n,) [Nm^2] is added, by
             what friction that changed meanwhile an unknown contact's torque may be off (:meth:`_track_friction`), and
-            ``push_held``: zero where its force has reversed.
+            ``push_held``: zero where its force reverses.
 
     Attributes:
         x: (M, N) means. p: (M, N (N + 1) / 2) packed covariances. probabilities: (M,).
         normalised: (M, m + n) innovations over their standard deviations before gating.
         unexplained: (M, n) [Nm] torque that the updated states leave unexplained.
+        push: course of an unknown contact's force.
         updates: per filter its update, from the mixed state into ``x`` and ``p``.
     """
 
@@ -81,7 +82,7 @@ class ImmStep:
         self._remembered: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=_REMEMBERED)
         self._turn, self._tried = 0, np.zeros(count, int)
         signals["friction_drift"], self._friction_change, self._disturbance_change = np.zeros((3, state.n))
-        self._q_free, self._push_mean = np.zeros(state.n), np.zeros(3)
+        self._q_free, self._push_mean, self.push = np.zeros(state.n), np.zeros(3), PushCourse()
         signals["push_held"] = self._push_held = np.ones(1)
         self._deflected, self._deflections = np.zeros(state.m), np.zeros((count, state.m))
         self._push_end = PushEnd(
@@ -132,14 +133,9 @@ class ImmStep:
             self._bounds[0][name][:] = values
         self._pressed[:], self.unexplained[:] = UNDECIDED, 0.0
         self._forget_changes()
-        self._push_mean[:], self._push_held[0] = 0.0, 1.0
+        self._push_mean[:], self.push, self._push_held[0] = 0.0, PushCourse(), 1.0
         self._remembered.clear()
         self._turn, self._tried[:] = 0, 0
-
-    @property
-    def push_reversed(self) -> bool:
-        """Whether the force of an unknown contact has reversed since the mean of the last moments."""
-        return not self._push_held[0]
 
     def set_interval(self, duration: float, deciding: bool) -> None:
         """Prepare predictions over ``duration`` [s], for the modes' present newborns.
@@ -152,7 +148,7 @@ class ImmStep:
         known, unknown = self._motion
         known[0][:], known[1][:] = self._state.decay_and_noise(duration)
         unknown[0][:], unknown[1][:] = self._state.frozen(known[0], known[1])
-        self._transition[:] = self._chain.transition(duration, deciding, self.push_reversed).ravel(order="F")
+        self._transition[:] = self._chain.transition(duration, deciding, self.push).ravel(order="F")
 
     def run(self) -> None:
         """Take the measurement in the signals."""
@@ -267,18 +263,19 @@ class ImmStep:
             np.add(self._friction_change, self._disturbance_change, out=self._signals["friction_drift"])
 
     def _track_push(self) -> None:
-        """Tell whether the force of an unknown contact has reversed. Motion does not let a contact pull.
+        """Follow the course of an unknown contact's force. Motion does not let a contact pull.
 
         Its mean over the last moments is kept where a known contact takes over, and forgotten in free space.
         """
         felt = np.flatnonzero(self._chain.felt)
         if self._chain.free[self.probabilities.argmax()]:
-            self._push_mean[:], self._push_held[0] = 0.0, 1.0
+            self._push_mean[:], self.push, self._push_held[0] = 0.0, PushCourse(), 1.0
             return
         torque = self.x[felt[self.probabilities[felt].argmax()], self._state.parts["external"]]
         force = self._signals["push_regression"].reshape(3, -1, order="F") @ torque
         self._push_mean += self._forgets * (force - self._push_mean)
-        self._push_held[0] = force @ self._push_mean >= -_REVERSED * (force @ force)
+        self.push = PushCourse.of(force, self._push_mean)
+        self._push_held[0] = not self.push.reverses
 
     def _forget_changes(self) -> None:
         """Begin anew with what changes while something touches the arm: friction, and the gears' deflections."""

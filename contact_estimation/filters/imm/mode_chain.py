@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 
 from contact_estimation.codegen import named_function, symbols
 from contact_estimation.filters.imm.settings import UNKNOWN, ImmSettings, UnknownContactSettings
+from contact_estimation.filters.imm.unknown import PushCourse
 from contact_estimation.filters.kalman import packed_outer, packed_size
 
+#: Course of a push that neither ends nor reverses.
+_ANY_COURSE = PushCourse()
 #: exp(-600) is 1e-261, far below the least mode probability; no likelihood becomes zero.
 _LEAST_LOG_LIKELIHOOD = -600.0
 #: 1 / 18! is below the rounding error of a double.
@@ -77,7 +80,7 @@ class ModeChain:
         self.closed, self.felt = self.combinations[self.owner], self.unknown[self.owner]
         self.free: NDArray[np.bool_] = ~self.closed.any(axis=1) & (self.felt == 0)
         self.label, self.steady_friction = np.array(labels)[self.owner], np.array(steady)[self.owner]
-        self._rates_if_ended = self._ended(settings.unknown.rate_if_reversed)
+        self._rates_if_reversed = self._with_end_rate(settings.unknown.rate_if_reversed)
         self.walk = np.where(self.owner == self._steady, settings.unknown.steady_share, 1.0) * self.felt
         self._floor = settings.least_probability
         self.free_mode = chosen.index([]) if [] in chosen else None
@@ -97,7 +100,7 @@ class ModeChain:
         shared = np.where(free, (1 - closed) / free.sum(), closed / (~free).sum())
         return np.asarray(np.maximum(shared, self._floor))
 
-    def transition(self, dt: float, deciding: bool = False, ended: bool = False) -> np.ndarray:
+    def transition(self, dt: float, deciding: bool = False, push: PushCourse = _ANY_COURSE) -> np.ndarray:
         """Return the probabilities (M, M) of going from filter a (row) to filter b in ``dt`` [s].
 
         Staying within a combination keeps the filter; coming from another one leads to the newborn.
@@ -106,9 +109,10 @@ class ModeChain:
             dt: time step [s].
             deciding: no known contact closes, from free space or from an unknown contact: a newborn would replace the
                 one that may be closed since the start.
-            ended: an unknown contact has probably ended: its force has reversed.
+            push: course of an unknown contact's force. Where it reverses it has probably ended, and while it ends no
+                known contact closes in its place.
         """
-        chain = _transition(self._rates_if_ended if ended else self.rates, dt)
+        chain = _transition(self._rates_if_reversed if push.reverses else self.rates, dt)
         if self.unknown.any():  # no detour over a changing push within dt: it would change which filter is the source
             known, changing, steady = self.unknown == 0, self._changing, self._steady
             direct = self.rates[known, steady] * dt
@@ -117,15 +121,16 @@ class ModeChain:
         enters = self._newborn[self.owner] == np.arange(len(self.owner))
         matrix = chain[np.ix_(self.owner, self.owner)] * enters
         staying = np.diag(chain)[self.owner]
-        if deciding:
+        if deciding or push.ends:
             closed = np.asarray(self.closed.any(axis=1))
-            closing = ~closed[:, None] & closed
+            before = ~closed if deciding else self.felt > 0
+            closing = before[:, None] & closed
             staying = staying + np.where(closing, matrix, 0.0).sum(axis=1)
             matrix[closing] = 0.0
         same = self.owner[:, None] == self.owner
         return np.asarray(np.where(same, 0.0, matrix) + np.diag(staying))
 
-    def _ended(self, rate: float) -> np.ndarray:
+    def _with_end_rate(self, rate: float) -> np.ndarray:
         """Return the generator (C, C) [1/s] with ``rate`` [1/s] from an unknown contact to free space."""
         rates, feels = self.rates.copy(), self.combinations.any(axis=1) | (self.unknown > 0)
         unknown, free = np.flatnonzero(self.unknown), np.flatnonzero(~feels)

@@ -133,7 +133,7 @@ class ContactImm:
         self._variance_factors.clear()
         self._nis[0], self._first = np.nan, True
         self._unexplained[:] = 0.0
-        self._duration, self._ended, self._elapsed, self._count = _STALE, False, 0.0, 0
+        self._duration, self._push, self._elapsed, self._count = _STALE, self.step_.push, 0.0, 0
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
         """Take a sample; every ``block`` seconds the filters are updated.
@@ -168,8 +168,8 @@ class ContactImm:
         if payload.carried is not None:
             self._load[:] = payload.torque(q_mean)
         deciding = self._undecided >= 0
-        if abs(duration - self._duration) > _JITTER * duration or step.push_reversed != self._ended:
-            self._duration, self._ended = duration, step.push_reversed
+        if abs(duration - self._duration) > _JITTER * duration or step.push != self._push:
+            self._duration, self._push = duration, step.push
             step.set_interval(duration, deciding)
         step.run()
         if deciding:

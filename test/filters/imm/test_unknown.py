@@ -13,6 +13,7 @@ from scipy.interpolate import CubicSpline
 from contact_estimation.filters.imm.mode_chain import ModeChain
 from contact_estimation.filters.imm.settings import ImmContact, ImmSettings
 from contact_estimation.filters.imm.unknown import (
+    PushCourse,
     PushEnd,
     held_share,
     push_covariance,
@@ -99,10 +100,29 @@ def test_a_wall_that_nobody_told_of_shows_its_stiffness(stiffness):
 def test_a_push_that_reverses_has_probably_ended():
     chain = ModeChain(ImmSettings(contacts=[ImmContact(normal=[0, 0, 1])]), 1)
     unknown, free = chain.unknown > 0, ~chain.combinations.any(axis=1) & (chain.unknown == 0)
-    leaves = [chain.transition(1e-4, ended=ended)[chain.felt > 0][:, chain.free].sum(axis=1) for ended in (False, True)]
+    leaves = [
+        chain.transition(1e-4, push=PushCourse(reverses=reverses))[chain.felt > 0][:, chain.free].sum(axis=1)
+        for reverses in (False, True)
+    ]
     assert unknown.sum() == free.sum() == 2
     np.testing.assert_allclose(leaves, 1e-4 * np.array([[2.0] * 3, [20.0] * 3]), rtol=1e-2)
-    np.testing.assert_allclose(chain.transition(0.05, ended=True).sum(axis=1), 1.0)
+    np.testing.assert_allclose(chain.transition(0.05, push=PushCourse(True, True)).sum(axis=1), 1.0)
+
+
+def test_no_contact_closes_in_the_place_of_a_push_that_ends():
+    chain = ModeChain(ImmSettings(contacts=[ImmContact(normal=[0, 0, 1])]), 1)
+    steady, ending = (chain.transition(0.01, push=PushCourse(ends=ends)) for ends in (False, True))
+    closed, felt = chain.closed.any(axis=1), chain.felt > 0
+    assert steady[felt][:, closed].min() > 0 and (ending[felt][:, closed] == 0).all()
+    np.testing.assert_allclose(ending[~felt], steady[~felt])
+    np.testing.assert_allclose(ending.sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("along, ends, reverses", [(1.0, False, False), (0.2, True, False), (-0.2, True, True)])
+def test_the_course_of_a_push_is_told_against_its_mean(along, ends, reverses):
+    mean = np.array([3.0, -4.0, 12.0])
+    assert PushCourse.of(along * mean, mean) == (ends, reverses)
+    assert PushCourse.of(np.zeros(3), np.zeros(3)) == (False, False)
 
 
 def test_the_wrench_at_the_tool_is_the_one_that_pushed():
@@ -379,7 +399,7 @@ def test_rest_decides_a_start_in_free_space_only(pushed):
     observer, arm, q = open_stream("ur16e", "contact_imm").observer, load_arm("ur16e"), np.array(START["ur16e"])
     chain, told, rng = observer.chain, [], np.random.default_rng(1)
     transition = chain.transition
-    chain.transition = lambda dt, deciding, ended: (told.append(deciding), transition(dt, deciding, ended))[1]
+    chain.transition = lambda dt, deciding, push: (told.append(deciding), transition(dt, deciding, push))[1]
     push = pushed * arm.tcp_jacobian(q)[:3].T @ np.array([60.0, 0.0, 0.0])
 
     def go(seconds, speed):
