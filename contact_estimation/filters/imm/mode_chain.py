@@ -17,8 +17,6 @@ from contact_estimation.filters.imm.settings import UNKNOWN, ImmSettings, Unknow
 from contact_estimation.filters.imm.unknown import PushCourse
 from contact_estimation.filters.kalman import packed_outer, packed_size
 
-#: Blocks for which a contact is all but certain until it is named: one may be an outlier.
-_CERTAIN_BLOCKS = 2
 #: Course of a push that neither ends nor reverses.
 _ANY_COURSE = PushCourse()
 #: exp(-600) is 1e-261, far below the least mode probability; no likelihood becomes zero.
@@ -170,9 +168,9 @@ class ModeChain:
 class NamedMode:
     """The mode that is named: the most probable one, but a contact not for a moment only.
 
-    In fast motion a block that fits no model makes a contact certain for a moment. So a contact is named once it has
-    been all but certain for two blocks (``commit_probability``), or likely for ``commit_time``, and until free space is
-    likeliest.
+    In fast motion a block that fits no model makes a contact certain for a moment. So a contact is named once it is all
+    but certain (``commit_probability``) and was likely a block before, or has been likely for ``commit_time``, and
+    until free space is likeliest.
 
     Args:
         settings: of the filter.
@@ -188,7 +186,7 @@ class NamedMode:
 
     def start(self, probabilities: np.ndarray) -> None:
         """Name the most probable of the modes."""
-        self.mode, self._likely_for, self._certain_blocks = int(probabilities.argmax()), 0.0, 0
+        self.mode, self._likely_for = int(probabilities.argmax()), 0.0
 
     def update(self, probabilities: np.ndarray, duration: float) -> None:
         """Take the probabilities of the modes after a block.
@@ -199,11 +197,10 @@ class NamedMode:
         """
         likeliest = int(probabilities.argmax())
         free = self._free
+        was_likely = self._likely_for > 0
         self._likely_for = 0.0 if likeliest == free else self._likely_for + duration
-        certain = free is not None and 1 - probabilities[free] >= self._certain
-        self._certain_blocks = self._certain_blocks + 1 if certain else 0
         named = self.mode != free or self._likely_for > self._time
-        if free is None or likeliest == free or named or self._certain_blocks >= _CERTAIN_BLOCKS:
+        if free is None or likeliest == free or named or (was_likely and 1 - probabilities[free] >= self._certain):
             self.mode = likeliest
 
 

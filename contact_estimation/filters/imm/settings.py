@@ -352,8 +352,8 @@ class ImmSettings:
     )
     commit_probability: float = key(
         0.99,
-        doc="the mode is a contact where anything is touched with this probability in two blocks in a row; larger "
-        "names contacts later, smaller names some that are none in fast motion",
+        doc="the mode is a contact where anything is touched with this probability, and was likely a block before; "
+        "larger names contacts later, smaller names some that are none in fast motion",
         check=probability,
     )
     commit_time: float = key(
