@@ -183,7 +183,7 @@ def outliers(residuals: np.ndarray, alarm: float, what: str = "measurements", li
     """
     count = int(np.sum(np.abs(residuals) > limit))
     threshold = float(binom.isf(alarm, residuals.size, 2.0 * norm.sf(limit)))
-    message = f"{what}: {count} of {residuals.size} numbers lie more than {limit:g} times the noise off the model"
+    message = f"{what}: samples are far off: {count} of {residuals.size} numbers by more than {limit:g} times the noise"
     return Finding("outliers", float(count), max(threshold, 1.0), message)
 
 

@@ -186,7 +186,7 @@ class UnknownContactSettings:
         check=non_negative,
     )
     stiffness: float = key(
-        1e4,
+        5e3,
         doc="usual stiffness of what pushes, along the push and across it; motion of the TCP tells it, and changes the "
         "push accordingly; zero: as at rest",
         unit="N/m",
