@@ -103,6 +103,7 @@ class ImmStep:
         self._motion[1][2][:] = state.frozen_share
         self._bounds = bounds = [state.bounds(free=False), state.bounds(free=True)]
         self._free, self._touched = np.flatnonzero(chain.free), np.asarray(chain.closed.any(axis=1))
+        self._felt = np.flatnonzero(chain.felt)
         self.updates = []
         for j in range(count):
             own = {"x": mixed_x[j], "P": mixed_p[j], "closed": chain.closed[j].copy(), "pressed_before": before[j]}
@@ -133,7 +134,7 @@ class ImmStep:
             self._bounds[0][name][:] = values
         self._pressed[:], self.unexplained[:] = UNDECIDED, 0.0
         self._forget_changes()
-        self._push_mean[:], self.push, self._push_held[0] = 0.0, PushCourse(), 1.0
+        self._forget_push()
         self._remembered.clear()
         self._turn, self._tried[:] = 0, 0
 
@@ -267,15 +268,19 @@ class ImmStep:
 
         Its mean over the last moments is kept where a known contact takes over, and forgotten in free space.
         """
-        felt = np.flatnonzero(self._chain.felt)
         if self._chain.free[self.probabilities.argmax()]:
-            self._push_mean[:], self.push, self._push_held[0] = 0.0, PushCourse(), 1.0
+            self._forget_push()
             return
-        torque = self.x[felt[self.probabilities[felt].argmax()], self._state.parts["external"]]
+        probable = self._felt[self.probabilities[self._felt].argmax()]
+        torque = self.x[probable, self._state.parts["external"]]
         force = self._signals["push_regression"].reshape(3, -1, order="F") @ torque
         self._push_mean += self._forgets * (force - self._push_mean)
         self.push = PushCourse.of(force, self._push_mean)
         self._push_held[0] = not self.push.reverses
+
+    def _forget_push(self) -> None:
+        """Begin anew with the course of an unknown contact's force."""
+        self._push_mean[:], self.push, self._push_held[0] = 0.0, PushCourse(), 1.0
 
     def _forget_changes(self) -> None:
         """Begin anew with what changes while something touches the arm: friction, and the gears' deflections."""
