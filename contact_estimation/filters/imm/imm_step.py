@@ -22,8 +22,8 @@ from contact_estimation.robot import Arm
 #: States of free space that are kept, one every ``hypothesis_interval``, and the recent one that is from before a push
 #: was felt. The oldest is from before a push that friction absorbed for a while.
 _REMEMBERED, _RECENT = 30, 3
-#: Blocks for which a free filter that starts from a push which has probably ended is kept.
-_TRIAL = 5
+#: Starts of a free filter that follows a contact, in turn.
+_STARTS = 3
 #: [s] Memory of a push's mean force.
 _PUSH_MEMORY = 0.2
 #: [rad] Keeps the share of a deflection defined where there is none.
@@ -80,7 +80,10 @@ class ImmStep:
         mixed_x, mixed_p = np.zeros((count, state.size)), np.zeros((count, packed_size(state.size)))
         self._mixed, self._weights = (mixed_x, mixed_p), weights
         self._remembered: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=_REMEMBERED)
-        self._turn, self._tried = 0, np.zeros(count, int)
+        self._between = self._transition.reshape(count, count, order="F")
+        # Likelihoods over the largest one: of the last block, and of starts after a push when they were last made.
+        self._turn, self._fit, self._fit_of_start = 0, np.ones(count), np.ones((_STARTS, count))
+        self._kept = np.zeros(count, bool)
         signals["friction_drift"], self._friction_change, self._disturbance_change = np.zeros((3, state.n))
         self._q_free, self._push_mean, self.push = np.zeros(state.n), np.zeros(3), PushCourse()
         signals["push_held"] = self._push_held = np.ones(1)
@@ -136,7 +139,7 @@ class ImmStep:
         self._forget_changes()
         self._forget_push()
         self._remembered.clear()
-        self._turn, self._tried[:] = 0, 0
+        self._turn, self._fit[:] = 0, 1.0
 
     def set_interval(self, duration: float, deciding: bool) -> None:
         """Prepare predictions over ``duration`` [s], for the modes' present newborns.
@@ -156,9 +159,10 @@ class ImmStep:
         self._predict()
         for mix in self._mixes:
             mix()
-        self._restore_friction()
+        self._start_free_filters()
         for update in self.updates:
             update()
+        self._compare_starts()
         self._posterior()
         self._track_friction()
         if self._state.has_external:
@@ -193,34 +197,53 @@ class ImmStep:
         self.x[~felt, parts["offset"]] -= compliance * load[self._state.elastic_joints]
         self._remembered.clear()
 
-    def _restore_friction(self) -> None:
-        """Choose the start of a free filter that follows an unknown contact, one of three in turn.
+    def _start_free_filters(self) -> None:
+        """Choose the start of a free filter that follows a contact, one of three in turn, or keep the filter.
 
-        The friction of the unknown contact contains the part of the push that it absorbed before the mode changed, and
-        the external torque contains a part of the friction. The starts are the unknown contact without the torque that
-        is left, if that is within its uncertainty, and two free states of before. Of all starts the one that fits
-        remains: it is then more probable than a new start. The joint stiffness is kept. What a push or a known contact
-        has left of the gears' deflection is an error of their offsets.
+        The friction of the contact contains the part of the push that it absorbed before the mode changed, and the
+        force contains a part of the friction. The starts are the contact without its force, after an unknown one if
+        that is within its uncertainty, and two free states of before. The joint stiffness is kept. What a contact has
+        left of the gears' deflection is an error of their offsets.
+
+        A start is uncertain, and so less likely in its first block than a push, whatever comes after. A filter that is
+        made anew in every block never shows that it fits better. So after a push it is kept where it is more probable
+        than the start would be, by the likelihoods that both had last. Where friction changes it would follow the push.
         """
-        self._turn = (self._turn + 1) % 3
-        stiffness = self._state.parts["joint_stiffness"]
-        sources, slack = self._weights[self._free].argmax(axis=1), self._slack()
-        for j in self._free[self._touched[sources]]:
-            self._push_end.loosen(self._mixed[1][j], slack)
-        for j in self._free[self._chain.felt[sources] > 0]:
+        self._turn = (self._turn + 1) % _STARTS
+        slack = self._slack()
+        for j in self._free:
+            source = int(self._weights[j].argmax())
+            felt = bool(self._chain.felt[source])
+            if not (felt or self._touched[source]):
+                continue
             x, p = self._mixed[0][j], self._mixed[1][j]
-            if self._tried[j] > 0:
-                self._tried[j] -= 1
+            start = self.probabilities[source] * self._between[source, j] * self._fit_of_start[self._turn, j]
+            keeps = felt and self._state.friction_shown and self._chain.steady_friction[j]
+            self._kept[j] = keeps and self.probabilities[j] * self._between[j, j] * self._fit[j] > start
+            if self._kept[j]:
                 x[:], p[:] = self.x[j], self.p[j]
+            elif self._turn > 0 and self._remembered:
+                self._remember(x, p, slack)
+            elif not felt:
+                self._push_end.loosen(p, slack)
             elif self._turn == 0:
-                probably = self._push_end.apply(x, p, self._slid() * self._friction_change, slack)
-                self._tried[j] = _TRIAL if probably else 0
-            elif self._remembered:
-                back = min(_RECENT if self._turn == 1 else _REMEMBERED, len(self._remembered))
-                kept = x[stiffness].copy()
-                x[:], p[:] = self._remembered[-back]
-                x[stiffness] = kept
-                p[self._offset_variance] += slack**2
+                self._push_end.apply(x, p, self._slid() * self._friction_change, slack)
+
+    def _remember(self, x: np.ndarray, p: np.ndarray, slack: np.ndarray) -> None:
+        """Write a free state of before into a filter's state, but for the joint stiffness."""
+        back = min(_RECENT if self._turn == 1 else _REMEMBERED, len(self._remembered))
+        stiffness = self._state.parts["joint_stiffness"]
+        kept = x[stiffness].copy()
+        x[:], p[:] = self._remembered[-back]
+        x[stiffness] = kept
+        p[self._offset_variance] += slack**2
+
+    def _compare_starts(self) -> None:
+        """Note how likely the last measurement was in each filter, and in the starts that were made for it."""
+        self._fit[:] = np.exp(self._likelihood - self._likelihood.max())
+        for j in self._free:
+            if not self._kept[j] and self._chain.felt[self._weights[j].argmax()]:
+                self._fit_of_start[self._turn, j] = self._fit[j]
 
     def _slid(self) -> np.ndarray | float:
         """Return the share (n,) of the friction's change since the arm was last free that is one of friction.
@@ -283,6 +306,6 @@ class ImmStep:
         self._push_mean[:], self.push, self._push_held[0] = 0.0, PushCourse(), 1.0
 
     def _forget_changes(self) -> None:
-        """Begin anew with what changes while something touches the arm: friction, and the gears' deflections."""
+        """Begin anew with what changes while something touches the arm: friction, deflections, and how starts fit."""
         self._friction_change[:] = self._disturbance_change[:] = self._signals["friction_drift"][:] = 0.0
-        self._deflected[:] = 0.0
+        self._deflected[:], self._fit_of_start[:] = 0.0, 1.0

@@ -72,7 +72,8 @@ class ContactImm:
         self.actuators = actuators
         if arm.tool.has_tcp:
             settings = dataclasses.replace(settings, contacts=[c.known_tool for c in settings.contacts])
-        self.state = state = FilterState(settings, actuators, arm.n, sensors.motor_side_velocity)
+        sides = sensors.motor_side_velocity, sensors.torque_side == "link"
+        self.state = state = FilterState(settings, actuators, arm.n, *sides)
         self.chain = chain = ModeChain(
             settings, settings.hypotheses or (1 if actuators.elastic.joints else 3), actuators.steady_push_rate
         )

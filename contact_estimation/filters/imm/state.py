@@ -97,6 +97,7 @@ class FilterState:
         actuators: joint friction and elasticity.
         n: number of joints.
         motor_side: the measured velocity is the motors'.
+        link_side: torque is measured behind the gears.
 
     Attributes:
         contacts: per contact its parameters and its part of the state.
@@ -106,6 +107,7 @@ class FilterState:
         theta_size: entries of all contacts' parameters.
         mean, variance: (N,) prior. first_variance: at the very first sample.
         random_walk: (N,) growth of the variance per second. time_constant: (N,) [s], infinite for random walks.
+        friction_shown: deflections, or torque behind the gears, show a push beside the joint friction.
         frozen_share: of the friction's random walks that an unknown contact leaves.
         disturbance_moves: the friction disturbance changes with motion only.
         end_significance: of the test whether an unknown contact has ended. sliding_way: [rad] of a joint that a push
@@ -114,10 +116,18 @@ class FilterState:
         basis: per contact (3, 3), columns normal, tangent 1, tangent 2 in base axes.
     """
 
-    def __init__(self, settings: ImmSettings, actuators: ActuatorSettings, n: int, motor_side: bool = False) -> None:
+    def __init__(
+        self,
+        settings: ImmSettings,
+        actuators: ActuatorSettings,
+        n: int,
+        motor_side: bool = False,
+        link_side: bool = False,
+    ) -> None:
         elastic = actuators.elastic
         self.motor_side, self.n = motor_side, n
         self.m, self.elastic_joints = len(elastic.joints), list(elastic.joints)
+        self.friction_shown = self.m > 0 or link_side
         self.contacts: list[ContactPart] = []
         start = self.theta_size = 0
         for contact in settings.contacts:
