@@ -428,3 +428,18 @@ def test_hysteresis_of_gears_is_neither_their_stiffness_nor_a_force_that_stays(s
     for end in np.flatnonzero(np.diff(recording.touched.astype(int)) < 0):
         after[end : end + round(0.5 * RATE)] = True
     assert {e.mode for e, busy in zip(found[RATE:], after[RATE:]) if not busy} == {"free"}
+
+
+@pytest.mark.parametrize(("row", "seed"), [("link push, moving", 51), ("tool push, moving", 54)])
+def test_what_friction_keeps_of_a_push_does_not_stay_a_contact(row, seed):
+    """Friction of a moving UR16e changes during a push. Free space has to show over some blocks that it fits better."""
+    case = make_case("ur16e", row, seed)
+    recording = case.recording
+    stream = open_stream("ur16e", "contact_imm", "ur16e_driver")
+    samples = zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau)
+    free = np.array([stream.push(*sample).mode == "free" for sample in samples])
+    for start, end in np.flatnonzero(np.diff(recording.touched.astype(int))).reshape(-1, 2):
+        held = slice(start + round(case.rise * RATE) + RATE // 5, end - round(case.rise * RATE))
+        assert free[held].mean() < 0.02
+        later = slice(end + round(0.15 * RATE), end + round(0.6 * RATE))
+        assert free[later].mean() > 0.98
