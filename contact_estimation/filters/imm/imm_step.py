@@ -24,6 +24,8 @@ from contact_estimation.robot import Arm
 _REMEMBERED, _RECENT = 30, 3
 #: Starts of a free filter that follows a contact, in turn.
 _STARTS = 3
+#: Blocks for which a start from a push that has probably ended is kept where nothing shows a push beside the friction.
+_TRIAL = 5
 #: [s] Memory of a push's mean force.
 _PUSH_MEMORY = 0.2
 #: [rad] Keeps the share of a deflection defined where there is none.
@@ -83,7 +85,7 @@ class ImmStep:
         self._between = self._transition.reshape(count, count, order="F")
         # Likelihoods over the largest one: of the last block, and of starts after a push when they were last made.
         self._turn, self._fit, self._fit_of_start = 0, np.ones(count), np.ones((_STARTS, count))
-        self._kept = np.zeros(count, bool)
+        self._kept, self._trial = np.zeros(count, bool), np.zeros(count, int)
         signals["friction_drift"], self._friction_change, self._disturbance_change = np.zeros((3, state.n))
         self._q_free, self._push_mean, self.push = np.zeros(state.n), np.zeros(3), PushCourse()
         signals["push_held"] = self._push_held = np.ones(1)
@@ -139,7 +141,7 @@ class ImmStep:
         self._forget_changes()
         self._forget_push()
         self._remembered.clear()
-        self._turn, self._fit[:] = 0, 1.0
+        self._turn, self._fit[:], self._trial[:] = 0, 1.0, 0
 
     def set_interval(self, duration: float, deciding: bool) -> None:
         """Prepare predictions over ``duration`` [s], for the modes' present newborns.
@@ -207,19 +209,17 @@ class ImmStep:
 
         A start is uncertain, and so less likely in its first block than a push, whatever comes after. A filter that is
         made anew in every block never shows that it fits better. So after a push it is kept where it is more probable
-        than the start would be, by the likelihoods that both had last. Where friction changes it would follow the push.
+        than the start would be, by the likelihoods that both had last.
         """
         self._turn = (self._turn + 1) % _STARTS
         slack = self._slack()
-        for j in self._free:
+        for j in self._free.tolist():
             source = int(self._weights[j].argmax())
             felt = bool(self._chain.felt[source])
             if not (felt or self._touched[source]):
                 continue
             x, p = self._mixed[0][j], self._mixed[1][j]
-            start = self.probabilities[source] * self._between[source, j] * self._fit_of_start[self._turn, j]
-            keeps = felt and self._state.friction_shown and self._chain.steady_friction[j]
-            self._kept[j] = keeps and self.probabilities[j] * self._between[j, j] * self._fit[j] > start
+            self._kept[j] = felt and self._keeps(j, source)
             if self._kept[j]:
                 x[:], p[:] = self.x[j], self.p[j]
             elif self._turn > 0 and self._remembered:
@@ -227,7 +227,20 @@ class ImmStep:
             elif not felt:
                 self._push_end.loosen(p, slack)
             elif self._turn == 0:
-                self._push_end.apply(x, p, self._slid() * self._friction_change, slack)
+                probably = self._push_end.apply(x, p, self._slid() * self._friction_change, slack)
+                self._trial[j] = _TRIAL if probably else 0
+
+    def _keeps(self, j: int, source: int) -> bool:
+        """Return whether a free filter that follows a push is kept, not made anew from the filter ``source``.
+
+        Where friction changes, or nothing but the torque tells a push, a filter that is kept would follow the push.
+        """
+        if self._state.friction_shown:
+            kept = self.probabilities[j] * self._between[j, j] * self._fit[j]
+            start = self.probabilities[source] * self._between[source, j] * self._fit_of_start[self._turn, j]
+            return bool(self._chain.steady_friction[j] and kept > start)
+        self._trial[j] -= 1
+        return bool(self._trial[j] >= 0)
 
     def _remember(self, x: np.ndarray, p: np.ndarray, slack: np.ndarray) -> None:
         """Write a free state of before into a filter's state, but for the joint stiffness."""

@@ -36,6 +36,8 @@ _ROUNDING = 1e-8
 _LEAST_FORCE = 1e-9
 #: A push ends below this share of its mean, and reverses where it goes against that by this share of its own size.
 _ENDING, _REVERSED = 0.3, 0.1
+#: Share of the changed friction's variance that a push which has probably ended needs to explain its torque.
+_LIKELY_CHANGE = 0.3
 
 
 class ExternalTorque(NamedTuple):
@@ -120,10 +122,11 @@ class PushEnd:
             slack: standard deviations (m,) [rad] of what the push has left of the deflections.
 
         Returns:
-            Whether it may be: z^T z is below its chi-square quantile.
+            Whether it probably is: z^T z is below its chi-square quantile with a share of the changed friction, too.
         """
-        widened = p.copy()
-        self.loosen(widened, slack)
+        loose = p.copy()
+        self.loosen(loose, slack)
+        widened = loose.copy()
         for places in self._drifting:
             widened[places] += drift
         torque, cross = x[self._external], widened[self._cross]
@@ -134,7 +137,10 @@ class PushEnd:
         gain = cross @ whitening  # (N, r)
         x -= gain @ whitened
         p[:] = widened - pack_array(gain @ gain.T)
-        return True
+        for places in self._drifting:
+            loose[places] += _LIKELY_CHANGE * drift
+        whitened = self._whitening(loose[self._cross][self._external]).T @ torque
+        return bool(whitened @ whitened <= self._largest[len(whitened)])
 
     @staticmethod
     def _whitening(covariance: np.ndarray) -> np.ndarray:
