@@ -85,7 +85,8 @@ class ImmStep:
         self._between = self._transition.reshape(count, count, order="F")
         # Likelihoods over the largest one: of the last block, and of starts after a push when they were last made.
         self._turn, self._fit, self._fit_of_start = 0, np.ones(count), np.ones((_STARTS, count))
-        self._kept, self._trial = np.zeros(count, bool), np.zeros(count, int)
+        self._started: list[int] = []  # free filters that started from a push in the last block
+        self._trial = np.zeros(count, int)
         signals["friction_drift"], self._friction_change, self._disturbance_change = np.zeros((3, state.n))
         self._q_free, self._push_mean, self.push = np.zeros(state.n), np.zeros(3), PushCourse()
         signals["push_held"] = self._push_held = np.ones(1)
@@ -213,16 +214,19 @@ class ImmStep:
         """
         self._turn = (self._turn + 1) % _STARTS
         slack = self._slack()
+        self._started.clear()
         for j in self._free.tolist():
             source = int(self._weights[j].argmax())
             felt = bool(self._chain.felt[source])
             if not (felt or self._touched[source]):
                 continue
             x, p = self._mixed[0][j], self._mixed[1][j]
-            self._kept[j] = felt and self._keeps(j, source)
-            if self._kept[j]:
+            if felt and self._keeps(j, source):
                 x[:], p[:] = self.x[j], self.p[j]
-            elif self._turn > 0 and self._remembered:
+                continue
+            if felt:
+                self._started.append(j)
+            if self._turn > 0 and self._remembered:
                 self._remember(x, p, slack)
             elif not felt:
                 self._push_end.loosen(p, slack)
@@ -254,9 +258,7 @@ class ImmStep:
     def _compare_starts(self) -> None:
         """Note how likely the last measurement was in each filter, and in the starts that were made for it."""
         self._fit[:] = np.exp(self._likelihood - self._likelihood.max())
-        for j in self._free:
-            if not self._kept[j] and self._chain.felt[self._weights[j].argmax()]:
-                self._fit_of_start[self._turn, j] = self._fit[j]
+        self._fit_of_start[self._turn, self._started] = self._fit[self._started]
 
     def _slid(self) -> np.ndarray | float:
         """Return the share (n,) of the friction's change since the arm was last free that is one of friction.
