@@ -42,26 +42,39 @@ _FAR = -7.0
 def build_update(arm: Arm, state: FilterState) -> ca.Function:
     """Return the function of one filter's prediction and update.
 
-    Inputs: x (N,), P (packed); decay, noise (N,) of the prediction; y, R (m + n,) measurements and variances; q_mean,
-    presliding_mean (n,) of the block; slip_direction (3,) of the tool; motion_noise (m + n,): what its motion adds to
-    the variances of offsets and disturbances; closed (I,); theta (theta_size,), basis (9 I,); prior, prior_variance
-    (N,) of open contacts; load (n,) [Nm]: torque of a payload; touch (I,): one where the rest is where the contact
-    closes; gate, max_stiffness_step, lower, upper; pressed_before (I,); felt: one where an unknown contact is, walk:
-    its share of the random walk, motion_share: of motion_noise that counts; push_covariance (n, n) [Nm^2/s] of its
-    torque, relative_variance [1/s] along it, push_regression (3, n) [1/m] of its force on its torque; unit_stiffness
-    [N/m] of its stiffness; push_share: share of the TCP's way over which it holds the TCP, push_held: zero where it
-    pushes no more; within_noise (I,) [m]: motion along the normals that shows no stiffness; law_variance (I,) [1/s]:
-    relative, of forces beside their law; tcp_pose (12,): position [m] and rotation of the TCP, column by column,
-    tcp_before (12,): these in the last block; normal_way (I,) [m]: way along the normals that shows stiffness,
-    stiffness_way: share of the depth from which on it does in full; friction_moves (n,): share of
-    their rate at which disturbances change; hysteresis [rad] of loaded gears; noise_share (m + n,): share of its
-    variance by which an innovation counts as evidence; duration, birth_time [s].
-    Outputs: x_next, P_next; log_likelihood; normalised (m + n,): innovation over its standard deviation before gating;
-    unexplained (n,) [Nm]: torque measured, less that of the updated state; pressed (I,): probability that a closed
-    contact presses; deflection (m,) [rad] of the elastic joints by contacts.
+    Inputs, of the filter:
+
+    - x (N,), P (packed): its state. decay, noise (N,): of the prediction. lower, upper: bounds of the bounded entries.
+    - prior, prior_variance (N,): of open contacts. theta (theta_size,), basis (9 I,): of contacts, not estimated.
+    - closed (I,): one where a contact is closed. pressed_before (I,): probability that it pressed before the block.
+    - felt: one where an unknown contact is. walk: share of the random walk that it has. motion_share: of motion_noise.
+
+    Of the block, as :func:`~contact_estimation.filters.imm.preintegration.build_block` tells them:
+
+    - y, R (m + n,), q_mean, presliding_mean, friction_moves (n,), motion_noise (m + n,), duration [s].
+    - push_covariance (n, n), push_regression, tcp_jacobian (3, n), push_share: of an unknown contact.
+    - slip_direction, slid (3,), tcp_pose, tcp_before (12,), within_noise, normal_way (I,): of the TCP's motion.
+
+    Of the settings and of what goes on beside the filters:
+
+    - load (n,) [Nm]: torque of a payload. touch (I,): one where a contact's rest is where it closes.
+    - gate: standard deviations of an innovation. noise_share (m + n,): share of its variance by which it is evidence.
+    - max_stiffness_step: of ln K. stiffness_way: way over the depth from which on it shows the stiffness in full.
+    - law_variance (I,) [1/s], depth_variance (I,) [1/m], normal_variance (I,) [rad^2/m]: random walks of the force
+      beside its law, of ln K over the depth, and of the normal over the way.
+    - geometry_from_torque (I,): one where torque shows normal and tool. hysteresis [rad]: of loaded gears.
+    - relative_variance [1/s]: random walk of a push along itself. unit_stiffness [N/m]: of its stiffness. push_held:
+      zero where it pushes no more. birth_time [s]: of random walk, the variance of one that begins.
+
+    Outputs:
+
+    - x_next, P_next. log_likelihood. pressed (I,): probability that a closed contact presses.
+    - normalised (m + n,): innovation over its standard deviation before gating.
+    - unexplained (n,) [Nm]: torque measured, less that of the updated state.
+    - deflection (m,) [rad]: of the elastic joints by contacts.
     """
     n, m, size, count = arm.n, state.m, state.size, len(state.contacts)
-    predict, scalar, finish = _build_prediction(arm, state), _build_scalar(state), _build_finish(arm, state)
+    predict, scalar, finish = _build_prediction(state), _build_scalar(state), _build_finish(arm, state)
     shown = _build_shown(state)
     geometry, depths, channels, unexplained = _build_channels(arm, state)
     half = packed_size(size)
@@ -75,7 +88,7 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     shapes |= {"law_variance": count, "tcp_pose": 12, "tcp_before": 12, "slid": 3, "normal_variance": count}
     shapes |= {"geometry_from_torque": count, "friction_moves": n, "normal_way": count, "stiffness_way": 1}
     shapes |= {"hysteresis": 1, "noise_share": channel, "depth_variance": count}
-    shapes |= {"push_regression": (3, n), "unit_stiffness": 1, "push_held": 1}
+    shapes |= {"push_regression": (3, n), "tcp_jacobian": (3, n), "unit_stiffness": 1, "push_held": 1}
     s = symbols(ca.MX, **shapes)
     fixed = call_named(geometry, s)
     now = call_named(predict, s)
@@ -107,7 +120,7 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     return named_function("imm_update", s, outputs)
 
 
-def _build_prediction(arm: Arm, state: FilterState) -> ca.Function:
+def _build_prediction(state: FilterState) -> ca.Function:
     """Over a block the contacts move with the arm, and every entry decays to its prior mean; noise is that of both.
 
     Only motion shows a contact's stiffness ln K, and only beyond the encoders' noise. Within it the depth is kept, and
@@ -121,7 +134,8 @@ def _build_prediction(arm: Arm, state: FilterState) -> ca.Function:
     s = symbols(x=size, P=packed_size(size), decay=size, noise=size, motion_noise=m + state.n, prior=size)
     vars(s).update(vars(symbols(walk=1, motion_share=1, push_covariance=(state.n, state.n), duration=1)))
     vars(s).update(vars(symbols(relative_variance=1, felt=1, push_share=1, within_noise=count)))
-    vars(s).update(vars(symbols(push_regression=(3, state.n), unit_stiffness=1, push_held=1, q_mean=state.n)))
+    vars(s).update(vars(symbols(push_regression=(3, state.n), tcp_jacobian=(3, state.n), unit_stiffness=1)))
+    vars(s).update(vars(symbols(push_held=1)))
     vars(s).update(vars(symbols(prior_variance=size, law_variance=count, theta=state.theta_size, basis=9 * count)))
     vars(s).update(vars(symbols(tcp_pose=12, tcp_before=12, slid=3, normal_variance=count, friction_moves=state.n)))
     vars(s).update(vars(symbols(depth_variance=count)))
@@ -141,9 +155,8 @@ def _build_prediction(arm: Arm, state: FilterState) -> ca.Function:
     if state.has_external:
         force = s.push_regression @ s.x[external]
         stiffness = s.felt * s.push_held * s.unit_stiffness * s.x[state.parts["push_stiffness"]]
-        jacobian = arm.kinematics(s.q_mean).jacobian(arm.tcp_frame)[:3, :]
         way = s.push_share * (pose[1] - last[1])
-        moved[external] += push_response(jacobian, given := ca.SX.sym("force", 3), stiffness, way)
+        moved[external] += push_response(s.tcp_jacobian, given := ca.SX.sym("force", 3), stiffness, way)
     transition = ca.jacobian(moved, s.x)
     if state.has_external:  # errors of its direction do not count
         moved, transition = ca.substitute([moved, transition], [given], [force])

@@ -54,12 +54,16 @@ def contact_parts(state: FilterState) -> list[Parts]:
 def build_output(arm: Arm, state: FilterState) -> ca.Function:
     """Return the function of one filter's output at a configuration.
 
-    Inputs: x (N,), P (packed), q_now (n,), closed (I,), theta (theta_size,), basis (9 I,), slip_direction (3,),
-    prior_variance (N,), felt: one where an unknown contact is, wrench_variance (6,) [N^2, Nm^2]: prior of its wrench
-    at the TCP, friction_drift (n,) [Nm^2]: variance of its torque by friction that changed beside it, hysteresis [rad]
-    of the elastic joints, tcp_pose (12,) and presliding_mean (n,) of the last block, variance_factor (m + n,) of the
-    channels (:class:`~contact_estimation.filters.imm.innovation.VarianceFactors`); push_regression (3, n),
-    unit_stiffness, push_share and push_held of :func:`~contact_estimation.filters.imm.measurement.build_update`.
+    Inputs:
+
+    - x (N,), P (packed), closed (I,), felt, theta (theta_size,), basis (9 I,), prior_variance (N,), hysteresis,
+      tcp_pose (12,), presliding_mean (n,), slip_direction (3,), push_regression (3, n), unit_stiffness, push_share,
+      push_held: as in :func:`~contact_estimation.filters.imm.measurement.build_update`.
+    - q_now (n,): positions [rad] of the last sample.
+    - wrench_variance (6,) [N^2, Nm^2]: prior of an unknown contact's wrench at the TCP. friction_drift (n,) [Nm^2]:
+      variance of its torque by friction that changed beside it.
+    - variance_factor (m + n,): of the channels (:class:`~contact_estimation.filters.imm.innovation.VarianceFactors`).
+
     Output: row: :func:`wrench_parts`, then :func:`contact_parts` of every contact.
     """
     size, count = state.size, len(state.contacts)

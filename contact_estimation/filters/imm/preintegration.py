@@ -166,18 +166,22 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
 
     Inputs: w; momentum (n,) at the end; duration T [s] and count of its samples; settings by their names in
     :func:`~contact_estimation.filters.imm.settings.run_time_inputs`.
-    Outputs: y, R (m + n,): measurements and variances; q_mean, presliding_mean (n,); motion_noise (m + n,): by how much
-    this block's motion adds to the variances of the elastic offsets [rad^2] and of the friction disturbances [Nm^2];
-    friction_change (n,) [Nm^2]: what the latter adds to the variance of the external torque if the friction is kept;
-    friction_moves (n,): share of their rate at which the friction disturbances change;
-    push_covariance (n, n) [Nm^2/s] of an unknown contact; push_regression (3, n) [1/m] of its force on its torque;
-    push_share: share of the TCP's way over which such a contact holds it, one where that is slower than ``push_speed``;
-    slip_direction (3,) in which the TCP went over the last ``slip_length``, base axes, at most of length one;
-    slid (3,) [m]: its way beyond that; within_noise (I,) [m]: the part of the contact points' motion along their
-    normals that may be noise of the encoders; tcp_pose, tcp_before (12,): position [m] and rotation of the TCP, column
-    by column, now and in the last block;
-    normal_way (I,) [m]: way of the contact points along their normals beyond that noise in the last ``_WAY_TIME``;
-    w_next.
+
+    Outputs:
+
+    - y, R (m + n,): measurements and variances. q_mean, presliding_mean (n,). w_next.
+    - motion_noise (m + n,): by how much this block's motion adds to the variances of the elastic offsets [rad^2] and of
+      the friction disturbances [Nm^2].
+    - friction_change (n,) [Nm^2]: what the latter adds to the variance of the external torque if the friction is kept.
+    - friction_moves (n,): share of their rate at which the friction disturbances change.
+    - push_covariance (n, n) [Nm^2/s]: of an unknown contact. push_regression (3, n) [1/m]: of its force on its torque.
+      push_share: share of the TCP's way over which it holds the TCP, one where that is slower than ``push_speed``.
+    - tcp_jacobian (3, n): of the TCP, base axes. tcp_pose, tcp_before (12,): position [m] and rotation of the TCP,
+      column by column, now and in the last block.
+    - slip_direction (3,): in which the TCP went over the last ``slip_length``, base axes, at most of length one.
+      slid (3,) [m]: its way beyond that.
+    - within_noise (I,) [m]: the part of the contact points' motion along their normals that may be noise of the
+      encoders. normal_way (I,) [m]: their way along the normals beyond that noise in the last ``_WAY_TIME``.
     """
     n, m, parts, joints = arm.n, layout.m, sample_state(layout), layout.elastic_joints
     names = "torque_variance coulomb_prior presliding_length presliding_spread deadband model_error viscous_std"
@@ -230,7 +234,8 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
         "friction_change": share**2 * unmodelled,
         "friction_moves": _friction_moves(s, moved),
         "push_covariance": (pushes := push_covariance(arm, kinematics, s.push_variance, s.link_share)),
-        "push_regression": push_regression(kinematics.jacobian(arm.tcp_frame), pushes, s.push_variance),
+        "push_regression": push_regression(jacobian := kinematics.jacobian(arm.tcp_frame), pushes, s.push_variance),
+        "tcp_jacobian": jacobian[:3, :],
     }
     rotation, position = arm.tcp(kinematics)
     outputs["push_share"] = held_share(position - w.tcp_last[:3], s.push_speed * s.duration)

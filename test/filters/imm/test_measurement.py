@@ -153,6 +153,7 @@ def evaluate(arm, update, layout, **values):
         "duration": DURATION,
     } | values
     given |= dict.fromkeys(("push_covariance", "push_share", "push_regression", "relative_variance", "birth_time"), 0.0)
+    given |= {"tcp_jacobian": np.ravel(arm.tcp_jacobian(Q)[:3], order="F")}
     given["P"] = pack_array(given["P"])
     assert set(given) == set(update.inputs)
     for name, buffer in update.inputs.items():
