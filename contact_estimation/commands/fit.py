@@ -167,6 +167,7 @@ def _paper(data: _Data, args: argparse.Namespace, bar: Progress) -> _Fitted:
 def _unbiased(data: _Data, args: argparse.Namespace, bar: Progress) -> _Fitted:
     from contact_estimation.exceptions import IdentificationError
     from contact_estimation.fit.unbiased import UnbiasedSettings, fit_unbiased
+    from contact_estimation.identify.verdict import DOUBTFUL, GOOD, Verdict
 
     options = UnbiasedSettings(estimate=tuple(args.estimate), passes=args.passes)
     found = fit_unbiased(*data, options, progress=bar.update)
@@ -194,9 +195,11 @@ def _unbiased(data: _Data, args: argparse.Namespace, bar: Progress) -> _Fitted:
             results[c.name] |= {"law_parameters": fit.law_parameters, "law_std": fit.law_std}
         lines.append((f"{c.name}: " if len(found.contacts) > 1 else "") + _contact_text(fit, without[k]))
     lines.append(f"torque left unexplained {_round(found.residual, 2)} Nm")
+    verdict = Verdict(DOUBTFUL if found.doubts else GOOD, tuple(found.doubts))
+    lines.append(verdict.as_text())
     friction = {name: found.friction[:, :, k] for k, name in enumerate(("bias", "viscous", "coulomb"))}
     result: dict[str, Any] = results.popitem()[1] if len(results) == 1 else {"contacts": results}
-    result |= {"residual": found.residual, "friction": friction}
+    result |= {"residual": found.residual, "friction": friction, "verdict": verdict.verdict, "reasons": found.doubts}
     return _Fitted(written, result, "\n".join(lines))
 
 

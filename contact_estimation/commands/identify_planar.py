@@ -150,7 +150,8 @@ def _impacts(args: argparse.Namespace) -> int:
     result = {
         "m_over_i": model.m_over_i,
         "interval": list(report.interval),
-        "interval_total": list(report.interval),
+        "interval_total": list(report.interval_total),
+        "m_over_i_reverse": report.reverse,
         "impulse_error_pct": report.impulse_error_pct,
         "restitution": model.restitution,
         "friction": model.friction,
@@ -160,7 +161,8 @@ def _impacts(args: argparse.Namespace) -> int:
     }
     turning = "turn the same way" if signs.consistent else "have opposite handedness"
     text = (
-        f"m/I {model.m_over_i:.1f} 1/m^2, 95 % interval {report.interval[0]:.1f} to {report.interval[1]:.1f}\n"
+        f"m/I {model.m_over_i:.1f} 1/m^2, 95 % interval {report.interval[0]:.1f} to {report.interval[1]:.1f}, with "
+        f"errors of levers and velocities {report.interval_total[0]:.1f} to {report.interval_total[1]:.1f}\n"
         f"angle and contact rows {turning} (normal {signs.normal:+d}, tangent {signs.tangent:+d}; the "
         f"next-best signs explain the rotations {signs.margin:.2f} times worse)\n"
         f"restitution {model.restitution:.3f}, friction {model.friction:.3f}\n"

@@ -32,6 +32,7 @@ from contact_estimation.fit.calibration.regression import (
     robust_scale,
 )
 from contact_estimation.fit.contact_torque import FitContact
+from contact_estimation.fit.gravity_check import gravity_doubts
 from contact_estimation.fit.linear import coefficients, project
 from contact_estimation.fit.start import search
 from contact_estimation.fit.states import filtered_states
@@ -41,6 +42,8 @@ from contact_estimation.robot import Arm
 
 _ITERATIONS = 60
 _MAX_TIME = 3.0  # [s] longest autocorrelation time looked for
+#: Stiffness over its standard deviation: free motion reaches 2, because the search tries many heights of the surface.
+_LOADED = 3.0
 
 
 @dataclass(frozen=True)
@@ -96,13 +99,15 @@ class UnbiasedFit:
     """What was found.
 
     ``contacts``: one per contact of the configuration; ``residual`` (n,) torque RMS [Nm]; ``passes``: the contacts'
-    stiffness norms after each; ``friction`` (R, n, 3): bias [Nm], viscous [Nms/rad] and Coulomb friction [Nm].
+    stiffness norms after each; ``friction`` (R, n, 3): bias [Nm], viscous [Nms/rad] and Coulomb friction [Nm];
+    ``doubts``: sentences on what contradicts the robot, empty if nothing does.
     """
 
     contacts: list[ContactFit]
     residual: np.ndarray
     passes: list[list[float]]
     friction: np.ndarray
+    doubts: list[str] = dataclasses.field(default_factory=list)
 
 
 def fit_unbiased(
@@ -158,7 +163,27 @@ def fit_unbiased(
             break
     if found is None:
         raise IdentificationError(f"a fit needs at least one pass, found passes={options.passes}")
-    return dataclasses.replace(found, passes=history)
+    doubts = []
+    if options.friction:  # a fit without it is a comparison: friction is in its stiffness
+        doubts = gravity_doubts(arm, recordings, found.friction[:, :, 0])
+        if "stiffness" in options.estimate:
+            _refuse_unloaded(found.contacts)
+    return dataclasses.replace(found, passes=history, doubts=doubts)
+
+
+def _refuse_unloaded(contacts: Sequence[ContactFit]) -> None:
+    """Refuse stiffnesses that free motion gives, too."""
+    for c, fit in enumerate(contacts):
+        if fit.stiffness < _LOADED * fit.stiffness_std:
+            raise _unloaded(fit.contact.name, fit.stiffness, fit.stiffness_std, c)
+
+
+def _unloaded(name: str, stiffness: float, std: float, index: int) -> IdentificationError:
+    return IdentificationError(
+        f"the recordings do not determine the stiffness of '{name}': {stiffness:.0f} +- "
+        f"{std:.0f} N/m. The contact is never or barely loaded; record a press, or give a "
+        f"better start (configuration key contacts[{index}])"
+    )
 
 
 def _maximise(
@@ -263,11 +288,7 @@ def _read(
     direction = phi[:3] / norm
     spread = float(np.sqrt(direction @ covariance[np.ix_(last[:3], last[:3])] @ direction))
     if "stiffness" in options.estimate and spread > norm:
-        raise IdentificationError(
-            f"the recordings do not determine the stiffness of '{contact.name}': {norm:.0f} +- "
-            f"{spread:.0f} N/m. The contact is never or barely loaded; record a press, or give a "
-            f"better start (configuration key contacts[{c}])"
-        )
+        raise _unloaded(contact.name, norm, spread, c)
     rests = np.array([theta[unknowns.places(c, r)[3:6]] for r in range(unknowns.recordings)])
     values = dict(zip(own, phi[9:].tolist()))
     fitted = dataclasses.replace(

@@ -1,5 +1,6 @@
 """The unbiased fit on presses with known stiffness, with and without joint friction."""
 
+import contextlib
 import dataclasses
 
 import numpy as np
@@ -10,7 +11,8 @@ from simulated_press import PressSettings, PressSimulation
 from contact_estimation.exceptions import IdentificationError
 from contact_estimation.filters.registry import load_observer_settings
 from contact_estimation.filters.settings import SensorSettings
-from contact_estimation.fit.unbiased import UnbiasedSettings, fit_unbiased
+from contact_estimation.fit import unbiased
+from contact_estimation.fit.unbiased import ContactFit, UnbiasedSettings, fit_unbiased
 from contact_estimation.io.recording import Recording
 from contact_estimation.robot import load_arm
 from contact_estimation.robot.friction import FrictionSettings, apply_deadband, friction_torque, presliding_states
@@ -112,6 +114,22 @@ def test_free_motion_determines_no_stiffness(arm, start):
     free = press(arm, 2, clearance=0.02, depth=0.001, stiffness=1e-6)
     with pytest.raises(IdentificationError, match="do not determine the stiffness"):
         fit_unbiased(arm, start, SENSORS, [free], UnbiasedSettings(estimate=("stiffness", "rest"), passes=1))
+
+
+@pytest.mark.parametrize("spread, refused", [(30.0, False), (40.0, True)])
+def test_a_stiffness_below_three_standard_deviations_is_no_contact(start, spread, refused):
+    """Free motion reaches two of them, because the search tries many heights of the surface."""
+    found = ContactFit(start.contacts[0], np.zeros(9), np.zeros((1, 3)), 100.0, spread, {}, {})
+    with pytest.raises(IdentificationError, match="never or barely") if refused else contextlib.nullcontext():
+        unbiased._refuse_unloaded([found])
+
+
+def test_a_torque_that_contradicts_gravity_is_doubted(arm, pressed, start):
+    options = UnbiasedSettings(estimate=("stiffness", "rest"), passes=1)
+    turned = pressed.tau * np.array([1.0, -1.0, 1.0, 1.0, 1.0, 1.0])
+    for tau, word in ((pressed.tau, None), (1.3 * pressed.tau, "torque_scale"), (turned, "shoulder_lift_joint")):
+        doubts = fit_unbiased(arm, start, SENSORS, [dataclasses.replace(pressed, tau=tau)], options).doubts
+        assert (word in doubts[0]) if word else not doubts
 
 
 def test_a_contact_that_is_never_touched_is_named(arm, pressed, start):

@@ -1,4 +1,4 @@
-"""When a recording cannot calibrate a robot, and why: too little motion, another robot, contact."""
+"""When a recording cannot calibrate a robot, and why: too little motion, another robot, contact, saturation."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 _COLUMNS = ("viscous", "Coulomb", "bias")
 #: [s] A contact lasts longer than this; shorter residuals are spikes.
 _WINDOW = 0.25
+#: A joint moves from this share of its largest speed on.
+_MOVING = 0.05
+#: Share of equal extremes that is let pass, and how much more of them there may be than of the value beside them: a
+#: smooth peak of a quantised signal has at most 2.4 times as many.
+_CLIPPED, _PILED = 0.01, 4.0
 
 
 def options(settings: CalibrationSettings) -> None:
@@ -56,6 +61,21 @@ def measured_force(recording: Recording, settings: CalibrationSettings) -> None:
         )
 
 
+def saturated(recording: Recording) -> None:
+    """Refuse a torque that repeats its extreme value while the joint moves: current or sensor was at its limit."""
+    for j, tau in enumerate(recording.tau.T):
+        speed = np.abs(recording.dq[:, j])
+        moving = tau[speed > _MOVING * speed.max()]
+        values, counts = np.unique(moving, return_counts=True)
+        for end, beside in ((0, 1), (-1, -2)):
+            if len(values) > 1 and counts[end] > max(_CLIPPED * len(moving), _PILED * counts[beside]):
+                raise IdentificationError(
+                    f"{recording.source}: the torque of {recording.joint_names[j]} is saturated: "
+                    f"{100 * counts[end] / len(moving):.0f} % of its samples in motion are exactly {values[end]:.4g} "
+                    "Nm. Move slower, or correct the limit of current or sensor"
+                )
+
+
 def excitation(arm: Arm, motions: list[Motion], settings: CalibrationSettings) -> np.ndarray:
     """Condition numbers (n,) of the joints' friction regressors [dq, sign(dq), 1], over the moving samples.
 
@@ -66,7 +86,9 @@ def excitation(arm: Arm, motions: list[Motion], settings: CalibrationSettings) -
     numbers = np.empty(arm.n)
     for j, name in enumerate(arm.joint_names):
         speed = dq[:, j]
-        moving = np.abs(speed) > 0.05 * np.abs(speed).max() if np.abs(speed).max() > 0 else np.zeros(len(speed), bool)
+        moving = (
+            np.abs(speed) > _MOVING * np.abs(speed).max() if np.abs(speed).max() > 0 else np.zeros(len(speed), bool)
+        )
         columns = np.column_stack([speed, np.sign(speed), np.ones_like(speed)])[moving]
         numbers[j] = condition_number(columns) if moving.sum() > 3 else float("inf")
         if travel[j] < settings.min_travel:

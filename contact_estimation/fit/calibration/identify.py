@@ -73,14 +73,15 @@ def identify(arm: Arm, recordings: Sequence[Recording], settings: CalibrationSet
         settings: what is identified, and what is refused.
 
     Raises:
-        IdentificationError: too little motion, contact in a recording, or a robot other than ``arm``; names the joint
-            and the number.
+        IdentificationError: too little motion, contact or saturated torque in a recording, or a robot other than
+            ``arm``; names the joint and the number.
         RecordingError: a recording cannot be used.
     """
     checks.options(settings)
     for recording in recordings:
         checks.inside_limits(arm, recording)
         checks.measured_force(recording, settings)
+        checks.saturated(recording)
     designs = [design(arm, prepare(recording, settings.cutoff)) for recording in recordings]
     return identify_designs(arm, designs, settings)
 

@@ -103,6 +103,19 @@ def test_a_measured_contact_is_refused_at_once(arm, recordings):
         identify(arm, [dataclasses.replace(recordings[0], wrench_tcp=wrench)], SETTINGS)
 
 
+def test_a_saturated_torque_is_named(arm, recordings):
+    tau = recordings[0].tau.copy()
+    limit = 0.8 * np.abs(tau[:, 3]).max()
+    tau[:, 3] = np.clip(tau[:, 3], -limit, limit)
+    with pytest.raises(IdentificationError, match=r"torque of wrist_1_joint is saturated: \d+ % .* Nm"):
+        identify(arm, [dataclasses.replace(recordings[0], tau=tau)], SETTINGS)
+
+
+def test_a_coarse_torque_is_not_saturated(arm, recordings):
+    coarse = [dataclasses.replace(r, tau=np.round(r.tau / 0.5) * 0.5) for r in recordings]
+    identify(arm, coarse, SETTINGS)
+
+
 def test_a_joint_that_does_not_move_is_named(arm, recordings):
     q, dq = recordings[0].q.copy(), recordings[0].dq.copy()
     q[:, 4], dq[:, 4] = 0.7, 0.0

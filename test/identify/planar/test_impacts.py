@@ -114,3 +114,44 @@ def test_flags_are_optional_and_too_few_impacts_are_refused(tmp_path):
     assert left_out == 0
     with pytest.raises(IdentificationError, match="at least"):
         identify_impacts(few)
+
+
+def measured_badly(impacts, seed, lever=0.0, velocity=0.0, centre=0.0):
+    """The impacts with noise on levers [m] and velocities [m/s], seen at a point ``centre`` [m] off the body's."""
+    rng = np.random.default_rng(seed)
+    pre, post, normal, tangent = (part.copy() for part in (impacts.pre, impacts.post, impacts.normal, impacts.tangent))
+    offset = centre * np.column_stack([np.cos(pre[:, 2]), np.sin(pre[:, 2])])
+    for states in (pre, post):
+        states[:, 3:5] += states[:, 5:] * np.column_stack([-offset[:, 1], offset[:, 0]])
+        states[:, 3:5] += velocity * rng.standard_normal((len(pre), 2))
+    normal[:, 2] += lever * rng.standard_normal(len(pre)) - offset[:, 0]
+    tangent[:, 2] += lever * rng.standard_normal(len(pre)) + offset[:, 1]
+    return Impacts(pre, post, normal, tangent)
+
+
+def turned(seed):
+    """Planted impacts at any angle of the body."""
+    impacts = planted(200, (1, 1), noise=0.01, seed=seed)
+    angle = np.random.default_rng(seed).uniform(-np.pi, np.pi, len(impacts))
+    for states in (impacts.pre, impacts.post):
+        states[:, 2] = angle
+    return impacts
+
+
+@pytest.mark.parametrize("errors", [{"lever": 0.002}, {"velocity": 0.1}])
+def test_interval_total_contains_the_truth_where_errors_attenuate_the_ratio(errors):
+    reports = [identify_impacts(measured_badly(turned(k), k, **errors), resamples=200) for k in range(4)]
+    assert sum(r.interval[0] < 1200.0 < r.interval[1] for r in reports) < 4
+    assert all(r.interval_total[0] < 1200.0 < r.interval_total[1] for r in reports)
+
+
+def test_a_wrong_centre_of_mass_is_doubted():
+    verdict = identify_impacts(measured_badly(turned(0), 0, centre=0.008), resamples=50).verdict
+    assert verdict.verdict == "doubtful" and any("centre of mass" in reason for reason in verdict.reasons)
+
+
+def test_impacts_of_two_bodies_are_doubted():
+    one, other = planted(100, (1, 1), noise=0.02), planted(100, (1, 1), noise=0.02, m_over_i=2400.0, seed=1)
+    parts = (np.vstack(pair) for pair in zip(vars(one).values(), vars(other).values()))
+    verdict = identify_impacts(Impacts(*parts), resamples=50).verdict
+    assert verdict.verdict == "doubtful" and "different bodies" in verdict.reasons[0]
