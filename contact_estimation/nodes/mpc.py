@@ -33,6 +33,7 @@ from contact_estimation.ros.lifecycle import ManagedNode
 from contact_estimation.ros.node_settings import MpcParameters
 from contact_estimation.ros.serialized import decode
 from contact_estimation.ros.staleness import EstimateRule
+from contact_estimation.ros.steady_timer import steady_timer
 from contact_estimation.ros.wrist_sensor import WristSensor
 from contact_estimation.viz.prediction import prediction_shapes
 
@@ -107,7 +108,7 @@ class Mpc(ManagedNode):
         self._logged = 0
         rate, max_age = controller.settings.rate, controller.settings.safety.max_age
         self._clock_of_task = TaskClock(max(max_age, 2.0 / rate))
-        self._timer = self.create_timer(1.0 / controller.settings.rate, self._tick)
+        self._timer = steady_timer(self, 1.0 / rate, self._tick, simulated=True)
         return super().on_activate(state)
 
     def on_deactivate(self, state: State) -> TransitionCallbackReturn:

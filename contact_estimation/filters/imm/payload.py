@@ -15,8 +15,8 @@ The data are forgotten within ``payload_memory``, and at once where they change.
 
 At rest a payload and a steady push downwards have the same torque. A contact of stiffness k at a height h changes by
 -k dh where the arm moves. A payload is therefore no contact where the regression of the vertical force on the height
-excludes the softest k. Its torque Y pi is then left out of the contact's, and what it misses is a bias. It ends where
-the data are explained without a mass.
+excludes the softest k and allows zero; below zero the push moves an arm that gives way. Its torque Y pi is then left
+out of the contact's, and what it misses is a bias. It ends where the data are explained without a mass.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ from contact_estimation.robot.actuators import ActuatorSettings
 
 #: [s] Data are collected over this before anything is judged.
 _COLLECT = 1.0
+#: Keeps a regression without samples defined.
+_FEW = 1e-9
 #: Parameters of a payload: its mass, and its first moment.
 _PAYLOAD = 4
 
@@ -85,7 +87,7 @@ class _RegressionSums:
 
     def stiffness(self, variance: float) -> tuple[float, float]:
         """Return k [N/m] of F = F_0 - k h by linear regression, and its standard deviation; F has a ``variance``."""
-        samples, moment, total = self.vertical[0]
+        samples, moment, total = self.vertical[0] + [_FEW, 0.0, 0.0]
         spread = self.vertical[1, 1] - moment**2 / samples
         slope = (self.vertical[1, 2] - moment * total / samples) / max(spread, 1e-12)
         # As many independent samples of friction as in :meth:`with_slow_friction`.
@@ -193,10 +195,10 @@ class PayloadTest:
         misfit = now.misfit(covariance @ past.vector, covariance) / min(now.samples, 1.0)
         if chi_square_survival(self._n, misfit) < s.significance**2:
             self._forget()
+            now.vertical[:] = 0.0  # what begins or ends may move the arm
         self._past.add(now, float(np.exp(-now.time / s.payload_memory)))
         self._now = _RegressionSums(len(self._prior))
-        stiffness, std = self._past.stiffness(self._force_variance)
-        no_contact = 0.5 * math.erfc((s.softest_contact - stiffness) / (math.sqrt(2.0) * std)) < s.significance
+        no_contact = self._excludes_contact()
         if self._past.time < (self._needed if no_contact else s.payload_time):
             self.found = None
             return False
@@ -208,6 +210,15 @@ class PayloadTest:
         self.carried = payload
         return True
 
+    def _excludes_contact(self) -> bool:
+        """Return whether the vertical force has changed too little with the height for the softest contact.
+
+        A force that grows downwards where the arm goes down (k < 0) bends an arm that gives way. It tells no payload.
+        """
+        s, (stiffness, std) = self._settings, self._past.stiffness(self._force_variance)
+        softest = (s.softest_contact - max(stiffness, 0.0)) / std
+        return _normal_survival(softest) < s.significance <= _normal_survival(-stiffness / std)
+
     def _covariance(self, matrix: np.ndarray) -> np.ndarray:
         """Return the posterior covariance (p, p) of the parameters after data with the information ``matrix``."""
         return np.asarray(np.linalg.inv(np.linalg.inv(self._prior) + matrix))
@@ -218,7 +229,7 @@ class PayloadTest:
         covariance = self._covariance(past.matrix)
         mean = covariance @ past.vector
         mass, std = float(mean[load]), float(np.sqrt(covariance[load, load]))
-        no_mass = 0.5 * math.erfc(mass / (math.sqrt(2.0) * std))  # probability of zero or less
+        no_mass = _normal_survival(mass / std)  # probability of zero or less
         if no_mass > self._settings.significance or not self._explained(self._prior):
             return None
         return Payload(mass, std, mean[load + 1 :] / mass)
@@ -228,6 +239,11 @@ class PayloadTest:
         past = self._past.with_slow_friction()
         misfit = past.misfit(np.zeros(len(prior)), prior)
         return chi_square_survival(past.samples * self._n, misfit) >= self._settings.significance
+
+
+def _normal_survival(z: float) -> float:
+    """Return the probability that a standard normal variable exceeds ``z``."""
+    return 0.5 * math.erfc(z / math.sqrt(2.0))
 
 
 def build_regressor(arm: Arm) -> ca.Function:

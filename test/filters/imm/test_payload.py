@@ -25,8 +25,11 @@ def arm(request):
     return load_arm(request.param)
 
 
-def watched(arm, external, seed=0, seconds=20.0, amplitude=0.4, told="found"):
-    """What is ``told`` while ``external(t, q)`` (n,) [Nm] acts, after every step; with bias, friction and noise."""
+def watched(arm, external, seed=0, seconds=20.0, amplitude=0.4, told="found", compliance=0.0):
+    """What is ``told`` while ``external(t, q)`` (n,) [Nm] acts, after every step; with bias, friction and noise.
+
+    ``compliance`` [rad/Nm] is that of the arm's controller: how far each joint gives way.
+    """
     actuators, rng = actuators_of(arm), np.random.default_rng(seed)
     friction, start = actuators.friction, np.array(arm.settings.ready)
     bias = rng.normal(friction.bias, 0.5 * np.array(friction.bias_std))
@@ -34,6 +37,7 @@ def watched(arm, external, seed=0, seconds=20.0, amplitude=0.4, told="found"):
     test = PayloadTest(arm, actuators, MismatchSettings())
     for t in np.arange(0.0, seconds, STEP):
         q = start + amplitude * np.sin(0.7 * t + phase)
+        q += compliance * external(t, q)
         presliding = np.sign(np.cos(0.7 * t + phase))
         noise = rng.normal(0.0, actuators.torque_noise)
         test.add(STEP, q, presliding, external(t, q) - bias - np.array(friction.coulomb) * presliding + noise)
@@ -90,6 +94,17 @@ def test_a_payload_is_no_contact_once_the_arm_has_moved():
     moving = watched(arm, load_of(arm, 2.0), told="carried")
     assert moving[5] is None and moving[25].mass == pytest.approx(2.0, abs=0.3)
     assert not any(watched(arm, load_of(arm, 2.0), amplitude=1e-4, told="carried"))  # it may be a push that lasts
+
+
+@pytest.mark.parametrize("compliance", [1e-4, 1e-3, 1e-2])
+@pytest.mark.parametrize("grows", [0.3, 5.0])
+def test_a_push_that_an_arm_gives_way_to_is_not_carried(compliance, grows):
+    arm = load_arm("fr3")
+
+    def push(t, q):
+        return arm.tcp_jacobian(q)[:3].T @ [0.0, 0.0, -20.0] * np.clip((t - 2.0) / grows, 0.0, 1.0)
+
+    assert not any(watched(arm, push, amplitude=0.0, told="carried", compliance=compliance))
 
 
 def test_a_payload_that_is_put_down_is_carried_no_longer():
