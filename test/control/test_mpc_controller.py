@@ -206,6 +206,11 @@ def test_a_fast_or_far_arm_is_handed_over_at_once(controller):
     assert command.state is ControllerState.HOLDING and "contact lost?" in command.reason
 
 
+def test_a_task_that_wants_more_than_its_spring_may_push_is_refused():
+    with pytest.raises(ConfigError, match=r"50 N are wanted.*with 20 N at most"):
+        replace(load_mpc_settings("mpc_plane_fr3"), "test", force=[0.0, 30.0, 40.0])
+
+
 def test_it_cannot_be_activated_on_a_bad_estimate(controller):
     with pytest.raises(ConfigError, match="cannot be activated"):
         controller.activate(observation(valid=False, reason="diverged"))
