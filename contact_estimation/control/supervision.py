@@ -176,7 +176,12 @@ class SupervisedController(ABC):
             return self._command(None)
         step = 0.0 if self._last is None else max(t - self._last, 0.0)
         self._last = t
-        command = self._tick(t, step, observation)
+        try:
+            command = self._tick(t, step, observation)
+            if not (np.isfinite(command.position).all() and np.isfinite(command.rotation).all()):
+                raise ArithmeticError("the equilibrium is not finite")
+        except Exception as error:  # a defect shall not leave the last push in force
+            command = self._hold_after(error)
         self._commands.append((t, command))
         return command
 
@@ -221,16 +226,20 @@ class SupervisedController(ABC):
         limit = self.settings.safety.max_age
         if not -limit <= observation.age <= limit:  # clocks of two machines may differ a little
             return f"estimate stale: {1e3 * observation.age:.0f} ms old, at most {1e3 * limit:.0f} ms"
-        arrays = [observation.q, observation.dq, *observation.contacts.values()]
-        if not all(np.isfinite(array).all() for array in arrays) or not (
-            observation.force is None or np.isfinite(observation.force).all()
-        ):
+        numbers: list[np.ndarray | list[float]] = [observation.q, observation.dq, *observation.contacts.values()]
+        numbers += [] if observation.force is None else [observation.force]
+        numbers += [list(some.values()) for some in (observation.probabilities, observation.mode_probabilities)]
+        numbers += [list(values.values()) for _, values in observation.laws.values()]
+        if not all(np.isfinite(some).all() for some in numbers):
             return "estimate not finite"
         missing = [name for name in self._names if name not in observation.contacts] if self.adapt else []
         if missing and observation.force is None:
             return (
                 f"the estimate has no contact {', '.join(missing)}; it has {', '.join(observation.contacts) or 'none'}"
             )
+        found = [name for name in self._names if name in observation.contacts] if self.adapt else []
+        if soft := [name for name in found if not observation.contacts[name][:3].any()]:
+            return f"the estimate's stiffness of {', '.join(soft)} is zero, so that the contact has no normal"
         return ""
 
     def _situation(self, t: float, step: float, observation: Observation) -> Situation:
@@ -352,6 +361,14 @@ class SupervisedController(ABC):
         until = "until activated again" if latch else "until the estimate is good again"
         self.state, self.reason = ControllerState.HOLDING, f"holding {until}: {reason}"
         self._latched = latch
+
+    def _hold_after(self, error: Exception) -> Command:
+        """Hold after a tick that failed, in the attitude of the beginning where the last one is no longer known."""
+        self._position = self._seen.copy()
+        if not np.isfinite(self._turned).all():
+            self._turned = self._rotation.copy()
+        self._hold(f"{type(error).__name__}: {error}", latch=True)
+        return self._command(None)
 
     def _recovered(self, t: float, observation: Observation) -> bool:
         """Return whether estimates have been good for long enough; then the task goes on from where the arm is."""

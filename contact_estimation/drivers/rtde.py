@@ -12,7 +12,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -57,6 +57,27 @@ ROBOT_MODES = {
     7: "running",
     8: "updating firmware",
 }
+PROGRAM_STATES = {0: "stopping", 1: "stopped", 2: "playing", 3: "pausing", 4: "paused", 5: "resuming"}
+
+
+class _State(NamedTuple):
+    """What the last good sample says of the arm.
+
+    Attributes:
+        taken: when [s].
+        robot_mode, safety_mode, program: of the controller; the last is the state of the program that runs there.
+        position: (3,) of the TCP [m], base frame.
+        rotation: (3, 3) of the TCP.
+        force: (3,) [N] on the robot, base axes.
+    """
+
+    taken: float
+    robot_mode: int
+    safety_mode: int
+    program: int
+    position: np.ndarray
+    rotation: np.ndarray
+    force: np.ndarray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,8 +164,7 @@ class RtdeBackend:
         self._clock = ClockOffset()
         self._last_stamp: float | None = None
         self._last_q, self._last_host = np.zeros(arm.n), 0
-        #: When the last good sample came [s], modes, TCP position, rotation and force; None: unknown.
-        self._state: tuple[float, tuple[int, int], np.ndarray, np.ndarray, np.ndarray] | None = None
+        self._state: _State | None = None
         self._stiffness = np.array(settings.impedance_stiffness)
         self._closing = False
 
@@ -188,10 +208,10 @@ class RtdeBackend:
 
     def equilibrium(self) -> EquilibriumPose | None:
         """Equilibrium at which the admittance is at rest under the present force: x - f / K."""
-        if self._state is None:
+        state = self._state  # the reader's thread replaces it
+        if state is None:
             return None
-        _, _, position, rotation, force = self._state
-        return EquilibriumPose(position - force / self._stiffness, rotation)
+        return EquilibriumPose(state.position - state.force / self._stiffness, state.rotation)
 
     def command(self, pose: EquilibriumPose) -> None:
         """Move towards the equilibrium as an impedance would: speed = (K (x_0 - x) + f) / D, sent with speedL.
@@ -201,40 +221,47 @@ class RtdeBackend:
         """
         if not self.settings.control:
             raise DriverError("commands were not asked for; set control: true for the rtde driver")
-        why = self.state_problem()
-        if why or self._state is None or self._link is None:
+        state, link = self._state, self._link  # the reader's thread replaces them
+        why = self._problem_of(state)
+        if why or state is None or link is None:
             self.stop()
-            raise DriverError(f"nothing is commanded: {why}")
-        _, _, position, rotation, force = self._state
-        spring = self._stiffness * (np.asarray(pose.position, float) - position)
-        speed = clip_norm((spring + force) / self.settings.admittance_damping, self.settings.max_speed)
-        turn = clip_norm(
-            2.0 * (rotation @ pin.log3(rotation.T @ np.asarray(pose.rotation, float))), self.settings.max_turn_rate
-        )
+            raise DriverError(f"nothing is commanded: {why or 'not connected'}")
+        spring = self._stiffness * (np.asarray(pose.position, float) - state.position)
+        speed = clip_norm((spring + state.force) / self.settings.admittance_damping, self.settings.max_speed)
+        turn = state.rotation @ pin.log3(state.rotation.T @ np.asarray(pose.rotation, float))
+        turn = clip_norm(2.0 * turn, self.settings.max_turn_rate)
         twist = np.concatenate([CONTROLLER_BASE @ speed, CONTROLLER_BASE @ turn])
         if not np.isfinite(twist).all():
             self.stop()
             raise DriverError(f"nothing is commanded: the equilibrium {pose.position} is not finite")
-        if not self._link.send(wire.TWIST, twist):
+        if not link.send(wire.TWIST, twist):
             raise DriverError("nothing is commanded: the client process is gone; it is being started again")
 
     def stop(self) -> None:
-        """Stop the arm, if a client process is there to do it (without one the controller stops by itself)."""
-        if self._link is not None and self.settings.control:
-            self._link.send(wire.STOP, [0.0] * 6)
+        """Stop the arm, if a client process is there to do it (without one the controller's watchdog stops it)."""
+        link = self._link
+        if link is not None and self.settings.control:
+            link.send(wire.STOP, [0.0] * 6)
 
     def state_problem(self) -> str:
         """Why the arm must not be commanded, "" when it may."""
-        if self._state is None or self._link is None:
+        return self._problem_of(self._state)
+
+    def _problem_of(self, state: _State | None) -> str:
+        if state is None or self._link is None:
             return "the robot's state is unknown"
-        age = self._now() - self._state[0]
+        age = self._now() - state.taken
         if age > self.settings.command_timeout:
             return f"the last sample is {1000 * age:.0f} ms old"
-        robot, safety = self._state[1]
-        if robot != wire.RUNNING:
-            return f"robot mode is '{ROBOT_MODES.get(robot, robot)}'"
-        if safety not in (wire.NORMAL, wire.REDUCED):
-            return f"safety mode is '{SAFETY_MODES.get(safety, safety)}'"
+        if state.robot_mode != wire.RUNNING:
+            return f"robot mode is '{ROBOT_MODES.get(state.robot_mode, state.robot_mode)}'"
+        if state.safety_mode not in (wire.NORMAL, wire.REDUCED):
+            return f"safety mode is '{SAFETY_MODES.get(state.safety_mode, state.safety_mode)}'"
+        if self.settings.control and state.program != wire.PLAYING:
+            return (
+                f"the control program on the controller is '{PROGRAM_STATES.get(state.program, state.program)}': it "
+                "was stopped there, or by its watchdog; configure the driver again, which starts it"
+            )
         return ""
 
     def close(self) -> None:
@@ -290,8 +317,8 @@ class RtdeBackend:
         q, dq, current, moment, wrench = values
         position, rotation = self._arm.tcp_pose(q)
         force, torque = CONTROLLER_BASE @ wrench[:3], CONTROLLER_BASE @ wrench[3:]
-        self._state = (self._now() - waited, (record[45], record[46]), position, rotation, force)
-        safety = record[46]
+        robot, safety, _, program = record[45:49]
+        self._state = _State(self._now() - waited, robot, safety, program, position, rotation, force)
         self.problem = (
             "" if safety in (wire.NORMAL, wire.REDUCED) else f"safety mode is '{SAFETY_MODES.get(safety, safety)}'"
         )

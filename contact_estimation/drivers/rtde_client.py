@@ -50,8 +50,14 @@ STOP, TWIST = 0, 1
 #: A sample's frame on the pipe: this tag and the sample; a text's: that tag, its length, and the text.
 SAMPLE_TAG, TEXT_TAG = b"S", b"T"
 
-#: Robot and safety modes in which an arm moves: running; normal or reduced.
-RUNNING, NORMAL, REDUCED = 7, 1, 2
+#: Robot and safety modes in which an arm moves: running; normal or reduced. State of a program that runs.
+RUNNING, NORMAL, REDUCED, PLAYING = 7, 1, 2, 2
+
+#: The controller ends the control program, and with it the motion, after so many times hold_after without an input.
+#: Without that watchdog an arm keeps its speed where this process, the computer or the cable fails.
+WATCHDOG = 2.0
+#: Inputs per period of the watchdog, where no command is due.
+KICKS = 5.0
 
 #: Exit code after a stream that broke.
 BROKEN = 5
@@ -76,6 +82,8 @@ def main() -> int:
             import rtde_control
 
             control = rtde_control.RTDEControlInterface(config["host"], float(config["rate"]))
+            if not control.setWatchdog(1.0 / (WATCHDOG * config["hold_after"])):
+                raise RuntimeError("it takes no watchdog")
         except Exception as error:
             return _end(
                 out,
@@ -102,7 +110,8 @@ def main() -> int:
 
 def _stream(receive: Any, control: Any, out: int, commands: int, config: dict[str, Any]) -> int:
     period, patience = 1.0 / config["rate"], config["stall_timeout"]
-    last, last_new, moving, last_command = None, time.monotonic(), False, 0.0
+    last, last_new, moving, last_command, last_input = None, time.monotonic(), False, 0.0, 0.0
+    kick_after = WATCHDOG * config["hold_after"] / KICKS
     poll = select.poll()
     poll.register(commands, select.POLLIN)
     while True:
@@ -124,11 +133,14 @@ def _stream(receive: Any, control: Any, out: int, commands: int, config: dict[st
             if not data:
                 return 0
             moving = _execute(receive, control, data[len(data) - COMMAND.size :])
-            last_command = now
+            last_command = last_input = now
         elif moving and (now - last_command > config["hold_after"] or now - last_new > config["hold_after"]):
             control.speedStop()
             moving = False
             _send_text(out, "held: no command or no sample in time")
+        elif control is not None and now - last_input > kick_after:
+            control.kickWatchdog()  # never right behind a command, which it would replace before it is read
+            last_input = now
         time.sleep(wait)
 
 

@@ -9,6 +9,7 @@ import select
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -51,6 +52,7 @@ class RtdeLink:
             "hold_after": hold_after,
             "realtime_priority": realtime_priority,
         }
+        self._lock = threading.Lock()  # commands come from another thread than the one that polls and restarts
         self._process: subprocess.Popen[bytes] | None = None
         self._samples = self._commands = -1
         self._buffer = bytearray()
@@ -81,12 +83,13 @@ class RtdeLink:
 
     def send(self, kind: int, twist: Iterable[float]) -> bool:
         """Give the process a command; False where there is none to take it."""
-        if self._process is None:
-            return False
-        try:
-            os.write(self._commands, wire.COMMAND.pack(kind, *twist))
-        except (BrokenPipeError, BlockingIOError):
-            return False
+        with self._lock:  # or the number of a pipe that was closed may be another file's by now
+            if self._process is None:
+                return False
+            try:
+                os.write(self._commands, wire.COMMAND.pack(kind, *twist))
+            except (BrokenPipeError, BlockingIOError):
+                return False
         return True
 
     @property
@@ -96,10 +99,11 @@ class RtdeLink:
 
     def close(self) -> None:
         """End the process: it stops the arm first, if it can."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        os.close(self._commands)  # the signal to stop the arm and exit
+        with self._lock:
+            process, self._process = self._process, None
+            if process is None:
+                return
+            os.close(self._commands)  # the signal to stop the arm and exit
         try:
             process.wait(2.0)
         except subprocess.TimeoutExpired:
@@ -134,7 +138,7 @@ class RtdeLink:
         config = {**self._config, "samples_fd": child_out, "commands_fd": child_in}
         environment = {k: v for k, v in os.environ.items() if k not in _NOT_INHERITED}
         # By path, not by module: the child then imports nothing of this package and starts quickly.
-        self._process = subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, str(Path(wire.__file__)), json.dumps(config)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -144,7 +148,8 @@ class RtdeLink:
         )
         os.close(child_out)
         os.close(child_in)
-        self._samples, self._commands = samples, commands
+        with self._lock:
+            self._process, self._samples, self._commands = process, samples, commands
         self._buffer.clear()
         self._started, self._deadline = False, time.monotonic() + self.START_TIMEOUT
         self.restarts += 1

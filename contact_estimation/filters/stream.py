@@ -85,6 +85,7 @@ class SampleStream:
         self._force_base = parts["force_base"]
         self._torque = np.zeros(n)
         self._last_ns: int | None = None
+        self._settle = False
         self._settling_ns = round(1e9 * getattr(observer, "settling", sensors.plausibility.settling))
         self._settled_ns = 0
 
@@ -109,8 +110,14 @@ class SampleStream:
         """Total joint torque (n,) [Nm] of the last sample, as the observer got it (a view)."""
         return self._torque
 
-    def restart(self) -> None:
-        """Forget the past: the next good sample starts anew."""
+    def restart(self, settle: bool = False) -> None:
+        """Forget the past: the next good sample starts anew.
+
+        Args:
+            settle: the arm may be in contact, which a new start takes for free: estimates are invalid until the
+                observer has settled, as after a gap.
+        """
+        self._settle = settle
         self._last_ns = None
 
     def forget(self) -> None:
@@ -282,7 +289,8 @@ class SampleStream:
         if paused:
             self._integrate(self._period)
         else:
-            self._reset(stamp_ns, doubted=self._last_ns is not None)
+            self._reset(stamp_ns, doubted=self._last_ns is not None or self._settle)
+        self._settle = False
         self._last_ns = stamp_ns
         self._last_q[:] = self._q
         return self._accept(stamp_ns, reason)

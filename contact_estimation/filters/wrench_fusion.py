@@ -99,8 +99,10 @@ class WrenchFusion:
             estimated: (3,) [N] without it, in the same axes.
             in_contact: whether the estimate names a contact.
         """
-        s, step = self.settings, 0.0 if self._last is None else max(t - self._last, 0.0)
+        s, step = self.settings, 0.0 if self._last is None else t - self._last
         self._last = t
+        if step < 0.0:  # the clock was set back: what was remembered has no age any more
+            self._past.clear()
         if step > 0.0:
             difference = sensed - estimated
             self._offset_variance = self._offset_variance + step * s.offset_random_walk**2

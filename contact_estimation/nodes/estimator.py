@@ -187,9 +187,10 @@ class Estimator(Node):
 
     def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         with self._lock:
-            self.stream.restart()
+            self.stream.restart(settle=True)
             self.stream.zero.clear()
-        response.success, response.message = True, "the observer restarts with the next sample; the zero is cleared"
+        response.success = True
+        response.message = "the observer restarts with the next sample and then settles; the zero is cleared"
         return response
 
     def _on_zero(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:

@@ -7,20 +7,22 @@ itself. A hold whose reason says so lasts until the node is deactivated and acti
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
 from rclpy.lifecycle import State, TransitionCallbackReturn
-from rclpy.serialization import deserialize_message
 from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
 
 from contact_estimation.control.controller import Command, ContactController, ControllerState, Observation
 from contact_estimation.control.sequence import SequenceController, make_task_controller
-from contact_estimation.exceptions import ContactEstimationError
+from contact_estimation.control.task_clock import TaskClock
+from contact_estimation.exceptions import ContactEstimationError, RecordingError
 from contact_estimation.msg import ContactEstimate, MpcPrediction
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, mpc_outputs, parameters, qos
@@ -29,7 +31,9 @@ from contact_estimation.ros.executor import run
 from contact_estimation.ros.frames import status_name
 from contact_estimation.ros.lifecycle import ManagedNode
 from contact_estimation.ros.node_settings import MpcParameters
+from contact_estimation.ros.serialized import decode
 from contact_estimation.ros.staleness import EstimateRule
+from contact_estimation.ros.steady_timer import steady_timer
 from contact_estimation.ros.wrist_sensor import WristSensor
 from contact_estimation.viz.prediction import prediction_shapes
 
@@ -52,6 +56,7 @@ class Mpc(ManagedNode):
         self._latest: bytes | None = None  # the newest ContactEstimate, serialised
         self._learnt_from: bytes | None = None  # the newest one that the wrist sensor has seen
         self._timer: Any = None
+        self._clock_of_task = TaskClock(1.0)
         self._idle: Any = None  # timer that shows estimates to the wrist sensor before the task begins
         self._wrist = WristSensor(self, self.settings.wrench) if self.settings.wrench else None
         self._lock = threading.Lock()  # a plan is predicted with the memory of the solver's thread
@@ -94,14 +99,16 @@ class Mpc(ManagedNode):
                 raise ContactEstimationError(
                     f"no estimate on '{self.settings.estimates}' yet; start an estimator, or correct 'estimates'"
                 )
-            controller, latest = self._configured(), deserialize_message(self._latest, ContactEstimate)
+            controller, latest = self._configured(), self._decoded(self._latest)
             with self._lock:
                 controller.activate(self._observation(latest))
         except ContactEstimationError as error:
             return self._refuse("activate", error)
         self._rule.choose(latest.observer)
         self._logged = 0
-        self._timer = self.create_timer(1.0 / controller.settings.rate, self._tick)
+        rate, max_age = controller.settings.rate, controller.settings.safety.max_age
+        self._clock_of_task = TaskClock(max(max_age, 2.0 / rate))
+        self._timer = steady_timer(self, 1.0 / rate, self._tick, simulated=True)
         return super().on_activate(state)
 
     def on_deactivate(self, state: State) -> TransitionCallbackReturn:
@@ -163,16 +170,24 @@ class Mpc(ManagedNode):
         """Let the wrist sensor learn its offset while no task runs."""
         if self._timer is None and self._latest is not None and self._latest is not self._learnt_from:
             self._learnt_from = self._latest
-            self._observation(deserialize_message(self._latest, ContactEstimate))
+            with contextlib.suppress(RecordingError):  # it is told when a task shall begin
+                self._observation(self._decoded(self._latest))
+
+    def _decoded(self, raw: bytes | None) -> ContactEstimate:
+        """Return an estimate; raises RecordingError where the bytes are none."""
+        return decode(raw or b"", ContactEstimate, f"'{self.settings.estimates}'")
 
     def _tick(self) -> None:
         controller, now_ns = self._configured(), self.get_clock().now().nanoseconds
-        latest = deserialize_message(self._latest, ContactEstimate)
-        head = convert.header(
-            convert.stamp_ns(latest.header.stamp), self.settings.tf_prefix + controller.arm.base_frame
-        )
+        try:
+            latest = self._decoded(self._latest)
+            stamp_ns, observation = convert.stamp_ns(latest.header.stamp), self._observation(latest)
+        except RecordingError as error:
+            none = np.zeros(controller.arm.n)
+            stamp_ns, observation = now_ns, Observation(none, none, valid=False, reason=str(error))
+        head = convert.header(stamp_ns, self.settings.tf_prefix + controller.arm.base_frame)
         with self._lock:
-            command = controller.update(1e-9 * now_ns, self._observation(latest))
+            command = controller.update(self._clock_of_task.advance(1e-9 * now_ns), observation)
             self._last = None if command is None else _Commanded(command, head)
         if command is None:
             return

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rclpy.node import Node
+from rclpy.validate_topic_name import validate_topic_name
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys.store import Typestore
 
@@ -39,7 +40,12 @@ class Recorder(Node):
             raise ConfigError(f"parameter 'bag': {path} exists already; name a folder that does not, or delete it")
         topics = [self._parse(entry) for entry in settings.topics]
         self._writer = Writer(path, version=9, storage_plugin=StoragePlugin.MCAP)
-        self._writer.open()
+        try:
+            self._writer.open()
+        except OSError as error:
+            raise ConfigError(
+                f"parameter 'bag': {path} cannot be made ({error.strerror}); name a folder where you may write"
+            ) from error
         self.count, self._last_ns, self.exit_code, self.finished = 0, 0, 0, False
         self.create_timer(FLUSH_PERIOD, self._flush)
         self._profile = qos.COMPLETE if settings.complete else qos.RECORDER
@@ -69,6 +75,7 @@ class Recorder(Node):
     def _parse(entry: str) -> tuple[str, str, Any]:
         topic, _, type_name = entry.partition(":")
         package, _, name = type_name.partition("/msg/")
+        validate_topic_name(topic)  # before there is a bag
         try:
             return topic, type_name, getattr(importlib.import_module(f"{package}.msg"), name)
         except (ImportError, AttributeError, TypeError) as error:

@@ -12,13 +12,14 @@ from typing import Any
 
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.serialization import deserialize_message
 
+from contact_estimation.exceptions import RecordingError
 from contact_estimation.msg import ContactEstimate
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, parameters
 from contact_estimation.ros.executor import run
 from contact_estimation.ros.node_settings import ViewerParameters
+from contact_estimation.ros.serialized import decode
 from contact_estimation.viz.player import estimate_frame, page_text
 from contact_estimation.viz.server import Frames, PageServer
 
@@ -62,7 +63,11 @@ class Viewer(Node):
             return
         for topic, raw in list(self._newest.items()):
             del self._newest[topic]
-            message = deserialize_message(raw, ContactEstimate)
+            try:
+                message = decode(raw, ContactEstimate, topic)
+            except RecordingError as error:
+                self.get_logger().error(str(error), throttle_duration_sec=5.0)
+                continue
             if len(message.position) != self._arm.n:
                 self.get_logger().error(
                     f"{topic} is of an arm with {len(message.position)} joints, {self._arm.name} has {self._arm.n}; "

@@ -117,7 +117,7 @@ class CommandGate:
         rotation = pin.Quaternion(attitude / norm).toRotationMatrix()
         command = self._filter.filter(now, np.array(position, float), rotation, self._arm.tcp_pose(self._sample.q)[0])
         if command is None:
-            self._fail(SafetyState.STOP, self._missing("stopped; activate again"))
+            self._stop_where_it_is(self._sample)
             return
         self.state = command.state
         self.reason = self._missing("held") if command.state is SafetyState.HOLD else ", ".join(command.limited)
@@ -134,11 +134,15 @@ class CommandGate:
             return
         state = self._filter.deadman.state(self._clock())
         if state is SafetyState.STOP and self._sample is not None:
-            self._filter.deactivate()
-            present = self._backend.equilibrium() or EquilibriumPose(*self._arm.tcp_pose(self._sample.q))
-            with contextlib.suppress(DriverError):  # a backend without commands holds the arm by itself
-                self._backend.command(present)
-            self._fail(SafetyState.STOP, self._missing("stopped; activate again"))
+            self._stop_where_it_is(self._sample)
+
+    def _stop_where_it_is(self, sample: Sample) -> None:
+        """Stop after the deadman, with the equilibrium at the arm: the last one may lie ahead of it."""
+        self._filter.deactivate()
+        present = self._backend.equilibrium() or EquilibriumPose(*self._arm.tcp_pose(sample.q))
+        with contextlib.suppress(DriverError):  # a backend without commands holds the arm by itself
+            self._backend.command(present)
+        self._fail(SafetyState.STOP, self._missing("stopped; activate again"))
 
     def stop(self, reason: str) -> None:
         """Let nothing pass until activated again, and say why; the arm's controller keeps what it has."""

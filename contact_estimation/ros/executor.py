@@ -17,6 +17,7 @@ import traceback
 from collections.abc import Callable, Iterator
 
 import rclpy
+from rclpy.exceptions import NameValidationException
 from rclpy.executors import ExternalShutdownException
 from rclpy.experimental.events_executor import EventsExecutor
 from rclpy.node import Node
@@ -101,6 +102,10 @@ def _run(make_node: Callable[[], Node], args: list[str] | None, interrupts: Inte
         return getattr(node, "exit_code", 0)
     except ContactEstimationError as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
+        _let_go(error)
+        return 2
+    except NameValidationException as error:
+        print(f"error: {error}\ncorrect the parameter or the remapping that has this name", file=sys.stderr, flush=True)
         _let_go(error)
         return 2
     except KeyboardInterrupt as stopped:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from rclpy.serialization import deserialize_message, serialize_message
@@ -22,6 +22,7 @@ from contact_estimation.exceptions import RecordingError
 from contact_estimation.io.cdr import Layout, layout_of
 from contact_estimation.io.recording import joint_columns
 
+T = TypeVar("T")
 #: Bits of the first of the numbers that mark a layout, near 1e300, of each message; its others count on from it.
 _FIRST_MARKS = itertools.count(0x7E37_E43C_8800_0000, 1 << 16)
 #: CDR's own four bytes; the second tells the byte order.
@@ -84,8 +85,25 @@ class OtherJoints(RecordingError):
     """A message has none of the robot's joints: a gripper may publish on the same topic."""
 
 
+def decode(raw: bytes, cls: type[T], topic: str) -> T:
+    """Return a serialised message as an object of ``cls``.
+
+    Raises:
+        RecordingError: it is none. ROS hands over what it received, also from a sender with other definitions.
+    """
+    try:
+        return cast("T", deserialize_message(raw, cls))
+    except Exception as error:  # the middleware's own class
+        raise RecordingError(
+            f"topic {topic}: {len(raw)} bytes are no {cls.__name__}; install the same version of the messages where "
+            "they are sent and where they are received, and build them there"
+        ) from error
+
+
 def stamp_ns(raw: bytes) -> int:
-    """Return the stamp [ns] of a serialised message whose header comes first."""
+    """Return the stamp [ns] of a serialised message whose header comes first; 0 where it is too short for one."""
+    if len(raw) < _BODY + 8:
+        return 0
     seconds, nanoseconds = struct.unpack_from("<iI" if raw[1] == 1 else ">iI", raw, 4)
     return int(seconds * 1_000_000_000 + nanoseconds)
 
@@ -126,7 +144,7 @@ class JointStateReader:
 
     def _read_new(self, raw: bytes) -> JointRows:
         """Decode a message in the ordinary way, and keep its layout for those that follow."""
-        rows = self._rows(deserialize_message(raw, JointState))
+        rows = self._rows(decode(raw, JointState, self._topic))
         self._layout = layout = layout_of(raw, None)
         if layout is not None:
             mask = np.where(layout.constant(), 0xFF, 0).astype(np.uint8)

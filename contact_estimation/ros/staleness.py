@@ -10,14 +10,13 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from rclpy.serialization import deserialize_message
-
+from contact_estimation.exceptions import RecordingError
 from contact_estimation.io.cdr import Cursor
 from contact_estimation.msg import ContactEstimate
 from contact_estimation.robot import Arm
 from contact_estimation.ros import convert
 from contact_estimation.ros.frames import Frames
-from contact_estimation.ros.serialized import stamp_ns
+from contact_estimation.ros.serialized import decode, stamp_ns
 
 
 class Judgement(NamedTuple):
@@ -91,7 +90,10 @@ class EstimateRule:
         Estimates of the same words differ in stamp and numbers only, and only the first of them is decoded.
         """
         if not self._words.parts or not self._words.stand_in(raw):
-            message = deserialize_message(raw, ContactEstimate)
+            try:
+                message = decode(raw, ContactEstimate, "of the estimates")
+            except RecordingError as error:
+                return Judgement(0.0, str(error)), ""
             self._words = _Words(_words_of(raw), message.observer, self._problem(message), message.max_age)
         words = self._words
         age = 1e-9 * (now_ns - stamp_ns(raw))

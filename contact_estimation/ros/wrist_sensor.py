@@ -11,14 +11,15 @@ from dataclasses import replace
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
 from rclpy.node import Node
-from rclpy.serialization import deserialize_message
 
 from contact_estimation.control.controller import Observation
+from contact_estimation.exceptions import RecordingError
 from contact_estimation.filters.observer import Estimate
 from contact_estimation.filters.wrench_fusion import WrenchFusion
 from contact_estimation.robot import Arm
 from contact_estimation.ros import convert, qos
 from contact_estimation.ros.frames import Frames
+from contact_estimation.ros.serialized import decode
 
 
 class WristSensor:
@@ -55,7 +56,10 @@ class WristSensor:
         """
         if self._latest is None:
             return replace(observation, valid=False, reason=f"wrist sensor: nothing on '{self._topic}' yet")
-        message = deserialize_message(self._latest, WrenchStamped)
+        try:
+            message = decode(self._latest, WrenchStamped, f"'{self._topic}'")
+        except RecordingError as error:
+            return replace(observation, valid=False, reason=f"wrist sensor: {error}")
         sensed = convert.xyz(message.wrench.force)
         problem = self._problem(message, sensed, stamp_ns)
         if problem:

@@ -13,6 +13,8 @@ from contact_estimation.control.controller import ControllerState, Observation
 from contact_estimation.control.mpc import load_mpc_settings
 from contact_estimation.control.mpc.controller import MpcController
 from contact_estimation.control.path import path_share
+from contact_estimation.control.registry import CONTROLLERS, make_controller
+from contact_estimation.control.supervision import Plan
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.settings import replace
 
@@ -64,6 +66,10 @@ BAD = {
     "from the future": ({"age": -0.1}, "stale"),
     "not finite": ({"q": np.full(7, np.nan)}, "not finite"),
     "contact not finite": ({"contacts": {"contact_1": np.full(9, np.inf)}}, "not finite"),
+    "a probability": ({"probabilities": {"contact_1": np.nan}}, "not finite"),
+    "a mode": ({"mode_probabilities": {"contact": np.nan, "free": np.nan}}, "not finite"),
+    "a parameter": ({"laws": {"contact_1": ("sliding", {"friction": np.inf})}}, "not finite"),
+    "no stiffness": ({"contacts": {"contact_1": np.zeros(9)}}, "stiffness of contact_1 is zero"),
     "no contact": ({"contacts": {"other": np.zeros(9)}}, "no contact contact_1; it has other"),
 }
 
@@ -160,6 +166,34 @@ def test_a_solver_that_meets_something_not_finite_is_a_failure(controller):
         assert np.isfinite(command.position).all() and spring(command) <= 20.0
 
 
+@pytest.mark.parametrize("name", CONTROLLERS)
+def test_a_defect_ends_the_push_and_is_told(name, monkeypatch):
+    """Whatever goes wrong in a tick: an exception would leave the last equilibrium in force."""
+    made = make_controller(name, arm(), replace(load_mpc_settings("mpc_plane_fr3"), "test", horizon=8), deadline=10.0)
+    made.activate(observation())
+    assert spring(made.update(0.0, observation(force=np.zeros(3)))) > 1.0
+
+    def defect(now):
+        raise ZeroDivisionError("a defect")
+
+    monkeypatch.setattr(made, "_plan", defect)
+    command = made.update(TICK, observation())
+    assert command.state is ControllerState.HOLDING and spring(command) == pytest.approx(0.0, abs=1e-6)
+    assert command.reason == "holding until activated again: ZeroDivisionError: a defect"
+    monkeypatch.undo()
+    assert made.update(2 * TICK, observation()).state is ControllerState.HOLDING
+
+
+def test_an_equilibrium_that_is_not_finite_is_never_commanded(controller, monkeypatch):
+    controller.update(0.0, observation())
+    nowhere = Plan(np.full(3, np.nan), np.full((3, 3), np.nan))
+    monkeypatch.setattr(controller, "_plan", lambda now: nowhere)
+    command = controller.update(TICK, observation())
+    assert command.state is ControllerState.HOLDING and "not finite" in command.reason
+    assert spring(command) == pytest.approx(0.0, abs=1e-6)
+    assert command.rotation == pytest.approx(arm().tcp_pose(START)[1])
+
+
 def test_a_fast_or_far_arm_is_handed_over_at_once(controller):
     jacobian = arm().tcp_jacobian(START)
     fast = np.linalg.pinv(jacobian) @ np.array([0.0, 0.0, -0.5, 0.0, 0.0, 0.0])
@@ -170,6 +204,11 @@ def test_a_fast_or_far_arm_is_handed_over_at_once(controller):
     far[1] += 0.8
     command = controller.update(0.0, observation(q=far))
     assert command.state is ControllerState.HOLDING and "contact lost?" in command.reason
+
+
+def test_a_task_that_wants_more_than_its_spring_may_push_is_refused():
+    with pytest.raises(ConfigError, match=r"50 N are wanted.*with 20 N at most"):
+        replace(load_mpc_settings("mpc_plane_fr3"), "test", force=[0.0, 30.0, 40.0])
 
 
 def test_it_cannot_be_activated_on_a_bad_estimate(controller):

@@ -22,6 +22,7 @@ if os.environ.get("CI") != "true":  # there it must be installed, and these test
 
 from rtde_controller import HOST, Controller
 
+from contact_estimation.drivers import rtde_client as wire
 from contact_estimation.drivers.backend import EquilibriumPose
 from contact_estimation.drivers.rtde import RtdeBackend, RtdeSettings
 from contact_estimation.drivers.rtde_link import RtdeLink
@@ -409,6 +410,75 @@ def test_commands_move_the_arm_only_while_its_state_is_good(arm, controller):
             driver.command(goal)
     finally:
         driver.close()
+
+
+def height(controller) -> float:
+    """Height of the tool [m], read by a client of its own."""
+    watcher = RtdeLink(HOST, 500.0, False, 20.0, 0.05, 0)
+    try:
+        while not (records := watcher.poll(0.1)):
+            pass
+        return records[-1][41]
+    finally:
+        watcher.close()
+
+
+def test_the_controller_stops_the_arm_whose_client_is_gone(arm, controller):
+    """A process that was killed, a computer without power and a cable that came off send no stop."""
+    link = RtdeLink(HOST, 500.0, True, 20.0, 0.3, 0)
+    try:
+        while not link.poll(0.1):
+            pass
+        begun = controller.time()
+        while controller.time() < begun + 0.5:
+            link.send(wire.TWIST, [0.0, 0.0, 0.03, 0.0, 0.0, 0.0])
+            link.poll(0.01)
+        os.kill(link.pid, signal.SIGKILL)  # and nobody polls: it is not started again
+        killed = controller.time()
+        while controller.time() < killed + 1.0:
+            time.sleep(0.05)
+        stopped = height(controller)
+        while controller.time() < killed + 2.0:
+            time.sleep(0.05)
+        assert height(controller) == pytest.approx(stopped, abs=1e-3)
+    finally:
+        link.close()
+
+
+def test_a_program_that_ended_on_the_controller_is_told_and_takes_no_command(arm, controller):
+    """The client's watchdog ends it, or somebody at the pendant; what is then sent moves nothing."""
+    driver = backend(arm, control=True)
+    try:
+        goal = driver.equilibrium()
+        newest(driver)
+        driver.command(goal)
+        os.kill(driver._link.pid, signal.SIGSTOP)
+        begun = controller.time()
+        while controller.time() < begun + 5.0:
+            time.sleep(0.1)
+        os.kill(driver._link.pid, signal.SIGCONT)
+        wait_until(driver, lambda: "the control program" in driver.state_problem())
+        with pytest.raises(DriverError, match=r"control program on the controller is 'stopped'.*configure the driver"):
+            driver.command(goal)
+    finally:
+        driver.close()
+
+
+def test_a_command_while_the_process_is_being_started_reaches_no_other_file(controller, monkeypatch):
+    """Commands come from one thread, another restarts the process: a closed pipe's number is soon another file's."""
+    link, close, taken = RtdeLink(HOST, 500.0, False, 20.0, 0.05, 0), os.close, []
+
+    def close_after_a_command(number: int) -> None:
+        taken.append(link.send(wire.STOP, [0.0] * 6))
+        close(number)
+
+    monkeypatch.setattr(os, "close", close_after_a_command)
+    try:
+        link._start()
+        monkeypatch.undo()
+        assert taken and not any(taken) and link.send(wire.STOP, [0.0] * 6)
+    finally:
+        link.close()
 
 
 def test_without_control_nothing_is_commanded(arm, controller):

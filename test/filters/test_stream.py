@@ -144,6 +144,19 @@ def test_a_step_back_in_time_restarts(feed):
     assert [feed() for _ in range(100)][-1].valid
 
 
+def test_an_observer_that_is_restarted_on_request_settles_before_it_counts(feed):
+    """It takes the arm for free, and a controller that presses would push harder."""
+    assert feed().valid  # the first start: nobody presses yet
+    feed.stream.restart(settle=True)
+    settling = feed()
+    assert not settling.valid and settling.reason == "the observer restarted: it settles"
+    for _ in range(round(feed.stream.sensors.plausibility.settling * 500)):
+        after = feed()
+    assert after.valid and len(feed.stream.observer.resets) == 2
+    feed.stream.restart()  # who knows that the arm is free need not wait
+    assert feed().valid
+
+
 def test_a_short_gap_is_integrated_with_positions_in_between(feed):
     steps = len(feed.observer.steps)
     end = feed.q + 0.004

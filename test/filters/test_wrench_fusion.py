@@ -79,3 +79,11 @@ def test_a_contact_that_the_estimate_does_not_name_is_no_offset(settled):
 def test_after_a_reset_the_offset_is_unknown(settled):
     settled.reset()
     assert not settled.offset.any() and settled.std.min() > 10.0
+
+
+def test_a_clock_that_was_set_back_leaves_no_memory_of_the_future(settled):
+    """A log that loops sends the same second for hours."""
+    for _ in range(5):
+        feed(settled, 1.0, np.zeros(3), np.zeros(3), False, begin=0.0)
+    assert len(settled._past) <= round(settled.settings.touch_time / STEP) + 1
+    np.testing.assert_allclose(settled.offset, OFFSET, atol=0.3)

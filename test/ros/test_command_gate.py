@@ -5,6 +5,7 @@ import pinocchio as pin
 import pytest
 
 from contact_estimation.control.safety import SafetySettings, SafetyState
+from contact_estimation.drivers.backend import Sample
 from contact_estimation.drivers.registry import make_backend
 from contact_estimation.exceptions import DriverError
 from contact_estimation.robot import load_arm
@@ -76,6 +77,48 @@ def test_a_dead_estimator_holds_then_stops_for_good():
     assert np.array_equal(bench.backend.simulation.equilibrium[0], frozen)
     bench.gate.activate()
     assert bench.gate.state is SafetyState.ACTIVE
+
+
+class ImpedanceArm:
+    """An arm that keeps the last equilibrium it was given, and does not tell its own."""
+
+    commandable = True
+
+    def __init__(self):
+        self.poses = []
+
+    def equilibrium(self) -> None:
+        return None
+
+    def command(self, pose) -> None:
+        self.poses.append(pose)
+
+
+@pytest.mark.parametrize("first", ["watch", "command"])
+def test_a_dead_estimator_leaves_the_equilibrium_at_the_arm(first):
+    """The deadman is asked by a command and by the watch: whichever comes first, no push stays in force."""
+    now, arm, backend = 10.0, load_arm("fr3"), ImpedanceArm()
+    gate = CommandGate(arm, backend, SafetySettings(), np.full(3, 700.0), clock=lambda: now)
+    q = np.array([0.1, -0.7, 0.05, -2.2, 0.02, 1.6, 0.7])
+    position, rotation = arm.tcp_pose(q)
+    sample, quaternion = Sample(1, q, np.zeros(7), np.zeros(7)), pin.Quaternion(rotation).coeffs()
+    gate.sample(sample, 1)
+    gate.estimate(0.0, "")
+    gate.activate()
+    for _ in range(20):
+        now += 0.01
+        gate.sample(sample, 1)
+        gate.estimate(0.0, "")
+        gate.set_target(position + [0.0, 0.0, -0.03], quaternion)
+    assert backend.poses[-1].position[2] < position[2] - 0.02
+    now += 0.3
+    gate.sample(sample, 1)
+    if first == "watch":
+        gate.watch()
+    gate.set_target(position + [0.0, 0.0, -0.03], quaternion)
+    gate.watch()
+    assert gate.state is SafetyState.STOP and gate.counters["commands stopped"] == 1
+    assert backend.poses[-1].position == pytest.approx(position)
 
 
 def test_invalid_estimates_do_not_count():

@@ -100,6 +100,20 @@ def test_commands_act_only_while_active_and_end_with_the_estimates(graph, tmp_pa
             assert graph.spin(lambda: height() > before + 0.005), commands()
 
 
+def test_the_deadman_needs_no_clock_that_may_stop(graph, tmp_path):
+    """A wall clock that is set back, and a /clock that nobody publishes, silence the timers that wait on them."""
+    arm = load_arm("fr3")
+    states = graph.watch(JointState, "/joint_states")
+    estimates = graph.node.create_publisher(ContactEstimate, "estimator/contact_estimate", qos.SENSOR)
+    parameters = {"driver": "sim", "robot": "fr3", "scenario": "plane", "duration": 600.0, "configure_at_start": True}
+    with graph.start("driver", {**parameters, "safety": patient_limits(tmp_path), "use_sim_time": True}) as driver:
+        assert graph.spin(lambda: len(states) > 50), driver.text()
+        with graph.meanwhile(lambda: estimates.publish(good_estimate(arm, states[-1].header.stamp))):
+            activate(graph)
+        assert graph.spin(lambda: graph.state("driver") == State.PRIMARY_STATE_INACTIVE, 60.0), driver.text()
+        assert "no fresh, valid estimate" in driver.text()
+
+
 class ImpedanceArm:
     """An FR3 behind topics, as its own ROS driver and a Cartesian impedance controller show it; simulated."""
 

@@ -405,6 +405,21 @@ def test_recorder_writes_a_bag_that_opens(graph, arm, tmp_path):
     np.testing.assert_array_equal(one.tau, other.tau)
 
 
+@pytest.mark.parametrize(
+    "bag, topic, words",
+    [
+        ("/proc/bag", "/joint_states", "cannot be made (No such file or directory); name a folder"),
+        ("bag", "/joint states", "correct the parameter or the remapping"),
+    ],
+    ids=["folder", "topic"],
+)
+def test_a_recorder_that_cannot_begin_says_why(graph, tmp_path, bag, topic, words):
+    given = {"bag": str(tmp_path / bag), "topics": [f"{topic}:sensor_msgs/msg/JointState"]}
+    with graph.start("recorder", given) as recorder:
+        assert recorder.wait() == 2 and words in recorder.text() and "Traceback" not in recorder.text()
+    assert not (tmp_path / "bag").exists()
+
+
 def test_a_killed_recorder_leaves_what_it_flushed(graph, arm, tmp_path):
     bag, copy = write_bag(tmp_path / "bag", samples.recording(arm, 2000)), tmp_path / "copy"
     with graph.start(

@@ -99,6 +99,17 @@ def test_a_big_endian_message_is_decoded_in_the_ordinary_way():
     assert stamp_ns(bytes(big)) == 1_700_000_000_123_456_789
 
 
+@pytest.mark.parametrize("cut", [6, 40])
+def test_bytes_of_another_message_are_named_and_the_next_message_is_read(cut):
+    reader, good = JointStateReader(NAMES, "joint_states"), serialize_message(joint_states())
+    for _ in range(2):  # in the ordinary way, then by the layout
+        reader.read(good)
+    with pytest.raises(RecordingError, match=f"topic joint_states: {cut} bytes are no JointState"):
+        reader.read(good[:cut])
+    assert stamp_ns(good[:6]) == 0
+    np.testing.assert_array_equal(np.array(reader.read(good)), rows(0, 1, 2))
+
+
 def test_other_peoples_joints_are_told_apart():
     reader = JointStateReader(NAMES, "joint_states")
     for _ in range(2):

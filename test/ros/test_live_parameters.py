@@ -24,8 +24,8 @@ NODES = {
 DRAWN = {"visualization_rate", "arrow_scale"}
 ESTIMATOR = DRAWN | {"max_age", "arrow_hide_below"}
 LIVE = {"estimator": ESTIMATOR, "combined": ESTIMATOR, "mpc": DRAWN}
-#: Parameters that rclpy itself declares and answers for.
-OWN = ("use_sim_time", "start_type_description_service")
+#: A parameter that rclpy itself declares and answers for.
+OWN = ("start_type_description_service",)
 
 
 def number(value: float) -> ParameterValue:

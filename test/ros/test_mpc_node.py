@@ -9,6 +9,7 @@ from contact_estimation.msg import ContactEstimate, MpcPrediction
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped, WrenchStamped
 from lifecycle_msgs.msg import Transition
+from rclpy.serialization import serialize_message
 from visualization_msgs.msg import MarkerArray
 
 from contact_estimation.filters.observer import ContactState, Estimate
@@ -95,6 +96,38 @@ def test_lifecycle_poses_and_fallback(graph, arm, task):
             ended = graph.now_ns()
             graph.spin(timeout=0.5)
             assert not [m for m in poses if convert.stamp_ns(m.header.stamp) > ended], "deactivated: silent"
+        assert process.stop() == 0, process.text()
+
+
+def test_an_estimate_that_cannot_be_read_or_planned_from_ends_the_push_and_not_the_node(graph, arm, task):
+    """Bytes of another message, and a contact without stiffness: the last push may not stay in force."""
+    poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose")
+    predictions = graph.watch(MpcPrediction, "/mpc/prediction", qos.VISUALIZATION)
+    publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
+    position, _ = arm.tcp_pose(START)
+    kind = "good"
+
+    def feed() -> None:
+        head = convert.header(graph.now_ns(), arm.base_frame)
+        message = convert.contact_estimate(estimate(arm, True, 5.0), head, arm.tcp_frame, arm.joint_names, "test")
+        if kind == "soft":
+            message.contacts[0].stiffness.z = 0.0
+        raw = serialize_message(message)
+        publish(raw[:200] if kind == "cut" else raw)
+
+    def push() -> float:
+        return 700.0 * np.linalg.norm(convert.xyz(poses[-1].pose.position) - position) if poses else 0.0
+
+    with graph.start("mpc", {"robot": "fr3", "task": task}) as process:
+        assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
+        with graph.meanwhile(feed):
+            assert graph.spin(lambda: graph.change("mpc", Transition.TRANSITION_ACTIVATE)), process.text()
+            for bad, words in (("cut", "200 bytes are no ContactEstimate"), ("soft", "stiffness of contact_1 is zero")):
+                kind = "good"
+                assert graph.spin(lambda: push() > 1.0), process.text()
+                kind = bad
+                assert graph.spin(lambda w=words: any(m.state == "holding" and w in m.reason for m in predictions))
+                assert graph.spin(lambda: push() < 0.1), process.text()
         assert process.stop() == 0, process.text()
 
 

@@ -55,7 +55,7 @@ def test_what_does_not_count_says_why(rule, made, words):
 
 def test_serialised_estimates_of_the_same_words_are_not_decoded_again(rule, monkeypatch):
     first = rule.judge_serialized(serialize_message(message(0.01)), NOW)
-    monkeypatch.setattr(staleness, "deserialize_message", None)
+    monkeypatch.setattr(staleness, "decode", None)
     second = rule.judge_serialized(serialize_message(message(0.03, position=[0.5] * ARM.n)), NOW)
     assert first[0].age == pytest.approx(0.01) and second[0].age == pytest.approx(0.03)
     assert first[1] == second[1] == "ekf" and not second[0].problem
@@ -71,3 +71,12 @@ def test_an_unknown_layout_is_decoded_in_the_ordinary_way():
     raw = serialize_message(message())
     assert staleness._words_of(raw)
     assert staleness._words_of(raw[:60]) == () and staleness._words_of(raw[:70] + b"\xff" * 200) == ()
+
+
+@pytest.mark.parametrize("cut", [0, 6, 40, 200], ids=["nothing", "no stamp", "no words", "half"])
+def test_bytes_of_another_message_do_not_count_and_end_nothing(rule, cut):
+    """A computer with an older version of the messages sends on the same topic."""
+    good = serialize_message(message())
+    verdict, observer = rule.judge_serialized(good[:cut], NOW)
+    assert f"{cut} bytes are no ContactEstimate; install the same version" in verdict.problem and observer == ""
+    assert rule.judge_serialized(good, NOW)[0].problem == ""

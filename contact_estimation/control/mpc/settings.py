@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from contact_estimation.contact import ContactSettings
@@ -248,6 +249,12 @@ class MpcSettings:
                     raise ConfigError(
                         f"modes: mode '{mode}' names a contact '{name}' that is not among {', '.join(names)}"
                     )
+        wanted, most = math.hypot(*self.force), self.impedance.max_force
+        if wanted > most:
+            raise ConfigError(
+                f"force: {wanted:g} N are wanted, but the impedance's spring pushes with {most:g} N at most "
+                "(impedance.max_force): the force would never be reached; want less, or raise the limit"
+            )
 
     def closed_contacts(self) -> dict[str, list[int]]:
         """Mode name to indices of its closed contacts, in the order of the modes."""

@@ -33,6 +33,7 @@ class Command(IntEnum):
     SPEED_STOP = 15
     SERVO_STOP = 16
     SERVO_L = 24
+    SET_WATCHDOG = 35
     WATCHDOG = 99
     STOP_SCRIPT = 255
 
@@ -49,7 +50,8 @@ class UrController:
     """State of a simulated UR arm in a scenario, as RTDE variables.
 
     Without a script the arm follows the scenario's motion. A script takes over; each command moves the arm until the
-    next one, and a stop, the end of the script or a protective stop holds it where it is.
+    next one, and a stop, the end of the script or a protective stop holds it where it is. A watchdog ends the script
+    where its client sends no input in time, not where a client leaves: so do the controllers.
 
     Raises:
         ConfigError: the arm has not six joints with torque constants.
@@ -78,6 +80,7 @@ class UrController:
         )
         self.registers: dict[str, float] = {}
         self.script = False
+        self._silence, self._patience = 0.0, np.inf  # [s] since the last input, and how long the watchdog bears it
         self.received: list[int] = []
         self._handled: int = Command.NONE
         self._force_zero = np.zeros(6)
@@ -103,7 +106,7 @@ class UrController:
     def start_script(self) -> None:
         """Start an uploaded script; during a protective stop nothing happens."""
         if not self.protective_stop:
-            self.script, self._handled = True, Command.NONE
+            self.script, self._handled, self._patience = True, Command.NONE, np.inf
             self.values["output_int_register_0"] = READY
             self._hold()
 
@@ -116,11 +119,15 @@ class UrController:
     def write(self, registers: dict[str, float]) -> None:
         """Input registers from a client."""
         self.registers.update(registers)
+        self._silence = 0.0 if "input_int_register_0" in registers else self._silence
         if self.script:
             self._react(int(self.registers.get("input_int_register_0", 0)))
 
     def tick(self) -> None:
         """Advance by one sample (2 ms)."""
+        self._silence += self.simulation.period
+        if self.script and self._silence > self._patience:
+            self.end_script()
         self._move()
         self._publish(self.simulation.step())
 
@@ -141,6 +148,8 @@ class UrController:
             return
         if command in (Command.SPEED_STOP, Command.SERVO_STOP):
             self._hold()
+        elif command == Command.SET_WATCHDOG:
+            self._patience = 1.0 / numbers[0] if numbers[0] > 0 else np.inf
         elif command == Command.ZERO_FT_SENSOR:
             self._force_zero = self._wrench
         self.values["output_int_register_0"] = DONE
