@@ -54,7 +54,8 @@ def accept_changes(node: Node, cls: type[T], live: set[str], apply: Callable[[T]
 
     def on_change(parameters: list[Any]) -> SetParametersResult:
         changed = {parameter.name: parameter.value for parameter in parameters}
-        fixed = sorted(set(changed) - live - set(_OWN))
+        # Another clock would stop a loop that commands: use_sim_time is fixed, too.
+        fixed = sorted(set(changed) - live)
         if fixed:
             return SetParametersResult(
                 successful=False,
