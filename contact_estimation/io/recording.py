@@ -253,7 +253,7 @@ def joint_columns(available: Iterable[str], wanted: Iterable[str], source: str) 
         near = [
             f"'{name}'" + (f" (nearest there: '{match[0]}')" if match else "")
             for name in missing
-            for match in [difflib.get_close_matches(name, unused, n=1, cutoff=0.0)]
+            for match in [difflib.get_close_matches(name, unused, n=1)]
         ]
         raise RecordingError(
             f"{source}: no joint {', '.join(near)} among the recorded joints "
