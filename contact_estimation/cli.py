@@ -103,8 +103,8 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:
         return 0
     except OSError as error:  # a full disk, a name that is too long, a place that may not be read
-        words = ": ".join(str(part) for part in (error.filename, error.strerror or error) if part)
-        print(f"contact-estimation {args.verb}: {words}; choose another file, or make room", file=sys.stderr)
+        told = ": ".join(str(part) for part in (error.filename, error.strerror or error) if part)
+        print(f"contact-estimation {args.verb}: {told}; choose another file, or make room", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130

@@ -250,6 +250,7 @@ def joint_columns(available: Iterable[str], wanted: Iterable[str], source: str) 
     missing = [name for name in wanted if name not in available]
     if missing:
         unused = [name for name in available if name not in wanted]
+        unused = [] if len(missing) == len(wanted) > 1 else unused  # another robot, not a misspelt joint
         near = [
             f"'{name}'" + (f" (nearest there: '{match[0]}')" if match else "")
             for name in missing

@@ -33,6 +33,9 @@ def test_names_that_are_not_alike_are_no_suggestion():
     with pytest.raises(RecordingError) as error:
         joint_columns(JOINTS, ("axis7",), "bag")
     assert "nearest" not in str(error.value)
+    with pytest.raises(RecordingError) as error:
+        joint_columns(JOINTS, ("arm_joint_1", "arm_joint_2", "arm_joint_3"), "bag")
+    assert "nearest" not in str(error.value)  # of another robot
 
 
 def test_missing_joint_when_all_others_are_used():
