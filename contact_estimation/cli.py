@@ -7,8 +7,11 @@ is instant and a missing optional dependency of one verb does not break the othe
 from __future__ import annotations
 
 import argparse
+import difflib
+import functools
 import importlib
 import sys
+import warnings
 
 from contact_estimation import __version__
 from contact_estimation.exceptions import ContactEstimationError
@@ -62,7 +65,8 @@ def _add(
         command = importlib.import_module(module)
         command.configure(parser)
         parser.add_argument("--json", action="store_true", help="print one JSON object on stdout and nothing else")
-        parser.set_defaults(run=command.run)
+        options = [option for option in parser._option_string_actions if option.startswith("--")]
+        parser.set_defaults(run=command.run, refuse=parser.error, options=options)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -87,7 +91,10 @@ def main(argv: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    args = parser.parse_args(argv, argparse.Namespace(words=argv))
+    args, unknown = parser.parse_known_args(argv, argparse.Namespace(words=argv))
+    if unknown:
+        args.refuse(_unknown_text(unknown, args.options))
+    plain_format, warnings.formatwarning = warnings.formatwarning, functools.partial(_warning_text, args.verb)
     try:
         return int(args.run(args) or 0)
     except ContactEstimationError as error:
@@ -96,10 +103,28 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:
         return 0
     except OSError as error:  # a full disk, a name that is too long, a place that may not be read
-        print(f"contact-estimation {args.verb}: {error}; choose another file, or make room", file=sys.stderr)
+        told = ": ".join(str(part) for part in (error.filename, error.strerror or error) if part)
+        print(f"contact-estimation {args.verb}: {told}; choose another file, or make room", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
+    finally:
+        warnings.formatwarning = plain_format
+
+
+def _unknown_text(words: list[str], options: list[str]) -> str:
+    """Say which words of a command nobody reads, and the option that is meant."""
+    near = [match for word in words for match in difflib.get_close_matches(word.partition("=")[0], options, n=1)]
+    return f"unrecognized arguments: {' '.join(words)}" + (f" (nearest: {', '.join(near)})" if near else "")
+
+
+def _warning_text(
+    verb: str, message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """Format a warning: one of the package as a sentence to the user, another one with its line of code."""
+    if category is UserWarning:
+        return f"contact-estimation {verb}: warning: {message}\n"
+    return f"{filename}:{lineno}: {category.__name__}: {message}\n"
 
 
 if __name__ == "__main__":

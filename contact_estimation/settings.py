@@ -106,7 +106,8 @@ def load_yaml(path: Path | str) -> dict[str, Any]:
         raise ConfigError(f"{path} cannot be read as text in UTF-8 ({error}); save it as UTF-8") from error
     data = parse_yaml(text, str(path))
     if not isinstance(data, dict):
-        raise ConfigError(f"{path}: expected a mapping of keys to values at the top level, found {type(data).__name__}")
+        found = "nothing" if data is None else type(data).__name__
+        raise ConfigError(f"{path}: expected a mapping of keys to values at the top level, found {found}")
     return data
 
 
@@ -123,10 +124,19 @@ def parse_yaml(text: str, source: str) -> Any:
     """
     try:
         return yaml.load(text, _Loader)  # a SafeLoader
+    except yaml.MarkedYAMLError as error:
+        raise ConfigError(f"{source} is not valid YAML: {_place(error)}") from error
     except (yaml.YAMLError, ValueError, TypeError, OverflowError) as error:  # a tag's own conversion raises the others
         raise ConfigError(f"{source} is not valid YAML: {error}") from error
     except RecursionError as error:
         raise ConfigError(f"{source} is not valid YAML: it is nested too deeply") from error
+
+
+def _place(error: yaml.MarkedYAMLError) -> str:
+    """Say line, column and what is wrong there."""
+    mark = error.problem_mark or error.context_mark
+    words = ", ".join(part for part in (error.context, error.problem) if part)
+    return f"line {mark.line + 1}, column {mark.column + 1}: {words}" if mark else words
 
 
 try:
@@ -161,7 +171,10 @@ class _Loader(Composer, CParser, SafeConstructor, Resolver):  # type: ignore[mis
                 continue
             if key_node.value in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"the key '{key_node.value}' stands twice{seen[key_node.value]}", key_node.start_mark
+                    None,
+                    None,
+                    f"the key '{key_node.value}' stands twice, before in line {seen[key_node.value].line + 1}",
+                    key_node.start_mark,
                 )
             seen[key_node.value] = key_node.start_mark
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
@@ -242,7 +255,8 @@ def _build(cls: type[T], mapping: Any, source: str, path: str) -> T:
     try:
         return cls(**values)
     except ConfigError as error:  # from a class's own __post_init__, which knows no file name
-        raise ConfigError(f"{source}: {path}{error}") from error
+        where = path if str(error).startswith("'") or not path else f"{path.rstrip('.')}: "
+        raise ConfigError(f"{source}: {where}{error}") from error
 
 
 def _convert(hint: Any, value: Any, meta: Mapping[str, Any], source: str, path: str) -> Any:
@@ -376,9 +390,13 @@ def find_config(kind: str, name: str, folder: Path | str | None = None) -> Path:
         raise ConfigError(f"no such configuration file: {name}")
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
     raise ConfigError(
-        f"there is no {kind[:-1] if kind.endswith('s') else kind} '{name}' (nearest: '{near[0] if near else '-'}'). "
+        f"there is no {_NOUNS.get(kind, kind.removesuffix('s'))} '{name}' (nearest: '{near[0] if near else '-'}'). "
         f"Shipped: {', '.join(known)}; or give the path of a YAML file{' or folder' if kind == 'robots' else ''}."
     )
+
+
+#: What errors call an entry of a folder of ``config``, where that is not the folder's name in the singular.
+_NOUNS = {"sensors": "sensor set", "simulation": "set of imperfections", "limits": "set of limits"}
 
 
 def _part(kind: str) -> str:

@@ -1,5 +1,7 @@
 """Replay one recording through several observers and print the table of a report.
 
+The simulated joints have no friction. The EKF's settings expect some, so here it is behind the momentum observer.
+
 python examples/compare_observers.py
 """
 
@@ -15,7 +17,7 @@ recording = press(arm)
 reference = reference_of(recording)
 
 figures = {}
-for name in ("ekf", "ukf", "momentum_manufacturer"):
+for name in ("contact_imm", "ekf", "momentum_manufacturer"):
     stream = open_stream(arm, name, sensors="joint_torque")
     figures[name] = summarise(replay(recording, stream).columns(), reference)
 print(text_table(*summary_table(figures)))

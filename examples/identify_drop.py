@@ -15,4 +15,4 @@ found = identify_drop(body.shape, q, v, STEP, body.friction)
 low, high = found.interval
 print(f"m/I {found.m_over_i:.3f} 1/m^2, 95 % from {low:.3f} to {high:.3f} (truth {body.mass_over_inertia:.3f})")
 for impact in found.impacts:
-    print(impact)
+    print(f"impact of corner {impact.contact} at {STEP * impact.k:.2f} s")

@@ -51,7 +51,7 @@ def test_replay_recording_uses_every_sample(run):
 
 def test_compare_observers_prints_one_row_each(run):
     rows = run("compare_observers.py").splitlines()[1:]
-    assert [row.split()[0] for row in rows] == ["ekf", "ukf", "momentum_manufacturer"]
+    assert [row.split()[0] for row in rows] == ["contact_imm", "ekf", "momentum_manufacturer"]
     assert all("2500/2500" in row for row in rows)
 
 

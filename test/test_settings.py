@@ -159,6 +159,12 @@ def test_yaml_files(tmp_path):
     bad.write_text("a: [1,\n")
     with pytest.raises(ConfigError, match=r"bad.yaml is not valid YAML"):
         settings.load_yaml(bad)
+    with pytest.raises(ConfigError, match=r"bad.yaml is not valid YAML: line 2, column 1: .*flow") as error:
+        settings.load_yaml(bad)
+    assert "unicode string" not in str(error.value)
+    bad.write_text("")
+    with pytest.raises(ConfigError, match="found nothing"):
+        settings.load_yaml(bad)
     bad.write_text("- 1\n")
     with pytest.raises(
         ConfigError, match=r"bad.yaml: expected a mapping of keys to values at the top level, found list"
@@ -172,7 +178,7 @@ def test_yaml_files(tmp_path):
 @pytest.mark.parametrize(
     "content, words",
     [
-        (b"name: a\nname: b\n", "the key 'name' stands twice"),
+        (b"name: a\nname: b\n", "line 2, column 1: the key 'name' stands twice, before in line 1"),
         (b"name: n\ninner: {value: 1, value: 2}\n", "the key 'value' stands twice"),
         (b"name: n\ncount: !!int abc\n", "not valid YAML"),
         (b"name: n\ncount: !!float x\n", "not valid YAML"),

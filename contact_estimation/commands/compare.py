@@ -11,7 +11,7 @@ from contact_estimation.commands.inputs import (
     add_robot_argument,
     open_for,
 )
-from contact_estimation.commands.output import command_line, emit, observer_progress, text_table
+from contact_estimation.commands.output import check_output_file, command_line, emit, observer_progress, text_table
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +32,7 @@ def run(args: argparse.Namespace) -> int:
     from contact_estimation.robot import load_arm
     from contact_estimation.viz.summary import summary_table
 
+    check_output_file(args.out, [args.recording])
     show_progress()
     arm = load_arm(args.robot, args.tool)
     recording = open_for(arm, args)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for, write_yaml
-from contact_estimation.commands.output import Progress, command_line, emit
+from contact_estimation.commands.output import Progress, check_output_file, command_line, emit
 from contact_estimation.contact.law import LAW_GROUPS
 from contact_estimation.contact.settings import CONTACT_PARAMETERS
 from contact_estimation.exceptions import ConfigError
@@ -95,6 +96,7 @@ def run(args: argparse.Namespace) -> int:
 
     paper = args.objective == "paper"
     args.passes = args.passes if args.passes is not None else 2 if paper else 4
+    check_output_file(args.out, [args.recording, *args.also])
     settings = _start_settings(args, paper)
     arm = robot_for(load_arm(args.robot, args.tool), settings)
     recordings = [open_for(arm, args, path).read() for path in (args.recording, *args.also)]
@@ -128,6 +130,10 @@ def _start_settings(args: argparse.Namespace, paper: bool) -> EkfSettings:
 
     if args.passes < 1:
         raise ConfigError(f"--passes must be at least 1, found {args.passes}")
+    if not (math.isfinite(args.start_stiffness) and args.start_stiffness > 0):
+        raise ConfigError(f"--start-stiffness must be a number greater than 0 N/m, found {args.start_stiffness:g}")
+    if not (math.isfinite(args.rest_weight) and args.rest_weight >= 0):
+        raise ConfigError(f"--rest-weight must be a number that is not negative, found {args.rest_weight:g}")
     if paper and args.also:
         raise ConfigError("--also needs --objective unbiased: the papers' objective is for one recording")
     default = "paper_online" if paper else "ekf"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contact_estimation.commands.inputs import add_workers_arguments, executor_of
-from contact_estimation.commands.output import Progress, emit_verdict
+from contact_estimation.commands.output import Progress, check_output_file, emit_verdict
 from contact_estimation.exceptions import IdentificationError
 
 if TYPE_CHECKING:
@@ -66,11 +66,14 @@ def run(args: argparse.Namespace) -> int:
     """Do what the arguments ask for."""
     if bool(args.recordings) == bool(args.example):
         raise IdentificationError("give either RECORDING with --model SCENE, or --example finger|anchor")
-    if args.starts < 1 or args.duration < 2.2 or (args.cross_validate or 2) < 2:
-        raise IdentificationError(
-            f"--starts {args.starts} must be 1 or more, --duration {args.duration} 2.2 s or more (the "
-            "finger's programme), --cross-validate 2 or more"
-        )
+    if args.starts < 1:
+        raise IdentificationError(f"--starts {args.starts}: expected at least 1")
+    if not args.duration >= 2.2:
+        raise IdentificationError(f"--duration {args.duration:g}: expected at least 2.2 s, the finger's programme")
+    if (args.cross_validate or 2) < 2:
+        raise IdentificationError(f"--cross-validate {args.cross_validate}: expected at least 2")
+    for option, file in (("--output", args.output), ("--report", args.report)):
+        check_output_file(file and Path(file), [Path(recording) for recording in args.recordings], option)
     if args.example == "anchor":
         return _anchor(args)
     if args.cross_validate:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contact_estimation.exceptions import ConfigError
+from contact_estimation.settings import find_config
 
 if TYPE_CHECKING:
     from contact_estimation.filters.settings import EkfSettings
     from contact_estimation.io.bag import BagFile
     from contact_estimation.io.npz import NpzFile
+    from contact_estimation.io.recording import Recording
     from contact_estimation.jobs import Executor
     from contact_estimation.robot import Arm
 
@@ -102,10 +105,31 @@ def open_for(arm: Arm | None, args: argparse.Namespace, path: Path | None = None
 
     Raises:
         RecordingError: it cannot be read, or does not fit the arm.
+        ConfigError: it names a sensor set that does not exist, and the user names none.
     """
     from contact_estimation.evaluation.evaluated import open_for_arm
 
-    return open_for_arm(arm, path or args.recording, args.joint_states, getattr(args, "wrench", None), args.rate)
+    path = path or args.recording
+    recording = open_for_arm(arm, path, args.joint_states, getattr(args, "wrench", None), args.rate)
+    if arm is not None:
+        _compare_names(arm, args, path, recording.head)
+    return recording
+
+
+def _compare_names(arm: Arm, args: argparse.Namespace, path: Path, head: Recording) -> None:
+    """Warn where a recording names another robot than the user; refuse a sensor set that it names in vain."""
+    if head.robot and head.robot not in (arm.name, getattr(args, "robot", "")):  # a fit may have the papers' model
+        print(
+            f"contact-estimation {args.verb}: warning: {path} says that it was made with robot '{head.robot}'; it is "
+            f"read as one of robot '{arm.name}'",
+            file=sys.stderr,
+        )
+    if head.sensors and not getattr(args, "sensors", None):
+        try:
+            find_config("sensors", head.sensors, arm.settings.folder)
+        except ConfigError as error:
+            other = " --sensors chooses another." if hasattr(args, "sensors") else ""
+            raise ConfigError(f"{path} names its sensor set: {error}{other}") from error
 
 
 def ekf_settings(config: str, user: str) -> EkfSettings:

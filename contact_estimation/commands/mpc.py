@@ -133,6 +133,8 @@ def _check(args: argparse.Namespace) -> None:
         raise ConfigError(f"--steps is for mpc sequence; mpc {args.task} has no steps")
     if args.stiffness is not None and not args.stiffness > 0:
         raise ConfigError(f"--stiffness is {args.stiffness:g} N/m, expected a positive number such as 5000")
+    if args.duration is not None and not args.duration > 0:
+        raise ConfigError(f"--duration must be greater than 0 s, found {args.duration:g}")
 
 
 def _figures(estimating: LoopRecord, fixed: LoopRecord) -> dict[str, float | None]:

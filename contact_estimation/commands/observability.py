@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 from typing import TYPE_CHECKING, Any
 
 from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, ekf_settings, open_for
@@ -39,6 +40,10 @@ def run(args: argparse.Namespace) -> int:
 
     if (args.recording is None) == (args.posture is None):
         raise ConfigError("give a RECORDING or --posture, one of them")
+    if not (math.isfinite(args.depth) and args.depth > 0):
+        raise ConfigError(f"--depth must be a number greater than 0 m, found {args.depth:g}")
+    if not all(map(math.isfinite, args.posture or ())):
+        raise ConfigError(f"--posture must hold finite joint positions [rad], found {' '.join(map(str, args.posture))}")
     settings = ekf_settings(args.config, "observability")
     arm = robot_for(load_arm(args.robot, args.tool), settings)
     seen = (_along if args.posture is None else _at_posture)(arm, settings, args)

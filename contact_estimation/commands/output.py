@@ -99,6 +99,26 @@ def prepare_folder(folder: Path) -> None:
         raise ConfigError(f"{folder} cannot be written ({error.strerror}); name another folder") from error
 
 
+def check_output_file(path: Path | None, recordings: Sequence[Path], option: str = "--out") -> None:
+    """Refuse a file to be written that is a folder, or what the verb reads; call it before the work.
+
+    Args:
+        path: the file; None where nothing is written.
+        recordings: files and folders that the verb reads.
+        option: which names the file, for the error.
+
+    Raises:
+        ConfigError: it is a folder, one of the recordings, or a file of one.
+    """
+    if path is None:
+        return
+    if path.is_dir():
+        raise ConfigError(f"{option} {path} is a folder; name a file")
+    for recording in filter(Path.exists, recordings if path.exists() else ()):
+        if path.samefile(recording) or recording.resolve() in path.resolve().parents:
+            raise ConfigError(f"{option} {path} would replace the recording {recording}; name another file")
+
+
 class Progress:
     """Show a one-line progress bar on stderr: redrawn on a terminal, a line per tenth elsewhere.
 

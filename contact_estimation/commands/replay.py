@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for
-from contact_estimation.commands.output import command_line, emit, observer_progress, prepare_folder, text_table
+from contact_estimation.commands.output import (
+    check_output_file,
+    command_line,
+    emit,
+    observer_progress,
+    prepare_folder,
+    text_table,
+)
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.plugins import DEFAULT_OBSERVER
 
@@ -74,6 +81,8 @@ def run(args: argparse.Namespace) -> int:
     if args.report is not None:
         prepare_folder(args.report)
     files = _files(args.export, list(streams))
+    for file in files.values():
+        check_output_file(file.path, [args.recording], "--export")
     logs = make_logs(samples, streams) if args.report is not None else {}
     sinks = {name: [sink[name].append for sink in (files, logs) if name in sink] for name in streams}
     found = evaluate_recording(arm, samples, streams, observer_progress(len(samples)), seconds, sinks)

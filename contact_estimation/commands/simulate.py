@@ -50,6 +50,8 @@ def run(args: argparse.Namespace) -> int:
     simulation = _simulation(args)
     scenario, arm = simulation.scenario, simulation.arm
     seconds = args.seconds or scenario.duration
+    if seconds * scenario.rate <= 0.5:
+        raise ConfigError(f"--seconds {seconds:g} ends before the first sample; give at least {1 / scenario.rate:g} s")
     progress, samples = Progress(round(seconds * scenario.rate), f"simulate {args.scenario}"), []
     wall, cpu = time.perf_counter(), time.process_time()
     for sample in simulation.run(seconds):

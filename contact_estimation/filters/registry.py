@@ -51,10 +51,10 @@ def _load(config: str, folder: str | None = None) -> tuple[Any, Any]:
     kind = mapping.get("observer")
     if not isinstance(kind, str) or (":" not in kind and not plugins.is_offered(plugins.OBSERVERS, kind)):
         known = plugins.offered(plugins.OBSERVERS)
-        near = difflib.get_close_matches(str(kind), known, n=1, cutoff=0.0)[0]
+        near = difflib.get_close_matches(kind, known, n=1, cutoff=0.0) if isinstance(kind, str) else []
         raise ConfigError(
-            f"{source}: key 'observer' is {kind!r}; expected one of {', '.join(known)} (nearest: '{near}'), or "
-            "module:Class"
+            f"{source}: key 'observer' is {kind!r}; expected one of {', '.join(known)}"
+            f"{f' (nearest: {near[0]!r})' if near else ''}, or module:Class"
         )
     observer = plugins.load(plugins.OBSERVERS, kind)
     settings = plugins.settings_of(observer, kind)
@@ -73,9 +73,10 @@ def _find(config: str, folder: str | None) -> Path:
     try:
         return find_config("observers", config, folder)
     except ConfigError as error:
-        others = [name for name in observer_names() if name not in config_files("observers")]
-        words = f"{error}".rstrip(".") + "."
-        raise ConfigError(words + (f" Other names: {', '.join(others)}." if others else "")) from None
+        words, others = str(error), [name for name in observer_names() if name not in config_files("observers")]
+        if not words.startswith("there is no observer") or not others:
+            raise
+        raise ConfigError(f"{words.rstrip('.')}. Other names: {', '.join(others)}.") from None
 
 
 def make_observer(arm: Arm, settings: Any, name: str | None = None, sensors: SensorSettings | None = None) -> Observer:

@@ -85,8 +85,9 @@ class NpzFile:
                 raise RecordingError(f"{self._path}: {name} has shape {shapes[name]}, expected (samples, joints)")
         length, columns = shapes["q"]
         for name, shape in shapes.items():
-            if shape[:1] != (length,):
-                raise RecordingError(f"{self._path}: {name} has shape {shape}, expected ({length}, ...)")
+            expected = (length, *_width(name, columns))
+            if shape != expected:
+                raise RecordingError(f"{self._path}: {name} has shape {shape}, expected {expected}")
         if "joint_names" in self._whole:
             names = _names(self._path, self._whole)
         elif self._wanted is None:
@@ -144,6 +145,15 @@ class NpzFile:
             _word(path, data, "robot"),
         )
         return recording if self._wanted is None else recording.reordered(self._wanted)
+
+
+def _width(name: str, joints: int) -> tuple[int, ...]:
+    """Return the shape of a row of the key ``name`` of a robot with so many ``joints``."""
+    if name in ("t", "stamps_ns"):
+        return ()
+    if name in ("f_tcp", "torque_tcp", "f_base"):
+        return (3,)
+    return (TRUTH_COLUMNS.get(name.removeprefix("truth_"), 0) or joints,)
 
 
 class NpyRows:

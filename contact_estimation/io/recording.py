@@ -250,10 +250,11 @@ def joint_columns(available: Iterable[str], wanted: Iterable[str], source: str) 
     missing = [name for name in wanted if name not in available]
     if missing:
         unused = [name for name in available if name not in wanted]
+        unused = [] if len(missing) == len(wanted) > 1 else unused  # another robot, not a misspelt joint
         near = [
             f"'{name}'" + (f" (nearest there: '{match[0]}')" if match else "")
             for name in missing
-            for match in [difflib.get_close_matches(name, unused, n=1, cutoff=0.0)]
+            for match in [difflib.get_close_matches(name, unused, n=1)]
         ]
         raise RecordingError(
             f"{source}: no joint {', '.join(near)} among the recorded joints "

@@ -81,3 +81,9 @@ def test_a_task_in_steps_says_how_each_ended(capsys, tmp_path):
 def test_steps_belong_to_a_sequence(capsys):
     assert main(["mpc", "plane", "--steps", "sequence_block_fr3"]) == 2
     assert "--steps" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan"])
+def test_a_duration_that_is_none_is_refused(seconds, capsys):
+    assert main(["mpc", "plane", "--duration", seconds]) == 2
+    assert f"--duration must be greater than 0 s, found {seconds}" in capsys.readouterr().err

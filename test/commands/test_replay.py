@@ -4,6 +4,8 @@ import dataclasses
 import json
 import re
 import runpy
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -194,3 +196,33 @@ def test_real_recording_is_readable_by_the_scorer(verb, tmp_path):
     assert ours["force"]["contact"]["rmse_z"] == pytest.approx(theirs["contact"]["rmse_z"], rel=0.01)
     assert ours["force"]["free"]["rmse_xy"] == pytest.approx(theirs["free"]["rmse_xy"], rel=0.01)
     assert ours["stiffness"]["median"] == pytest.approx(theirs["stiff"]["median"], rel=0.01)
+
+
+def test_what_a_recording_says_of_itself_is_compared_with_what_the_user_says(verb, recording, tmp_path):
+    for key, value, code, text in (
+        ("robot", "ur10e", 0, "says that it was made with robot 'ur10e'; it is read as one of robot 'ur16e'"),
+        ("robot", "ur16e", 0, ""),
+        ("sensors", "foo", 2, "names its sensor set: there is no sensor set 'foo'"),
+    ):
+        path = write_npz(tmp_path / f"{value}.npz", dataclasses.replace(recording, **{key: value}))
+        found, _, err = verb(path, "--robot", "ur16e", "--observer", "momentum")
+        assert found == code and text in err, err
+        assert ("warning" in err) == (value == "ur10e")
+
+
+def test_a_warning_is_a_sentence_without_a_line_of_code(recording, tmp_path):
+    """As of an arm that nobody calibrated; in a process of its own, since pytest catches warnings here."""
+    path = write_npz(tmp_path / "r.npz", recording)
+    words = ["replay", str(path), "--robot", "ur10e", "--observer", "momentum_calibrated", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "contact_estimation", *words], capture_output=True, text=True, check=False
+    )
+    assert "contact-estimation replay: warning: robot 'ur10e' has no actuators.yaml" in done.stderr, done.stderr
+    assert ".py" not in done.stderr and "cls(" not in done.stderr
+
+
+def test_an_option_of_another_verb_is_told_its_name_here(recording, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["replay", str(tmp_path), "--robot", "ur16e", "--observers", "ekf"])
+    err = capsys.readouterr().err
+    assert "contact-estimation replay: error: unrecognized arguments: --observers ekf (nearest: --observer)" in err

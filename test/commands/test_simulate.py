@@ -67,6 +67,7 @@ def test_seed_height_and_scale_act(tmp_path, capsys):
     [
         (["nowhere"], "nearest"),
         (["plane", "--seconds", "0"], "greater than 0"),
+        (["plane", "--seconds", "0.001"], "--seconds 0.001 ends before the first sample; give at least 0.002 s"),
         (["plane", "--scale", "friction"], "EFFECT=FACTOR"),
         (["plane", "--scale", "frictoin=1"], "no imperfection"),
         (["plane", "--robot", "kuka"], "kuka"),

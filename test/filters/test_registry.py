@@ -81,7 +81,9 @@ def test_unknown_name_lists_what_is_shipped():
     "text, message",
     [
         ("observer: ekff\n", "key 'observer' is 'ekff'.*nearest: 'ekf'"),
-        ("gain: 2.0\n", "key 'observer' is None"),
+        ("gain: 2.0\n", "key 'observer' is None; expected one of [a-z_, ]+, or module:Class"),
+        ("observer: 3\n", "key 'observer' is 3; expected one of"),
+        ("observer: ekf\ncontacts: [{law: foo, stiffness: [0, 0, 1], rest: start}]\n", r"contacts\[0\]: there is no"),
         ("observer: momentum\ngian: 2.0\n", "unknown key 'gian'; the nearest known key is 'gain'"),
         ("observer: momentum\ngain: -1\n", "'gain' must be greater than 0"),
         ("observer: [\n", "not valid YAML"),
@@ -98,6 +100,9 @@ def test_errors_in_a_file(tmp_path, text, message):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(ConfigError, match="no such configuration file"):
         load_observer_settings(str(tmp_path / "absent.yaml"))
+    with pytest.raises(ConfigError) as error:
+        load_observer_settings(str(tmp_path / "absent.yaml"))
+    assert "Other names" not in str(error.value)  # those are of use to a misspelt name only
 
 
 def test_models_exchange_the_description_of_a_named_robot():

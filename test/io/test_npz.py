@@ -82,6 +82,10 @@ def test_flat_or_unequal_arrays(saved, arrays):
         read_npz(saved(**arrays, torque_tcp=np.zeros((49, 3))), JOINTS)
     with pytest.raises(RecordingError, match=r"f_tcp has shape \(49, 3\)"):
         read_npz(saved(**(arrays | {"f_tcp": np.zeros((49, 3))})), JOINTS)
+    with pytest.raises(RecordingError, match=r"f_tcp has shape \(50, 2\), expected \(50, 3\)"):
+        read_npz(saved(**(arrays | {"f_tcp": np.zeros((50, 2))})), JOINTS)
+    with pytest.raises(RecordingError, match=r"tau has shape \(50, 2\), expected \(50, 3\)"):
+        read_npz(saved(**(arrays | {"tau": np.zeros((50, 2))})), JOINTS)
 
 
 def test_force_in_base_axes_is_turned(saved, arrays):

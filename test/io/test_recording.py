@@ -29,6 +29,15 @@ def test_misspelt_joint_names_the_nearest():
         joint_columns(JOINTS, ("shoulder_pan_joint", "elbow_jiont"), "bag")
 
 
+def test_names_that_are_not_alike_are_no_suggestion():
+    with pytest.raises(RecordingError) as error:
+        joint_columns(JOINTS, ("axis7",), "bag")
+    assert "nearest" not in str(error.value)
+    with pytest.raises(RecordingError) as error:
+        joint_columns(JOINTS, ("arm_joint_1", "arm_joint_2", "arm_joint_3"), "bag")
+    assert "nearest" not in str(error.value)  # of another robot
+
+
 def test_missing_joint_when_all_others_are_used():
     with pytest.raises(RecordingError, match=r"bag: no joint 'wrist_1_joint' among the recorded joints.*4 joints"):
         joint_columns(JOINTS, (*JOINTS, "wrist_1_joint"), "bag")
