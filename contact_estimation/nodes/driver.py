@@ -63,8 +63,7 @@ class Driver(ManagedNode):
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
         self._commanded = self.create_lifecycle_publisher(PoseStamped, "~/equilibrium_pose", qos.COMMANDS)
         self._impedance = self.create_lifecycle_publisher(WrenchStamped, "~/impedance", qos.LATCHED)
-        self._poses = self.create_subscription(PoseStamped, "equilibrium_pose", self._on_pose, qos.SENSOR)
-        self._oldest = limits.stop_after
+        self.create_subscription(PoseStamped, "equilibrium_pose", self._on_pose, qos.SENSOR)
         self._rule = EstimateRule(self.arm, s.tf_prefix, limits.hold_after)
         self._observer = ""
         self.create_subscription(ContactEstimate, s.estimate_topic, self._on_estimate, qos.SENSOR, raw=True)
@@ -182,15 +181,6 @@ class Driver(ManagedNode):
                 throttle_duration_sec=2.0,
             )
             return
-        stamp = convert.stamp_ns(message.header.stamp)
-        age = 1e-9 * (self.gate.now_ns - stamp)
-        if stamp and abs(age) > self._oldest:
-            self.get_logger().warning(
-                f"equilibrium_pose is {age:.1f} s old by the samples' clock, allowed is stop_after {self._oldest:g} s; "
-                "refused. A log may be playing; without a stamp it counts as of now",
-                throttle_duration_sec=2.0,
-            )
-            return
         p, o = message.pose.position, message.pose.orientation
         self.gate.set_target((p.x, p.y, p.z), (o.x, o.y, o.z, o.w))
 
@@ -201,9 +191,6 @@ class Driver(ManagedNode):
 
     def _report(self) -> None:
         problem = self._broken or getattr(self.backend, "problem", "")
-        planners = self.count_publishers(self._poses.topic_name)
-        if not problem and planners > 1:
-            problem = f"{planners} publishers of {self._poses.topic_name}: the arm follows all of them; leave one"
         counters = self.gate.counters + Counter(getattr(self.backend, "counters", {}))
         if self._pacer is not None and self._pacer.paused:
             counters["paused: too slow"] = self._pacer.paused

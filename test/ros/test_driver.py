@@ -114,46 +114,6 @@ def test_the_deadman_needs_no_clock_that_may_stop(graph, tmp_path):
         assert "no fresh, valid estimate" in driver.text()
 
 
-def test_a_pose_of_the_past_is_refused_and_a_second_planner_is_told(graph, tmp_path):
-    """As from a log that plays beside the planner: its poses must not move the arm."""
-    arm = load_arm("fr3")
-    states = graph.watch(JointState, "/joint_states")
-    health = graph.watch(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
-    estimates = graph.node.create_publisher(ContactEstimate, "estimator/contact_estimate", qos.SENSOR)
-    poses, logged = (graph.node.create_publisher(PoseStamped, "equilibrium_pose", qos.SENSOR) for _ in range(2))
-    parameters = {"driver": "sim", "robot": "fr3", "scenario": "plane", "duration": 600.0, "configure_at_start": True}
-    message, late = PoseStamped(), 0
-
-    def feed() -> None:
-        estimates.publish(good_estimate(arm, states[-1].header.stamp))
-        position, rotation = arm.tcp_pose(np.array(states[-1].position))
-        stamp = convert.stamp_ns(states[-1].header.stamp) - late
-        message.header = convert.header(stamp, arm.base_frame)
-        p, o = message.pose.position, message.pose.orientation
-        p.x, p.y, p.z = position + [0.0, 0.0, 0.05]
-        o.x, o.y, o.z, o.w = pin.Quaternion(rotation).coeffs()
-        poses.publish(message)
-
-    def passed() -> int:
-        said = [v for m in health for s in m.status for v in s.values if v.key == "commands passed"]
-        return int(said[-1].value) if said else 0
-
-    with graph.start("driver", {**parameters, "safety": patient_limits(tmp_path)}) as driver:
-        assert graph.spin(lambda: len(states) > 50), driver.text()
-        with graph.meanwhile(feed):
-            activate(graph)
-            assert graph.spin(lambda: passed() > 10), driver.text()
-            assert graph.spin(lambda: any("2 publishers of /equilibrium_pose" in s.message for s in health[-1].status))
-            late = 60_000_000_000
-            assert graph.spin(lambda: "equilibrium_pose is 60.0 s old" in driver.text()), driver.text()
-            health.clear()
-            assert graph.spin(lambda: len(health) > 1)
-            before = passed()
-            health.clear()
-            assert graph.spin(lambda: len(health) > 1) and passed() == before
-    graph.node.destroy_publisher(logged)
-
-
 class ImpedanceArm:
     """An FR3 behind topics, as its own ROS driver and a Cartesian impedance controller show it; simulated."""
 
