@@ -35,6 +35,8 @@ _LEAST_WAY = 1e-9
 _LEAST_DEFLECTION = 1e-9
 #: [N^2] Keeps shares of a force defined where there is none.
 _LEAST_SQUARE = 1e-9
+#: [Nm^2] Keeps the regression on a Coulomb amplitude defined where that is known.
+_LEAST_COULOMB_VARIANCE = 1e-12
 #: A contact this many standard deviations from the surface counts as open; the bound keeps the logarithm finite.
 _FAR = -7.0
 
@@ -107,7 +109,8 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     after = call_named(depths, {"x": now.x_next}, fixed, s)
     deeper = after.depth - now.aligned_next
     aligned = call_named(_build_alignment(state), {"P": now.P_next, "deeper": deeper}).P_next
-    last = call_named(finish, {"x": now.x_next, "P": aligned}, s)
+    allowed = call_named(_build_friction_bound(state), {"x": now.x_next, "P": aligned}).x_next
+    last = call_named(finish, {"x": allowed, "P": aligned}, s)
     outputs = {
         "x_next": last.x_next,
         "P_next": last.P_next,
@@ -222,6 +225,20 @@ def _build_alignment(state: FilterState) -> ca.Function:
     for i, k, rest in state.stiffness_and_rest:
         along[rest, k] = -s.deeper[i]
     return named_function("alignment", s, {"P_next": pack(along @ unpack(s.P, state.size) @ along.T)})
+
+
+def _build_friction_bound(state: FilterState) -> ca.Function:
+    """Coulomb friction is not below zero: a mean that is goes back to zero, and what is correlated goes along.
+
+    A push that turns with the motion, as of a hand that guides the arm, looks like friction that drives. Projection
+    x - P e (e^T P e)^-1 min(e^T x, 0) with the unit vector e of a Coulomb amplitude (Simon, Kalman filtering with state
+    constraints, 2010, eq. 3.5). The covariance stays, which is on the safe side.
+    """
+    s = symbols(x=state.size, P=packed_size(state.size))
+    covariance, x = unpack(s.P, state.size), ca.SX(s.x)
+    for k in range(state.size)[state.parts["coulomb"]]:
+        x -= covariance[:, k] * (ca.fmin(x[k], 0) / ca.fmax(covariance[k, k], _LEAST_COULOMB_VARIANCE))
+    return named_function("friction_bound", s, {"x_next": x})
 
 
 def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, ca.Function, list[ca.Function], ca.Function]:
