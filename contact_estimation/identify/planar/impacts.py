@@ -8,7 +8,8 @@ The signs s state whether the recorded angle has the orientation of the recorded
 that, so all four pairs are tried. The pair with a positive m/I that explains the rotations best is used and reported.
 
 Errors of levers and velocities attenuate the m/I of this regression. Regressing the moments on the rotations errs the
-other way, so the two enclose the truth (Frisch 1934). Their distance is tested.
+other way. For least squares the two enclose the truth (Frisch 1934); for the medians used here that is a good guess.
+Their distance is tested.
 """
 
 from __future__ import annotations
