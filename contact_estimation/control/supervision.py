@@ -232,13 +232,13 @@ class SupervisedController(ABC):
         numbers += [list(values.values()) for _, values in observation.laws.values()]
         if not all(np.isfinite(some).all() for some in numbers):
             return "estimate not finite"
-        missing = [name for name in self._names if name not in observation.contacts] if self.adapt else []
+        names = self._names if self.adapt else []
+        missing = [name for name in names if name not in observation.contacts]
         if missing and observation.force is None:
             return (
                 f"the estimate has no contact {', '.join(missing)}; it has {', '.join(observation.contacts) or 'none'}"
             )
-        found = [name for name in self._names if name in observation.contacts] if self.adapt else []
-        if soft := [name for name in found if not observation.contacts[name][:3].any()]:
+        if soft := [name for name in names if name not in missing and not observation.contacts[name][:3].any()]:
             return f"the estimate's stiffness of {', '.join(soft)} is zero, so that the contact has no normal"
         return ""
 

@@ -64,8 +64,7 @@ def measured_force(recording: Recording, settings: CalibrationSettings) -> None:
 def saturated(recording: Recording) -> None:
     """Refuse a torque that repeats its extreme value while the joint moves: current or sensor was at its limit."""
     for j, tau in enumerate(recording.tau.T):
-        speed = np.abs(recording.dq[:, j])
-        moving = tau[speed > _MOVING * speed.max()]
+        moving = tau[_moving(recording.dq[:, j])]
         values, counts = np.unique(moving, return_counts=True)
         for end, beside in ((0, 1), (-1, -2)):
             if len(values) > 1 and counts[end] > max(_CLIPPED * len(moving), _PILED * counts[beside]):
@@ -74,6 +73,12 @@ def saturated(recording: Recording) -> None:
                     f"{100 * counts[end] / len(moving):.0f} % of its samples in motion are exactly {values[end]:.4g} "
                     "Nm. Move slower, or correct the limit of current or sensor"
                 )
+
+
+def _moving(dq: np.ndarray) -> np.ndarray:
+    """Return (N,) whether a joint of velocity ``dq`` (N,) moves; never, where it always stands still."""
+    speed = np.abs(dq)
+    return np.asarray(speed > _MOVING * speed.max())
 
 
 def excitation(arm: Arm, motions: list[Motion], settings: CalibrationSettings) -> np.ndarray:
@@ -86,9 +91,7 @@ def excitation(arm: Arm, motions: list[Motion], settings: CalibrationSettings) -
     numbers = np.empty(arm.n)
     for j, name in enumerate(arm.joint_names):
         speed = dq[:, j]
-        moving = (
-            np.abs(speed) > _MOVING * np.abs(speed).max() if np.abs(speed).max() > 0 else np.zeros(len(speed), bool)
-        )
+        moving = _moving(speed)
         columns = np.column_stack([speed, np.sign(speed), np.ones_like(speed)])[moving]
         numbers[j] = condition_number(columns) if moving.sum() > 3 else float("inf")
         if travel[j] < settings.min_travel:
