@@ -38,6 +38,8 @@ HYSTERESIS = (6e-5, 1.3e-4)
 #: [rad] A press goes into its surface at up to this angle from the normal: recorded ones leave 8 to 12 % of the force
 #: along the surface (median; a tenth of the time a quarter).
 ASKEW = 0.17
+#: [s] How long a push grows that grows slowly.
+GROWTH = 5.0
 #: Factor on the noise of the torque.
 NOISE = (0.7, 1.4)
 
@@ -83,6 +85,18 @@ def _pushed(amplitude: float, links: bool) -> Callable[[RigidBodyArm, np.random.
             link = int(rng.integers(2, arm.n)) if links else None  # zero counted: of links 3 to n
             offset = rng.uniform(-0.06, 0.06, 3)
             plan.append(Push(start, start + 1.5, size * _direction(rng), link=link, offset=offset))
+        return random_motion(arm.robot, t, rng, amplitude, 1.0), pushes(arm, plan, t)
+
+    return make
+
+
+def _grown(amplitude: float) -> Callable[[RigidBodyArm, np.random.Generator], tuple[np.ndarray, Force]]:
+    """Push the tool in a random direction, growing for 5 s, while the arm moves."""
+
+    def make(arm: RigidBodyArm, rng: np.random.Generator) -> tuple[np.ndarray, Force]:
+        t = np.arange(18 * RATE) / RATE
+        start, size = 2.5 + rng.uniform(0, 0.4), rng.uniform(*SIZE[arm.robot])
+        plan = [Push(start, start + 13.0, size * _direction(rng), rise=GROWTH)]
         return random_motion(arm.robot, t, rng, amplitude, 1.0), pushes(arm, plan, t)
 
     return make
@@ -183,6 +197,8 @@ ROWS = {
     "tool push, moving": Row("tool", 0.3, _pushed(0.15, links=False)),
     "link push, still": Row("link", 0.3, _pushed(0.0, links=True)),
     "link push, moving": Row("link", 0.3, _pushed(0.1, links=True)),
+    "slow push, still": Row("tool", GROWTH, _grown(0.0)),
+    "slow push, moving": Row("tool", GROWTH, _grown(0.15)),
     "floor, 1 kN/m": Row("surface", 0.5, _pressed(_up, 1e3)),
     "floor, 5 kN/m": Row("surface", 0.5, _pressed(_up, 5e3)),
     "floor, 30 kN/m": Row("surface", 0.5, _pressed(_up, 3e4)),

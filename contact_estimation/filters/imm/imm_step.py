@@ -12,6 +12,7 @@ import casadi as ca
 import numpy as np
 
 from contact_estimation.codegen import CompiledFunction
+from contact_estimation.filters.imm.growing_push import GrowingPush
 from contact_estimation.filters.imm.measurement import UNDECIDED, build_prior, build_update
 from contact_estimation.filters.imm.mode_chain import ModeChain, build_mixing, build_mode_prediction, build_mode_update
 from contact_estimation.filters.imm.state import FilterState
@@ -19,8 +20,9 @@ from contact_estimation.filters.imm.unknown import PushCourse, PushEnd
 from contact_estimation.filters.kalman import packed_size, unpack_array
 from contact_estimation.robot import Arm
 
-#: States of free space that are kept, one every ``hypothesis_interval``, and the recent one that is from before a push
-#: was felt. The oldest is from before a push that friction absorbed for a while.
+#: States of free space that are kept, one every ``hypothesis_interval``: a push may take so long to grow.
+_KEPT = 60
+#: How far back a free filter starts: before friction absorbed a push for a while, and before a push was felt.
 _REMEMBERED, _RECENT = 30, 3
 #: Starts of a free filter that follows a contact, in turn.
 _STARTS = 3
@@ -81,7 +83,9 @@ class ImmStep:
         # No filter is updated before all are mixed: the mixed states have buffers of their own.
         mixed_x, mixed_p = np.zeros((count, state.size)), np.zeros((count, packed_size(state.size)))
         self._mixed, self._weights = (mixed_x, mixed_p), weights
-        self._remembered: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=_REMEMBERED)
+        self._remembered: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=_KEPT)
+        self._growing = GrowingPush(state) if state.m and state.has_external else None
+        self._kept_free = 0  # so many of the kept states are of the present stay in free space
         self._between = self._transition.reshape(count, count, order="F")
         # Likelihoods over the largest one: of the last block, and of starts after a push when they were last made.
         self._turn, self._fit, self._fit_of_start = 0, np.ones(count), np.ones((_STARTS, count))
@@ -141,7 +145,7 @@ class ImmStep:
         self._pressed[:], self.unexplained[:] = UNDECIDED, 0.0
         self._forget_changes()
         self._forget_push()
-        self._remembered.clear()
+        self._forget_kept()
         self._turn, self._fit[:], self._trial[:] = 0, 1.0, 0
 
     def set_interval(self, duration: float, deciding: bool) -> None:
@@ -185,7 +189,37 @@ class ImmStep:
         shares = self.probabilities[self._free]
         if shares.sum() > 0.5:
             best = self._free[shares.argmax()]
+            self._find_growing_push(self.x[best], self.p[best])
             self._remembered.append((self.x[best].copy(), self.p[best].copy()))
+            self._kept_free = min(self._kept_free + 1, _KEPT)
+        else:
+            self._kept_free = 0
+
+    def _find_growing_push(self, x: np.ndarray, p: np.ndarray) -> None:
+        """Let an unknown contact act, if free space has absorbed a push that grew slowly.
+
+        It starts from the state of before, and so does free space; nothing else is probable.
+
+        Args:
+            x: mean (N,) of free space.
+            p: its packed covariance.
+        """
+        if self._growing is None:
+            return
+        kept = list(self._remembered)[len(self._remembered) - self._kept_free :]
+        since = self._growing.since(x, p, kept)
+        if since is None:
+            return
+        stiffness, unknown = x[self._state.parts["joint_stiffness"]].copy(), self._felt[0]
+        before, covariance = kept[since]
+        for j in [*self._free, unknown]:
+            self.x[j], self.p[j] = before, covariance
+            self.x[j, self._state.parts["joint_stiffness"]] = stiffness
+        self.probabilities[:] = self._signals["least_probability"]
+        self.probabilities[unknown] = 1.0
+        self._forget_kept()
+        self._state.friction_about(before, self._bounds[0])
+        self._forget_changes()
 
     def assign_to_friction(self, load: np.ndarray) -> None:
         """Take a load's torque out of what has explained it until now: external torque, or bias and elastic offset.
@@ -198,7 +232,7 @@ class ImmStep:
         compliance = np.exp(-self.x[~felt, parts["joint_stiffness"]])  # [rad/Nm]
         self.x[~felt, parts["bias"]] += load
         self.x[~felt, parts["offset"]] -= compliance * load[self._state.elastic_joints]
-        self._remembered.clear()
+        self._forget_kept()
 
     def _start_free_filters(self) -> None:
         """Choose the start of a free filter that follows a contact, one of three in turn, or keep the filter.
@@ -319,6 +353,11 @@ class ImmStep:
     def _forget_push(self) -> None:
         """Begin anew with the course of an unknown contact's force."""
         self._push_mean[:], self.push, self._push_held[0] = 0.0, PushCourse(), 1.0
+
+    def _forget_kept(self) -> None:
+        """Forget the kept states of free space."""
+        self._remembered.clear()
+        self._kept_free = 0
 
     def _forget_changes(self) -> None:
         """Begin anew with what changes while something touches the arm: friction, deflections, and how starts fit."""

@@ -1,0 +1,73 @@
+"""A push that grows slowly: free space absorbs it in the torque's bias and in the offset of the gears' deflection.
+
+A filter of free space lets the torque's bias b and friction disturbance d drift, and the offsets o of the deflections.
+A push tau_e that grows no faster fits in every block, so that no other mode becomes likely. Over seconds it shows in
+two changes at once, which have no other cause in common:
+
+    torque        -(b + d) changes by tau_e
+    deflection      k o    changes by tau_e, with the joint stiffness k.
+
+The smaller of the two is the torque that both agree on. It is a push where it bends a joint by more than the width w of
+the loop of its hysteresis and what motion makes of the offset: by more than (w^2 + 4 v)^(1/2), where v is by how much
+the variance of o has differed in that time. This is a generalised likelihood ratio test over the time at which the push
+began (Basseville and Nikiforov, Detection of Abrupt Changes, 1993, section 2.4), with kept states in place of a bank of
+filters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.kalman import packed_size, unpack_array
+
+#: Standard deviations of an offset that motion may change it by.
+_SIGMAS = 2.0
+#: States in a row that must show the push: fast motion disturbs torque and deflection for a moment.
+_TIMES = 5
+
+
+class GrowingPush:
+    """Compares a state of free space with earlier ones, between which nothing else was likely.
+
+    Args:
+        state: the filters' state, with elastic joints.
+    """
+
+    def __init__(self, state: FilterState) -> None:
+        parts = state.parts
+        self._joints, self._loop = np.asarray(state.elastic_joints, int), state.deflection_loop
+        self._bias, self._disturbance = parts["bias"], parts["disturbance"]
+        self._offset, self._stiffness = parts["offset"], parts["joint_stiffness"]
+        self._times = 0
+        places = unpack_array(np.arange(packed_size(state.size)), state.size)
+        self._variances = np.diagonal(places)[self._offset].astype(int)  # of the offsets in a packed covariance
+
+    def since(self, x: np.ndarray, p: np.ndarray, before: Sequence[tuple[np.ndarray, np.ndarray]]) -> int | None:
+        """Take the next state; return since which of the earlier ones a push has grown, None where none has.
+
+        Args:
+            x: mean (N,) of a filter of free space.
+            p: its packed covariance.
+            before: earlier means and covariances of such filters, the latest last.
+        """
+        if not before:
+            self._times = 0
+            return None
+        change = np.array([mean for mean, _ in before]) - x  # (K, N)
+        stiffness = np.exp(x[self._stiffness])  # (m,) [Nm/rad]
+        bent = -stiffness * change[:, self._offset]  # (K, m) [Nm]
+        lost = (change[:, self._bias] + change[:, self._disturbance])[:, self._joints]
+        agreed = np.where(bent * lost > 0, np.minimum(np.abs(bent), np.abs(lost)), 0.0)
+        most = agreed / stiffness / np.hypot(self._loop, _SIGMAS * self._moved(p, before))  # (K, m)
+        furthest = int(most.max(axis=1).argmax())
+        self._times = self._times + 1 if most[furthest].max() > 1 else 0
+        return furthest if self._times >= _TIMES else None
+
+    def _moved(self, p: np.ndarray, before: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+        """Return how uncertain motion may have made the offsets (K, m) [rad] since each of the earlier states."""
+        variance = np.array([packed[self._variances] for packed in [*(p for _, p in before), p]])[::-1]
+        spread = np.maximum.accumulate(variance) - np.minimum.accumulate(variance)
+        return np.asarray(np.sqrt(spread[:0:-1]))

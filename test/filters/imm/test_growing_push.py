@@ -1,0 +1,91 @@
+"""A push that grows slowly: what free space has absorbed is told once torque and deflection agree on it."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contact_estimation.filters.imm.growing_push import GrowingPush
+from contact_estimation.filters.imm.settings import ImmContact, ImmSettings
+from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.kalman import pack_array
+from contact_estimation.filters.registry import open_stream
+from contact_estimation.robot import load_arm
+from contact_estimation.robot.actuators import actuators_of
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmark"))
+from contact_worlds import GROWTH, make_case
+from rigid_body_recording import RATE
+
+
+@pytest.fixture(scope="module")
+def state():
+    arm = load_arm("ur16e")
+    return FilterState(ImmSettings(contacts=[ImmContact(normal=[0.0, 0.0, 1.0])]), actuators_of(arm), arm.n)
+
+
+def kept(state, *change, spread=0.0):
+    """Return a state and a packed covariance whose offsets have an own standard deviation [loops of hysteresis]."""
+    variance = state.variance.copy()
+    variance[state.parts["offset"]] += (spread * state.deflection_loop) ** 2
+    return changed(state, *change), pack_array(np.diag(variance))
+
+
+def changed(state, bias=0.0, disturbance=0.0, deflection=0.0):
+    """Return a state whose first elastic joint has these changes [Nm], the deflection in loops of hysteresis."""
+    x, joint = state.mean.copy(), state.elastic_joints[0]
+    x[state.parts["bias"]][joint] += bias
+    x[state.parts["disturbance"]][joint] += disturbance
+    x[state.parts["offset"]][0] += deflection * state.deflection_loop
+    return x
+
+
+def told(state, now, before):
+    """What the test says of a state that stays for half a second."""
+    test = GrowingPush(state)
+    return [test.since(*now, before) for _ in range(5)][-1]
+
+
+def test_the_state_before_the_push_is_told_where_torque_and_deflection_agree(state):
+    before = [kept(state), kept(state, -3.0, 0.0, 0.5), kept(state, -6.0, -1.0, 1.0)]
+    assert told(state, kept(state, -5.0, -6.0, 2.0), before) == 0
+
+
+@pytest.mark.parametrize(
+    "now",
+    [(-12.0, 0.0, 0.0), (0.0, 0.0, 3.0), (6.0, 6.0, 3.0), (-12.0, 0.0, 0.9), (-3.0, 0.0, 3.0)],
+    ids=["friction", "hysteresis", "opposed", "within the loop", "more than the torque"],
+)
+def test_what_has_another_cause_is_no_push(state, now):
+    assert told(state, kept(state, *now), [kept(state)]) is None
+
+
+@pytest.mark.parametrize(("spread", "push"), [(0.0, 0), (0.5, 0), (1.0, None)])
+def test_motion_makes_an_offset_uncertain(state, spread, push):
+    between = kept(state, -12.0, 0.0, 2.0, spread=spread)
+    assert told(state, kept(state, -12.0, 0.0, 2.0), [kept(state), between]) == push
+
+
+def test_a_change_that_passes_is_no_push(state):
+    test, before = GrowingPush(state), [kept(state)]
+    pushed, calm = kept(state, -12.0, 0.0, 3.0), kept(state)
+    assert not any(test.since(*(calm if k % 3 == 2 else pushed), before) is not None for k in range(12))
+
+
+def test_nothing_is_told_before_anything_is_kept(state):
+    assert told(state, kept(state, -12.0, 0.0, 3.0), []) is None
+
+
+@pytest.mark.parametrize("seed", [52, 56])
+def test_a_push_grown_within_five_seconds_is_named_with_its_force(seed):
+    recording = make_case("ur16e", "slow push, moving", seed).recording
+    stream = open_stream("ur16e", "contact_imm", "ur16e_driver")
+    samples = zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau)
+    found = [stream.push(*sample) for sample in samples]
+    size = np.linalg.norm(recording.force, axis=1)
+    grown = np.flatnonzero(size > 0.999 * size.max())
+    assert len(grown) > 2 * RATE and grown[0] > GROWTH * RATE
+    error = np.linalg.norm([found[k].force_tcp - recording.force[k] for k in grown], axis=1)
+    assert not any(found[k].mode == "free" for k in grown)
+    assert error.mean() < 0.15 * size.max()
