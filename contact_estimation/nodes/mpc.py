@@ -2,7 +2,8 @@
 
 When configured, it has compiled and solved once. When active, it plans and always publishes the equilibrium. In a
 fallback this is the equilibrium of the remaining plan or of the hold. After a short outage the controller continues by
-itself. A hold whose reason says so lasts until the node is deactivated and activated again.
+itself. A hold whose reason says so lasts until the node is deactivated and activated again. The last equilibrium before
+the node is deactivated or ends is where the arm is.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
+from rclpy.duration import Duration
 from rclpy.lifecycle import State, TransitionCallbackReturn
 from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
@@ -36,6 +38,9 @@ from contact_estimation.ros.staleness import EstimateRule
 from contact_estimation.ros.steady_timer import steady_timer
 from contact_estimation.ros.wrist_sensor import WristSensor
 from contact_estimation.viz.prediction import prediction_shapes
+
+#: The last equilibrium may take so long to arrive.
+_LAST_HEARD = Duration(seconds=0.5)
 
 
 class _Commanded(NamedTuple):
@@ -112,7 +117,7 @@ class Mpc(ManagedNode):
         return super().on_activate(state)
 
     def on_deactivate(self, state: State) -> TransitionCallbackReturn:
-        """Command nothing from now on."""
+        """Leave the equilibrium where the arm is, and command nothing from now on."""
         self._stop("deactivated")
         return super().on_deactivate(state)
 
@@ -126,7 +131,7 @@ class Mpc(ManagedNode):
         return TransitionCallbackReturn.SUCCESS
 
     def on_shutdown(self, state: State) -> TransitionCallbackReturn:
-        """Command nothing from now on."""
+        """Leave the equilibrium where the arm is, and command nothing from now on."""
         self._stop("shut down")
         return TransitionCallbackReturn.SUCCESS
 
@@ -143,8 +148,11 @@ class Mpc(ManagedNode):
         with self._lock:
             self._last = None
         if self._controller is not None:
-            self._controller.deactivate()
+            with self._lock:
+                hold = self._controller.deactivate()
             self._rule.choose("")
+            if hold is not None:
+                self._pose.publish(mpc_outputs.pose_stamped(self._head(self.get_clock().now().nanoseconds), hold))
         self._health.inactive(reason)
 
     # -- work --
@@ -185,7 +193,8 @@ class Mpc(ManagedNode):
         except RecordingError as error:
             none = np.zeros(controller.arm.n)
             stamp_ns, observation = now_ns, Observation(none, none, valid=False, reason=str(error))
-        head = convert.header(stamp_ns, self.settings.tf_prefix + controller.arm.base_frame)
+        # What is planned is for the time of its estimate. A fallback is made of none, and for the present.
+        head = self._head(stamp_ns if observation.valid else now_ns)
         with self._lock:
             command = controller.update(self._clock_of_task.advance(1e-9 * now_ns), observation)
             self._last = None if command is None else _Commanded(command, head)
@@ -197,6 +206,10 @@ class Mpc(ManagedNode):
             self._report()
             if command.state is not ControllerState.ACTIVE:
                 self.get_logger().warning(command.reason)
+
+    def _head(self, stamp_ns: int) -> Header:
+        """Return the header of what is for the time ``stamp_ns`` [ns], in the base frame."""
+        return convert.header(stamp_ns, self.settings.tf_prefix + self._configured().arm.base_frame)
 
     def _draw(self) -> None:
         """Show the last command and its plan, once."""
@@ -235,6 +248,11 @@ class Mpc(ManagedNode):
 
     def _report(self) -> None:
         self._diagnostics.publish(self._health.report(self.get_clock().now().nanoseconds))
+
+    def close(self) -> None:
+        """Leave no push in force: a signal may end the node in the middle of a task."""
+        self._stop("ended")
+        self._pose.wait_for_all_acked(_LAST_HEARD)
 
     def destroy_node(self) -> None:
         """Stop drawing first: its publishers go with the node."""

@@ -99,6 +99,56 @@ def test_lifecycle_poses_and_fallback(graph, arm, task):
         assert process.stop() == 0, process.text()
 
 
+def test_what_it_commands_last_is_where_the_arm_is(graph, arm, task):
+    """Deactivated or ended by a signal in a press: an arm that keeps its last equilibrium must not push for ever."""
+    poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose", qos.COMMANDS)
+    publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
+    position, _ = arm.tcp_pose(START)
+
+    def feed() -> None:
+        head = convert.header(graph.now_ns(), arm.base_frame)
+        publish(convert.contact_estimate(estimate(arm, True, 5.0), head, arm.tcp_frame, arm.joint_names, "test"))
+
+    def push() -> float:
+        return 700.0 * np.linalg.norm(convert.xyz(poses[-1].pose.position) - position) if poses else 0.0
+
+    with graph.start("mpc", {"robot": "fr3", "task": task}) as process:
+        assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
+        with graph.meanwhile(feed):
+            for ends in ("deactivated", "a signal"):
+                assert graph.spin(lambda: graph.change("mpc", Transition.TRANSITION_ACTIVATE)), process.text()
+                assert graph.spin(lambda: push() > 1.0), process.text()
+                if ends == "deactivated":
+                    assert graph.change("mpc", Transition.TRANSITION_DEACTIVATE)
+                else:
+                    assert process.stop() == 0, process.text()
+                assert graph.spin(lambda: push() < 0.1, 10.0), ends
+
+
+def test_a_fallback_is_for_the_present_and_a_plan_for_the_time_of_its_estimate(graph, arm, task):
+    """The driver refuses what is for the past; a hold without a new estimate must reach the arm all the same."""
+    poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose", qos.COMMANDS)
+    predictions = graph.watch(MpcPrediction, "/mpc/prediction", qos.VISUALIZATION)
+    publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
+    stamps = []
+
+    def feed() -> None:
+        stamps.append(graph.now_ns())
+        head = convert.header(stamps[-1], arm.base_frame)
+        publish(convert.contact_estimate(estimate(arm, True, 5.0), head, arm.tcp_frame, arm.joint_names, "test"))
+
+    with graph.start("mpc", {"robot": "fr3", "task": task}) as process:
+        assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
+        with graph.meanwhile(feed):
+            assert graph.spin(lambda: graph.change("mpc", Transition.TRANSITION_ACTIVATE)), process.text()
+            assert graph.spin(lambda: len(poses) > 5), process.text()
+            assert convert.stamp_ns(poses[-1].header.stamp) in stamps
+        assert graph.spin(lambda: any(m.state == "holding" for m in predictions)), process.text()
+        poses.clear()
+        assert graph.spin(lambda: len(poses) > 5), process.text()
+        assert convert.stamp_ns(poses[-1].header.stamp) > stamps[-1] + 4_000_000_000
+
+
 def test_an_estimate_that_cannot_be_read_or_planned_from_ends_the_push_and_not_the_node(graph, arm, task):
     """Bytes of another message, and a contact without stiffness: the last push may not stay in force."""
     poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose")
