@@ -24,6 +24,7 @@ from contact_estimation.exceptions import ContactEstimationError, DriverError
 from contact_estimation.msg import ContactEstimate
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, parameters, qos
+from contact_estimation.ros.arrival import Arrival, subscribe
 from contact_estimation.ros.command_gate import CommandGate
 from contact_estimation.ros.driver import SamplePublisher, start_pacer
 from contact_estimation.ros.executor import run
@@ -63,7 +64,7 @@ class Driver(ManagedNode):
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
         self._commanded = self.create_lifecycle_publisher(PoseStamped, "~/equilibrium_pose", qos.COMMANDS)
         self._impedance = self.create_lifecycle_publisher(WrenchStamped, "~/impedance", qos.LATCHED)
-        self.create_subscription(PoseStamped, "equilibrium_pose", self._on_pose, qos.SENSOR)
+        self._poses = subscribe(self, PoseStamped, "equilibrium_pose", self._on_pose, qos.NEWEST)
         self._rule = EstimateRule(self.arm, s.tf_prefix, limits.hold_after)
         self._observer = ""
         self.create_subscription(ContactEstimate, s.estimate_topic, self._on_estimate, qos.SENSOR, raw=True)
@@ -131,7 +132,8 @@ class Driver(ManagedNode):
 
     def _watch(self) -> None:
         """Stop commands without current estimates; a stop is latched and shows as the inactive state."""
-        self.gate.watch()
+        if self.gate.watch():
+            self.get_logger().warning(self.gate.reason)
         if self._broken and self._thread is not None:
             self.get_logger().error(self._broken)
             self.gate.stop(self._broken)
@@ -174,7 +176,7 @@ class Driver(ManagedNode):
 
     # -- commands and health ---------------------------------------------------------------------------------
 
-    def _on_pose(self, message: PoseStamped) -> None:
+    def _on_pose(self, message: PoseStamped, arrival: Arrival) -> None:
         if message.header.frame_id != self._frames.base:
             self.get_logger().warning(
                 f"equilibrium_pose has frame_id '{message.header.frame_id}', expected '{self._frames.base}'; refused",
@@ -182,15 +184,27 @@ class Driver(ManagedNode):
             )
             return
         p, o = message.pose.position, message.pose.orientation
-        self.gate.set_target((p.x, p.y, p.z), (o.x, o.y, o.z, o.w))
+        stamp = convert.stamp_ns(message.header.stamp)
+        self.gate.set_target((p.x, p.y, p.z), (o.x, o.y, o.z, o.w), stamp, arrival)
 
     def _send(self, pose: EquilibriumPose) -> None:
         """Publish a limited equilibrium for the arm's own impedance controller."""
         head = convert.header(self.get_clock().now().nanoseconds, self._frames.base)
         self._commanded.publish(PoseStamped(header=head, pose=pose_message(pose.position, pose.rotation)))
 
+    def _problem(self) -> str:
+        """Return what is wrong now with the arm, else with the commands, or an empty string."""
+        if problem := self._broken or getattr(self.backend, "problem", ""):
+            return str(problem)
+        if others := self.gate.planner.others():
+            return (
+                f"{others} commands of a second planner on {self._poses.topic_name} refused: the arm follows one "
+                "planner, and another one when that has fallen silent; end one"
+            )
+        return self.gate.reason if self.gate.state is SafetyState.HOLD else ""
+
     def _report(self) -> None:
-        problem = self._broken or getattr(self.backend, "problem", "")
+        problem = self._problem()
         counters = self.gate.counters + Counter(getattr(self.backend, "counters", {}))
         if self._pacer is not None and self._pacer.paused:
             counters["paused: too slow"] = self._pacer.paused
@@ -215,6 +229,7 @@ class Driver(ManagedNode):
     def close(self) -> None:
         """Stop: commands first, then samples."""
         self._active = False
+        self.gate.release("the driver ends")
         self.gate.deactivate()
         self._stop.set()
         if self._pacer is not None:

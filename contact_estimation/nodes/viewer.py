@@ -11,20 +11,16 @@ from collections.abc import Callable
 from typing import Any
 
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.msg import ContactEstimate
 from contact_estimation.robot import load_arm
-from contact_estimation.ros import convert, parameters
+from contact_estimation.ros import convert, parameters, qos
 from contact_estimation.ros.executor import run
 from contact_estimation.ros.node_settings import ViewerParameters
 from contact_estimation.ros.serialized import decode
 from contact_estimation.viz.player import estimate_frame, page_text
 from contact_estimation.viz.server import Frames, PageServer
-
-#: The newest estimate only.
-_NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 class Viewer(Node):
@@ -39,7 +35,7 @@ class Viewer(Node):
         self._newest: dict[str, bytes] = {}
         self._begin: float | None = None
         for topic in settings.estimates:
-            self.create_subscription(ContactEstimate, topic, self._store(topic), _NEWEST, raw=True)
+            self.create_subscription(ContactEstimate, topic, self._store(topic), qos.NEWEST, raw=True)
         names: dict[str, dict[str, Any]] = {
             topic: {"modes": [], "frames": []} for topic in map(_short, settings.estimates)
         }
