@@ -8,6 +8,7 @@ only while it is active. The safety filter limits them. Its deadman stops them w
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from typing import Any
 
@@ -24,7 +25,7 @@ from contact_estimation.exceptions import ContactEstimationError, DriverError
 from contact_estimation.msg import ContactEstimate
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, parameters, qos
-from contact_estimation.ros.arrival import Arrival, subscribe
+from contact_estimation.ros.arrival import Arrival, OnePublisher, subscribe
 from contact_estimation.ros.command_gate import CommandGate
 from contact_estimation.ros.driver import SamplePublisher, start_pacer
 from contact_estimation.ros.executor import run
@@ -33,7 +34,7 @@ from contact_estimation.ros.lifecycle import ManagedNode
 from contact_estimation.ros.mpc_outputs import pose as pose_message
 from contact_estimation.ros.node_settings import RobotDriverParameters
 from contact_estimation.ros.pacer import Pacer
-from contact_estimation.ros.staleness import EstimateRule
+from contact_estimation.ros.staleness import SILENCE, EstimateRule, second_estimator
 from contact_estimation.ros.steady_timer import steady_timer
 from contact_estimation.settings import find_config, from_yaml
 
@@ -66,8 +67,8 @@ class Driver(ManagedNode):
         self._impedance = self.create_lifecycle_publisher(WrenchStamped, "~/impedance", qos.LATCHED)
         self._poses = subscribe(self, PoseStamped, "equilibrium_pose", self._on_pose, qos.NEWEST)
         self._rule = EstimateRule(self.arm, s.tf_prefix, limits.hold_after)
-        self._observer = ""
-        self.create_subscription(ContactEstimate, s.estimate_topic, self._on_estimate, qos.SENSOR, raw=True)
+        self._observer, self._estimator = "", OnePublisher(SILENCE)
+        self._estimates = subscribe(self, ContactEstimate, s.estimate_topic, self._on_estimate, qos.SENSOR, raw=True)
         steady_timer(self, 0.01, self._watch)
         self.create_timer(1.0, self._report)
         if hasattr(self.backend, "feed"):
@@ -168,7 +169,9 @@ class Driver(ManagedNode):
         stamp = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
         self.backend.feed(stamp, message.name, message.position, message.velocity, message.effort)
 
-    def _on_estimate(self, raw: bytes) -> None:
+    def _on_estimate(self, raw: bytes, arrival: Arrival) -> None:
+        if not self._estimator.follows(arrival.number, time.monotonic()):
+            return
         judgement, observer = self._rule.judge_serialized(raw, self.gate.now_ns)
         self.gate.estimate(*judgement)
         if not judgement.problem:
@@ -192,19 +195,27 @@ class Driver(ManagedNode):
         head = convert.header(self.get_clock().now().nanoseconds, self._frames.base)
         self._commanded.publish(PoseStamped(header=head, pose=pose_message(pose.position, pose.rotation)))
 
-    def _problem(self) -> str:
-        """Return what is wrong now with the arm, else with the commands, or an empty string."""
-        if problem := self._broken or getattr(self.backend, "problem", ""):
-            return str(problem)
-        if others := self.gate.planner.others():
-            return (
-                f"{others} commands of a second planner on {self._poses.topic_name} refused: the arm follows one "
+    def _problem(self) -> tuple[bytes, str]:
+        """Return what is wrong since the last report with the arm, else with who commands it, and how bad it is."""
+        planners = self.gate.planner.others()
+        estimators = second_estimator(self._estimator.others(), self._estimates.topic_name)
+        if self._broken:
+            return DiagnosticStatus.ERROR, self._broken
+        if problem := getattr(self.backend, "problem", ""):
+            return DiagnosticStatus.WARN, str(problem)
+        if planners:
+            return DiagnosticStatus.ERROR, (
+                f"{planners} commands of a second planner on {self._poses.topic_name} refused: the arm follows one "
                 "planner, and another one when that has fallen silent; end one"
             )
-        return self.gate.reason if self.gate.state is SafetyState.HOLD else ""
+        if estimators:
+            return DiagnosticStatus.ERROR, estimators
+        if self.gate.state is SafetyState.HOLD:
+            return DiagnosticStatus.WARN, self.gate.reason
+        return DiagnosticStatus.OK, ""
 
     def _report(self) -> None:
-        problem = self._problem()
+        level, problem = self._problem()
         counters = self.gate.counters + Counter(getattr(self.backend, "counters", {}))
         if self._pacer is not None and self._pacer.paused:
             counters["paused: too slow"] = self._pacer.paused
@@ -216,7 +227,7 @@ class Driver(ManagedNode):
             **{name: str(count) for name, count in sorted(counters.items())},
         }
         status = DiagnosticStatus(
-            level=DiagnosticStatus.ERROR if self._broken else DiagnosticStatus.WARN if problem else DiagnosticStatus.OK,
+            level=level,
             name=status_name(self, "samples"),
             message=problem or "samples flow",
             hardware_id=self._settings.tf_prefix + self.arm.name,

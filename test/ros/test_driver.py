@@ -276,6 +276,37 @@ def test_a_pose_of_the_past_and_a_second_planner_are_refused_and_told(graph, tmp
         graph.node.destroy_publisher(one)
 
 
+def test_a_second_estimator_is_told_and_neither_keeps_nor_ends_the_commands(graph, tmp_path):
+    arm = load_arm("fr3")
+    states = graph.watch(JointState, "/joint_states")
+    health = graph.watch(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
+    topic = "estimator/contact_estimate"
+    first, second = (graph.node.create_publisher(ContactEstimate, topic, qos.SENSOR) for _ in range(2))
+    parameters = {"driver": "sim", "robot": "fr3", "scenario": "plane", "duration": 600.0, "configure_at_start": True}
+    both = False
+
+    def feed() -> None:
+        message = good_estimate(arm, states[-1].header.stamp)
+        first.publish(message)
+        if both:
+            message.valid = False
+            second.publish(message)
+
+    def said(words: str) -> bool:
+        driver = [s for s in health[-1].status if s.name.startswith("driver")] if health else []
+        return any(s.level == DiagnosticStatus.ERROR and words in s.message for s in driver)
+
+    with graph.start("driver", {**parameters, "safety": patient_limits(tmp_path)}) as driver:
+        assert graph.spin(lambda: len(states) > 50), driver.text()
+        with graph.meanwhile(feed):
+            activate(graph)
+            both = True
+            assert graph.spin(lambda: said("of a second estimator on /estimator/contact_estimate")), driver.text()
+            assert not any(v.key == "estimates not counted" for s in health[-1].status for v in s.values)
+    for one in (first, second):
+        graph.node.destroy_publisher(one)
+
+
 def test_a_robot_that_does_not_answer_stays_unconfigured(graph):
     parameters = {"driver": "rtde", "robot": "ur16e", "host": "127.0.0.9", "options": "{connect_timeout: 1.0}"}
     with graph.start("driver", parameters) as driver:

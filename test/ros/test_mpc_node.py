@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 from contact_estimation.msg import ContactEstimate, MpcPrediction
-from diagnostic_msgs.msg import DiagnosticArray
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PoseStamped, WrenchStamped
 from lifecycle_msgs.msg import Transition
 from rclpy.serialization import serialize_message
@@ -147,6 +147,45 @@ def test_a_fallback_is_for_the_present_and_a_plan_for_the_time_of_its_estimate(g
         poses.clear()
         assert graph.spin(lambda: len(poses) > 5), process.text()
         assert convert.stamp_ns(poses[-1].header.stamp) > stamps[-1] + 4_000_000_000
+
+
+def test_a_second_estimator_is_told_and_not_planned_from(graph, arm, task):
+    """Two of one observer on one topic: what the second says, here that it is not valid, changes no plan."""
+    poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose", qos.COMMANDS)
+    predictions = graph.watch(MpcPrediction, "/mpc/prediction", qos.VISUALIZATION)
+    diagnostics = graph.watch(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
+    topic, position = "/estimator/contact_estimate", arm.tcp_pose(START)[0]
+    first, second = (graph.node.create_publisher(ContactEstimate, topic, qos.VISUALIZATION) for _ in range(2))
+    both = False
+
+    def feed() -> None:
+        head = convert.header(graph.now_ns(), arm.base_frame)
+        for publisher, valid in ((first, True), (second, False)) if both else ((first, True),):
+            message = convert.contact_estimate(
+                estimate(arm, valid, 5.0), head, arm.tcp_frame, arm.joint_names, "contact_imm"
+            )
+            publisher.publish(message)
+
+    def push() -> float:
+        return 700.0 * np.linalg.norm(convert.xyz(poses[-1].pose.position) - position) if poses else 0.0
+
+    def told() -> bool:
+        states = [s for m in diagnostics for s in m.status if s.name.startswith("mpc")]
+        return any(s.level == DiagnosticStatus.ERROR and "of a second estimator on" in s.message for s in states)
+
+    with graph.start("mpc", {"robot": "fr3", "task": task, "diagnostics_rate": 5.0}) as process:
+        assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
+        with graph.meanwhile(feed):
+            assert graph.spin(lambda: graph.change("mpc", Transition.TRANSITION_ACTIVATE)), process.text()
+            assert graph.spin(lambda: push() > 1.0), process.text()
+            assert not told()
+            both, predictions[:] = True, []
+            assert graph.spin(told), process.text()
+            assert graph.spin(lambda: len(predictions) > 20), process.text()
+            assert {m.state for m in predictions} == {"active"} and push() > 1.0
+        assert process.stop() == 0, process.text()
+    for publisher in (first, second):
+        graph.node.destroy_publisher(publisher)
 
 
 def test_an_estimate_that_cannot_be_read_or_planned_from_ends_the_push_and_not_the_node(graph, arm, task):
