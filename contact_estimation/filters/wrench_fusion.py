@@ -23,7 +23,7 @@ _FREE = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class WrenchFusionSettings:
-    """Drift of the sensor, and error of the sensorless force."""
+    """Drift of the sensor, error of the sensorless force, and when the sensor is frozen."""
 
     offset_std: float = key(20.0, doc="initial uncertainty of the sensor's offset", unit="N", check=positive)
     offset_random_walk: float = key(
@@ -47,6 +47,18 @@ class WrenchFusionSettings:
     )
     gate: float = key(
         4.0, doc="innovation, in standard deviations in free space, beyond which something is touched", check=positive
+    )
+    frozen_way: float = key(
+        0.002, doc="a joint that moved so far must have changed a reading that is not zero", unit="rad", check=positive
+    )
+    frozen_force: float = key(
+        5.0, doc="a sensorless force that changed so much must have changed the reading", unit="N", check=positive
+    )
+    frozen_time: float = key(
+        0.1,
+        doc="a sensor that has still not followed such a change after this time is frozen, and not used",
+        unit="s",
+        check=positive,
     )
 
 

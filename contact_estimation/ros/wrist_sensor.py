@@ -14,6 +14,7 @@ from rclpy.node import Node
 
 from contact_estimation.control.controller import Observation
 from contact_estimation.exceptions import RecordingError
+from contact_estimation.filters.frozen_sensor import FrozenSensor
 from contact_estimation.filters.observer import Estimate
 from contact_estimation.filters.wrench_fusion import WrenchFusion
 from contact_estimation.robot import Arm
@@ -31,7 +32,7 @@ class WristSensor:
     """
 
     def __init__(self, node: Node, topic: str) -> None:
-        self._topic, self._fusion = topic, WrenchFusion()
+        self._topic, self._fusion, self._frozen = topic, WrenchFusion(), FrozenSensor()
         self._latest: bytes | None = None
         node.create_subscription(WrenchStamped, topic, self._on_wrench, qos.SENSOR, raw=True)
 
@@ -45,6 +46,7 @@ class WristSensor:
         """
         self._arm, self._frame, self._max_age = arm, Frames.of(arm, tf_prefix).tcp, max_age
         self._fusion.reset()
+        self._frozen.reset()
 
     def corrected(self, observation: Observation, estimate: Estimate, stamp_ns: int) -> Observation:
         """Return the observation with the sensor's force, or an invalid one that says why there is none.
@@ -61,7 +63,7 @@ class WristSensor:
         except RecordingError as error:
             return replace(observation, valid=False, reason=f"wrist sensor: {error}")
         sensed = convert.xyz(message.wrench.force)
-        problem = self._problem(message, sensed, stamp_ns)
+        problem = self._problem(message, sensed, stamp_ns) or self._repeated(message, sensed, estimate)
         if problem:
             return replace(observation, valid=False, reason=f"wrist sensor: {problem}")
         fused = self._fusion.force_tcp(1e-9 * stamp_ns, sensed, estimate)
@@ -80,6 +82,17 @@ class WristSensor:
         if apart > self._max_age:
             return f"{1e3 * apart:.0f} ms from the estimate's sample, at most {1e3 * self._max_age:.0f} ms"
         return ""
+
+    def _repeated(self, message: WrenchStamped, sensed: np.ndarray, estimate: Estimate) -> str:
+        """Say that the sensor repeats one reading although the arm has changed, or return an empty string."""
+        reading = np.concatenate([sensed, convert.xyz(message.wrench.torque)])
+        t = 1e-9 * convert.stamp_ns(message.header.stamp)
+        if not self._frozen.repeats(t, reading, estimate.q, estimate.force_tcp):
+            return ""
+        return (
+            f"'{self._topic}' repeats one reading although the arm moved, or its force changed: the sensor is frozen; "
+            "start it or its driver again"
+        )
 
     def _on_wrench(self, raw: bytes) -> None:
         self._latest = raw

@@ -256,6 +256,41 @@ def test_the_wrist_sensor_replaces_the_force_of_the_estimates_without_its_offset
         assert process.stop() == 0, process.text()
 
 
+def test_a_frozen_wrist_sensor_is_told_and_not_used(graph, arm, task):
+    """It repeats the 4 N of free space while the estimates feel the contact: by it the push would grow for ever."""
+    poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose", qos.COMMANDS)
+    predictions = graph.watch(MpcPrediction, "/mpc/prediction", qos.VISUALIZATION)
+    publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
+    sense = graph.node.create_publisher(WrenchStamped, "/wrist", qos.VISUALIZATION).publish
+    position, rotation = arm.tcp_pose(START)
+    felt, sensed, fed = 0.0, 4.0, 0
+
+    def feed() -> None:
+        nonlocal fed
+        fed += 1
+        tip = convert.header(graph.now_ns(), arm.tcp_frame)
+        sense(convert.wrench_stamped(tip, rotation.T @ [0.0, 0.0, sensed], np.zeros(3)))
+        head = convert.header(graph.now_ns(), arm.base_frame)
+        publish(convert.contact_estimate(estimate(arm, True, felt), head, arm.tcp_frame, arm.joint_names, "test"))
+
+    def pull() -> float:
+        return 700.0 * (poses[-1].pose.position.z - position[2]) if poses else 0.0
+
+    with graph.start("mpc", {"robot": "fr3", "task": task, "controller": "pi", "wrench": "wrist"}) as process:
+        assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
+        with graph.meanwhile(feed):
+            assert graph.spin(lambda: fed > 100)
+            assert graph.spin(lambda: graph.change("mpc", Transition.TRANSITION_ACTIVATE)), process.text()
+            assert graph.spin(lambda: pull() < -1.0), process.text()
+            felt = 10.0
+            said = "'wrist' repeats one reading although"
+            assert graph.spin(lambda: any(said in m.reason for m in predictions)), process.text()
+            assert graph.spin(lambda: abs(pull()) < 0.1), process.text()
+            sensed = 14.0
+            assert graph.spin(lambda: pull() < -5.0), process.text()
+        assert process.stop() == 0, process.text()
+
+
 def test_a_task_in_steps_goes_on_when_touched_and_stands_still_at_a_fault(graph, arm, task, tmp_path):
     poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose")
     publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
