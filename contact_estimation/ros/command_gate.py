@@ -205,12 +205,15 @@ class CommandGate:
     def _command_where_it_is(self, sample: Sample) -> EquilibriumPose:
         """Command the equilibrium at the arm, and return it."""
         present = self._backend.equilibrium() or EquilibriumPose(*self._arm.tcp_pose(sample.q))
+        hold: Callable[[EquilibriumPose], None] = getattr(self._backend, "hold", self._backend.command)
         with contextlib.suppress(DriverError):  # a backend without commands holds the arm by itself
-            self._backend.command(present)
+            hold(present)
         return present
 
     def stop(self, reason: str) -> None:
-        """Let nothing pass until activated again, and say why; the arm's controller keeps what it has."""
+        """Let nothing pass until activated again, and say why; the equilibrium goes to where the arm was last."""
+        if self._filter.active and self._sample is not None:
+            self._command_where_it_is(self._sample)
         self._filter.deactivate()
         self._fail(SafetyState.STOP, reason)
 

@@ -206,6 +206,38 @@ def test_a_command_that_waited_counts_from_when_it_came():
     assert press.pushed == pytest.approx(0.0)
 
 
+@pytest.mark.parametrize("first", ["command", "deadman", "planner", "thread"])
+def test_refused_samples_leave_the_equilibrium_at_the_arm(first):
+    """The arm's own driver repeats a stamp: nothing is commanded any more, and the last push must not stay."""
+    press, sent = Press(commands=0), []
+    arm = load_arm("fr3")
+    backend = make_backend("joint_torque", arm, {"torque_meaning": "total"})
+    backend.attach(sent.append)
+    backend.connect()
+    press.gate = CommandGate(arm, backend, SafetySettings(), np.full(3, 700.0), clock=lambda: press.now)
+    feed = (arm.joint_names, press.sample.q, np.zeros(7), np.zeros(7))
+    backend.feed(1, *feed)
+    press.tick()
+    press.gate.activate()
+    for _ in range(20):
+        press.tick()
+        press.want()
+    assert press.position[2] - sent[-1].position[2] > 0.02
+    backend.feed(1, *feed)
+    assert "repeats" in backend.problem
+    if first == "command":
+        press.want()
+    elif first == "thread":
+        press.gate.stop("reading the arm failed")
+    elif first == "deadman":
+        press.now += 0.21
+        press.gate.watch()
+    else:
+        press.wait(0.31)
+    assert press.gate.state is (SafetyState.HOLD if first == "planner" else SafetyState.STOP)
+    assert sent[-1].position == pytest.approx(press.position)
+
+
 def test_a_second_planner_is_refused_until_the_first_is_silent():
     press = Press(commands=0)
     other = press.position + [0.0, 0.0, 0.03]
