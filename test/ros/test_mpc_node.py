@@ -256,6 +256,40 @@ def test_the_wrist_sensor_replaces_the_force_of_the_estimates_without_its_offset
         assert process.stop() == 0, process.text()
 
 
+def test_a_wrist_sensor_that_is_zeroed_after_its_offset_was_learnt_is_told_and_keeps_its_force(graph, arm, task):
+    """Its 12 N of free space become 0 from one sample to the next: with the old offset 10 N would count as -2 N."""
+    poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose", qos.COMMANDS)
+    publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
+    sense = graph.node.create_publisher(WrenchStamped, "/wrist", qos.VISUALIZATION).publish
+    position, rotation = arm.tcp_pose(START)
+    felt, sensed, before, fed = 0.0, 12.0, 12.0, 0
+
+    def feed() -> None:
+        nonlocal before, fed
+        fed, now = fed + 1, graph.now_ns()
+        for late, force in ((2_000_000, before), (0, sensed)):
+            tip = convert.header(now - late, arm.tcp_frame)
+            sense(convert.wrench_stamped(tip, rotation.T @ [0.0, 0.0, force], np.zeros(3)))
+        before, head = sensed, convert.header(now, arm.base_frame)
+        publish(convert.contact_estimate(estimate(arm, True, felt), head, arm.tcp_frame, arm.joint_names, "test"))
+
+    def pull() -> float:
+        return 700.0 * (poses[-1].pose.position.z - position[2]) if poses else 0.0
+
+    with graph.start("mpc", {"robot": "fr3", "task": task, "controller": "pi", "wrench": "wrist"}) as process:
+        assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
+        with graph.meanwhile(feed):
+            assert graph.spin(lambda: fed > 200)
+            sensed = 0.0
+            assert graph.spin(lambda: "'wrist' jumped by 12.0 N" in process.text()), process.text()
+            felt, sensed = 6.0, 10.0
+            assert graph.spin(lambda: graph.change("mpc", Transition.TRANSITION_ACTIVATE)), process.text()
+            active = len(poses)
+            assert graph.spin(lambda: len(poses) > active + 25), process.text()
+            assert pull() == pytest.approx(-10.0, abs=1.0)
+        assert process.stop() == 0, process.text()
+
+
 def test_a_frozen_wrist_sensor_is_told_and_not_used(graph, arm, task):
     """It repeats the 4 N of free space while the estimates feel the contact: by it the push would grow for ever."""
     poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose", qos.COMMANDS)
