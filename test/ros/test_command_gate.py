@@ -1,8 +1,12 @@
 """The way of a command: only while active, limited, and never without a fresh estimate or a known arm."""
 
+import os
+import time
+
 import numpy as np
 import pinocchio as pin
 import pytest
+from rtde_controller import HOST, Controller
 
 from contact_estimation.control.safety import SafetySettings, SafetyState
 from contact_estimation.drivers.backend import Sample
@@ -163,6 +167,46 @@ def test_a_dead_planner_leaves_the_equilibrium_at_the_arm_and_another_takes_over
         press.want(Arrival(number))
     assert press.gate.state is SafetyState.ACTIVE
     assert 0.0 < press.pushed < 0.008, "it starts at the arm, within the limits"
+
+
+def test_a_dead_planner_leaves_a_ur_standing():
+    """Over the loopback controller, with a client process that would go on with the last speed for two seconds."""
+    if os.environ.get("CI") != "true":  # there it must be installed
+        pytest.importorskip("rtde_receive", reason="the UR driver's client library ur_rtde is not installed")
+    arm, patient = load_arm("ur16e"), {"connect_timeout": 120.0, "stall_timeout": 20.0, "command_timeout": 2.0}
+    limits = SafetySettings(hold_after=1.0, stop_after=2.0, release_after=0.3)
+    with Controller():
+        backend = make_backend("rtde", arm, {"host": HOST, "control": True, **patient})
+        backend.connect()
+        gate = CommandGate(arm, backend, limits, np.full(3, 1000.0))
+
+        def follow(seconds: float, lift: float = 0.0) -> float:
+            """Let time [s] of the samples pass, with a command 30 mm above the start or none; return the rise [m]."""
+            first = sample = backend.read()
+            while sample.stamp_ns < first.stamp_ns + 1e9 * seconds:
+                sample = backend.read()
+                gate.sample(sample, sample.stamp_ns)
+                gate.estimate(0.0, "")
+                gate.watch()
+                if lift:
+                    gate.set_target(position + [0.0, 0.0, lift], quaternion)
+            return float(arm.tcp_pose(sample.q)[0][2] - arm.tcp_pose(first.q)[0][2])
+
+        try:
+            follow(0.1)
+            position, rotation = arm.tcp_pose(backend.read().q)
+            quaternion = pin.Quaternion(rotation).coeffs()
+            gate.activate()
+            for planner in ("one", "another"):
+                assert follow(1.0, 0.03) > 1e-3, planner
+                silent = time.monotonic()
+                while gate.state is not SafetyState.HOLD:
+                    follow(0.01)
+                    assert time.monotonic() < silent + 60.0
+                follow(0.2)
+                assert abs(follow(0.5)) < 1e-4, "it stands"
+        finally:
+            backend.close()
 
 
 def test_an_arm_that_nobody_commands_is_left_as_it_is():
