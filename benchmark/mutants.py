@@ -92,6 +92,15 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
             "if False:",
         ),
         ("gate: bad estimates count", "        if problem:\n", "        if False:\n"),
+        ("gate: a silent planner keeps its push", "now - self._commanded <= limit:", "now - self._commanded <= 1e9:"),
+        ("gate: commands of the past pass", "if stamp_ns and not abs(age) <= limits.stop_after:", "if False:"),
+        ("gate: what waited is fresh", "self._commanded = now - arrival.waited", "self._commanded = now"),
+        ("gate: nonsense is a command", 'if "not finite" not in command.limited:', "if True:"),
+        (
+            "gate: two planners alternate",
+            "if not self.planner.follows(arrival.number, now - arrival.waited):",
+            "if False:",
+        ),
     ],
     ("ros/staleness.py", "test/ros/test_staleness.py"): [
         (

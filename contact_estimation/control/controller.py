@@ -126,8 +126,13 @@ class ContactController(Protocol):
             ConfigError: the observation is invalid, stale or not finite.
         """
 
-    def deactivate(self) -> None:
-        """Command nothing from now on."""
+    def deactivate(self) -> Command | None:
+        """Command nothing from now on.
+
+        Returns:
+            The last command, after which nothing is pushed: the equilibrium where the arm was last measured. None where
+            the controller was inactive.
+        """
 
     def update(self, t: float, observation: Observation) -> Command | None:
         """Return the command for time ``t`` [s] (any clock that only advances); None while inactive."""

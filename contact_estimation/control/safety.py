@@ -43,6 +43,13 @@ class SafetySettings:
     stop_after: float = key(
         0.2, doc="without a fresh, valid estimate for this long the motion is stopped", unit="s", check=positive
     )
+    release_after: float = key(
+        0.3,
+        doc="without a command for this long the planner is taken for gone: the equilibrium goes to where the arm is, "
+        "and the next command starts there",
+        unit="s",
+        check=positive,
+    )
 
     def __post_init__(self) -> None:
         if any(low >= high for low, high in zip(self.workspace_lower, self.workspace_upper)):
@@ -136,6 +143,16 @@ class SafetyFilter:
         self._active, self._stopped = True, False
         self.deadman.fresh(now)
         return SafeCommand(position, rotation, SafetyState.ACTIVE)
+
+    def move_to(self, now: float, position: np.ndarray, rotation: np.ndarray) -> None:
+        """Go on from another equilibrium, which was commanded past this filter at ``now`` [s].
+
+        Args:
+            now: time [s].
+            position: (3,) equilibrium [m].
+            rotation: (3, 3) equilibrium.
+        """
+        self._pose, self._last = (np.array(position, float), np.array(rotation, float)), now
 
     def deactivate(self) -> None:
         """Let nothing pass from now on; the arm's controller keeps its last equilibrium."""

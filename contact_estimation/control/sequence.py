@@ -194,10 +194,10 @@ class SequenceController:
         self._over, self.ended = None, []
         return self._begin(0, None, observation, equilibrium)
 
-    def deactivate(self) -> None:
-        """Command nothing from now on."""
+    def deactivate(self) -> Command | None:
+        """Command nothing from now on; return the last command, which leaves the equilibrium where the arm is."""
         self._over = None
-        self._controller.deactivate()
+        return self._controller.deactivate()
 
     def update(self, t: float, observation: Observation) -> Command | None:
         """Return the command for time ``t`` [s]; None while inactive."""

@@ -161,9 +161,13 @@ class SupervisedController(ABC):
         self.state, self.reason = ControllerState.ACTIVE, ""
         return self._command(None)
 
-    def deactivate(self) -> None:
-        """Command nothing from now on."""
+    def deactivate(self) -> Command | None:
+        """Command nothing from now on; return the last command, which leaves the equilibrium where the arm is."""
+        if self.state is ControllerState.INACTIVE:
+            return None
         self.state, self.reason = ControllerState.INACTIVE, "deactivated"
+        turned = self._turned if np.isfinite(self._turned).all() else self._rotation
+        return Command(self._seen.copy(), turned.copy(), self.state, self.reason)
 
     _last: float | None = None
     _held_since: float | None = None

@@ -33,6 +33,8 @@ class Backend(Protocol):
         joint_names: its joints, in the order of its arrays.
         commandable: whether :meth:`command` works.
         live: optional; its samples come in real time, not on demand (default False).
+        hold: optional method; takes the equilibrium that ends a motion also where :meth:`command` refuses because the
+            arm's samples are bad (default :meth:`command`).
     """
 
     joint_names: tuple[str, ...]

@@ -155,6 +155,16 @@ class JointTorqueBackend:
             raise DriverError(f"nothing is commanded: {self.problem or 'not connected'}")
         self._send(pose)
 
+    def hold(self, pose: EquilibriumPose) -> None:
+        """Hand over the equilibrium that ends a motion, also while samples are refused: the last one may push.
+
+        Raises:
+            DriverError: there is no impedance controller.
+        """
+        if self._send is None:
+            raise DriverError("this joint_torque driver has no way to command the arm")
+        self._send(pose)
+
     def close(self) -> None:
         """Take no more samples; wakes a waiting reader."""
         if self._connected:

@@ -23,6 +23,8 @@ from contact_estimation.robot import Arm
 
 #: Numbers per joint, as drivers and notebooks have them.
 Vector = Sequence[float] | np.ndarray
+#: Probability of free space above which nothing is touched.
+_FREE = 0.5
 #: What has no limit is finite.
 _LARGEST = float(np.finfo(float).max)
 
@@ -51,7 +53,7 @@ class SampleStream:
     Attributes:
         counters: how often each of these happened (``samples``, ``not_finite``, ``duplicate``, ...).
         valid, reason: state after the last sample.
-        zero: the torque offset, measured over half a second after ``zero.start()``.
+        zero: the torque offset, measured over half a second after :meth:`start_zero`.
         link_contact: the contact on a link, None where the observer does not tell its external torque.
         consistency: of an observer of given contacts, None of any other.
     """
@@ -83,6 +85,7 @@ class SampleStream:
         parts = arm_parts(n)
         self._finite = slice(parts["q"].start, parts["force_tcp"].stop)  # what must be finite in a row
         self._force_base = parts["force_base"]
+        self._zero_in_contact = False
         self._torque = np.zeros(n)
         self._last_ns: int | None = None
         self._settle = False
@@ -109,6 +112,35 @@ class SampleStream:
     def torque(self) -> np.ndarray:
         """Total joint torque (n,) [Nm] of the last sample, as the observer got it (a view)."""
         return self._torque
+
+    def start_zero(self, in_contact: bool = False) -> bool:
+        """Measure the torque offset over the next half second; ``zero.status`` tells the result.
+
+        What a contact does to the torque is no offset: the request is refused where one is probable, and ends where one
+        becomes so. Only an observer with a mode ``free`` tells that. With the new offset the observer restarts, for an
+        arm that is still and free.
+
+        Args:
+            in_contact: measure also then, for an arm that is known to be free.
+
+        Returns:
+            Whether it is measured.
+        """
+        self._zero_in_contact = in_contact
+        self.zero.start()
+        self._refuse_zero_in_contact()
+        return self.zero.measuring
+
+    def _refuse_zero_in_contact(self) -> None:
+        """End a request for a new torque offset while a contact is probable."""
+        modes = self.estimate().modes
+        if self._zero_in_contact or not modes.get("free", 1.0) <= _FREE:
+            return
+        touched = max((name for name in modes if name != "free"), key=lambda name: modes[name])
+        self.zero.refuse(
+            f"a contact is probable ('{touched}' {modes[touched]:.2f}), whose torque would count as offset; the offset "
+            "is unchanged. Free the arm and zero again."
+        )
 
     def restart(self, settle: bool = False) -> None:
         """Forget the past: the next good sample starts anew.
@@ -243,10 +275,12 @@ class SampleStream:
             return self._refuse(*limits.describe_jump(dt))
         if not self.monitor.add(stamp_ns * 1e-9, dt, self._q, self._dq, limits.effort):
             return self._refuse("spike", "a spike: velocity or torque jumped for a sample")
-        self._to_total_torque()
+        zeroed = self._to_total_torque()
         if self._problem and not self.monitor.problem:  # what the observer made of such signals is worth nothing
             self.counters["recovered"] += 1
             self._reset(stamp_ns, doubted=True)
+        elif zeroed:  # the torque jumps by the offset, which the observer would take for a contact of the free arm
+            self._reset(stamp_ns)
         else:
             self._integrate(dt)
         self._last_ns = stamp_ns
@@ -285,7 +319,7 @@ class SampleStream:
     def _start(self, stamp_ns: int, reason: str, paused: bool = False) -> bool:
         self.monitor.restart()
         self.monitor.add(stamp_ns * 1e-9, 0.0, self._q, self._dq, self._limits.effort)
-        self._to_total_torque()
+        paused = not self._to_total_torque() and paused
         if paused:
             self._integrate(self._period)
         else:
@@ -317,6 +351,8 @@ class SampleStream:
         self.reason = self._problem or reason
         self.valid = not self.reason
         self.counters["used"] += 1
+        if self.zero.measuring:
+            self._refuse_zero_in_contact()
         return True
 
     def _refuse(self, counter: str, reason: str) -> bool:
@@ -324,14 +360,14 @@ class SampleStream:
         self.valid, self.reason = False, reason
         return False
 
-    def _to_total_torque(self) -> None:
-        """Observers expect the total joint torque, gravity inside."""
+    def _to_total_torque(self) -> bool:
+        """Observers expect the total joint torque, gravity inside; return whether a new offset is taken off."""
         meaning = self.sensors.torque_meaning
         if meaning == "gravity_compensated":
             self._torque += self.arm.gravity(self._q)
         elif meaning == "external":
             self._torque[:] = self.arm.gravity(self._q) - self._torque
-        self.zero.apply(self._q, self._dq, self._torque)
+        return self.zero.apply(self._q, self._dq, self._torque)
 
 
 class SampleLimits:

@@ -23,7 +23,7 @@ _FREE = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class WrenchFusionSettings:
-    """Drift of the sensor, and error of the sensorless force."""
+    """Drift of the sensor, error of the sensorless force, and when the sensor is zeroed or frozen."""
 
     offset_std: float = key(20.0, doc="initial uncertainty of the sensor's offset", unit="N", check=positive)
     offset_random_walk: float = key(
@@ -47,6 +47,30 @@ class WrenchFusionSettings:
     )
     gate: float = key(
         4.0, doc="innovation, in standard deviations in free space, beyond which something is touched", check=positive
+    )
+    jump_force: float = key(
+        6.0,
+        doc="a reading that changes so much in a sample was zeroed, unless the sensorless force follows",
+        unit="N",
+        check=positive,
+    )
+    jump_time: float = key(
+        0.4,
+        doc="how long the sensorless force may take to follow an impact, or the sudden end of a contact",
+        unit="s",
+        check=positive,
+    )
+    frozen_way: float = key(
+        0.002, doc="a joint that moved so far must have changed a reading that is not zero", unit="rad", check=positive
+    )
+    frozen_force: float = key(
+        5.0, doc="a sensorless force that changed so much must have changed the reading", unit="N", check=positive
+    )
+    frozen_time: float = key(
+        0.1,
+        doc="a sensor that has still not followed such a change after this time is frozen, and not used",
+        unit="s",
+        check=positive,
     )
 
 
@@ -113,6 +137,12 @@ class WrenchFusion:
                 self._remember(t)
             self._correct(difference, s.free_error**2 * max(s.free_time / step, 1.0))
         return np.asarray(sensed - self.offset)
+
+    def shift(self, jump: np.ndarray) -> None:
+        """Let the offset jump by ``jump`` (3,) [N], which a difference of two readings has told."""
+        self.offset = self.offset + jump
+        self._offset_variance = self._offset_variance + self.settings.free_error**2
+        self._past.clear()
 
     def _remember(self, t: float) -> None:
         """Keep the offset of ``t`` [s] in free space, where the sensorless force has no lasting error."""

@@ -26,10 +26,20 @@ class TorqueZero:
         self.offset = np.zeros(arm.n)
         self.status = "not zeroed"
 
+    @property
+    def measuring(self) -> bool:
+        """Return whether a request is at work."""
+        return self._residuals is not None
+
     def start(self) -> None:
         """Measure over the next samples."""
         self._residuals = []
         self.status = "measuring"
+
+    def refuse(self, why: str) -> None:
+        """End a request, and keep the offset; ``why`` says what is wrong and what to do."""
+        self._residuals = None
+        self.status = f"refused: {why}"
 
     def clear(self) -> None:
         """Set the offset to zero."""
@@ -37,23 +47,29 @@ class TorqueZero:
         self.offset[:] = 0.0
         self.status = "not zeroed"
 
-    def apply(self, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
-        """Subtract the offset from ``tau`` (n,) [Nm, total torque], in place; collect the sample for a request."""
-        if self._residuals is not None:
-            self._collect(self._residuals, q, dq, tau)
-        tau -= self.offset
+    def apply(self, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> bool:
+        """Subtract the offset from ``tau`` (n,) [Nm, total torque], in place; collect the sample for a request.
 
-    def _collect(self, residuals: list[np.ndarray], q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
+        Returns:
+            Whether the offset is a new one from this sample on.
+        """
+        changed = self._residuals is not None and self._collect(self._residuals, q, dq, tau)
+        tau -= self.offset
+        return changed
+
+    def _collect(self, residuals: list[np.ndarray], q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> bool:
+        """Add a sample; return whether it was the last one and set the offset."""
         fastest = int(np.argmax(np.abs(dq)))
         if abs(dq[fastest]) > MAX_SPEED:
-            self._residuals = None
-            self.status = (
-                f"refused: {self._arm.joint_names[fastest]} moved with {abs(dq[fastest]):.3f} rad/s "
+            self.refuse(
+                f"{self._arm.joint_names[fastest]} moved with {abs(dq[fastest]):.3f} rad/s "
                 f"(limit {MAX_SPEED:g}); the offset is unchanged. Stop the arm in free space and zero again."
             )
-            return
+            return False
         residuals.append(tau - self._arm.gravity(q))
-        if len(residuals) == self._samples:
-            self.offset[:] = np.mean(residuals, axis=0)
-            self._residuals = None
-            self.status = "zeroed: offset " + ", ".join(f"{value:.2f}" for value in self.offset) + " Nm"
+        if len(residuals) < self._samples:
+            return False
+        self.offset[:] = np.mean(residuals, axis=0)
+        self._residuals = None
+        self.status = "zeroed: offset " + ", ".join(f"{value:.2f}" for value in self.offset) + " Nm"
+        return True

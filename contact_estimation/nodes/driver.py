@@ -8,6 +8,7 @@ only while it is active. The safety filter limits them. Its deadman stops them w
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from typing import Any
 
@@ -24,6 +25,7 @@ from contact_estimation.exceptions import ContactEstimationError, DriverError
 from contact_estimation.msg import ContactEstimate
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, parameters, qos
+from contact_estimation.ros.arrival import Arrival, OnePublisher, subscribe
 from contact_estimation.ros.command_gate import CommandGate
 from contact_estimation.ros.driver import SamplePublisher, start_pacer
 from contact_estimation.ros.executor import run
@@ -32,7 +34,7 @@ from contact_estimation.ros.lifecycle import ManagedNode
 from contact_estimation.ros.mpc_outputs import pose as pose_message
 from contact_estimation.ros.node_settings import RobotDriverParameters
 from contact_estimation.ros.pacer import Pacer
-from contact_estimation.ros.staleness import EstimateRule
+from contact_estimation.ros.staleness import SILENCE, EstimateRule, second_estimator
 from contact_estimation.ros.steady_timer import steady_timer
 from contact_estimation.settings import find_config, from_yaml
 
@@ -63,10 +65,10 @@ class Driver(ManagedNode):
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
         self._commanded = self.create_lifecycle_publisher(PoseStamped, "~/equilibrium_pose", qos.COMMANDS)
         self._impedance = self.create_lifecycle_publisher(WrenchStamped, "~/impedance", qos.LATCHED)
-        self.create_subscription(PoseStamped, "equilibrium_pose", self._on_pose, qos.SENSOR)
+        self._poses = subscribe(self, PoseStamped, "equilibrium_pose", self._on_pose, qos.NEWEST)
         self._rule = EstimateRule(self.arm, s.tf_prefix, limits.hold_after)
-        self._observer = ""
-        self.create_subscription(ContactEstimate, s.estimate_topic, self._on_estimate, qos.SENSOR, raw=True)
+        self._observer, self._estimator = "", OnePublisher(SILENCE)
+        self._estimates = subscribe(self, ContactEstimate, s.estimate_topic, self._on_estimate, qos.SENSOR, raw=True)
         steady_timer(self, 0.01, self._watch)
         self.create_timer(1.0, self._report)
         if hasattr(self.backend, "feed"):
@@ -131,7 +133,8 @@ class Driver(ManagedNode):
 
     def _watch(self) -> None:
         """Stop commands without current estimates; a stop is latched and shows as the inactive state."""
-        self.gate.watch()
+        if self.gate.watch():
+            self.get_logger().warning(self.gate.reason)
         if self._broken and self._thread is not None:
             self.get_logger().error(self._broken)
             self.gate.stop(self._broken)
@@ -166,7 +169,9 @@ class Driver(ManagedNode):
         stamp = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
         self.backend.feed(stamp, message.name, message.position, message.velocity, message.effort)
 
-    def _on_estimate(self, raw: bytes) -> None:
+    def _on_estimate(self, raw: bytes, arrival: Arrival) -> None:
+        if not self._estimator.follows(arrival.number, time.monotonic()):
+            return
         judgement, observer = self._rule.judge_serialized(raw, self.gate.now_ns)
         self.gate.estimate(*judgement)
         if not judgement.problem:
@@ -174,7 +179,7 @@ class Driver(ManagedNode):
 
     # -- commands and health ---------------------------------------------------------------------------------
 
-    def _on_pose(self, message: PoseStamped) -> None:
+    def _on_pose(self, message: PoseStamped, arrival: Arrival) -> None:
         if message.header.frame_id != self._frames.base:
             self.get_logger().warning(
                 f"equilibrium_pose has frame_id '{message.header.frame_id}', expected '{self._frames.base}'; refused",
@@ -182,15 +187,35 @@ class Driver(ManagedNode):
             )
             return
         p, o = message.pose.position, message.pose.orientation
-        self.gate.set_target((p.x, p.y, p.z), (o.x, o.y, o.z, o.w))
+        stamp = convert.stamp_ns(message.header.stamp)
+        self.gate.set_target((p.x, p.y, p.z), (o.x, o.y, o.z, o.w), stamp, arrival)
 
     def _send(self, pose: EquilibriumPose) -> None:
         """Publish a limited equilibrium for the arm's own impedance controller."""
         head = convert.header(self.get_clock().now().nanoseconds, self._frames.base)
         self._commanded.publish(PoseStamped(header=head, pose=pose_message(pose.position, pose.rotation)))
 
+    def _problem(self) -> tuple[bytes, str]:
+        """Return what is wrong since the last report with the arm, else with who commands it, and how bad it is."""
+        planners = self.gate.planner.others()
+        estimators = second_estimator(self._estimator.others(), self._estimates.topic_name)
+        if self._broken:
+            return DiagnosticStatus.ERROR, self._broken
+        if problem := getattr(self.backend, "problem", ""):
+            return DiagnosticStatus.WARN, str(problem)
+        if planners:
+            return DiagnosticStatus.ERROR, (
+                f"{planners} commands of a second planner on {self._poses.topic_name} refused: the arm follows one "
+                "planner, and another one when that has fallen silent; end one"
+            )
+        if estimators:
+            return DiagnosticStatus.ERROR, estimators
+        if self.gate.state is SafetyState.HOLD:
+            return DiagnosticStatus.WARN, self.gate.reason
+        return DiagnosticStatus.OK, ""
+
     def _report(self) -> None:
-        problem = self._broken or getattr(self.backend, "problem", "")
+        level, problem = self._problem()
         counters = self.gate.counters + Counter(getattr(self.backend, "counters", {}))
         if self._pacer is not None and self._pacer.paused:
             counters["paused: too slow"] = self._pacer.paused
@@ -202,7 +227,7 @@ class Driver(ManagedNode):
             **{name: str(count) for name, count in sorted(counters.items())},
         }
         status = DiagnosticStatus(
-            level=DiagnosticStatus.ERROR if self._broken else DiagnosticStatus.WARN if problem else DiagnosticStatus.OK,
+            level=level,
             name=status_name(self, "samples"),
             message=problem or "samples flow",
             hardware_id=self._settings.tf_prefix + self.arm.name,
@@ -215,6 +240,7 @@ class Driver(ManagedNode):
     def close(self) -> None:
         """Stop: commands first, then samples."""
         self._active = False
+        self.gate.release("the driver ends")
         self.gate.deactivate()
         self._stop.set()
         if self._pacer is not None:

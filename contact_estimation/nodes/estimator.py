@@ -74,7 +74,7 @@ class Estimator(Node):
         self.create_timer(1.0 / settings.diagnostics_rate, self._report_period)
         self._last: _Published | None = None
         self._painter = DrawingThread(self._draw, settings.visualization_rate, self._not_drawn)
-        live = {"max_age", "visualization_rate", "arrow_scale", "arrow_hide_below"}
+        live = {"max_age", "zero_in_contact", "visualization_rate", "arrow_scale", "arrow_hide_below"}
         parameters.accept_changes(self, cls, live, self._apply)
         self.get_logger().info(f"{observer.name} on {arm.name}, backend {observer.backend}")
 
@@ -195,11 +195,12 @@ class Estimator(Node):
 
     def _on_zero(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         with self._lock:
-            self.stream.zero.start()
-        response.success = True
-        response.message = (
-            "measuring over the next half second: keep the arm still and free; diagnostics tell the result"
-        )
+            response.success = self.stream.start_zero(self._outputs.parameters.zero_in_contact)
+            response.message = (
+                "measuring over the next half second: keep the arm still and free; diagnostics tell the result"
+                if response.success
+                else f"{self.stream.zero.status} If nothing touches it, set the parameter zero_in_contact for this once"
+            )
         return response
 
     def _apply(self, settings: EstimatorParameters) -> None:

@@ -2,19 +2,22 @@
 
 When configured, it has compiled and solved once. When active, it plans and always publishes the equilibrium. In a
 fallback this is the equilibrium of the remaining plan or of the hold. After a short outage the controller continues by
-itself. A hold whose reason says so lasts until the node is deactivated and activated again.
+itself. A hold whose reason says so lasts until the node is deactivated and activated again. The last equilibrium before
+the node is deactivated or ends is where the arm is.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
+from rclpy.duration import Duration
 from rclpy.lifecycle import State, TransitionCallbackReturn
 from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
@@ -26,16 +29,20 @@ from contact_estimation.exceptions import ContactEstimationError, RecordingError
 from contact_estimation.msg import ContactEstimate, MpcPrediction
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, mpc_outputs, parameters, qos
+from contact_estimation.ros.arrival import Arrival, OnePublisher, subscribe
 from contact_estimation.ros.drawing import DrawingThread, marker_array
 from contact_estimation.ros.executor import run
 from contact_estimation.ros.frames import status_name
 from contact_estimation.ros.lifecycle import ManagedNode
 from contact_estimation.ros.node_settings import MpcParameters
 from contact_estimation.ros.serialized import decode
-from contact_estimation.ros.staleness import EstimateRule
+from contact_estimation.ros.staleness import SILENCE, EstimateRule, second_estimator
 from contact_estimation.ros.steady_timer import steady_timer
 from contact_estimation.ros.wrist_sensor import WristSensor
 from contact_estimation.viz.prediction import prediction_shapes
+
+#: The last equilibrium may take so long to arrive.
+_LAST_HEARD = Duration(seconds=0.5)
 
 
 class _Commanded(NamedTuple):
@@ -67,7 +74,9 @@ class Mpc(ManagedNode):
         self._prediction = self.create_publisher(MpcPrediction, "~/prediction", qos.VISUALIZATION)
         self._markers = self.create_publisher(MarkerArray, "~/markers", qos.VISUALIZATION)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
-        self.create_subscription(ContactEstimate, self.settings.estimates, self._on_estimate, qos.SENSOR, raw=True)
+        self._estimator = OnePublisher(SILENCE)
+        topic = self.settings.estimates
+        self._estimates = subscribe(self, ContactEstimate, topic, self._on_estimate, qos.SENSOR, raw=True)
         self.create_timer(1.0 / self.settings.diagnostics_rate, self._report)
         self._painter = DrawingThread(self._draw, self.settings.visualization_rate, self._not_drawn)
         parameters.accept_changes(self, MpcParameters, {"visualization_rate", "arrow_scale"}, self._apply)
@@ -112,7 +121,7 @@ class Mpc(ManagedNode):
         return super().on_activate(state)
 
     def on_deactivate(self, state: State) -> TransitionCallbackReturn:
-        """Command nothing from now on."""
+        """Leave the equilibrium where the arm is, and command nothing from now on."""
         self._stop("deactivated")
         return super().on_deactivate(state)
 
@@ -126,7 +135,7 @@ class Mpc(ManagedNode):
         return TransitionCallbackReturn.SUCCESS
 
     def on_shutdown(self, state: State) -> TransitionCallbackReturn:
-        """Command nothing from now on."""
+        """Leave the equilibrium where the arm is, and command nothing from now on."""
         self._stop("shut down")
         return TransitionCallbackReturn.SUCCESS
 
@@ -143,14 +152,18 @@ class Mpc(ManagedNode):
         with self._lock:
             self._last = None
         if self._controller is not None:
-            self._controller.deactivate()
+            with self._lock:
+                hold = self._controller.deactivate()
             self._rule.choose("")
+            if hold is not None:
+                self._pose.publish(mpc_outputs.pose_stamped(self._head(self.get_clock().now().nanoseconds), hold))
         self._health.inactive(reason)
 
     # -- work --
 
-    def _on_estimate(self, raw: bytes) -> None:
-        self._latest = raw  # most are never planned from: decoding waits for a tick
+    def _on_estimate(self, raw: bytes, arrival: Arrival) -> None:
+        if self._estimator.follows(arrival.number, time.monotonic()):
+            self._latest = raw  # most are never planned from: decoding waits for a tick
 
     def _configured(self) -> ContactController:
         """Return the controller, which a configured node has."""
@@ -185,7 +198,8 @@ class Mpc(ManagedNode):
         except RecordingError as error:
             none = np.zeros(controller.arm.n)
             stamp_ns, observation = now_ns, Observation(none, none, valid=False, reason=str(error))
-        head = convert.header(stamp_ns, self.settings.tf_prefix + controller.arm.base_frame)
+        # What is planned is for the time of its estimate. A fallback is made of none, and for the present.
+        head = self._head(stamp_ns if observation.valid else now_ns)
         with self._lock:
             command = controller.update(self._clock_of_task.advance(1e-9 * now_ns), observation)
             self._last = None if command is None else _Commanded(command, head)
@@ -197,6 +211,10 @@ class Mpc(ManagedNode):
             self._report()
             if command.state is not ControllerState.ACTIVE:
                 self.get_logger().warning(command.reason)
+
+    def _head(self, stamp_ns: int) -> Header:
+        """Return the header of what is for the time ``stamp_ns`` [ns], in the base frame."""
+        return convert.header(stamp_ns, self.settings.tf_prefix + self._configured().arm.base_frame)
 
     def _draw(self) -> None:
         """Show the last command and its plan, once."""
@@ -234,7 +252,13 @@ class Mpc(ManagedNode):
         self._painter.set_rate(settings.visualization_rate)
 
     def _report(self) -> None:
-        self._diagnostics.publish(self._health.report(self.get_clock().now().nanoseconds))
+        error = second_estimator(self._estimator.others(), self._estimates.topic_name)
+        self._diagnostics.publish(self._health.report(self.get_clock().now().nanoseconds, error))
+
+    def close(self) -> None:
+        """Leave no push in force: a signal may end the node in the middle of a task."""
+        self._stop("ended")
+        self._pose.wait_for_all_acked(_LAST_HEARD)
 
     def destroy_node(self) -> None:
         """Stop drawing first: its publishers go with the node."""

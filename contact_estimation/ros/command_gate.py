@@ -14,10 +14,15 @@ from contact_estimation.control.safety import SafetyFilter, SafetySettings, Safe
 from contact_estimation.drivers.backend import Backend, EquilibriumPose, Sample
 from contact_estimation.exceptions import DriverError
 from contact_estimation.robot import Arm
+from contact_estimation.ros.arrival import JUST_NOW, Arrival, OnePublisher
 
 
 class CommandGate:
     """Limits wanted equilibria and hands them to ``backend``.
+
+    A command counts where it is of the present and of the planner that commands so far. When none has counted for
+    ``release_after`` the planner is taken for gone, and the equilibrium goes to where the arm is. The next command, of
+    any planner, goes on from there. An arm that nobody has commanded since the activation is left as it is.
 
     Args:
         arm, backend: the robot.
@@ -27,7 +32,9 @@ class CommandGate:
     Attributes:
         state: what the gate does.
         reason: why nothing passes, "" when all is well.
-        counters: commands passed (and of those limited, by limit), held, and stops, since the gate was made.
+        counters: commands passed (and of those limited, by limit), held, of a second planner, stops, and silent
+            planners, since the gate was made.
+        planner: of which publisher commands count.
     """
 
     def __init__(
@@ -43,6 +50,8 @@ class CommandGate:
         self._sample: Sample | None = None
         self._sampled, self._stamp_ns = 0.0, 0
         self._complaint = ""
+        self._commanded: float | None = None  # when the last command that counts was issued [s]; None: nobody commands
+        self.planner = OnePublisher(settings.release_after)
         self.state, self.reason = SafetyState.INACTIVE, "not active"
         self.counters: Counter[str] = Counter()
 
@@ -89,6 +98,7 @@ class CommandGate:
         if present is None:
             present = EquilibriumPose(*self._arm.tcp_pose(self._sample.q))
         self._filter.activate(now, present.position, present.rotation)
+        self._commanded = None
         self.state, self.reason = SafetyState.ACTIVE, ""
 
     def deactivate(self) -> None:
@@ -96,16 +106,26 @@ class CommandGate:
         self._filter.deactivate()
         self.state, self.reason = SafetyState.INACTIVE, "not active"
 
-    def set_target(self, position: Sequence[float], quaternion: Sequence[float]) -> None:
+    def set_target(
+        self, position: Sequence[float], quaternion: Sequence[float], stamp_ns: int = 0, arrival: Arrival = JUST_NOW
+    ) -> None:
         """Send an equilibrium within the limits.
 
         Args:
             position: of the TCP (3,) [m], base frame.
             quaternion: its attitude (x, y, z, w).
+            stamp_ns: time that the command is for, on the clock of the samples' stamps [ns]; 0: as it was received.
+            arrival: of its message.
         """
         if not self._filter.active:
             return
         now = self._clock()
+        if past := self._of_another_time(stamp_ns, arrival):
+            self._fail(SafetyState.HOLD, past)
+            return
+        if not self.planner.follows(arrival.number, now - arrival.waited):
+            self.counters["commands of a second planner"] += 1
+            return
         if self._sample is None or now - self._sampled > self._filter.settings.hold_after:
             self._fail(SafetyState.HOLD, "no fresh sample of the arm")
             return
@@ -119,6 +139,8 @@ class CommandGate:
         if command is None:
             self._stop_where_it_is(self._sample)
             return
+        if "not finite" not in command.limited:
+            self._commanded = now - arrival.waited
         self.state = command.state
         self.reason = self._missing("held") if command.state is SafetyState.HOLD else ", ".join(command.limited)
         self.counters["commands held" if command.state is SafetyState.HOLD else "commands passed"] += 1
@@ -128,24 +150,70 @@ class CommandGate:
         except DriverError as error:
             self.stop(str(error))
 
-    def watch(self) -> None:
-        """Call often: without commands too, an estimator that died stops the gate; the arm is held where it is."""
+    def _of_another_time(self, stamp_ns: int, arrival: Arrival) -> str:
+        """Return why a command is not of the present, or an empty string."""
+        limits = self._filter.settings
+        if arrival.waited > limits.release_after:
+            return f"a command waited {arrival.waited:.2f} s for this node, at most {limits.release_after:g} s"
+        age = 1e-9 * (self.now_ns - stamp_ns)
+        if stamp_ns and not abs(age) <= limits.stop_after:
+            return (
+                f"a command is for {abs(age):.2f} s {'ago' if age > 0 else 'ahead'} by the samples' clock, at most "
+                f"{limits.stop_after:g} s: plan from the newest estimate, or correct the clocks; a log may be playing"
+            )
+        return ""
+
+    def watch(self) -> bool:
+        """Call often: without commands too, an estimator that died stops the gate; the arm is held where it is.
+
+        Returns:
+            Whether the planner has just been taken for gone.
+        """
         if not self._filter.active:
-            return
-        state = self._filter.deadman.state(self._clock())
+            return False
+        now = self._clock()
+        state = self._filter.deadman.state(now)
         if state is SafetyState.STOP and self._sample is not None:
             self._stop_where_it_is(self._sample)
+            return False
+        limit = self._filter.settings.release_after
+        if self._sample is None or self._commanded is None or now - self._commanded <= limit:
+            return False
+        self.release(f"no command for more than {limit:g} s: the equilibrium is where the arm is, until the next one")
+        self.counters["planners fell silent"] += 1
+        return True
+
+    def release(self, reason: str) -> None:
+        """Put the equilibrium where the arm is, if somebody has commanded it; the next command goes on from there.
+
+        Args:
+            reason: why, for the diagnostics.
+        """
+        if not self._filter.active or self._commanded is None or self._sample is None:
+            return
+        self._commanded = None
+        present = self._command_where_it_is(self._sample)
+        self._filter.move_to(self._clock(), present.position, present.rotation)
+        self.state, self.reason = SafetyState.HOLD, reason
 
     def _stop_where_it_is(self, sample: Sample) -> None:
         """Stop after the deadman, with the equilibrium at the arm: the last one may lie ahead of it."""
         self._filter.deactivate()
-        present = self._backend.equilibrium() or EquilibriumPose(*self._arm.tcp_pose(sample.q))
-        with contextlib.suppress(DriverError):  # a backend without commands holds the arm by itself
-            self._backend.command(present)
+        self._command_where_it_is(sample)
         self._fail(SafetyState.STOP, self._missing("stopped; activate again"))
 
+    def _command_where_it_is(self, sample: Sample) -> EquilibriumPose:
+        """Command the equilibrium at the arm, and return it."""
+        present = self._backend.equilibrium() or EquilibriumPose(*self._arm.tcp_pose(sample.q))
+        hold: Callable[[EquilibriumPose], None] = getattr(self._backend, "hold", self._backend.command)
+        with contextlib.suppress(DriverError):  # a backend without commands holds the arm by itself
+            hold(present)
+        return present
+
     def stop(self, reason: str) -> None:
-        """Let nothing pass until activated again, and say why; the arm's controller keeps what it has."""
+        """Let nothing pass until activated again, and say why; the equilibrium goes to where the arm was last."""
+        if self._filter.active and self._sample is not None:
+            self._command_where_it_is(self._sample)
         self._filter.deactivate()
         self._fail(SafetyState.STOP, reason)
 

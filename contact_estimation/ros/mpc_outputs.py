@@ -94,8 +94,13 @@ class MpcHealth:
         """Note that the node commands nothing, and why."""
         self._state, self._reason = ControllerState.INACTIVE, reason
 
-    def report(self, now_ns: int) -> DiagnosticArray:
-        """Write the message of the period that ends now and begin the next one."""
+    def report(self, now_ns: int, error: str = "") -> DiagnosticArray:
+        """Write the message of the period that ends now and begin the next one.
+
+        Args:
+            now_ns: the present [ns].
+            error: what is wrong beside the controller; an empty string: nothing.
+        """
         values = {
             "state": self._state.value,
             "reason": self._reason,
@@ -114,9 +119,9 @@ class MpcHealth:
             }
         values |= {f"ticks {state}": str(count) for state, count in sorted(self._counters.items())}
         status = DiagnosticStatus(
-            level=_LEVELS[self._state],
+            level=DiagnosticStatus.ERROR if error else _LEVELS[self._state],
             name=self._name,
-            message=self._reason or "planning",
+            message=error or self._reason or "planning",
             hardware_id=self._hardware,
             values=[KeyValue(key=k, value=v) for k, v in values.items()],
         )

@@ -41,6 +41,9 @@ class EstimatorParameters(RobotParameters):
         doc="samples older than this on arrival, or as far in the future, are refused; 0, as with complete: none are, "
         "for recorded stamps",
     )
+    zero_in_contact: bool = key(
+        False, doc="measure the zero also where a contact is probable: for an arm that is known to be free"
+    )
     visualization_rate: float = key(25.0, unit="Hz", check=positive, doc="rate of the markers", was="people_rate")
     diagnostics_rate: float = key(
         1.0, unit="Hz", check=positive, doc="rate of the diagnostics; a change of validity is published at once"

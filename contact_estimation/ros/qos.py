@@ -47,6 +47,14 @@ COMMANDS = QoSProfile(
     durability=DurabilityPolicy.VOLATILE,
 )
 
+#: The newest message only, of a publisher of any reliability: an old command or an old picture is worth nothing.
+NEWEST = QoSProfile(
+    depth=1,
+    history=HistoryPolicy.KEEP_LAST,
+    reliability=ReliabilityPolicy.BEST_EFFORT,
+    durability=DurabilityPolicy.VOLATILE,
+)
+
 #: States that change seldom: a late subscriber gets the last one.
 LATCHED = QoSProfile(
     depth=1,

@@ -14,8 +14,10 @@ from rclpy.node import Node
 
 from contact_estimation.control.controller import Observation
 from contact_estimation.exceptions import RecordingError
+from contact_estimation.filters.frozen_sensor import FrozenSensor
 from contact_estimation.filters.observer import Estimate
 from contact_estimation.filters.wrench_fusion import WrenchFusion
+from contact_estimation.filters.zeroed_sensor import ZeroedSensor
 from contact_estimation.robot import Arm
 from contact_estimation.ros import convert, qos
 from contact_estimation.ros.frames import Frames
@@ -31,8 +33,10 @@ class WristSensor:
     """
 
     def __init__(self, node: Node, topic: str) -> None:
-        self._topic, self._fusion = topic, WrenchFusion()
-        self._latest: bytes | None = None
+        self._node, self._topic = node, topic
+        self._fusion, self._zeroed, self._frozen = WrenchFusion(), ZeroedSensor(), FrozenSensor()
+        self._latest: WrenchStamped | None = None
+        self._unread = f"nothing on '{topic}' yet"  # why there is no newest message
         node.create_subscription(WrenchStamped, topic, self._on_wrench, qos.SENSOR, raw=True)
 
     def configure(self, arm: Arm, tf_prefix: str, max_age: float) -> None:
@@ -45,6 +49,8 @@ class WristSensor:
         """
         self._arm, self._frame, self._max_age = arm, Frames.of(arm, tf_prefix).tcp, max_age
         self._fusion.reset()
+        self._zeroed.reset()
+        self._frozen.reset()
 
     def corrected(self, observation: Observation, estimate: Estimate, stamp_ns: int) -> Observation:
         """Return the observation with the sensor's force, or an invalid one that says why there is none.
@@ -54,16 +60,15 @@ class WristSensor:
             estimate: that it was made of.
             stamp_ns: stamp of the estimate's sample [ns].
         """
-        if self._latest is None:
-            return replace(observation, valid=False, reason=f"wrist sensor: nothing on '{self._topic}' yet")
-        try:
-            message = decode(self._latest, WrenchStamped, f"'{self._topic}'")
-        except RecordingError as error:
-            return replace(observation, valid=False, reason=f"wrist sensor: {error}")
+        message = self._latest
+        if message is None:
+            return replace(observation, valid=False, reason=f"wrist sensor: {self._unread}")
         sensed = convert.xyz(message.wrench.force)
-        problem = self._problem(message, sensed, stamp_ns)
+        problem = self._problem(message, sensed, stamp_ns) or self._repeated(message, sensed, estimate)
         if problem:
+            self._zeroed.reset()  # a sensor that comes back jumps
             return replace(observation, valid=False, reason=f"wrist sensor: {problem}")
+        self._follow_jump(message, sensed, estimate)
         fused = self._fusion.force_tcp(1e-9 * stamp_ns, sensed, estimate)
         _, rotation = self._arm.tcp_pose(estimate.q)
         return replace(observation, force=rotation @ fused)
@@ -81,5 +86,34 @@ class WristSensor:
             return f"{1e3 * apart:.0f} ms from the estimate's sample, at most {1e3 * self._max_age:.0f} ms"
         return ""
 
+    def _repeated(self, message: WrenchStamped, sensed: np.ndarray, estimate: Estimate) -> str:
+        """Say that the sensor repeats one reading although the arm has changed, or return an empty string."""
+        reading = np.concatenate([sensed, convert.xyz(message.wrench.torque)])
+        t = 1e-9 * convert.stamp_ns(message.header.stamp)
+        if not self._frozen.repeats(t, reading, estimate.q, estimate.force_tcp):
+            return ""
+        return (
+            f"'{self._topic}' repeats one reading although the arm moved, or its force changed: the sensor is frozen; "
+            "start it or its driver again"
+        )
+
+    def _follow_jump(self, message: WrenchStamped, sensed: np.ndarray, estimate: Estimate) -> None:
+        """Take the jump of a sensor that was zeroed into its offset."""
+        jump = self._zeroed.jumped(1e-9 * convert.stamp_ns(message.header.stamp), sensed, estimate.force_tcp)
+        if jump is None:
+            return
+        self._fusion.shift(jump)
+        self._node.get_logger().warning(
+            f"'{self._topic}' jumped by {np.linalg.norm(jump):.1f} N where the joints felt nothing: the sensor was "
+            "zeroed, or is defective. Its offset follows; zero it in free space only"
+        )
+
     def _on_wrench(self, raw: bytes) -> None:
-        self._latest = raw
+        try:
+            self._latest = message = decode(raw, WrenchStamped, f"'{self._topic}'")
+        except RecordingError as error:
+            self._latest, self._unread = None, str(error)
+            return
+        force = convert.xyz(message.wrench.force)
+        if np.isfinite(force).all():
+            self._zeroed.add(1e-9 * convert.stamp_ns(message.header.stamp), force)

@@ -216,9 +216,13 @@ def test_it_cannot_be_activated_on_a_bad_estimate(controller):
         controller.activate(observation(valid=False, reason="diverged"))
 
 
-def test_deactivated_it_commands_nothing(controller):
-    controller.deactivate()
-    assert controller.update(0.0, observation()) is None
+def test_deactivated_it_leaves_the_equilibrium_at_the_arm_and_commands_nothing(controller):
+    pressing = [controller.update(k * TICK, observation()) for k in range(20)][-1]
+    here = arm().tcp_pose(START)[0]
+    assert np.linalg.norm(pressing.position - here) > 1e-3
+    last = controller.deactivate()
+    assert last.state is ControllerState.INACTIVE and np.allclose(last.position, here, atol=1e-9)
+    assert controller.update(1.0, observation()) is None and controller.deactivate() is None
 
 
 def test_a_tick_is_fast_enough_for_its_rate(controller):

@@ -56,6 +56,19 @@ def test_steps_end_when_touched_settled_and_arrived_and_the_task_then_holds(arm)
     assert touched.over and touched.state is ControllerState.HOLDING
 
 
+@pytest.mark.parametrize(
+    "steps",
+    [[APPROACH, PRESS, RETRACT], [dataclasses.replace(PRESS, fallback="")]],
+    ids=["in a step", "after the last"],
+)
+def test_deactivated_it_leaves_the_equilibrium_at_the_arm(arm, steps):
+    ended = drive(arm, steps, lambda t: [0.0, 0.0, 0.0] if len(steps) > 1 else [0.0, 0.0, 10.0], 0.9)
+    assert ended.over == (len(steps) == 1)
+    last = ended.deactivate()
+    assert np.allclose(last.position, arm.tcp_pose(ready_posture(arm))[0], atol=1e-9)
+    assert ended.update(2e6, Observation(ready_posture(arm), np.zeros(arm.n), force=np.zeros(3))) is None
+
+
 def test_a_step_that_does_not_end_in_time_goes_to_its_fallback(arm):
     missed = drive(arm, [APPROACH, PRESS, RETRACT], lambda t: [0.0, 0.0, 0.0], 2.0)
     assert [name for name, _ in missed.ended] == ["approach", "retract"]

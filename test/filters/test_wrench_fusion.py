@@ -87,3 +87,14 @@ def test_a_clock_that_was_set_back_leaves_no_memory_of_the_future(settled):
         feed(settled, 1.0, np.zeros(3), np.zeros(3), False, begin=0.0)
     assert len(settled._past) <= round(settled.settings.touch_time / STEP) + 1
     np.testing.assert_allclose(settled.offset, OFFSET, atol=0.3)
+
+
+@pytest.mark.parametrize("force", [np.zeros(3), PRESS], ids=["free", "press"])
+def test_a_sensor_that_is_zeroed_keeps_its_force(settled, force):
+    """What it reads from then on lacks what it showed; the offset follows at once, and is still learnt."""
+    pressed = bool(force.any())
+    feed(settled, 1.0, force, force, pressed, begin=1.5)
+    settled.shift(-force - OFFSET + [0.8, -0.8, 0.8])  # a difference of two readings is noisy
+    fused = feed(settled, 2.0, -OFFSET, force, pressed, begin=2.5)
+    np.testing.assert_allclose(settled.offset, -force, atol=1.0 if pressed else 0.4)
+    np.testing.assert_allclose(fused, force, atol=3.0)

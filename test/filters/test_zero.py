@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from contact_estimation.filters.registry import open_stream
 from contact_estimation.filters.zero import TorqueZero
 from contact_estimation.robot import load_arm
+from contact_estimation.robot.posture import ready_posture
 
 Q = np.array([0.2, -1.6, 1.9, -1.8, -1.5, 0.3])
 
@@ -48,3 +50,63 @@ def test_moving_arm_is_refused(arm):
     feed(zero, arm, np.ones(6), 5, dq=np.array([0.0, 0.0, 0.3, 0.0, 0.0, 0.0]))
     assert "refused: elbow_joint moved with 0.300 rad/s" in zero.status
     np.testing.assert_array_equal(zero.offset, np.zeros(6))
+
+
+class Still:
+    """A still arm before the default observer: gravity, noise, an offset of the torque, and a push at the tool."""
+
+    def __init__(self, robot):
+        self.stream = open_stream(robot, "contact_imm")
+        self.arm = self.stream.arm
+        self.q = Q if self.arm.n == 6 else ready_posture(self.arm)
+        self.offset, self.push = np.zeros(self.arm.n), 0.0
+        self._lift = self.arm.tcp_jacobian(self.q)[2]
+        self._rng, self._stamp, self._pushed = np.random.default_rng(0), 1_000_000_000, 0.0
+
+    def feed(self, seconds):
+        """Feed samples for a time [s]; a push [N] along base z builds up in 0.3 s; return the estimate."""
+        noise, n = self._rng.normal, self.arm.n
+        for _ in range(round(500 * seconds)):
+            self._stamp += 2_000_000
+            self._pushed += np.clip(self.push - self._pushed, -0.4, 0.4)
+            tau = self.arm.gravity(self.q) + self.offset - self._lift * self._pushed + noise(0, 0.05, n)
+            estimate = self.stream.push(self._stamp, self.q + noise(0, 1e-5, n), noise(0, 1e-4, n), tau)
+        return estimate
+
+
+@pytest.mark.parametrize("robot, offset", [("fr3", 1.0), ("ur16e", 3.0)])
+def test_a_zeroed_arm_is_free(robot, offset):
+    """The torque jumps by the offset that is taken off; the observer, which had adapted to it, must not feel a push."""
+    still = Still(robot)
+    still.offset[1] = offset
+    assert still.feed(2.0).mode == "free"
+    assert still.stream.start_zero()
+    still.feed(0.6)
+    assert still.stream.zero.status.startswith("zeroed")
+    estimate = still.feed(2.0)
+    assert estimate.valid and estimate.modes["free"] > 0.9 and np.linalg.norm(estimate.force_base) < 0.5
+
+
+@pytest.mark.parametrize("robot, push", [("fr3", 20.0), ("ur16e", 60.0)])
+def test_what_a_probable_contact_does_to_the_torque_is_no_offset(robot, push):
+    still = Still(robot)
+    still.feed(1.0)
+    still.push = push
+    assert still.feed(0.8).modes["free"] < 0.5
+    assert not still.stream.start_zero() and "a contact is probable ('" in still.stream.zero.status
+    still.feed(0.6)
+    assert not still.stream.zero.offset.any()
+    assert still.stream.start_zero(in_contact=True)
+    still.stream.zero.clear()
+    still.push = 0.0
+    still.feed(1.5)
+    assert still.stream.start_zero()
+
+
+def test_a_contact_that_begins_meanwhile_ends_the_request():
+    still = Still("fr3")
+    still.feed(1.0)
+    assert still.stream.start_zero()
+    still.push = 20.0
+    still.feed(0.6)
+    assert "a contact is probable" in still.stream.zero.status and not still.stream.zero.offset.any()

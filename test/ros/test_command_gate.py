@@ -1,14 +1,19 @@
 """The way of a command: only while active, limited, and never without a fresh estimate or a known arm."""
 
+import os
+import time
+
 import numpy as np
 import pinocchio as pin
 import pytest
+from rtde_controller import HOST, Controller
 
 from contact_estimation.control.safety import SafetySettings, SafetyState
 from contact_estimation.drivers.backend import Sample
 from contact_estimation.drivers.registry import make_backend
 from contact_estimation.exceptions import DriverError
 from contact_estimation.robot import load_arm
+from contact_estimation.ros.arrival import JUST_NOW, Arrival
 from contact_estimation.ros.command_gate import CommandGate
 
 UPRIGHT = (1.0, 0.0, 0.0, 0.0)
@@ -94,31 +99,201 @@ class ImpedanceArm:
         self.poses.append(pose)
 
 
+class Press:
+    """A gate over an arm that stands still while its equilibrium is commanded 30 mm below it, every 10 ms."""
+
+    def __init__(self, commands: int = 20):
+        self.now, self.backend, arm = 10.0, ImpedanceArm(), load_arm("fr3")
+        self.gate = CommandGate(arm, self.backend, SafetySettings(), np.full(3, 700.0), clock=lambda: self.now)
+        q = np.array([0.1, -0.7, 0.05, -2.2, 0.02, 1.6, 0.7])
+        self.position, rotation = arm.tcp_pose(q)
+        self.sample, self.quaternion = Sample(1, q, np.zeros(7), np.zeros(7)), pin.Quaternion(rotation).coeffs()
+        self.target = self.position + [0.0, 0.0, -0.03]
+        self.tick()
+        self.gate.activate()
+        for _ in range(commands):
+            self.tick()
+            self.want()
+        assert not commands or self.pushed > 0.02
+
+    def tick(self) -> None:
+        """Let 10 ms pass with a sample and an estimate."""
+        self.now += 0.01
+        self.gate.sample(self.sample, 1_000_000_000)
+        self.gate.estimate(0.0, "")
+
+    def wait(self, seconds: float) -> None:
+        """Let time [s] pass without a command."""
+        for _ in range(round(seconds / 0.01)):
+            self.tick()
+            self.gate.watch()
+
+    def want(self, arrival: Arrival = JUST_NOW, stamp_ns: int = 0) -> None:
+        """Command it."""
+        self.gate.set_target(self.target, self.quaternion, stamp_ns, arrival)
+
+    @property
+    def pushed(self) -> float:
+        """How far the equilibrium is below the arm [m]."""
+        return float(self.position[2] - self.backend.poses[-1].position[2])
+
+
 @pytest.mark.parametrize("first", ["watch", "command"])
 def test_a_dead_estimator_leaves_the_equilibrium_at_the_arm(first):
     """The deadman is asked by a command and by the watch: whichever comes first, no push stays in force."""
-    now, arm, backend = 10.0, load_arm("fr3"), ImpedanceArm()
-    gate = CommandGate(arm, backend, SafetySettings(), np.full(3, 700.0), clock=lambda: now)
-    q = np.array([0.1, -0.7, 0.05, -2.2, 0.02, 1.6, 0.7])
-    position, rotation = arm.tcp_pose(q)
-    sample, quaternion = Sample(1, q, np.zeros(7), np.zeros(7)), pin.Quaternion(rotation).coeffs()
-    gate.sample(sample, 1)
-    gate.estimate(0.0, "")
-    gate.activate()
-    for _ in range(20):
-        now += 0.01
-        gate.sample(sample, 1)
-        gate.estimate(0.0, "")
-        gate.set_target(position + [0.0, 0.0, -0.03], quaternion)
-    assert backend.poses[-1].position[2] < position[2] - 0.02
-    now += 0.3
-    gate.sample(sample, 1)
+    press = Press()
+    press.now += 0.3
+    press.gate.sample(press.sample, 1)
     if first == "watch":
-        gate.watch()
-    gate.set_target(position + [0.0, 0.0, -0.03], quaternion)
-    gate.watch()
-    assert gate.state is SafetyState.STOP and gate.counters["commands stopped"] == 1
-    assert backend.poses[-1].position == pytest.approx(position)
+        press.gate.watch()
+    press.want()
+    press.gate.watch()
+    assert press.gate.state is SafetyState.STOP and press.gate.counters["commands stopped"] == 1
+    assert press.backend.poses[-1].position == pytest.approx(press.position)
+
+
+def test_a_dead_planner_leaves_the_equilibrium_at_the_arm_and_another_takes_over_from_there():
+    press = Press()
+    press.wait(0.29)
+    assert press.pushed > 0.02, "a planner that is late is not gone"
+    press.wait(0.02)
+    assert press.pushed == pytest.approx(0.0) and press.gate.state is SafetyState.HOLD
+    assert "no command for more than 0.3 s" in press.gate.reason
+    sent = len(press.backend.poses)
+    press.wait(1.0)
+    assert len(press.backend.poses) == sent and press.gate.counters["planners fell silent"] == 1
+    for number in (1, 2):
+        press.tick()
+        press.want(Arrival(number))
+    assert press.gate.state is SafetyState.ACTIVE
+    assert 0.0 < press.pushed < 0.008, "it starts at the arm, within the limits"
+
+
+def test_a_dead_planner_leaves_a_ur_standing():
+    """Over the loopback controller, with a client process that would go on with the last speed for two seconds."""
+    if os.environ.get("CI") != "true":  # there it must be installed
+        pytest.importorskip("rtde_receive", reason="the UR driver's client library ur_rtde is not installed")
+    arm, patient = load_arm("ur16e"), {"connect_timeout": 120.0, "stall_timeout": 20.0, "command_timeout": 2.0}
+    limits = SafetySettings(hold_after=1.0, stop_after=2.0, release_after=0.3)
+    with Controller():
+        backend = make_backend("rtde", arm, {"host": HOST, "control": True, **patient})
+        backend.connect()
+        gate = CommandGate(arm, backend, limits, np.full(3, 1000.0))
+
+        def follow(seconds: float, lift: float = 0.0) -> float:
+            """Let time [s] of the samples pass, with a command 30 mm above the start or none; return the rise [m]."""
+            first = sample = backend.read()
+            while sample.stamp_ns < first.stamp_ns + 1e9 * seconds:
+                sample = backend.read()
+                gate.sample(sample, sample.stamp_ns)
+                gate.estimate(0.0, "")
+                gate.watch()
+                if lift:
+                    gate.set_target(position + [0.0, 0.0, lift], quaternion)
+            return float(arm.tcp_pose(sample.q)[0][2] - arm.tcp_pose(first.q)[0][2])
+
+        try:
+            follow(0.1)
+            position, rotation = arm.tcp_pose(backend.read().q)
+            quaternion = pin.Quaternion(rotation).coeffs()
+            gate.activate()
+            for planner in ("one", "another"):
+                assert follow(1.0, 0.03) > 1e-3, planner
+                silent = time.monotonic()
+                while gate.state is not SafetyState.HOLD:
+                    follow(0.01)
+                    assert time.monotonic() < silent + 60.0
+                follow(0.2)
+                assert abs(follow(0.5)) < 1e-4, "it stands"
+        finally:
+            backend.close()
+
+
+def test_an_arm_that_nobody_commands_is_left_as_it_is():
+    press = Press(commands=0)
+    press.wait(2.0)
+    assert not press.backend.poses and press.gate.state is SafetyState.ACTIVE and not press.gate.reason
+
+
+@pytest.mark.parametrize("nonsense", ["not finite", "no attitude", "of the past", "of the future", "waited"])
+def test_a_planner_of_nonsense_counts_as_gone(nonsense):
+    """What it sends last must not stay in force because it goes on sending."""
+    press = Press()
+    for _ in range(31):
+        press.tick()
+        if nonsense == "not finite":
+            press.gate.set_target((np.nan, 0.0, 0.0), press.quaternion)
+        elif nonsense == "no attitude":
+            press.gate.set_target(press.target, (0.0, 0.0, 0.0, 0.0))
+        elif nonsense == "waited":
+            press.want(Arrival(0, 0.31))
+        else:
+            press.want(stamp_ns=press.gate.now_ns + (-1 if nonsense == "of the past" else 1) * 210_000_000)
+        press.gate.watch()
+    assert press.pushed == pytest.approx(0.0) and press.gate.counters["planners fell silent"] == 1
+
+
+def test_a_command_is_for_the_present():
+    press = Press()
+    press.want(stamp_ns=press.gate.now_ns - 190_000_000)
+    assert press.gate.state is SafetyState.ACTIVE
+    press.want(stamp_ns=press.gate.now_ns - 250_000_000)
+    assert press.gate.state is SafetyState.HOLD and "for 0.25 s ago by the samples' clock" in press.gate.reason
+
+
+def test_a_command_that_waited_counts_from_when_it_came():
+    """The executor stood still for 0.25 s: what it then finds proves no planner of the present."""
+    press = Press()
+    press.wait(0.25)
+    press.want(Arrival(1, 0.25))
+    press.wait(0.1)
+    assert press.pushed == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("first", ["command", "deadman", "planner", "thread"])
+def test_refused_samples_leave_the_equilibrium_at_the_arm(first):
+    """The arm's own driver repeats a stamp: nothing is commanded any more, and the last push must not stay."""
+    press, sent = Press(commands=0), []
+    arm = load_arm("fr3")
+    backend = make_backend("joint_torque", arm, {"torque_meaning": "total"})
+    backend.attach(sent.append)
+    backend.connect()
+    press.gate = CommandGate(arm, backend, SafetySettings(), np.full(3, 700.0), clock=lambda: press.now)
+    feed = (arm.joint_names, press.sample.q, np.zeros(7), np.zeros(7))
+    backend.feed(1, *feed)
+    press.tick()
+    press.gate.activate()
+    for _ in range(20):
+        press.tick()
+        press.want()
+    assert press.position[2] - sent[-1].position[2] > 0.02
+    backend.feed(1, *feed)
+    assert "repeats" in backend.problem
+    if first == "command":
+        press.want()
+    elif first == "thread":
+        press.gate.stop("reading the arm failed")
+    elif first == "deadman":
+        press.now += 0.21
+        press.gate.watch()
+    else:
+        press.wait(0.31)
+    assert press.gate.state is (SafetyState.HOLD if first == "planner" else SafetyState.STOP)
+    assert sent[-1].position == pytest.approx(press.position)
+
+
+def test_a_second_planner_is_refused_until_the_first_is_silent():
+    press = Press(commands=0)
+    other = press.position + [0.0, 0.0, 0.03]
+    for k in range(20):
+        press.tick()
+        press.want(Arrival(100 + k))
+        press.gate.set_target(other, press.quaternion, 0, Arrival(1 + k))
+    assert press.pushed > 0.02 and press.gate.counters["commands of a second planner"] == 20
+    assert press.gate.planner.others() == 20 and press.gate.planner.others() == 0
+    press.wait(0.4)
+    press.gate.set_target(other, press.quaternion, 0, Arrival(21))
+    assert press.gate.state is SafetyState.ACTIVE and press.pushed < 0.0
 
 
 def test_invalid_estimates_do_not_count():

@@ -17,7 +17,7 @@ from std_msgs.msg import Header
 from contact_estimation.drivers.backend import EquilibriumPose
 from contact_estimation.drivers.registry import make_backend
 from contact_estimation.robot import load_arm
-from contact_estimation.ros import convert, qos
+from contact_estimation.ros import convert, mpc_outputs, qos
 
 CONFIGURE, ACTIVATE = Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE
 CLEANUP, DEACTIVATE = Transition.TRANSITION_CLEANUP, Transition.TRANSITION_DEACTIVATE
@@ -125,6 +125,7 @@ class ImpedanceArm:
         self._estimates = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.SENSOR)
         self._targets = graph.node.create_publisher(PoseStamped, "/equilibrium_pose", qos.SENSOR)
         self.target: PoseStamped | None = None
+        self.jammed = False  # it stands, whatever is commanded
         self._followed = 0
         options = {"scenario": "plane", "duration": 600.0, "imperfections": "ideal", "impedance_stiffness": STIFFNESS}
         self.backend = make_backend("simulated", self.arm, options)
@@ -133,7 +134,8 @@ class ImpedanceArm:
 
     def turn(self) -> None:
         """One sample out, the newest command in."""
-        self.sample = self.backend.read()
+        if not self.jammed:
+            self.sample = self.backend.read()
         head = convert.header(self.graph.node.get_clock().now().nanoseconds, "")
         s = self.sample
         self._states.publish(convert.joint_state(head, self.arm.joint_names, s.q, s.dq, s.tau))
@@ -191,6 +193,118 @@ def test_a_joint_torque_arm_is_commanded_through_topics(graph, tmp_path):
             assert not late, "nothing passes once it is inactive"
             assert graph.change("driver", CLEANUP)
             assert graph.state("driver") == State.PRIMARY_STATE_UNCONFIGURED
+
+
+def test_a_planner_that_dies_or_a_driver_that_ends_leaves_the_equilibrium_at_the_arm(graph, tmp_path):
+    """What the arm's own controller keeps is where the arm is; another planner goes on from there."""
+    arm = load_arm("fr3")
+    parameters = {
+        "driver": "joint_torque",
+        "robot": "fr3",
+        "joint_states_in": "arm/joint_states",
+        "safety": patient_limits(tmp_path),
+        "control": True,
+        "impedance_stiffness": STIFFNESS,
+        "configure_at_start": True,
+    }
+    health = graph.watch(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
+    with graph.start("driver", parameters) as driver:
+        real = ImpedanceArm(graph, arm)
+        real.jammed = True
+
+        def ahead() -> float:
+            """How far the equilibrium is above the arm [m]."""
+            return real.poses[-1].pose.position.z - arm.tcp_pose(real.sample.q)[0][2] if real.poses else 0.0
+
+        with graph.meanwhile(real.turn):
+            activate(graph)
+            assert graph.spin(lambda: real.impedances), driver.text()
+            said = "no command for more than 0.3 s"
+            for ends in ("planner", "driver"):
+                position, rotation = arm.tcp_pose(real.sample.q)
+                goal = PoseStamped()
+                goal.header.frame_id = arm.base_frame
+                goal.pose = mpc_outputs.pose(position + [0.0, 0.0, 0.1], rotation)
+                real.target = goal
+                assert graph.spin(lambda: ahead() > 0.02), driver.text()
+                real.target = None
+                if ends == "planner":
+                    assert graph.spin(lambda: said in driver.text()), driver.text()
+                    assert graph.spin(lambda: any(said in s.message for m in health[-1:] for s in m.status))
+                    assert graph.state("driver") == State.PRIMARY_STATE_ACTIVE, "another planner may take over"
+                else:
+                    assert driver.stop() == 0, driver.text()
+                assert graph.spin(lambda: abs(ahead()) < 1e-6, 10.0), ahead()
+
+
+def test_a_pose_of_the_past_and_a_second_planner_are_refused_and_told(graph, tmp_path):
+    """As from a log that plays beside the planner: its poses must not move the arm."""
+    arm = load_arm("fr3")
+    states = graph.watch(JointState, "/joint_states")
+    health = graph.watch(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
+    estimates = graph.node.create_publisher(ContactEstimate, "estimator/contact_estimate", qos.SENSOR)
+    planner, second = (graph.node.create_publisher(PoseStamped, "equilibrium_pose", qos.SENSOR) for _ in range(2))
+    parameters = {"driver": "sim", "robot": "fr3", "scenario": "plane", "duration": 600.0, "configure_at_start": True}
+    late, planners = 0, [planner]
+
+    def feed() -> None:
+        estimates.publish(good_estimate(arm, states[-1].header.stamp))
+        position, rotation = arm.tcp_pose(np.array(states[-1].position))
+        head = convert.header(convert.stamp_ns(states[-1].header.stamp) - late, arm.base_frame)
+        for one in planners:
+            one.publish(PoseStamped(header=head, pose=mpc_outputs.pose(position + [0.0, 0.0, 0.05], rotation)))
+
+    def count(name: str) -> int:
+        said = [v for m in health for s in m.status for v in s.values if v.key == name]
+        return int(said[-1].value) if said else 0
+
+    with graph.start("driver", {**parameters, "safety": patient_limits(tmp_path)}) as driver:
+        assert graph.spin(lambda: len(states) > 50), driver.text()
+        with graph.meanwhile(feed):
+            activate(graph)
+            assert graph.spin(lambda: count("commands passed") > 10), driver.text()
+            assert not count("commands of a second planner")
+            planners.append(second)
+            told = "commands of a second planner on /equilibrium_pose refused"
+            assert graph.spin(lambda: any(told in s.message for s in health[-1].status)), driver.text()
+            late = 60_000_000_000
+            assert graph.spin(lambda: any("for 60.0" in s.message for s in health[-1].status)), driver.text()
+            before = count("commands passed")
+            health.clear()
+            assert graph.spin(lambda: len(health) > 1) and count("commands passed") == before
+    for one in (planner, second):
+        graph.node.destroy_publisher(one)
+
+
+def test_a_second_estimator_is_told_and_neither_keeps_nor_ends_the_commands(graph, tmp_path):
+    arm = load_arm("fr3")
+    states = graph.watch(JointState, "/joint_states")
+    health = graph.watch(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
+    topic = "estimator/contact_estimate"
+    first, second = (graph.node.create_publisher(ContactEstimate, topic, qos.SENSOR) for _ in range(2))
+    parameters = {"driver": "sim", "robot": "fr3", "scenario": "plane", "duration": 600.0, "configure_at_start": True}
+    both = False
+
+    def feed() -> None:
+        message = good_estimate(arm, states[-1].header.stamp)
+        first.publish(message)
+        if both:
+            message.valid = False
+            second.publish(message)
+
+    def said(words: str) -> bool:
+        driver = [s for s in health[-1].status if s.name.startswith("driver")] if health else []
+        return any(s.level == DiagnosticStatus.ERROR and words in s.message for s in driver)
+
+    with graph.start("driver", {**parameters, "safety": patient_limits(tmp_path)}) as driver:
+        assert graph.spin(lambda: len(states) > 50), driver.text()
+        with graph.meanwhile(feed):
+            activate(graph)
+            both = True
+            assert graph.spin(lambda: said("of a second estimator on /estimator/contact_estimate")), driver.text()
+            assert not any(v.key == "estimates not counted" for s in health[-1].status for v in s.values)
+    for one in (first, second):
+        graph.node.destroy_publisher(one)
 
 
 def test_a_robot_that_does_not_answer_stays_unconfigured(graph):

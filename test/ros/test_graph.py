@@ -420,6 +420,20 @@ def test_a_recorder_that_cannot_begin_says_why(graph, tmp_path, bag, topic, word
     assert not (tmp_path / "bag").exists()
 
 
+def test_a_recorder_tells_that_two_estimators_share_a_topic(graph, tmp_path):
+    topic = "/twice/contact_estimate"
+    given = {"bag": str(tmp_path / "bag"), "topics": [f"{topic}:contact_estimation/msg/ContactEstimate"]}
+    publishers = [graph.node.create_publisher(ContactEstimate, topic, qos.SENSOR) for _ in range(2)]
+    with graph.start("recorder", given) as recorder:
+        graph.wait_for_subscriber(topic)
+        with graph.meanwhile(lambda: [publisher.publish(ContactEstimate()) for publisher in publishers], 0.01):
+            said = f"two estimators publish on {topic}, and the bag mixes their estimates"
+            assert graph.spin(lambda: said in recorder.text()), recorder.text()
+        assert recorder.stop() == 0, recorder.text()
+    for publisher in publishers:
+        graph.node.destroy_publisher(publisher)
+
+
 def test_a_killed_recorder_leaves_what_it_flushed(graph, arm, tmp_path):
     bag, copy = write_bag(tmp_path / "bag", samples.recording(arm, 2000)), tmp_path / "copy"
     with graph.start(

@@ -22,8 +22,10 @@ NODES = {
     "recorder": {"topics": ["/joint_states:sensor_msgs/msg/JointState"]},
 }
 DRAWN = {"visualization_rate", "arrow_scale"}
-ESTIMATOR = DRAWN | {"max_age", "arrow_hide_below"}
+ESTIMATOR = DRAWN | {"max_age", "zero_in_contact", "arrow_hide_below"}
 LIVE = {"estimator": ESTIMATOR, "combined": ESTIMATOR, "mpc": DRAWN}
+#: What a refusal says: when it may change, or which values there are.
+WORDS = ("restart", "must be greater", "must not be negative", "must be true or false")
 #: A parameter that rclpy itself declares and answers for.
 OWN = ("start_type_description_service",)
 
@@ -52,7 +54,7 @@ def test_every_change_is_applied_or_refused_with_a_reason(graph, tmp_path, node)
                 answer = put(graph, node, name, number(-5.0))
             if name not in OWN:
                 assert not answer.successful and name in answer.reason
-                assert any(word in answer.reason for word in ("restart", "must be greater", "must not be negative"))
+                assert any(word in answer.reason for word in WORDS)
         unknown = put(graph, node, "people_rate", number(-5.0))
         assert not unknown.successful and "undeclared" in unknown.reason
         assert process.running and process.stop() == 0, process.text()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 from contact_estimation.msg import ContactEstimate, MpcPrediction
-from diagnostic_msgs.msg import DiagnosticArray
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PoseStamped, WrenchStamped
 from lifecycle_msgs.msg import Transition
 from rclpy.serialization import serialize_message
@@ -99,6 +99,95 @@ def test_lifecycle_poses_and_fallback(graph, arm, task):
         assert process.stop() == 0, process.text()
 
 
+def test_what_it_commands_last_is_where_the_arm_is(graph, arm, task):
+    """Deactivated or ended by a signal in a press: an arm that keeps its last equilibrium must not push for ever."""
+    poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose", qos.COMMANDS)
+    publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
+    position, _ = arm.tcp_pose(START)
+
+    def feed() -> None:
+        head = convert.header(graph.now_ns(), arm.base_frame)
+        publish(convert.contact_estimate(estimate(arm, True, 5.0), head, arm.tcp_frame, arm.joint_names, "test"))
+
+    def push() -> float:
+        return 700.0 * np.linalg.norm(convert.xyz(poses[-1].pose.position) - position) if poses else 0.0
+
+    with graph.start("mpc", {"robot": "fr3", "task": task}) as process:
+        assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
+        with graph.meanwhile(feed):
+            for ends in ("deactivated", "a signal"):
+                assert graph.spin(lambda: graph.change("mpc", Transition.TRANSITION_ACTIVATE)), process.text()
+                assert graph.spin(lambda: push() > 1.0), process.text()
+                if ends == "deactivated":
+                    assert graph.change("mpc", Transition.TRANSITION_DEACTIVATE)
+                else:
+                    assert process.stop() == 0, process.text()
+                assert graph.spin(lambda: push() < 0.1, 10.0), ends
+
+
+def test_a_fallback_is_for_the_present_and_a_plan_for_the_time_of_its_estimate(graph, arm, task):
+    """The driver refuses what is for the past; a hold without a new estimate must reach the arm all the same."""
+    poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose", qos.COMMANDS)
+    predictions = graph.watch(MpcPrediction, "/mpc/prediction", qos.VISUALIZATION)
+    publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
+    stamps = []
+
+    def feed() -> None:
+        stamps.append(graph.now_ns())
+        head = convert.header(stamps[-1], arm.base_frame)
+        publish(convert.contact_estimate(estimate(arm, True, 5.0), head, arm.tcp_frame, arm.joint_names, "test"))
+
+    with graph.start("mpc", {"robot": "fr3", "task": task}) as process:
+        assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
+        with graph.meanwhile(feed):
+            assert graph.spin(lambda: graph.change("mpc", Transition.TRANSITION_ACTIVATE)), process.text()
+            assert graph.spin(lambda: len(poses) > 5), process.text()
+            assert convert.stamp_ns(poses[-1].header.stamp) in stamps
+        assert graph.spin(lambda: any(m.state == "holding" for m in predictions)), process.text()
+        poses.clear()
+        assert graph.spin(lambda: len(poses) > 5), process.text()
+        assert convert.stamp_ns(poses[-1].header.stamp) > stamps[-1] + 4_000_000_000
+
+
+def test_a_second_estimator_is_told_and_not_planned_from(graph, arm, task):
+    """Two of one observer on one topic: what the second says, here that it is not valid, changes no plan."""
+    poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose", qos.COMMANDS)
+    predictions = graph.watch(MpcPrediction, "/mpc/prediction", qos.VISUALIZATION)
+    diagnostics = graph.watch(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
+    topic, position = "/estimator/contact_estimate", arm.tcp_pose(START)[0]
+    first, second = (graph.node.create_publisher(ContactEstimate, topic, qos.VISUALIZATION) for _ in range(2))
+    both = False
+
+    def feed() -> None:
+        head = convert.header(graph.now_ns(), arm.base_frame)
+        for publisher, valid in ((first, True), (second, False)) if both else ((first, True),):
+            message = convert.contact_estimate(
+                estimate(arm, valid, 5.0), head, arm.tcp_frame, arm.joint_names, "contact_imm"
+            )
+            publisher.publish(message)
+
+    def push() -> float:
+        return 700.0 * np.linalg.norm(convert.xyz(poses[-1].pose.position) - position) if poses else 0.0
+
+    def told() -> bool:
+        states = [s for m in diagnostics for s in m.status if s.name.startswith("mpc")]
+        return any(s.level == DiagnosticStatus.ERROR and "of a second estimator on" in s.message for s in states)
+
+    with graph.start("mpc", {"robot": "fr3", "task": task, "diagnostics_rate": 5.0}) as process:
+        assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
+        with graph.meanwhile(feed):
+            assert graph.spin(lambda: graph.change("mpc", Transition.TRANSITION_ACTIVATE)), process.text()
+            assert graph.spin(lambda: push() > 1.0), process.text()
+            assert not told()
+            both, predictions[:] = True, []
+            assert graph.spin(told), process.text()
+            assert graph.spin(lambda: len(predictions) > 20), process.text()
+            assert {m.state for m in predictions} == {"active"} and push() > 1.0
+        assert process.stop() == 0, process.text()
+    for publisher in (first, second):
+        graph.node.destroy_publisher(publisher)
+
+
 def test_an_estimate_that_cannot_be_read_or_planned_from_ends_the_push_and_not_the_node(graph, arm, task):
     """Bytes of another message, and a contact without stiffness: the last push may not stay in force."""
     poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose")
@@ -164,6 +253,75 @@ def test_the_wrist_sensor_replaces_the_force_of_the_estimates_without_its_offset
             assert pull() == pytest.approx(-10.0, abs=1.0)  # by the estimates alone it would push ever harder
             sensed = None
             assert graph.spin(lambda: any("wrist sensor" in m.reason for m in predictions)), process.text()
+        assert process.stop() == 0, process.text()
+
+
+def test_a_wrist_sensor_that_is_zeroed_after_its_offset_was_learnt_is_told_and_keeps_its_force(graph, arm, task):
+    """Its 12 N of free space become 0 from one sample to the next: with the old offset 10 N would count as -2 N."""
+    poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose", qos.COMMANDS)
+    publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
+    sense = graph.node.create_publisher(WrenchStamped, "/wrist", qos.VISUALIZATION).publish
+    position, rotation = arm.tcp_pose(START)
+    felt, sensed, before, fed = 0.0, 12.0, 12.0, 0
+
+    def feed() -> None:
+        nonlocal before, fed
+        fed, now = fed + 1, graph.now_ns()
+        for late, force in ((2_000_000, before), (0, sensed)):
+            tip = convert.header(now - late, arm.tcp_frame)
+            sense(convert.wrench_stamped(tip, rotation.T @ [0.0, 0.0, force], np.zeros(3)))
+        before, head = sensed, convert.header(now, arm.base_frame)
+        publish(convert.contact_estimate(estimate(arm, True, felt), head, arm.tcp_frame, arm.joint_names, "test"))
+
+    def pull() -> float:
+        return 700.0 * (poses[-1].pose.position.z - position[2]) if poses else 0.0
+
+    with graph.start("mpc", {"robot": "fr3", "task": task, "controller": "pi", "wrench": "wrist"}) as process:
+        assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
+        with graph.meanwhile(feed):
+            assert graph.spin(lambda: fed > 200)
+            sensed = 0.0
+            assert graph.spin(lambda: "'wrist' jumped by 12.0 N" in process.text()), process.text()
+            felt, sensed = 6.0, 10.0
+            assert graph.spin(lambda: graph.change("mpc", Transition.TRANSITION_ACTIVATE)), process.text()
+            active = len(poses)
+            assert graph.spin(lambda: len(poses) > active + 25), process.text()
+            assert pull() == pytest.approx(-10.0, abs=1.0)
+        assert process.stop() == 0, process.text()
+
+
+def test_a_frozen_wrist_sensor_is_told_and_not_used(graph, arm, task):
+    """It repeats the 4 N of free space while the estimates feel the contact: by it the push would grow for ever."""
+    poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose", qos.COMMANDS)
+    predictions = graph.watch(MpcPrediction, "/mpc/prediction", qos.VISUALIZATION)
+    publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
+    sense = graph.node.create_publisher(WrenchStamped, "/wrist", qos.VISUALIZATION).publish
+    position, rotation = arm.tcp_pose(START)
+    felt, sensed, fed = 0.0, 4.0, 0
+
+    def feed() -> None:
+        nonlocal fed
+        fed += 1
+        tip = convert.header(graph.now_ns(), arm.tcp_frame)
+        sense(convert.wrench_stamped(tip, rotation.T @ [0.0, 0.0, sensed], np.zeros(3)))
+        head = convert.header(graph.now_ns(), arm.base_frame)
+        publish(convert.contact_estimate(estimate(arm, True, felt), head, arm.tcp_frame, arm.joint_names, "test"))
+
+    def pull() -> float:
+        return 700.0 * (poses[-1].pose.position.z - position[2]) if poses else 0.0
+
+    with graph.start("mpc", {"robot": "fr3", "task": task, "controller": "pi", "wrench": "wrist"}) as process:
+        assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
+        with graph.meanwhile(feed):
+            assert graph.spin(lambda: fed > 100)
+            assert graph.spin(lambda: graph.change("mpc", Transition.TRANSITION_ACTIVATE)), process.text()
+            assert graph.spin(lambda: pull() < -1.0), process.text()
+            felt = 10.0
+            said = "'wrist' repeats one reading although"
+            assert graph.spin(lambda: any(said in m.reason for m in predictions)), process.text()
+            assert graph.spin(lambda: abs(pull()) < 0.1), process.text()
+            sensed = 14.0
+            assert graph.spin(lambda: pull() < -5.0), process.text()
         assert process.stop() == 0, process.text()
 
 

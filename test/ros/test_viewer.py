@@ -48,3 +48,21 @@ def test_page_gets_what_is_published(graph, wrong):
             assert frame["q"] == [0.1] * arm.n and frame["stiffness"] == 2e4 and frame["modes"] == ["free", "tip"]
             assert {"force", "contact/tip", "contact/tip/surface"} <= {shape[0] for shape in frame["shapes"]}
         assert viewer.stop() == 0, viewer.text()
+
+
+def test_a_second_estimator_on_a_topic_is_told(graph):
+    arm = load_arm("ur16e")
+    message = convert.contact_estimate(
+        estimate(arm.n, 5.0), convert.header(5_000_000_000, "base_link"), "tool0", arm.joint_names, "test"
+    )
+    with graph.start("viewer", {"robot": "ur16e"}) as viewer:
+        first, second = (graph.node.create_publisher(ContactEstimate, TOPIC, qos.SENSOR) for _ in range(2))
+        graph.wait_for_subscriber(TOPIC)
+        with graph.meanwhile(lambda: first.publish(message), 0.01):
+            graph.spin(timeout=1.0)
+            assert "second estimator" not in viewer.text()
+            with graph.meanwhile(lambda: second.publish(message), 0.01):
+                assert graph.spin(lambda: f"of a second estimator on {TOPIC[1:]} are left out" in viewer.text())
+        assert viewer.stop() == 0, viewer.text()
+        for publisher in (first, second):
+            graph.node.destroy_publisher(publisher)

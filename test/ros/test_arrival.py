@@ -1,0 +1,65 @@
+"""What the middleware tells of a message, over real DDS: whose it is, and how long it waited."""
+
+import time
+
+import pytest
+from std_msgs.msg import String
+
+from contact_estimation.ros import qos
+from contact_estimation.ros.arrival import OnePublisher, subscribe
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_a_message_tells_its_number_at_its_publisher_and_how_long_it_waited(graph, raw):
+    heard = []
+    topic = f"/told_{raw}"
+    subscription = subscribe(graph.node, String, topic, lambda m, a: heard.append((m, a)), qos.SENSOR, raw)
+    one, other = (graph.node.create_publisher(String, topic, qos.SENSOR) for _ in range(2))
+    assert graph.spin(lambda: min(p.get_subscription_count() for p in (one, other)) == 1)
+    for words in ("first", "second"):
+        one.publish(String(data=words))
+    other.publish(String(data="of another"))
+    time.sleep(0.3)
+    assert graph.spin(lambda: len(heard) == 3)
+    assert sorted(arrival.number for _, arrival in heard) == [1, 1, 2]
+    assert all(0.3 <= arrival.waited < 60.0 for _, arrival in heard)
+    assert isinstance(heard[0][0], bytes if raw else String)
+    for made in (one, other):
+        graph.node.destroy_publisher(made)
+    graph.node.destroy_subscription(subscription)
+
+
+def test_of_a_backlog_only_the_newest_message_is_left(graph):
+    heard = []
+    subscription = subscribe(graph.node, String, "/backlog", lambda m, _: heard.append(m.data), qos.NEWEST)
+    publisher = graph.node.create_publisher(String, "/backlog", qos.SENSOR)
+    assert graph.spin(lambda: publisher.get_subscription_count() == 1)
+    for k in range(10):
+        publisher.publish(String(data=str(k)))
+    time.sleep(0.1)
+    assert graph.spin(lambda: heard)
+    graph.spin(timeout=0.2)
+    assert heard == ["9"]
+    graph.node.destroy_publisher(publisher)
+    graph.node.destroy_subscription(subscription)
+
+
+def test_one_of_two_publishers_is_followed_until_it_is_silent():
+    rule = OnePublisher(0.3)
+    mine = [rule.follows(100 + k, 0.01 * k) for k in range(5)]
+    theirs = [rule.follows(1 + k, 0.01 * k) for k in range(5)]
+    assert all(mine) and not any(theirs) and rule.others() == 5
+    assert rule.follows(6, 0.35) and not rule.others()
+
+
+def test_two_that_began_together_do_not_alternate_unnoticed():
+    rule = OnePublisher(0.3)
+    for k in range(1, 20):
+        order = [rule.follows(k, 0.01 * k), rule.follows(k, 0.01 * k + 0.005)]
+        assert order == [True, False]
+    assert rule.others() == 19
+
+
+def test_a_middleware_that_does_not_count_refuses_nothing():
+    rule = OnePublisher(0.3)
+    assert all(rule.follows(0, 0.01 * k) for k in range(5)) and not rule.others()
