@@ -114,10 +114,11 @@ class Driver(ManagedNode):
         return done
 
     def on_deactivate(self, state: State) -> TransitionCallbackReturn:
-        """Block commands; after a stop the gate keeps its reason."""
+        """Leave the equilibrium where the arm is, and block commands; after a stop the gate keeps its reason."""
         self._active = False
         self._rule.choose("")
         if self.gate.state is not SafetyState.STOP:
+            self.gate.release("deactivated")
             self.gate.deactivate()
         return super().on_deactivate(state)
 

@@ -195,7 +195,7 @@ def test_a_joint_torque_arm_is_commanded_through_topics(graph, tmp_path):
             assert graph.state("driver") == State.PRIMARY_STATE_UNCONFIGURED
 
 
-def test_a_planner_that_dies_or_a_driver_that_ends_leaves_the_equilibrium_at_the_arm(graph, tmp_path):
+def test_a_planner_that_dies_or_a_driver_that_rests_or_ends_leaves_the_equilibrium_at_the_arm(graph, tmp_path):
     """What the arm's own controller keeps is where the arm is; another planner goes on from there."""
     arm = load_arm("fr3")
     parameters = {
@@ -220,7 +220,7 @@ def test_a_planner_that_dies_or_a_driver_that_ends_leaves_the_equilibrium_at_the
             activate(graph)
             assert graph.spin(lambda: real.impedances), driver.text()
             said = "no command for more than 0.3 s"
-            for ends in ("planner", "driver"):
+            for ends in ("planner", "activity", "driver"):
                 position, rotation = arm.tcp_pose(real.sample.q)
                 goal = PoseStamped()
                 goal.header.frame_id = arm.base_frame
@@ -232,9 +232,13 @@ def test_a_planner_that_dies_or_a_driver_that_ends_leaves_the_equilibrium_at_the
                     assert graph.spin(lambda: said in driver.text()), driver.text()
                     assert graph.spin(lambda: any(said in s.message for m in health[-1:] for s in m.status))
                     assert graph.state("driver") == State.PRIMARY_STATE_ACTIVE, "another planner may take over"
+                elif ends == "activity":
+                    assert graph.change("driver", DEACTIVATE)
                 else:
                     assert driver.stop() == 0, driver.text()
                 assert graph.spin(lambda: abs(ahead()) < 1e-6, 10.0), ahead()
+                if ends == "activity":
+                    activate(graph)
 
 
 def test_a_pose_of_the_past_and_a_second_planner_are_refused_and_told(graph, tmp_path):
