@@ -17,9 +17,12 @@ from contact_estimation.io.recording import Recording
 from contact_estimation.robot.friction import apply_deadband, presliding_states
 
 #: [rad] Encoder noise left after the low-pass; less than the estimator's deadband, which sees raw positions.
-_DEADBAND = 5e-6
+DEADBAND = 5e-6
 #: Samples kept per period of the cut-off frequency.
 _KEPT = 4
+#: [periods of the cut-off frequency] So long the filter lacks what was before or comes after a recording. Half a period
+#: from its ends the torque of the accelerations is wrong by several Nm, two periods from them by a hundredth of one.
+_EDGE = 2.0
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ def prepare(recording: Recording, cutoff: float) -> Motion:
     dq = np.gradient(smooth, period, axis=0)
     ddq = np.gradient(dq, period, axis=0)
     step = max(1, int(1 / period / (_KEPT * cutoff)))
-    edge = int(0.5 / cutoff / period)  # where the filter saw the end of the recording
+    edge = int(_EDGE / cutoff / period)
     rows = slice(edge, len(t) - edge, step)
     return Motion(
         recording.source,
@@ -94,7 +97,7 @@ def prepare(recording: Recording, cutoff: float) -> Motion:
         ddq[rows],
         low_pass(tau)[rows],
         1 / period / step,
-        apply_deadband(smooth, _DEADBAND),
+        apply_deadband(smooth, DEADBAND),
         low_pass,
         rows,
     )
