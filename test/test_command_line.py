@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -51,12 +50,23 @@ def test_a_command_in_the_background_still_ignores_ctrl_c(monkeypatch):
         signal.signal(signal.SIGINT, found)
 
 
-def test_ctrl_c_while_modules_load_leaves_no_traceback():
-    words = [sys.executable, "-X", "importtime", "-m", "contact_estimation", "doctor"]
+@pytest.mark.parametrize("module", ["contact_estimation.exceptions", "contact_estimation.cli"])
+def test_ctrl_c_while_modules_load_leaves_no_traceback(module):
+    """After the command line's own modules come those of its verb, such as numpy."""
+    words = [
+        sys.executable,
+        "-X",
+        "importtime",
+        "-m",
+        "contact_estimation",
+        "calibrate",
+        "absent.npz",
+        "--robot",
+        "ur16e",
+    ]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        while "contact_estimation" not in process.stderr.readline():
+        while not process.stderr.readline().rstrip().endswith(module):
             assert process.poll() is None
-        time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         text = process.stderr.read()
         assert process.wait(60.0) == 130

@@ -206,6 +206,7 @@ def _window(args: argparse.Namespace) -> int:
         f"{name} {value:.5g} {units[name]}, 95 % interval {found.intervals_total[name][0]:.5g} to "
         f"{found.intervals_total[name][1]:.5g}"
         for name, value in found.values.items()
+        if np.isfinite(value)
     ]
     result = {
         **found.values,
@@ -215,7 +216,7 @@ def _window(args: argparse.Namespace) -> int:
         "friction_impulse": found.tangent,
         "status": found.status,
     }
-    return emit_verdict(args, result, found.verdict, "\n".join(lines))
+    return emit_verdict(args, result, found.verdict, "\n".join(lines or ["no result"]))
 
 
 def _drop(args: argparse.Namespace) -> int:

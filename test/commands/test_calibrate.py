@@ -155,6 +155,11 @@ def test_bad_arguments_exit_with_two_and_say_why(arguments, words, capsys):
     assert words in capsys.readouterr().err
 
 
+def test_an_unknown_noise_is_refused_before_any_progress(files, capsys):
+    assert main(["tune", files[0], "--robot", "ur16e", "--noise", "nonsense"]) == 2
+    assert capsys.readouterr().err.startswith("contact-estimation tune: cannot tune 'nonsense'")
+
+
 def test_observability_and_tune_read_recordings(arm, files, tmp_path, capsys):
     """Free motion under contacts that are far away: nothing of them is seen; the noise is tuned all the same."""
     config = tmp_path / "far.yaml"
