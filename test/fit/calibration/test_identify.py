@@ -182,7 +182,9 @@ def test_another_robot_is_refused_with_the_joint(made_with, read_as, words):
 def test_positions_beyond_the_limits_are_another_robots(arm, recordings):
     q = recordings[0].q.copy()
     q[:, 2] += 3.0
-    with pytest.raises(IdentificationError, match=r"elbow_joint goes .* rad beyond the limits of robot 'ur16e'"):
+    with pytest.raises(
+        IdentificationError, match=r"elbow_joint goes .* rad beyond the limits of robot 'ur16e'.*another robot"
+    ):
         identify(arm, [dataclasses.replace(recordings[0], q=q)], SETTINGS)
 
 
