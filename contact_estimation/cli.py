@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Iterator
 
 from contact_estimation import __version__
-from contact_estimation.exceptions import ContactEstimationError
+from contact_estimation.exceptions import ConfigError, ContactEstimationError
 
 _COMMANDS = "contact_estimation.commands"
 
@@ -121,6 +121,8 @@ def _main(argv: list[str]) -> int:
         args.refuse(_unknown_text(unknown, args.options))
     plain_format, warnings.formatwarning = warnings.formatwarning, functools.partial(_warning_text, args.verb)
     try:
+        if getattr(args, "seed", 0) < 0:
+            raise ConfigError(f"--seed must not be negative, found {args.seed}")
         return int(args.run(args) or 0)
     except ContactEstimationError as error:
         print(f"contact-estimation {args.verb}: {error}", file=sys.stderr)

@@ -82,3 +82,12 @@ def test_a_broken_pipe_is_an_error_unless_it_is_the_outputs(monkeypatch, capsys)
     assert "Broken pipe" in capsys.readouterr().err
     monkeypatch.setattr(cli, "_nobody_reads", lambda: True)
     assert cli.main(["doctor"]) == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["mpc press", "identify probing", "identify planar --example wheel", "simulate linear_contact", "rtde-server"],
+)
+def test_a_seed_below_zero_is_refused_by_every_verb(words, capsys):
+    assert cli.main([*words.split(), "--seed", "-1"]) == 2
+    assert "--seed must not be negative, found -1" in capsys.readouterr().err

@@ -8,7 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for, write_yaml
+from contact_estimation.commands.inputs import (
+    add_recording_arguments,
+    add_robot_argument,
+    check_profile_out,
+    open_for,
+    write_yaml,
+)
 from contact_estimation.commands.output import Progress, command_line, emit_verdict, text_table
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.fit.calibration.settings import OPTIONS
@@ -57,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
     changes = {name: value for name, value in given.items() if value is not None}
     settings = replace(CalibrationSettings(), "command line", **changes)
     robot = load_arm(args.robot, args.tool)
+    check_profile_out(robot, args.out, args.recordings)
     arm, recordings = _with_total_torque(robot, args)
     found = identify(arm, recordings, settings)
     result = calibration(arm, found, settings)

@@ -90,8 +90,6 @@ def run(args: argparse.Namespace) -> int:
     """Do what was asked and print it."""
     if args.drops < 1:
         raise ConfigError(f"--drops is {args.drops}, expected at least 1")
-    if args.seed < 0:
-        raise ConfigError(f"--seed is {args.seed}, expected 0 or greater")
     if args.impacts:
         return _impacts(args)
     if args.drop:

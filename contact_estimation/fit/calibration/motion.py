@@ -23,6 +23,8 @@ _KEPT = 4
 #: [periods of the cut-off frequency] So long the filter lacks what was before or comes after a recording. Half a period
 #: from its ends the torque of the accelerations is wrong by several Nm, two periods from them by a hundredth of one.
 _EDGE = 2.0
+#: [s] Least of a recording that is left between its ends.
+_LEAST = 1.0
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def prepare(recording: Recording, cutoff: float) -> Motion:
     """Filter a recording whose effort is the total joint torque, with a zero-phase low-pass at ``cutoff`` [Hz].
 
     Raises:
-        RecordingError: bad samples, shorter than 2 s, or sampled too slowly for the cut-off.
+        RecordingError: bad samples, shorter than 2 s, too short or sampled too slowly for the cut-off.
     """
     from scipy.signal import butter, sosfiltfilt  # 0.6 s that `--help` and a node do not need
 
@@ -75,6 +77,11 @@ def prepare(recording: Recording, cutoff: float) -> Motion:
         raise RecordingError(
             f"{recording.source}: sampled at {1 / period:.0f} Hz, a cut-off of {cutoff:g} Hz needs "
             f"{2 * _KEPT * cutoff:.0f} Hz; lower --cutoff to {1 / period / (2 * _KEPT):.1f}"
+        )
+    if recording.duration < _LEAST + 2 * _EDGE / cutoff:
+        raise RecordingError(
+            f"{recording.source}: of {recording.duration:.3g} s a cut-off of {cutoff:g} Hz leaves too little beside "
+            f"the ends; raise --cutoff to {2 * _EDGE / (recording.duration - _LEAST):.2g}, or record longer"
         )
     t = np.arange(recording.t[0], recording.t[-1], period)
     q, tau = (
