@@ -7,14 +7,18 @@ is instant and a missing optional dependency of one verb does not break the othe
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
 import functools
 import importlib
+import signal
 import sys
+import threading
 import warnings
+from collections.abc import Iterator
 
 from contact_estimation import __version__
-from contact_estimation.exceptions import ContactEstimationError
+from contact_estimation.exceptions import ConfigError, ContactEstimationError
 
 _COMMANDS = "contact_estimation.commands"
 
@@ -78,7 +82,28 @@ def main(argv: list[str] | None = None) -> int:
     Returns:
         The exit code: 0 done, 1 something is missing (doctor), 2 an error the user can mend, 130 interrupted.
     """
-    argv = list(sys.argv[1:] if argv is None else argv)
+    with _interruptible():
+        try:
+            return _main(list(sys.argv[1:] if argv is None else argv))
+        except KeyboardInterrupt:
+            return 130
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C interrupt the work, where a launcher has it end the process; a process that ignores it still does."""
+    found = signal.getsignal(signal.SIGINT)
+    replaced = callable(found) and threading.current_thread() is threading.main_thread()
+    if replaced:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        if replaced:
+            signal.signal(signal.SIGINT, found)
+
+
+def _main(argv: list[str]) -> int:
     words = [word for word in argv if not word.startswith("-")]
     try:
         parser = build_parser(*words[:2])
@@ -96,20 +121,30 @@ def main(argv: list[str] | None = None) -> int:
         args.refuse(_unknown_text(unknown, args.options))
     plain_format, warnings.formatwarning = warnings.formatwarning, functools.partial(_warning_text, args.verb)
     try:
+        if getattr(args, "seed", 0) < 0:
+            raise ConfigError(f"--seed must not be negative, found {args.seed}")
         return int(args.run(args) or 0)
     except ContactEstimationError as error:
         print(f"contact-estimation {args.verb}: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:
-        return 0
     except OSError as error:  # a full disk, a name that is too long, a place that may not be read
+        if isinstance(error, BrokenPipeError) and _nobody_reads():
+            return 0
         told = ": ".join(str(part) for part in (error.filename, error.strerror or error) if part)
         print(f"contact-estimation {args.verb}: {told}; choose another file, or make room", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        return 130
     finally:
         warnings.formatwarning = plain_format
+
+
+def _nobody_reads() -> bool:
+    """Whether who read the output has ended, as ``head`` does; a pipe to something else is an error."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            return True
+    return False
 
 
 def _unknown_text(words: list[str], options: list[str]) -> str:

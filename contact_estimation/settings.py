@@ -395,6 +395,22 @@ def find_config(kind: str, name: str, folder: Path | str | None = None) -> Path:
     )
 
 
+def config_for_robot(kind: str, task: str, robot: str) -> Path:
+    """Path of the configuration of a task that is written for each robot, ``TASK_ROBOT``.
+
+    Raises:
+        ConfigError: there is none; the robots that have one are listed, or the known tasks.
+    """
+    prefix = f"{task}_"
+    robots = [name.removeprefix(prefix) for name in config_files(kind) if name.startswith(prefix)]
+    if robots and robot not in robots:
+        raise ConfigError(
+            f"{task} is set up for robot {', '.join(robots)}, not for '{robot}': name one of these with --robot, or "
+            "none for the default"
+        )
+    return find_config(kind, prefix + robot)
+
+
 #: What errors call an entry of a folder of ``config``, where that is not the folder's name in the singular.
 _NOUNS = {"sensors": "sensor set", "simulation": "set of imperfections", "limits": "set of limits"}
 

@@ -18,6 +18,11 @@ def kill_once(mark):
     return path.name
 
 
+def started_interruptible(_):
+    """Whether Ctrl-C was in force when the worker began, as the mask tells that it began with."""
+    return signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
 def kill(number):
     if number == 1:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -8,8 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for, write_yaml
-from contact_estimation.commands.output import Progress, command_line, emit, text_table
+from contact_estimation.commands.inputs import (
+    add_recording_arguments,
+    add_robot_argument,
+    check_profile_out,
+    open_for,
+    write_yaml,
+)
+from contact_estimation.commands.output import Progress, command_line, emit_verdict, text_table
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.fit.calibration.settings import OPTIONS
 
@@ -19,6 +25,7 @@ if TYPE_CHECKING:
     from contact_estimation.fit.calibration.identify import Identified
     from contact_estimation.fit.calibration.settings import Calibration
     from contact_estimation.fit.calibration.validation import Prediction
+    from contact_estimation.identify.verdict import Verdict
     from contact_estimation.io.recording import Recording
     from contact_estimation.robot import Arm
 
@@ -45,8 +52,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Identify, validate, write."""
     from contact_estimation.fit.calibration import CalibrationSettings, identify
+    from contact_estimation.fit.calibration.doubts import doubts
     from contact_estimation.fit.calibration.outcome import calibration, intervals
     from contact_estimation.fit.calibration.validation import cross_validate, shrinkage
+    from contact_estimation.identify.verdict import DOUBTFUL, GOOD, Verdict
     from contact_estimation.robot import load_arm
     from contact_estimation.settings import replace, to_mapping
 
@@ -54,15 +63,18 @@ def run(args: argparse.Namespace) -> int:
     changes = {name: value for name, value in given.items() if value is not None}
     settings = replace(CalibrationSettings(), "command line", **changes)
     robot = load_arm(args.robot, args.tool)
+    check_profile_out(robot, args.out, args.recordings)
     arm, recordings = _with_total_torque(robot, args)
     found = identify(arm, recordings, settings)
     result = calibration(arm, found, settings)
+    reasons = doubts(arm, found, settings)
+    verdict = Verdict(DOUBTFUL if reasons else GOOD, tuple(reasons))
     predictions = []
     if not args.no_validation:
         with Progress(max(len(recordings), 2), "cross-validating") as bar:
             predictions = cross_validate(arm, found.designs, settings, bar.update)
     ratio = shrinkage(predictions) if predictions else None
-    _write(args, robot, arm, result, found, recordings)
+    _write(args, robot, arm, result, found, recordings, verdict)
     data = {
         "calibration": to_mapping(result),
         "intervals": intervals(found),
@@ -72,11 +84,11 @@ def run(args: argparse.Namespace) -> int:
         "validation": [{"source": p.source, "rigid": p.rigid, "calibrated": p.calibrated} for p in predictions],
         "residual_ratio": ratio,
     }
-    emit(args, data, _text(arm, result, predictions, ratio))
+    code = emit_verdict(args, data, verdict, _text(arm, result, predictions, ratio))
     if args.out:
         use = f"; use it with --robot {args.out}" if args.out.is_dir() else ""
         print(f"written to {args.out}{use}", file=sys.stderr)
-    return 0
+    return code
 
 
 def _with_total_torque(arm: Arm, args: argparse.Namespace) -> tuple[Arm, list[Recording]]:
@@ -97,7 +109,13 @@ def _with_total_torque(arm: Arm, args: argparse.Namespace) -> tuple[Arm, list[Re
 
 
 def _write(
-    args: argparse.Namespace, robot: Arm, seen: Arm, result: Calibration, found: Identified, recordings: list[Recording]
+    args: argparse.Namespace,
+    robot: Arm,
+    seen: Arm,
+    result: Calibration,
+    found: Identified,
+    recordings: list[Recording],
+    verdict: Verdict,
 ) -> None:
     """Write the profile, or the values alone: ``robot`` as configured, ``seen`` by its torque sensors."""
     from contact_estimation.fit.calibration.outcome import as_yaml
@@ -112,6 +130,7 @@ def _write(
         return
     command = f"Written by: {command_line(args)}"
     header = f"{command}\nA _std is what to expect of a new run; the comments are intervals of the identification."
+    header += f"\n{verdict.as_text()}"
     values = args.out
     if args.out.suffix not in (".yaml", ".yml"):
         settings = calibrated_robot(robot.settings, seen, result)

@@ -217,9 +217,10 @@ def _interval(fit: ContactFit) -> list[float]:
 def _contact_text(fit: ContactFit, without: float) -> str:
     c, (low, high) = fit.contact, _interval(fit)
     held = f", tangential over normal {fit.tangential:.2f}" if fit.tangential else ""
+    taken = f"{without:.0f} N/m" if math.isfinite(without) else "no contact is found"
     return (
         f"stiffness {fit.stiffness:.0f} N/m (95 %: {low:.0f} .. {high:.0f}), vector {_round(c.stiffness, 0)} +- "
-        f"{_round(fit.std[:3], 0)} N/m in base axes{held}\n  {without:.0f} N/m where the joints' friction is taken for "
+        f"{_round(fit.std[:3], 0)} N/m in base axes{held}\n  {taken} where the joints' friction is taken for "
         f"contact\nrest position {_round(fit.rests[-1], 5)} +- {_round(fit.std[3:6], 5)} m, contact point "
         f"{_round(c.point, 4)} +- {_round(fit.std[6:], 4)} m from the TCP"
     )

@@ -72,8 +72,8 @@ def run(args: argparse.Namespace) -> int:
         raise IdentificationError(f"--duration {args.duration:g}: expected at least 2.2 s, the finger's programme")
     if (args.cross_validate or 2) < 2:
         raise IdentificationError(f"--cross-validate {args.cross_validate}: expected at least 2")
-    for option, file in (("--output", args.output), ("--report", args.report)):
-        check_output_file(file and Path(file), [Path(recording) for recording in args.recordings], option)
+    for option, file, ending in (("--output", args.output, ".npz"), ("--report", args.report, "")):
+        check_output_file(file and Path(file), [Path(recording) for recording in args.recordings], option, ending)
     if args.example == "anchor":
         return _anchor(args)
     if args.cross_validate:
@@ -285,5 +285,9 @@ def _text(done: Solved) -> str:
         f"  {p.name:20s} {p.value:12.5g} [{p.lower:.5g}, {p.upper:.5g}] {p.unit}{f'  ({p.note})' if p.note else ''}"
         for p in result.parameters
     ]
-    lines += [f"  {c.name:20s} rms {c.rms:.4g}, {c.normalised:.2f} of its noise" for c in result.channels]
+    lines += [
+        f"  {c.name:20s} rms {c.rms:.4g}, {c.normalised:.2f} of its noise"
+        for c in result.channels
+        if np.isfinite(c.rms)  # of a channel that is left out the prediction is told
+    ]
     return "\n".join(lines)

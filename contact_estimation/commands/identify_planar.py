@@ -90,8 +90,6 @@ def run(args: argparse.Namespace) -> int:
     """Do what was asked and print it."""
     if args.drops < 1:
         raise ConfigError(f"--drops is {args.drops}, expected at least 1")
-    if args.seed < 0:
-        raise ConfigError(f"--seed is {args.seed}, expected 0 or greater")
     if args.impacts:
         return _impacts(args)
     if args.drop:
@@ -206,6 +204,7 @@ def _window(args: argparse.Namespace) -> int:
         f"{name} {value:.5g} {units[name]}, 95 % interval {found.intervals_total[name][0]:.5g} to "
         f"{found.intervals_total[name][1]:.5g}"
         for name, value in found.values.items()
+        if np.isfinite(value)
     ]
     result = {
         **found.values,
@@ -215,7 +214,7 @@ def _window(args: argparse.Namespace) -> int:
         "friction_impulse": found.tangent,
         "status": found.status,
     }
-    return emit_verdict(args, result, found.verdict, "\n".join(lines))
+    return emit_verdict(args, result, found.verdict, "\n".join(lines or ["no result"]))
 
 
 def _drop(args: argparse.Namespace) -> int:

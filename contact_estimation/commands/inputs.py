@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from contact_estimation.commands.output import check_output_file
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.settings import find_config
 
@@ -151,6 +153,25 @@ def ekf_settings(config: str, user: str) -> EkfSettings:
             f"--config {config} is an observer of kind '{settings.observer}'; {user} needs one of kind 'ekf'"
         )
     return settings
+
+
+def check_profile_out(robot: Arm, out: Path | None, recordings: Sequence[Path]) -> None:
+    """Refuse what ``--out`` names, a profile's folder or a file of settings, before the work.
+
+    Args:
+        robot: whose profile it becomes.
+        out: a folder, or a file that ends in ``.yaml``; None where nothing is written.
+        recordings: files and folders that the verb reads.
+
+    Raises:
+        ConfigError: the folder holds something else, or the file is a folder or a recording.
+    """
+    from contact_estimation.robot.profile import check_profile_folder
+
+    if out is not None and out.suffix in (".yaml", ".yml"):
+        check_output_file(out, recordings)
+    elif out is not None:
+        check_profile_folder(robot.settings, out)
 
 
 def write_yaml(path: Path, mapping: dict[str, Any], header: str) -> None:

@@ -58,6 +58,13 @@ def _at_posture(arm: Arm, settings: EkfSettings, args: argparse.Namespace) -> Ob
 
     if len(args.posture) != arm.n:
         raise ConfigError(f"--posture has {len(args.posture)} entries, robot '{arm.name}' has {arm.n} joints")
+    beyond = [
+        f"{n} {q:g}" for n, q, a, b in zip(arm.joint_names, args.posture, arm.lower, arm.upper) if not a <= q <= b
+    ]
+    if beyond:
+        raise ConfigError(
+            f"--posture is beyond the limits of robot '{arm.name}': {', '.join(beyond)} [rad]; in degrees?"
+        )
     asked = [dataclasses.replace(c, estimate=args.estimate or c.estimate) for c in settings.contacts]
     noise = settings.process_noise
     intensity = torque_intensity(arm, noise)

@@ -99,21 +99,24 @@ def prepare_folder(folder: Path) -> None:
         raise ConfigError(f"{folder} cannot be written ({error.strerror}); name another folder") from error
 
 
-def check_output_file(path: Path | None, recordings: Sequence[Path], option: str = "--out") -> None:
+def check_output_file(path: Path | None, recordings: Sequence[Path], option: str = "--out", ending: str = "") -> None:
     """Refuse a file to be written that is a folder, or what the verb reads; call it before the work.
 
     Args:
         path: the file; None where nothing is written.
         recordings: files and folders that the verb reads.
         option: which names the file, for the error.
+        ending: of the only format that is written, with its dot; empty for any.
 
     Raises:
-        ConfigError: it is a folder, one of the recordings, or a file of one.
+        ConfigError: it is a folder, one of the recordings, or a file of one, or its name promises another format.
     """
     if path is None:
         return
     if path.is_dir():
         raise ConfigError(f"{option} {path} is a folder; name a file")
+    if ending and path.suffix != ending:
+        raise ConfigError(f"{option} {path} would be written as {ending}; name it {path.with_suffix(ending)}")
     for recording in filter(Path.exists, recordings if path.exists() else ()):
         if path.samefile(recording) or recording.resolve() in path.resolve().parents:
             raise ConfigError(f"{option} {path} would replace the recording {recording}; name another file")

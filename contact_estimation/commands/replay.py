@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         prepare_folder(args.report)
     files = _files(args.export, list(streams))
     for file in files.values():
-        check_output_file(file.path, [args.recording], "--export")
+        check_output_file(file.path, [args.recording], "--export", ".npz")
     logs = make_logs(samples, streams) if args.report is not None else {}
     sinks = {name: [sink[name].append for sink in (files, logs) if name in sink] for name in streams}
     found = evaluate_recording(arm, samples, streams, observer_progress(len(samples)), seconds, sinks)

@@ -42,6 +42,8 @@ def run(args: argparse.Namespace) -> int:
 
     if not 1024 <= args.port <= 65000:
         raise ConfigError(f"--port must lie between 1024 and 65000, found {args.port}")
+    if not args.seconds > 0:
+        raise ConfigError(f"--seconds must be greater than 0, found {args.seconds:g}")
     simulation = open_simulation(args.scenario, args.robot, args.imperfections or None, args.seed)
     server = RtdeServer(UrController(simulation), args.host, args.port, args.protocol, args.without)
     _ask_for_priority(args.realtime_priority)

@@ -93,8 +93,6 @@ def _simulation(args: argparse.Namespace) -> Simulation:
 
     if args.seconds is not None and not args.seconds > 0:
         raise ConfigError(f"--seconds must be greater than 0, found {args.seconds}")
-    if args.seed < 0:
-        raise ConfigError(f"--seed must not be negative, found {args.seed}")
     scenario = load_scenario(args.scenario)
     if args.height_error:
         error = np.asarray(scenario.placement_error) + np.array([0.0, 0.0, args.height_error])

@@ -6,7 +6,13 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for, write_yaml
+from contact_estimation.commands.inputs import (
+    add_recording_arguments,
+    add_robot_argument,
+    check_profile_out,
+    open_for,
+    write_yaml,
+)
 from contact_estimation.commands.output import Progress, command_line, emit, text_table
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.plugins import DEFAULT_OBSERVER
@@ -51,6 +57,7 @@ def run(args: argparse.Namespace) -> int:
     if args.evaluations < 1:
         raise ConfigError(f"--evaluations must be at least 1, found {args.evaluations}")
     robot = load_arm(args.robot, args.tool)
+    check_profile_out(robot, args.out, args.recordings)
     folder = robot.settings.folder
     settings = load_observer_settings(args.config, folder)
     arm = robot_for(robot, settings)

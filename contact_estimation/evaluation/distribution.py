@@ -10,8 +10,8 @@ import numpy as np
 from contact_estimation.evaluation.rows import Row
 from contact_estimation.viz.summary import figure_columns
 
-#: Share of the recordings [%] -> heading: half of the recordings are no worse than the median, ...
-_QUANTILES = {50: "median", 90: "90 %", 100: "worst"}
+#: Beside the median: shares of the recordings [%] that are no worse, and all headings.
+_SHARES, _HEADINGS = (90, 100), ("median", "90 %", "worst")
 
 
 def values_of(rows: Sequence[Row], observer: str) -> dict[str, np.ndarray]:
@@ -40,9 +40,10 @@ def distribution_table(rows: Sequence[Row], observers: Sequence[str]) -> tuple[l
     for observer in observers:
         for name, values in values_of(rows, observer).items():
             if len(values):
-                quantiles = np.percentile(np.abs(values), list(_QUANTILES), method="higher")
-                lines.append([observer, name, len(values), *quantiles.tolist()])
-    return ["observer", "figure", "recordings", *_QUANTILES.values()], lines
+                sizes = np.abs(values)
+                quantiles = [np.median(sizes), *np.percentile(sizes, _SHARES, method="higher")]
+                lines.append([observer, name, len(values), *map(float, quantiles)])
+    return ["observer", "figure", "recordings", *_HEADINGS], lines
 
 
 def worst_rows(rows: Sequence[Row], observer: str, count: int = 10) -> list[Row]:

@@ -33,7 +33,7 @@ def filtered_states(stream: SampleStream, recording: Recording) -> FilteredState
     """Run the EKF of ``stream`` over ``recording`` and keep its mean after every used sample.
 
     Raises:
-        RecordingError: the recording has bad samples or fewer than ten good ones.
+        RecordingError: the recording has bad samples or fewer than ten good ones, or its time goes back.
     """
     observer, n = stream.observer, stream.arm.n
     if not isinstance(observer, Ekf):
@@ -45,6 +45,10 @@ def filtered_states(stream: SampleStream, recording: Recording) -> FilteredState
                 f"{recording.source}: the sample at {stamp * 1e-9:.3f} s cannot be used: {stream.reason}"
             )
         rows.append(np.concatenate([observer.state[: 2 * n], stream.torque]))
+    if back := stream.counters["backward"]:
+        raise RecordingError(
+            f"{recording.source}: {back} stamps are earlier than the one before; cut the recording there, or sort it"
+        )
     if len(rows) < 10:
         raise RecordingError(f"{recording.source}: {len(rows)} samples are too few for a fit")
     table = np.array(rows)

@@ -70,15 +70,16 @@ def tune(
 
     def cost(x: np.ndarray) -> float:
         nonlocal done
+        try:
+            value = -_total(statistics_of(arm, scaled(x), sensors, recordings))
+        except RecordingError:
+            if done == 0:
+                raise
+            value = 1e6  # this noise lets the filter diverge
         done += 1
         if progress is not None:
             progress(done)
-        try:
-            return -_total(statistics_of(arm, scaled(x), sensors, recordings))
-        except RecordingError:
-            if done == 1:
-                raise
-            return 1e6  # this noise lets the filter diverge
+        return value
 
     start = np.zeros(len(names))
     simplex = np.vstack([start, -_FIRST * np.eye(len(names))])

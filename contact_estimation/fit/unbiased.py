@@ -44,6 +44,10 @@ _ITERATIONS = 60
 _MAX_TIME = 3.0  # [s] longest autocorrelation time looked for
 #: Stiffness over its standard deviation: free motion reaches 2, because the search tries many heights of the surface.
 _LOADED = 3.0
+#: [m] No surface gives way that far: 10 N on 0.3 kN/m are 3 cm.
+_DEEP = 0.1
+#: [N] Joint torque does not show a press that stays weaker.
+_WEAK = 2.0
 
 
 @dataclass(frozen=True)
@@ -166,6 +170,7 @@ def fit_unbiased(
     doubts = []
     if options.friction:  # a fit without it is a comparison: friction is in its stiffness
         doubts = gravity_doubts(arm, recordings, found.friction[:, :, 0])
+        doubts += _depth_doubts(found.contacts, blocks, recordings)
         if "stiffness" in options.estimate:
             _refuse_unloaded(found.contacts)
     return dataclasses.replace(found, passes=history, doubts=doubts)
@@ -176,6 +181,25 @@ def _refuse_unloaded(contacts: Sequence[ContactFit]) -> None:
     for c, fit in enumerate(contacts):
         if fit.stiffness < _LOADED * fit.stiffness_std:
             raise _unloaded(fit.contact.name, fit.stiffness, fit.stiffness_std, c)
+
+
+def _depth_doubts(
+    contacts: Sequence[ContactFit], blocks: Sequence[Blocks], recordings: Sequence[Recording]
+) -> list[str]:
+    """Say where a surface is none, too deep or hardly pressed: the model's errors in free motion look like that."""
+    doubts = []
+    for fit in contacts:
+        normal = np.asarray(fit.contact.stiffness) / fit.stiffness
+        for b, rest, recording in zip(blocks, fit.rests, recordings):
+            points = b.position + b.rotation @ np.asarray(fit.contact.point)
+            depth = max(float(np.max((rest - points) @ normal)), 0.0)
+            force = fit.stiffness * depth
+            if depth > _DEEP or force < _WEAK:
+                doubts.append(
+                    f"{recording.source}: the tool would be {100 * depth:.2g} cm deep in '{fit.contact.name}', pressed "
+                    f"by {force:.2g} N: free motion, or a surface that moves"
+                )
+    return doubts
 
 
 def _unloaded(name: str, stiffness: float, std: float, index: int) -> IdentificationError:

@@ -70,7 +70,12 @@ def _hire(function: Callable[[Any], Any]) -> _Worker:
     context = multiprocessing.get_context("spawn")  # a fork would copy threads' locks in whatever state they are
     pipe, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs, function), daemon=True)
-    process.start()
+    # Ctrl-C is the parent's to handle, also while a worker's modules load: it begins with the mask of this thread.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     theirs.close()  # so that the pipe ends with the worker
     return _Worker(process, pipe)
 
@@ -92,7 +97,7 @@ def _ending(worker: _Worker) -> str:
 
 def _work(pipe: Connection, function: Callable[[Any], Any]) -> None:
     """Answer tasks until the pipe ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         try:
             number, task = pipe.recv()

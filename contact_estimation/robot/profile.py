@@ -13,6 +13,25 @@ from contact_estimation.robot.settings import RobotSettings
 from contact_estimation.settings import to_mapping
 
 
+def check_profile_folder(settings: RobotSettings, folder: Path) -> None:
+    """Refuse a folder for a robot's profile that holds something else; call it before the work that fills it.
+
+    Args:
+        settings: of the robot.
+        folder: what is to be made.
+
+    Raises:
+        ConfigError: the folder holds something else.
+    """
+    if folder.exists() and not _own(settings, folder) and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f"{folder} exists already and is not the profile of robot '{settings.name}'; name another")
+
+
+def _own(settings: RobotSettings, folder: Path) -> bool:
+    """Whether a folder is the one that the settings come from."""
+    return bool(settings.folder) and folder.exists() and folder.samefile(settings.folder)
+
+
 def write_profile(settings: RobotSettings, folder: Path) -> Path:
     """Copy everything of a robot's profile, so that ``--robot FOLDER`` loads the robot of these settings.
 
@@ -26,10 +45,8 @@ def write_profile(settings: RobotSettings, folder: Path) -> Path:
     Raises:
         ConfigError: the folder holds something else, or cannot be written.
     """
-    source = Path(settings.folder) if settings.folder else None
-    own = source is not None and folder.exists() and folder.samefile(source)
-    if not own and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigError(f"{folder} exists already and is not the profile of robot '{settings.name}'; name another")
+    check_profile_folder(settings, folder)
+    source, own = Path(settings.folder) if settings.folder else None, _own(settings, folder)
     description = urdf_path(settings)
     tool = Path(settings.tool)
     named = {"folder": "", "urdf": description.name, "tool": tool.stem}

@@ -2,6 +2,7 @@
 line."""
 
 import json
+import re
 import warnings
 
 import numpy as np
@@ -97,7 +98,10 @@ def test_calibrate_prints_a_table(files, capsys):
         == 0
     )
     text = capsys.readouterr().out
-    assert "shoulder_lift_joint" in text and "payload 2." in text and "left out" not in text
+    assert "shoulder_lift_joint" in text and "left out" not in text
+    mass, std = (float(v) for v in re.search(r"payload (\S+) \+- (\S+) kg", text).groups())
+    assert abs(mass - PAYLOAD[0]) < 1.96 * std < 1.0
+    assert re.search(r"verdict: doubtful\n  - gravity asks for 0\.\d+ .* times the torque of shoulder_lift_joint", text)
 
 
 def test_calibrate_refuses_another_robot_by_its_number_of_joints(files, capsys):
@@ -139,6 +143,10 @@ def test_observability_of_a_posture_names_what_is_not_seen(capsys):
             "--posture has 2 entries, robot 'ur16e' has 6 joints",
         ),
         (["observability", "--robot", "ur16e", "--posture", "0", "--config", "momentum"], "of kind 'momentum'"),
+        (
+            ["observability", "--robot", "ur16e", "--posture", "0", "-90", "1", "0", "1", "0"],
+            "--posture is beyond the limits of robot 'ur16e': shoulder_lift_joint -90 [rad]; in degrees?",
+        ),
         (["tune", "absent.npz", "--robot", "ur16e", "--evaluations", "0"], "--evaluations must be at least 1"),
         (
             ["fit", "absent.npz", "--robot", "ur16e", "--objective", "paper", "--also", "b.npz", "--out", "x.yaml"],
@@ -149,6 +157,24 @@ def test_observability_of_a_posture_names_what_is_not_seen(capsys):
 def test_bad_arguments_exit_with_two_and_say_why(arguments, words, capsys):
     assert main(arguments) == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["calibrate", "tune"])
+def test_where_a_profile_cannot_be_written_is_told_before_the_work(verb, files, tmp_path, capsys):
+    (tmp_path / "notes.txt").touch()
+    assert main([verb, files[0], "--robot", "ur16e", "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith(f"contact-estimation {verb}: {tmp_path} exists already")
+
+
+def test_a_cut_off_that_leaves_only_ends_is_refused(files, capsys):
+    command = ["calibrate", files[0], "--robot", "ur16e", "--sensors", "joint_torque", "--cutoff"]
+    assert main([*command, "0.05"]) == 2
+    assert "leaves too little beside the ends; raise --cutoff to 0.21" in capsys.readouterr().err
+
+
+def test_an_unknown_noise_is_refused_before_any_progress(files, capsys):
+    assert main(["tune", files[0], "--robot", "ur16e", "--noise", "nonsense"]) == 2
+    assert capsys.readouterr().err.startswith("contact-estimation tune: cannot tune 'nonsense'")
 
 
 def test_observability_and_tune_read_recordings(arm, files, tmp_path, capsys):

@@ -12,7 +12,9 @@ from contact_scenes import table_and_wall
 from recordings import press_recording
 
 from contact_estimation.cli import main
+from contact_estimation.commands.fit import _contact_text
 from contact_estimation.filters.registry import load_observer_settings
+from contact_estimation.fit.unbiased import ContactFit
 from contact_estimation.io.npz import write_npz
 from contact_estimation.robot import load_arm
 from contact_estimation.settings import to_mapping
@@ -187,3 +189,10 @@ def test_two_contacts_are_fitted_by_name_and_load(tmp_path, verb):
         tmp_path / "corner.yaml",
     )
     assert code == 0 and "table: stiffness 10000 N/m" in out and "wall: stiffness 10000 N/m" in out
+
+
+def test_no_contact_without_friction_is_told_in_words():
+    contact = load_observer_settings("ekf").contacts[0]
+    found = ContactFit(contact, np.ones(9), np.zeros((2, 3)), 2e4, 500.0, {}, {})
+    assert "  no contact is found where the joints' friction is taken for contact" in _contact_text(found, float("nan"))
+    assert "  5000 N/m where the joints' friction is taken for contact" in _contact_text(found, 5e3)

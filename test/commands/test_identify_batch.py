@@ -39,6 +39,11 @@ def test_two_starts_print_the_promised_figures(capsys):
     assert found["cost_spread_pct"] < 5.0 and found["starts"] == 2
 
 
+def test_a_channel_that_is_left_out_is_told_by_its_prediction_alone(capsys):
+    text = run(capsys, "--example", "finger", "--duration", "2.2", "--without", "force")
+    assert "force: predicted from the other channels to " in text and "nan" not in text
+
+
 def test_a_recording_is_estimated_and_written(capsys, tmp_path):
     """Torques of zero at rest contradict gravity: the estimate is written, and called failed."""
     t = np.arange(0.0, 0.6, 0.002)

@@ -50,11 +50,6 @@ def test_a_press_of_the_ur16e(capsys):
     assert result["force_rmse_estimating"] < 5.0 < result["force_rmse_fixed"]
 
 
-def test_a_robot_without_this_task_is_told_which_there_are(capsys):
-    assert main(["mpc", "pivot", "--robot", "ur16e"]) == 2
-    assert "loop_pivot_fr3" in capsys.readouterr().err
-
-
 def test_an_unknown_solver_is_refused():
     with pytest.raises(SystemExit):
         main(["mpc", "plane", "--solver", "magic"])
@@ -76,6 +71,13 @@ def test_a_task_in_steps_says_how_each_ended(capsys, tmp_path):
     result = json.loads(capsys.readouterr().out)
     assert result["completed"] and [step["step"] for step in result["steps"]] == ["approach", "press", "retract"]
     assert result["peak_force"] < 13.0 and result["max_impedance_force"] <= 1.01 * result["force_limit"]
+
+
+@pytest.mark.parametrize(("task", "robots"), [("pivot", "fr3"), ("probe", "fr3, ur16e")])
+def test_a_robot_without_the_task_is_told_those_with_it(task, robots, capsys):
+    assert main(["mpc", task, "--robot", "ur10e"]) == 2
+    error = capsys.readouterr().err
+    assert f"is set up for robot {robots}, not for 'ur10e'" in error and "Shipped" not in error
 
 
 def test_steps_belong_to_a_sequence(capsys):

@@ -58,6 +58,27 @@ def test_folders_links_and_files_of_a_bag_are_refused(tmp_path):
             check_output_file(path, [bag])
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "replay FILE --robot ur16e --observer momentum --export OUT.csv",
+        "identify batch FILE --model ur16e_press --output OUT.csv",
+    ],
+)
+def test_a_format_that_is_not_written_is_refused(words, made, tmp_path, capsys):
+    out = str(tmp_path / "estimates")
+    assert main(words.replace("FILE", str(made)).replace("OUT", out).split()) == 2
+    assert f"{out}.csv would be written as .npz; name it {out}.npz" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_written_is_told_once(made, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    words = f"view {made} --robot ur16e --observer momentum --out {tmp_path}/file/page.html"
+    assert main(words.split()) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith(f"contact-estimation view: {tmp_path}/file") and error.endswith("or make room")
+
+
 def test_the_port_of_a_page_is_checked(made, capsys):
     assert main(["view", str(made), "--robot", "ur16e", "--port", "99999", "--no-browser"]) == 2
     assert "--port must lie between 0 and 65535, found 99999" in capsys.readouterr().err

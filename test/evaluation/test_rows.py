@@ -119,6 +119,7 @@ def test_distributions_and_the_worst_are_those_of_the_rows():
     assert header[2:] == ["recordings", "median", "90 %", "worst"]
     assert ["o", "z in contact [N]", 11, 6.0, 10.0, 11.0] in table
     assert [r["recording"] for r in worst_rows(rows, "o", 2)] == ["11.npz", "10.npz"]
+    assert ["o", "z in contact [N]", 2, 1.5, 2.0, 2.0] in distribution_table(rows[:2], ["o"])[1]  # not the larger
 
 
 @pytest.mark.parametrize("observer", ["own.yaml"])

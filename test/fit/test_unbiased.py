@@ -8,10 +8,11 @@ import pytest
 from scipy.signal import butter, sosfiltfilt
 from simulated_press import PressSettings, PressSimulation
 
-from contact_estimation.exceptions import IdentificationError
+from contact_estimation.exceptions import IdentificationError, RecordingError
 from contact_estimation.filters.registry import load_observer_settings
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.fit import unbiased
+from contact_estimation.fit.blocks import Blocks
 from contact_estimation.fit.unbiased import ContactFit, UnbiasedSettings, fit_unbiased
 from contact_estimation.io.recording import Recording
 from contact_estimation.robot import load_arm
@@ -114,6 +115,32 @@ def test_free_motion_determines_no_stiffness(arm, start):
     free = press(arm, 2, clearance=0.02, depth=0.001, stiffness=1e-6)
     with pytest.raises(IdentificationError, match="do not determine the stiffness"):
         fit_unbiased(arm, start, SENSORS, [free], UnbiasedSettings(estimate=("stiffness", "rest"), passes=1))
+
+
+@pytest.mark.parametrize(
+    ("rest", "stiffness", "words"),
+    [
+        (0.15, 20.0, "15 cm deep in 'contact_1', pressed by 3 N"),
+        (0.02, 20.0, "2 cm deep in 'contact_1', pressed by 0.4 N"),
+        (-0.01, 2e4, "pressed by 0 N"),
+        (0.02, 300.0, ""),
+        (0.001, 2e4, ""),
+    ],
+)
+def test_a_surface_that_is_none_is_doubted(start, pressed, rest, stiffness, words):
+    """The tool stands still with its point in the origin, the surface is horizontal."""
+    inputs = np.tile(np.concatenate([np.zeros(3), np.eye(3).ravel(), np.zeros(36)]), (20, 1))
+    blocks = Blocks(np.zeros((20, 6)), np.zeros((20, 6, 3)), inputs, 50.0)
+    contact = dataclasses.replace(start.contacts[0], stiffness=[0.0, 0.0, stiffness], point=[0.0, 0.0, 0.0])
+    fit = ContactFit(contact, np.ones(9), np.array([[0.3, 0.2, rest]]), stiffness, 1.0, {}, {})
+    told = unbiased._depth_doubts([fit], [blocks], [pressed])
+    assert len(told) == bool(words) and all(words in doubt for doubt in told), told
+
+
+def test_a_recording_whose_time_goes_back_is_refused(arm, pressed, start):
+    stamps = pressed.stamps_ns - np.where(np.arange(2000) < 1000, 0, 10**9)
+    with pytest.raises(RecordingError, match="1 stamps are earlier than the one before; cut the recording there"):
+        fit_unbiased(arm, start, SensorSettings(), [dataclasses.replace(pressed, stamps_ns=stamps)])
 
 
 @pytest.mark.parametrize("spread, refused", [(30.0, False), (40.0, True)])

@@ -1,7 +1,9 @@
 """Worker processes: every task has one outcome, whatever happens to the worker that has it."""
 
+import signal
+
 import pytest
-from worker_tasks import half, kill, kill_once
+from worker_tasks import half, kill, kill_once, started_interruptible
 
 from contact_estimation.exceptions import JobError
 from contact_estimation.jobs import gather, open_executor
@@ -24,6 +26,11 @@ def test_a_task_that_kills_every_worker_fails_alone():
     outcomes = {outcome.number: outcome for outcome in Processes(1).run(kill, range(3))}
     assert "SIGKILL" in outcomes[1].error and "2 times" in outcomes[1].error
     assert (outcomes[0].value, outcomes[2].value) == (0, 2)
+
+
+def test_ctrl_c_is_the_parents_from_the_first_moment_of_a_worker():
+    assert gather(Processes(1).run(started_interruptible, [0])) == [False]
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])  # this process still hears it
 
 
 def test_gathering_raises_what_failed_and_counts_what_is_done():

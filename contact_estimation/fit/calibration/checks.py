@@ -43,7 +43,7 @@ def inside_limits(arm: Arm, recording: Recording) -> None:
         raise IdentificationError(
             f"{recording.source}: {arm.joint_names[j]} goes {beyond[j]:.2f} rad beyond the "
             f"limits of robot '{arm.name}' ([{arm.lower[j]:.2f}, {arm.upper[j]:.2f}] rad): "
-            "another robot? Choose it with --robot"
+            "another robot (choose it with --robot), or degrees?"
         )
 
 

@@ -20,6 +20,10 @@ from contact_estimation.robot import Arm
 
 #: [rad] Breakaway lengths between which s is interpolated: from encoder noise to a lazy joint.
 LENGTHS = np.geomspace(2e-5, 6e-2, 18)
+#: Where Pinocchio's order of an inertia has the entries of a symmetric matrix.
+_MOMENTS = ([0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2])
+#: [kg] A load lighter than this has no centre of mass to be seen.
+_LIGHT = 0.2
 _PER_JOINT = ("viscous", "asymmetry", "coulomb", "bias", "log_presliding", "gain", "armature")
 
 
@@ -41,7 +45,8 @@ class Layout:
 class Design:
     """What does not depend on theta.
 
-    It has ``rigid`` (T, n), ``payload`` (T, n, 4), ``links`` (T, n, 10 n) and ``sliding`` (T, n, L).
+    It has ``rigid`` (T, n), ``payload`` (T, n, 4), ``links`` (T, n, 10 n) and ``sliding`` (T, n, L); ``flange`` (3, 3)
+    turns flange axes into the last link's.
     """
 
     motion: Motion
@@ -49,6 +54,7 @@ class Design:
     payload: np.ndarray
     links: np.ndarray
     sliding: np.ndarray
+    flange: np.ndarray
 
 
 def design(arm: Arm, motion: Motion) -> Design:
@@ -59,7 +65,8 @@ def design(arm: Arm, motion: Motion) -> Design:
     )
     inertial = link_parameters(arm)
     payload = regressor[:, :, -10:] @ _payload_map(arm)
-    return Design(motion, regressor @ inertial, payload, regressor, motion.slidings(LENGTHS))
+    flange = arm.model.frames[arm.model.getFrameId(arm.settings.tcp_frame)].placement.rotation
+    return Design(motion, regressor @ inertial, payload, regressor, motion.slidings(LENGTHS), flange)
 
 
 def link_parameters(arm: Arm) -> np.ndarray:
@@ -71,7 +78,7 @@ def _payload_map(arm: Arm) -> np.ndarray:
     """Map (10, 4) from a load's mass m and first moment h = m c, flange axes, to the last link's.
 
     The rotational inertia about c is left out. A lever p to the flange makes the second moment m (p^2 1 - p p^T)
-    + cross terms of p and R h.
+    + cross terms of p and R h; :func:`_own_moment` adds that of h.
     """
     placement = arm.model.frames[arm.model.getFrameId(arm.settings.tcp_frame)].placement
     p, r = placement.translation, placement.rotation
@@ -84,8 +91,19 @@ def _payload_map(arm: Arm) -> np.ndarray:
             - np.outer(p, turned)
             - np.outer(turned, p)
         )
-        columns.append(np.concatenate([[mass], mass * p + turned, second[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]]))
+        columns.append(np.concatenate([[mass], mass * p + turned, second[_MOMENTS]]))
     return np.column_stack(columns)
+
+
+def _own_moment(payload: np.ndarray, flange: np.ndarray) -> np.ndarray:
+    """Second moment (6,) [kg m^2] of a point mass m about the flange, h^2 / m, which is not linear in m and h = m c.
+
+    It is none for a mass too small to have a place.
+    """
+    mass, first = payload[0], flange @ payload[1:]
+    if mass < _LIGHT:
+        return np.zeros(6)
+    return np.asarray(((first @ first * np.eye(3) - np.outer(first, first)) / mass)[_MOMENTS])
 
 
 def evaluate(layout: Layout, theta: np.ndarray, d: Design) -> tuple[np.ndarray, np.ndarray]:
@@ -93,7 +111,9 @@ def evaluate(layout: Layout, theta: np.ndarray, d: Design) -> tuple[np.ndarray, 
     m, n = d.motion, layout.n
     sliding, slope = _interpolate(d.sliding, theta[layout["log_presliding"]])
     coulomb, gain = theta[layout["coulomb"]], theta[layout["gain"]]
-    inertial = d.rigid + d.payload @ theta[layout["payload"]] + d.links @ theta[layout["links"]]
+    load = theta[layout["payload"]]
+    inertial = d.rigid + d.payload @ load + d.links[:, :, -6:] @ _own_moment(load, d.flange)
+    inertial = inertial + d.links @ theta[layout["links"]]
     columns = {
         "viscous": m.dq,
         "asymmetry": np.abs(m.dq),

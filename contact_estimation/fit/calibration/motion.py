@@ -17,9 +17,14 @@ from contact_estimation.io.recording import Recording
 from contact_estimation.robot.friction import apply_deadband, presliding_states
 
 #: [rad] Encoder noise left after the low-pass; less than the estimator's deadband, which sees raw positions.
-_DEADBAND = 5e-6
+DEADBAND = 5e-6
 #: Samples kept per period of the cut-off frequency.
 _KEPT = 4
+#: [periods of the cut-off frequency] So long the filter lacks what was before or comes after a recording. Half a period
+#: from its ends the torque of the accelerations is wrong by several Nm, two periods from them by a hundredth of one.
+_EDGE = 2.0
+#: [s] Least of a recording that is left between its ends.
+_LEAST = 1.0
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ def prepare(recording: Recording, cutoff: float) -> Motion:
     """Filter a recording whose effort is the total joint torque, with a zero-phase low-pass at ``cutoff`` [Hz].
 
     Raises:
-        RecordingError: bad samples, shorter than 2 s, or sampled too slowly for the cut-off.
+        RecordingError: bad samples, shorter than 2 s, too short or sampled too slowly for the cut-off.
     """
     from scipy.signal import butter, sosfiltfilt  # 0.6 s that `--help` and a node do not need
 
@@ -73,6 +78,11 @@ def prepare(recording: Recording, cutoff: float) -> Motion:
             f"{recording.source}: sampled at {1 / period:.0f} Hz, a cut-off of {cutoff:g} Hz needs "
             f"{2 * _KEPT * cutoff:.0f} Hz; lower --cutoff to {1 / period / (2 * _KEPT):.1f}"
         )
+    if recording.duration < _LEAST + 2 * _EDGE / cutoff:
+        raise RecordingError(
+            f"{recording.source}: of {recording.duration:.3g} s a cut-off of {cutoff:g} Hz leaves too little beside "
+            f"the ends; raise --cutoff to {2 * _EDGE / (recording.duration - _LEAST):.2g}, or record longer"
+        )
     t = np.arange(recording.t[0], recording.t[-1], period)
     q, tau = (
         np.column_stack([np.interp(t, recording.t, column) for column in values.T])
@@ -84,7 +94,7 @@ def prepare(recording: Recording, cutoff: float) -> Motion:
     dq = np.gradient(smooth, period, axis=0)
     ddq = np.gradient(dq, period, axis=0)
     step = max(1, int(1 / period / (_KEPT * cutoff)))
-    edge = int(0.5 / cutoff / period)  # where the filter saw the end of the recording
+    edge = int(_EDGE / cutoff / period)
     rows = slice(edge, len(t) - edge, step)
     return Motion(
         recording.source,
@@ -94,7 +104,7 @@ def prepare(recording: Recording, cutoff: float) -> Motion:
         ddq[rows],
         low_pass(tau)[rows],
         1 / period / step,
-        apply_deadband(smooth, _DEADBAND),
+        apply_deadband(smooth, DEADBAND),
         low_pass,
         rows,
     )

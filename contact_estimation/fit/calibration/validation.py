@@ -61,7 +61,7 @@ def _part(d: Design, rows: slice, name: str) -> Design:
     motion = replace(
         m, source=f"{m.source} ({name})", t=m.t[rows], q=m.q[rows], dq=m.dq[rows], ddq=m.ddq[rows], tau=m.tau[rows]
     )
-    return Design(motion, d.rigid[rows], d.payload[rows], d.links[rows], d.sliding[rows])
+    return Design(motion, d.rigid[rows], d.payload[rows], d.links[rows], d.sliding[rows], d.flange)
 
 
 def _rms(values: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from contact_estimation.identify.planar.errors_in_variables import StateNoise, j
 from contact_estimation.identify.planar.shapes import Shape
 from contact_estimation.identify.planar.stepping import gravity
 from contact_estimation.identify.planar.window import Slack, Step, body_step
-from contact_estimation.identify.verdict import Verdict, interval, total_std
+from contact_estimation.identify.verdict import FAILED, Verdict, interval, total_std
 
 _PENETRATION = 2e-4  # [m] that a body at rest may sink into the ground
 _FAR = 10.0  # standard deviations by which noise may push a state off its constraint
@@ -20,7 +20,7 @@ _UNEVEN = 0.01  # share of the step by which an instant may be off the even grid
 
 
 class RecordedWindow(NamedTuple):
-    """Parameters and impulses of a recorded window."""
+    """Parameters and impulses of a recorded window; parameters and intervals are not a number where it failed."""
 
     values: dict[str, float]  # m_over_i [1/m^2]; with a known force also mass [kg] and inertia [kg m^2]
     intervals: dict[str, Array]  # 95 %, from the noise alone
@@ -68,7 +68,10 @@ def identify_recorded_window(
     estimate, verdict = found.estimate, judge(found)
     wide = total_std(found.std, found.chi_square)
     values = _values(estimate.theta, known)
-    spread = (_deviations(estimate.theta, std, known) for std in (found.std, wide))
+    spread = [_deviations(estimate.theta, std, known) for std in (found.std, wide)]
+    if verdict.verdict == FAILED:  # where the solver stopped says nothing of the body
+        values = dict.fromkeys(values, np.nan)
+        spread = [values, values]
     narrow, total = ({n: interval(np.array(values[n]), np.array(s)) for n, s in each.items()} for each in spread)
     return RecordedWindow(values, narrow, total, estimate.normal, estimate.tangent, estimate.status, verdict)
 

@@ -102,7 +102,7 @@ def identify_recording(path: Path, example: str, settings: ProbingSettings) -> t
             _sensor(data),
             _missing(data),
         ],
-        _failures(settings, best.fit.estimate),
+        _failures(settings, data, best.fit.estimate),
     )
     return _result(data, plain, best, late), verdict
 
@@ -176,10 +176,17 @@ def _far_from_guess(best: Pass, start: Start, alarm: float) -> Finding:
     return Finding("guess", statistic, float(chi2.isf(alarm, len(s))), message)
 
 
-def _failures(settings: ProbingSettings, estimate: ProbingEstimate) -> list[str]:
+def _failures(settings: ProbingSettings, data: Samples, estimate: ProbingEstimate) -> list[str]:
     """List why a result is of no use at all."""
     if not np.all(np.isfinite(estimate.mean)) or not np.all(np.isfinite(estimate.std)):
         return ["the estimate is not finite; check units and signs of the recording"]
+    axes = data.wrench.shape[1] // 2 + data.wrench.shape[1] % 2  # 2 of 3 in the plane, 3 of 6 in space
+    force = float(np.linalg.norm(data.wrench[:, :axes], axis=1).max())
+    if force < settings.contact_force_min:
+        return [
+            f"the probe never touches: its largest force is {force:.2g} N, a touch has contact_force_min = "
+            f"{settings.contact_force_min:g} N; begin at first contact, or lower that key in --settings"
+        ]
     problem = bound_problem(estimate, settings)
     return [problem] if problem else []
 

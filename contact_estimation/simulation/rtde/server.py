@@ -119,7 +119,10 @@ class RtdeServer:
         """
         word, _, rest = line.strip().partition(" ")
         if word == "stall":
-            self._stalled_until = time.monotonic() + float(rest or 1.0)
+            try:
+                self._stalled_until = time.monotonic() + float(rest or 1.0)
+            except ValueError:
+                return f"not a number of seconds: {rest}"
         elif word == "drop":
             for client in list(self._clients):
                 self._forget(client)
@@ -218,7 +221,7 @@ class RtdeServer:
 
     def _setup_outputs(self, client: _Client, payload: bytes) -> None:
         rate = 125.0
-        if client.version == 2:
+        if client.version == 2 and len(payload) >= 8:
             rate, payload = struct.unpack(">d", payload[:8])[0], payload[8:]
         recipe = Recipe(_names(payload), self._outputs)
         own = self.controller.simulation.scenario.rate
@@ -276,7 +279,11 @@ class RtdeServer:
     def _accept_dashboard(self, listener: socket.socket) -> None:
         connection, _ = listener.accept()
         connection.settimeout(0.2)
-        connection.sendall(b"Connected: Universal Robots Dashboard Server\n")
+        try:
+            connection.sendall(b"Connected: Universal Robots Dashboard Server\n")
+        except OSError:  # whoever connected is gone again
+            connection.close()
+            return
         self._selector.register(connection, selectors.EVENT_READ, self._read_dashboard)
 
     def _read_dashboard(self, connection: socket.socket) -> None:

@@ -27,7 +27,7 @@ from contact_estimation.filters.settings import load_sensor_settings
 from contact_estimation.filters.stream import SampleStream
 from contact_estimation.robot import load_arm
 from contact_estimation.robot.sample import Sample
-from contact_estimation.settings import find_config, from_yaml, key, non_negative, positive, replace, to_mapping
+from contact_estimation.settings import config_for_robot, from_yaml, key, non_negative, positive, replace, to_mapping
 from contact_estimation.simulation.scenarios import load_scenario
 from contact_estimation.simulation.scenarios.settings import ScenarioSettings
 from contact_estimation.simulation.sensors.settings import load_imperfections, scaled
@@ -100,7 +100,7 @@ class LoopSettings:
 
 def load_loop_settings(task: str, robot: str) -> LoopSettings:
     """Load the settings of a task (plane, pivot, press) on ``robot``; raises ConfigError for an unknown one."""
-    return from_yaml(LoopSettings, find_config("tasks", f"loop_{task}_{robot}"))
+    return from_yaml(LoopSettings, config_for_robot("tasks", f"loop_{task}", robot))
 
 
 @dataclass

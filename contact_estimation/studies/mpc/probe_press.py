@@ -23,7 +23,7 @@ from contact_estimation.identify.probing.export import compliant_contact, contac
 from contact_estimation.identify.probing.settings import ProbingSettings
 from contact_estimation.identify.probing.spatial import SpatialModel
 from contact_estimation.robot import load_arm
-from contact_estimation.settings import find_config, from_yaml, key, non_negative, positive, replace, to_mapping
+from contact_estimation.settings import config_for_robot, from_yaml, key, non_negative, positive, replace, to_mapping
 from contact_estimation.simulation.scenarios import load_scenario
 from contact_estimation.simulation.sensors.settings import load_imperfections, scaled
 from contact_estimation.simulation.session import Simulation
@@ -65,7 +65,7 @@ class ProbePressSettings:
 
 def load_probe_settings(robot: str) -> ProbePressSettings:
     """Load the settings of the experiment on ``robot``; raises ConfigError for an unknown one."""
-    return from_yaml(ProbePressSettings, find_config("tasks", f"probe_press_{robot}"))
+    return from_yaml(ProbePressSettings, config_for_robot("tasks", "probe_press", robot))
 
 
 @dataclass(frozen=True)

@@ -48,13 +48,17 @@ def summary(result: dict[str, Any]) -> str:
         f"  converged       {result['converged_pct']:.0f} % (at the end {result['converged_at_end_pct']:.0f} %), "
         f"non-physical {result['non_physical_runs']}\n"
         f"  median errors   {errors_text(result)}\n"
-        f"  settled after   {result['settling_time_s']:.2f} s (median)\n"
+        f"  settled         {_settled(result['settling_time_s'])}\n"
         f"  NEES            {result['nees_mean']:.2f} for {result['nees_dof']} degrees of freedom "
         f"(consistent: {low:.2f} to {high:.2f}), {result['nees_covered_pct']:.0f} % of runs below the 95 % bound\n"
         f"  NEES over time  {over_time}\n"
         f"  NIS             {result['nis_per_component']:.2f} per component (1)\n"
         f"  speed           {result['updates_per_second']:.0f} full updates per second"
     )
+
+
+def _settled(seconds: float) -> str:
+    return f"after {seconds:.2f} s (median)" if np.isfinite(seconds) else "less than half of the runs"
 
 
 def table(results: dict[str, dict[str, Any]]) -> str:

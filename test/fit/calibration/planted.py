@@ -26,26 +26,26 @@ ARMATURE = np.array([3.0, 1.6, 1.4, 0.45, 0.5, 0.46])
 PAYLOAD = (2.0, np.array([0.02, -0.03, 0.08]))
 
 
-def excitation(arm, seconds, seed, rate=200.0):
-    """Fourier series around the UR's bent elbow: q, dq, ddq (N, n) at ``rate``."""
+def excitation(arm, seconds, seed, rate=200.0, speed=1.0):
+    """Fourier series around the UR's bent elbow: q, dq, ddq (N, n) at ``rate``, its frequencies times ``speed``."""
     rng = np.random.default_rng(seed)
     t = np.arange(0, seconds, 1 / rate)
     q, dq, ddq = (np.zeros((len(t), arm.n)) for _ in range(3))
     for k in range(1, 8):
-        w, a, b = 2 * np.pi * k * 0.07, *rng.normal(scale=0.45 / k**0.7, size=(2, arm.n))
+        w, a, b = 2 * np.pi * k * 0.07 * speed, *rng.normal(scale=0.45 / k**0.7, size=(2, arm.n))
         q += np.outer(np.sin(w * t), a) + np.outer(np.cos(w * t), b)
         dq += w * (np.outer(np.cos(w * t), a) - np.outer(np.sin(w * t), b))
         ddq -= w**2 * (np.outer(np.sin(w * t), a) + np.outer(np.cos(w * t), b))
     return t, q + np.array([0.3, -1.2, 1.4, -1.0, -1.2, 0.4])[: arm.n], dq, ddq
 
 
-def free_motion(arm, seconds=30.0, seed=0, colour=0.98, noise=0.02, payload=True, contact=None):
+def free_motion(arm, seconds=30.0, seed=0, colour=0.98, noise=0.02, payload=True, contact=None, speed=1.0):
     """A recording with the planted truth and torque noise of an AR(1) process (``noise`` of the effort limit's
     hundredth per sample).
 
     ``contact``: (start [s], end [s], force (3,) [N, base axes, on the robot]) of a push at the TCP.
     """
-    t, q, dq, ddq = excitation(arm, seconds, seed)
+    t, q, dq, ddq = excitation(arm, seconds, seed, speed=speed)
     data, model = arm.model.createData(), arm.model
     if payload:
         model = model.copy()

@@ -3,16 +3,20 @@
 import dataclasses
 
 import numpy as np
+import pinocchio as pin
 import pytest
-from fit.calibration.planted import ARMATURE, PAYLOAD, TRUTH, free_motion
+from fit.calibration.planted import ARMATURE, PAYLOAD, TRUTH, excitation, free_motion
 
 from contact_estimation.exceptions import ConfigError, IdentificationError, RecordingError
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.fit.calibration import CalibrationSettings, identify
 from contact_estimation.fit.calibration.effort import with_total_torque
+from contact_estimation.fit.calibration.model import design
+from contact_estimation.fit.calibration.motion import prepare
 from contact_estimation.fit.calibration.outcome import as_yaml, calibration
 from contact_estimation.fit.calibration.settings import load_calibration
 from contact_estimation.fit.calibration.validation import cross_validate, shrinkage
+from contact_estimation.io.recording import Recording
 from contact_estimation.robot import load_arm
 
 SETTINGS = CalibrationSettings()
@@ -56,6 +60,37 @@ def test_the_planted_parameters_are_found_within_their_intervals(arm, found):
         ]
     )
     assert np.mean(np.abs(errors) < 1.96) > 0.8  # 24 intervals of 95 %, not independent
+
+
+@pytest.mark.parametrize("seconds, colour", [(15.0, 0.98), (15.0, 0.995), (30.0, 0.98)])
+def test_intervals_of_short_recordings_cover_the_truth(arm, seconds, colour):
+    """Twelve recordings, residuals that last up to 2 s, 34 intervals each: friction, bias, rotor inertia, payload."""
+    gain, hits = 1 / np.array(TRUTH.torque_scale), []
+    truth = {name: np.array(getattr(TRUTH, name)) * gain for name in ("viscous", "coulomb", "bias", "asymmetry")}
+    truth["armature"], truth["payload"] = ARMATURE * gain, np.array([PAYLOAD[0], *PAYLOAD[0] * PAYLOAD[1]])
+    for seed in range(20, 32):
+        found = identify(arm, [free_motion(arm, seconds=seconds, seed=seed, colour=colour)], SETTINGS)
+        hits.append(np.concatenate([np.abs(found.value(k) - v) < 1.96 * found.std(k) for k, v in truth.items()]))
+    assert 0.89 < np.mean(hits) < 0.995, np.mean(hits)
+
+
+def test_breakaway_lengths_are_within_their_intervals(arm, found):
+    errors = (found.value("log_presliding") - np.log(TRUTH.presliding)) / found.std("log_presliding")
+    assert np.sqrt(np.mean(errors**2)) < 1.5
+
+
+def test_a_load_far_from_the_flange_does_not_turn_into_rotor_inertia(arm):
+    """A point mass has a second moment about the flange, 0.016 kg m^2 here; the wrists' rotors have 0.45 and 0.5."""
+    quiet = identify(arm, [free_motion(arm, seed=seed, noise=0.002) for seed in (0, 1)], SETTINGS)
+    np.testing.assert_allclose(quiet.value("armature")[3:5], ARMATURE[3:5], atol=0.004)
+
+
+def test_the_ends_of_a_recording_are_as_good_as_its_middle(arm):
+    """A zero-phase filter lacks what is beyond the ends; without noise or friction all residuals are then of it."""
+    t, q, dq, ddq = excitation(arm, 10.0, 5)
+    tau = np.array([pin.rnea(arm.model, arm.model.createData(), *state) for state in zip(q, dq, ddq)])
+    d = design(arm, prepare(Recording(np.round(t * 1e9).astype(np.int64), arm.joint_names, q, dq, tau, "clean"), 6.0))
+    assert np.abs(d.motion.tau - d.rigid).max() < 0.3
 
 
 def test_what_was_not_seen_is_predicted_far_better_than_by_the_rigid_model(arm, found):
@@ -147,7 +182,9 @@ def test_another_robot_is_refused_with_the_joint(made_with, read_as, words):
 def test_positions_beyond_the_limits_are_another_robots(arm, recordings):
     q = recordings[0].q.copy()
     q[:, 2] += 3.0
-    with pytest.raises(IdentificationError, match=r"elbow_joint goes .* rad beyond the limits of robot 'ur16e'"):
+    with pytest.raises(
+        IdentificationError, match=r"elbow_joint goes .* rad beyond the limits of robot 'ur16e'.*another robot"
+    ):
         identify(arm, [dataclasses.replace(recordings[0], q=q)], SETTINGS)
 
 

@@ -6,6 +6,7 @@ from scipy.signal import lfilter
 
 from contact_estimation.fit.calibration.regression import (
     condition_number,
+    fixed_bandwidth_factor,
     huber_weights,
     integrated_time,
     long_run_covariance,
@@ -39,6 +40,12 @@ def test_intervals_from_the_residuals_colour_cover_the_truth_and_white_ones_do_n
         white_hits.append(np.abs(estimate - truth) < 1.96 * residual.std() * np.sqrt(np.diag(bread)))
     assert (np.mean(hits, axis=0) > 0.87).all() and (np.mean(hits, axis=0) <= 0.99).all()
     assert (np.mean(white_hits, axis=0) < 0.6).all()
+
+
+def test_a_wide_window_makes_wide_intervals():
+    assert fixed_bandwidth_factor(0, 1000) == pytest.approx(1.0)
+    assert fixed_bandwidth_factor(100, 1000) == pytest.approx(2.2606 / 1.96, abs=1e-3)  # b = 0.1
+    assert fixed_bandwidth_factor(5000, 1000) == pytest.approx(4.813 / 1.96, abs=1e-3)  # b = 1, and never more
 
 
 def test_huber_weights_fall_outside_the_threshold_only():

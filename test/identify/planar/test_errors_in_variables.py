@@ -59,7 +59,10 @@ def test_the_command_separates_mass_and_inertia_with_a_verdict_and_intervals(tmp
     part = slice(0, 80)
     np.savez(path, t=t[part], q=q[part], v=2.0 * v[part], q_std=NOISE.position, v_std=NOISE.velocity)
     assert main(words) == 3
-    assert json.loads(capsys.readouterr().out)["verdict"] == "failed"
+    found = json.loads(capsys.readouterr().out)
+    assert found["verdict"] == "failed" and found["m_over_i"] is None and found["interval"]["m_over_i"] == [None, None]
+    assert main(words[:-1]) == 3
+    assert capsys.readouterr().out.startswith("no result\nverdict: failed")
 
 
 def test_uneven_samples_are_sent_to_drop():

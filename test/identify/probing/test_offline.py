@@ -81,6 +81,14 @@ def test_broken_recordings_are_explained(planar, tmp_path, change, message):
         identify_recording(tmp_path / "probe.npz", "planar", ProbingSettings())
 
 
+def test_a_probe_that_never_touches_is_a_failure(planar, tmp_path):
+    noise = 0.1 * np.random.default_rng(0).standard_normal(planar[1]["wrench"].shape)
+    np.savez(tmp_path / "air.npz", **{**planar[1], "wrench": noise})
+    verdict = identify_recording(tmp_path / "air.npz", "planar", ProbingSettings())[1]
+    assert verdict.verdict == "failed" and verdict.exit_code == 3
+    assert verdict.reasons[0].startswith("the probe never touches: its largest force is 0.")
+
+
 def test_a_missing_recording_is_named(tmp_path):
     with pytest.raises(RecordingError, match=r"absent\.npz"):
         identify_recording(tmp_path / "absent.npz", "planar", ProbingSettings())

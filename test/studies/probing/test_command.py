@@ -5,6 +5,7 @@ import json
 import pytest
 
 from contact_estimation.cli import main
+from contact_estimation.studies.probing.report import summary
 
 #: Two runs in this process: starting workers would take longer.
 TWO_RUNS = ["identify", "probing", "--runs", "2", "--seed", "1", "--workers", "0", "--json"]
@@ -81,6 +82,13 @@ def test_settings_come_from_a_file_and_unknown_keys_are_refused(tmp_path, capsys
     assert errors[1] > errors[0]  # four times the force noise shows
     assert main(["identify", "probing", "--settings", str(bad)]) == 2
     assert "force_noise" in capsys.readouterr().err
+
+
+def test_runs_that_do_not_settle_are_told_in_words(capsys):
+    assert main([*TWO_RUNS]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert "settled         after " in summary(result)
+    assert "settled         less than half of the runs" in summary(result | {"settling_time_s": float("inf")})
 
 
 def test_exploration_reports_time_and_force(capsys):
