@@ -38,7 +38,13 @@ class TorqueZero:
         self.status = "not zeroed"
 
     def apply(self, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
-        """Subtract the offset from ``tau`` (n,) [Nm, total torque], in place; collect the sample for a request."""
+        """Subtract the offset from a torque in place; collect the sample for a request.
+
+        Args:
+            q: (n,) [rad].
+            dq: (n,) [rad/s].
+            tau: (n,) [Nm], total torque; changed.
+        """
         if self._residuals is not None:
             self._collect(self._residuals, q, dq, tau)
         tau -= self.offset

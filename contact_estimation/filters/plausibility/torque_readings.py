@@ -384,7 +384,13 @@ class TorqueReadings:
             self._step = Step(t, now.mean, before.copy(), after.copy(), now.noise, now.q)
 
     def settle(self, t: float, q: np.ndarray, mean: np.ndarray) -> None:
-        """Judge an open step once it has settled; ``mean`` (n,) of the effort."""
+        """Judge an open step once it has settled.
+
+        Args:
+            t: [s].
+            q: (n,) [rad].
+            mean: (n,) of the effort.
+        """
         if self._step is not None and t - self._step.t >= self.settings.settle_time:
             step, self._step = self._step, None
             self._judge_step(step, mean, self._arm.gravity(step.q), self._arm.gravity(q))
