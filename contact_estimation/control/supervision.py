@@ -134,7 +134,7 @@ class SupervisedController(ABC):
         """
         raise ConfigError(f"controller '{self.name}' makes no plan that could be predicted")
 
-    # -- life --
+    # -- activation and ticks --
 
     def activate(self, observation: Observation, equilibrium: np.ndarray | None = None) -> Command:
         """Begin the task where the arm is.

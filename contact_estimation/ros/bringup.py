@@ -308,7 +308,7 @@ def _driver(a: Mapping[str, str], robot: LaunchedRobot, common: dict[str, Any], 
     if finite:
         takes["complete"] = a["driver"] == "replay"
         takes["wait_for"] = listeners
-        if common["use_sim_time"]:  # the source of the time takes it from nobody
+        if common["use_sim_time"]:  # this node publishes /clock, so it must not wait for it
             takes |= {"clock": True, "keep_stamps": True}
             common = {**common, "use_sim_time": False}
     if a["one_process"] == "true":

@@ -206,7 +206,7 @@ class MpcParameters(RobotParameters):
         "that the estimates tell, replaces theirs; empty: no sensor",
     )
     visualization_rate: float = key(
-        25.0, unit="Hz", check=positive, doc="rate of predictions and markers for people", was="people_rate"
+        25.0, unit="Hz", check=positive, doc="rate of predictions and markers", was="people_rate"
     )
     diagnostics_rate: float = key(
         1.0, unit="Hz", check=positive, doc="rate of the diagnostics; a change of state is published at once"

@@ -53,7 +53,7 @@ class MpcController(SupervisedController):
         settings: the task.
         solver: ``rti`` or ``sqp`` (default the settings').
         extra: further cost terms.
-        adapt: take contacts and disturbance from the estimates; without it the settings' contacts are believed (for
+        adapt: take contacts and disturbance from the estimates; without it those of the settings are used (for
             comparison).
         deadline: [s] replaces the settings'; infinite where time is simulated and a slow machine must not change the
             result.

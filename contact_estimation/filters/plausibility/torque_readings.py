@@ -279,7 +279,7 @@ class TorqueReadings:
         if self._cleared_at is not None and np.max(np.abs(q - self._cleared_at)) > s.new_posture:
             self._cleared[:], self._cleared_at = False, None
         own, rivals = misfit[0], misfit[1:]
-        # What the configured reading explained better before counts for it, twice: a rival is believed reluctantly.
+        # What the configured reading explained better before counts for it, with weight two against every rival.
         proven = self.proven
         needed = self._price + np.where(proven, 0.0, 2 * self.margin)
         candidates = (rivals < s.rival_free) & (own - rivals > needed)

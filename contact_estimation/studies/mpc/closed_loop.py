@@ -165,7 +165,7 @@ class LoopOptions:
         height_error: how far the surface is off [m], default the experiment's.
         controller: one of :data:`contact_estimation.control.registry.CONTROLLERS`.
         solver: of the MPC, ``rti`` or ``sqp``, default the task's.
-        adapt: contacts from the estimator; without it the controller believes in the nominal place of the surface.
+        adapt: contacts from the estimator; without it the controller uses the nominal place of the surface.
         force: norm of the wanted force [N], default the task's.
         stiffness: of the simulated surfaces [N/m], default the scenario's.
         observer: configuration of the estimator, default the experiment's.
@@ -276,7 +276,7 @@ class ClosedLoop:
         return self._record(rows, ticks)
 
     def _settle_and_approach(self) -> None:
-        """Let the estimator settle, then make contact: by a guarded approach, or in the hand of whoever closes a hinge.
+        """Let the estimator settle, then make contact: by a guarded approach, or led to a hinge that closes.
 
         A hinge is led to from both sides, last in the direction of the pull. The estimator can then tell the joints'
         friction from their offsets, which it cannot once the hinge holds the tool.
