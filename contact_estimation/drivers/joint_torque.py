@@ -153,7 +153,7 @@ class JointTorqueBackend:
             DriverError: there is none, or the samples are refused, so that the arm's state is unknown.
         """
         if self._send is None:
-            raise DriverError("this joint_torque driver has no way to command the arm")
+            raise DriverError("this joint_torque driver has no way to command the arm; set control: true")
         if not self._connected or self.problem:
             raise DriverError(f"nothing is commanded: {self.problem or 'not connected'}")
         self._send(pose)

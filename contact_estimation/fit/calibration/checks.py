@@ -191,7 +191,7 @@ def result(arm: Arm, found: Identified, residual: list[np.ndarray], settings: Ca
     if mass < -max(4 * spread, 0.3):
         j = int(np.argmax(found.weighed))
         raise IdentificationError(
-            f"the arm seems to carry {mass:.2f} +- {spread:.2f} kg, less than nothing: the "
+            f"the arm seems to carry {mass:.2f} +- {spread:.2f} kg, a negative mass: the "
             f"torque of {arm.joint_names[j]} and the joints behind it is not that of robot "
             f"'{arm.name}' (condition number {found.condition[j]:.3g}). Another robot, or a "
             "tool (--tool, tool or tool_mass of its YAML) that is not there?"

@@ -205,7 +205,7 @@ class ClosedLoop:
         imperfections = replace(imperfections, f"imperfections of {arm.name}", **options.imperfections)
         self.simulation = Simulation(_scenario(settings, options, task), arm, imperfections, options.seed)
         self.mpc_settings = _with_rest(task, self.simulation.rest)
-        observer = load_observer_settings(options.observer or settings.observer)
+        observer = load_observer_settings(options.observer or settings.observer, arm.settings.folder)
         observer = _with_rest(_with_tool(observer, task, settings), self.simulation.rest)
         self._place = np.array(self.simulation.scenario.placement_error)
         sensors = load_sensor_settings(settings.sensors, arm.settings.folder)
