@@ -56,7 +56,7 @@ class StepSettings:
 class SequenceSettings:
     """A task in steps."""
 
-    task: str = key(doc="controller task of config/tasks whose limits, gains and contacts all steps share")
+    task: str = key(doc="controller task in tasks/ of a robot whose limits, gains and contacts all steps share")
     touch_force: float = key(3.0, doc="felt force that ends a step until touched", unit="N", check=positive)
     settle_share: float = key(
         0.1, doc="force error, as a share of the wanted force, that is settled", check=probability
@@ -93,7 +93,7 @@ def make_task_controller(
     """Return the controller of a task file, one set-point (``mpc_*.yaml``) or steps (``sequence_*.yaml``).
 
     Args:
-        task: shipped name of config/tasks, or path of a YAML.
+        task: name in tasks/ of a robot, or path of a YAML.
         controller: one of :data:`~contact_estimation.control.registry.CONTROLLERS`; steps name their own.
         arm: the robot.
         solver: of the MPC, default the task's.

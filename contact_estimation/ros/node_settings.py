@@ -191,7 +191,7 @@ class MpcParameters(RobotParameters):
 
     robot: str = key("fr3", doc="robot: a name in config/robots, or path of a profile folder or YAML")
     task: str = key(
-        "mpc_plane_fr3", doc="task, or task in steps (sequence_...): shipped name of config/tasks, or path of a YAML"
+        "mpc_plane_fr3", doc="task, or task in steps (sequence_...): name in tasks/ of a robot, or path of a YAML"
     )
     controller: str = key(
         "mpc",

@@ -40,8 +40,8 @@ class LoopSettings:
 
     scenario: str = key(doc="scenario of config/tasks that is simulated")
     robot: str = key(doc="robot")
-    mpc: str = key(doc="MPC task of config/tasks")
-    sequence: str = key("", doc="sequence of config/tasks that runs instead; it makes contact itself")
+    mpc: str = key(doc="MPC task in tasks/ of a robot")
+    sequence: str = key("", doc="sequence in tasks/ of a robot that runs instead; it makes contact itself")
     observer: str = key(doc="observer of config/observers")
     sensors: str = key(doc="sensor set of config/sensors")
     friction_scale: float = key(
