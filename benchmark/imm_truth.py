@@ -29,10 +29,11 @@ import pinocchio as pin
 from report import add_save_argument, heading, publish
 from scipy.stats import chi2
 
+from contact_estimation.filters.imm.settings import ImmSettings
 from contact_estimation.filters.registry import load_observer_settings, make_observer
 from contact_estimation.filters.settings import SensorSettings, load_sensor_settings
 from contact_estimation.filters.stream import SampleStream
-from contact_estimation.robot import load_arm
+from contact_estimation.robot import Arm, load_arm
 from contact_estimation.settings import from_mapping, replace
 from contact_estimation.simulation.scenarios.settings import ScenarioSettings, load_scenario
 from contact_estimation.simulation.sensors.settings import load_imperfections
@@ -134,9 +135,9 @@ def on_surfaces(name: str, robot: str, surfaces: list[dict], motion: list[dict])
     return from_mapping(ScenarioSettings, mapping, name)
 
 
-def settings_for(name: str):
-    """Return the shipped configuration, told where the tool may touch, and of the second contact."""
-    settings = load_observer_settings("contact_imm")
+def settings_for(name: str, arm: Arm) -> ImmSettings:
+    """Return the configuration of the arm's profile, told where the tool may touch, and of the second contact."""
+    settings: ImmSettings = load_observer_settings("contact_imm", arm.settings.folder)
     contact = settings.contacts[0]
     if name == "rotation":
         contact = replace(contact, "rotation", point_std=[0.1, 0.1, 0.05], law="sticking")
@@ -158,9 +159,9 @@ def run(name: str, robot: str, seed: int) -> dict[str, np.ndarray]:
     """Truth and estimates of every sample."""
     arm = load_arm(robot)
     simulation = Simulation(scene(name, robot), arm, load_imperfections(robot), seed)
-    sensors = simulated_sensors(robot)
-    stream = SampleStream(make_observer(arm, settings_for(name), sensors=sensors), arm, sensors)
-    count = len(settings_for(name).contacts)
+    sensors, settings = simulated_sensors(robot), settings_for(name, arm)
+    stream = SampleStream(make_observer(arm, settings, sensors=sensors), arm, sensors)
+    count = len(settings.contacts)
     momentum = load_observer_settings("momentum_calibrated")
     beside = SampleStream(make_observer(arm, momentum, "momentum_calibrated", sensors), arm, sensors)
     keys = "t force momentum truth covariance touched closed point point_truth turn stiffness"

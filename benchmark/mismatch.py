@@ -79,7 +79,8 @@ def of_the_joints(signals: Signals) -> Signals:
 
 def said(signals: Signals, stiffness: float = 1.0) -> str:
     """Return a line's cells; ``stiffness`` is a factor on what the filter takes the joints' for."""
-    arm, settings = load_arm(signals.robot), load_observer_settings("contact_imm")
+    arm = load_arm(signals.robot)
+    settings = load_observer_settings("contact_imm", arm.settings.folder)
     if stiffness != 1.0:
         actuators = actuators_of(arm)
         wrong = dataclasses.replace(actuators.elastic, stiffness=[stiffness * k for k in actuators.elastic.stiffness])

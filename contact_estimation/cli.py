@@ -148,7 +148,7 @@ def _nobody_reads() -> bool:
 
 
 def _unknown_text(words: list[str], options: list[str]) -> str:
-    """Say which words of a command nobody reads, and the option that is meant."""
+    """Return the error for words that no argument takes, with the nearest option."""
     near = [match for word in words for match in difflib.get_close_matches(word.partition("=")[0], options, n=1)]
     return f"unrecognized arguments: {' '.join(words)}" + (f" (nearest: {', '.join(near)})" if near else "")
 

@@ -59,7 +59,12 @@ ALIASES: dict[str, dict[str, str]] = {OBSERVERS: {"contact_bank": "contact_imm"}
 
 
 def canonical(group: str, name: str) -> str:
-    """Name by which something goes today, for one by which it went earlier."""
+    """Return the present name of something that may go by an earlier one.
+
+    Args:
+        group: of entry points.
+        name: present or earlier one.
+    """
     return ALIASES.get(group, {}).get(name, name)
 
 
@@ -119,6 +124,10 @@ def load(group: str, name: str) -> Any:
 
 def settings_of(cls: Any, name: str) -> Any:
     """Find the settings class of an observer or driver: the annotation of its constructor's argument ``settings``.
+
+    Args:
+        cls: class of the observer or driver.
+        name: for the error.
 
     Raises:
         ConfigError: there is no such argument, or it is not annotated with a class that can be resolved.

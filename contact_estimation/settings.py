@@ -94,6 +94,9 @@ def fraction(value: float) -> str | None:
 def load_yaml(path: Path | str) -> dict[str, Any]:
     """Read a YAML file whose top level is a mapping.
 
+    Args:
+        path: of the file.
+
     Raises:
         ConfigError: the file is absent, is not YAML, or holds something else than a mapping.
     """
@@ -201,12 +204,26 @@ def to_mapping(settings: Any) -> dict[str, Any]:
 
 
 def replace(settings: T, source: str = "override", **changes: Any) -> T:
-    """Copy of ``settings`` with some keys changed, validated like a file would be."""
+    """Return a copy of settings with some keys changed, validated as a file would be.
+
+    Args:
+        settings: an instance of a settings class.
+        source: what changes them, for the error.
+        changes: key -> new value.
+
+    Raises:
+        ConfigError: an unknown key, or a value that is not allowed.
+    """
     return from_mapping(type(settings), {**to_mapping(settings), **changes}, source)
 
 
 def reference(cls: Any, path: str = "") -> list[tuple[str, dataclasses.Field[Any]]]:
-    """All keys of a settings class with their dotted paths, for documentation and tests."""
+    """Return all keys of a settings class with their dotted paths, for documentation and tests.
+
+    Args:
+        cls: the settings class.
+        path: put in front of every key.
+    """
     rows = []
     hints = typing.get_type_hints(cls)
     for field in dataclasses.fields(cls):
@@ -372,7 +389,12 @@ def config_files(kind: str, folder: Path | str | None = None) -> dict[str, Path]
 
 
 def find_config(kind: str, name: str, folder: Path | str | None = None) -> Path:
-    """Path of a configuration given by its name, as a file, or as the profile folder of a robot that has it.
+    """Return the path of a configuration given by its name, as a file, or as a profile folder that has it.
+
+    Args:
+        kind: folder of ``config``, such as ``observers``.
+        name: shipped name, YAML file, or folder.
+        folder: profile of a robot; its files come first.
 
     Raises:
         ConfigError: there is none; the known names are listed, the nearest first.

@@ -4,7 +4,8 @@
     ros2 launch contact_estimation ur_robot_driver.launch.py robot:=ur16e
 
 That driver publishes motor currents [A] as effort on joint_states, at the rate of the controller, and the description;
-nothing has to be renamed. Its tf_prefix is this launch's tf_prefix.
+nothing has to be renamed. A release that can publish torque instead needs use_currents_as_efforts:=true in the first
+command. Its tf_prefix is this launch's tf_prefix.
 """
 
 from pathlib import Path

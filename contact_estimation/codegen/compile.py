@@ -98,7 +98,14 @@ class CompiledFunction:
 def compile_function(
     function: ca.Function, *, flags: tuple[str, ...] = OPTIMISE_FLAGS, cache: Path | None = None, fallback: bool = True
 ) -> CompiledFunction:
-    """Compile ``function``, or find it compiled in the cache; see :func:`compile_functions`."""
+    """Compile ``function``, or find it compiled in the cache; see :func:`compile_functions`.
+
+    Args:
+        function: dense arguments and results.
+        flags: of the compiler.
+        cache: folder of compiled code; None: the user's.
+        fallback: whether CasADi's virtual machine may run it where nothing compiles.
+    """
     return compile_functions([function], flags=flags, cache=cache, fallback=fallback)[0]
 
 

@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _checked_observers(args: argparse.Namespace) -> list[str]:
-    """Return the observers' names; a name nobody knows, or a robot, ends the run before it begins."""
+    """Return the observers' names; an unknown name, or that of a robot, ends the run before it begins."""
     from contact_estimation.filters.registry import load_observer_settings
     from contact_estimation.robot import load_robot_settings
 

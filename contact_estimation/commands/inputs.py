@@ -119,7 +119,7 @@ def open_for(arm: Arm | None, args: argparse.Namespace, path: Path | None = None
 
 
 def _compare_names(arm: Arm, args: argparse.Namespace, path: Path, head: Recording) -> None:
-    """Warn where a recording names another robot than the user; refuse a sensor set that it names in vain."""
+    """Warn where a recording names another robot than the user; refuse the name of a sensor set that does not exist."""
     if head.robot and head.robot not in (arm.name, getattr(args, "robot", "")):  # a fit may have the papers' model
         print(
             f"contact-estimation {args.verb}: warning: {path} says that it was made with robot '{head.robot}'; it is "

@@ -94,5 +94,13 @@ def tangent_helper(normal: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def same_sign(stiffness: NDArray[np.float64], reference: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the one of K and -K that points to the side of ``reference``: a law that does not open is even in K."""
+    """Return the one of K and -K that points to the side of ``reference``: a law that does not open is even in K.
+
+    Args:
+        stiffness: K (3,) [N/m].
+        reference: (3,), any unit.
+
+    Returns:
+        K or -K (3,) [N/m].
+    """
     return -stiffness if float(np.dot(stiffness, reference)) < 0 else stiffness

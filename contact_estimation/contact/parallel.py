@@ -141,6 +141,9 @@ class ParallelContacts:
         Args:
             phi: (size,) internal.
             covariance: of ``p``, internal.
+
+        Returns:
+            Per contact its parameters (9 + the law's own,) and their covariance, square of that size.
         """
         full = np.zeros((self.size, self.size))
         full[self._place] = covariance
@@ -163,30 +166,55 @@ class ParallelContacts:
         return [ContactParts(v[:3], v[3:6], v[6:9], v[9:]) for v in values]
 
     def points(self, kinematics: Kinematics, phi: ca.SX) -> list[ca.SX]:
-        """Return the contact points (3,) [m] in the base frame: p(q) + R(q) x_tcp."""
+        """Return the contact points (3,) [m] in the base frame: p(q) + R(q) x_tcp.
+
+        Args:
+            kinematics: placements at a configuration, as the arm gives them.
+            phi: (size,) parameters of all contacts, internal units.
+        """
         rotation, position = self.arm.tcp(kinematics)
         return [position + rotation @ parts.point for parts in self.split(phi)]
 
     def closed(self, kinematics: Kinematics, phi: ca.SX) -> list[ClosedContact]:
-        """Return the contacts as their laws see them."""
+        """Return the contacts as their laws see them.
+
+        Args:
+            kinematics: placements at a configuration, as the arm gives them.
+            phi: (size,) parameters of all contacts, internal units.
+        """
         return [
             from_stiffness_vector(law, parts.stiffness, parts.rest - x, parts.law, np.asarray(c.stiffness))
             for law, c, parts, x in zip(self.laws, self.contacts, self.split(phi), self.points(kinematics, phi))
         ]
 
     def forces(self, kinematics: Kinematics, phi: ca.SX) -> list[ca.SX]:
-        """Return the forces (3,) [N] on the robot in base axes, one per contact."""
+        """Return the forces (3,) [N] on the robot in base axes, one per contact.
+
+        Args:
+            kinematics: placements at a configuration, as the arm gives them.
+            phi: (size,) parameters of all contacts, internal units.
+        """
         return [contact.force_base for contact in self.closed(kinematics, phi)]
 
     def joint_torque(self, kinematics: Kinematics, phi: ca.SX) -> ca.SX:
-        """Return tau_e(q, phi) (n,) [Nm]: sum of J_i^T n_i F_i (eq. 5-7)."""
+        """Return tau_e(q, phi) (n,) [Nm]: sum of J_i^T n_i F_i (eq. 5-7).
+
+        Args:
+            kinematics: placements at a configuration, as the arm gives them.
+            phi: (size,) parameters of all contacts, internal units.
+        """
         torque = ca.SX.zeros(self.arm.n)
         for x, force in zip(self.points(kinematics, phi), self.forces(kinematics, phi)):
             torque += kinematics.point_jacobian(self.arm.tcp_frame, x).T @ force
         return torque
 
     def wrench_base(self, kinematics: Kinematics, phi: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """Return the total force (3,) [N] and torque (3,) [Nm] about the TCP, both in base axes."""
+        """Return the total force (3,) [N] and torque (3,) [Nm] about the TCP, both in base axes.
+
+        Args:
+            kinematics: placements at a configuration, as the arm gives them.
+            phi: (size,) parameters of all contacts, internal units.
+        """
         position = self.arm.tcp(kinematics)[1]
         force, torque = ca.SX.zeros(3), ca.SX.zeros(3)
         for x, f in zip(self.points(kinematics, phi), self.forces(kinematics, phi)):

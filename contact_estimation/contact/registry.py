@@ -28,6 +28,10 @@ def same_normal_force(first: str, second: str) -> bool:
     """Whether two laws push and pull alike at their priors, pressed and in free space.
 
     A law that cannot be found is unlike every other.
+
+    Args:
+        first: name, as :func:`find_law` takes it.
+        second: the same.
     """
     forces = []
     for name in (first, second):

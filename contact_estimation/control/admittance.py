@@ -56,7 +56,13 @@ class AdmittanceSettings:
 
 
 class JointServo:
-    """Motor torque that makes the joints follow a reference."""
+    """Motor torque that makes the joints follow a reference.
+
+    Args:
+        arm: the robot.
+        settings: of the servo.
+        period: between two calls [s].
+    """
 
     def __init__(self, arm: Arm, settings: ServoSettings, period: float) -> None:
         self.arm, self.settings, self._period = arm, settings, period
@@ -70,7 +76,15 @@ class JointServo:
     def torque(
         self, q: np.ndarray, dq: np.ndarray, q_ref: np.ndarray, dq_ref: np.ndarray, ddq_ref: np.ndarray | None = None
     ) -> np.ndarray:
-        """Motor torque (n,) [Nm]; arguments (n,) in [rad], [rad/s], [rad/s^2]."""
+        """Return the motor torque (n,) [Nm] towards a reference.
+
+        Args:
+            q: (n,) measured [rad].
+            dq: (n,) measured [rad/s].
+            q_ref: (n,) reference [rad].
+            dq_ref: (n,) reference [rad/s].
+            ddq_ref: (n,) [rad/s^2]; without it the reference does not accelerate.
+        """
         error = q_ref - q
         active = np.abs(error) > self.settings.deadband
         self._integral += self.settings.integral * self._period * np.where(active, error, 0.0)
@@ -86,6 +100,11 @@ class AdmittanceController:
 
     The state is the wanted joint position; the pose reference enters as velocity plus a slow pull towards it along
     directions without wanted force, so that a force-controlled direction is free to move.
+
+    Args:
+        arm: the robot.
+        settings: of the admittance.
+        period: between two calls [s].
     """
 
     #: Pull towards the reference pose [1/s] in directions that are position controlled.
@@ -164,5 +183,10 @@ class AdmittanceController:
         self.q_ref = self.q_ref + self._period * self.dq_ref
 
     def torque(self, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
-        """Motor torque (n,) [Nm] that follows the joint reference."""
+        """Motor torque (n,) [Nm] that follows the joint reference.
+
+        Args:
+            q: (n,) measured [rad].
+            dq: (n,) measured [rad/s].
+        """
         return self.servo.torque(q, dq, self.q_ref, self.dq_ref)

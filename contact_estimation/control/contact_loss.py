@@ -35,7 +35,11 @@ class LossDetector:
         self._way.clear()
 
     def closed(self, observation: Observation) -> bool:
-        """Return whether a contact of the task is probably closed, or no probability is known."""
+        """Return whether a contact of the task is probably closed, or no probability is known.
+
+        Args:
+            observation: present estimate.
+        """
         known = [observation.probabilities[name] for name in self._names if name in observation.probabilities]
         return not known or max(known) >= self._limits.loss_probability
 

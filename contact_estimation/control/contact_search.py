@@ -51,7 +51,12 @@ class ContactSearch:
         return self.begun_at - way * self.normal, True
 
     def finished(self, t: float, x: np.ndarray) -> str:
-        """Return why it ends without a contact for a tool at ``x`` (3,) [m], or an empty string."""
+        """Return why it ends without a contact for a tool at ``x`` (3,) [m], or an empty string.
+
+        Args:
+            t: time [s].
+            x: (3,) position of the TCP [m], base frame.
+        """
         if self.retracts:
             gone = self.limits.search_speed * (t - self.begun)
             return f"retracted; {self.reason}" if gone >= self.limits.retract_distance else ""

@@ -62,7 +62,12 @@ class Observation:
 
     @classmethod
     def of(cls, estimate: Any, age: float = 0.0) -> Observation:
-        """Return the observation of an observer's estimate; a contact of unknown place has no law to plan with."""
+        """Return the observation of an observer's estimate; a contact of unknown place has no law to plan with.
+
+        Args:
+            estimate: of an observer.
+            age: of the estimate [s].
+        """
         known = [c for c in estimate.contacts if c.place is None]
         return cls(
             q=estimate.q,
@@ -135,7 +140,16 @@ class ContactController(Protocol):
         """
 
     def update(self, t: float, observation: Observation) -> Command | None:
-        """Return the command for time ``t`` [s] (any clock that only advances); None while inactive."""
+        """Return the command for time ``t`` [s] (any clock that only advances); None while inactive.
+
+        Args:
+            t: [s] of any clock that only advances.
+            observation: present estimate.
+        """
 
     def prediction(self, solution: Solution) -> tuple[np.ndarray, np.ndarray]:
-        """Return TCP positions (H + 1, 3) [m] and contact forces (H + 1, 3) [N, ON the robot] of a plan."""
+        """Return TCP positions (H + 1, 3) [m] and contact forces (H + 1, 3) [N, ON the robot] of a plan.
+
+        Args:
+            solution: plan of a tick.
+        """

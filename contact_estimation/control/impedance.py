@@ -67,7 +67,15 @@ def impedance_force(stiffness: Any, damping: Any, x0: Any, x: Any, dx: Any) -> A
 
 
 def clip_norm(vector: np.ndarray, limit: float) -> np.ndarray:
-    """``vector`` shortened to the norm ``limit`` where it is longer; the direction stays."""
+    """``vector`` shortened to the norm ``limit`` where it is longer; the direction stays.
+
+    Args:
+        vector: (k,).
+        limit: in the unit of ``vector``.
+
+    Returns:
+        (k,).
+    """
     norm = float(np.sqrt(vector @ vector))
     return vector if norm <= limit else vector * (limit / norm)
 
@@ -102,6 +110,10 @@ class CartesianImpedance:
 
     The rotational spring acts on the rotation vector from the present to the wanted attitude; the null space is held
     towards the posture given to :meth:`reset`.
+
+    Args:
+        arm: the robot.
+        settings: stiffness, damping and limits.
     """
 
     def __init__(self, arm: Arm, settings: ImpedanceSettings) -> None:
@@ -136,11 +148,22 @@ class CartesianImpedance:
         self.damping = self.settings.damping_factor * np.sqrt(self.stiffness)
 
     def spring_force(self, x: np.ndarray, x0: np.ndarray) -> np.ndarray:
-        """K_imp (x_0 - x) (3,) [N], limited to ``max_force``."""
+        """K_imp (x_0 - x) (3,) [N], limited to ``max_force``.
+
+        Args:
+            x: (3,) position of the TCP [m], base frame.
+            x0: (3,) equilibrium [m], base frame.
+        """
         return clip_norm(self.stiffness * (x0 - x), self.settings.max_force)
 
     def torque(self, q: np.ndarray, dq: np.ndarray, x0: np.ndarray, rotation0: np.ndarray) -> np.ndarray:
-        """Motor torque (n,) [Nm] towards the equilibrium ``x0`` (3,) [m], ``rotation0`` (3, 3), base frame.
+        """Return the motor torque (n,) [Nm] towards an equilibrium.
+
+        Args:
+            q: (n,) measured [rad].
+            dq: (n,) measured [rad/s].
+            x0: (3,) position of the equilibrium [m], base frame.
+            rotation0: (3, 3) its attitude, base frame.
 
         Raises:
             ConfigError: ``x0`` or ``rotation0`` has the wrong shape.

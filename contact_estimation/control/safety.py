@@ -125,6 +125,11 @@ class SafetyFilter:
     def activate(self, now: float, position: np.ndarray, rotation: np.ndarray) -> SafeCommand:
         """Begin at the equilibrium of the arm's controller or, without one, at the TCP's pose: the first command is it.
 
+        Args:
+            now: [s] of any clock that only advances.
+            position: (3,) [m], base frame.
+            rotation: (3, 3), base frame.
+
         Raises:
             DriverError: the pose is not finite or outside the workspace.
         """

@@ -56,7 +56,7 @@ class StepSettings:
 class SequenceSettings:
     """A task in steps."""
 
-    task: str = key(doc="controller task of config/tasks whose limits, gains and contacts all steps share")
+    task: str = key(doc="controller task in tasks/ of a robot whose limits, gains and contacts all steps share")
     touch_force: float = key(3.0, doc="felt force that ends a step until touched", unit="N", check=positive)
     settle_share: float = key(
         0.1, doc="force error, as a share of the wanted force, that is settled", check=probability
@@ -93,7 +93,7 @@ def make_task_controller(
     """Return the controller of a task file, one set-point (``mpc_*.yaml``) or steps (``sequence_*.yaml``).
 
     Args:
-        task: shipped name of config/tasks, or path of a YAML.
+        task: name in tasks/ of a robot, or path of a YAML.
         controller: one of :data:`~contact_estimation.control.registry.CONTROLLERS`; steps name their own.
         arm: the robot.
         solver: of the MPC, default the task's.
@@ -190,7 +190,15 @@ class SequenceController:
             controller.prepare()
 
     def activate(self, observation: Observation, equilibrium: np.ndarray | None = None) -> Command:
-        """Begin with the first step where the arm is; raises ConfigError on a bad observation."""
+        """Begin with the first step where the arm is.
+
+        Args:
+            observation: a good one.
+            equilibrium: (3,) [m] that is in force now, base frame; None: where the TCP is.
+
+        Raises:
+            ConfigError: the observation is invalid, stale or not finite.
+        """
         self._over, self.ended = None, []
         return self._begin(0, None, observation, equilibrium)
 
@@ -200,7 +208,12 @@ class SequenceController:
         return self._controller.deactivate()
 
     def update(self, t: float, observation: Observation) -> Command | None:
-        """Return the command for time ``t`` [s]; None while inactive."""
+        """Return the command for time ``t`` [s]; None while inactive.
+
+        Args:
+            t: [s] of any clock that only advances.
+            observation: present estimate.
+        """
         if self._over is not None:
             return self._over
         command = self._controller.update(t, observation)
@@ -230,7 +243,11 @@ class SequenceController:
         return self._index + 1 if how is _End.DONE and self._index + 1 < len(names) else None
 
     def prediction(self, solution: Solution) -> tuple[np.ndarray, np.ndarray]:
-        """Return TCP positions and contact forces of a plan of the step that runs."""
+        """Return TCP positions (H + 1, 3) [m] and contact forces (H + 1, 3) [N] of a plan of the present step.
+
+        Args:
+            solution: plan of a tick.
+        """
         return self._controller.prediction(solution)
 
     def _begin(self, index: int, t: float | None, observation: Observation, equilibrium: np.ndarray | None) -> Command:

@@ -124,10 +124,17 @@ class SupervisedController(ABC):
         self.arm.tcp_pose(0.5 * (self.arm.lower + self.arm.upper))
 
     def prediction(self, solution: Solution) -> tuple[np.ndarray, np.ndarray]:
-        """Return TCP positions and contact forces of a plan."""
+        """Refuse: only a controller that plans has a prediction.
+
+        Args:
+            solution: plan of a tick.
+
+        Raises:
+            ConfigError: always.
+        """
         raise ConfigError(f"controller '{self.name}' makes no plan that could be predicted")
 
-    # -- life --
+    # -- activation and ticks --
 
     def activate(self, observation: Observation, equilibrium: np.ndarray | None = None) -> Command:
         """Begin the task where the arm is.
@@ -173,7 +180,12 @@ class SupervisedController(ABC):
     _held_since: float | None = None
 
     def update(self, t: float, observation: Observation) -> Command | None:
-        """Return the command for time ``t`` [s] (any clock that only advances); None while inactive."""
+        """Return the command for time ``t`` [s] (any clock that only advances); None while inactive.
+
+        Args:
+            t: [s] of any clock that only advances.
+            observation: present estimate.
+        """
         if self.state is ControllerState.INACTIVE:
             return None
         if self._latched:

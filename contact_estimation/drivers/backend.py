@@ -56,6 +56,9 @@ class Backend(Protocol):
     def command(self, pose: EquilibriumPose) -> None:
         """Take a new equilibrium, already limited by :class:`~contact_estimation.control.safety.SafetyFilter`.
 
+        Args:
+            pose: equilibrium in the base frame.
+
         Raises:
             DriverError: this backend takes no commands, or the robot's state forbids them.
         """

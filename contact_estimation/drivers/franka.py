@@ -28,6 +28,10 @@ class FrankaSettings:
 class FrankaBackend:
     """A Franka arm, read only.
 
+    Args:
+        arm: the robot.
+        settings: of the driver.
+
     Raises:
         ConfigError: the arm has not 7 joints.
     """
@@ -83,7 +87,14 @@ class FrankaBackend:
         return None
 
     def command(self, pose: EquilibriumPose) -> None:
-        """Refused."""
+        """Refuse: this driver only reads.
+
+        Args:
+            pose: equilibrium in the base frame.
+
+        Raises:
+            DriverError: always.
+        """
         raise DriverError("driver franka only reads; command the arm through franka_ros2 and driver joint_torque")
 
     def close(self) -> None:

@@ -146,11 +146,14 @@ class JointTorqueBackend:
     def command(self, pose: EquilibriumPose) -> None:
         """Hand the equilibrium to the arm's impedance controller.
 
+        Args:
+            pose: equilibrium in the base frame.
+
         Raises:
             DriverError: there is none, or the samples are refused, so that the arm's state is unknown.
         """
         if self._send is None:
-            raise DriverError("this joint_torque driver has no way to command the arm")
+            raise DriverError("this joint_torque driver has no way to command the arm; set control: true")
         if not self._connected or self.problem:
             raise DriverError(f"nothing is commanded: {self.problem or 'not connected'}")
         self._send(pose)
@@ -176,10 +179,16 @@ class JointTorqueBackend:
 
 
 def total_torque(arm: Arm, meaning: str, q: np.ndarray, effort: np.ndarray) -> np.ndarray:
-    """Total joint torque (n,) [Nm], gravity inside, from effort of the stated ``meaning``.
+    """Return the total joint torque (n,) [Nm], gravity inside, from effort of a stated meaning.
 
     ``gravity_compensated``: total = effort + G. ``external``: effort is the environment's torque, tau = G - tau_ext;
     such an effort lacks the inertial torque of the moving arm.
+
+    Args:
+        arm: the robot.
+        meaning: ``total``, ``gravity_compensated`` or ``external``.
+        q: (n,) [rad].
+        effort: (n,) [Nm].
 
     Raises:
         DriverError: unknown meaning.

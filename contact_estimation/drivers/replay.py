@@ -21,7 +21,12 @@ class ReplaySettings:
 
 
 class ReplayBackend:
-    """Plays a recording of ``arm``."""
+    """Plays a recording of ``arm``.
+
+    Args:
+        arm: the robot.
+        settings: of the driver.
+    """
 
     commandable = False
 
@@ -76,7 +81,14 @@ class ReplayBackend:
         return None
 
     def command(self, pose: EquilibriumPose) -> None:
-        """Refused: nothing here moves."""
+        """Refuse: nothing here moves.
+
+        Args:
+            pose: equilibrium in the base frame.
+
+        Raises:
+            DriverError: always.
+        """
         raise DriverError("a recording cannot be commanded; choose driver simulated or rtde")
 
     def close(self) -> None:

@@ -216,6 +216,9 @@ class RtdeBackend:
     def command(self, pose: EquilibriumPose) -> None:
         """Move towards the equilibrium as an impedance would: speed = (K (x_0 - x) + f) / D, sent with speedL.
 
+        Args:
+            pose: equilibrium in the base frame.
+
         Raises:
             DriverError: commands were not asked for, no fresh sample is there, or the robot is not in a state to move.
         """

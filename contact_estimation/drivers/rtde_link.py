@@ -82,7 +82,12 @@ class RtdeLink:
                 return []
 
     def send(self, kind: int, twist: Iterable[float]) -> bool:
-        """Give the process a command; False where there is none to take it."""
+        """Give the process a command; False where there is none to take it.
+
+        Args:
+            kind: of the command, as the wire format numbers it.
+            twist: (6,) [m/s, rad/s].
+        """
         with self._lock:  # or the number of a pipe that was closed may be another file's by now
             if self._process is None:
                 return False

@@ -45,6 +45,10 @@ class SimulatedBackend:
     Samples are made when they are read: whoever reads sets the pace, so that commands act as they do on a robot. From
     the first one on the arm follows its equilibrium as a joint-torque arm's impedance and the RTDE driver's admittance
     do. With ``ahead`` nothing can act back on the arm, so the whole scenario is simulated by :meth:`connect`.
+
+    Args:
+        arm: the robot.
+        settings: of the driver.
     """
 
     def __init__(self, arm: Arm, settings: SimulatedSettings) -> None:
@@ -87,6 +91,9 @@ class SimulatedBackend:
 
     def command(self, pose: EquilibriumPose) -> None:
         """Set the equilibrium of the simulated controller.
+
+        Args:
+            pose: equilibrium in the base frame.
 
         Raises:
             DriverError: the backend is not connected, or has simulated ahead.

@@ -22,6 +22,10 @@ class CoupledStep:
     The state is xi = [q; dq; p] (eq. 13) with N = 2 n + n_p entries; ``phi`` holds all contact parameters, whose
     estimated entries are taken from ``p``.
 
+    Args:
+        arm: the robot.
+        contacts: its contacts.
+
     Attributes:
         q, dq, p, phi, tau, h: SX symbols.
         xi: their stacked state.

@@ -6,7 +6,11 @@ import casadi as ca
 
 
 class LDL:
-    """Factor once, solve for any number of right-hand sides."""
+    """Factor once, solve for any number of right-hand sides.
+
+    Args:
+        matrix: (n, n) symmetric and positive definite.
+    """
 
     def __init__(self, matrix: ca.SX) -> None:
         n = matrix.shape[0]

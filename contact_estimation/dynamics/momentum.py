@@ -12,6 +12,11 @@ def momentum_terms(arm: Arm, kinematics: Kinematics, dq: ca.SX) -> tuple[ca.SX, 
     """Momentum p, its drift C^T dq - G - B dq, and the rigid-body bias C dq + G, each (n,) [Nms, Nm, Nm].
 
     dp/dt = tau + drift + tau_e (De Luca and Mattone 2005), where C^T dq - G = (dM/dt) dq - (C dq + G).
+
+    Args:
+        arm: the robot.
+        kinematics: placements at its configuration.
+        dq: (n,) [rad/s].
     """
     momentum = arm.mass_matrix(kinematics) @ dq
     bias = arm.inverse_dynamics(kinematics, dq, ca.SX.zeros(arm.n))

@@ -17,6 +17,10 @@ _SHARES, _HEADINGS = (90, 100), ("median", "90 %", "worst")
 def values_of(rows: Sequence[Row], observer: str) -> dict[str, np.ndarray]:
     """Collect each figure of an observer over the recordings that have it.
 
+    Args:
+        rows: one per recording.
+        observer: its name in the rows.
+
     Returns:
         Heading of the summary table -> values.
     """
@@ -30,12 +34,22 @@ def _cells(figures: dict[str, Any]) -> dict[str, float | None]:
 
 
 def succeeded(row: Row, observer: str) -> bool:
-    """Whether a recording has figures of an observer."""
+    """Return whether a recording has figures of an observer.
+
+    Args:
+        row: of the recording.
+        observer: its name in the row.
+    """
     return "error" not in row["observers"][observer]
 
 
 def distribution_table(rows: Sequence[Row], observers: Sequence[str]) -> tuple[list[str], list[list[object]]]:
-    """Make header and rows of the table of quantiles: a line per observer and figure; sizes of signed errors."""
+    """Make header and rows of the table of quantiles: a line per observer and figure; sizes of signed errors.
+
+    Args:
+        rows: one per recording.
+        observers: names in the rows.
+    """
     lines: list[list[object]] = []
     for observer in observers:
         for name, values in values_of(rows, observer).items():
@@ -51,6 +65,11 @@ def worst_rows(rows: Sequence[Row], observer: str, count: int = 10) -> list[Row]
 
     By the RMS error of the force along z in contact, else in free space; recordings without a reference come after
     those with one, by the share of invalid estimates.
+
+    Args:
+        rows: one per recording.
+        observer: its name in the rows.
+        count: of recordings, at most.
     """
     good = [row for row in rows if succeeded(row, observer)]
     return sorted(good, key=lambda row: _badness(row["observers"][observer]), reverse=True)[:count]

@@ -134,7 +134,12 @@ def find_reference(arm: Arm, recording: Samples) -> Reference | None:
 
 
 def make_logs(recording: Samples, streams: Iterable[str]) -> dict[str, EstimateLog]:
-    """Return an empty log of each observer, for all of a recording."""
+    """Return an empty log of each observer, for all of a recording.
+
+    Args:
+        recording: of N samples.
+        streams: names of the observers.
+    """
     return {name: EstimateLog(name, len(recording)) for name in streams}
 
 

@@ -16,7 +16,12 @@ def header() -> list[str]:
 
 
 def lines(rows: Sequence[Row], observers: Sequence[str]) -> list[list[object]]:
-    """Lines of the table, for each recording and observer that has figures."""
+    """Return the lines of the table, for each recording and observer that has figures.
+
+    Args:
+        rows: one per recording.
+        observers: names in the rows.
+    """
     return [
         [Path(row["recording"]).name, row["robot"], *line]
         for row in rows

@@ -117,7 +117,11 @@ def _add_worst(
 
 
 def force_picture(task: Task) -> bytes:
-    """Replay a recording once more and draw the forces of all observers over the reference, as PNG."""
+    """Replay a recording once more and draw the forces of all observers over the reference, as PNG.
+
+    Args:
+        task: what was replayed.
+    """
     logs, reference = replay_again(task)
     columns = {name: log.columns() for name, log in logs.items()}
     return png_of(plots.force_figure(columns, float(next(iter(columns.values()))["t"][0]), reference))

@@ -19,6 +19,11 @@ Row = dict[str, Any]
 def make_tasks(paths: Sequence[Path], observers: Sequence[str], options: Options) -> list[Task]:
     """Make the task of each recording.
 
+    Args:
+        paths: of the recordings.
+        observers: names or YAML files.
+        options: common to all.
+
     Raises:
         ConfigError: two observers would have one name in the rows.
     """

@@ -72,7 +72,12 @@ class Task:
 
 
 def hash_of_files(observers: tuple[str, ...], options: Options) -> str:
-    """Hash the user's own files among observers, robot and sensors; what is shipped belongs to the code's version."""
+    """Hash the user's own files among observers, robot and sensors; what is shipped belongs to the code's version.
+
+    Args:
+        observers: names or YAML files.
+        options: with robot, tool and sensors.
+    """
     places = [
         Path(word.partition(":")[0]) for word in (*observers, options.robot, options.tool, options.sensors) if word
     ]
@@ -81,6 +86,9 @@ def hash_of_files(observers: tuple[str, ...], options: Options) -> str:
 
 def keys_of(task: Task) -> dict[str, str]:
     """Return observer -> key of its result: a hash of recording, configuration and code.
+
+    Args:
+        task: of a recording.
 
     Raises:
         RecordingError: the recording cannot be read.

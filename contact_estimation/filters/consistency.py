@@ -67,6 +67,9 @@ def build_missed_force(arm: Arm) -> ca.Function:
     Inputs: w = [m; integral] (2 n,); q, dq (n,) at its end; impulse (n,) [Nms] of the measured torque in it; torque and
     variance (n,) [Nm, Nm^2], of the contacts and of all that is known of m; dt [s]; gain [1/s]; prior [N]. Outputs:
     w_next; force (3,) [N] in base axes; evidence.
+
+    Args:
+        arm: the robot.
     """
     n = arm.n
     s = symbols(w=2 * n, q=n, dq=n, impulse=n, torque=n, variance=n, dt=1, gain=1, prior=1)

@@ -18,7 +18,12 @@ from contact_estimation.robot import Arm
 
 
 def build_contact_torque(arm: Arm, contacts: ParallelContacts) -> ca.Function:
-    """Return a function of (xi, P, phi) whose outputs are the fields of :class:`.ContactTorque`."""
+    """Return a function of (xi, P, phi) whose outputs are the fields of :class:`.ContactTorque`.
+
+    Args:
+        arm: the robot.
+        contacts: its contacts.
+    """
     step = CoupledStep(arm, contacts)
     size = step.xi.numel()
     packed = ca.SX.sym("P", packed_size(size))
@@ -31,7 +36,12 @@ def build_contact_torque(arm: Arm, contacts: ParallelContacts) -> ca.Function:
 
 
 def build_output(arm: Arm, contacts: ParallelContacts) -> ca.Function:
-    """Return a function of (xi, P, phi): TCP wrench, force covariance, external torque, contact points."""
+    """Return a function of (xi, P, phi): TCP wrench, force covariance, external torque, contact points.
+
+    Args:
+        arm: the robot.
+        contacts: its contacts.
+    """
     step = CoupledStep(arm, contacts)
     size = step.xi.numel()
     packed = ca.SX.sym("P", packed_size(size))

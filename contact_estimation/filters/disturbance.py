@@ -33,6 +33,9 @@ def build_step(arm: Arm) -> ca.Function:
     Inputs: x (2n,), P (packed); q, dq, tau (n,); h [s]; torque_intensity (n,) [Nm^2 s] of the torque's noise;
     friction_intensity (n,) [Nm^2/s]; push_variance (6,) per second; link_share; velocity_noise [rad/s].
     Outputs: x_next, P_next, nis.
+
+    Args:
+        arm: the robot.
     """
     n = arm.n
     vectors = dict.fromkeys(("q", "dq", "tau", "torque_intensity", "friction_intensity"), n)
@@ -62,6 +65,9 @@ def build_output(arm: Arm) -> ca.Function:
 
     Inputs: q (n,), x (2n,), P (packed); friction_variance (n,) [Nm^2]: how far friction is off; wrench_variance (6,)
     [N^2, Nm^2]: prior. Outputs: force_base (3,); force_tcp, torque_tcp (3,), force_covariance (3, 3) in TCP axes.
+
+    Args:
+        arm: the robot.
     """
     n = arm.n
     s = symbols(q=n, x=2 * n, P=packed_size(2 * n), friction_variance=n, wrench_variance=6)
@@ -101,7 +107,12 @@ class DisturbanceFilter:
         self.reset(0.0, np.zeros(arm.n))
 
     def reset(self, t: float, q: np.ndarray) -> None:
-        """Start at rest at ``q`` (n,) [rad], with no external torque."""
+        """Start at rest at ``q`` (n,) [rad], with no external torque.
+
+        Args:
+            t: [s].
+            q: (n,) [rad].
+        """
         self._friction.reset(q)
         n, self._t = self.arm.n, t
         self._state["x"][:] = 0.0
@@ -110,7 +121,7 @@ class DisturbanceFilter:
         self._step.outputs["nis"][0] = 0.0
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
-        """Take one sample."""
+        """Take one sample; arguments as of :meth:`~contact_estimation.filters.observer.Observer.step`."""
         inputs = self._step.inputs
         inputs["q"][:], inputs["dq"][:], inputs["h"][0] = q, dq, dt
         inputs["tau"][:] = self._friction.take(dt, q, dq, tau)

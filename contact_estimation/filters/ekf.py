@@ -26,11 +26,17 @@ from contact_estimation.robot.friction_model import FrictionModel
 
 
 def build_step(arm: Arm, contacts: ParallelContacts, with_torque: bool, torque_noise: bool = False) -> ca.Function:
-    """One EKF step as a dense casadi.Function.
+    """Return one EKF step as a dense casadi.Function.
 
     Inputs: xi (N,), P (packed), phi, tau (last sample), h, q_m, noise_q (n,), intensity (N,) [per second], with torque
     noise torque_intensity (n,) [Nm^2 s], and with torque measured tau_m (this sample), noise_tau (n,). Outputs: xi, P;
     innovation, variance (n or 2n,): of the scalar updates in sequence; nis.
+
+    Args:
+        arm: the robot.
+        contacts: its contacts.
+        with_torque: whether torque is measured, too.
+        torque_noise: whether unknown torque is process noise.
     """
     step = CoupledStep(arm, contacts)
     n, size = arm.n, step.xi.numel()
@@ -140,7 +146,12 @@ class Ekf:
         return unpack_array(self._state["P"], self._size)
 
     def reset(self, t: float, q: np.ndarray) -> None:
-        """Start at rest at ``q`` with the settings' parameters and uncertainties."""
+        """Start at rest at ``q`` with the settings' parameters and uncertainties.
+
+        Args:
+            t: [s].
+            q: (n,) [rad].
+        """
         self.friction.reset(q)
         phi, std = self.contacts.initial(q)
         self._step.inputs["phi"][:] = phi
@@ -167,11 +178,22 @@ class Ekf:
             inputs["torque_intensity"][:] = torque_intensity(self.arm, settings.process_noise)
 
     def set_parameters(self, phi_si: np.ndarray) -> None:
-        """Change the contacts' parameters (I, 9) [N/m, m, m] while running; estimated ones keep their estimate."""
+        """Change the parameters of the contacts while running; estimated ones keep their estimate.
+
+        Args:
+            phi_si: (I, 9) stiffness vector [N/m], rest position [m] and contact point [m] of each contact.
+        """
         self._step.inputs["phi"][:] = np.asarray(phi_si, float).ravel() / self.contacts.scale
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
-        """Predict over ``dt`` with the last torque, update with ``q`` (and ``tau`` where torque is measured)."""
+        """Predict over ``dt`` with the last torque, update with ``q`` (and ``tau`` where torque is measured).
+
+        Args:
+            dt: since the last sample [s].
+            q: (n,) [rad].
+            dq: (n,) [rad/s].
+            tau: (n,) [Nm], total torque.
+        """
         tau = self.friction.take(dt, q, dq, tau)
         self._tau[:] = self._tau_next if self._tau_next[0] == self._tau_next[0] else tau
         self._tau_next[:] = tau

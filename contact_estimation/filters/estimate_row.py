@@ -59,7 +59,11 @@ class RowObserver(Protocol):
     """An observer that tells its estimate as a row, without building it."""
 
     def row(self) -> np.ndarray:
-        """Return :func:`numbers_of` the estimate after the last sample (a view)."""
+        """Return :func:`numbers_of` the estimate after the last sample.
+
+        Returns:
+            (R,) view.
+        """
 
     @property
     def mismatch(self) -> str:
@@ -76,7 +80,11 @@ def arm_parts(n: int) -> Parts:
 
 
 def first_contact(estimate: Estimate) -> dict[str, slice]:
-    """Return where :data:`CONTACT` of the first contact stand in a row, as far as their sizes are always the same."""
+    """Return where :data:`CONTACT` of the first contact stand in a row, as far as their sizes are always the same.
+
+    Args:
+        estimate: of an observer with a contact.
+    """
     sizes = dict(zip(CONTACT, (1, 3, 3, 3, 81, 3)))
     start = arm_parts(len(estimate.q)).size + len(estimate.unexplained) + len(estimate.modes)
     return {k: slice(start + where.start, start + where.stop) for k, where in Parts(**sizes).where.items()}
@@ -97,7 +105,11 @@ def contact_numbers(contact: Any) -> Iterator[tuple[Any, str]]:
 
 
 def numbers_of(owners: Iterator[tuple[Any, str]]) -> np.ndarray:
-    """Return the numbers (R,) of fields, each flattened."""
+    """Return the numbers (R,) of fields, each flattened.
+
+    Args:
+        owners: objects, each with the name of its field.
+    """
     values = [getattr(owner, name) for owner, name in owners]
     return np.concatenate([np.ravel(list(v.values()) if isinstance(v, dict) else v) for v in values]).astype(float)
 

@@ -39,13 +39,22 @@ def _lower_triangle(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pack_array(matrix: np.ndarray) -> np.ndarray:
-    """:func:`pack` for a numpy matrix."""
+    """Return the packed lower triangle (n (n + 1) / 2,) of a numpy matrix, as :func:`pack` does.
+
+    Args:
+        matrix: (n, n) symmetric.
+    """
     columns, rows = _lower_triangle(matrix.shape[0])
     return np.ascontiguousarray(matrix[rows, columns])
 
 
 def unpack_array(vector: np.ndarray, n: int) -> np.ndarray:
-    """:func:`unpack` for a numpy vector."""
+    """Return the symmetric matrix (n, n) of a packed numpy vector, as :func:`unpack` does.
+
+    Args:
+        vector: (n (n + 1) / 2,).
+        n: number of rows.
+    """
     columns, rows = _lower_triangle(n)
     matrix = np.empty((n, n), vector.dtype)
     matrix[rows, columns] = vector

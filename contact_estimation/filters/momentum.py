@@ -31,6 +31,9 @@ def build_step(arm: Arm) -> ca.Function:
 
     Inputs: q, dq (n,). Outputs: momentum M dq; drift C^T dq - G - B dq; bias C dq + G; position, rotation and jacobian
     of the TCP.
+
+    Args:
+        arm: the robot.
     """
     s = symbols(q=arm.n, dq=arm.n)
     kinematics = arm.kinematics(s.q)
@@ -100,7 +103,12 @@ class MomentumObserver:
         self._displacement, self._change = np.zeros((2, 3))
 
     def reset(self, t: float, q: np.ndarray) -> None:
-        """Start at rest at ``q`` with a zero residual."""
+        """Start at rest at ``q`` with a zero residual.
+
+        Args:
+            t: [s].
+            q: (n,) [rad].
+        """
         self._friction.reset(q)
         self._state["w"][:] = 0.0
         self._q[:], self._dq[:], self._tau[:], self._dt[0] = q, 0.0, 0.0, 0.0
@@ -111,7 +119,7 @@ class MomentumObserver:
         self._t = t
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
-        """Take one sample."""
+        """Take one sample; arguments as of :meth:`~contact_estimation.filters.observer.Observer.step`."""
         self._q[:], self._dq[:], self._dt[0] = q, dq, dt
         self._tau[:] = self._friction.take(dt, q, dq, tau)
         self._advance()

@@ -12,7 +12,13 @@ from contact_estimation.robot import Arm
 
 
 def state_intensity(arm: Arm, contacts: ParallelContacts, noise: ProcessNoise) -> np.ndarray:
-    """Intensity (N,) of white noise on every entry of the state, in internal units per second."""
+    """Return the intensity (N,) of white noise on every entry of the state, in internal units per second.
+
+    Args:
+        arm: the robot.
+        contacts: its contacts.
+        noise: settings.
+    """
     of = {"stiffness": noise.stiffness / STIFFNESS_UNIT**2, "rest": noise.rest, "point": noise.point}
     parameters = np.array([of.get(entry.kind, entry.intensity) for entry in contacts.entries])[contacts.estimated]
     return np.concatenate([np.full(arm.n, noise.position), np.full(arm.n, noise.velocity), parameters])
@@ -23,6 +29,10 @@ def torque_intensity(arm: Arm, noise: ProcessNoise) -> np.ndarray | None:
 
     The noise is as strong at low frequencies as the torque. sigma is a constant plus a share of the joint's effort
     limit: gear friction grows with the joint, seals and cables do not.
+
+    Args:
+        arm: the robot.
+        noise: settings.
 
     Raises:
         ConfigError: a share is asked for, but the robot's description has no effort limits.

@@ -184,6 +184,9 @@ class SampleStream:
         """Return the present estimate, marked with the stream's validity.
 
         Before the first good sample every number is NaN.
+
+        Args:
+            stamp_ns: its stamp [ns]; None: that of the last sample.
         """
         stamp_ns = self._last_ns if stamp_ns is None else stamp_ns
         t = 0.0 if stamp_ns is None else stamp_ns * 1e-9
@@ -241,7 +244,14 @@ class SampleStream:
         return "; ".join(filter(None, (self.monitor.problem, of_observer)))
 
     def push_fast(self, stamp_ns: int, q: Vector, dq: Vector, tau: Vector) -> bool:
-        """Take a sample like :meth:`push`, without building the estimate; return whether it was used."""
+        """Take a sample like :meth:`push`, without building the estimate; return whether it was used.
+
+        Args:
+            stamp_ns: [ns].
+            q: (n,) [rad].
+            dq: (n,) [rad/s].
+            tau: (n,) in the unit of the sensor settings.
+        """
         self.counters["samples"] += 1
         limits = self._limits
         try:

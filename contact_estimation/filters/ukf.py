@@ -24,7 +24,13 @@ from contact_estimation.robot.friction_model import FrictionModel
 
 
 def build_prediction(arm: Arm, contacts: ParallelContacts, count: int) -> ca.Function:
-    """Return the coupled step at ``count`` states side by side: (xi (N, count), phi, tau, h) -> xi+ (N, count)."""
+    """Return the coupled step at ``count`` states side by side: (xi (N, count), phi, tau, h) -> xi+ (N, count).
+
+    Args:
+        arm: the robot.
+        contacts: its contacts.
+        count: number of states.
+    """
     step = CoupledStep(arm, contacts)
     one = ca.Function("one", [step.xi, step.phi, step.tau, step.h], [ca.densify(step.next)])
     xi, phi = ca.MX.sym("xi", step.xi.numel(), count), ca.MX.sym("phi", contacts.size)
@@ -36,7 +42,13 @@ def build_prediction(arm: Arm, contacts: ParallelContacts, count: int) -> ca.Fun
 
 
 def build_contact_torque(arm: Arm, contacts: ParallelContacts, count: int) -> ca.Function:
-    """tau_e at ``count`` states: (xi (N, count), phi) -> (n, count)."""
+    """Return tau_e at ``count`` states: (xi (N, count), phi) -> (n, count) [Nm].
+
+    Args:
+        arm: the robot.
+        contacts: its contacts.
+        count: number of states.
+    """
     step = CoupledStep(arm, contacts)
     one = ca.Function("one", [step.xi, step.phi], [ca.densify(step.tau_e)])
     xi, phi = ca.MX.sym("xi", step.xi.numel(), count), ca.MX.sym("phi", contacts.size)
@@ -45,7 +57,12 @@ def build_contact_torque(arm: Arm, contacts: ParallelContacts, count: int) -> ca
 
 
 def build_noise(arm: Arm, contacts: ParallelContacts) -> ca.Function:
-    """Covariance of dq+ due to unknown torque, at the mean: (q, h, intensity (n,)) -> (n, n)."""
+    """Return the covariance of dq+ due to unknown torque, at the mean: (q, h, intensity (n,)) -> (n, n).
+
+    Args:
+        arm: the robot.
+        contacts: its contacts.
+    """
     step, intensity = CoupledStep(arm, contacts), ca.SX.sym("intensity", arm.n)
     return ca.Function(
         "ukf_noise",
@@ -104,7 +121,12 @@ class Ukf:
         return self._predict.backend
 
     def reset(self, t: float, q: np.ndarray) -> None:
-        """Start at rest at ``q`` with the settings' parameters and uncertainties."""
+        """Start at rest at ``q`` with the settings' parameters and uncertainties.
+
+        Args:
+            t: [s].
+            q: (n,) [rad].
+        """
         self.friction.reset(q)
         n, s = self.arm.n, self.settings
         self._phi, std = self.contacts.initial(q)
@@ -114,7 +136,14 @@ class Ukf:
         self._tau, self._nis, self._t = None, 0.0, t
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
-        """Predict over ``dt`` with the last torque, update with ``q`` (and ``tau`` where torque is measured)."""
+        """Predict over ``dt`` with the last torque, update with ``q`` (and ``tau`` where torque is measured).
+
+        Args:
+            dt: since the last sample [s].
+            q: (n,) [rad].
+            dq: (n,) [rad/s].
+            tau: (n,) [Nm], total torque.
+        """
         tau = self.friction.take(dt, q, dq, tau)
         self._t += dt
         n, noise = self.arm.n, self.settings.measurement_noise

@@ -48,7 +48,12 @@ class TorqueZero:
         self.status = "not zeroed"
 
     def apply(self, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> bool:
-        """Subtract the offset from ``tau`` (n,) [Nm, total torque], in place; collect the sample for a request.
+        """Subtract the offset from a torque in place; collect the sample for a request.
+
+        Args:
+            q: (n,) [rad].
+            dq: (n,) [rad/s].
+            tau: (n,) [Nm], total torque; changed.
 
         Returns:
             Whether the offset is a new one from this sample on.

@@ -40,7 +40,17 @@ class StepFeatures:
 def step_features(
     arm: Arm, h: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray, q_next: np.ndarray, dq_next: np.ndarray
 ) -> StepFeatures:
-    """Features of transitions (q, dq) -> (q_next, dq_next) under ``tau``, all (T, n)."""
+    """Return the features of T transitions (q, dq) -> (q_next, dq_next) under a torque.
+
+    Args:
+        arm: the robot.
+        h: length of a step [s].
+        q: (T, n) [rad].
+        dq: (T, n) [rad/s].
+        tau: (T, n) [Nm].
+        q_next: (T, n) [rad].
+        dq_next: (T, n) [rad/s].
+    """
     n = arm.n
     qs, dqs, taus, hs = ca.SX.sym("q", n), ca.SX.sym("dq", n), ca.SX.sym("tau", n), ca.SX.sym("h")
     kin = arm.kinematics(qs)

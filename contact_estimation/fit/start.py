@@ -31,6 +31,11 @@ def search(unknowns: Unknowns, blocks: list[Blocks], options: UnbiasedSettings) 
     """Return the start theta (size,): the rests, stiffness and points that explain most of the torque.
 
     Normals stay as configured; a rest of ``start`` is where the point was first.
+
+    Args:
+        unknowns: of the fit.
+        blocks: of each recording.
+        options: of the fit.
     """
     trials = [[np.asarray(c.settings.point, float) for c in unknowns.contacts]]
     if "point" in options.estimate:

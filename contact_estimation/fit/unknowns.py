@@ -68,7 +68,11 @@ class Unknowns:
         self._precision = np.where(self.free, (scale / std) ** 2, 0.0)
 
     def places(self, contact: int, recording: int) -> NDArray[np.int64]:
-        """Return the indices of one contact's [K; rest; point; law parameters] in one recording."""
+        """Return the indices of one contact's [K; rest; point; law parameters] in one recording.
+
+        Returns:
+            (9 + the law's own,) places in theta.
+        """
         first, own = self._starts[contact], self.contacts[contact].size - 9
         rest = first + 6 + own + 3 * recording
         return np.concatenate(

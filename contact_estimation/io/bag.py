@@ -164,7 +164,11 @@ def read_bag(path: Path | str, joint_names: Iterable[str] | None = None, **choic
 
 
 def robot_of_bag(path: Path | str) -> str:
-    """Return the name of the robot a bag tells, "" where it does not or cannot be read."""
+    """Return the name of the robot a bag tells, "" where it does not or cannot be read.
+
+    Args:
+        path: of the bag.
+    """
     try:
         with Reader(path) as reader:
             return _texts(reader, get_typestore(Stores.ROS2_JAZZY)).get(ROBOT_TOPIC, "")

@@ -46,7 +46,11 @@ class Layout:
 
 
 class Cursor:
-    """Reads a little-endian message from behind its stamp; ``at`` is the offset of what comes next."""
+    """Reads a little-endian message from behind its stamp; ``at`` is the offset of what comes next.
+
+    Args:
+        raw: serialised message.
+    """
 
     def __init__(self, raw: bytes) -> None:
         self.raw, self.at = raw, _STAMP_END

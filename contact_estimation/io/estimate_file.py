@@ -27,7 +27,13 @@ class EstimateFile:
         self.path, self._log, self._archive = path, EstimateLog(observer, block), Archive()
 
     def append(self, stamp_ns: int, estimate: Estimate, step_time: float = float("nan")) -> None:
-        """Add the estimate after a sample; see :meth:`EstimateLog.append`."""
+        """Add the estimate after a sample; see :meth:`EstimateLog.append`.
+
+        Args:
+            stamp_ns: [ns].
+            estimate: after the sample.
+            step_time: [s] of the step; NaN where it was not measured.
+        """
         if self._log.full:
             self._flush()
         self._log.append(stamp_ns, estimate, step_time)

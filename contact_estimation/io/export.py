@@ -44,7 +44,11 @@ _WORDS, _CONTACT_WORDS = ("mode", "reason", "mismatch"), "contact_link"
 
 
 class WordColumn:
-    """One word (or tuple of words) per sample; each distinct one is kept once, because there are few."""
+    """One word (or tuple of words) per sample; each distinct one is kept once, because there are few.
+
+    Args:
+        capacity: number of samples N.
+    """
 
     def __init__(self, capacity: int) -> None:
         self._numbers: dict[Any, int] = {}
@@ -232,6 +236,9 @@ class EstimateLog:
     @classmethod
     def load(cls, path: Path | str) -> EstimateLog:
         """Read what :meth:`save` wrote.
+
+        Args:
+            path: of the archive.
 
         Raises:
             RecordingError: not such an archive.

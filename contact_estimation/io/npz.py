@@ -234,7 +234,11 @@ def _named(path: Path) -> Iterator[None]:
 
 
 def robot_of_npz(path: Path) -> str:
-    """Return the name of the robot an archive tells, "" where it does not or cannot be read."""
+    """Return the name of the robot an archive tells, "" where it does not or cannot be read.
+
+    Args:
+        path: of the archive.
+    """
     try:
         with np.load(path, allow_pickle=False) as archive:
             return _word(path, archive, "robot")
@@ -244,6 +248,12 @@ def robot_of_npz(path: Path) -> str:
 
 def load_arrays(path: Path) -> dict[str, np.ndarray]:
     """Return all arrays of an archive by name.
+
+    Args:
+        path: of the archive.
+
+    Returns:
+        Name -> array of any shape.
 
     Raises:
         RecordingError: it is no ordinary file or no archive, unpacks to more than the memory, or holds other members.
@@ -259,6 +269,14 @@ def load_arrays(path: Path) -> dict[str, np.ndarray]:
 
 def read_arrays(path: Path | str, keys: tuple[str, ...], optional: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
     """Read the arrays ``keys``, and those of ``optional`` that are there, as floats.
+
+    Args:
+        path: of the archive.
+        keys: arrays that must be there.
+        optional: arrays that may be there.
+
+    Returns:
+        Name -> array of floats, of any shape.
 
     Raises:
         RecordingError: no such file, no archive, an array of something else than numbers, or a key is missing.

@@ -17,7 +17,16 @@ _MAGIC = {b"PK": ".npz", b"\x89MCAP0\r\n": ".mcap", b"SQLite format 3\x00": ".db
 
 
 def open_recording(path: Path | str, joint_names: Iterable[str] | None = None, **choices: Any) -> Recording:
-    """Read all of a recording; arguments and errors of :func:`open_file`."""
+    """Read all of a recording.
+
+    Args:
+        path: a bag, a file of one, or an ``.npz`` archive.
+        joint_names: order of the columns; None: that of the recording.
+        choices: as :func:`open_file` takes them.
+
+    Raises:
+        RecordingError: as of :func:`open_file`.
+    """
     return open_file(path, joint_names, **choices).read()
 
 
@@ -68,6 +77,9 @@ def open_file(
 def robot_of(path: Path) -> str:
     """Return the name of the robot a recording tells, without reading its samples.
 
+    Args:
+        path: of the recording.
+
     Returns:
         The name; "" where the recording does not tell it, or cannot be read: :func:`open_recording` says why.
     """
@@ -80,6 +92,9 @@ def robot_of(path: Path) -> str:
 
 def kind_of(path: Path) -> str:
     """Tell ".npz", ".mcap" or ".db3" by the file's first bytes.
+
+    Args:
+        path: of the file.
 
     Raises:
         RecordingError: empty, or something else.

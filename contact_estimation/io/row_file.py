@@ -40,7 +40,11 @@ class RowFile:
         return self._count
 
     def append(self, values: np.ndarray) -> None:
-        """Add rows (m, ...)."""
+        """Add rows.
+
+        Args:
+            values: (m, ...) rows.
+        """
         self._file.write(np.ascontiguousarray(values, self.dtype).tobytes())
         self._count += len(values)
 

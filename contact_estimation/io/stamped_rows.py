@@ -29,7 +29,12 @@ class StampedRows:
         return len(self.stamps)
 
     def append(self, stamps: np.ndarray, values: np.ndarray) -> None:
-        """Add a block of rows."""
+        """Add a block of rows.
+
+        Args:
+            stamps: (m,) [ns].
+            values: (m, ...) rows.
+        """
         if (self._last is not None and stamps[0] < self._last) or (np.diff(stamps) < 0).any():
             self._sorted = None
         self._begins.append((int(stamps[0]), len(self)))

@@ -62,7 +62,11 @@ class TopicBuffer:
         self._strangers: dict[str, None] = {}
 
     def add(self, raw: bytes) -> None:
-        """Take one serialised message."""
+        """Take a message.
+
+        Args:
+            raw: the message, serialised.
+        """
         self._pending.append(raw)
         if len(self._pending) >= _BLOCK:
             self._decode()

@@ -72,7 +72,12 @@ class Cluster:
             )
 
     def run(self, function: Callable[[T], Any], tasks: Sequence[T]) -> Iterator[Outcome]:
-        """Apply ``function`` to every task."""
+        """Apply ``function`` to every task.
+
+        Args:
+            function: of one task; processes import it by its name.
+            tasks: its arguments.
+        """
         from distributed import as_completed
 
         with self._connect() as client:

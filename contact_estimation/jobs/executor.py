@@ -29,6 +29,10 @@ class Executor(Protocol):
     def run(self, function: Callable[[T], Any], tasks: Sequence[T]) -> Iterator[Outcome]:
         """Apply ``function`` to every task.
 
+        Args:
+            function: of one task; processes import it by its name.
+            tasks: its arguments.
+
         Yields:
             One outcome per task, as they come.
         """
@@ -36,7 +40,13 @@ class Executor(Protocol):
 
 
 def attempt(function: Callable[[T], Any], number: int, task: T) -> Outcome:
-    """Apply ``function`` to a task; an exception becomes the outcome's error."""
+    """Apply ``function`` to a task; an exception becomes the outcome's error.
+
+    Args:
+        function: of one task.
+        number: of the task.
+        task: argument of the function.
+    """
     try:
         return Outcome(number, function(task))
     except ContactEstimationError as error:
@@ -49,7 +59,12 @@ class Serial:
     """Runs tasks in this process, one after the other: for a debugger, and where a process is not worth its start."""
 
     def run(self, function: Callable[[T], Any], tasks: Sequence[T]) -> Iterator[Outcome]:
-        """Apply ``function`` to every task, in order."""
+        """Apply ``function`` to every task, in order.
+
+        Args:
+            function: of one task.
+            tasks: its arguments.
+        """
         for number, task in enumerate(tasks):
             yield attempt(function, number, task)
 

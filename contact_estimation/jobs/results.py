@@ -41,6 +41,10 @@ class Results:
     def put(self, key: str, result: dict[str, Any]) -> None:
         """Keep a result; who reads meanwhile sees all of it or nothing.
 
+        Args:
+            key: of the result.
+            result: what JSON can hold.
+
         Raises:
             JobError: it cannot be written.
         """
@@ -63,6 +67,9 @@ def key_of(*parts: object) -> str:
 
 def content_hash(path: Path) -> str:
     """Return a hash of a file's content, or of the names and contents of all files in a folder.
+
+    Args:
+        path: of a file or a folder.
 
     Raises:
         OSError: something cannot be read.

@@ -79,7 +79,7 @@ class Estimator(Node):
         self.get_logger().info(f"{observer.name} on {arm.name}, backend {observer.backend}")
 
     def on_joint_states(self, raw: bytes) -> None:
-        """Take one serialised JointState; whatever is wrong with it, the node lives on and says so."""
+        """Take one serialised JointState; a bad one is refused with its reason and does not end the node."""
         stamp = stamp_ns(raw)
         try:
             sample = self._reader.read(raw)
@@ -88,7 +88,7 @@ class Estimator(Node):
         except ContactEstimationError as error:
             if not isinstance(error, OtherJoints) or not self.stream.counters["used"]:
                 self.refuse(stamp, "bad_message", str(error))
-            return  # else somebody else's joints beside a stream that works
+            return  # joints of another arm on the same topic are refused only until the first sample was used
         if late := self._lateness(stamp):
             self.refuse(stamp, "too_old", late)
         else:

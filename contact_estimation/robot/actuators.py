@@ -187,7 +187,15 @@ class ActuatorSettings:
     elastic: ElasticSettings = key(ElasticSettings(), doc="joint elasticity as a second force channel")
 
     def check_joints(self, n: int, robot: str) -> None:
-        """Raise ConfigError where a list does not fit ``n`` joints."""
+        """Check that every list has one entry per joint.
+
+        Args:
+            n: number of joints.
+            robot: its name, for the error.
+
+        Raises:
+            ConfigError: a list has another number of entries.
+        """
         self.friction.check_joints(n, robot)
         for name in ("disturbance_std", "bias_random_walk", "torque_noise"):
             if len(getattr(self, name)) != n:
@@ -263,6 +271,9 @@ def derived_actuators(arm: Arm) -> ActuatorSettings:
 
     The shares enclose what calibrations of the shipped arms found (UR16e: limits 330, 330, 150, 54 Nm; Franka: 87,
     12 Nm).
+
+    Args:
+        arm: the robot.
     """
     n, strength = arm.n, joint_strength(arm)
 

@@ -84,15 +84,29 @@ class Arm:
         return self.body.kinematics(q)
 
     def tcp(self, kinematics: Kinematics) -> tuple[ca.SX, ca.SX]:
-        """Rotation (3, 3) and position (3,) [m] of the TCP in the base frame."""
+        """Return rotation (3, 3) and position (3,) [m] of the TCP in the base frame.
+
+        Args:
+            kinematics: placements at a configuration.
+        """
         return kinematics.frame(self.tcp_frame)
 
     def mass_matrix(self, kinematics: Kinematics) -> Expression:
-        """M(q) (n, n) [kg m^2] with reflected rotor inertia."""
+        """Return M(q) (n, n) [kg m^2] with reflected rotor inertia.
+
+        Args:
+            kinematics: placements at a configuration.
+        """
         return self.body.crba(kinematics) + ca.diag(ca.SX(self.motor.armature))
 
     def inverse_dynamics(self, kinematics: Kinematics, dq: ca.SX, ddq: ca.SX) -> Expression:
-        """M ddq + C dq + G (n,) [Nm] with reflected rotor inertia, without friction."""
+        """Return M ddq + C dq + G (n,) [Nm] with reflected rotor inertia, without friction.
+
+        Args:
+            kinematics: placements at a configuration.
+            dq: (n,) [rad/s].
+            ddq: (n,) [rad/s^2].
+        """
         return self.body.rnea(kinematics, dq, ddq) + ca.SX(self.motor.armature) * ddq
 
     # -- numeric -------------------------------------------------------------------------------------------------------
@@ -117,7 +131,11 @@ class Arm:
         return out["p"].copy(), out["R"].reshape(3, 3, order="F").copy()
 
     def tcp_jacobian(self, q: np.ndarray) -> np.ndarray:
-        """(6, n) TCP Jacobian in base axes, linear then angular."""
+        """Return the Jacobian (6, n) of the TCP in base axes, linear above angular.
+
+        Args:
+            q: (n,) [rad].
+        """
         return np.array(self._evaluate(q)["J"].reshape(6, self.n, order="F"))
 
     def mass(self, q: np.ndarray) -> np.ndarray:
@@ -133,7 +151,11 @@ class Arm:
         return np.array(self._evaluate(q, dq)["C"])
 
     def tcp_poses(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Positions (N, 3) and rotations (N, 3, 3) of the TCP for configurations (N, n)."""
+        """Return positions (N, 3) [m] and rotations (N, 3, 3) of the TCP in the base frame.
+
+        Args:
+            q: (N, n) [rad].
+        """
         q = np.asarray(q, float)
         positions, rotations = np.empty((len(q), 3)), np.empty((len(q), 3, 3))
         for k, row in enumerate(q):
@@ -190,6 +212,10 @@ def _build_numeric(arm: Arm) -> ca.Function:
 
 def load_arm(name: str, tool: str = "") -> Arm:
     """Load the arm of a shipped robot by name, or of a profile folder or robot YAML by path.
+
+    Args:
+        name: shipped robot, profile folder, or robot YAML.
+        tool: behind the flange: name or YAML; empty: that of the profile.
 
     Raises:
         ConfigError: unknown name or bad settings. ModelError: the description cannot be used.

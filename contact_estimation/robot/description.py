@@ -17,6 +17,9 @@ from contact_estimation.settings import share_file
 def urdf_path(settings: RobotSettings) -> Path:
     """Where the robot's URDF is: a path as given, in its profile folder, or in that of a shipped robot.
 
+    Args:
+        settings: of the robot.
+
     Raises:
         ModelError: it is in none of these places.
     """
@@ -34,6 +37,9 @@ def urdf_path(settings: RobotSettings) -> Path:
 
 def description_text(settings: RobotSettings) -> str:
     """Return the text of the robot's URDF, with the links of its tool.
+
+    Args:
+        settings: of the robot.
 
     Raises:
         ConfigError: there is no such tool.

@@ -61,7 +61,15 @@ class FrictionSettings:
     torque_scale_std: list[float] = key(doc="its standard deviation", check=non_negative, length="joints")
 
     def check_joints(self, n: int, robot: str) -> None:
-        """Raise ConfigError where a list has not ``n`` entries."""
+        """Check that every list has one entry per joint.
+
+        Args:
+            n: number of joints.
+            robot: its name, for the error.
+
+        Raises:
+            ConfigError: a list has another number of entries.
+        """
         for name, value in vars(self).items():
             if len(value) != n:
                 raise ConfigError(
@@ -89,7 +97,13 @@ class FrictionSettings:
 
 
 def presliding_step(s: Any, step: Any, length: Any) -> Any:
-    """Presliding state after a motion of ``step`` [rad]; numpy arrays or CasADi expressions alike."""
+    """Return the presliding state after a motion (Dahl's law); numpy arrays or CasADi expressions alike.
+
+    Args:
+        s: state before, in [-1, 1].
+        step: motion [rad].
+        length: breakaway length [rad].
+    """
     m: Any = ca if isinstance(step, (ca.SX, ca.MX, ca.DM)) else np
     keep = m.exp(-m.fabs(step) / length)
     return m.sign(step) * (1 - keep) + s * keep
@@ -110,7 +124,15 @@ def presliding_slope(s: Any, slope: Any, step: Any, length: Any) -> Any:
 
 
 def apply_deadband(q: np.ndarray, deadband: float = DEADBAND) -> np.ndarray:
-    """Pass positions (N, n) through a deadband of +-``deadband`` [rad]: noise smaller than it moves nothing."""
+    """Pass positions through a deadband: noise smaller than it moves nothing.
+
+    Args:
+        q: (N, n) [rad].
+        deadband: to either side [rad].
+
+    Returns:
+        (N, n) [rad].
+    """
     out = np.empty_like(q)
     now = q[0].copy()
     for k, row in enumerate(q):

@@ -28,7 +28,10 @@ class MotorSide:
 
     @classmethod
     def from_settings(cls, settings: RobotSettings) -> MotorSide:
-        """Motor side of a robot.
+        """Return the motor side of a robot.
+
+        Args:
+            settings: of the robot.
 
         Raises:
             ConfigError: a list has not one entry per joint.

@@ -153,7 +153,14 @@ class RigidBody:
         return ca.SX(rotation) @ turn, ca.SX(origin)
 
     def rnea(self, kinematics: Kinematics, dq: ca.SX, ddq: ca.SX, gravity: bool = True) -> Expression:
-        """Inverse dynamics M(q) ddq + C(q, dq) dq + G(q) as (n,) joint torques [Nm]."""
+        """Return the inverse dynamics M(q) ddq + C(q, dq) dq + G(q) (n,) [Nm], by recursive Newton-Euler.
+
+        Args:
+            kinematics: placements at a configuration.
+            dq: (n,) [rad/s].
+            ddq: (n,) [rad/s^2].
+            gravity: whether G is in it.
+        """
         rotations, origins = (ca.horzcat(*parts) for parts in zip(*kinematics.local))
         upwards = ca.SX(-self._gravity if gravity else np.zeros(3))
         return self._rnea(rotations, origins, upwards, dq, ddq)
@@ -199,11 +206,19 @@ class RigidBody:
         return ca.Function("rnea", [rotations, origins, upwards, dq, ddq], [ca.vertcat(*torques)])
 
     def gravity_torque(self, kinematics: Kinematics) -> Expression:
-        """G(q) as (n,) joint torques [Nm]."""
+        """Return G(q) (n,) [Nm].
+
+        Args:
+            kinematics: placements at a configuration.
+        """
         return self.rnea(kinematics, ca.SX.zeros(self.n), ca.SX.zeros(self.n))
 
     def crba(self, kinematics: Kinematics) -> Expression:
-        """Mass matrix M(q) (n, n) [kg m^2], by composite rigid bodies."""
+        """Return the mass matrix M(q) (n, n) [kg m^2], by composite rigid bodies.
+
+        Args:
+            kinematics: placements at a configuration.
+        """
         composite = [(mass, ca.SX(first), ca.SX(second)) for mass, first, second in self._inertias]
         matrix = ca.SX(self.n, self.n)
         for i in reversed(range(self.n)):

@@ -94,6 +94,10 @@ def robot_file(settings: RobotSettings, kind: str) -> Path | None:
     A robot YAML of the user's own that keeps the name of a shipped robot is that robot with another tool or mounting;
     what is not beside it is taken from the shipped profile.
 
+    Args:
+        settings: of the robot.
+        kind: ``actuators`` or ``simulation``.
+
     Returns:
         Its path, or None where the profile has none.
     """

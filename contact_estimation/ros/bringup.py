@@ -98,7 +98,7 @@ ARGUMENTS = (
     Argument("baseline", "true", "run the momentum observer beside the estimator", SWITCH),
     Argument("mpc", "false", "start the MPC; it commands once it and the driver are activated", SWITCH),
     Argument("controller", "mpc", "controller of the task: mpc, feedforward, pi or admittance"),
-    Argument("task", "", "MPC task (mpc_ or sequence_) of config/tasks, or a YAML's path; empty: mpc_plane_<robot>"),
+    Argument("task", "", "MPC task (mpc_ or sequence_) in tasks/ of the robot, or a YAML; empty: mpc_plane_<robot>"),
     Argument("limits", "", "limits of the commands, of the robot's limits/ or a path; empty: the defaults"),
     Argument("scenario", "linear_contact", "scenario of driver:=simulated"),
     Argument("imperfections", "", "sensors and joints of driver:=simulated, by name or path; empty: the robot's own"),
@@ -308,7 +308,7 @@ def _driver(a: Mapping[str, str], robot: LaunchedRobot, common: dict[str, Any], 
     if finite:
         takes["complete"] = a["driver"] == "replay"
         takes["wait_for"] = listeners
-        if common["use_sim_time"]:  # the source of the time takes it from nobody
+        if common["use_sim_time"]:  # this node publishes /clock, so it must not wait for it
             takes |= {"clock": True, "keep_stamps": True}
             common = {**common, "use_sim_time": False}
     if a["one_process"] == "true":

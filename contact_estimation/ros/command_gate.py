@@ -85,7 +85,9 @@ class CommandGate:
             estimate comes in.
         """
         if not self._backend.commandable:
-            raise DriverError("this driver takes no commands; choose driver sim, or rtde with control")
+            raise DriverError(
+                "this driver takes no commands; choose driver simulated, or rtde or joint_torque with control: true"
+            )
         now = self._clock()
         if self._sample is None or now - self._sampled > self._filter.settings.hold_after:
             raise DriverError("cannot activate commands: there is no fresh sample of the arm")

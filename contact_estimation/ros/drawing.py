@@ -1,4 +1,4 @@
-"""What people look at: shapes as markers, drawn on a thread of its own. A sample never waits for a picture."""
+"""Estimates as markers for RViz, drawn on a thread of their own: no sample waits for a marker."""
 
 from __future__ import annotations
 

@@ -30,9 +30,9 @@ from contact_estimation.ros import network, realtime
 _SWITCH_INTERVAL = 1e-4
 #: [s] Ctrl-C in a terminal comes twice, from the terminal and from the launch; a later signal is meant as a second one.
 _SECOND_SIGNAL = 1.0
-#: [s] From a node's farewell to the end of its participant. Of a participant that ends at once, others may take the
-#: news in the wrong order, and keep the node's name in the graph for good. It is waited in turns: a turn that ends late
-#: shows a machine too busy for others to have taken the news, and does not count. At most so long in all.
+#: [s] Wait between the end of a node and the end of its DDS participant. If both end at once, other participants may
+#: process the two in the wrong order, and keep the node's name in the graph. The wait is made of turns. A turn that
+#: ends late shows a machine too busy for the others, and does not count. The last number bounds the whole wait.
 _FAREWELL, _TURN, _LONGEST = 0.3, 0.03, 2.0
 
 

@@ -194,7 +194,7 @@ class MpcParameters(RobotParameters):
 
     robot: str = key("fr3", doc="robot: a name in config/robots, or path of a profile folder or YAML")
     task: str = key(
-        "mpc_plane_fr3", doc="task, or task in steps (sequence_...): shipped name of config/tasks, or path of a YAML"
+        "mpc_plane_fr3", doc="task, or task in steps (sequence_...): name in tasks/ of a robot, or path of a YAML"
     )
     controller: str = key(
         "mpc",
@@ -209,7 +209,7 @@ class MpcParameters(RobotParameters):
         "that the estimates tell, replaces theirs; empty: no sensor",
     )
     visualization_rate: float = key(
-        25.0, unit="Hz", check=positive, doc="rate of predictions and markers for people", was="people_rate"
+        25.0, unit="Hz", check=positive, doc="rate of predictions and markers", was="people_rate"
     )
     diagnostics_rate: float = key(
         1.0, unit="Hz", check=positive, doc="rate of the diagnostics; a change of state is published at once"

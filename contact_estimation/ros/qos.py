@@ -5,8 +5,8 @@ from __future__ import annotations
 from rclpy.duration import Duration
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
-#: Nothing is lost, at any delay: for a recording on its way to the estimators. A reader that requests this receives
-#: nothing from a driver that offers less.
+#: Reliable with an unbounded queue, for a recording that is replayed to the estimators. A reader that requests this
+#: receives nothing from a publisher that offers less.
 COMPLETE = QoSProfile(
     depth=1000,
     history=HistoryPolicy.KEEP_ALL,

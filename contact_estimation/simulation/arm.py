@@ -23,6 +23,15 @@ from contact_estimation.simulation.surfaces import Surface, Touch
 class SimulatedArm:
     """Steps of one fixed length; everything between two steps is readable as attributes.
 
+    Args:
+        arm: the robot.
+        q: (n,) [rad] at the start, at rest.
+        surfaces: what may be touched.
+        points_tcp: (P, 3) [m] tool points that touch, TCP frame.
+        settings: friction, elasticity and payload of the joints.
+        timestep: of a step [s].
+        rng: draws the unmodelled torque.
+
     Attributes:
         q, dq: link side (n,) [rad], [rad/s].
         motor_position, motor_velocity: motor side, the same for rigid gears.
@@ -194,7 +203,12 @@ class SimulatedArm:
         self.wrench_tcp = np.concatenate([rotation.T @ force_sum, rotation.T @ torque_sum])
 
     def push_point(self, joint: int, local: np.ndarray) -> np.ndarray:
-        """Return a point (3,) [m] of the frame of ``joint`` (0: the TCP) in the base frame."""
+        """Return a point (3,) [m] of a frame of the arm in the base frame.
+
+        Args:
+            joint: from 1, whose link has the frame; 0: the TCP.
+            local: (3,) [m] in that frame.
+        """
         if not joint:
             return np.array(self.position + self.rotation @ local)
         body = self.data.body(self.arm.joint_names[joint - 1])
@@ -228,6 +242,10 @@ class SimulatedArm:
 
         ``stiffness``, ``rest`` and ``contact_point`` are those of the touch with the largest force, else of the nearest
         surface to the first tool point; ``wrench_tcp`` and ``tau_ext`` sum over all touches.
+
+        Returns:
+            Name -> values: ``wrench_tcp`` (6,) [N, Nm], TCP axes; ``stiffness`` (3,) [N/m], ``rest`` and
+                ``contact_point`` (3,) [m], base frame; ``tau_ext`` (n,) [Nm].
         """
         best, best_point, best_key = None, self.point(), -np.inf
         for i, row in enumerate(self.touches):

@@ -56,7 +56,14 @@ class Surface(Protocol):
     point: np.ndarray
 
     def touch(self, point: np.ndarray, velocity: np.ndarray, bristle: np.ndarray, step: float) -> Touch:
-        """Force on the robot's point at ``point`` (3,) [m] moving with ``velocity`` (3,) [m/s]."""
+        """Return what acts on one of the robot's points.
+
+        Args:
+            point: (3,) [m] of the robot, base frame.
+            velocity: (3,) [m/s] of it.
+            bristle: (3,) [m] tangential deflection of the contact; changed in place.
+            step: [s].
+        """
 
     def slab(self) -> Slab:
         """Return the body that is drawn for it."""
@@ -128,7 +135,7 @@ class Face:
         self._dahl = 0.0
 
     def touch(self, point: np.ndarray, velocity: np.ndarray, bristle: np.ndarray, step: float) -> Touch:
-        """Force on the robot's point; see :class:`Surface`."""
+        """Return what acts on one of the robot's points."""
         offset = point - self.point
         height = float(self.normal @ offset)
         rest = point - height * self.normal
@@ -177,7 +184,8 @@ class Anchor:
     """A point held by springs: a hinge or a pivot (two or three of the paper's contacts in parallel; paper 2, 6.3.2).
 
     Args:
-        point: (3,) rest position [m].
+        name: in reports.
+        point: (3,) rest position [m], base frame.
         stiffness: (3,) [N/m] along the base axes; 0 leaves a direction free.
         damping: [Ns/m] in the held directions.
 
@@ -193,7 +201,7 @@ class Anchor:
         self._at_rest = stiffness.max() * stiffness / max(np.linalg.norm(stiffness), 1e-12)
 
     def touch(self, point: np.ndarray, velocity: np.ndarray, bristle: np.ndarray, step: float) -> Touch:
-        """Force on the robot's point; see :class:`Surface`."""
+        """Return what acts on one of the robot's points; arguments as of :class:`Surface`."""
         offset = point - self.point
         if not self.holds:
             return Touch(np.zeros(3), self._at_rest, self.point.copy(), -float(np.linalg.norm(offset)), False)

@@ -102,7 +102,7 @@ def _force(block: Recording) -> np.ndarray:
 
 
 def _links_are_free(block: Recording) -> np.ndarray:
-    """Say (m,) where the simulation's joint torque from outside, if there is one, is that of an arm nobody touches."""
+    """Return (m,) whether the simulation's external joint torque is that of a free arm; true without such a torque."""
     torque = block.truth.get("tau_ext", np.zeros((len(block), 1)))
     free: np.ndarray = np.abs(torque).max(axis=1) < FREE_TORQUE
     return free

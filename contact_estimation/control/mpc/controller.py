@@ -53,7 +53,7 @@ class MpcController(SupervisedController):
         settings: the task.
         solver: ``rti`` or ``sqp`` (default the settings').
         extra: further cost terms.
-        adapt: take contacts and disturbance from the estimates; without it the settings' contacts are believed (for
+        adapt: take contacts and disturbance from the estimates; without it those of the settings are used (for
             comparison).
         deadline: [s] replaces the settings'; infinite where time is simulated and a slow machine must not change the
             result.
@@ -103,12 +103,21 @@ class MpcController(SupervisedController):
         self.solver.solve(middle)
 
     def prediction(self, solution: Solution) -> tuple[np.ndarray, np.ndarray]:
-        """Return TCP positions (H + 1, 3) [m] and contact forces (H + 1, 3) [N, ON the robot, base axes] of a plan."""
+        """Return TCP positions (H + 1, 3) [m] and contact forces (H + 1, 3) [N, ON the robot, base axes] of a plan.
+
+        Args:
+            solution: plan of a tick.
+        """
         rows = [self._output(state, stage) for stage, state in enumerate(solution.states)]
         return np.array([x for x, _ in rows]), np.array([force for _, force in rows])
 
     def activate(self, observation: Observation, equilibrium: np.ndarray | None = None) -> Command:
-        """Begin the task where the arm is, as the base class does; no stiffness is known from an earlier one."""
+        """Begin the task where the arm is, as the base class does; no stiffness is known from an earlier one.
+
+        Args:
+            observation: where the arm is.
+            equilibrium: (3,) [m] that is in force now, base frame; None: where the TCP is.
+        """
         self._known.clear()
         return super().activate(observation, equilibrium)
 

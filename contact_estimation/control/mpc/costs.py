@@ -49,7 +49,12 @@ class CostTerm:
         raise NotImplementedError
 
     def weighted(self, mode: Mode, parameters: Parameters) -> ca.SX:
-        """sqrt(weight) * residual."""
+        """Return sqrt(weight) * residual.
+
+        Args:
+            mode: contact mode of a stage.
+            parameters: of the stage, by name.
+        """
         residual = self.residual(mode, parameters)
         weight = parameters.get(f"{self.name}_weight", residual.numel())
         return ca.sqrt(weight + _TINY) * residual
@@ -61,7 +66,7 @@ class Velocity(CostTerm):
     name = "velocity"
 
     def residual(self, mode: Mode, parameters: Parameters) -> ca.SX:
-        """Return the residual."""
+        """Return the twist (6,) [m/s, rad/s] of the TCP, base axes."""
         residual: ca.SX = ca.vertcat(mode.dx, mode.w)
         return residual
 
@@ -72,7 +77,7 @@ class ForceError(CostTerm):
     name = "force"
 
     def residual(self, mode: Mode, parameters: Parameters) -> ca.SX:
-        """Return the residual."""
+        """Return the contact force minus the wanted one (3,) [N], base axes."""
         return mode.force - parameters.get("force_target", 3)
 
 
@@ -82,7 +87,7 @@ class ForceRate(CostTerm):
     name = "force_rate"
 
     def residual(self, mode: Mode, parameters: Parameters) -> ca.SX:
-        """Return the residual."""
+        """Return the rate of the contact force (3,) [N/s], base axes."""
         return mode.force_rate
 
 
@@ -92,7 +97,7 @@ class PositionError(CostTerm):
     name = "position"
 
     def residual(self, mode: Mode, parameters: Parameters) -> ca.SX:
-        """Return the residual."""
+        """Return the position of the TCP minus the wanted one (3,) [m], base frame."""
         return mode.x - parameters.get("position_target", 3)
 
 
@@ -106,7 +111,7 @@ class SpringForce(CostTerm):
     name, terminal = "spring", False
 
     def residual(self, mode: Mode, parameters: Parameters) -> ca.SX:
-        """Return the residual."""
+        """Return the spring force beyond the wanted push (3,) [N], base axes."""
         return mode.spring + parameters.get("force_target", 3)
 
 
@@ -116,7 +121,7 @@ class SpringMoment(CostTerm):
     name, terminal = "moment", False
 
     def residual(self, mode: Mode, parameters: Parameters) -> ca.SX:
-        """Return the residual."""
+        """Return the moment of the impedance's spring (3,) [Nm], base axes."""
         return mode.moment
 
 
@@ -126,7 +131,7 @@ class AttitudeError(CostTerm):
     name = "attitude"
 
     def residual(self, mode: Mode, parameters: Parameters) -> ca.SX:
-        """Return the residual."""
+        """Return the error of the attitude (3,) [-]: axis times sine of the angle, base axes."""
         return mode.attitude_error()
 
 
@@ -136,6 +141,6 @@ class JointMargin(CostTerm):
     name = "joint_margin"
 
     def residual(self, mode: Mode, parameters: Parameters) -> ca.SX:
-        """Return the residual."""
+        """Return how far each joint is inside its margin (n,) [rad]."""
         lower, upper = parameters.get("joint_lower", mode.q.numel()), parameters.get("joint_upper", mode.q.numel())
         return ca.fmax(lower - mode.q, 0) + ca.fmax(mode.q - upper, 0)

@@ -33,7 +33,12 @@ class Icem:
         self._colour = frequencies ** (-0.5 * settings.exponent)
 
     def cost(self, x: np.ndarray, controls: np.ndarray) -> np.ndarray:
-        """Costs (samples,) of control sequences (samples, H, nu) rolled out from ``x``."""
+        """Return the costs (samples,) of control sequences.
+
+        Args:
+            x: (nx,) state at which they start.
+            controls: (samples, H, nu).
+        """
         run, costs = self._cost, np.empty(len(controls))
         run.inputs["x"][:], run.inputs["p"][:] = x, self.problem.parameters.ravel()
         for i, sequence in enumerate(controls):
@@ -43,7 +48,13 @@ class Icem:
         return np.where(np.isfinite(costs), costs, np.inf)
 
     def improve(self, x: np.ndarray, last: np.ndarray | None, last_cost: float) -> np.ndarray | None:
-        """Return controls (H, nu) better than the plan ``last`` where that has become bad, else None."""
+        """Return controls (H, nu) better than the plan ``last`` where that has become bad, else None.
+
+        Args:
+            x: (nx,) present state.
+            last: plan (H, nu) of the last tick, moved on by one stage; None without one.
+            last_cost: of that plan when it was made.
+        """
         if last is not None and not self.cost(x, last[None])[0] > _JUMP * last_cost:
             return None
         return self.search(x, last)[0]

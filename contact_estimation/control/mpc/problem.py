@@ -152,7 +152,11 @@ class MpcProblem:
         )
 
     def set(self, name: str, value: ArrayLike) -> None:
-        """Set a parameter: one value (size,) or scalar for all stages, or one row per stage (H + 1, size).
+        """Set a parameter.
+
+        Args:
+            name: of the parameter.
+            value: (size,) or a scalar for all stages, or one row per stage (H + 1, size).
 
         Raises:
             ConfigError: unknown parameter (the nearest is named) or wrong shape.
@@ -171,11 +175,19 @@ class MpcProblem:
             place[-1] = 0.0
 
     def columns(self, name: str) -> slice:
-        """Columns of ``parameters`` that hold a parameter."""
+        """Columns of ``parameters`` that hold a parameter.
+
+        Args:
+            name: of the parameter.
+        """
         return self._slices[name]
 
     def get(self, name: str) -> np.ndarray:
-        """Values (H + 1, size) of a parameter."""
+        """Values (H + 1, size) of a parameter.
+
+        Args:
+            name: of the parameter.
+        """
         return np.asarray(self.parameters[:, self._slices[name]].copy())
 
     def set_contacts(self, phi_si: np.ndarray) -> None:
@@ -191,6 +203,9 @@ class MpcProblem:
         """Set the probabilities of the modes by name; they are normalised over the modes of the problem.
 
         If all of them are zero, the first mode has probability one: an observer without modes names none.
+
+        Args:
+            mode_probabilities: mode -> probability; a mode without one has zero.
         """
         values = np.array([max(mode_probabilities.get(mode.name, 0.0), 0.0) for mode in self.stage.modes])
         if not values.sum() > 0:

@@ -41,7 +41,13 @@ class Rollout:
         return states, cost + float(outputs["cost"][0])
 
     def step(self, x: np.ndarray, control: np.ndarray, h: float) -> tuple[np.ndarray, float]:
-        """State after ``h`` [s] (not a stage's length) under ``control`` (nu,), and the cost of the stage it starts."""
+        """Return the state (nx,) after a time that need not be a stage, and the cost of the stage it starts.
+
+        Args:
+            x: (nx,) state.
+            control: (nu,).
+            h: [s].
+        """
         run, problem = self._step, self.problem
         run.inputs["x"][:], run.inputs["u"][:], run.inputs["p"][:] = x, control, problem.parameters[0]
         run.inputs["p"][problem.columns("h")] = h

@@ -35,7 +35,11 @@ _QP_ITERATIONS, _QP_TOLERANCE = 30, 1e-5
 
 
 def stage_function(problem: MpcProblem) -> ca.Function:
-    """Return the Gauss-Newton model of a stage, dense; the last state's is that of a stage without control."""
+    """Return the Gauss-Newton model of a stage, dense; the last state's is that of a stage without control.
+
+    Args:
+        problem: with its stage, limits and residual.
+    """
     stage, nx = problem.stage, problem.nx
     multipliers = ca.SX.sym("multipliers", problem.ng)
     slope = ca.jacobian(problem.residual, stage.z)

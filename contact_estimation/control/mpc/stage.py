@@ -36,7 +36,12 @@ class Parameters:
         self.symbols: dict[str, ca.SX] = {}
 
     def get(self, name: str, size: int) -> ca.SX:
-        """Symbol (size,) of a parameter, made at the first call."""
+        """Return the symbol (size,) of a parameter, made at the first call.
+
+        Args:
+            name: of the parameter.
+            size: number of its entries.
+        """
         if name not in self.symbols:
             self.symbols[name] = ca.SX.sym(name, size)
         return self.symbols[name]
@@ -44,6 +49,13 @@ class Parameters:
 
 class Mode:
     """One contact mode of a stage: its state [q; dq], which contacts are closed in it, and what cost terms see.
+
+    Args:
+        name: of the mode.
+        arm: the robot.
+        contacts: all contacts of the problem.
+        closed: which of them are closed.
+        parameters: symbols beside state and control.
 
     Attributes:
         q, dq: (n,) symbols. x, dx: TCP position [m] and velocity [m/s]. rotation: TCP rotation (3, 3). w: angular
@@ -133,6 +145,12 @@ class Stage:
 
     The modes share the equilibrium x_0, not the force: where a second mode's arm is elsewhere, its spring pulls
     differently.
+
+    Args:
+        arm: the robot.
+        contacts: all contacts of the problem.
+        modes: name -> closed contacts.
+        orientation: whether the rotation of the equilibrium is a control, too.
 
     Attributes:
         modes: one :class:`Mode` per contact mode. parameters: what the expressions depend on beside state and control.

@@ -51,7 +51,14 @@ class JointExchanges:
         self.residual[:] = np.nan
 
     def misfit(self, q: np.ndarray, dq: np.ndarray, ddq: np.ndarray, effort: np.ndarray) -> np.ndarray:
-        """Return the mean square residuals (P,) (a view); arguments (n,) as the stream gives them [rad, rad/s, ...]."""
+        """Return the mean square residuals (P,) (a view).
+
+        Args:
+            q: (n,) [rad].
+            dq: (n,) [rad/s].
+            ddq: (n,) [rad/s^2].
+            effort: (n,) in the unit of the sensor settings.
+        """
         for buffer, values in zip(self._motion, (q, dq, ddq)):
             buffer[:] = values[self._orders]
         self._torque[:] = (self._factor * effort)[self._orders]

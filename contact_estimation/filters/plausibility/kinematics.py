@@ -118,7 +118,7 @@ class _Sample:
         self.jitter: ca.SX = (s.dq - state["last_dq"] - state["faster"]) * rise**2
 
     def step(self) -> ca.SX:
-        """Compare the way of one sample; not after packets that were lost: nobody knows the velocity meanwhile."""
+        """Compare the way of one sample; not after lost packets, where the velocity meanwhile is unknown."""
         state, limit, still = self.state, self.limit, ca.fmax(ca.mmin(self.same[0]), ca.mmin(self.same[1]))
         lost = still * (ca.mmax(ca.fabs(self.s.dq)) > limit["lost_speed"])
         follows = (1 - lost) * (state["lost"] <= 0) * (state["waiting"] <= 0)

@@ -81,7 +81,7 @@ class SignalMonitor:
             self.readings.forget_exchanges()
 
     def add(self, t: float, dt: float, q: np.ndarray, dq: np.ndarray, effort: np.ndarray) -> bool:
-        """Judge one sample; return False where it is a spike that nobody should use.
+        """Judge one sample; return False where it is a spike that must not be used.
 
         Args:
             t: stamp [s].
@@ -121,7 +121,7 @@ class SignalMonitor:
         return True
 
     def _count_spike(self, t: float, dt: float) -> None:
-        """Contradict a signal whose spikes are so frequent that what lies between them is no better."""
+        """Contradict a signal whose spikes are so frequent that the samples between them are noise, too."""
         s = self._settings.kinematics
         passed = (t - self._last_spike) / s.short_time
         self._spike_share = self._spike_share * math.exp(-passed) + dt / s.short_time

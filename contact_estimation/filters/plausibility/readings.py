@@ -39,14 +39,26 @@ class Reading:
 
 
 def configured_reading(arm: Arm, sensors: SensorSettings, scale: np.ndarray) -> Reading:
-    """Return the reading that the sensor settings declare; ``scale`` (n,) [Nm per unit of effort]."""
+    """Return the reading that the sensor settings declare.
+
+    Args:
+        arm: the robot.
+        sensors: settings.
+        scale: (n,) [Nm per unit of effort].
+    """
     sign = -1.0 if sensors.torque_meaning == "external" else 1.0
     added = 0.0 if sensors.torque_meaning == "total" else 1.0
     return Reading(f"{sensors.torque_unit}, {sensors.torque_meaning}", sign * scale, added, np.arange(arm.n))
 
 
 def rival_readings(arm: Arm, sensors: SensorSettings, scale: np.ndarray) -> list[Reading]:
-    """Return every other reading that a mistake in wiring, driver or settings could have made, likely ones first."""
+    """Return every other reading that a mistake in wiring, driver or settings could have made, likely ones first.
+
+    Args:
+        arm: the robot.
+        sensors: settings.
+        scale: (n,) [Nm per unit of effort].
+    """
     own = configured_reading(arm, sensors, scale)
     names, n, straight = arm.joint_names, arm.n, own.order
     gain = np.full(n, np.inf) if arm.motor.drive_gain is None else np.asarray(arm.motor.drive_gain)

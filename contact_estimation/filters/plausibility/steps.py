@@ -22,7 +22,7 @@ from contact_estimation.filters.plausibility.readings import Reading
 from contact_estimation.filters.plausibility.settings import TorqueReadingSettings
 from contact_estimation.robot import Arm
 
-#: Index of the first joint whose link a contact alone is believed to load; earlier links hardly move.
+#: Index of the first joint whose torque alone may come from a contact on its link; earlier links hardly move.
 _FIRST_LINK = 2
 
 

@@ -279,7 +279,7 @@ class TorqueReadings:
         if self._cleared_at is not None and np.max(np.abs(q - self._cleared_at)) > s.new_posture:
             self._cleared[:], self._cleared_at = False, None
         own, rivals = misfit[0], misfit[1:]
-        # What the configured reading explained better before counts for it, twice: a rival is believed reluctantly.
+        # What the configured reading explained better before counts for it, with weight two against every rival.
         proven = self.proven
         needed = self._price + np.where(proven, 0.0, 2 * self.margin)
         candidates = (rivals < s.rival_free) & (own - rivals > needed)
@@ -384,7 +384,13 @@ class TorqueReadings:
             self._step = Step(t, now.mean, before.copy(), after.copy(), now.noise, now.q)
 
     def settle(self, t: float, q: np.ndarray, mean: np.ndarray) -> None:
-        """Judge an open step once it has settled; ``mean`` (n,) of the effort."""
+        """Judge an open step once it has settled.
+
+        Args:
+            t: [s].
+            q: (n,) [rad].
+            mean: (n,) of the effort.
+        """
         if self._step is not None and t - self._step.t >= self.settings.settle_time:
             step, self._step = self._step, None
             self._judge_step(step, mean, self._arm.gravity(step.q), self._arm.gravity(q))

@@ -27,7 +27,14 @@ _CLIPPED, _PILED = 0.01, 4.0
 
 
 def options(settings: CalibrationSettings) -> None:
-    """Refuse options that cannot be told apart."""
+    """Refuse options that cannot be told apart.
+
+    Args:
+        settings: of the calibration.
+
+    Raises:
+        IdentificationError: links and scale are asked for together.
+    """
     if {"links", "scale"} <= set(settings.identify):
         raise IdentificationError(
             "identify: 'links' and 'scale' cannot be distinguished (twice the mass looks like twice the gain); "
@@ -36,7 +43,15 @@ def options(settings: CalibrationSettings) -> None:
 
 
 def inside_limits(arm: Arm, recording: Recording) -> None:
-    """Refuse positions beyond the joint limits: they belong to another robot."""
+    """Refuse positions beyond the joint limits: they belong to another robot.
+
+    Args:
+        arm: the robot.
+        recording: positions (T, n) [rad].
+
+    Raises:
+        IdentificationError: a position is beyond a limit.
+    """
     beyond = np.maximum(recording.q - arm.upper, arm.lower - recording.q).max(axis=0)
     j = int(np.argmax(beyond))
     if beyond[j] > 0.05:
@@ -48,7 +63,15 @@ def inside_limits(arm: Arm, recording: Recording) -> None:
 
 
 def measured_force(recording: Recording, settings: CalibrationSettings) -> None:
-    """Refuse a recording whose force sensor felt a contact."""
+    """Refuse a recording whose force sensor felt a contact.
+
+    Args:
+        recording: its wrench [N, Nm] is optional.
+        settings: of the calibration.
+
+    Raises:
+        IdentificationError: the force exceeds ``max_contact_force``.
+    """
     if recording.wrench_tcp is None:
         return
     force = np.linalg.norm(recording.wrench_tcp[:, :3] - recording.wrench_zero[:3], axis=1)
@@ -62,7 +85,14 @@ def measured_force(recording: Recording, settings: CalibrationSettings) -> None:
 
 
 def saturated(recording: Recording) -> None:
-    """Refuse a torque that repeats its extreme value while the joint moves: current or sensor was at its limit."""
+    """Refuse a torque that repeats its extreme value while the joint moves: current or sensor was at its limit.
+
+    Args:
+        recording: torque (T, n) in its own unit.
+
+    Raises:
+        IdentificationError: a torque repeats its extreme value.
+    """
     for j, tau in enumerate(recording.tau.T):
         moving = tau[_moving(recording.dq[:, j])]
         values, counts = np.unique(moving, return_counts=True)
@@ -82,7 +112,12 @@ def _moving(dq: np.ndarray) -> np.ndarray:
 
 
 def excitation(arm: Arm, motions: list[Motion], settings: CalibrationSettings) -> np.ndarray:
-    """Condition numbers (n,) of the joints' friction regressors [dq, sign(dq), 1], over the moving samples.
+    """Return condition numbers (n,) of the joints' friction regressors [dq, sign(dq), 1], over the moving samples.
+
+    Args:
+        arm: the robot.
+        motions: of the recordings.
+        settings: of the calibration.
 
     Raises:
         IdentificationError: a joint moved too little, in one direction only, or its friction terms look alike.
@@ -119,7 +154,17 @@ def _alike(columns: np.ndarray) -> str:
 
 
 def result(arm: Arm, found: Identified, residual: list[np.ndarray], settings: CalibrationSettings) -> None:
-    """Refuse a fit that does not explain the torque, or whose residual is a force at the TCP."""
+    """Refuse a fit that does not explain the torque, or whose residual is a force at the TCP.
+
+    Args:
+        arm: the robot.
+        found: what was identified.
+        residual: (T, n) of each recording [measured Nm].
+        settings: of the calibration.
+
+    Raises:
+        IdentificationError: the residual is too large, or a force at the TCP.
+    """
     tau = np.concatenate([d.motion.tau for d in found.designs])
     error = np.concatenate(residual)
     share = np.sqrt(np.mean(error**2, axis=0)) / np.maximum(
@@ -146,7 +191,7 @@ def result(arm: Arm, found: Identified, residual: list[np.ndarray], settings: Ca
     if mass < -max(4 * spread, 0.3):
         j = int(np.argmax(found.weighed))
         raise IdentificationError(
-            f"the arm seems to carry {mass:.2f} +- {spread:.2f} kg, less than nothing: the "
+            f"the arm seems to carry {mass:.2f} +- {spread:.2f} kg, a negative mass: the "
             f"torque of {arm.joint_names[j]} and the joints behind it is not that of robot "
             f"'{arm.name}' (condition number {found.condition[j]:.3g}). Another robot, or a "
             "tool (--tool, tool or tool_mass of its YAML) that is not there?"

@@ -15,6 +15,11 @@ from contact_estimation.robot import Arm
 def with_total_torque(arm: Arm, sensors: SensorSettings, recording: Recording) -> Recording:
     """Return the recording with its effort turned into the total joint torque [Nm], gravity and friction inside.
 
+    Args:
+        arm: the robot.
+        sensors: what the effort means.
+        recording: as it was read.
+
     Raises:
         ConfigError: the sensor set does not fit the arm. IdentificationError: the effort is the environment's torque
             alone.

@@ -47,15 +47,27 @@ class Identified:
     designs: list[Design]
 
     def std(self, name: str) -> np.ndarray:
-        """Return standard deviations of a kind of parameter."""
+        """Return standard deviations (k,) of a kind of parameter, in its unit.
+
+        Args:
+            name: of the kind.
+        """
         return np.sqrt(np.diag(self.covariance)[self.layout[name]])
 
     def value(self, name: str) -> np.ndarray:
-        """Values of a kind of parameter."""
+        """Return the values (k,) of a kind of parameter, in its unit.
+
+        Args:
+            name: of the kind.
+        """
         return self.theta[self.layout[name]]
 
     def predict(self, d: Design) -> np.ndarray:
-        """Torque (T, n) [measured Nm] of another recording."""
+        """Return the torque (T, n) [measured Nm] of another recording.
+
+        Args:
+            d: its regressors.
+        """
         return evaluate(self.layout, self.theta, d)[0]
 
 
@@ -82,7 +94,16 @@ def identify(arm: Arm, recordings: Sequence[Recording], settings: CalibrationSet
 
 
 def identify_designs(arm: Arm, designs: list[Design], settings: CalibrationSettings) -> Identified:
-    """:func:`identify` on recordings that are already prepared."""
+    """:func:`identify` on recordings that are already prepared.
+
+    Args:
+        arm: the robot.
+        designs: regressors of the recordings.
+        settings: of the calibration.
+
+    Raises:
+        IdentificationError: as of :func:`identify`.
+    """
     if not designs:
         raise IdentificationError("no recording was given")
     layout = Layout(arm.n)

@@ -58,7 +58,12 @@ class Design:
 
 
 def design(arm: Arm, motion: Motion) -> Design:
-    """Regressors of one recording."""
+    """Return the regressors of one recording.
+
+    Args:
+        arm: the robot.
+        motion: of the recording.
+    """
     model, data = arm.model, arm.model.createData()
     regressor = np.array(
         [pin.computeJointTorqueRegressor(model, data, *state).copy() for state in zip(motion.q, motion.dq, motion.ddq)]
@@ -70,7 +75,11 @@ def design(arm: Arm, motion: Motion) -> Design:
 
 
 def link_parameters(arm: Arm) -> np.ndarray:
-    """Inertial parameters (10 n,) of the description [kg, kg m, kg m^2], in Pinocchio's order."""
+    """Return the inertial parameters (10 n,) of the description [kg, kg m, kg m^2], in Pinocchio's order.
+
+    Args:
+        arm: the robot.
+    """
     return np.concatenate([inertia.toDynamicParameters() for inertia in list(arm.model.inertias)[1:]])
 
 
@@ -107,7 +116,13 @@ def _own_moment(payload: np.ndarray, flange: np.ndarray) -> np.ndarray:
 
 
 def evaluate(layout: Layout, theta: np.ndarray, d: Design) -> tuple[np.ndarray, np.ndarray]:
-    """Predicted torque (T, n) and its derivatives (T, n, P)."""
+    """Return the predicted torque (T, n) and its derivatives (T, n, P) [measured Nm].
+
+    Args:
+        layout: where each kind is in ``theta``.
+        theta: (P,) parameters.
+        d: regressors of a recording.
+    """
     m, n = d.motion, layout.n
     sliding, slope = _interpolate(d.sliding, theta[layout["log_presliding"]])
     coulomb, gain = theta[layout["coulomb"]], theta[layout["gain"]]

@@ -51,7 +51,11 @@ class Motion:
         return self._thin(presliding_states(self._seen, np.asarray(length)))
 
     def slidings(self, lengths: np.ndarray) -> np.ndarray:
-        """Return the same for L candidates (L,) of every joint: (T, n, L)."""
+        """Return the presliding states (T, n, L) of L candidates of the breakaway length.
+
+        Args:
+            lengths: (L,) [rad], the same for every joint.
+        """
         return self._thin(presliding_states(self._seen[:, :, None], lengths))
 
     def _thin(self, values: np.ndarray) -> np.ndarray:

@@ -23,6 +23,11 @@ def calibration(arm: Arm, found: Identified, settings: CalibrationSettings) -> C
     """Return the result in SI units of the joint, torque scale taken out.
 
     Friction below zero within its interval becomes zero.
+
+    Args:
+        arm: the robot.
+        found: what was identified.
+        settings: of the calibration.
     """
     gain = found.value("gain")
     spread = between_recordings(found)
@@ -71,6 +76,9 @@ def between_recordings(found: Identified) -> dict[str, np.ndarray]:
     """Return the standard deviation (n,) of viscous friction, Coulomb friction and bias between recordings.
 
     A single recording is cut into halves.
+
+    Args:
+        found: what was identified.
     """
     pieces = [(d, slice(None)) for d in found.designs]
     if len(pieces) == 1:
@@ -96,6 +104,12 @@ def intervals(found: Identified) -> dict[str, dict[str, np.ndarray]]:
     """Return 95 % intervals: name -> value, low, high.
 
     They are in units of the measured torque, viscous friction with the robot's own.
+
+    Args:
+        found: what was identified.
+
+    Returns:
+        Name -> ``value``, ``low``, ``high``, each (k,).
     """
     out = {}
     for name in ("viscous", "asymmetry", "coulomb", "bias", "gain", "armature", "payload"):
@@ -111,7 +125,14 @@ def intervals(found: Identified) -> dict[str, dict[str, np.ndarray]]:
 
 
 def as_yaml(arm: Arm, result: Calibration, found: Identified, header: str) -> str:
-    """Return the calibration as YAML text, every value with its 95 % interval as a comment."""
+    """Return the calibration as YAML text, every value with its 95 % interval as a comment.
+
+    Args:
+        arm: the robot.
+        result: the calibration.
+        found: what was identified.
+        header: text of the comment above.
+    """
     mapping, bounds = to_mapping(result), intervals(found)
     gain = found.value("gain")
     bounds = {

@@ -178,7 +178,11 @@ def _tails(seen: Sequence[Residual]) -> np.ndarray:
 
 
 def white_noise(values: np.ndarray) -> np.ndarray:
-    """Return the standard deviation (n,) of the white noise on smooth signals (N, n): median third difference."""
+    """Return the standard deviation (n,) of the white noise on smooth signals: median third difference.
+
+    Args:
+        values: (N, n) in any unit.
+    """
     third = np.diff(values, n=3, axis=0)
     return np.asarray(np.median(np.abs(third), axis=0) / _MEDIAN / _THIRD_DIFFERENCE)
 

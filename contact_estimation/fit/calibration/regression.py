@@ -11,9 +11,13 @@ import numpy as np
 
 
 def integrated_time(residual: np.ndarray, maximum: int | None = None) -> float:
-    """Integrated autocorrelation time in samples, at least 1: how many samples carry the information of one.
+    """Return the integrated autocorrelation time [samples], at least 1: how many carry the information of one.
 
     The sum of the autocorrelation is cut where the lag exceeds five times it (Sokal's window).
+
+    Args:
+        residual: (N,).
+        maximum: largest lag [samples]; None: a quarter of N.
     """
     x = np.asarray(residual, float) - np.mean(residual)
     n = len(x)
@@ -43,7 +47,11 @@ def huber_weights(residual: np.ndarray, scale: np.ndarray, threshold: float) -> 
 
 
 def robust_scale(residual: np.ndarray) -> np.ndarray:
-    """Return standard deviation per column from the median absolute deviation."""
+    """Return the standard deviation (n,) per column from the median absolute deviation.
+
+    Args:
+        residual: (N, n).
+    """
     return np.asarray(1.4826 * np.median(np.abs(residual - np.median(residual, axis=0)), axis=0) + 1e-12)
 
 

@@ -35,6 +35,12 @@ def cross_validate(
     """Predict every recording with what the others identify; a single recording is cut into halves.
 
     The rigid model is the description's with its rotor inertia and viscous friction.
+
+    Args:
+        arm: the robot.
+        designs: regressors of the recordings.
+        settings: of the calibration.
+        progress: called with the number of recordings that are done.
     """
     if len(designs) == 1:
         half = len(designs[0].rigid) // 2
@@ -51,7 +57,11 @@ def cross_validate(
 
 
 def shrinkage(predictions: list[Prediction]) -> np.ndarray:
-    """Calibrated over rigid RMS (n,), over all recordings."""
+    """Return the calibrated over the rigid RMS (n,), over all recordings.
+
+    Args:
+        predictions: of the recordings that were left out.
+    """
     calibrated, rigid = (np.array([getattr(p, name) for p in predictions]) for name in ("calibrated", "rigid"))
     return np.asarray(_rms(calibrated) / _rms(rigid))
 

@@ -46,7 +46,12 @@ class Measurement:
         return Measurement(self.t - delay, self.values)
 
     def slope(self, width: float, unit_quaternion: bool = False) -> Measurement:
-        """Return the rate of change of the samples, smoothed by a Gaussian of standard deviation ``width`` [s]."""
+        """Return the rate of change of the samples, smoothed by a Gaussian.
+
+        Args:
+            width: its standard deviation [s].
+            unit_quaternion: whether the values are unit quaternions, whose sign is free.
+        """
         keep = np.all(np.isfinite(self.values), axis=1)
         even = np.arange(self.t[0], self.t[-1], 1.0 / self.rate)
         values = _aligned(self.values[keep]) if unit_quaternion else self.values[keep]

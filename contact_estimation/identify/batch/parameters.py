@@ -76,23 +76,31 @@ class PhysicalParameter(SysidParameter):  # type: ignore[misc]  # mujoco ships n
         self.log, self.prior_std, self.unit = log, prior_std, unit
 
     def inner(self, value: ArrayLike) -> Array:
-        """Optimiser's number(s) of a value."""
+        """Return the optimiser's number(s) (k,) of a value.
+
+        Args:
+            value: (k,) in SI units.
+        """
         value = np.asarray(value, float)
         return np.log(value) if self.log else value / self.scale
 
     def outer(self, number: ArrayLike) -> Array:
-        """Value of the optimiser's number(s)."""
+        """Return the value (k,) in SI units of the optimiser's number(s).
+
+        Args:
+            number: (k,).
+        """
         number = np.asarray(number, float)
         return np.exp(number) if self.log else number * self.scale
 
     @property
     def scale(self) -> Array:
-        """Length of one optimiser's unit for a parameter that is not a logarithm: half its range."""
+        """Length (k,) of one optimiser's unit for a parameter that is not a logarithm: half its range."""
         return np.asarray(0.5 * (self.max_value - self.min_value))
 
     @property
     def inner_prior_std(self) -> float | Array:
-        """Prior standard deviation in the optimiser's unit, inf without a prior."""
+        """Prior standard deviation, a number or (k,), in the optimiser's unit; inf without a prior."""
         if self.prior_std is None:
             return np.inf
         return self.prior_std if self.log else self.prior_std / self.scale

@@ -187,12 +187,22 @@ class Problem:
         return Problem(self.scene, [self.grid[part] for part in parts], *self._made_of), np.concatenate(parts)
 
     def ease(self, remote_distance: float = 0.0, softening: float = 1.0) -> None:
-        """Make the problem easier: contacts act from a distance [m] and the dynamics' std grows by a factor."""
+        """Make the problem easier, as continuation does.
+
+        Args:
+            remote_distance: at which contacts begin to act [m].
+            softening: factor on the standard deviation of the dynamics.
+        """
         self.weights[:, : self.coordinates.nv] *= (self._softening / softening) ** 2
         self._residuals.remote_distance, self._softening = remote_distance, softening
 
     def residuals(self, q: Array, p: Array) -> Array:
-        """Residuals (n, m) in SI units: the dynamics' nv columns, then each channel's (see :meth:`parts`)."""
+        """Return residuals (n, m) in SI units: the dynamics' nv columns, then each channel's (see :meth:`parts`).
+
+        Args:
+            q: (n, nq) positions on the grid.
+            p: (c,) optimiser's parameters.
+        """
         return self._residuals.at(q, p).residuals
 
     def parts(self) -> dict[str, slice]:
@@ -203,37 +213,73 @@ class Problem:
         return next(each for each in self._residuals.sensors if each.name == name)
 
     def measured(self, name: str, p: Array | None = None) -> Array:
-        """Return a channel's values on the grid (n, m), with ``p`` those that its delay, gain and bias leave."""
+        """Return a channel's values on the grid (n, m), with ``p`` those that its delay, gain and bias leave.
+
+        Args:
+            name: of the channel.
+            p: (c,) optimiser's parameters, or None.
+        """
         each = self._sensor(name)
         return each.values if p is None else each.true(each.correction(self.scene.parameters, p))
 
     def predicted(self, q: Array, p: Array, name: str) -> Array:
-        """Return what the model predicts for a channel (n, m), gain and bias aside; a quaternion for an orientation."""
+        """Return what the model predicts for a channel (n, m), gain and bias aside; a quaternion for an orientation.
+
+        Args:
+            q: (n, nq) positions on the grid.
+            p: (c,) optimiser's parameters.
+            name: of the channel.
+        """
         return self._residuals.at(q, p).sensors[:, self._sensor(name).columns]
 
     def cost(self, q: Array, p: Array) -> float:
-        """Total cost (a chi-square where norms are quadratic)."""
+        """Return the total cost (a chi-square where norms are quadratic).
+
+        Args:
+            q: (n, nq) positions on the grid.
+            p: (c,) optimiser's parameters.
+        """
         return self.cost_of(self.residuals(q, p), p)
 
     def cost_of(self, residuals: Array, p: Array) -> float:
-        """Cost of residuals that are already there, plus the prior."""
+        """Return the cost of residuals that are already there, plus the prior.
+
+        Args:
+            residuals: (n, m), as of :meth:`residuals`.
+            p: (c,) optimiser's parameters.
+        """
         return float(
             np.sum(self.weights * norms.evaluate(residuals, self.scales, self.limits)[0])
             + np.sum(self.prior(p)[0] ** 2)
         )
 
     def costs(self, residuals: Array) -> dict[str, float]:
-        """Cost of each part by name."""
+        """Return the cost of each part by name.
+
+        Args:
+            residuals: (n, m), as of :meth:`residuals`.
+        """
         values = self.weights * norms.evaluate(residuals, self.scales, self.limits)[0]
         return {name: float(values[:, part].sum()) for name, part in self.parts().items()}
 
     def prior(self, p: Array) -> tuple[Array, Array]:
-        """Return the parameters' residuals against their prior, and the derivative's diagonal, each (c,)."""
+        """Return the parameters' residuals against their prior, and the derivative's diagonal, each (c,).
+
+        Args:
+            p: (c,) optimiser's parameters.
+        """
         inverse = 1.0 / self.scene.parameters.prior_std
         return (p - self.scene.parameters.nominal) * inverse, inverse
 
     def linearise(self, q: Array, p: Array, free_q: bool = True, free_p: bool = True) -> Linearisation:
-        """Residuals with their derivatives at (q, p); what is not free gets no columns."""
+        """Return residuals with their derivatives; what is not free gets no columns.
+
+        Args:
+            q: (n, nq) positions on the grid.
+            p: (c,) optimiser's parameters.
+            free_q: whether the trajectory is free.
+            free_p: whether the parameters are.
+        """
         here = self._residuals.at(q, p)
         by_q = self._residuals.by_trajectory(here) if free_q else None
         by_p = self._residuals.by_parameters(here) if free_p else None

@@ -69,7 +69,11 @@ class Result:
         return {parameter.name: parameter.value for parameter in self.parameters}
 
     def save(self, path: Path | str) -> None:
-        """Write the arrays to an `.npz` file (no pickles)."""
+        """Write the arrays to an ``.npz`` file (no pickles).
+
+        Args:
+            path: of the file.
+        """
         names, values, stds = (np.array([getattr(p, key) for p in self.parameters]) for key in ("name", "value", "std"))
         arrays = {name: getattr(self, name) for name in ("t", "q", "v", "a", "contact_force", "cost")}
         np.savez_compressed(path, **arrays, parameter_names=names, parameter_values=values, parameter_std=stds)

@@ -68,12 +68,15 @@ class Scene:
         self.nominal = self.build(self.parameters.nominal)
 
     def build(self, p: Array, remote_distance: float = 0.0) -> mujoco.MjModel:
-        """Compiled model for the optimiser's parameter vector ``p``.
+        """Return the compiled model of an optimiser's parameter vector.
 
         Args:
             p: optimiser's parameters (c,).
             remote_distance: distance [m] at which physical contacts begin to act before the surfaces touch (paper 3,
                 V-A).
+
+        Raises:
+            ModelError: the scene does not compile.
         """
         spec = self._spec.copy()
         self.parameters.apply(spec, p)

@@ -223,9 +223,9 @@ def _linear_fit(recording: Recording, noise: Noise, times: Array) -> FlightFit:
 
 
 def find_impacts(recording: Recording, noise: Noise, times: Array = _NONE) -> FlightFit:
-    """Find impacts beside ``times`` one at a time where they lower the chi-square most; drop those that do not pay.
+    """Find impacts beside ``times`` one at a time where they lower the chi-square most; drop those that do not.
 
-    An impact pays for its three jumps, its time and the choice of its sample (description length).
+    An impact must lower it by the description length of its three jumps, its time and the choice of its sample.
     """
     count = recording.channels.size
     price = 6.0 * np.log(count) + 2.0 * np.log(len(recording.t))

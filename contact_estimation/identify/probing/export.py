@@ -55,7 +55,11 @@ def compliant_contact(
 
 
 def contact_settings(state: ContactState) -> ContactSettings:
-    """Return the contact with every parameter fixed: for the controller's model, or as another observer's start."""
+    """Return the contact with every parameter fixed: for the controller's model, or as another observer's start.
+
+    Args:
+        state: the contact, as :func:`compliant_contact` gives it.
+    """
     return ContactSettings(
         name=state.name, stiffness=state.stiffness.tolist(), rest=state.rest.tolist(), point=state.point_tcp.tolist()
     )

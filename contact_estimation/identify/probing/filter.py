@@ -345,7 +345,7 @@ class ProbingFilter:
 
     @property
     def origin(self) -> np.ndarray:
-        """Point in the world [m] to which :meth:`local` refers."""
+        """Point (2,) or (3,) in the world [m] to which :meth:`local` refers."""
         return np.array(self._origin)
 
     @property

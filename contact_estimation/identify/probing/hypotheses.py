@@ -49,7 +49,7 @@ class HypothesisFilter:
         self._score = np.zeros(0)
 
     def start(self, t: float, pose: np.ndarray, s: np.ndarray, covariance: np.ndarray, origin: ArrayLike) -> None:
-        """Begin at contact, as :meth:`ProbingFilter.start` does."""
+        """Begin at contact; arguments and errors of :meth:`ProbingFilter.start`."""
         gradient = self._height_gradient(pose, s)
         reach = covariance @ gradient
         variance = float(gradient @ reach)
@@ -78,7 +78,7 @@ class HypothesisFilter:
         wrench_noise: np.ndarray | None = None,
         bias_map: np.ndarray | None = None,
     ) -> None:
-        """Take one sample; arguments of :meth:`ProbingFilter.step`."""
+        """Take one sample; arguments and errors of :meth:`ProbingFilter.step`."""
         for one in self._filters:
             one.step(dt, pose, twist, wrench, wrench_noise, bias_map)
         if all(one.used for one in self._filters):  # likelihoods of different data cannot be compared
@@ -101,7 +101,7 @@ class HypothesisFilter:
 
     @property
     def probabilities(self) -> np.ndarray:
-        """Probabilities of the hypotheses that are left."""
+        """Probabilities (k,) of the hypotheses that are left."""
         return gpb1.posterior(np.ones(len(self._score)), self._score)
 
     def estimate(self) -> ProbingEstimate:

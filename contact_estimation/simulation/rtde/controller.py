@@ -53,6 +53,9 @@ class UrController:
     next one, and a stop, the end of the script or a protective stop holds it where it is. A watchdog ends the script
     where its client sends no input in time, not where a client leaves: so do the controllers.
 
+    Args:
+        simulation: the arm in its scenario.
+
     Raises:
         ConfigError: the arm has not six joints with torque constants.
     """

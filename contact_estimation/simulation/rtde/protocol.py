@@ -125,7 +125,12 @@ INPUTS = (
 
 
 def pack(kind: int, payload: bytes = b"") -> bytes:
-    """Write a packet."""
+    """Write a packet.
+
+    Args:
+        kind: of the packet.
+        payload: its body.
+    """
     return HEADER.pack(HEADER.size + len(payload), kind) + payload
 
 

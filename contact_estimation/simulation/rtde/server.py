@@ -144,7 +144,12 @@ class RtdeServer:
         )
 
     def run(self, seconds: float = float("inf"), console: BinaryIO | None = None) -> None:
-        """Serve; ``console`` is a binary stream whose lines are given to :meth:`fault` and answered on stdout."""
+        """Serve until a time is over.
+
+        Args:
+            seconds: [s].
+            console: binary stream whose lines are given to :meth:`fault` and answered on stdout.
+        """
         if console is not None:
             self._selector.register(console, selectors.EVENT_READ, self._read_console)
         self.metronome = Metronome(self.controller.simulation.period)

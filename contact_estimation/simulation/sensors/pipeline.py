@@ -47,7 +47,14 @@ class Readings:
 
 
 class SensorPipeline:
-    """Noise, quantisation, side of the gear and bias, in the order in which they happen. Seeded by ``rng``."""
+    """Noise, quantisation, side of the gear and bias, in the order in which they happen.
+
+    Args:
+        settings: imperfections of the sensors.
+        n: number of joints.
+        period: between two samples [s].
+        rng: draws the noise.
+    """
 
     def __init__(self, settings: ImperfectionSettings, n: int, period: float, rng: np.random.Generator) -> None:
         self.settings, self._rng, self._n = settings, rng, n
@@ -85,7 +92,11 @@ class SensorPipeline:
         return Readings(q, dq, tau, wrench)
 
     def position(self, arm: Plant) -> np.ndarray:
-        """Joint positions (n,) [rad] on the side the encoders are, before noise and quantisation."""
+        """Return the joint positions (n,) [rad] on the side the encoders are, before noise and quantisation.
+
+        Args:
+            arm: the plant.
+        """
         return arm.motor_position if self.settings.encoder.side == "motor" else arm.q
 
 

@@ -172,7 +172,10 @@ class ImperfectionSettings:
 
 
 def load_imperfections(name: str) -> ImperfectionSettings:
-    """Imperfections of a shipped robot, ``ideal`` ones, or from a YAML file or a profile folder.
+    """Return the imperfections of a shipped robot, ``ideal`` ones, or those of a YAML file or a profile folder.
+
+    Args:
+        name: of the robot, ``ideal``, file or folder.
 
     Raises:
         ConfigError: there is no such file, or it has an error.
@@ -234,7 +237,12 @@ def scaled(settings: ImperfectionSettings, **scales: float) -> ImperfectionSetti
 
 
 def per_joint(values: list[float] | None, n: int, owner: str) -> np.ndarray:
-    """``values`` as an array (n,), zeros without any.
+    """Return values per joint as an array (n,), zeros without any.
+
+    Args:
+        values: one per joint, or None.
+        n: number of joints.
+        owner: what has them, for the error.
 
     Raises:
         ConfigError: wrong number of entries.

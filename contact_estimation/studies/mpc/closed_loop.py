@@ -40,8 +40,8 @@ class LoopSettings:
 
     scenario: str = key(doc="scenario of config/tasks that is simulated")
     robot: str = key(doc="robot")
-    mpc: str = key(doc="MPC task of config/tasks")
-    sequence: str = key("", doc="sequence of config/tasks that runs instead; it makes contact itself")
+    mpc: str = key(doc="MPC task in tasks/ of a robot")
+    sequence: str = key("", doc="sequence in tasks/ of a robot that runs instead; it makes contact itself")
     observer: str = key(doc="observer of config/observers")
     sensors: str = key(doc="sensor set of config/sensors")
     friction_scale: float = key(
@@ -165,7 +165,7 @@ class LoopOptions:
         height_error: how far the surface is off [m], default the experiment's.
         controller: one of :data:`contact_estimation.control.registry.CONTROLLERS`.
         solver: of the MPC, ``rti`` or ``sqp``, default the task's.
-        adapt: contacts from the estimator; without it the controller believes in the nominal place of the surface.
+        adapt: contacts from the estimator; without it the controller uses the nominal place of the surface.
         force: norm of the wanted force [N], default the task's.
         stiffness: of the simulated surfaces [N/m], default the scenario's.
         observer: configuration of the estimator, default the experiment's.
@@ -205,7 +205,7 @@ class ClosedLoop:
         imperfections = replace(imperfections, f"imperfections of {arm.name}", **options.imperfections)
         self.simulation = Simulation(_scenario(settings, options, task), arm, imperfections, options.seed)
         self.mpc_settings = _with_rest(task, self.simulation.rest)
-        observer = load_observer_settings(options.observer or settings.observer)
+        observer = load_observer_settings(options.observer or settings.observer, arm.settings.folder)
         observer = _with_rest(_with_tool(observer, task, settings), self.simulation.rest)
         self._place = np.array(self.simulation.scenario.placement_error)
         sensors = load_sensor_settings(settings.sensors, arm.settings.folder)
@@ -276,7 +276,7 @@ class ClosedLoop:
         return self._record(rows, ticks)
 
     def _settle_and_approach(self) -> None:
-        """Let the estimator settle, then make contact: by a guarded approach, or in the hand of whoever closes a hinge.
+        """Let the estimator settle, then make contact: by a guarded approach, or led to a hinge that closes.
 
         A hinge is led to from both sides, last in the direction of the pull. The estimator can then tell the joints'
         friction from their offsets, which it cannot once the hinge holds the tool.

@@ -41,7 +41,9 @@ class ProbePressSettings:
 
     scenario: str = key(doc="scenario of config/tasks whose start posture and rates are used")
     robot: str = key(doc="robot")
-    mpc: str = key(doc="MPC task of config/tasks: gains, weights, horizon; contact, force and path come from here")
+    mpc: str = key(
+        doc="MPC task in tasks/ of the robot: gains, weights, horizon; contact, force and path come from here"
+    )
     friction_scale: float = key(
         1.0, doc="share of the simulated joints' friction that the robot's own compensation leaves", check=non_negative
     )

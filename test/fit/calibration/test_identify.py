@@ -169,7 +169,7 @@ def test_a_joint_that_moves_one_way_only_is_named(arm, recordings):
     "made_with, read_as, words",
     [
         ("ur10e", "ur16e", "the torque of [a-z_0-9]* is .* times what the gravity of robot 'ur16e' asks for"),
-        ("ur16e", "ur10e", "seems to carry -.* kg, less than nothing: the torque of shoulder_lift_joint"),
+        ("ur16e", "ur10e", "seems to carry -.* kg, a negative mass: the torque of shoulder_lift_joint"),
     ],
 )
 def test_another_robot_is_refused_with_the_joint(made_with, read_as, words):

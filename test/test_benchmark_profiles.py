@@ -1,0 +1,43 @@
+"""Benchmarks and closed loops of the default observer measure the configuration that a robot's profile ships."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from contact_estimation.filters.registry import load_observer_settings
+from contact_estimation.robot import load_arm
+from contact_estimation.studies.mpc.closed_loop import ClosedLoop, load_loop_settings
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmark"))
+import imm_truth
+import mismatch
+
+
+@pytest.mark.parametrize("robot", ["ur16e", "fr3"])
+def test_simulated_truth_has_the_settings_of_the_profile(robot):
+    arm = load_arm(robot)
+    assert imm_truth.settings_for("press", arm) == load_observer_settings("contact_imm", arm.settings.folder)
+    assert imm_truth.settings_for("press", arm) != load_observer_settings("contact_imm")
+
+
+def test_mismatch_asks_the_settings_of_the_profile(monkeypatch):
+    """It would else tell what a filter says that no robot runs."""
+
+    class Asked(Exception):
+        pass
+
+    def make(arm, settings, **_):
+        raise Asked(settings)
+
+    monkeypatch.setattr(mismatch, "make_observer", make)
+    with pytest.raises(Asked) as asked:
+        mismatch.said(mismatch.Signals("fr3", None, *[None] * (len(mismatch.Signals._fields) - 2)))
+    assert asked.value.args[0] == load_observer_settings("contact_imm", load_arm("fr3").settings.folder)
+
+
+def test_a_closed_loop_has_the_observer_of_the_profile():
+    """What a task does not tell the observer is as on the robot."""
+    shipped = load_observer_settings("contact_imm", load_arm("fr3").settings.folder)
+    loop = ClosedLoop(load_loop_settings("plane", "fr3"))
+    assert loop.stream.observer.settings.unknown == shipped.unknown
