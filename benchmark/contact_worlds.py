@@ -197,8 +197,6 @@ ROWS = {
     "tool push, moving": Row("tool", 0.3, _pushed(0.15, links=False)),
     "link push, still": Row("link", 0.3, _pushed(0.0, links=True)),
     "link push, moving": Row("link", 0.3, _pushed(0.1, links=True)),
-    "slow push, still": Row("tool", GROWTH, _grown(0.0)),
-    "slow push, moving": Row("tool", GROWTH, _grown(0.15)),
     "floor, 1 kN/m": Row("surface", 0.5, _pressed(_up, 1e3)),
     "floor, 5 kN/m": Row("surface", 0.5, _pressed(_up, 5e3)),
     "floor, 30 kN/m": Row("surface", 0.5, _pressed(_up, 3e4)),
@@ -210,6 +208,8 @@ ROWS = {
     "plane at 45 degrees": Row("surface", 0.5, _pressed(_tilted)),
     "spring in 3-D": Row("surface", 0.3, _sprung),
     "free, fast": Row("free", 0.0, _free),
+    "slow push, still": Row("tool", GROWTH, _grown(0.0)),
+    "slow push, moving": Row("tool", GROWTH, _grown(0.15)),
 }
 
 

@@ -30,7 +30,7 @@ _TIMES = 5
 
 
 class GrowingPush:
-    """Compares a state of free space with earlier ones, between which nothing else was likely.
+    """Compares a state with those of the stay in free space before it.
 
     Args:
         state: the filters' state, with elastic joints.
@@ -49,9 +49,9 @@ class GrowingPush:
         """Take the next state; return since which of the earlier ones a push has grown, None where none has.
 
         Args:
-            x: mean (N,) of a filter of free space.
+            x: mean (N,) of a filter of free space, or of a known contact that followed it.
             p: its packed covariance.
-            before: earlier means and covariances of such filters, the latest last.
+            before: earlier means and covariances of filters of free space, the latest last.
         """
         if not before:
             self._times = 0

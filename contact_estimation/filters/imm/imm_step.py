@@ -22,12 +22,17 @@ from contact_estimation.robot import Arm
 
 #: States of free space that are kept, one every ``hypothesis_interval``: a push may take so long to grow.
 _KEPT = 60
+#: So many of them make a stay in free space after which a known contact may have taken over a push: a start in a press
+#: looks like free space for less.
+_SETTLED = 20
 #: How far back a free filter starts: before friction absorbed a push for a while, and before a push was felt.
 _REMEMBERED, _RECENT = 30, 3
 #: Starts of a free filter that follows a contact, in turn.
 _STARTS = 3
 #: Blocks for which a start from a push that has probably ended is kept where nothing shows a push beside the friction.
 _TRIAL = 5
+#: Standard deviations of a block's random walk from which on a push changes faster than that.
+_FAST = 2.0
 #: [s] Memory of a push's mean force.
 _PUSH_MEMORY = 0.2
 #: [rad] Keeps the share of a deflection defined where there is none.
@@ -85,7 +90,8 @@ class ImmStep:
         self._mixed, self._weights = (mixed_x, mixed_p), weights
         self._remembered: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=_KEPT)
         self._growing = GrowingPush(state) if state.m and state.has_external else None
-        self._kept_free = 0  # so many of the kept states are of the present stay in free space
+        # So many of the kept states are of the last stay in free space, and a known contact has followed for so long.
+        self._kept_free = self._kept_touched = 0
         self._between = self._transition.reshape(count, count, order="F")
         # Likelihoods over the largest one: of the last block, and of starts after a push when they were last made.
         self._turn, self._fit, self._fit_of_start = 0, np.ones(count), np.ones((_STARTS, count))
@@ -185,23 +191,30 @@ class ImmStep:
         return float(largest + np.log(total) - 0.5 * self.normalised.shape[1] * np.log(2 * np.pi))
 
     def store_friction(self) -> None:
-        """Keep the state of the most probable free filter, if the arm is free."""
-        shares = self.probabilities[self._free]
+        """Keep the state of the most probable free filter, if the arm is free; look for a push that grew slowly.
+
+        A known contact that follows free space may have taken such a push over, with what free space had absorbed of
+        it. It is looked at for as long as free space is kept.
+        """
+        shares, probable = self.probabilities[self._free], int(self.probabilities.argmax())
         if shares.sum() > 0.5:
             best = self._free[shares.argmax()]
             self._find_growing_push(self.x[best], self.p[best])
             self._remembered.append((self.x[best].copy(), self.p[best].copy()))
-            self._kept_free = min(self._kept_free + 1, _KEPT)
+            self._kept_free, self._kept_touched = min(self._kept_free + 1, _KEPT), 0
+        elif self._touched[probable] and self._kept_free >= _SETTLED and self._kept_touched < _KEPT:
+            self._kept_touched += 1
+            self._find_growing_push(self.x[probable], self.p[probable])
         else:
             self._kept_free = 0
 
     def _find_growing_push(self, x: np.ndarray, p: np.ndarray) -> None:
-        """Let an unknown contact act, if free space has absorbed a push that grew slowly.
+        """Let an unknown contact act, if friction and the gears' offsets have absorbed a push that grew slowly.
 
         It starts from the state of before, and so does free space; nothing else is probable.
 
         Args:
-            x: mean (N,) of free space.
+            x: mean (N,) of the most probable filter.
             p: its packed covariance.
         """
         if self._growing is None:
@@ -334,6 +347,22 @@ class ImmStep:
                 self._disturbance_change += left_out * self._signals["friction_moves"]
                 np.minimum(self._disturbance_change, 2 * self._state.variance[where], out=self._disturbance_change)
             np.add(self._friction_change, self._disturbance_change, out=self._signals["friction_drift"])
+            if self._state.has_external:
+                self._signals["friction_drift"] += self._lag() ** 2
+
+    def _lag(self) -> np.ndarray:
+        """Return by how much the torque (n,) [Nm] of an unknown contact lags behind one that changes fast.
+
+        The estimate is that of the middle of the last block, and is published until the end of the next one: a block
+        later, on average. In a block the torque changes by what the block has corrected. Corrections that the random
+        walk makes likely are in the covariance.
+        """
+        external, n = self._state.parts["external"], self._state.n
+        probable = self._felt[self.probabilities[self._felt].argmax()]
+        corrected = self.x[probable, external] - self._mixed[0][probable, external]
+        walk = self._signals["duration"] * self._chain.walk[probable]
+        likely = walk * np.diagonal(self._signals["push_covariance"].reshape(n, n))
+        return np.where(corrected**2 > _FAST**2 * likely, corrected, 0.0)
 
     def _track_push(self) -> None:
         """Follow the course of an unknown contact's force. Motion does not let a contact pull.

@@ -77,9 +77,11 @@ def test_nothing_is_told_before_anything_is_kept(state):
     assert told(state, kept(state, -12.0, 0.0, 3.0), []) is None
 
 
-@pytest.mark.parametrize("seed", [52, 56])
-def test_a_push_grown_within_five_seconds_is_named_with_its_force(seed):
-    recording = make_case("ur16e", "slow push, moving", seed).recording
+@pytest.mark.parametrize(
+    ("row", "seed"), [("slow push, moving", 53), ("slow push, moving", 58), ("slow push, still", 53)]
+)
+def test_a_push_grown_within_five_seconds_is_named_with_its_force(row, seed):
+    recording = make_case("ur16e", row, seed).recording
     stream = open_stream("ur16e", "contact_imm", "ur16e_driver")
     samples = zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau)
     found = [stream.push(*sample) for sample in samples]

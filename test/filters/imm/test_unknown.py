@@ -443,3 +443,21 @@ def test_what_friction_keeps_of_a_push_does_not_stay_a_contact(row, seed):
         assert free[held].mean() < 0.02
         later = slice(end + round(0.15 * RATE), end + round(0.6 * RATE))
         assert free[later].mean() > 0.98
+
+
+@pytest.mark.parametrize("seconds", [0.1, 0.2])
+def test_the_covariance_of_a_short_touch_holds_its_lag(seconds):
+    """The force changes by up to 10 N in a block; nothing but its own correction shows that."""
+    arm, rng = RigidBodyArm("fr3"), np.random.default_rng(3)
+    t = np.arange(10 * RATE) / RATE
+    sides = [side / np.linalg.norm(side) for side in rng.normal(size=(8, 3))]
+    plan = [Push(1.5 + k, 1.5 + k + seconds, 40.0 * side, rise=0.4 * seconds) for k, side in enumerate(sides)]
+    recording = record(arm, random_motion("fr3", t, rng, 0.0, 1.0), pushes(arm, plan, t), World())
+    stream = open_stream("fr3", "contact_imm", None)
+    samples = zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau)
+    found = [stream.push(*sample) for sample in samples]
+    touched = np.flatnonzero((np.linalg.norm(recording.force, axis=1) > 2) & [e.mode != "free" for e in found])
+    error = np.array([found[k].force_tcp - recording.force[k] for k in touched])
+    std = np.array([np.sqrt(np.diag(found[k].force_covariance)) for k in touched])
+    assert len(touched) > 0.5 * len(plan) * seconds * RATE
+    assert np.mean(np.abs(error) < 2 * std) > 0.8
