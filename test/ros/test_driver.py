@@ -306,7 +306,9 @@ def test_a_second_estimator_is_told_and_neither_keeps_nor_ends_the_commands(grap
             activate(graph)
             both = True
             assert graph.spin(lambda: said("of a second estimator on /estimator/contact_estimate")), driver.text()
-            assert not any(v.key == "estimates not counted" for s in health[-1].status for v in s.values)
+            # what it says is invalid: heard, each of its messages would be one that does not count
+            uncounted = [int(v.value) for s in health[-1].status for v in s.values if v.key == "estimates not counted"]
+            assert sum(uncounted) < 5, "a busy machine makes a few estimates late, not as many as the second one sends"
     for one in (first, second):
         graph.node.destroy_publisher(one)
 
