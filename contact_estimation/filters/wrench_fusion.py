@@ -50,7 +50,7 @@ class WrenchFusionSettings:
     )
     jump_force: float = key(
         6.0,
-        doc="a reading that changes so much in a sample was zeroed, unless the sensorless force follows",
+        doc="a reading that falls to zero from so much in a sample was zeroed, unless the sensorless force follows",
         unit="N",
         check=positive,
     )

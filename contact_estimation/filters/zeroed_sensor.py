@@ -1,7 +1,8 @@
-"""A force sensor whose offset jumps: somebody zeroed it, perhaps in a press, or it is defective.
+"""A force sensor whose offset jumps because somebody zeroed it, perhaps in a press.
 
-Zeroing changes the reading s from one sample to the next by the whole of what it shows. An impact may do so, too, but
-then the sensorless force e follows. The offset has jumped where, a moment later, s - e has changed by what s jumped.
+Zeroing changes the reading s from one sample to the next by the whole of what it shows, to zero. An impact does not end
+at zero, and where it does by chance, the sensorless force e follows. The sensor was zeroed where s has jumped to about
+zero and, a moment later, s - e has changed by the jump.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from contact_estimation.filters.wrench_fusion import WrenchFusionSettings
 
 #: [s] Two readings are successive ones where they are not further apart; a force may change in a longer time.
 _SUCCESSIVE = 0.012
-#: s - e has changed by the jump where it differs from it by less than this share.
+#: s - e has changed by the jump where it differs from it by less than this share; so close to zero does the jump end.
 _SHARE = 0.3
 
 
@@ -33,6 +34,7 @@ class ZeroedSensor:
         """Forget the readings."""
         self._last: tuple[float, np.ndarray] | None = None  # time [s] and force (3,) [N] of the last reading
         self._jump, self._since = np.zeros(3), 0.0  # jump (3,) [N] that is looked into, and its time [s]
+        self._end = np.zeros(3)  # reading (3,) [N] that it ended at
         self._past: deque[tuple[float, np.ndarray]] = deque()  # time [s] and s - e (3,) [N] of the last moments
 
     def add(self, t: float, sensed: np.ndarray) -> None:
@@ -48,7 +50,7 @@ class ZeroedSensor:
         step = sensed - last[1]
         if float(np.linalg.norm(step)) > self.settings.jump_force:
             self._since = self._since if self._jump.any() else t
-            self._jump = self._jump + step  # of a spike nothing is left
+            self._jump, self._end = self._jump + step, sensed  # of a spike nothing is left
 
     def jumped(self, t: float, sensed: np.ndarray, estimated: np.ndarray) -> np.ndarray | None:
         """Return by what (3,) [N] the offset has jumped, once, else None.
@@ -68,7 +70,8 @@ class ZeroedSensor:
         before = [d for when, d in self._past if when < since]
         after = [d for when, d in self._past if when > since + 0.5 * follow]
         size = float(np.linalg.norm(jump))
-        if not before or not after or size <= self.settings.jump_force:
+        zeroed = size > self.settings.jump_force and float(np.linalg.norm(self._end)) < _SHARE * size
+        if not (before and after and zeroed):
             return None
         change = np.mean(after, axis=0) - np.mean(before, axis=0)
         return jump if float(np.linalg.norm(change - jump)) < _SHARE * size else None

@@ -104,8 +104,8 @@ class WristSensor:
             return
         self._fusion.shift(jump)
         self._node.get_logger().warning(
-            f"'{self._topic}' jumped by {np.linalg.norm(jump):.1f} N where the joints felt nothing: the sensor was "
-            "zeroed, or is defective. Its offset follows; zero it in free space only"
+            f"'{self._topic}' jumped by {np.linalg.norm(jump):.1f} N to zero where the joints felt nothing: the "
+            "sensor was zeroed. Its offset follows; zero it in free space only"
         )
 
     def _on_wrench(self, raw: bytes) -> None:

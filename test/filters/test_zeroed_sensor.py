@@ -45,6 +45,12 @@ def test_a_force_that_both_feel_is_no_jump_of_the_offset(force):
     assert not watch(force, lambda t: OFFSET, delay=0.2, error=np.array([0.0, 3.0, 8.0]))
 
 
+def test_an_impact_that_the_joints_never_feel_is_no_jump_of_the_offset():
+    """Friction hides it from the sensorless force, so that only the reading tells it from zeroing: it is not zero."""
+    blind = np.zeros(3)
+    assert not watch(lambda t: blind, lambda t: OFFSET + PRESS * float(t > 0.5))
+
+
 def test_a_spike_and_a_gap_between_readings_are_no_jump():
     assert not watch(lambda t: np.zeros(3), lambda t: OFFSET + 60.0 * float(abs(t - 0.5) < 0.001))
     sensor = ZeroedSensor()

@@ -281,7 +281,7 @@ def test_a_wrist_sensor_that_is_zeroed_after_its_offset_was_learnt_is_told_and_k
         with graph.meanwhile(feed):
             assert graph.spin(lambda: fed > 200)
             sensed = 0.0
-            assert graph.spin(lambda: "'wrist' jumped by 12.0 N" in process.text()), process.text()
+            assert graph.spin(lambda: "'wrist' jumped by 12.0 N to zero" in process.text()), process.text()
             felt, sensed = 6.0, 10.0
             assert graph.spin(lambda: graph.change("mpc", Transition.TRANSITION_ACTIVATE)), process.text()
             active = len(poses)
