@@ -40,34 +40,38 @@ class GrowingPush:
         parts = state.parts
         self._joints, self._loop = np.asarray(state.elastic_joints, int), state.deflection_loop
         self._bias, self._disturbance = parts["bias"], parts["disturbance"]
-        self._offset, self._stiffness = parts["offset"], parts["joint_stiffness"]
-        self._times = 0
+        self._offset, self._times = parts["offset"], 0
         places = unpack_array(np.arange(packed_size(state.size)), state.size)
         self._variances = np.diagonal(places)[self._offset].astype(int)  # of the offsets in a packed covariance
 
-    def since(self, x: np.ndarray, p: np.ndarray, before: Sequence[tuple[np.ndarray, np.ndarray]]) -> int | None:
+    def traces(self, x: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """Return what a push changes in a state: (3, m) offset [rad], its variance [rad^2], and friction [Nm].
+
+        Args:
+            x: mean (N,) of a filter.
+            p: its packed covariance.
+        """
+        friction = x[self._bias] + x[self._disturbance]
+        return np.array([x[self._offset], p[self._variances], friction[self._joints]])
+
+    def since(self, now: np.ndarray, before: Sequence[np.ndarray], stiffness: np.ndarray) -> int | None:
         """Take the next state; return since which of the earlier ones a push has grown, None where none has.
 
         Args:
-            x: mean (N,) of a filter of free space, or of a known contact that followed it.
-            p: its packed covariance.
-            before: earlier means and covariances of filters of free space, the latest last.
+            now: traces (3, m) of free space, or of a known contact that followed it.
+            before: earlier ones of free space, the latest last.
+            stiffness: of the joints (m,) [Nm/rad].
         """
         if not before:
             self._times = 0
             return None
-        change = np.array([mean for mean, _ in before]) - x  # (K, N)
-        stiffness = np.exp(x[self._stiffness])  # (m,) [Nm/rad]
-        bent = -stiffness * change[:, self._offset]  # (K, m) [Nm]
-        lost = (change[:, self._bias] + change[:, self._disturbance])[:, self._joints]
+        then = np.array(before)  # (K, 3, m)
+        bent = stiffness * (now[0] - then[:, 0])  # (K, m) [Nm]
+        lost = then[:, 2] - now[2]
         agreed = np.where(bent * lost > 0, np.minimum(np.abs(bent), np.abs(lost)), 0.0)
-        most = agreed / stiffness / np.hypot(self._loop, _SIGMAS * self._moved(p, before))  # (K, m)
-        furthest = int(most.max(axis=1).argmax())
-        self._times = self._times + 1 if most[furthest].max() > 1 else 0
+        variance = np.concatenate([now[None, 1], then[::-1, 1]])  # (K + 1, m), the latest first
+        moved = (np.maximum.accumulate(variance) - np.minimum.accumulate(variance))[:0:-1]
+        most = (agreed / stiffness / np.sqrt(self._loop**2 + _SIGMAS**2 * moved)).max(axis=1)
+        furthest = int(most.argmax())
+        self._times = self._times + 1 if most[furthest] > 1 else 0
         return furthest if self._times >= _TIMES else None
-
-    def _moved(self, p: np.ndarray, before: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-        """Return how uncertain motion may have made the offsets (K, m) [rad] since each of the earlier states."""
-        variance = np.array([packed[self._variances] for packed in [*(p for _, p in before), p]])[::-1]
-        spread = np.maximum.accumulate(variance) - np.minimum.accumulate(variance)
-        return np.asarray(np.sqrt(spread[:0:-1]))

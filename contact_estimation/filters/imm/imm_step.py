@@ -89,9 +89,9 @@ class ImmStep:
         mixed_x, mixed_p = np.zeros((count, state.size)), np.zeros((count, packed_size(state.size)))
         self._mixed, self._weights = (mixed_x, mixed_p), weights
         self._remembered: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=_KEPT)
+        self._traces: deque[np.ndarray] = deque(maxlen=_KEPT)  # of the remembered states since free space began
         self._growing = GrowingPush(state) if state.m and state.has_external else None
-        # So many of the kept states are of the last stay in free space, and a known contact has followed for so long.
-        self._kept_free = self._kept_touched = 0
+        self._kept_touched = 0  # for so long a known contact has followed the free space of these traces
         self._between = self._transition.reshape(count, count, order="F")
         # Likelihoods over the largest one: of the last block, and of starts after a push when they were last made.
         self._turn, self._fit, self._fit_of_start = 0, np.ones(count), np.ones((_STARTS, count))
@@ -199,35 +199,36 @@ class ImmStep:
         shares, probable = self.probabilities[self._free], int(self.probabilities.argmax())
         if shares.sum() > 0.5:
             best = self._free[shares.argmax()]
-            self._find_growing_push(self.x[best], self.p[best])
+            self._find_growing_push(best)
             self._remembered.append((self.x[best].copy(), self.p[best].copy()))
-            self._kept_free, self._kept_touched = min(self._kept_free + 1, _KEPT), 0
-        elif self._touched[probable] and self._kept_free >= _SETTLED and self._kept_touched < _KEPT:
+            self._kept_touched = 0
+            if self._growing is not None:
+                self._traces.append(self._growing.traces(self.x[best], self.p[best]))
+        elif self._touched[probable] and len(self._traces) >= _SETTLED and self._kept_touched < _KEPT:
             self._kept_touched += 1
-            self._find_growing_push(self.x[probable], self.p[probable])
+            self._find_growing_push(probable)
         else:
-            self._kept_free = 0
+            self._traces.clear()
 
-    def _find_growing_push(self, x: np.ndarray, p: np.ndarray) -> None:
+    def _find_growing_push(self, probable: int) -> None:
         """Let an unknown contact act, if friction and the gears' offsets have absorbed a push that grew slowly.
 
         It starts from the state of before, and so does free space; nothing else is probable.
 
         Args:
-            x: mean (N,) of the most probable filter.
-            p: its packed covariance.
+            probable: the most probable filter.
         """
         if self._growing is None:
             return
-        kept = list(self._remembered)[len(self._remembered) - self._kept_free :]
-        since = self._growing.since(x, p, kept)
+        where, unknown = self._state.parts["joint_stiffness"], self._felt[0]
+        stiffness = self.x[probable, where].copy()
+        now = self._growing.traces(self.x[probable], self.p[probable])
+        since = self._growing.since(now, self._traces, np.exp(stiffness))
         if since is None:
             return
-        stiffness, unknown = x[self._state.parts["joint_stiffness"]].copy(), self._felt[0]
-        before, covariance = kept[since]
+        before, covariance = self._remembered[since - len(self._traces)]
         for j in [*self._free, unknown]:
-            self.x[j], self.p[j] = before, covariance
-            self.x[j, self._state.parts["joint_stiffness"]] = stiffness
+            self.x[j], self.p[j], self.x[j, where] = before, covariance, stiffness
         self.probabilities[:] = self._signals["least_probability"]
         self.probabilities[unknown] = 1.0
         self._forget_kept()
@@ -386,7 +387,7 @@ class ImmStep:
     def _forget_kept(self) -> None:
         """Forget the kept states of free space."""
         self._remembered.clear()
-        self._kept_free = 0
+        self._traces.clear()
 
     def _forget_changes(self) -> None:
         """Begin anew with what changes while something touches the arm: friction, deflections, and how starts fit."""

@@ -26,10 +26,15 @@ def state():
 
 
 def kept(state, *change, spread=0.0):
-    """Return a state and a packed covariance whose offsets have an own standard deviation [loops of hysteresis]."""
+    """Return the traces of a state whose offsets have a standard deviation of ``spread`` loops more than the prior."""
     variance = state.variance.copy()
     variance[state.parts["offset"]] += (spread * state.deflection_loop) ** 2
-    return changed(state, *change), pack_array(np.diag(variance))
+    return GrowingPush(state).traces(changed(state, *change), pack_array(np.diag(variance)))
+
+
+def stiffness(state):
+    """Return the expected stiffness of the joints [Nm/rad]."""
+    return np.exp(state.mean[state.parts["joint_stiffness"]])
 
 
 def changed(state, bias=0.0, disturbance=0.0, deflection=0.0):
@@ -44,7 +49,7 @@ def changed(state, bias=0.0, disturbance=0.0, deflection=0.0):
 def told(state, now, before):
     """What the test says of a state that stays for half a second."""
     test = GrowingPush(state)
-    return [test.since(*now, before) for _ in range(5)][-1]
+    return [test.since(now, before, stiffness(state)) for _ in range(5)][-1]
 
 
 def test_the_state_before_the_push_is_told_where_torque_and_deflection_agree(state):
@@ -70,7 +75,8 @@ def test_motion_makes_an_offset_uncertain(state, spread, push):
 def test_a_change_that_passes_is_no_push(state):
     test, before = GrowingPush(state), [kept(state)]
     pushed, calm = kept(state, -12.0, 0.0, 3.0), kept(state)
-    assert not any(test.since(*(calm if k % 3 == 2 else pushed), before) is not None for k in range(12))
+    course = [calm if k % 3 == 2 else pushed for k in range(12)]
+    assert all(test.since(now, before, stiffness(state)) is None for now in course)
 
 
 def test_nothing_is_told_before_anything_is_kept(state):
