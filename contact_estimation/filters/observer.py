@@ -9,6 +9,8 @@ import numpy as np
 
 #: A contact is closed from this probability on.
 CLOSED = 0.5
+#: Nothing is touched where free space has more than this probability.
+FREE = 0.5
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from contact_estimation.exceptions import ConfigError
 from contact_estimation.filters.consistency import consistency_of
 from contact_estimation.filters.estimate_row import EstimateRow, RowObserver, arm_parts, row_of
 from contact_estimation.filters.localization import link_contact_of
-from contact_estimation.filters.observer import Estimate, Observer
+from contact_estimation.filters.observer import FREE, Estimate, Observer
 from contact_estimation.filters.plausibility.monitor import SignalMonitor
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.filters.zero import TorqueZero
@@ -23,8 +23,6 @@ from contact_estimation.robot import Arm
 
 #: Numbers per joint, as drivers and notebooks have them.
 Vector = Sequence[float] | np.ndarray
-#: Probability of free space above which nothing is touched.
-_FREE = 0.5
 #: What has no limit is finite.
 _LARGEST = float(np.finfo(float).max)
 
@@ -134,7 +132,7 @@ class SampleStream:
     def _refuse_zero_in_contact(self) -> None:
         """End a request for a new torque offset while a contact is probable."""
         modes = self.estimate().modes
-        if self._zero_in_contact or not modes.get("free", 1.0) <= _FREE:
+        if self._zero_in_contact or not modes.get("free", 1.0) <= FREE:
             return
         touched = max((name for name in modes if name != "free"), key=lambda name: modes[name])
         self.zero.refuse(

@@ -14,11 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contact_estimation.filters.observer import Estimate
+from contact_estimation.filters.observer import FREE, Estimate
 from contact_estimation.settings import key, non_negative, positive
-
-#: Probability of free space above which nothing is touched.
-_FREE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +109,7 @@ class WrenchFusion:
             estimate: of an observer.
         """
         free = estimate.modes.get("free", 1.0 if estimate.mode == "free" else 0.0)
-        return self.update(t, sensed, estimate.force_tcp, in_contact=free <= _FREE)
+        return self.update(t, sensed, estimate.force_tcp, in_contact=free <= FREE)
 
     def update(self, t: float, sensed: np.ndarray, estimated: np.ndarray, in_contact: bool) -> np.ndarray:
         """Return the force (3,) [N] without the offset.

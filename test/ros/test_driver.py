@@ -150,17 +150,22 @@ class ImpedanceArm:
             self.backend.command(EquilibriumPose(np.array([p.x, p.y, p.z]), rotation))
 
 
-def test_a_joint_torque_arm_is_commanded_through_topics(graph, tmp_path):
-    """Equilibrium and impedance leave the driver; an arm that follows them moves, and the driver sees it move."""
-    arm = load_arm("fr3")
-    parameters = {
+def impedance_parameters(folder: Path) -> dict[str, object]:
+    """Parameters of a driver that commands an :class:`ImpedanceArm`."""
+    return {
         "driver": "joint_torque",
         "robot": "fr3",
         "joint_states_in": "arm/joint_states",
-        "safety": patient_limits(tmp_path),
+        "safety": patient_limits(folder),
         "control": True,
         "impedance_stiffness": STIFFNESS,
     }
+
+
+def test_a_joint_torque_arm_is_commanded_through_topics(graph, tmp_path):
+    """Equilibrium and impedance leave the driver; an arm that follows them moves, and the driver sees it move."""
+    arm = load_arm("fr3")
+    parameters = impedance_parameters(tmp_path)
     with graph.start("driver", parameters) as driver:
         real = ImpedanceArm(graph, arm)
         states = graph.watch(JointState, "/joint_states")
@@ -198,15 +203,7 @@ def test_a_joint_torque_arm_is_commanded_through_topics(graph, tmp_path):
 def test_a_planner_that_dies_or_a_driver_that_rests_or_ends_leaves_the_equilibrium_at_the_arm(graph, tmp_path):
     """What the arm's own controller keeps is where the arm is; another planner goes on from there."""
     arm = load_arm("fr3")
-    parameters = {
-        "driver": "joint_torque",
-        "robot": "fr3",
-        "joint_states_in": "arm/joint_states",
-        "safety": patient_limits(tmp_path),
-        "control": True,
-        "impedance_stiffness": STIFFNESS,
-        "configure_at_start": True,
-    }
+    parameters = {**impedance_parameters(tmp_path), "configure_at_start": True}
     health = graph.watch(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
     with graph.start("driver", parameters) as driver:
         real = ImpedanceArm(graph, arm)

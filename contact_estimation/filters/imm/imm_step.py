@@ -54,9 +54,9 @@ class ImmStep:
         state: the filters' state.
         chain: modes and filters.
         functions: compiled :func:`step_functions` by name.
-        signals: buffers by name: settings, and the block's measurement; ``friction_drift`` (n,) [Nm^2] is added, by
-            what friction that changed meanwhile an unknown contact's torque may be off (:meth:`_track_friction`), and
-            ``push_held``: zero where its force reverses.
+        signals: buffers by name: settings, and the block's measurement. Two are added: ``friction_drift`` (n,) [Nm^2],
+            the variance by which an unknown contact's torque may be off, by friction that changed meanwhile
+            (:meth:`_track_friction`) and by its lag (:meth:`_lag`), and ``push_held``: zero where its force reverses.
 
     Attributes:
         x: (M, N) means. p: (M, N (N + 1) / 2) packed covariances. probabilities: (M,).
@@ -330,7 +330,8 @@ class ImmStep:
         since then, up to that of anything within their bounds, is an error of the external torque: a consider
         covariance (Schmidt, Application of state-space methods to navigation problems, 1966). So is the process noise
         of the friction disturbance that these filters leave out, where it is one of motion: up to the variance between
-        two draws. A disturbance that changes at rest, too, does not tell what motion has changed.
+        two draws. A disturbance that changes at rest, too, does not tell what motion has changed. The lag of a push
+        that changes fast is one more such error.
         """
         shares = self.probabilities[self._free]
         if shares.sum() > 0.5:
@@ -359,7 +360,7 @@ class ImmStep:
         walk makes likely are in the covariance.
         """
         external, n = self._state.parts["external"], self._state.n
-        probable = self._felt[self.probabilities[self._felt].argmax()]
+        probable = self._probable_push()
         corrected = self.x[probable, external] - self._mixed[0][probable, external]
         walk = self._signals["duration"] * self._chain.walk[probable]
         likely = walk * np.diagonal(self._signals["push_covariance"].reshape(n, n))
@@ -373,12 +374,15 @@ class ImmStep:
         if self._chain.free[self.probabilities.argmax()]:
             self._forget_push()
             return
-        probable = self._felt[self.probabilities[self._felt].argmax()]
-        torque = self.x[probable, self._state.parts["external"]]
+        torque = self.x[self._probable_push(), self._state.parts["external"]]
         force = self._signals["push_regression"].reshape(3, -1, order="F") @ torque
         self._push_mean += self._forgets * (force - self._push_mean)
         self.push = PushCourse.of(force, self._push_mean)
         self._push_held[0] = not self.push.reverses
+
+    def _probable_push(self) -> int:
+        """Return the most probable filter of an unknown contact."""
+        return int(self._felt[self.probabilities[self._felt].argmax()])
 
     def _forget_push(self) -> None:
         """Begin anew with the course of an unknown contact's force."""

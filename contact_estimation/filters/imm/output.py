@@ -61,7 +61,7 @@ def build_output(arm: Arm, state: FilterState) -> ca.Function:
       push_held: as in :func:`~contact_estimation.filters.imm.measurement.build_update`.
     - q_now (n,): positions [rad] of the last sample.
     - wrench_variance (6,) [N^2, Nm^2]: prior of an unknown contact's wrench at the TCP. friction_drift (n,) [Nm^2]:
-      variance of its torque by friction that changed beside it.
+      variance of its torque by friction that changed beside it, and by its lag.
     - variance_factor (m + n,): of the channels (:class:`~contact_estimation.filters.imm.innovation.VarianceFactors`).
 
     Output: row: :func:`wrench_parts`, then :func:`contact_parts` of every contact.
