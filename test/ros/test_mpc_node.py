@@ -220,26 +220,44 @@ def test_an_estimate_that_cannot_be_read_or_planned_from_ends_the_push_and_not_t
         assert process.stop() == 0, process.text()
 
 
+class WristRig:
+    """A still arm whose wrist sensor and estimates have a force along z of the base [N], and the commanded push."""
+
+    def __init__(self, graph, arm, poses) -> None:
+        self._arm, self._poses = arm, poses
+        self._felt = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION)
+        self._sensed = graph.node.create_publisher(WrenchStamped, "/wrist", qos.VISUALIZATION)
+        self._position, self._rotation = arm.tcp_pose(START)
+
+    def sense(self, stamp_ns: int, force: float) -> None:
+        """Publish a reading of the sensor."""
+        tip = convert.header(stamp_ns, self._arm.tcp_frame)
+        self._sensed.publish(convert.wrench_stamped(tip, self._rotation.T @ [0.0, 0.0, force], np.zeros(3)))
+
+    def feel(self, stamp_ns: int, force: float) -> None:
+        """Publish an estimate."""
+        arm, head = self._arm, convert.header(stamp_ns, self._arm.base_frame)
+        told = estimate(arm, True, force)
+        self._felt.publish(convert.contact_estimate(told, head, arm.tcp_frame, arm.joint_names, "test"))
+
+    def pull(self) -> float:
+        """Return the force of the commanded spring [N]."""
+        return 700.0 * (self._poses[-1].pose.position.z - self._position[2]) if self._poses else 0.0
+
+
 def test_the_wrist_sensor_replaces_the_force_of_the_estimates_without_its_offset(graph, arm, task):
     """The estimates feel 6 N where the sensor feels 10 N, the wanted force, and 4 N of offset."""
     poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose")
     predictions = graph.watch(MpcPrediction, "/mpc/prediction", qos.VISUALIZATION)
-    publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
-    sense = graph.node.create_publisher(WrenchStamped, "/wrist", qos.VISUALIZATION).publish
-    position, rotation = arm.tcp_pose(START)
+    rig = WristRig(graph, arm, poses)
     felt, sensed, fed = 0.0, 4.0, 0
 
     def feed() -> None:
         nonlocal fed
         fed += 1
-        head = convert.header(graph.now_ns(), arm.base_frame)
         if sensed is not None:
-            tip = convert.header(graph.now_ns(), arm.tcp_frame)
-            sense(convert.wrench_stamped(tip, rotation.T @ [0.0, 0.0, sensed], np.zeros(3)))
-        publish(convert.contact_estimate(estimate(arm, True, felt), head, arm.tcp_frame, arm.joint_names, "test"))
-
-    def pull() -> float:
-        return 700.0 * (poses[-1].pose.position.z - position[2]) if poses else 0.0
+            rig.sense(graph.now_ns(), sensed)
+        rig.feel(graph.now_ns(), felt)
 
     given = {"robot": "fr3", "task": task, "controller": "pi", "wrench": "wrist"}
     with graph.start("mpc", given) as process:
@@ -250,7 +268,7 @@ def test_the_wrist_sensor_replaces_the_force_of_the_estimates_without_its_offset
             assert graph.spin(lambda: graph.change("mpc", Transition.TRANSITION_ACTIVATE)), process.text()
             active = len(poses)
             assert graph.spin(lambda: len(poses) > active + 25), process.text()
-            assert pull() == pytest.approx(-10.0, abs=1.0)  # by the estimates alone it would push ever harder
+            assert rig.pull() == pytest.approx(-10.0, abs=1.0)  # by the estimates alone it would push ever harder
             sensed = None
             assert graph.spin(lambda: any("wrist sensor" in m.reason for m in predictions)), process.text()
         assert process.stop() == 0, process.text()
@@ -259,22 +277,16 @@ def test_the_wrist_sensor_replaces_the_force_of_the_estimates_without_its_offset
 def test_a_wrist_sensor_that_is_zeroed_after_its_offset_was_learnt_is_told_and_keeps_its_force(graph, arm, task):
     """Its 12 N of free space become 0 from one sample to the next: with the old offset 10 N would count as -2 N."""
     poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose", qos.COMMANDS)
-    publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
-    sense = graph.node.create_publisher(WrenchStamped, "/wrist", qos.VISUALIZATION).publish
-    position, rotation = arm.tcp_pose(START)
+    rig = WristRig(graph, arm, poses)
     felt, sensed, before, fed = 0.0, 12.0, 12.0, 0
 
     def feed() -> None:
         nonlocal before, fed
         fed, now = fed + 1, graph.now_ns()
         for late, force in ((2_000_000, before), (0, sensed)):
-            tip = convert.header(now - late, arm.tcp_frame)
-            sense(convert.wrench_stamped(tip, rotation.T @ [0.0, 0.0, force], np.zeros(3)))
-        before, head = sensed, convert.header(now, arm.base_frame)
-        publish(convert.contact_estimate(estimate(arm, True, felt), head, arm.tcp_frame, arm.joint_names, "test"))
-
-    def pull() -> float:
-        return 700.0 * (poses[-1].pose.position.z - position[2]) if poses else 0.0
+            rig.sense(now - late, force)
+        before = sensed
+        rig.feel(now, felt)
 
     with graph.start("mpc", {"robot": "fr3", "task": task, "controller": "pi", "wrench": "wrist"}) as process:
         assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
@@ -286,7 +298,7 @@ def test_a_wrist_sensor_that_is_zeroed_after_its_offset_was_learnt_is_told_and_k
             assert graph.spin(lambda: graph.change("mpc", Transition.TRANSITION_ACTIVATE)), process.text()
             active = len(poses)
             assert graph.spin(lambda: len(poses) > active + 25), process.text()
-            assert pull() == pytest.approx(-10.0, abs=1.0)
+            assert rig.pull() == pytest.approx(-10.0, abs=1.0)
         assert process.stop() == 0, process.text()
 
 
@@ -294,34 +306,27 @@ def test_a_frozen_wrist_sensor_is_told_and_not_used(graph, arm, task):
     """It repeats the 4 N of free space while the estimates feel the contact: by it the push would grow for ever."""
     poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose", qos.COMMANDS)
     predictions = graph.watch(MpcPrediction, "/mpc/prediction", qos.VISUALIZATION)
-    publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
-    sense = graph.node.create_publisher(WrenchStamped, "/wrist", qos.VISUALIZATION).publish
-    position, rotation = arm.tcp_pose(START)
+    rig = WristRig(graph, arm, poses)
     felt, sensed, fed = 0.0, 4.0, 0
 
     def feed() -> None:
         nonlocal fed
         fed += 1
-        tip = convert.header(graph.now_ns(), arm.tcp_frame)
-        sense(convert.wrench_stamped(tip, rotation.T @ [0.0, 0.0, sensed], np.zeros(3)))
-        head = convert.header(graph.now_ns(), arm.base_frame)
-        publish(convert.contact_estimate(estimate(arm, True, felt), head, arm.tcp_frame, arm.joint_names, "test"))
-
-    def pull() -> float:
-        return 700.0 * (poses[-1].pose.position.z - position[2]) if poses else 0.0
+        rig.sense(graph.now_ns(), sensed)
+        rig.feel(graph.now_ns(), felt)
 
     with graph.start("mpc", {"robot": "fr3", "task": task, "controller": "pi", "wrench": "wrist"}) as process:
         assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
         with graph.meanwhile(feed):
             assert graph.spin(lambda: fed > 100)
             assert graph.spin(lambda: graph.change("mpc", Transition.TRANSITION_ACTIVATE)), process.text()
-            assert graph.spin(lambda: pull() < -1.0), process.text()
+            assert graph.spin(lambda: rig.pull() < -1.0), process.text()
             felt = 10.0
             said = "'wrist' repeats one reading although"
             assert graph.spin(lambda: any(said in m.reason for m in predictions)), process.text()
-            assert graph.spin(lambda: abs(pull()) < 0.1), process.text()
+            assert graph.spin(lambda: abs(rig.pull()) < 0.1), process.text()
             sensed = 14.0
-            assert graph.spin(lambda: pull() < -5.0), process.text()
+            assert graph.spin(lambda: rig.pull() < -5.0), process.text()
         assert process.stop() == 0, process.text()
 
 
