@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +14,20 @@ from contact_estimation.commands.inputs import (
     open_for,
     write_yaml,
 )
-from contact_estimation.commands.output import Progress, command_line, emit, text_table
+from contact_estimation.commands.output import Progress, command_line, emit_verdict, text_table
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.plugins import DEFAULT_OBSERVER
 
 if TYPE_CHECKING:
     from contact_estimation.fit.noise import NoiseSettings
     from contact_estimation.fit.tuning import Tuning
+    from contact_estimation.identify.verdict import Verdict
     from contact_estimation.robot import Arm
 
 _STATISTICS = ("log_likelihood", "nis_mean", "inside", "mean_square", "correlation", "updates", "refused")
+
+#: Key of the held-out likelihood -> column of the table.
+_HELD_OUT = {"given": "noise before", "own": "tuned on it", "other": "tuned on the other"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -39,6 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add("--noise", nargs="+", metavar="WHAT", help=text)
     add("--evaluations", type=int, default=60, help="runs over the recordings, at most (default 60)")
+    add("--no-validation", action="store_true", help="leave out the validation on halves of the recordings")
     text = (
         "robot profile to write, a folder for --robot: the robot's own with the tuned noise; or a file that ends in "
         ".yaml, for the settings that hold the noise: actuators of contact_imm, the observer's configuration of an ekf"
@@ -47,11 +53,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Tune, print, write."""
+    """Tune, judge, print, write."""
     from contact_estimation.filters.registry import load_observer_settings, robot_for
     from contact_estimation.filters.settings import load_sensor_settings
     from contact_estimation.fit.noise import noise_settings
     from contact_estimation.fit.tuning import tune
+    from contact_estimation.fit.tuning_doubts import judge
+    from contact_estimation.identify.verdict import DOUBTFUL, FAILED, GOOD, Verdict
     from contact_estimation.robot import load_arm
 
     if args.evaluations < 1:
@@ -67,8 +75,13 @@ def run(args: argparse.Namespace) -> int:
     names = args.noise or noise.usual
     with Progress(args.evaluations, "tuning") as bar:
         found = tune(arm, noise, sensors, recordings, names, args.evaluations, bar.update)
-    if args.out:
-        _write(args, robot, found.noise)
+    with Progress(2 * args.evaluations, "validating") as bar:
+        judged = judge(found, args.evaluations, not args.no_validation, bar.update)
+    reasons = (*judged.failures, *judged.doubts)
+    verdict = Verdict(FAILED if judged.failures else DOUBTFUL if reasons else GOOD, reasons)
+    out = None if judged.failures else args.out
+    if out is not None:
+        _write(args, robot, found.noise, verdict)
     result = {
         "noise": {name: {"before": noise.value(name), "after": found.noise.value(name)} for name in names},
         "channels": found.channels,
@@ -77,13 +90,17 @@ def run(args: argparse.Namespace) -> int:
             for path, pair in zip(args.recordings, _before_and_after(found))
         ],
         "evaluations": found.evaluations,
-        "out": args.out and str(args.out),
+        "held_out": judged.held_out and judged.held_out._asdict(),
+        "change": judged.change._asdict(),
+        "out": out and str(out),
     }
-    emit(args, result, _text(result))
-    return 0
+    code = emit_verdict(args, result, verdict, _text(result))
+    if args.out:
+        print(f"written to {out}" if out else f"{args.out} is not written: the noise before is better", file=sys.stderr)
+    return code
 
 
-def _write(args: argparse.Namespace, robot: Arm, noise: NoiseSettings) -> None:
+def _write(args: argparse.Namespace, robot: Arm, noise: NoiseSettings, verdict: Verdict) -> None:
     """Write the profile, or the settings that hold the noise alone."""
     from contact_estimation.robot.profile import write_profile
     from contact_estimation.settings import to_mapping
@@ -91,7 +108,7 @@ def _write(args: argparse.Namespace, robot: Arm, noise: NoiseSettings) -> None:
     path = args.out
     if path.suffix not in (".yaml", ".yml"):
         path = write_profile(robot.settings, path) / noise.profile_file(Path(args.config).stem)
-    write_yaml(path, to_mapping(noise.values), f"Written by: {command_line(args)}")
+    write_yaml(path, to_mapping(noise.values), f"Written by: {command_line(args)}\n{verdict.as_text()}")
 
 
 def _before_and_after(found: Tuning) -> list[dict[str, Any]]:
@@ -107,7 +124,13 @@ def _text(result: dict[str, Any]) -> str:
     for key, title in (("mean_square", "mean square (1)"), ("correlation", "correlation (0)")):
         channels = [[name, *(float(s[key][k]) for _, s in runs)] for k, name in enumerate(result["channels"])]
         parts += ["", text_table([title, *(name for name, _ in runs)], channels, 2)]
-    return "\n".join([*parts, *([f"written to {result['out']}"] if result["out"] else [])])
+    if result["held_out"]:
+        held_out = result["held_out"]
+        halves = [[half, *(held_out[key][h] for key in _HELD_OUT)] for h, half in enumerate(("first", "second"))]
+        parts += ["", text_table(["log-likelihood of the half", *_HELD_OUT.values()], halves, 4)]
+    change = result["change"]
+    parts += ["", f"force: changes by {change['force']:.2g} N (RMS)"]
+    return "\n".join(parts)
 
 
 def _show(value: float | list[float]) -> str:

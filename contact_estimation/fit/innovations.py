@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import chi2
@@ -41,9 +42,21 @@ class ConsistencyStatistics:
     refused: int
 
 
-def innovation_statistics(
-    stream: SampleStream, observer: KalmanObserver, recording: Recording
-) -> ConsistencyStatistics:
+class Innovations(NamedTuple):
+    """Innovations of a filter over a recording, one row per update.
+
+    Attributes:
+        normalised: (updates, channels) over their standard deviations.
+        log_likelihood: (updates,) natural logarithm of the density of each measurement.
+        refused: samples that were not used.
+    """
+
+    normalised: np.ndarray
+    log_likelihood: np.ndarray
+    refused: int
+
+
+def innovations_of(stream: SampleStream, observer: KalmanObserver, recording: Recording) -> Innovations:
     """Run a filter over a recording; the first :data:`_SETTLING` seconds do not count.
 
     Args:
@@ -56,7 +69,7 @@ def innovation_statistics(
     """
     stream.forget()
     start, updated = recording.stamps_ns[0] + int(_SETTLING * 1e9), -np.inf
-    innovations, log_likelihood, refused = [], 0.0, 0
+    normalised, log_likelihood, refused = [], [], 0
     for stamp, q, dq, tau in zip(recording.stamps_ns.tolist(), recording.q, recording.dq, recording.tau):
         if not stream.push_fast(stamp, q, dq, tau):
             refused += 1
@@ -65,24 +78,28 @@ def innovation_statistics(
             continue
         updated = observer.updated
         innovation = observer.innovation()
-        innovations.append(innovation.normalised)
-        log_likelihood += innovation.log_likelihood
-    normalised = np.array(innovations)  # (updates, channels)
-    count = len(normalised)
-    if count < _FEWEST or not np.isfinite(normalised).all():
+        normalised.append(innovation.normalised)
+        log_likelihood.append(innovation.log_likelihood)
+    found = Innovations(np.array(normalised), np.array(log_likelihood), refused)
+    if len(normalised) < _FEWEST or not np.isfinite(found.normalised).all():
         raise RecordingError(
-            f"{recording.source}: {count} innovations are too few, or the filter diverged; {refused} samples were "
-            f"refused{f', the last because {stream.reason}' if refused and stream.reason else ''}"
+            f"{recording.source}: {len(normalised)} innovations are too few, or the filter diverged; {refused} samples "
+            f"were refused{f', the last because {stream.reason}' if refused and stream.reason else ''}"
         )
-    squares = normalised**2
-    nis, channels = squares.sum(axis=1), normalised.shape[1]
-    products = np.sum(normalised[1:] * normalised[:-1], axis=0)
+    return found
+
+
+def consistency(found: Innovations) -> ConsistencyStatistics:
+    """Return the statistics of innovations."""
+    squares = found.normalised**2
+    nis, (count, channels) = squares.sum(axis=1), squares.shape
+    products = np.sum(found.normalised[1:] * found.normalised[:-1], axis=0)
     return ConsistencyStatistics(
-        log_likelihood / (count * channels),
+        float(np.mean(found.log_likelihood)) / channels,
         float(np.mean(nis) / channels),
         float(np.mean(nis < chi2.ppf(0.95, channels))),
         squares.mean(axis=0),
         products / np.maximum(squares.sum(axis=0), 1e-300),
         count,
-        refused,
+        found.refused,
     )

@@ -48,7 +48,8 @@ class NoiseSettings:
         values: the settings.
         keys: name of a noise -> dotted key of ``values``.
         usual: names that are tuned by default.
-        observer: makes the filter with such settings.
+        observer: makes the filter with such settings, its noise constant.
+        deployed: makes it as a node runs it, where the noise of an IMM filter follows the measured scatter.
         file: of a robot's profile, that holds them; ``{}`` is the configuration's name.
     """
 
@@ -56,6 +57,7 @@ class NoiseSettings:
     keys: Mapping[str, str]
     usual: tuple[str, ...]
     observer: Callable[[Any], KalmanObserver]
+    deployed: Callable[[Any], KalmanObserver]
     file: str
 
     def value(self, name: str) -> Any:
@@ -100,19 +102,22 @@ def noise_settings(arm: Arm, settings: Any, sensors: SensorSettings) -> NoiseSet
         ConfigError: the observer has no noise that can be tuned.
     """
     if isinstance(settings, EkfSettings):
-        return NoiseSettings(settings, EKF_NOISE, ("torque", "torque_share"), partial(Ekf, arm), "observers/{}.yaml")
+        ekf = partial(Ekf, arm)
+        return NoiseSettings(settings, EKF_NOISE, ("torque", "torque_share"), ekf, ekf, "observers/{}.yaml")
     if not isinstance(settings, ImmSettings):
         kind = getattr(settings, "observer", "unknown")
         raise ConfigError(f"an observer of kind '{kind}' cannot be tuned; choose one of kind 'ekf' or 'contact_imm'")
     arm = arm.measured_at(sensors.torque_side)
 
-    def make(values: ActuatorSettings) -> ContactImm:
+    def deployed(values: ActuatorSettings) -> ContactImm:
+        return ContactImm(arm, settings, sensors=sensors, actuators=values)
+
+    def constant(values: ActuatorSettings) -> ContactImm:
         # Noise that follows the measured scatter would explain the data whatever its setting is.
-        constant = dataclasses.replace(values, max_noise_ratio=0.0, least_noise_share=1.0)
-        return ContactImm(arm, settings, sensors=sensors, actuators=constant)
+        return deployed(dataclasses.replace(values, max_noise_ratio=0.0, least_noise_share=1.0))
 
     actuators = actuators_of(arm, settings.actuators)
-    return NoiseSettings(actuators, IMM_NOISE, ("torque", "disturbance"), make, "actuators.yaml")
+    return NoiseSettings(actuators, IMM_NOISE, ("torque", "disturbance"), constant, deployed, "actuators.yaml")
 
 
 def _numbers(value: Any) -> list[float]:

@@ -13,6 +13,7 @@ from contact_estimation.cli import main
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.fit.calibration.settings import load_calibration
 from contact_estimation.io.npz import write_npz
+from contact_estimation.io.recording import Recording
 from contact_estimation.robot import load_arm
 from contact_estimation.robot.profile import write_profile
 from contact_estimation.settings import find_config
@@ -211,4 +212,25 @@ def test_observability_and_tune_read_recordings(arm, files, tmp_path, capsys):
     )
     data = json.loads(capsys.readouterr().out)
     assert data["statistics"][0]["after"]["log_likelihood"] >= data["statistics"][0]["before"]["log_likelihood"]
+    assert data["verdict"] == "doubtful" and any("innovations repeat" in reason for reason in data["reasons"])
+    assert "# verdict: doubtful" in out.read_text()
     assert main(["observability", files[0], "--robot", "ur16e", "--config", str(out)]) == 0
+
+
+def test_tune_writes_no_noise_that_is_worse_on_what_was_left_out(arm, tmp_path, capsys):
+    """An arm at rest whose encoders are first quiet and then loud: exit code 3, and no file."""
+    rng, q = np.random.default_rng(0), np.tile([0.9, -1.0, 2.2, -2.8, -1.5, 0.5], (800, 1))
+    noise = np.repeat([3e-6, 3e-4], 400)[:, None] * rng.normal(size=q.shape)
+    tau = np.tile(arm.gravity(q[0]), (800, 1))
+    held = Recording(np.arange(800) * 2_000_000, arm.joint_names, q + noise, 0 * q, tau, "held")
+    path, out, config = write_npz(tmp_path / "held.npz", held), tmp_path / "tuned.yaml", tmp_path / "ekf.yaml"
+    config.write_text(
+        "observer: ekf\nsensors: joint_torque\ncontacts: []\nprocess_noise: {position: 1.0e-12, velocity: 1.0e-2}\n"
+        "measurement_noise: {position: 1.0e-8}\n"
+    )
+    command = ["tune", str(path), "--robot", "ur16e", "--config", str(config), "--noise", "position", "--out", str(out)]
+    assert main([*command, "--evaluations", "12", "--json"]) == 3
+    printed = capsys.readouterr()
+    data = json.loads(printed.out)
+    assert data["verdict"] == "failed" and data["out"] is None and not out.exists()
+    assert "half of the recordings describes the" in data["reasons"][0] and "is not written" in printed.err

@@ -4,12 +4,14 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 from contact_estimation.exceptions import ConfigError, RecordingError
 from contact_estimation.filters.registry import load_observer_settings
 from contact_estimation.filters.settings import SensorSettings, load_sensor_settings
 from contact_estimation.fit.noise import noise_settings
 from contact_estimation.fit.tuning import statistics_of, tune
+from contact_estimation.fit.tuning_doubts import judge
 from contact_estimation.io.recording import Recording
 from contact_estimation.robot import load_arm
 
@@ -69,25 +71,79 @@ def test_the_planted_noise_is_found_from_a_start_a_thousand_times_off(arm, noise
     assert found.after[0].inside == pytest.approx(0.95, abs=0.02)
 
 
+class HeldArm:
+    """An FR3 at rest under the contact IMM filter; only the noise of its torque is planted."""
+
+    count, per_block = 1000, 5
+
+    def __init__(self):
+        self.arm = load_arm("fr3")
+        self.sensors = load_sensor_settings(self.arm.settings.sensors)
+        observer = load_observer_settings("contact_imm", self.arm.settings.folder)
+        noise = noise_settings(self.arm, observer, self.sensors)
+        # No noise of the velocity, which a block's momentum would have besides.
+        self.noise = dataclasses.replace(noise, values=dataclasses.replace(noise.values, velocity_noise=0.0))
+        self.configured = np.array(self.noise.value("torque"))
+
+    def recording(self, factor, colour=0.0):
+        """Torque noise of ``factor`` times the configured one, a number or one per sample; ``colour``: correlation of
+        a block with the next."""
+        q = np.tile([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785], (self.count, 1))
+        white = np.random.default_rng(1).normal(size=q.shape)
+        if colour:
+            step = colour ** (1 / self.per_block)
+            white = lfilter([np.sqrt(1 - step**2)], [1, -step], white, axis=0) / np.sqrt(self.per_block)
+        std = np.sqrt(self.per_block) * self.configured * np.reshape(factor, (-1, 1))
+        tau = self.arm.gravity(q[0]) + std * white
+        return Recording(np.arange(self.count) * 2_000_000, self.arm.joint_names, q, 0 * q, tau, "held")
+
+    def tune(self, recording, names=("torque",), evaluations=14):
+        return tune(self.arm, self.noise, self.sensors, [recording], names, evaluations)
+
+
+@pytest.fixture(scope="module")
+def held_arm():
+    return HeldArm()
+
+
 @pytest.mark.parametrize("planted", [0.5, 2.0])
-def test_the_torque_noise_of_the_contact_imm_filter_is_found(planted):
-    """An FR3 at rest: the noise of its torque is ``planted`` times the configured one."""
-    arm, rng, count, per_block = load_arm("fr3"), np.random.default_rng(1), 1000, 5
-    sensors = load_sensor_settings(arm.settings.sensors)
-    noise = noise_settings(arm, load_observer_settings("contact_imm", arm.settings.folder), sensors)
-    # No noise of the velocity, which a block's momentum would have besides.
-    noise = dataclasses.replace(noise, values=dataclasses.replace(noise.values, velocity_noise=0.0))
-    q = np.tile([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785], (count, 1))
-    std = planted * np.sqrt(per_block) * np.array(noise.value("torque"))
-    tau = arm.gravity(q[0]) + std * rng.normal(size=q.shape)
-    held = Recording(np.arange(count) * 2_000_000, arm.joint_names, q, 0 * q, tau, "held")
-    found = tune(arm, noise, sensors, [held], ("torque",), evaluations=14)
-    np.testing.assert_allclose(found.noise.value("torque"), planted * np.array(noise.value("torque")), rtol=0.1)
+def test_the_torque_noise_of_the_contact_imm_filter_is_found(planted, held_arm):
+    """The noise of the torque is ``planted`` times the configured one; nothing contradicts the tuned noise."""
+    found = held_arm.tune(held_arm.recording(planted))
+    np.testing.assert_allclose(found.noise.value("torque"), planted * held_arm.configured, rtol=0.1)
     before, after = found.before[0], found.after[0]
     assert (planted - 1) * (before.nis_mean - 1) > 0.3 and after.nis_mean == pytest.approx(1.0, abs=0.1)
-    assert after.log_likelihood > before.log_likelihood and after.refused < 0.01 * count
-    assert len(found.channels) == len(after.mean_square) == arm.n
+    assert after.log_likelihood > before.log_likelihood and after.refused < 0.01 * held_arm.count
+    assert len(found.channels) == len(after.mean_square) == held_arm.arm.n
     np.testing.assert_allclose(after.mean_square, 1.0, atol=0.35)
+    judged = judge(found, 14)
+    assert judged.failures == judged.doubts == []
+    assert (judged.held_out.other > judged.held_out.given).all() and judged.change.force < 1.0
+
+
+def test_tuned_noise_of_a_coloured_torque_is_doubted(held_arm):
+    """A torque error that lasts some blocks: its innovations repeat, and the tuned filter takes it for a contact."""
+    judged = judge(held_arm.tune(held_arm.recording(1.0, colour=0.9)), 14, validation=False)
+    text = " ".join(judged.doubts)
+    assert not judged.failures and judged.held_out is None
+    assert "innovations repeat (torque of fr3_joint" in text and "free before, is a contact with the tuned" in text
+    assert judged.change.to_contact > 0.2 and judged.change.beyond > 0.2
+
+
+def test_noise_that_the_recording_does_not_show_and_a_search_that_did_not_end_are_doubted(held_arm):
+    """An arm at rest shows no error of its model; eight runs do not find two noises."""
+    judged = judge(held_arm.tune(held_arm.recording(1.0), ("torque", "model"), 8), 8, validation=False)
+    text = " ".join(judged.doubts)
+    assert "do not show model" in text and "do not show torque" not in text and "ended after 8 runs" in text
+
+
+def test_noise_of_halves_that_contradict_each_other_fails(held_arm):
+    """First a fifth, then five times the configured noise: what describes one half is worse for the other."""
+    factor = np.repeat([0.2, 5.0], held_arm.count // 2)
+    judged = judge(held_arm.tune(held_arm.recording(factor)), 14)
+    assert len(judged.failures) == 1 and "noise tuned on the second half" in judged.failures[0]
+    assert "halves of the recordings ask for different noise: torque" in judged.doubts[0]
+    assert (judged.held_out.own > judged.held_out.given).all()
 
 
 def test_right_noise_gives_consistent_and_white_innovations(arm, noise, recording):
