@@ -8,7 +8,6 @@ only while it is active. The safety filter limits them. Its deadman stops them w
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from typing import Any
 
@@ -22,19 +21,19 @@ from contact_estimation.control.safety import SafetySettings, SafetyState
 from contact_estimation.drivers.backend import EquilibriumPose, Sample
 from contact_estimation.drivers.registry import make_backend
 from contact_estimation.exceptions import ContactEstimationError, DriverError
-from contact_estimation.msg import ContactEstimate
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, parameters, qos
-from contact_estimation.ros.arrival import Arrival, OnePublisher, subscribe
+from contact_estimation.ros.arrival import Arrival, subscribe
 from contact_estimation.ros.command_gate import CommandGate
 from contact_estimation.ros.driver import SamplePublisher, start_pacer
+from contact_estimation.ros.estimate_topic import EstimateTopic
 from contact_estimation.ros.executor import run
 from contact_estimation.ros.frames import Frames, status_name
 from contact_estimation.ros.lifecycle import ManagedNode
 from contact_estimation.ros.mpc_outputs import pose as pose_message
 from contact_estimation.ros.node_settings import RobotDriverParameters
 from contact_estimation.ros.pacer import Pacer
-from contact_estimation.ros.staleness import SILENCE, EstimateRule, second_estimator
+from contact_estimation.ros.staleness import EstimateRule
 from contact_estimation.ros.steady_timer import steady_timer
 from contact_estimation.settings import find_config, from_yaml
 
@@ -67,8 +66,8 @@ class Driver(ManagedNode):
         self._impedance = self.create_lifecycle_publisher(WrenchStamped, "~/impedance", qos.LATCHED)
         self._poses = subscribe(self, PoseStamped, "equilibrium_pose", self._on_pose, qos.NEWEST)
         self._rule = EstimateRule(self.arm, s.tf_prefix, limits.hold_after)
-        self._observer, self._estimator = "", OnePublisher(SILENCE)
-        self._estimates = subscribe(self, ContactEstimate, s.estimate_topic, self._on_estimate, qos.SENSOR, raw=True)
+        self._observer = ""
+        self._estimates = EstimateTopic(self, s.estimate_topic, self._on_estimate, qos.SENSOR)
         steady_timer(self, 0.01, self._watch)
         self.create_timer(1.0, self._report)
         if hasattr(self.backend, "feed"):
@@ -170,9 +169,7 @@ class Driver(ManagedNode):
         stamp = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
         self.backend.feed(stamp, message.name, message.position, message.velocity, message.effort)
 
-    def _on_estimate(self, raw: bytes, arrival: Arrival) -> None:
-        if not self._estimator.follows(arrival.number, time.monotonic()):
-            return
+    def _on_estimate(self, raw: bytes) -> None:
         judgement, observer = self._rule.judge_serialized(raw, self.gate.now_ns)
         self.gate.estimate(*judgement)
         if not judgement.problem:
@@ -199,7 +196,7 @@ class Driver(ManagedNode):
     def _problem(self) -> tuple[bytes, str]:
         """Return what is wrong since the last report with the arm, else with who commands it, and how bad it is."""
         planners = self.gate.planner.others()
-        estimators = second_estimator(self._estimator.others(), self._estimates.topic_name)
+        estimators = self._estimates.second_estimator()
         if self._broken:
             return DiagnosticStatus.ERROR, self._broken
         if problem := getattr(self.backend, "problem", ""):

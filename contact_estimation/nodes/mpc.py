@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -29,14 +28,14 @@ from contact_estimation.exceptions import ContactEstimationError, RecordingError
 from contact_estimation.msg import ContactEstimate, MpcPrediction
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, mpc_outputs, parameters, qos
-from contact_estimation.ros.arrival import Arrival, OnePublisher, subscribe
 from contact_estimation.ros.drawing import DrawingThread, marker_array
+from contact_estimation.ros.estimate_topic import EstimateTopic
 from contact_estimation.ros.executor import run
 from contact_estimation.ros.frames import status_name
 from contact_estimation.ros.lifecycle import ManagedNode
 from contact_estimation.ros.node_settings import MpcParameters
 from contact_estimation.ros.serialized import decode
-from contact_estimation.ros.staleness import SILENCE, EstimateRule, second_estimator
+from contact_estimation.ros.staleness import EstimateRule
 from contact_estimation.ros.steady_timer import steady_timer
 from contact_estimation.ros.wrist_sensor import WristSensor
 from contact_estimation.viz.prediction import prediction_shapes
@@ -74,9 +73,7 @@ class Mpc(ManagedNode):
         self._prediction = self.create_publisher(MpcPrediction, "~/prediction", qos.VISUALIZATION)
         self._markers = self.create_publisher(MarkerArray, "~/markers", qos.VISUALIZATION)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
-        self._estimator = OnePublisher(SILENCE)
-        topic = self.settings.estimates
-        self._estimates = subscribe(self, ContactEstimate, topic, self._on_estimate, qos.SENSOR, raw=True)
+        self._estimates = EstimateTopic(self, self.settings.estimates, self._on_estimate, qos.SENSOR)
         self.create_timer(1.0 / self.settings.diagnostics_rate, self._report)
         self._painter = DrawingThread(self._draw, self.settings.visualization_rate, self._not_drawn)
         parameters.accept_changes(self, MpcParameters, {"visualization_rate", "arrow_scale"}, self._apply)
@@ -161,9 +158,8 @@ class Mpc(ManagedNode):
 
     # -- work --
 
-    def _on_estimate(self, raw: bytes, arrival: Arrival) -> None:
-        if self._estimator.follows(arrival.number, time.monotonic()):
-            self._latest = raw  # most are never planned from: decoding waits for a tick
+    def _on_estimate(self, raw: bytes) -> None:
+        self._latest = raw  # most are never planned from: decoding waits for a tick
 
     def _configured(self) -> ContactController:
         """Return the controller, which a configured node has."""
@@ -252,8 +248,8 @@ class Mpc(ManagedNode):
         self._painter.set_rate(settings.visualization_rate)
 
     def _report(self) -> None:
-        error = second_estimator(self._estimator.others(), self._estimates.topic_name)
-        self._diagnostics.publish(self._health.report(self.get_clock().now().nanoseconds, error))
+        now_ns, error = self.get_clock().now().nanoseconds, self._estimates.second_estimator()
+        self._diagnostics.publish(self._health.report(now_ns, error))
 
     def close(self) -> None:
         """Leave no push in force: a signal may end the node in the middle of a task."""

@@ -17,11 +17,10 @@ from rosbags.typesys.store import Typestore
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.msg import ContactEstimate
 from contact_estimation.ros import parameters, qos
-from contact_estimation.ros.arrival import Arrival, OnePublisher, subscribe
 from contact_estimation.ros.bag_types import typestore
+from contact_estimation.ros.estimate_topic import EstimateTopic
 from contact_estimation.ros.executor import run
 from contact_estimation.ros.node_settings import RecorderParameters
-from contact_estimation.ros.staleness import SILENCE
 
 #: [s] Period of flushing to the file system.
 FLUSH_PERIOD = 0.5
@@ -72,19 +71,16 @@ class Recorder(Node):
             else:
                 self.count += 1
 
-        estimator = OnePublisher(SILENCE)
-
-        def write_estimate(raw: bytes, arrival: Arrival) -> None:
+        def write_other(raw: bytes) -> None:
             write(raw)
-            if not estimator.follows(arrival.number, time.monotonic()):
-                self.get_logger().error(
-                    f"two estimators publish on {topic}, and the bag mixes their estimates: one estimator per topic; "
-                    "end one, or give it another name or namespace",
-                    throttle_duration_sec=5.0,
-                )
+            self.get_logger().error(
+                f"two estimators publish on {topic}, and the bag mixes their estimates: one estimator per topic; "
+                "end one, or give it another name or namespace",
+                throttle_duration_sec=5.0,
+            )
 
         if cls is ContactEstimate:
-            subscribe(self, cls, topic, write_estimate, self._profile, raw=True)
+            EstimateTopic(self, topic, write, self._profile, write_other)
         else:
             self.create_subscription(cls, topic, write, self._profile, raw=True)
 

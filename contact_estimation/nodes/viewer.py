@@ -6,9 +6,7 @@ for an estimator is one more best-effort subscriber.
 
 from __future__ import annotations
 
-import time
 import webbrowser
-from collections.abc import Callable
 from typing import Any
 
 from rclpy.node import Node
@@ -17,11 +15,10 @@ from contact_estimation.exceptions import RecordingError
 from contact_estimation.msg import ContactEstimate
 from contact_estimation.robot import load_arm
 from contact_estimation.ros import convert, parameters, qos
-from contact_estimation.ros.arrival import Arrival, OnePublisher, subscribe
+from contact_estimation.ros.estimate_topic import EstimateTopic
 from contact_estimation.ros.executor import run
 from contact_estimation.ros.node_settings import ViewerParameters
 from contact_estimation.ros.serialized import decode
-from contact_estimation.ros.staleness import SILENCE, second_estimator
 from contact_estimation.viz.player import estimate_frame, page_text
 from contact_estimation.viz.server import Frames, PageServer
 
@@ -38,7 +35,7 @@ class Viewer(Node):
         self._newest: dict[str, bytes] = {}
         self._begin: float | None = None
         for topic in settings.estimates:
-            subscribe(self, ContactEstimate, topic, self._store(topic), qos.NEWEST, raw=True)
+            self._follow(topic)
         names: dict[str, dict[str, Any]] = {
             topic: {"modes": [], "frames": []} for topic in map(_short, settings.estimates)
         }
@@ -50,16 +47,14 @@ class Viewer(Node):
         if settings.browser:
             webbrowser.open(self.server.address)
 
-    def _store(self, topic: str) -> Callable[[bytes, Arrival], None]:
-        estimator = OnePublisher(SILENCE)
+    def _follow(self, topic: str) -> None:
+        def store(raw: bytes) -> None:
+            self._newest[topic] = raw
 
-        def store(raw: bytes, arrival: Arrival) -> None:
-            if estimator.follows(arrival.number, time.monotonic()):
-                self._newest[topic] = raw
-            elif error := second_estimator(estimator.others(), topic):
-                self.get_logger().error(error, throttle_duration_sec=5.0)
+        def leave_out(_: bytes) -> None:
+            self.get_logger().error(estimates.second_estimator(), throttle_duration_sec=5.0)
 
-        return store
+        estimates = EstimateTopic(self, topic, store, qos.NEWEST, leave_out)
 
     def _show(self) -> None:
         """Send the estimates since the last frame to the open pages."""

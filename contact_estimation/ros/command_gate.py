@@ -139,7 +139,7 @@ class CommandGate:
         rotation = pin.Quaternion(attitude / norm).toRotationMatrix()
         command = self._filter.filter(now, np.array(position, float), rotation, self._arm.tcp_pose(self._sample.q)[0])
         if command is None:
-            self._stop_where_it_is(self._sample)
+            self._stop(self._missing("stopped; activate again"), self._sample)
             return
         if "not finite" not in command.limited:
             self._commanded = now - arrival.waited
@@ -176,7 +176,7 @@ class CommandGate:
         now = self._clock()
         state = self._filter.deadman.state(now)
         if state is SafetyState.STOP and self._sample is not None:
-            self._stop_where_it_is(self._sample)
+            self._stop(self._missing("stopped; activate again"), self._sample)
             return False
         limit = self._filter.settings.release_after
         if self._sample is None or self._commanded is None or now - self._commanded <= limit:
@@ -198,12 +198,6 @@ class CommandGate:
         self._filter.move_to(self._clock(), present.position, present.rotation)
         self.state, self.reason = SafetyState.HOLD, reason
 
-    def _stop_where_it_is(self, sample: Sample) -> None:
-        """Stop after the deadman, with the equilibrium at the arm: the last one may lie ahead of it."""
-        self._filter.deactivate()
-        self._command_where_it_is(sample)
-        self._fail(SafetyState.STOP, self._missing("stopped; activate again"))
-
     def _command_where_it_is(self, sample: Sample) -> EquilibriumPose:
         """Command the equilibrium at the arm, and return it."""
         present = self._backend.equilibrium() or EquilibriumPose(*self._arm.tcp_pose(sample.q))
@@ -214,9 +208,13 @@ class CommandGate:
 
     def stop(self, reason: str) -> None:
         """Let nothing pass until activated again, and say why; the equilibrium goes to where the arm was last."""
-        if self._filter.active and self._sample is not None:
-            self._command_where_it_is(self._sample)
+        self._stop(reason, self._sample if self._filter.active else None)
+
+    def _stop(self, reason: str, sample: Sample | None) -> None:
+        """Stop, with the equilibrium at the arm if ``sample`` tells where it is: the last one may lie ahead of it."""
         self._filter.deactivate()
+        if sample is not None:
+            self._command_where_it_is(sample)
         self._fail(SafetyState.STOP, reason)
 
     def _missing(self, consequence: str) -> str:

@@ -51,20 +51,6 @@ class _Words(NamedTuple):
         return all(raw.startswith(content, at) for at, content in self.parts)
 
 
-#: [s] So long an estimator must be silent before another one on its topic is followed: it was started again.
-SILENCE = 0.5
-
-
-def second_estimator(others: int, topic: str) -> str:
-    """Return what to say where ``others`` estimates on ``topic`` came from a second estimator, or an empty string."""
-    if not others:
-        return ""
-    return (
-        f"{others} estimates of a second estimator on {topic} are left out: one estimator per topic; end one, or give "
-        "it another name or namespace"
-    )
-
-
 class EstimateRule:
     """Judges estimates of one robot.
 

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from rclpy.subscription import Subscription
 from std_msgs.msg import String
 
 from contact_estimation.ros import qos
@@ -26,6 +27,22 @@ def test_a_message_tells_its_number_at_its_publisher_and_how_long_it_waited(grap
     assert isinstance(heard[0][0], bytes if raw else String)
     for made in (one, other):
         graph.node.destroy_publisher(made)
+    graph.node.destroy_subscription(subscription)
+
+
+def test_message_information_does_not_tell_the_publisher(graph):
+    """Fails where this rclpy tells it: then ``OnePublisher`` can follow the identity instead of message numbers."""
+    heard = []
+    take = lambda *given: heard.append((given[0] if len(given) == 1 else given)[1])  # noqa: E731
+    subscription = graph.node.create_subscription(String, "/information", take, qos.SENSOR)
+    subscription._callback_type = Subscription.CallbackType.WithMessageInfo
+    publisher = graph.node.create_publisher(String, "/information", qos.SENSOR)
+    assert graph.spin(lambda: publisher.get_subscription_count() == 1)
+    publisher.publish(String(data="one"))
+    assert graph.spin(lambda: heard)
+    known = {"source_timestamp", "received_timestamp", "publication_sequence_number", "reception_sequence_number"}
+    assert set(heard[0]) == known
+    graph.node.destroy_publisher(publisher)
     graph.node.destroy_subscription(subscription)
 
 
