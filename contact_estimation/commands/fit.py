@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, open_for, write_yaml
+from contact_estimation.commands.numbers import check_number
 from contact_estimation.commands.output import Progress, check_output_file, command_line, emit
 from contact_estimation.contact.law import LAW_GROUPS
 from contact_estimation.contact.settings import CONTACT_PARAMETERS
@@ -128,12 +129,9 @@ def _start_settings(args: argparse.Namespace, paper: bool) -> EkfSettings:
     from contact_estimation.filters.registry import load_observer_settings
     from contact_estimation.filters.settings import EkfSettings
 
-    if args.passes < 1:
-        raise ConfigError(f"--passes must be at least 1, found {args.passes}")
-    if not (math.isfinite(args.start_stiffness) and args.start_stiffness > 0):
-        raise ConfigError(f"--start-stiffness must be a number greater than 0 N/m, found {args.start_stiffness:g}")
-    if not (math.isfinite(args.rest_weight) and args.rest_weight >= 0):
-        raise ConfigError(f"--rest-weight must be a number that is not negative, found {args.rest_weight:g}")
+    check_number("--passes", args.passes, least=1)
+    check_number("--start-stiffness", args.start_stiffness, "N/m", above=0)
+    check_number("--rest-weight", args.rest_weight, least=0)
     if paper and args.also:
         raise ConfigError("--also needs --objective unbiased: the papers' objective is for one recording")
     default = "paper_online" if paper else "ekf"

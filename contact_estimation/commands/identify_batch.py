@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contact_estimation.commands.inputs import add_workers_arguments, executor_of
+from contact_estimation.commands.numbers import check_number
 from contact_estimation.commands.output import Progress, check_output_file, emit_verdict
 from contact_estimation.exceptions import IdentificationError
 
@@ -66,12 +67,11 @@ def run(args: argparse.Namespace) -> int:
     """Do what the arguments ask for."""
     if bool(args.recordings) == bool(args.example):
         raise IdentificationError("give either RECORDING with --model SCENE, or --example finger|anchor")
-    if args.starts < 1:
-        raise IdentificationError(f"--starts {args.starts}: expected at least 1")
-    if not args.duration >= 2.2:
-        raise IdentificationError(f"--duration {args.duration:g}: expected at least 2.2 s, the finger's programme")
-    if (args.cross_validate or 2) < 2:
-        raise IdentificationError(f"--cross-validate {args.cross_validate}: expected at least 2")
+    check_number("--starts", args.starts, least=1)
+    check_number("--duration", args.duration, "s", least=2.2, most=1000, hint="the finger's programme takes 2.2 s")
+    check_number("--cross-validate", args.cross_validate, least=2)
+    for end in args.window or ():
+        check_number("--window", end, "s")
     for option, file, ending in (("--output", args.output, ".npz"), ("--report", args.report, "")):
         check_output_file(file and Path(file), [Path(recording) for recording in args.recordings], option, ending)
     if args.example == "anchor":

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from contact_estimation.commands.numbers import check_number
 from contact_estimation.commands.output import Progress, emit, emit_verdict
 from contact_estimation.exceptions import ConfigError
 
@@ -88,8 +89,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what was asked and print it."""
-    if args.drops < 1:
-        raise ConfigError(f"--drops is {args.drops}, expected at least 1")
+    check_number("--drops", args.drops, least=1)
+    check_number("--friction", args.friction, least=0, most=100)
+    check_number("--friction-std", args.friction_std, least=0, most=100)
+    check_number("--size-std", args.size_std, least=0, most=1)
+    check_number("--impact-duration", args.impact_duration, "s", above=0, most=1)
+    check_number("--side", args.side, "m", above=0, most=100)
+    check_number("--rate", args.rate, "Hz", above=0, most=1e6)
+    check_number("--noise", args.noise, "m/s", least=0, most=100)
     if args.impacts:
         return _impacts(args)
     if args.drop:
@@ -179,10 +186,8 @@ def _impacts(args: argparse.Namespace) -> int:
 
 
 def _require_contact(args: argparse.Namespace, what: str) -> None:
-    if args.shape is None or args.friction is None or args.friction < 0.0:
-        raise ConfigError(
-            f"{what} needs --shape and --friction (0 or greater), got {args.shape!r} and {args.friction!r}"
-        )
+    if args.shape is None or args.friction is None:
+        raise ConfigError(f"{what} needs --shape and --friction, got {args.shape!r} and {args.friction!r}")
 
 
 def _window(args: argparse.Namespace) -> int:
@@ -320,10 +325,7 @@ def _status(estimate: WindowEstimate) -> str:
 
 
 def _noise(args: argparse.Namespace, default: float) -> float:
-    noise = float(default if args.noise is None else args.noise)
-    if noise < 0.0:
-        raise ConfigError(f"--noise is {noise}, expected 0 or greater [m/s]")
-    return noise
+    return float(default if args.noise is None else args.noise)
 
 
 def _figures() -> ModuleType:

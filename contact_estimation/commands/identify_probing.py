@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contact_estimation.commands.inputs import add_workers_arguments, executor_of
+from contact_estimation.commands.numbers import check_number
 from contact_estimation.commands.output import Progress, command_line, emit, emit_verdict
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.settings import from_yaml
@@ -52,8 +53,8 @@ def run(args: argparse.Namespace) -> int:
     """Run the experiment or the recording; returns the exit code."""
     from contact_estimation.identify.probing.settings import ProbingSettings
 
-    if args.runs < 1:
-        raise ConfigError(f"--runs is {args.runs}, expected at least 1")
+    check_number("--runs", args.runs, least=1)
+    check_number("--fork", args.fork, "m", above=0, most=1, hint="the distance of two tips; leave it out for one tip")
     settings = from_yaml(ProbingSettings, args.settings) if args.settings else ProbingSettings()
     for flag, example in (
         ("ablation", "planar"),
@@ -62,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         ("sensorless", "spatial"),
         ("explore", "spatial"),
     ):
-        if getattr(args, flag) and args.example != example:
+        if getattr(args, flag) not in (None, False) and args.example != example:
             raise ConfigError(f"--{flag} belongs to --example {example}")
     if args.recording:
         return _recording(args, settings)

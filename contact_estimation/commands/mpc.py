@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contact_estimation.commands.inputs import add_tool_argument, add_workers_arguments
+from contact_estimation.commands.numbers import check_number
 from contact_estimation.commands.output import Progress, command_line, emit
 from contact_estimation.control.mpc.settings import SOLVERS
 from contact_estimation.control.registry import CONTROLLERS
@@ -131,10 +132,10 @@ def _check(args: argparse.Namespace) -> None:
             )
     if args.steps is not None and args.task != "sequence":
         raise ConfigError(f"--steps is for mpc sequence; mpc {args.task} has no steps")
-    if args.stiffness is not None and not args.stiffness > 0:
-        raise ConfigError(f"--stiffness is {args.stiffness:g} N/m, expected a positive number such as 5000")
-    if args.duration is not None and not args.duration > 0:
-        raise ConfigError(f"--duration must be greater than 0 s, found {args.duration:g}")
+    check_number("--stiffness", args.stiffness, "N/m", above=0, most=1e9, hint="for example 5000")
+    check_number("--duration", args.duration, "s", above=0, most=86400)
+    check_number("--height-error", args.height_error, "m", least=-1, most=1)
+    check_number("--force", args.force, "N", above=0, most=1e6)
 
 
 def _figures(estimating: LoopRecord, fixed: LoopRecord) -> dict[str, float | None]:

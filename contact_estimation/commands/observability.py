@@ -8,6 +8,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from contact_estimation.commands.inputs import add_recording_arguments, add_robot_argument, ekf_settings, open_for
+from contact_estimation.commands.numbers import check_number
 from contact_estimation.commands.output import emit, text_table
 from contact_estimation.contact.law import LAW_GROUPS
 from contact_estimation.contact.settings import CONTACT_PARAMETERS
@@ -40,8 +41,7 @@ def run(args: argparse.Namespace) -> int:
 
     if (args.recording is None) == (args.posture is None):
         raise ConfigError("give a RECORDING or --posture, one of them")
-    if not (math.isfinite(args.depth) and args.depth > 0):
-        raise ConfigError(f"--depth must be a number greater than 0 m, found {args.depth:g}")
+    check_number("--depth", args.depth, "m", above=0, most=1)
     if not all(map(math.isfinite, args.posture or ())):
         raise ConfigError(f"--posture must hold finite joint positions [rad], found {' '.join(map(str, args.posture))}")
     settings = ekf_settings(args.config, "observability")

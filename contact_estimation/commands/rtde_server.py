@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import math
 import os
 import sys
 from typing import Any, cast
 
-from contact_estimation.exceptions import ConfigError
+from contact_estimation.commands.numbers import check_number
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,8 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text = "an output variable it does not know, as an older controller (repeatable)"
     add("--without", action="append", default=[], metavar="VARIABLE", help=text)
     add("--imperfections", default="", help="sensors and joints: ideal, ur16e or a YAML; default: the robot's")
-    text = "end after this long [s]; default: until interrupted"
-    add("--seconds", type=float, default=float("inf"), help=text)
+    add("--seconds", type=float, help="end after this long [s]; default: until interrupted")
     add("--seed", type=int, default=0, help="seed of everything random (default 0)")
     text = "SCHED_FIFO priority, where the system grants it (default 0: none)"
     add("--realtime-priority", type=int, default=0, help=text)
@@ -40,10 +40,9 @@ def run(args: argparse.Namespace) -> int:
     from contact_estimation.simulation.rtde.server import RtdeServer
     from contact_estimation.simulation.session import open_simulation
 
-    if not 1024 <= args.port <= 65000:
-        raise ConfigError(f"--port must lie between 1024 and 65000, found {args.port}")
-    if not args.seconds > 0:
-        raise ConfigError(f"--seconds must be greater than 0, found {args.seconds:g}")
+    check_number("--port", args.port, least=1024, most=65000)
+    check_number("--seconds", args.seconds, "s", above=0, hint="leave it out to serve until Ctrl-C")
+    check_number("--realtime-priority", args.realtime_priority, least=0, most=99)
     simulation = open_simulation(args.scenario, args.robot, args.imperfections or None, args.seed)
     server = RtdeServer(UrController(simulation), args.host, args.port, args.protocol, args.without)
     _ask_for_priority(args.realtime_priority)
@@ -55,7 +54,8 @@ def run(args: argparse.Namespace) -> int:
     gc.collect()
     gc.freeze()  # a collection of all that was imported would hold up the stream for tens of milliseconds
     try:
-        server.run(args.seconds, cast(Any, sys.stdin.buffer).raw if args.console else None)
+        seconds = math.inf if args.seconds is None else args.seconds
+        server.run(seconds, cast(Any, sys.stdin.buffer).raw if args.console else None)
     except KeyboardInterrupt:
         pass
     finally:

@@ -12,6 +12,7 @@ import numpy as np
 
 from contact_estimation.commands.convert import write_recording
 from contact_estimation.commands.inputs import add_tool_argument
+from contact_estimation.commands.numbers import check_number
 from contact_estimation.commands.output import Progress, emit
 from contact_estimation.exceptions import ConfigError, RecordingError
 
@@ -91,8 +92,7 @@ def _simulation(args: argparse.Namespace) -> Simulation:
     from contact_estimation.simulation.sensors.settings import imperfections_of, scaled
     from contact_estimation.simulation.session import Simulation
 
-    if args.seconds is not None and not args.seconds > 0:
-        raise ConfigError(f"--seconds must be greater than 0, found {args.seconds}")
+    check_number("--seconds", args.seconds, "s", above=0, most=86400, hint="a day at most")
     scenario = load_scenario(args.scenario)
     if args.height_error:
         error = np.asarray(scenario.placement_error) + np.array([0.0, 0.0, args.height_error])

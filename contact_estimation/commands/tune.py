@@ -14,8 +14,8 @@ from contact_estimation.commands.inputs import (
     open_for,
     write_yaml,
 )
+from contact_estimation.commands.numbers import check_number
 from contact_estimation.commands.output import Progress, command_line, emit_verdict, text_table
-from contact_estimation.exceptions import ConfigError
 from contact_estimation.plugins import DEFAULT_OBSERVER
 
 if TYPE_CHECKING:
@@ -62,8 +62,7 @@ def run(args: argparse.Namespace) -> int:
     from contact_estimation.identify.verdict import DOUBTFUL, FAILED, GOOD, Verdict
     from contact_estimation.robot import load_arm
 
-    if args.evaluations < 1:
-        raise ConfigError(f"--evaluations must be at least 1, found {args.evaluations}")
+    check_number("--evaluations", args.evaluations, least=1)
     robot = load_arm(args.robot, args.tool)
     check_profile_out(robot, args.out, args.recordings)
     folder = robot.settings.folder

@@ -10,6 +10,7 @@ import webbrowser
 from pathlib import Path
 
 from contact_estimation.commands.inputs import add_recording_arguments, add_tool_argument, open_for
+from contact_estimation.commands.numbers import check_number
 from contact_estimation.commands.output import Progress, check_output_file, emit
 from contact_estimation.exceptions import ConfigError, RecordingError
 from contact_estimation.plugins import DEFAULT_OBSERVER
@@ -38,8 +39,7 @@ def run(args: argparse.Namespace) -> int:
     if args.recording is None or args.robot is None:
         raise RecordingError("view takes RECORDING with --robot ROBOT, or --live for the estimators on the ROS graph")
     check_output_file(args.out, [args.recording])
-    if not 0 <= args.port <= 65535:
-        raise ConfigError(f"--port must lie between 0 and 65535, found {args.port}")
+    check_number("--port", args.port, least=0, most=65535)
     page = _page(args)
     if args.out is not None:
         args.out.parent.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -50,8 +51,8 @@ def open_for_arm(
     Raises:
         RecordingError: it cannot be read, or does not fit the arm.
     """
-    if rate is not None and not rate > 0:
-        raise RecordingError(f"--rate must be greater than 0 Hz, found {rate:g}")
+    if rate is not None and not 0 < rate < math.inf:
+        raise RecordingError(f"--rate must be greater than 0 Hz and finite, found {rate:g}")
     topics: dict[str, Any] = {"joint_states": joint_states, "wrench": wrench}
     if arm is None:
         return open_file(path, rate=rate, **topics)

@@ -114,9 +114,9 @@ def test_the_estimator_runs_with_it(fitted, archive, tmp_path, capsys):
             "starts from an EKF with at least one contact, found an observer of kind 'momentum'",
         ),
         (["--robot", "ur16"], "there is no robot 'ur16' .nearest: 'ur16e'"),
-        (["--start-stiffness", "0"], "--start-stiffness must be a number greater than 0 N/m, found 0"),
-        (["--start-stiffness", "-5"], "--start-stiffness must be a number greater than 0 N/m, found -5"),
-        (["--rest-weight", "nan"], "--rest-weight must be a number that is not negative, found nan"),
+        (["--start-stiffness", "0"], "--start-stiffness must be greater than 0 N/m, found 0"),
+        (["--start-stiffness", "-5"], "--start-stiffness must be greater than 0 N/m, found -5"),
+        (["--rest-weight", "nan"], "--rest-weight must be at least 0, found nan"),
     ],
 )
 def test_wrong_arguments_are_told(verb, archive, tmp_path, words, message):

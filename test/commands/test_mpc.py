@@ -88,4 +88,4 @@ def test_steps_belong_to_a_sequence(capsys):
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan"])
 def test_a_duration_that_is_none_is_refused(seconds, capsys):
     assert main(["mpc", "plane", "--duration", seconds]) == 2
-    assert f"--duration must be greater than 0 s, found {seconds}" in capsys.readouterr().err
+    assert f"--duration must be greater than 0 and at most 86400 s, found {seconds}" in capsys.readouterr().err

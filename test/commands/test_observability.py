@@ -10,7 +10,7 @@ from contact_estimation.cli import main
     [
         (["--posture", "0", "-1.5", "1.5", "0", "0", "nan"], "--posture must hold finite joint positions [rad]"),
         (["--posture", "0", "-1.5", "1.5"], "--posture has 3 entries, robot 'ur16e' has 6 joints"),
-        (["--posture", "0", "-1.5", "1.5", "0", "0", "0", "--depth", "-1"], "--depth must be a number greater than 0"),
+        (["--posture", "0", "-1.5", "1.5", "0", "0", "0", "--depth", "-1"], "--depth must be greater than 0"),
     ],
 )
 def test_wrong_numbers_are_refused(words, message, capsys):

@@ -81,4 +81,4 @@ def test_a_file_that_cannot_be_written_is_told_once(made, tmp_path, capsys):
 
 def test_the_port_of_a_page_is_checked(made, capsys):
     assert main(["view", str(made), "--robot", "ur16e", "--port", "99999", "--no-browser"]) == 2
-    assert "--port must lie between 0 and 65535, found 99999" in capsys.readouterr().err
+    assert "--port must be at least 0 and at most 65535, found 99999" in capsys.readouterr().err

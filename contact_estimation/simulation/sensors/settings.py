@@ -17,6 +17,9 @@ from contact_estimation.robot.actuators import joint_strength
 from contact_estimation.robot.settings import robot_file
 from contact_estimation.settings import find_config, from_yaml, key, non_negative, positive, probability
 
+#: Largest factor on an effect: beyond it numbers overflow.
+_MAX_SCALE = 1e6
+
 
 def _switch() -> Any:
     return key(True, doc="whether this effect acts at all")
@@ -230,8 +233,8 @@ def scaled(settings: ImperfectionSettings, **scales: float) -> ImperfectionSetti
     for name, scale in scales.items():
         if name not in groups:
             raise ConfigError(f"there is no imperfection '{name}'; known: {', '.join(sorted(groups))}")
-        if not scale >= 0:
-            raise ConfigError(f"the scale of '{name}' must not be negative, found {scale}")
+        if not 0 <= scale <= _MAX_SCALE:
+            raise ConfigError(f"the scale of '{name}' must be at least 0 and at most {_MAX_SCALE:g}, found {scale:g}")
         changes[name] = dataclasses.replace(getattr(settings, name), enabled=scale > 0, scale=float(scale))
     return dataclasses.replace(settings, **changes)
 
