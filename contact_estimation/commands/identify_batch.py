@@ -69,9 +69,11 @@ def run(args: argparse.Namespace) -> int:
         raise IdentificationError("give either RECORDING with --model SCENE, or --example finger|anchor")
     check_number("--starts", args.starts, least=1)
     check_number("--duration", args.duration, "s", least=2.2, most=1000, hint="the finger's programme takes 2.2 s")
-    check_number("--cross-validate", args.cross_validate, least=2)
+    check_number("--cross-validate", args.cross_validate, least=2, most=1000)
     for end in args.window or ():
         check_number("--window", end, "s")
+    if args.window and args.example:
+        raise IdentificationError("--window is a part of a RECORDING; an example has --duration")
     for option, file, ending in (("--output", args.output, ".npz"), ("--report", args.report, "")):
         check_output_file(file and Path(file), [Path(recording) for recording in args.recordings], option, ending)
     if args.example == "anchor":

@@ -154,13 +154,13 @@ def _figures(estimating: LoopRecord, fixed: LoopRecord) -> dict[str, float | Non
 
 def _lines(result: dict[str, float | None], estimating: LoopRecord, fixed: LoopRecord) -> list[str]:
     """Return the figures in words, and why ticks had no plan."""
-    p50, p99 = (np.nan if result[name] is None else result[name] for name in ("solve_ms_p50", "solve_ms_p99"))
+    p50, p99 = result["solve_ms_p50"], result["solve_ms_p99"]
     lines = [
         f"force RMSE after 1 s      {result['force_rmse_estimating']:.2f} N with online estimation, "
         f"{result['force_rmse_fixed']:.2f} N without",
         f"mean error, last 2 s      {np.round(estimating.steady_error()[estimating.axes], 2)} N, "
         f"{np.round(fixed.steady_error()[fixed.axes], 2)} N",
-        f"solve                     p50 {p50:.2f} ms, p99 {p99:.2f} ms",
+        f"solve                     {'nothing was solved' if p50 is None else f'p50 {p50:.2f} ms, p99 {p99:.2f} ms'}",
         f"largest impedance force   {result['max_impedance_force']:.2f} N, limit {result['force_limit']:g} N",
     ]
     return lines + [
