@@ -2,6 +2,7 @@
 """The offline fit against the truth of a simulation that knows more than the fit models.
 
     python benchmark/fit_truth.py [--robot ur16e] [--robot fr3] [--seeds N] [--save]
+    python benchmark/fit_truth.py --free N
 
 The arms run on the physics engine at 4 kHz with elastic gears (ur16e), LuGre friction, coloured and quantised torque,
 encoder and velocity noise and an unknown gravity torque per seed, as the robot profiles have them. The
@@ -17,6 +18,9 @@ fit gets 500 Hz samples and makes the call that ``contact-estimation fit --estim
 Seed 0 has the tool point of the shipped scenario and a spot that is equally stiff sideways, the table is 2 and the wall
 4 mm from the start; the other seeds draw the point from a box of 10 x 10 x 5 cm, the spot's sideways stiffness from
 half to all of 25 kN/m, and the surfaces' places within +-1 mm. ``--save`` writes fit_truth.md beside this file.
+
+``--free N`` fits N recordings of slow and N of fast free motion instead and prints the stiffness that is found over its
+standard deviation: what :attr:`UnbiasedSettings.least_significance` must exceed.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ import numpy as np
 from imm_truth import SENSORS, scene
 from report import add_save_argument, heading, publish
 
+from contact_estimation.exceptions import IdentificationError
 from contact_estimation.filters.registry import load_observer_settings
 from contact_estimation.filters.settings import load_sensor_settings
 from contact_estimation.fit.unbiased import UnbiasedFit, UnbiasedSettings, fit_unbiased
@@ -47,6 +52,8 @@ FITS = {
 NORMALS = {
     "rotation": {"contact_1": [0.0, 0.0, 1.0]},
     "two contacts": {"table": [0.0, 0.0, 1.0], "wall": [-1.0, 0.0, 0.0]},
+    "free": {"contact_1": [0.0, 0.0, 1.0]},
+    "fast": {"contact_1": [0.0, 0.0, 1.0]},
 }
 
 
@@ -73,7 +80,9 @@ def record(simulation: Simulation) -> Recording:
     return Recording(stamps, simulation.arm.joint_names, **columns, source="simulation")
 
 
-def fit(name: str, robot: str, recording: Recording, estimate: tuple[str, ...]) -> tuple[UnbiasedFit, float]:
+def fit(
+    name: str, robot: str, recording: Recording, estimate: tuple[str, ...], least_significance: float = 3.0
+) -> tuple[UnbiasedFit, float]:
     """Return the fit that the verb makes, and the seconds it took."""
     arm, settings = load_arm(robot), load_observer_settings("ekf")
     sensors = load_sensor_settings(SENSORS[robot])
@@ -85,9 +94,8 @@ def fit(name: str, robot: str, recording: Recording, estimate: tuple[str, ...]) 
         for key, normal in NORMALS[name].items()
     ]
     began = time.perf_counter()
-    found = fit_unbiased(
-        arm, dataclasses.replace(settings, contacts=contacts), sensors, [recording], UnbiasedSettings(estimate=estimate)
-    )
+    options = UnbiasedSettings(estimate=estimate, least_significance=least_significance)
+    found = fit_unbiased(arm, dataclasses.replace(settings, contacts=contacts), sensors, [recording], options)
     return found, time.perf_counter() - began
 
 
@@ -117,6 +125,21 @@ def contacts_line(robot, seed, simulation, found, seconds, estimate) -> tuple[st
         f"| {robot} | {seed} | {rests[0]:+.2f} | {rests[1]:+.2f} | {springs[0]:.1f} | {springs[1]:.1f} | "
         f"{seconds:.1f} |"
     ), float(np.abs(rests).max())
+
+
+def significance_in_free_motion(robot: str, name: str, seeds: int) -> list[str]:
+    """Return stiffness over its standard deviation in free motion, one per seed, and whether the fit is doubted."""
+    found = []
+    for seed in range(seeds):
+        recording = record(Simulation(scene(name, robot), load_arm(robot), load_imperfections(robot), seed=seed))
+        try:
+            result = fit(name, robot, recording, ("stiffness", "rest"), least_significance=0.0)[0]
+        except IdentificationError:
+            found.append("none")
+        else:
+            contact = result.contacts[0]
+            found.append(f"{contact.stiffness / contact.stiffness_std:.1f}{' doubted' if result.doubts else ''}")
+    return found
 
 
 HEADS = {
@@ -150,8 +173,15 @@ def main() -> None:
     parser.add_argument("--robot", action="append", default=[], choices=list(SENSORS))
     parser.add_argument("--scenario", action="append", default=[], choices=list(FITS))
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--free", type=int, metavar="N", help="fit N recordings of free motion instead")
     add_save_argument(parser)
     args = parser.parse_args()
+    if args.free:
+        for robot in args.robot or SENSORS:
+            for name in ("free", "fast"):
+                found = significance_in_free_motion(robot, name, args.free)
+                print(f"{robot}, {name}: stiffness over its standard deviation: {', '.join(found)}", flush=True)
+        return
     note = "4 kHz simulation; see the script for what is in it and what the fit is told."
     text = heading("The offline fit against simulated truth", note)
     for name in args.scenario or FITS:

@@ -145,10 +145,10 @@ def test_a_recording_whose_time_goes_back_is_refused(arm, pressed, start):
 
 @pytest.mark.parametrize("spread, refused", [(30.0, False), (40.0, True)])
 def test_a_stiffness_below_three_standard_deviations_is_no_contact(start, spread, refused):
-    """Free motion reaches two of them, because the search tries many heights of the surface."""
+    """Free motion reaches them, because the search tries many heights of the surface: benchmark/fit_truth.py --free."""
     found = ContactFit(start.contacts[0], np.zeros(9), np.zeros((1, 3)), 100.0, spread, {}, {})
     with pytest.raises(IdentificationError, match="never or barely") if refused else contextlib.nullcontext():
-        unbiased._refuse_unloaded([found])
+        unbiased._refuse_unloaded([found], UnbiasedSettings().least_significance)
 
 
 def test_a_torque_that_contradicts_gravity_is_doubted(arm, pressed, start):

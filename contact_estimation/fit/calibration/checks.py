@@ -21,8 +21,9 @@ _COLUMNS = ("viscous", "Coulomb", "bias")
 _WINDOW = 0.25
 #: A joint moves from this share of its largest speed on.
 _MOVING = 0.05
-#: Share of equal extremes that is let pass, and how much more of them there may be than of the value beside them: a
-#: smooth peak of a quantised signal has at most 2.4 times as many.
+#: Share of equal extremes that is let pass, and how much more of them there may be than of the value beside them. A
+#: smooth peak, A - c t^2, stays in the last step of a quantised signal for a time sqrt(h / c) at most and in the step
+#: beside it for (sqrt(2) - 1) sqrt(h / c): 2.4 times as many.
 _CLIPPED, _PILED = 0.01, 4.0
 
 

@@ -20,8 +20,9 @@ from contact_estimation.robot import Arm
 
 #: A delay counts beyond this [s] and beyond this many of its standard deviations.
 _LEAST_DELAY, _SIGMAS = 2e-3, 4.0
-#: Share of a joint's squared residuals that corrected links may explain. The moments of inertia of a coarse description
-#: (cylinders instead of links) reach 0.4, another robot 0.5 to 0.98.
+#: Share of a joint's squared residuals that corrected links may explain: at most 0.1 of a right description, 0.6 where
+#: moments of inertia are off by up to a factor of two (0.9 in fast motion), 0.1 to 0.9 of another robot
+#: (``python benchmark/calibration_truth.py --links 5``).
 _MAX_LINKS = 0.5
 #: A torque scale is off from here on if all joints share it, or if one has it alone, and beyond this many standard
 #: deviations.
@@ -57,6 +58,24 @@ class _Regression(NamedTuple):
     inverse: np.ndarray
 
 
+class _Free(NamedTuple):
+    """Regression of the residuals on all parameters of the model and a delay.
+
+    Attributes:
+        prior: (P,) standard deviations of the parameters.
+        own: (p,) indices of those that are free.
+        columns: (N, n, p + 1) of those, and of the delay.
+        precision: (p + 1,) of their priors.
+        regression: what was found.
+    """
+
+    prior: np.ndarray
+    own: np.ndarray
+    columns: np.ndarray
+    precision: np.ndarray
+    regression: _Regression
+
+
 def doubts(arm: Arm, found: Identified, settings: CalibrationSettings) -> list[str]:
     """Look for what contradicts a calibration that was not refused.
 
@@ -68,28 +87,52 @@ def doubts(arm: Arm, found: Identified, settings: CalibrationSettings) -> list[s
     Returns:
         A sentence for each thing that is wrong; empty if nothing is.
     """
-    layout, rows = found.layout, _rows(found, settings)
-    links_found = "links" in settings.identify
-    free = settings.identify if links_found else [*settings.identify, "scale", "armature", "asymmetry"]
-    prior = prior_of(arm, layout, replace(settings, identify=free)).std
+    rows = _rows(found, settings)
+    free = _all_free(arm, found, settings, rows)
+    found_doubts = [
+        _scale_doubt(arm, found),
+        _load_doubt(found, free.regression.values[:-1][free.own == found.layout["payload"].start]),
+        _delay_doubt(found, rows, free),
+    ]
+    if "links" not in settings.identify:
+        found_doubts.append(_links_doubt(arm, _share_of_links(arm, found, settings, rows, free)))
+    return [doubt for doubt in found_doubts if doubt]
+
+
+def explained_by_links(arm: Arm, found: Identified, settings: CalibrationSettings) -> np.ndarray:
+    """Return per joint (n,) the share of the squared residuals that corrected inertial parameters of links explain.
+
+    Args:
+        arm: the robot.
+        found: the calibration, without links.
+        settings: with which it was found.
+    """
+    rows = _rows(found, settings)
+    return _share_of_links(arm, found, settings, rows, _all_free(arm, found, settings, rows))
+
+
+def _all_free(arm: Arm, found: Identified, settings: CalibrationSettings, rows: _Rows) -> _Free:
+    """Regress on the parameters, also those that were not asked for, and on a delay of the torque."""
+    identified = settings.identify
+    free = identified if "links" in identified else [*identified, "scale", "armature", "asymmetry"]
+    prior = prior_of(arm, found.layout, replace(settings, identify=free)).std
     own = np.flatnonzero(prior > 0)
     columns = np.concatenate([rows.jacobian[:, :, own], rows.late[:, :, None]], axis=2)
     precision = np.append(prior[own] ** -2.0, 0.0)
-    with_delay = _regress(columns, rows.weight, rows.residual, precision)
-    found_doubts = [
-        _scale_doubt(arm, found),
-        _load_doubt(found, with_delay.values[:-1][own == layout["payload"].start]),
-        _delay_doubt(found, rows, columns, precision, with_delay),
-    ]
-    if not links_found:
-        # links and scales cannot be told apart, and the payload is a part of the last link
-        instead = np.setdiff1d(own, np.arange(layout.size)[np.r_[layout["gain"], layout["payload"]]])
-        links = prior_of(arm, layout, CalibrationSettings(identify=["links"], link_std=settings.link_std)).std
-        columns = np.concatenate([rows.jacobian[:, :, instead], rows.late[:, :, None], rows.links], axis=2)
-        precision = np.concatenate([prior[instead] ** -2.0, [0.0], links[layout["links"]] ** -2.0])
-        with_links = _regress(columns, rows.weight, rows.residual, precision)
-        found_doubts.append(_links_doubt(arm, rows, with_delay.left, with_links.left))
-    return [doubt for doubt in found_doubts if doubt]
+    return _Free(prior, own, columns, precision, _regress(columns, rows.weight, rows.residual, precision))
+
+
+def _share_of_links(arm: Arm, found: Identified, settings: CalibrationSettings, rows: _Rows, free: _Free) -> np.ndarray:
+    """Return the shares of :func:`explained_by_links`."""
+    # links and scales cannot be told apart, and the payload is a part of the last link
+    layout = found.layout
+    instead = np.setdiff1d(free.own, np.arange(layout.size)[np.r_[layout["gain"], layout["payload"]]])
+    links = prior_of(arm, layout, CalibrationSettings(identify=["links"], link_std=settings.link_std)).std
+    columns = np.concatenate([rows.jacobian[:, :, instead], rows.late[:, :, None], rows.links], axis=2)
+    precision = np.concatenate([free.prior[instead] ** -2.0, [0.0], links[layout["links"]] ** -2.0])
+    after = _regress(columns, rows.weight, rows.residual, precision).left
+    power = [np.sum(rows.weight * left**2, axis=0) for left in (free.regression.left, after)]
+    return np.asarray(1 - power[1] / np.maximum(power[0], 1e-300))
 
 
 def _rows(found: Identified, settings: CalibrationSettings) -> _Rows:
@@ -123,14 +166,13 @@ def _regress(columns: np.ndarray, weight: np.ndarray, residual: np.ndarray, prec
     return _Regression(values, residual - columns @ values, inverse)
 
 
-def _delay_doubt(
-    found: Identified, rows: _Rows, columns: np.ndarray, precision: np.ndarray, regression: _Regression
-) -> str:
+def _delay_doubt(found: Identified, rows: _Rows, free: _Free) -> str:
     """Say by how much the torque is late, the last coefficient of the regression."""
-    scores = np.einsum("tjp,tj->tp", columns, rows.weight * regression.left)
+    regression = free.regression
+    scores = np.einsum("tjp,tj->tp", free.columns, rows.weight * regression.left)
     pieces = np.split(scores, np.cumsum(rows.counts)[:-1])
     time = found.correlation_time * found.designs[0].motion.rate
-    middle = score_covariance(pieces, time) + np.diag(precision)
+    middle = score_covariance(pieces, time) + np.diag(free.precision)
     delay = float(regression.values[-1])
     std = float(np.sqrt((regression.inverse @ middle @ regression.inverse)[-1, -1]))
     if abs(delay) <= max(_LEAST_DELAY, _SIGMAS * std):
@@ -153,10 +195,8 @@ def _load_doubt(found: Identified, change: np.ndarray) -> str:
     )
 
 
-def _links_doubt(arm: Arm, rows: _Rows, before: np.ndarray, after: np.ndarray) -> str:
-    """Say whose torque the description's links do not explain, and others nearby would."""
-    power = [np.sum(rows.weight * left**2, axis=0) for left in (before, after)]
-    share = 1 - power[1] / np.maximum(power[0], 1e-300)
+def _links_doubt(arm: Arm, share: np.ndarray) -> str:
+    """Say whose torque the description's links do not explain, and others nearby would, by their shares (n,)."""
     j = int(np.argmax(share))
     if share[j] <= _MAX_LINKS:
         return ""

@@ -151,6 +151,16 @@ def test_a_coarse_torque_is_not_saturated(arm, recordings):
     identify(arm, coarse, SETTINGS)
 
 
+def test_a_smooth_peak_of_a_coarse_torque_has_at_most_two_and_a_half_times_the_samples_beside_it():
+    """What saturation may not be confused with: (sqrt(2) + 1) wherever the steps lie below the peak."""
+    t = np.linspace(-1.0, 1.0, 200_001)
+    ratios = []
+    for offset in np.linspace(0.0, 0.99, 34):
+        _, counts = np.unique(np.round(20.0 * np.cos(t) + offset), return_counts=True)
+        ratios.append(counts[-1] / counts[-2])
+    assert 2.3 < max(ratios) < 2.5
+
+
 def test_a_joint_that_does_not_move_is_named(arm, recordings):
     q, dq = recordings[0].q.copy(), recordings[0].dq.copy()
     q[:, 4], dq[:, 4] = 0.7, 0.0
