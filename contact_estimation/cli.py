@@ -80,7 +80,8 @@ def main(argv: list[str] | None = None) -> int:
         argv: the words behind the program's name; by default those of the process.
 
     Returns:
-        The exit code: 0 done, 1 something is missing (doctor), 2 an error the user can mend, 130 interrupted.
+        The exit code: 0 done, 1 something is missing (doctor), 2 an error the user can mend, 3 a result that failed its
+        own tests, 130 interrupted.
     """
     with _interruptible():
         try:
