@@ -12,6 +12,7 @@ from contact_estimation.commands.inputs import (
     add_recording_arguments,
     add_robot_argument,
     check_profile_out,
+    names_settings_file,
     open_for,
     write_yaml,
 )
@@ -132,7 +133,7 @@ def _write(
     header = f"{command}\nA _std is what to expect of a new run; the comments are intervals of the identification."
     header += f"\n{verdict.as_text()}"
     values = args.out
-    if args.out.suffix not in (".yaml", ".yml"):
+    if not names_settings_file(args.out):
         settings = calibrated_robot(robot.settings, seen, result)
         side = "motor" if seen is robot else "link"
         path = robot_file(robot.settings, "actuators")

@@ -155,6 +155,11 @@ def ekf_settings(config: str, user: str) -> EkfSettings:
     return settings
 
 
+def names_settings_file(out: Path) -> bool:
+    """Return whether ``--out`` names a file of settings; else it names the folder of a profile."""
+    return out.suffix in (".yaml", ".yml")
+
+
 def check_profile_out(robot: Arm, out: Path | None, recordings: Sequence[Path]) -> None:
     """Refuse what ``--out`` names, a profile's folder or a file of settings, before the work.
 
@@ -168,9 +173,11 @@ def check_profile_out(robot: Arm, out: Path | None, recordings: Sequence[Path]) 
     """
     from contact_estimation.robot.profile import check_profile_folder
 
-    if out is not None and out.suffix in (".yaml", ".yml"):
+    if out is None:
+        return
+    if names_settings_file(out):
         check_output_file(out, recordings)
-    elif out is not None:
+    else:
         check_profile_folder(robot.settings, out)
 
 

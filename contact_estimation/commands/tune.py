@@ -11,6 +11,7 @@ from contact_estimation.commands.inputs import (
     add_recording_arguments,
     add_robot_argument,
     check_profile_out,
+    names_settings_file,
     open_for,
     write_yaml,
 )
@@ -105,7 +106,7 @@ def _write(args: argparse.Namespace, robot: Arm, noise: NoiseSettings, verdict: 
     from contact_estimation.settings import to_mapping
 
     path = args.out
-    if path.suffix not in (".yaml", ".yml"):
+    if not names_settings_file(path):
         path = write_profile(robot.settings, path) / noise.profile_file(Path(args.config).stem)
     write_yaml(path, to_mapping(noise.values), f"Written by: {command_line(args)}\n{verdict.as_text()}")
 

@@ -66,7 +66,7 @@ def test_a_recording_is_estimated_and_written(capsys, tmp_path):
         (["r.npz", "--example", "anchor"], "give either"),
         (["r.npz"], "--model SCENE is missing"),
         (["r.npz", "--model", "ur16"], "ur16e_press"),
-        (["--example", "finger", "--starts", "0"], "--starts 0"),
+        (["--example", "finger", "--starts", "0"], "--starts must be at least 1, found 0"),
     ],
 )
 def test_unusable_arguments_say_what_to_do(capsys, arguments, text):
