@@ -234,7 +234,7 @@ def scaled(settings: ImperfectionSettings, **scales: float) -> ImperfectionSetti
         if name not in groups:
             raise ConfigError(f"there is no imperfection '{name}'; known: {', '.join(sorted(groups))}")
         if not 0 <= scale <= _MAX_SCALE:
-            raise ConfigError(f"the scale of '{name}' must be at least 0 and at most {_MAX_SCALE:g}, found {scale:g}")
+            raise ConfigError(f"the scale of '{name}' must not be negative or above {_MAX_SCALE:g}, found {scale:g}")
         changes[name] = dataclasses.replace(getattr(settings, name), enabled=scale > 0, scale=float(scale))
     return dataclasses.replace(settings, **changes)
 
