@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """A UR10e calibrated from its own logs, then watched: false contacts in free motion, pushes by hand.
 
-    python benchmark/ur10e_logs.py [--shared DIR] [--save]
+    python benchmark/ur10e_logs.py [--shared DIR] [--taught NAME ...] [--save]
 
 Four free excitations give the profile, as ``contact-estimation calibrate --out`` writes it. Torque is the motor current
 times the controller's own Nm/A. The observers then replay logs that the calibration has not seen. Free motion: share of
 the time in contact, changes of the mode, 99th percentile and largest force. Pushes: share of the time in contact while
-the calibrated momentum observer shows more than 25 N. ``--save`` writes ur10e_logs.md beside this file.
+the calibrated momentum observer shows more than 25 N. ``--taught`` calibrates with other excitations, and replays these
+four instead. ``--save`` writes ur10e_logs.md beside this file.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -42,15 +44,20 @@ PUSHED = 25.0
 OBSERVERS = ("contact_imm", "momentum_calibrated")
 
 
-def calibrated(archive, folder: Path) -> Arm:
-    """Return the arm of the profile that ``calibrate`` writes from the logs :data:`TAUGHT`."""
-    arm, paths = load_arm("ur10e"), [folder / f"{name}.npz" for name in TAUGHT]
-    for name, path in zip(TAUGHT, paths):
-        write_npz(path, ur10e_log(archive, arm, f"identification_data__ur-{name}"))
+def calibrated(archive, folder: Path, taught: Sequence[str] = TAUGHT) -> Arm:
+    """Return the arm of the profile that ``calibrate`` writes from the logs ``taught``."""
+    arm, paths = load_arm("ur10e"), [folder / f"{name}.npz" for name in taught]
+    for name, path in zip(taught, paths):
+        write_npz(path, ur10e_log(archive, arm, excitation(name)))
     words = ["calibrate", *map(str, paths), "--robot", "ur10e", "--no-validation", "--out", str(folder / "profile")]
     if command(words):
         raise SystemExit("the calibration was refused")
     return load_arm(str(folder / "profile"))
+
+
+def excitation(name: str) -> str:
+    """Return the full name of an excitation in the archive."""
+    return f"identification_data__ur-{name}"
 
 
 def estimates(arm: Arm, recording: Recording) -> dict[str, dict[str, np.ndarray]]:
@@ -83,13 +90,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     default = os.environ.get("CONTACT_ESTIMATION_SHARED") or Path(__file__).resolve().parents[2] / "shared"
     parser.add_argument("--shared", type=Path, default=Path(default))
+    parser.add_argument("--taught", nargs="+", default=TAUGHT, help="excitations to calibrate with")
     parser.add_argument("--save", action="store_true", help="write ur10e_logs.md beside this file")
     args = parser.parse_args()
     folder = args.shared / "data" / "ur10e_identification"
     archive = dict(np.load(folder / "ur10e_logs.npz")) | dict(np.load(folder / "ur10e_push_pose_1.npz"))
     with tempfile.TemporaryDirectory() as made:
-        arm = calibrated(archive, Path(made))
-        rows = [free_row(name, estimates(arm, ur10e_log(archive, arm, name))) for name in FREE]
+        arm = calibrated(archive, Path(made), args.taught)
+        free = [name for name in (*FREE, *map(excitation, TAUGHT)) if short(name) not in args.taught]
+        rows = [free_row(name, estimates(arm, ur10e_log(archive, arm, name))) for name in free]
         found = estimates(arm, ur10e_log(archive, arm, PUSHES))
     header = ["log", "contact [%]", "changes", "valid [%]", "p99 [N]", "max [N]", "momentum p99 [N]", "max [N]"]
     pushed = np.linalg.norm(found["momentum_calibrated"]["force"], axis=1) > PUSHED

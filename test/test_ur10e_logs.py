@@ -29,14 +29,11 @@ def found(logs, arm, name):
     return ur10e_logs.estimates(arm, ur10e_logs.ur10e_log(logs, arm, name))
 
 
-@pytest.mark.parametrize(
-    ("name", "share"),
-    [("identification_data__ur-20_02_19_14harm50sec", 0.02), ("validation_data__ur-20_01_17-ptp_10_points", 0.05)],
-)
-def test_free_motion_is_free(logs, arm, name, share):
+@pytest.mark.parametrize("name", ur10e_logs.FREE)
+def test_free_motion_is_free(logs, arm, name):
     """Where a joint sets off from rest, static friction is no push for as long as the joint moves on."""
     contact = ur10e_logs.touching(found(logs, arm, name)["contact_imm"])
-    assert contact.mean() < share and np.count_nonzero(np.diff(contact.astype(int))) <= 10
+    assert contact.mean() < 0.02 and np.count_nonzero(np.diff(contact.astype(int))) <= 2
 
 
 def test_pushes_by_hand_are_seen(logs, arm):

@@ -16,6 +16,7 @@ from contact_estimation.filters.imm.growing_push import GrowingPush
 from contact_estimation.filters.imm.measurement import UNDECIDED, build_prior, build_update
 from contact_estimation.filters.imm.mode_chain import ModeChain, build_mixing, build_mode_prediction, build_mode_update
 from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.touch_test import TouchTest
 from contact_estimation.filters.imm.unknown import PushCourse, PushEnd
 from contact_estimation.filters.kalman import packed_size, unpack_array
 from contact_estimation.robot import Arm
@@ -108,6 +109,7 @@ class ImmStep:
             state.parts["offset"],
             state.end_significance,
         )
+        self._touch_test = TouchTest(state, state.commit_significance)
         self._mixes = [
             mixing.bind([mixing.inputs["X"], mixing.inputs["P"], weights[j]], [mixed_x[j], mixed_p[j]])
             for j in range(count)
@@ -189,6 +191,16 @@ class ImmStep:
         largest = self._likelihood.max()
         total = np.dot(self._predict.outputs["predicted"], np.exp(self._likelihood - largest))
         return float(largest + np.log(total) - 0.5 * self.normalised.shape[1] * np.log(2 * np.pi))
+
+    def shows_contact(self) -> bool:
+        """Return whether the most probable filter of a contact differs from free space, by its force or friction."""
+        j = int(np.where(self._chain.free, 0.0, self.probabilities).argmax())
+        test, x, p = self._touch_test, self.x[j], self.p[j]
+        if self._chain.felt[j]:
+            force = test.pushes(x, p, self._signals["friction_drift"])
+        else:
+            force = test.presses(self._pressed[j][self._chain.closed[j] > 0])
+        return force or test.exceeds_friction(x, p)
 
     def store_friction(self) -> None:
         """Keep the state of the most probable free filter, if the arm is free; look for a push that grew slowly.

@@ -6,6 +6,7 @@ Blom and Bar-Shalom, The interacting multiple model algorithm for systems with M
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import combinations
 
 import casadi as ca
@@ -170,7 +171,8 @@ class NamedMode:
 
     In fast motion a block that fits no model makes a contact certain for a moment. So a contact is named once it is all
     but certain (``commit_probability``) and was likely a block before, or has been likely for ``commit_time``, and
-    until free space is likeliest.
+    until free space is likeliest. A force that may be zero is no contact: as a model with more freedom it is likely
+    wherever friction does not fit.
 
     Args:
         settings: of the filter.
@@ -188,19 +190,23 @@ class NamedMode:
         """Name the most probable of the modes."""
         self.mode, self._likely_for = int(probabilities.argmax()), 0.0
 
-    def update(self, probabilities: np.ndarray, duration: float) -> None:
+    def update(self, probabilities: np.ndarray, duration: float, shown: Callable[[], bool]) -> None:
         """Take the probabilities of the modes after a block.
 
         Args:
             probabilities: of the modes.
             duration: of the block [s].
+            shown: whether the most probable contact differs from free space; asked where a contact would be named.
         """
         likeliest = int(probabilities.argmax())
         free = self._free
         was_likely = self._likely_for > 0
         self._likely_for = 0.0 if likeliest == free else self._likely_for + duration
-        named = self.mode != free or self._likely_for > self._time
-        if free is None or likeliest == free or named or (was_likely and 1 - probabilities[free] >= self._certain):
+        if free is None or likeliest == free or self.mode != free:
+            self.mode = likeliest
+            return
+        certain = was_likely and 1 - probabilities[free] >= self._certain
+        if (certain or self._likely_for > self._time) and shown():
             self.mode = likeliest
 
 

@@ -176,7 +176,7 @@ class ContactImm:
         if deciding:
             self._keep_undecided()
         probable = int(step.probabilities.argmax())
-        self._named.update(self._mode_probabilities(), duration)
+        self._named.update(self._mode_probabilities(), duration, step.shows_contact)
         self._probable, self.updated = probable, self._t
         self._nis[0] = np.dot(step.normalised[probable], step.normalised[probable])
         self._mismatch.add(step.normalised[probable])

@@ -359,6 +359,12 @@ class ImmSettings:
     commit_time: float = key(
         0.1, doc="the mode is a contact that has been likelier than free space for this long", unit="s", check=positive
     )
+    commit_significance: float = key(
+        1e-4,
+        doc="a contact is named once a test of this significance rejects that its force is zero, or that free space "
+        "has as much friction; larger names small touches earlier, and friction",
+        check=probability,
+    )
     published_probability: float = key(
         1e-4, doc="a filter less probable than this is left out of the published mixture", check=positive
     )

@@ -113,7 +113,8 @@ class FilterState:
         disturbance_moves: the friction disturbance changes with motion only.
         end_significance: of the test whether an unknown contact has ended. sliding_way: [rad] of a joint that a push
             does not bend.
-        bounded: indices of entries that are kept within bounds.
+        bounded: indices of entries that are kept within bounds. friction_rows: (2 n,) those of bias and friction
+            disturbance, none where they have no bounds.
         basis: per contact (3, 3), columns normal, tangent 1, tangent 2 in base axes.
     """
 
@@ -148,6 +149,7 @@ class FilterState:
         entries += [Entry("push_stiffness", 0.0, 1.0, 1.0, walk)] * stiffness
         self.frozen_share, self.disturbance_moves = settings.unknown.frozen_friction, actuators.disturbance_speed > 0
         self.end_significance, self.sliding_way = settings.unknown.end_significance, settings.unknown.sliding_way
+        self.commit_significance = settings.commit_significance
         self.size = len(entries)
         self.mean = np.array([e.mean for e in entries])
         self.variance = np.square([e.std for e in entries])
@@ -159,10 +161,10 @@ class FilterState:
         self._reach = np.where(np.isfinite(bounds), bounds, 0.0) * np.sqrt(self.variance)
         friction = [*range(self.size)[self.parts["bias"]], *range(self.size)[self.parts["disturbance"]]]
         self._friction = np.flatnonzero(np.isin(self.bounded, friction))  # rows of ``bounded``
-        self._rows = np.array(self.bounded, int)[self._friction]
+        self.friction_rows = np.array(self.bounded, int)[self._friction]
         reach = bound * np.asarray(actuators.disturbance_std) if np.isfinite(bound) else np.zeros(n)
         self.largest_drift = np.maximum(actuators.friction.coulomb, reach) ** 2
-        self._change = actuators.contact_friction_bound * np.sqrt(self.variance[self._rows])
+        self._change = actuators.contact_friction_bound * np.sqrt(self.variance[self.friction_rows])
         self.basis = [contact_basis(np.asarray(c.normal, float)) for c in settings.contacts]
 
     @property
@@ -212,9 +214,15 @@ class FilterState:
             reach[self._friction] = np.inf
         return {"lower": middle - reach, "upper": middle + reach}
 
+    def friction_beyond(self, x: np.ndarray) -> np.ndarray:
+        """Return by how much (2 n,) [Nm] the friction of the state ``x`` (N,) is beyond its bounds of free space."""
+        return np.asarray(
+            np.abs(x[self.friction_rows] - self.mean[self.friction_rows]) - self._reach[self.friction_rows]
+        )
+
     def friction_about(self, x: np.ndarray, bounds: dict[str, np.ndarray]) -> None:
         """Change ``bounds`` so that the friction stays within ``contact_friction_bound`` of the state ``x`` (N,)."""
-        middle = x[self._rows]
+        middle = x[self.friction_rows]
         bounds["lower"][self._friction], bounds["upper"][self._friction] = middle - self._change, middle + self._change
 
     def heights(self, position: Any, rotation: Any, theta: Any, basis: Any) -> Any:

@@ -130,24 +130,24 @@ class PushEnd:
         for places in self._drifting:
             widened[places] += drift
         torque, cross = x[self._external], widened[self._cross]
-        whitening = self._whitening(cross[self._external])
-        whitened = whitening.T @ torque
+        axes = whitening(cross[self._external])
+        whitened = axes.T @ torque
         if whitened @ whitened > self._largest[len(whitened)]:
             return False
-        gain = cross @ whitening  # (N, r)
+        gain = cross @ axes  # (N, r)
         x -= gain @ whitened
         p[:] = widened - pack_array(gain @ gain.T)
         for places in self._drifting:
             loose[places] += _LIKELY_CHANGE * drift
-        whitened = self._whitening(loose[self._cross][self._external]).T @ torque
+        whitened = whitening(loose[self._cross][self._external]).T @ torque
         return bool(whitened @ whitened <= self._largest[len(whitened)])
 
-    @staticmethod
-    def _whitening(covariance: np.ndarray) -> np.ndarray:
-        """Return E^(-1/2) over the axes V of a covariance (n, n) that have variance, (n, r)."""
-        variances, axes = np.linalg.eigh(covariance)
-        varies = variances > _ROUNDING * variances.sum()
-        return np.asarray(axes[:, varies] / np.sqrt(variances[varies]))
+
+def whitening(covariance: np.ndarray) -> np.ndarray:
+    """Return V E^(-1/2) (n, r) over the principal axes V of a covariance (n, n) that have variance."""
+    variances, axes = np.linalg.eigh(covariance)
+    varies = variances > _ROUNDING * variances.sum()
+    return np.asarray(axes[:, varies] / np.sqrt(variances[varies]))
 
 
 def push_covariance(arm: Arm, kinematics: Kinematics, variance: ca.SX, link_share: ca.SX) -> ca.SX:

@@ -118,12 +118,15 @@ def test_start_puts_the_probability_where_it_is_told():
     assert combined[0] == pytest.approx(0.7) and combined[1:].sum() == pytest.approx(0.3)
 
 
-def named(probabilities):
-    """The named mode after every block of 10 ms, of a contact of these probabilities; 0 is free space."""
+def named(probabilities, shown=None):
+    """The named mode after every block of 10 ms, of a contact of these probabilities; 0 is free space.
+
+    ``shown`` tells for every block whether the contact differs from free space; default: it always does.
+    """
     mode = NamedMode(settings(1), 0)
     found = []
-    for p in probabilities:
-        mode.update(np.array([1 - p, p]), 0.01)
+    for p, differs in zip(probabilities, shown or [True] * len(probabilities)):
+        mode.update(np.array([1 - p, p]), 0.01, lambda differs=differs: differs)
         found.append(mode.mode)
     return found
 
@@ -139,7 +142,13 @@ def test_a_contact_that_stays_likely_is_named():
     assert not any(named([0.9] * 5 + [0.4] + [0.9] * 5)), "blocks that do not follow each other were added up"
 
 
+def test_a_contact_that_may_have_no_force_is_not_named_but_stays_so():
+    """The mode is not free because of a model with more freedom; a contact that was named may lose its force."""
+    assert not any(named([0.999] * 20, [False] * 20))
+    assert named([0.999] * 4, [False, False, True, False]) == [0, 0, 1, 1]
+
+
 def test_without_free_space_the_likeliest_mode_is_named():
     mode = NamedMode(settings(2, modes=[["c1"], ["c2"]]), None)
-    mode.update(np.array([0.4, 0.6]), 0.01)
+    mode.update(np.array([0.4, 0.6]), 0.01, lambda: False)
     assert mode.mode == 1
