@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -18,7 +19,7 @@ from contact_estimation.filters.imm.mode_chain import ModeChain, build_mixing, b
 from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.filters.imm.touch_test import TouchTest
 from contact_estimation.filters.imm.unknown import PushCourse, PushEnd
-from contact_estimation.filters.kalman import packed_size, unpack_array
+from contact_estimation.filters.kalman import pack_array, packed_size, unpack_array
 from contact_estimation.robot import Arm
 
 #: States of free space that are kept, one every ``hypothesis_interval``: a push may take so long to grow.
@@ -27,7 +28,7 @@ _KEPT = 60
 #: looks like free space for less.
 _SETTLED = 20
 #: How far back a free filter starts: before friction absorbed a push for a while, and before a push was felt.
-_REMEMBERED, _RECENT = 30, 3
+REMEMBERED, _RECENT = 30, 3
 #: Starts of a free filter that follows a contact, in turn.
 _STARTS = 3
 #: Blocks for which a start from a push that has probably ended is kept where nothing shows a push beside the friction.
@@ -38,6 +39,18 @@ _FAST = 2.0
 _PUSH_MEMORY = 0.2
 #: [rad] Keeps the share of a deflection defined where there is none.
 _LEAST_DEFLECTION = 1e-9
+
+
+class LoadChange(NamedTuple):
+    """A known load that has changed.
+
+    Attributes:
+        torque: by how much (n,) [Nm].
+        covariance: of it (n, n) [Nm^2].
+    """
+
+    torque: np.ndarray
+    covariance: np.ndarray
 
 
 def step_functions(arm: Arm, state: FilterState, chain: ModeChain) -> list[ca.Function]:
@@ -260,6 +273,55 @@ class ImmStep:
         self.x[~felt, parts["offset"]] -= compliance * load[self._state.elastic_joints]
         self._forget_kept()
 
+    @property
+    def free_before(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Mean (N,) and packed covariance of free space some seconds ago, None where none is kept."""
+        back = min(REMEMBERED, len(self._remembered))
+        return self._remembered[-back] if back else None
+
+    @property
+    def friction_drift(self) -> np.ndarray:
+        """Variance (n,) [Nm^2] of what has changed of the friction since the arm was last free."""
+        return self._friction_change + self._disturbance_change
+
+    def start_free(
+        self, x: np.ndarray, covariance: np.ndarray, rows: np.ndarray, left: np.ndarray, load: LoadChange
+    ) -> None:
+        """Let free space follow, with the friction of before, where it was the load that changed.
+
+        The load's error was taken for an error of torque and deflection: of bias and offset. What is left of the torque
+        is measured, as an error of friction and load.
+
+        Args:
+            x: mean (N,) of before.
+            covariance: (N, N) of it.
+            rows: derivative (n, N) of the friction by the state.
+            left: torque (n,) [Nm] beside the friction of ``x`` and the load.
+            load: what changed.
+        """
+        parts, n, joints = self._state.parts, self._state.n, self._state.elastic_joints
+        stiffness = self.x[self.probabilities.argmax(), parts["joint_stiffness"]]
+        wrong = np.zeros((self._state.size, n))
+        wrong[parts["bias"]] = np.eye(n)
+        wrong[parts["offset"]] = -np.exp(-stiffness)[:, None] * np.eye(n)[joints]
+        covariance = covariance + wrong @ load.covariance @ wrong.T
+        for name, variance in (("bias", self.friction_drift), ("offset", self._slack() ** 2)):
+            covariance[parts[name], parts[name]] += np.diag(variance)
+        cross = covariance @ rows.T
+        noise = np.diag(self._signals["R"][self._state.m :])
+        gain = np.linalg.solve(rows @ cross + noise, cross.T).T
+        if self._state.has_external:
+            self.x[self._felt, parts["external"]] -= load.torque
+        self.x[self._free], self.p[self._free] = x - gain @ left, pack_array(covariance - gain @ cross.T)
+        for j in self._free:
+            self.x[j, parts["joint_stiffness"]] = stiffness
+        self.probabilities[:] = self._signals["least_probability"]
+        self.probabilities[self._free] = 1.0 / len(self._free)
+        self._forget_kept()
+        self._remembered.append((x.copy(), pack_array(covariance)))
+        self._forget_push()
+        self._forget_changes()
+
     def _start_free_filters(self) -> None:
         """Choose the start of a free filter that follows a contact, one of three in turn, or keep the filter.
 
@@ -308,7 +370,7 @@ class ImmStep:
 
     def _remember(self, x: np.ndarray, p: np.ndarray, slack: np.ndarray) -> None:
         """Write a free state of before into a filter's state, but for the joint stiffness."""
-        back = min(_RECENT if self._turn == 1 else _REMEMBERED, len(self._remembered))
+        back = min(_RECENT if self._turn == 1 else REMEMBERED, len(self._remembered))
         stiffness = self._state.parts["joint_stiffness"]
         kept = x[stiffness].copy()
         x[:], p[:] = self._remembered[-back]

@@ -94,7 +94,8 @@ class MismatchTest:
     def _load(self) -> str:
         load = self.payload.carried or self.payload.found
         if load is None:
-            return ""
+            gone = self.payload.relieved
+            return f"the payload of about {gone.mass:.1f} kg has gone, or is lifted" if gone is not None else ""
         place = ", ".join(f"{value:.2f}" for value in load.com)
         return (
             f"a payload of about {load.mass:.1f} kg, its centre of mass at [{place}] m from the flange, or a push that "

@@ -9,11 +9,13 @@ import casadi as ca
 import numpy as np
 
 from contact_estimation.codegen import OPTIMISE_FLAGS, compile_all_built
-from contact_estimation.filters.imm.imm_step import ImmStep, step_functions
+from contact_estimation.filters.imm.friction_before import FrictionBefore
+from contact_estimation.filters.imm.imm_step import REMEMBERED, ImmStep, LoadChange, step_functions
 from contact_estimation.filters.imm.innovation import VarianceFactors
 from contact_estimation.filters.imm.mismatch import MismatchTest
 from contact_estimation.filters.imm.mode_chain import ModeChain, NamedMode
 from contact_estimation.filters.imm.output import Output, output_functions
+from contact_estimation.filters.imm.payload import Separation
 from contact_estimation.filters.imm.preintegration import Preintegration, build_block, build_sample
 from contact_estimation.filters.imm.settings import ImmSettings, run_time_inputs
 from contact_estimation.filters.imm.state import FilterState
@@ -98,6 +100,7 @@ class ContactImm:
         self._mismatch = MismatchTest(arm, actuators, state, settings, self.channels)
         self._torque_of_block = signals["q_mean"], signals["presliding_mean"], signals["y"][state.m :]
         self._rest_speed = actuators.velocity_deadband * actuators.velocity_noise  # [rad/s]
+        self._before = FrictionBefore(state, REMEMBERED * settings.hypothesis_interval)
         self._dt, self._t, self._first = -1.0, 0.0, True
         self.reset(0.0, np.zeros(arm.n))
 
@@ -185,6 +188,8 @@ class ContactImm:
         if not self.chain.closed[probable].any() and self._mismatch.add_torque(duration, *self._torque_of_block):
             step.assign_to_friction(payload.torque(q_mean) - self._load)
             self._load[:] = payload.torque(q_mean)
+        if payload.may_change:
+            self._follow_payload(duration, probable)
         self._unexplained[:] = step.unexplained[probable]
         changed = deciding and self._decides(duration, probable)
         if self._t - self._born > self.settings.hypothesis_interval:
@@ -193,6 +198,32 @@ class ContactImm:
             changed |= self.chain.give_birth(step.probabilities)
         if changed:
             self._duration = _STALE
+
+    def _follow_payload(self, duration: float, probable: int) -> None:
+        """Let free space follow where a payload has gone, or is back, in a block of ``duration`` [s].
+
+        Args:
+            duration: [s].
+            probable: the most probable filter.
+        """
+        step, before, payload, n = self.step_, self._before, self._mismatch.payload, self.arm.n
+        q, presliding, torque = self._torque_of_block
+        touched = bool(self.chain.closed[probable].any())
+        if not touched:
+            before.keep(step.x[probable], step.p[probable], step.free_before)
+        rows = before.rows(presliding)
+        torques = [torque + friction for friction in before.torques(presliding)]
+        push = self.settings.unknown.birth_time_first * self._signals["push_covariance"].reshape(n, n)
+
+        def friction(k: int) -> np.ndarray:
+            return np.asarray(rows @ before.state(k)[1] @ rows.T + np.diag(step.friction_drift))
+
+        noise = self._signals["R"][self.state.m :]
+        told = payload.change(duration, q, torques, Separation(touched, friction, noise, push))
+        if told is not None:
+            load = LoadChange(payload.torque(q) - self._load, payload.torque_covariance(q))
+            step.start_free(*before.state(told), rows, payload.left(told), load)
+            self._load[:] = payload.torque(q)
 
     def _keep_undecided(self) -> None:
         """At rest a contact closed since the start does not gain on an unknown one.

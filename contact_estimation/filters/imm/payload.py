@@ -22,13 +22,16 @@ out of the contact's, and what it misses is a bias. It ends where the data are e
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
 
 from contact_estimation.codegen import compile_built, named_function, symbols
 from contact_estimation.filters.chi_square import chi_square_survival
+from contact_estimation.filters.imm.payload_change import PayloadChange
 from contact_estimation.filters.imm.settings import MismatchSettings
 from contact_estimation.robot import Arm
 from contact_estimation.robot.actuators import ActuatorSettings
@@ -48,16 +51,34 @@ class Payload:
     Attributes:
         mass: [kg]. mass_std: its standard deviation [kg].
         com: centre of mass (3,) [m] in the flange's frame.
+        covariance: of mass and first moment (4, 4).
     """
 
     mass: float
     mass_std: float
     com: np.ndarray
+    covariance: np.ndarray
 
     @property
     def parameters(self) -> np.ndarray:
         """Mass [kg] and first moment [kg m], pi (4,)."""
         return self.mass * np.append(1.0, self.com)
+
+
+class Separation(NamedTuple):
+    """What tells a load from friction and pushes in a block.
+
+    Attributes:
+        touched: a known contact is closed.
+        friction: k -> covariance (n, n) [Nm^2] of the friction of a time.
+        noise: variance (n,) [Nm^2] of the block's torque.
+        push: covariance (n, n) [Nm^2] of pushes.
+    """
+
+    touched: bool
+    friction: Callable[[int], np.ndarray]
+    noise: np.ndarray
+    push: np.ndarray
 
 
 class _RegressionSums:
@@ -111,6 +132,7 @@ class PayloadTest:
     Attributes:
         found: the payload, None while there is none to be told.
         carried: the payload that is no contact, None for none.
+        relieved: the one that was carried until it went, for as long as it may be back at once.
     """
 
     def __init__(self, arm: Arm, actuators: ActuatorSettings, settings: MismatchSettings) -> None:
@@ -125,6 +147,7 @@ class PayloadTest:
         self._variance = np.square(actuators.torque_noise) + np.square(actuators.disturbance_std)
         self._gravity = float(np.linalg.norm(arm.settings.gravity))
         self._model_error = actuators.model_error
+        self._changes = [PayloadChange(arm.n, settings.significance) for _ in range(2)]  # by two frictions
         # Between two independent samples [s]. A disturbance that lasts longer is a bias, which has a prior of its own.
         self._correlation = min(2.0 * actuators.disturbance_time, settings.payload_correlation)
         self.clear()
@@ -133,17 +156,87 @@ class PayloadTest:
         """Forget the data, and what is carried if the arm starts ``anew``."""
         self.found: Payload | None = None
         self._forget()
+        self._forget_change()
         if anew:
             self.carried: Payload | None = None
+            self.relieved: Payload | None = None
+            self._relieved_time = self._height = 0.0
             self._needed = 0.0  # what is there at the first sample is no short push
 
     def _forget(self) -> None:
         self._past, self._now = _RegressionSums(len(self._prior)), _RegressionSums(len(self._prior))
         self._needed = self._settings.payload_time
 
+    def _forget_change(self) -> None:
+        for change in self._changes:
+            change.clear()
+
+    @property
+    def may_change(self) -> bool:
+        """Whether there is a payload that may go, or be back."""
+        return self.carried is not None or self.relieved is not None
+
     def torque(self, q: np.ndarray) -> np.ndarray:
         """Return the external torque (n,) [Nm] of the payload that is carried, at ``q`` (n,) [rad]."""
         return np.zeros(self._n) if self.carried is None else self._rows(q) @ self.carried.parameters
+
+    def change(self, duration: float, q: np.ndarray, torques: Sequence[np.ndarray], apart: Separation) -> int | None:
+        """Take a block, and carry the payload no longer, or again, where the torque tells so.
+
+        Args:
+            duration: of the block [s].
+            q: joint positions (n,) [rad].
+            torques: measured less friction (n,) [Nm], for the friction of one time or two.
+            apart: what tells a load from friction and pushes.
+
+        Returns:
+            Which friction tells it, None where nothing has changed.
+        """
+        self._forget_relieved(duration)
+        known = self.carried or self.relieved
+        if known is None:
+            return None
+        rows, weight = self._rows(q), known.mass * self._gravity
+        loads = [rows @ known.parameters, np.zeros(self._n)]
+        present, other = loads if self.carried else loads[::-1]
+        height = float(self._regressor.outputs["height"][0])
+        if not apart.touched:
+            self._height = height
+        for k, (change, torque) in enumerate(zip(self._changes, torques)):
+            if not change.add(duration, height, torque, present, other):
+                continue
+            uncertain = apart.friction(k) + rows @ known.covariance @ rows.T
+            changed = change.has_changed(uncertain, apart.noise, apart.push)
+            if changed and (
+                not apart.touched or change.is_no_table(self._height, weight, self._settings.softest_contact)
+            ):
+                self._swap()
+                return k
+        return None
+
+    def _forget_relieved(self, duration: float) -> None:
+        """Forget what has gone for longer than ``payload_time``, after another block of ``duration`` [s]."""
+        if self.carried is None:
+            self._relieved_time += duration
+            if self._relieved_time > self._settings.payload_time:
+                self.relieved = None
+
+    def left(self, k: int) -> np.ndarray:
+        """Return the torque (n,) [Nm] beside load and friction, when the friction ``k`` was last judged by."""
+        return self._changes[k].left
+
+    def torque_covariance(self, q: np.ndarray) -> np.ndarray:
+        """Return the covariance (n, n) [Nm^2] of the torque of what is carried, or was, at ``q`` (n,) [rad]."""
+        known = self.carried or self.relieved
+        rows = self._rows(q)
+        return np.zeros((self._n, self._n)) if known is None else rows @ known.covariance @ rows.T
+
+    def _swap(self) -> None:
+        """Carry what was relieved, and no longer what was carried."""
+        self.carried, self.relieved = self.relieved, self.carried
+        self.found, self._relieved_time = None, 0.0
+        self._forget()
+        self._forget_change()
 
     def _rows(self, q: np.ndarray) -> np.ndarray:
         """Return Y(q) (n, 4)."""
@@ -207,7 +300,8 @@ class PayloadTest:
             return False
         if payload is None and not self._explained(self._unloaded):
             return False
-        self.carried = payload
+        self.carried, self.relieved = payload, None
+        self._forget_change()
         return True
 
     def _excludes_contact(self) -> bool:
@@ -232,7 +326,7 @@ class PayloadTest:
         no_mass = _normal_survival(mass / std)  # probability of zero or less
         if no_mass > self._settings.significance or not self._explained(self._prior):
             return None
-        return Payload(mass, std, mean[load + 1 :] / mass)
+        return Payload(mass, std, mean[load + 1 :] / mass, covariance[load:, load:])
 
     def _explained(self, prior: np.ndarray) -> bool:
         """Return whether parameters of mean zero and covariance ``prior`` (p, p) explain the data."""

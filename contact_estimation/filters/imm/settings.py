@@ -300,7 +300,7 @@ class MismatchSettings:
     )
     payload_time: float = key(
         5.0,
-        doc="a payload is reported this long after the torque changed; shorter pushes are no payload",
+        doc="a payload is told this long after the torque changed; one that went is carried again if back within it",
         unit="s",
         check=positive,
     )

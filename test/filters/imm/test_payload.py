@@ -146,3 +146,44 @@ def test_a_payload_is_left_out_of_a_push_until_it_is_forgotten():
     assert force_at_rest() < 1.0  # the arm carries it on
     stream.forget()
     assert force_at_rest() > 15.0
+
+
+def forces(robot, recording, sensors=None):
+    """Forces (N, 3) at the TCP, modes and mismatches after every sample."""
+    stream = open_stream(robot, "contact_imm", sensors)
+    samples = zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau)
+    found = [stream.push(*sample) for sample in samples]
+    return np.array([e.force_tcp for e in found]), [e.mode for e in found], [e.mismatch for e in found]
+
+
+@pytest.mark.parametrize(("robot", "newtons", "end", "seed"), [("fr3", 25.0, 9.5, 51), ("ur16e", 50.0, 14.5, 53)])
+@pytest.mark.parametrize("release", [0.05, 1.0])
+def test_a_push_that_was_told_as_a_payload_leaves_no_force_behind(robot, newtons, end, seed, release):
+    arm, t = RigidBodyArm(robot), np.arange(round((end + 4.0) * RATE)) / RATE
+    share = np.clip(np.minimum((t - 2.5) / 0.3, 1.0 - (t - end) / release), 0.0, 1.0)
+
+    def act(k, q):
+        force = np.array([0.0, 0.0, -newtons * share[k]])
+        return arm.jacobian(q).T @ force, force
+
+    motion = random_motion(robot, t, np.random.default_rng(seed), 0.2, 1.0)
+    sensors = "ur16e_driver" if robot == "ur16e" else None
+    force, _, mismatch = forces(robot, record(arm, motion, act, World(seed=seed)), sensors)
+    assert "payload" in mismatch[int(end * RATE)]  # nothing tells the two apart until it ends
+    assert np.linalg.norm(force[t > end + release + 0.5], axis=1).max() < 3.0
+
+
+@pytest.mark.parametrize("lifted", [1.0, 0.5])
+def test_a_payload_that_is_lifted_is_carried_again_afterwards(lifted):
+    arm, t = RigidBodyArm("fr3"), np.arange(11 * RATE) / RATE
+    arm.carry(2.0, [0.0, 0.0, 0.05])
+    push = pushes(arm, [Push(6.0, 8.0, np.array([0.0, 0.0, lifted * 2.0 * 9.81]))], t)
+    motion = random_motion("fr3", t, np.random.default_rng(2), 0.1, 1.0)
+    force, modes, mismatch = forces("fr3", record(arm, motion, push, World()))
+    assert np.linalg.norm(force[t > 8.5], axis=1).max() < 2.0 and modes[-1] == "free"
+    held = int(7.5 * RATE)
+    if lifted == 1.0:  # nothing tells whether it was put down
+        assert "has gone, or is lifted" in mismatch[held] and np.linalg.norm(force[held]) < 2.0
+    else:
+        assert np.linalg.norm(force[held]) == pytest.approx(9.81, abs=2.0)
+    assert "payload of about 2" in mismatch[-1]

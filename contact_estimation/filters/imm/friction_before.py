@@ -1,0 +1,56 @@
+"""The friction from before something seemed to touch the arm. A load that changes leaves it as it is.
+
+Two states are kept. The later one is that of the last block without a known contact: an unknown contact leaves friction
+as it is. A slow change of the load has changed it before anything was named. The earlier state is that of some seconds
+of free space before. It has drifted since, with the decay D and the noise Q of the filters' prediction:
+
+    x' = D x + (I - D) m,    P' = D P D + Q.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.kalman import pack_array, unpack_array
+
+
+class FrictionBefore:
+    """The two states.
+
+    Args:
+        state: the filters' state.
+        age: of the earlier one [s].
+    """
+
+    def __init__(self, state: FilterState, age: float) -> None:
+        self._state, (self._decay, self._noise) = state, state.decay_and_noise(age)
+        self._states = [(np.array(state.mean), pack_array(np.diag(state.first_variance)))]
+
+    def keep(self, x: np.ndarray, p: np.ndarray, earlier: tuple[np.ndarray, np.ndarray] | None) -> None:
+        """Keep the state of a block, mean (N,) and packed covariance, and one of free space before, None for none."""
+        self._states[0][0][:], self._states[0][1][:] = x, p
+        self._states[1:] = [] if earlier is None else [earlier]
+
+    def torques(self, presliding: np.ndarray) -> list[np.ndarray]:
+        """Return the friction (n,) [Nm] of each state at presliding states (n,)."""
+        rows = self.rows(presliding)
+        return [rows @ self._mean(k) for k in range(len(self._states))]
+
+    def rows(self, presliding: np.ndarray) -> np.ndarray:
+        """Return the derivative (n, N) of the friction by the state."""
+        parts, rows = self._state.parts, np.zeros((self._state.n, self._state.size))
+        rows[:, parts["bias"]] = rows[:, parts["disturbance"]] = np.eye(self._state.n)
+        rows[:, parts["coulomb"]] = np.diag(presliding)
+        return rows
+
+    def state(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean (N,) and covariance (N, N) of a state."""
+        covariance = unpack_array(self._states[k][1], self._state.size)
+        if k > 0:
+            covariance = covariance * np.outer(self._decay, self._decay) + np.diag(self._noise)
+        return self._mean(k), covariance
+
+    def _mean(self, k: int) -> np.ndarray:
+        x = self._states[k][0]
+        return x if k == 0 else np.asarray(self._decay * x + (1.0 - self._decay) * self._state.mean)
