@@ -91,6 +91,7 @@ class ImmStep:
         self._remembered: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=_KEPT)
         self._traces: deque[np.ndarray] = deque(maxlen=_KEPT)  # of the remembered states since free space began
         self._growing = GrowingPush(state) if state.m and state.has_external else None
+        self._stay = 0  # number of states of the present stay in free space that were kept
         self._kept_touched = 0  # for so long a known contact has followed the free space of these traces
         self._between = self._transition.reshape(count, count, order="F")
         # Likelihoods over the largest one: of the last block, and of starts after a push when they were last made.
@@ -190,11 +191,15 @@ class ImmStep:
         total = np.dot(self._predict.outputs["predicted"], np.exp(self._likelihood - largest))
         return float(largest + np.log(total) - 0.5 * self.normalised.shape[1] * np.log(2 * np.pi))
 
-    def store_friction(self) -> None:
+    def store_friction(self, interval: float) -> None:
         """Keep the state of the most probable free filter, if the arm is free; look for a push that grew slowly.
 
-        A known contact that follows free space may have taken such a push over, with what free space had absorbed of
-        it. It is looked at for as long as free space is kept.
+        It may grow still, or have just been named for what has grown beyond the absorbed part. A known contact that
+        follows free space may have taken such a push over, with what free space had absorbed of it. It is looked at for
+        as long as free space is kept.
+
+        Args:
+            interval: since the last call [s].
         """
         shares, probable = self.probabilities[self._free], int(self.probabilities.argmax())
         if shares.sum() > 0.5:
@@ -202,13 +207,39 @@ class ImmStep:
             self._find_growing_push(best)
             self._remembered.append((self.x[best].copy(), self.p[best].copy()))
             self._kept_touched = 0
+            self._stay += 1
             if self._growing is not None:
                 self._traces.append(self._growing.traces(self.x[best], self.p[best]))
         elif self._touched[probable] and len(self._traces) >= _SETTLED and self._kept_touched < _KEPT:
             self._kept_touched += 1
             self._find_growing_push(probable)
         else:
+            if not self._touched[probable]:
+                self._give_back(probable, interval)
             self._traces.clear()
+            self._stay = 0
+
+    def _give_back(self, probable: int, interval: float) -> None:
+        """Give a push that has just been named what friction and the gears' offsets had absorbed of it.
+
+        Args:
+            probable: the most probable filter, of an unknown contact.
+            interval: between two kept states [s].
+        """
+        kept = len(self._traces) - max(_SETTLED - self._stay + len(self._traces), 0)  # since free space was settled
+        if self._growing is None or kept <= 0:
+            return
+        before, covariance = self._remembered[-kept]
+        if not self._growing.absorbed(before, self.x[probable], interval * kept):
+            return
+        parts = self._state.parts
+        for j in self._felt:
+            x = self.x[j]
+            absorbed = self._growing.change(before, x)
+            x[parts["external"]] += absorbed
+            x[parts["offset"]] -= np.exp(-x[parts["joint_stiffness"]]) * absorbed[self._state.elastic_joints]
+            x[parts["bias"]], x[parts["disturbance"]] = before[parts["bias"]], before[parts["disturbance"]]
+        self._keep_only(before, covariance)
 
     def _find_growing_push(self, probable: int) -> None:
         """Let an unknown contact act, if friction and the gears' offsets have absorbed a push that grew slowly.
@@ -231,8 +262,7 @@ class ImmStep:
             self.x[j], self.p[j], self.x[j, where] = before, covariance, stiffness
         self.probabilities[:] = self._signals["least_probability"]
         self.probabilities[unknown] = 1.0
-        self._forget_kept()
-        self._state.friction_about(before, self._bounds[0])
+        self._keep_only(before, covariance)
         self._forget_changes()
 
     def assign_to_friction(self, load: np.ndarray) -> None:
@@ -388,10 +418,18 @@ class ImmStep:
         """Begin anew with the course of an unknown contact's force."""
         self._push_mean[:], self.push, self._push_held[0] = 0.0, PushCourse(), 1.0
 
+    def _keep_only(self, before: np.ndarray, covariance: np.ndarray) -> None:
+        """Take a kept state, its mean (N,) and packed covariance, for the last one before the push."""
+        before, covariance = before.copy(), covariance.copy()
+        self._forget_kept()
+        self._remembered.append((before, covariance))
+        self._state.friction_about(before, self._bounds[0])
+
     def _forget_kept(self) -> None:
         """Forget the kept states of free space."""
         self._remembered.clear()
         self._traces.clear()
+        self._stay = 0
 
     def _forget_changes(self) -> None:
         """Begin anew with what changes while something touches the arm: friction, deflections, and how starts fit."""

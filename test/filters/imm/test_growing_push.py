@@ -84,7 +84,22 @@ def test_nothing_is_told_before_anything_is_kept(state):
 
 
 @pytest.mark.parametrize(
-    ("row", "seed"), [("slow push, moving", 53), ("slow push, moving", 58), ("slow push, still", 53)]
+    ("bias", "disturbance", "push", "absorbed"),
+    [(-4.0, -8.0, 6.0, True), (-2.0, -2.0, 6.0, False), (-4.0, -8.0, -6.0, False), (-4.0, -8.0, 0.0, False)],
+    ids=["more than friction changes by itself", "less", "against the push", "no push"],
+)
+def test_a_push_gets_back_what_friction_absorbed_of_it_only(state, bias, disturbance, push, absorbed):
+    now = changed(state, bias, disturbance)
+    now[state.parts["external"]][state.elastic_joints[0]] = push
+    test = GrowingPush(state)
+    assert test.absorbed(state.mean, now, passed=2.0) == absorbed
+    assert test.change(state.mean, now)[state.elastic_joints[0]] == pytest.approx(-bias - disturbance)
+
+
+@pytest.mark.parametrize(
+    ("row", "seed"),
+    [("slow push, moving", 53), ("slow push, moving", 58), ("slow push, still", 53)]
+    + [("slow push, still", seed) for seed in (51, 62, 63)],
 )
 def test_a_push_grown_within_five_seconds_is_named_with_its_force(row, seed):
     recording = make_case("ur16e", row, seed).recording
