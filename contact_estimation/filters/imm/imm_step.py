@@ -5,7 +5,6 @@ Everything runs in generated code over shared buffers: the output buffer of one 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -13,7 +12,8 @@ import casadi as ca
 import numpy as np
 
 from contact_estimation.codegen import CompiledFunction
-from contact_estimation.filters.imm.growing_push import GrowingPush
+from contact_estimation.filters.imm.free_past import FreePast
+from contact_estimation.filters.imm.growing_push import friction_fall
 from contact_estimation.filters.imm.measurement import UNDECIDED, build_prior, build_update
 from contact_estimation.filters.imm.mode_chain import ModeChain, build_mixing, build_mode_prediction, build_mode_update
 from contact_estimation.filters.imm.state import FilterState
@@ -22,11 +22,6 @@ from contact_estimation.filters.imm.unknown import PushCourse, PushEnd
 from contact_estimation.filters.kalman import pack_array, packed_size, unpack_array
 from contact_estimation.robot import Arm
 
-#: States of free space that are kept, one every ``hypothesis_interval``: a push may take so long to grow.
-_KEPT = 60
-#: So many of them make a stay in free space after which a known contact may have taken over a push: a start in a press
-#: looks like free space for less.
-_SETTLED = 20
 #: How far back a free filter starts: before friction absorbed a push for a while, and before a push was felt.
 REMEMBERED, _RECENT = 30, 3
 #: Starts of a free filter that follows a contact, in turn.
@@ -102,10 +97,7 @@ class ImmStep:
         # No filter is updated before all are mixed: the mixed states have buffers of their own.
         mixed_x, mixed_p = np.zeros((count, state.size)), np.zeros((count, packed_size(state.size)))
         self._mixed, self._weights = (mixed_x, mixed_p), weights
-        self._remembered: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=_KEPT)
-        self._traces: deque[np.ndarray] = deque(maxlen=_KEPT)  # of the remembered states since free space began
-        self._growing = GrowingPush(state) if state.m and state.has_external else None
-        self._kept_touched = 0  # for so long a known contact has followed the free space of these traces
+        self._past = FreePast(state)
         self._between = self._transition.reshape(count, count, order="F")
         # Likelihoods over the largest one: of the last block, and of starts after a push when they were last made.
         self._turn, self._fit, self._fit_of_start = 0, np.ones(count), np.ones((_STARTS, count))
@@ -166,7 +158,7 @@ class ImmStep:
         self._pressed[:], self.unexplained[:] = UNDECIDED, 0.0
         self._forget_changes()
         self._forget_push()
-        self._forget_kept()
+        self._past.clear()
         self._turn, self._fit[:], self._trial[:] = 0, 1.0, 0
 
     def set_interval(self, duration: float, deciding: bool) -> None:
@@ -215,25 +207,47 @@ class ImmStep:
             force = test.presses(self._pressed[j][self._chain.closed[j] > 0])
         return force or test.exceeds_friction(x, p)
 
-    def store_friction(self) -> None:
+    def store_friction(self, interval: float) -> None:
         """Keep the state of the most probable free filter, if the arm is free; look for a push that grew slowly.
 
-        A known contact that follows free space may have taken such a push over, with what free space had absorbed of
-        it. It is looked at for as long as free space is kept.
+        It may grow still, or have just been named for what has grown beyond the absorbed part. A known contact that
+        follows free space may have taken such a push over, with what free space had absorbed of it. It is looked at for
+        as long as free space is kept.
+
+        Args:
+            interval: since the last call [s].
         """
         shares, probable = self.probabilities[self._free], int(self.probabilities.argmax())
         if shares.sum() > 0.5:
             best = self._free[shares.argmax()]
             self._find_growing_push(best)
-            self._remembered.append((self.x[best].copy(), self.p[best].copy()))
-            self._kept_touched = 0
-            if self._growing is not None:
-                self._traces.append(self._growing.traces(self.x[best], self.p[best]))
-        elif self._touched[probable] and len(self._traces) >= _SETTLED and self._kept_touched < _KEPT:
-            self._kept_touched += 1
+            self._past.append(self.x[best], self.p[best])
+        elif self._touched[probable] and self._past.is_followed():
             self._find_growing_push(probable)
         else:
-            self._traces.clear()
+            if not self._touched[probable]:
+                self._give_back(probable, interval)
+            self._past.end_stay()
+
+    def _give_back(self, probable: int, interval: float) -> None:
+        """Give a push that has just been named what friction and the gears' offsets had absorbed of it.
+
+        Args:
+            probable: the most probable filter, of an unknown contact.
+            interval: between two kept states [s].
+        """
+        found = self._past.before_push(self.x[probable], interval)
+        if found is None:
+            return
+        before, covariance = found
+        parts = self._state.parts
+        for j in self._felt:
+            x = self.x[j]
+            absorbed = friction_fall(self._state, before, x)
+            x[parts["external"]] += absorbed
+            x[parts["offset"]] -= np.exp(-x[parts["joint_stiffness"]]) * absorbed[self._state.elastic_joints]
+            x[parts["bias"]], x[parts["disturbance"]] = before[parts["bias"]], before[parts["disturbance"]]
+        self._keep_only(before, covariance)
 
     def _find_growing_push(self, probable: int) -> None:
         """Let an unknown contact act, if friction and the gears' offsets have absorbed a push that grew slowly.
@@ -243,21 +257,18 @@ class ImmStep:
         Args:
             probable: the most probable filter.
         """
-        if self._growing is None:
-            return
-        where, unknown = self._state.parts["joint_stiffness"], self._felt[0]
+        where = self._state.parts["joint_stiffness"]
         stiffness = self.x[probable, where].copy()
-        now = self._growing.traces(self.x[probable], self.p[probable])
-        since = self._growing.since(now, self._traces, np.exp(stiffness))
-        if since is None:
+        found = self._past.before_growth(self.x[probable], self.p[probable], np.exp(stiffness))
+        if found is None:
             return
-        before, covariance = self._remembered[since - len(self._traces)]
+        before, covariance = found
+        unknown = self._felt[0]
         for j in [*self._free, unknown]:
             self.x[j], self.p[j], self.x[j, where] = before, covariance, stiffness
         self.probabilities[:] = self._signals["least_probability"]
         self.probabilities[unknown] = 1.0
-        self._forget_kept()
-        self._state.friction_about(before, self._bounds[0])
+        self._keep_only(before, covariance)
         self._forget_changes()
 
     def assign_to_friction(self, load: np.ndarray) -> None:
@@ -271,13 +282,12 @@ class ImmStep:
         compliance = np.exp(-self.x[~felt, parts["joint_stiffness"]])  # [rad/Nm]
         self.x[~felt, parts["bias"]] += load
         self.x[~felt, parts["offset"]] -= compliance * load[self._state.elastic_joints]
-        self._forget_kept()
+        self._past.clear()
 
     @property
     def free_before(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Mean (N,) and packed covariance of free space some seconds ago, None where none is kept."""
-        back = min(REMEMBERED, len(self._remembered))
-        return self._remembered[-back] if back else None
+        return self._past.ago(REMEMBERED) if self._past else None
 
     @property
     def friction_drift(self) -> np.ndarray:
@@ -317,8 +327,7 @@ class ImmStep:
             self.x[j, parts["joint_stiffness"]] = stiffness
         self.probabilities[:] = self._signals["least_probability"]
         self.probabilities[self._free] = 1.0 / len(self._free)
-        self._forget_kept()
-        self._remembered.append((x.copy(), pack_array(covariance)))
+        self._keep_only(x, pack_array(covariance))
         self._forget_push()
         self._forget_changes()
 
@@ -348,7 +357,7 @@ class ImmStep:
                 continue
             if felt:
                 self._started.append(j)
-            if self._turn > 0 and self._remembered:
+            if self._turn > 0 and self._past:
                 self._remember(x, p, slack)
             elif not felt:
                 self._push_end.loosen(p, slack)
@@ -370,10 +379,9 @@ class ImmStep:
 
     def _remember(self, x: np.ndarray, p: np.ndarray, slack: np.ndarray) -> None:
         """Write a free state of before into a filter's state, but for the joint stiffness."""
-        back = min(_RECENT if self._turn == 1 else REMEMBERED, len(self._remembered))
         stiffness = self._state.parts["joint_stiffness"]
         kept = x[stiffness].copy()
-        x[:], p[:] = self._remembered[-back]
+        x[:], p[:] = self._past.ago(_RECENT if self._turn == 1 else REMEMBERED)
         x[stiffness] = kept
         p[self._offset_variance] += slack**2
 
@@ -462,10 +470,10 @@ class ImmStep:
         """Begin anew with the course of an unknown contact's force."""
         self._push_mean[:], self.push, self._push_held[0] = 0.0, PushCourse(), 1.0
 
-    def _forget_kept(self) -> None:
-        """Forget the kept states of free space."""
-        self._remembered.clear()
-        self._traces.clear()
+    def _keep_only(self, before: np.ndarray, covariance: np.ndarray) -> None:
+        """Take a state, its mean (N,) and packed covariance, for the last one of free space before the push."""
+        self._past.keep_only(before, covariance)
+        self._state.friction_about(before, self._bounds[0])
 
     def _forget_changes(self) -> None:
         """Begin anew with what changes while something touches the arm: friction, deflections, and how starts fit."""

@@ -194,7 +194,7 @@ class ContactImm:
         changed = deciding and self._decides(duration, probable)
         if self._t - self._born > self.settings.hypothesis_interval:
             self._born = self._t
-            step.store_friction()
+            step.store_friction(self.settings.hypothesis_interval)
             changed |= self.chain.give_birth(step.probabilities)
         if changed:
             self._duration = _STALE

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contact_estimation.filters.imm.growing_push import GrowingPush
+from contact_estimation.filters.imm.growing_push import GrowingPush, friction_fall
 from contact_estimation.filters.imm.settings import ImmContact, ImmSettings
 from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.filters.kalman import pack_array
@@ -84,7 +84,21 @@ def test_nothing_is_told_before_anything_is_kept(state):
 
 
 @pytest.mark.parametrize(
-    ("row", "seed"), [("slow push, moving", 53), ("slow push, moving", 58), ("slow push, still", 53)]
+    ("bias", "disturbance", "push", "absorbed"),
+    [(-4.0, -8.0, 6.0, True), (-2.0, -2.0, 6.0, False), (-4.0, -8.0, -6.0, False), (-4.0, -8.0, 0.0, False)],
+    ids=["more than friction changes by itself", "less", "against the push", "no push"],
+)
+def test_a_push_gets_back_what_friction_absorbed_of_it_only(state, bias, disturbance, push, absorbed):
+    now = changed(state, bias, disturbance)
+    now[state.parts["external"]][state.elastic_joints[0]] = push
+    assert GrowingPush(state).absorbed(state.mean, now, passed=2.0) == absorbed
+    assert friction_fall(state, state.mean, now)[state.elastic_joints[0]] == pytest.approx(-bias - disturbance)
+
+
+@pytest.mark.parametrize(
+    ("row", "seed"),
+    [("slow push, moving", 53), ("slow push, moving", 58), ("slow push, still", 53)]
+    + [("slow push, still", seed) for seed in (51, 62, 63)],
 )
 def test_a_push_grown_within_five_seconds_is_named_with_its_force(row, seed):
     recording = make_case("ur16e", row, seed).recording
