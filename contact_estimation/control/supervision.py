@@ -21,6 +21,7 @@ import numpy as np
 from contact_estimation.control.contact_loss import LossDetector
 from contact_estimation.control.contact_search import ContactSearch, retreat_path
 from contact_estimation.control.controller import Command, ControllerState, Observation
+from contact_estimation.control.deadband import Deadband
 from contact_estimation.control.impedance import clip_equilibrium, clip_norm
 from contact_estimation.control.mpc.settings import MpcSettings
 from contact_estimation.control.mpc.solver import Solution
@@ -44,6 +45,7 @@ class Situation:
         disturbance: (3,) what else pulls at the TCP [N], base axes.
         mass: effective mass [kg] that a sudden contact along the wanted force meets.
         extra: what is needed along the push beyond the contact's force [N]; follows faster than ``disturbance``.
+        rest: where the equilibrium rests along the push [m] while the force error is within the dead band, else None.
     """
 
     t: float
@@ -57,6 +59,7 @@ class Situation:
     disturbance: np.ndarray
     mass: float
     extra: float
+    rest: float | None
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,7 @@ class SupervisedController(ABC):
         self._wanted = float(np.linalg.norm(wanted))
         self._normal = wanted / max(self._wanted, 1e-12)  # (3,) base axes
         self._loss = LossDetector(settings)
+        self._deadband = Deadband(settings.force_deadband)
 
     # -- what a controller adds --
 
@@ -164,6 +168,7 @@ class SupervisedController(ABC):
         self._planned = 0.0
         self._loss.trail.clear()
         self._loss.restart(self._start.copy())
+        self._deadband.restart()
         self._restart(observation)
         self.state, self.reason = ControllerState.ACTIVE, ""
         return self._command(None)
@@ -230,7 +235,10 @@ class SupervisedController(ABC):
         self._failures, self._bad_since, self._planned = 0, None, now.t
         self.state, self.reason = ControllerState.ACTIVE, ""
         self._elapsed = now.elapsed
-        self._position, self._turned = self._limit_push(plan.position, now), plan.rotation
+        position = plan.position
+        if now.rest is not None:
+            position = position + self._normal * (now.rest - float(self._normal @ position))
+        self._position, self._turned = self._limit_push(position, now), plan.rotation
         return self._command(plan.solution)
 
     # -- what is known now --
@@ -267,8 +275,18 @@ class SupervisedController(ABC):
         q, dq = self._forward(observation, t)
         self._seen, self._x = self.arm.tcp_pose(observation.q)[0], self.arm.tcp_pose(q)[0]
         elapsed = self._elapsed + (step if self.state is ControllerState.ACTIVE else 0.0)
-        stiffness = self._contact_stiffness(observation)
-        return Situation(t, elapsed, q, dq, self._x, dx, force, stiffness, self._disturbance, mass, self._extra)
+        stiffness, rest = self._contact_stiffness(observation), self._resting_place(t, observation, force)
+        return Situation(t, elapsed, q, dq, self._x, dx, force, stiffness, self._disturbance, mass, self._extra, rest)
+
+    def _resting_place(self, t: float, observation: Observation, force: np.ndarray) -> float | None:
+        """Return where the equilibrium rests along the push [m], while the error of ``force`` (3,) [N] is within the dead band."""
+        covariance = observation.force_covariance
+        if covariance is None or not self.adapt or self._wanted == 0.0:
+            return None
+        normal = self.arm.tcp_pose(observation.q)[1].T @ self._normal  # (3,) TCP axes
+        std = math.sqrt(max(float(normal @ covariance @ normal), 0.0))
+        error = float(self._normal @ force) - self._wanted
+        return self._deadband.update(t, error, std, float(self._normal @ self._position))
 
     def _balance(self, t: float, observation: Observation, dx: np.ndarray, force: np.ndarray, mass: float) -> None:
         """Low-pass what the balance of forces at the TCP lacks: spring + contact + d = D dx, at rest.
@@ -402,6 +420,7 @@ class SupervisedController(ABC):
     def _resume(self, observation: Observation) -> None:
         self._good_since, self._failures, self._search = None, 0, None
         self._loss.restart(self.arm.tcp_pose(observation.q)[0])
+        self._deadband.restart()
         self._restart(observation)
         self.state, self.reason = ControllerState.ACTIVE, ""
 

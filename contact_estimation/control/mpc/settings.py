@@ -233,6 +233,13 @@ class MpcSettings:
         "a wrist sensor feels what an observer that was restarted on a contact does not",
         check=probability,
     )
+    force_deadband: float = key(
+        0.0,
+        doc="once the estimated force is as wanted, the equilibrium rests along the push until they differ by so many "
+        "standard deviations of the estimate; for an estimate whose error is slow, as gears with friction make it; it "
+        "then moves the tool by nothing; 0: without",
+        check=non_negative,
+    )
     joint_margin: float = key(
         0.05, doc="distance from a joint limit where the cost begins to push back", unit="rad", check=non_negative
     )
