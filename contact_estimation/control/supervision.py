@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from abc import ABC, abstractmethod
 from collections import deque
@@ -96,7 +97,7 @@ class SupervisedController(ABC):
         self._wanted = float(np.linalg.norm(wanted))
         self._normal = wanted / max(self._wanted, 1e-12)  # (3,) base axes
         self._loss = LossDetector(settings)
-        self._deadband = Deadband(settings.force_deadband)
+        self._deadband = Deadband()
 
     # -- what a controller adds --
 
@@ -268,6 +269,7 @@ class SupervisedController(ABC):
 
     def _situation(self, t: float, step: float, observation: Observation) -> Situation:
         """Return what is known at ``t``; the balance of forces is taken at the time of the sample."""
+        rest, observation = self._within_deadband(t, observation)
         dx = self.arm.tcp_jacobian(observation.q)[:3] @ observation.dq
         force, mass = self._contact_force(observation), self._effective_mass(observation.q)
         if self.adapt:
@@ -275,18 +277,28 @@ class SupervisedController(ABC):
         q, dq = self._forward(observation, t)
         self._seen, self._x = self.arm.tcp_pose(observation.q)[0], self.arm.tcp_pose(q)[0]
         elapsed = self._elapsed + (step if self.state is ControllerState.ACTIVE else 0.0)
-        stiffness, rest = self._contact_stiffness(observation), self._resting_place(t, observation, force)
+        stiffness = self._contact_stiffness(observation)
         return Situation(t, elapsed, q, dq, self._x, dx, force, stiffness, self._disturbance, mass, self._extra, rest)
 
-    def _resting_place(self, t: float, observation: Observation, force: np.ndarray) -> float | None:
-        """Return where the equilibrium rests along the push [m], while the error of ``force`` (3,) [N] is within the dead band."""
-        covariance = observation.force_covariance
-        if covariance is None or not self.adapt or self._wanted == 0.0:
-            return None
+    def _within_deadband(self, t: float, observation: Observation) -> tuple[float | None, Observation]:
+        """Return where the equilibrium rests along the push [m], if it does, and what the force is controlled by.
+
+        The dead band is no wider than what the contact's force may exceed the wanted one by.
+        """
+        force, covariance = observation.force, observation.force_covariance
+        width = self.settings.force_deadband
+        if force is None or covariance is None or not self.adapt or self._wanted * width == 0.0:
+            return None, observation
         normal = self.arm.tcp_pose(observation.q)[1].T @ self._normal  # (3,) TCP axes
-        std = math.sqrt(max(float(normal @ covariance @ normal), 0.0))
-        error = float(self._normal @ force) - self._wanted
-        return self._deadband.update(t, error, std, float(self._normal @ self._position))
+        variance = float(normal @ covariance @ normal)
+        if not 0.0 <= variance < math.inf:  # the observer does not tell how good its force is
+            return None, observation
+        width = min(width * math.sqrt(variance), (self.settings.safety.overload - 1.0) * self._wanted)
+        error, at = float(self._normal @ force) - self._wanted, float(self._normal @ self._position)
+        rest = self._deadband.update(t, error, width, at)
+        if self._deadband.aim:
+            observation = dataclasses.replace(observation, force=force - self._deadband.aim * self._normal)
+        return rest, observation
 
     def _balance(self, t: float, observation: Observation, dx: np.ndarray, force: np.ndarray, mass: float) -> None:
         """Low-pass what the balance of forces at the TCP lacks: spring + contact + d = D dx, at rest.

@@ -235,9 +235,9 @@ class MpcSettings:
     )
     force_deadband: float = key(
         0.0,
-        doc="once the estimated force is as wanted, the equilibrium rests along the push until they differ by so many "
-        "standard deviations of the estimate; for an estimate whose error is slow, as gears with friction make it; it "
-        "then moves the tool by nothing; 0: without",
+        doc="once the force is as wanted, the equilibrium rests along the push until they differ by so many standard "
+        "deviations of the estimate; for a force without a sensor, whose error friction of gears changes with every "
+        "motion; 0: every error is controlled",
         check=non_negative,
     )
     joint_margin: float = key(
