@@ -84,6 +84,15 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("safety: no turn rate", "clip_norm(turn, self.settings.max_turn_rate * dt)", "clip_norm(turn, 1e9)"),
         ("deadman: a clock that ran back is trusted", "if age < 0 or age >", "if age >"),
     ],
+    ("control/deadband.py", "test/control/test_deadband.py"): [
+        ("dead band: it never ends", "abs(error) <= width:", "True:"),
+        ("dead band: it rests wherever it is entered", "if not abs(self._error) <= _REACHED * width:", "if False:"),
+        ("dead band: it rests where it last was", "self._rest = self._sum / self._ticks", "self._rest = equilibrium"),
+    ],
+    ("control/supervision.py", "test/control/test_deadband.py"): [
+        ("dead band: as wide as an estimate that knows nothing", "if not 0.0 <= variance < math.inf:", "if False:"),
+        ("dead band: never", "if now.rest is not None:", "if False:"),
+    ],
     ("ros/command_gate.py", "test/ros/test_command_gate.py"): [
         ("gate: any quaternion passes", "if not np.isfinite(norm) or abs(norm - 1.0) > 1e-3:", "if False:"),
         (

@@ -201,7 +201,7 @@ class UrPress:
             return observation
         fused = self.fusion.force_tcp(1e-9 * sample.stamp_ns, sample.wrench_tcp[:3], estimate)
         _, rotation = self.arm.tcp_pose(sample.q)
-        return dataclasses.replace(observation, force=rotation @ fused)
+        return dataclasses.replace(observation, force=rotation @ fused, force_covariance=None)
 
     def _command(self, pose: EquilibriumPose) -> None:
         try:

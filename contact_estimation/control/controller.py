@@ -45,6 +45,7 @@ class Observation:
         mode_probabilities: modes to their probabilities.
         probabilities: contact names to the probability that they are closed.
         force: published force (3,) [N] of the environment ON the robot, base axes; None: that of the contacts' laws.
+        force_covariance: (3, 3) [N^2] of that force, TCP axes; None: its error is not slow, as that of a force sensor.
         age: since the sample [s].
         valid, reason: as the estimate says.
     """
@@ -56,6 +57,7 @@ class Observation:
     mode_probabilities: dict[str, float] = field(default_factory=dict)
     probabilities: dict[str, float] = field(default_factory=dict)
     force: np.ndarray | None = None
+    force_covariance: np.ndarray | None = None
     age: float = 0.0
     valid: bool = True
     reason: str = ""
@@ -77,6 +79,7 @@ class Observation:
             mode_probabilities=estimate.modes,
             probabilities={c.name: c.probability for c in known},
             force=estimate.force_base,
+            force_covariance=estimate.force_covariance,
             age=age,
             valid=estimate.valid,
             reason=estimate.reason,

@@ -21,6 +21,6 @@ class PiController(ForceTaskController):
     def _push(self, now: Situation) -> np.ndarray:
         wanted, gains = np.array(self.settings.force), self.settings.pi
         error = np.where(self._axes, now.force - wanted, 0.0)
-        step = gains.integral / self.settings.rate * error
-        self._integral = clip_norm(self._integral + step, 0.5 * self._limit)  # anti-windup
+        step = 0.0 if now.rest is not None else gains.integral / self.settings.rate
+        self._integral = clip_norm(self._integral + step * error, 0.5 * self._limit)  # anti-windup
         return np.asarray(-wanted + gains.proportional * error + self._integral)

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from abc import ABC, abstractmethod
 from collections import deque
@@ -21,6 +22,7 @@ import numpy as np
 from contact_estimation.control.contact_loss import LossDetector
 from contact_estimation.control.contact_search import ContactSearch, retreat_path
 from contact_estimation.control.controller import Command, ControllerState, Observation
+from contact_estimation.control.deadband import Deadband
 from contact_estimation.control.impedance import clip_equilibrium, clip_norm
 from contact_estimation.control.mpc.settings import MpcSettings
 from contact_estimation.control.mpc.solver import Solution
@@ -44,6 +46,7 @@ class Situation:
         disturbance: (3,) what else pulls at the TCP [N], base axes.
         mass: effective mass [kg] that a sudden contact along the wanted force meets.
         extra: what is needed along the push beyond the contact's force [N]; follows faster than ``disturbance``.
+        rest: where the equilibrium rests along the push [m] while the force error is within the dead band, else None.
     """
 
     t: float
@@ -57,6 +60,7 @@ class Situation:
     disturbance: np.ndarray
     mass: float
     extra: float
+    rest: float | None
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,7 @@ class SupervisedController(ABC):
         self._wanted = float(np.linalg.norm(wanted))
         self._normal = wanted / max(self._wanted, 1e-12)  # (3,) base axes
         self._loss = LossDetector(settings)
+        self._deadband = Deadband()
 
     # -- what a controller adds --
 
@@ -164,6 +169,7 @@ class SupervisedController(ABC):
         self._planned = 0.0
         self._loss.trail.clear()
         self._loss.restart(self._start.copy())
+        self._deadband.restart()
         self._restart(observation)
         self.state, self.reason = ControllerState.ACTIVE, ""
         return self._command(None)
@@ -230,7 +236,10 @@ class SupervisedController(ABC):
         self._failures, self._bad_since, self._planned = 0, None, now.t
         self.state, self.reason = ControllerState.ACTIVE, ""
         self._elapsed = now.elapsed
-        self._position, self._turned = self._limit_push(plan.position, now), plan.rotation
+        position = plan.position
+        if now.rest is not None:
+            position = position + self._normal * (now.rest - float(self._normal @ position))
+        self._position, self._turned = self._limit_push(position, now), plan.rotation
         return self._command(plan.solution)
 
     # -- what is known now --
@@ -260,6 +269,7 @@ class SupervisedController(ABC):
 
     def _situation(self, t: float, step: float, observation: Observation) -> Situation:
         """Return what is known at ``t``; the balance of forces is taken at the time of the sample."""
+        rest, observation = self._within_deadband(t, observation)
         dx = self.arm.tcp_jacobian(observation.q)[:3] @ observation.dq
         force, mass = self._contact_force(observation), self._effective_mass(observation.q)
         if self.adapt:
@@ -268,7 +278,27 @@ class SupervisedController(ABC):
         self._seen, self._x = self.arm.tcp_pose(observation.q)[0], self.arm.tcp_pose(q)[0]
         elapsed = self._elapsed + (step if self.state is ControllerState.ACTIVE else 0.0)
         stiffness = self._contact_stiffness(observation)
-        return Situation(t, elapsed, q, dq, self._x, dx, force, stiffness, self._disturbance, mass, self._extra)
+        return Situation(t, elapsed, q, dq, self._x, dx, force, stiffness, self._disturbance, mass, self._extra, rest)
+
+    def _within_deadband(self, t: float, observation: Observation) -> tuple[float | None, Observation]:
+        """Return where the equilibrium rests along the push [m], if it does, and what the force is controlled by.
+
+        The dead band is no wider than what the contact's force may exceed the wanted one by.
+        """
+        force, covariance = observation.force, observation.force_covariance
+        width = self.settings.force_deadband
+        if force is None or covariance is None or not self.adapt or self._wanted * width == 0.0:
+            return None, observation
+        normal = self.arm.tcp_pose(observation.q)[1].T @ self._normal  # (3,) TCP axes
+        variance = float(normal @ covariance @ normal)
+        if not 0.0 <= variance < math.inf:  # the observer does not tell how good its force is
+            return None, observation
+        width = min(width * math.sqrt(variance), (self.settings.safety.overload - 1.0) * self._wanted)
+        error, at = float(self._normal @ force) - self._wanted, float(self._normal @ self._position)
+        rest = self._deadband.update(t, error, width, at)
+        if self._deadband.aim:
+            observation = dataclasses.replace(observation, force=force - self._deadband.aim * self._normal)
+        return rest, observation
 
     def _balance(self, t: float, observation: Observation, dx: np.ndarray, force: np.ndarray, mass: float) -> None:
         """Low-pass what the balance of forces at the TCP lacks: spring + contact + d = D dx, at rest.
@@ -402,6 +432,7 @@ class SupervisedController(ABC):
     def _resume(self, observation: Observation) -> None:
         self._good_since, self._failures, self._search = None, 0, None
         self._loss.restart(self.arm.tcp_pose(observation.q)[0])
+        self._deadband.restart()
         self._restart(observation)
         self.state, self.reason = ControllerState.ACTIVE, ""
 

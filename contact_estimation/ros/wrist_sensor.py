@@ -71,7 +71,7 @@ class WristSensor:
         self._follow_jump(message, sensed, estimate)
         fused = self._fusion.force_tcp(1e-9 * stamp_ns, sensed, estimate)
         _, rotation = self._arm.tcp_pose(estimate.q)
-        return replace(observation, force=rotation @ fused)
+        return replace(observation, force=rotation @ fused, force_covariance=None)
 
     def _problem(self, message: WrenchStamped, sensed: np.ndarray, stamp_ns: int) -> str:
         if message.header.frame_id != self._frame:

@@ -233,6 +233,13 @@ class MpcSettings:
         "a wrist sensor feels what an observer that was restarted on a contact does not",
         check=probability,
     )
+    force_deadband: float = key(
+        0.0,
+        doc="once the force is as wanted, the equilibrium rests along the push until they differ by so many standard "
+        "deviations of the estimate; for a force without a sensor, whose error friction of gears changes with every "
+        "motion; 0: every error is controlled",
+        check=non_negative,
+    )
     joint_margin: float = key(
         0.05, doc="distance from a joint limit where the cost begins to push back", unit="rad", check=non_negative
     )

@@ -1,0 +1,111 @@
+"""The dead band: what an estimate cannot tell from zero moves nothing; what it can is controlled."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from mpc_tasks import START, arm
+
+from contact_estimation.control.controller import Observation
+from contact_estimation.control.deadband import Deadband
+from contact_estimation.control.mpc import load_mpc_settings
+from contact_estimation.control.registry import make_controller
+from contact_estimation.settings import replace
+
+TICK, WANTED = 0.01, 10.0
+CONTROLLERS = ("mpc", "pi", "admittance", "feedforward")
+
+
+def reached(deadband: Deadband, width: float = 2.0) -> float | None:
+    """Let the force approach the wanted one, while the equilibrium shakes around 0.3 m."""
+    for k in range(600):
+        t, shake = TICK * k, 0.001 * (-1) ** k
+        place = deadband.update(t, -10.0 * np.exp(-t / 0.3), width, 0.3 + shake)
+    return place
+
+
+def test_it_rests_at_the_mean_equilibrium_once_the_force_is_reached():
+    deadband = Deadband()
+    assert deadband.update(0.0, -10.0, 2.0, 0.3) is None
+    assert reached(deadband) == pytest.approx(0.3, abs=1e-4)
+
+
+def test_an_error_beyond_the_band_is_brought_to_its_edge_where_it_rests_again():
+    """Most likely the estimate has drifted: to bring all of it to zero would double the error."""
+    deadband = Deadband()
+    place = reached(deadband)
+    assert deadband.update(6.0, -1.9, 2.0, 0.3) == deadband.update(6.01, 1.9, 2.0, 0.3) == place
+    assert deadband.update(6.02, 2.1, 2.0, 0.3) is None and deadband.aim == pytest.approx(1.8)
+    places = [deadband.update(6.04 + TICK * k, 1.8, 2.0, 0.4) for k in range(600)]
+    assert places[0] is None and places[-1] == pytest.approx(0.4, abs=1e-4)
+
+
+def test_a_large_error_is_controlled_to_zero():
+    deadband = Deadband()
+    reached(deadband)
+    assert deadband.update(6.0, -2.5, 2.0, 0.3) is None and deadband.aim == pytest.approx(-1.8)
+    assert deadband.update(6.01, -4.1, 2.0, 0.3) is None and deadband.aim == 0.0
+    assert all(deadband.update(6.02 + TICK * k, -1.8, 2.0, 0.3) is None for k in range(600))
+    assert [deadband.update(13.0 + TICK * k, 0.0, 2.0, 0.3) for k in range(600)][-1] == pytest.approx(0.3)
+
+
+def test_an_error_that_stays_within_the_band_but_off_zero_is_controlled():
+    """Otherwise the force would stay where it entered the band."""
+    deadband = Deadband()
+    assert all(deadband.update(TICK * k, -1.5, 2.0, 0.3) is None for k in range(600))
+
+
+def observation(force: float, std: float | None) -> Observation:
+    """A tool that presses with ``force`` [N] on a surface below it."""
+    position, _ = arm().tcp_pose(START)
+    phi = np.array([0.0, 0.0, 5000.0, *(position + [0.0, 0.0, force / 5000.0]), 0.0, 0.0, 0.0])
+    covariance = None if std is None else np.diag([std**2] * 3)
+    felt = np.array([0.0, 0.0, force])
+    return Observation(START, np.zeros(7), {"contact_1": phi}, force=felt, force_covariance=covariance)
+
+
+def pressing(name: str, std: float | None):
+    """Return a controller that presses with the wanted force."""
+    settings = replace(load_mpc_settings("mpc_plane_fr3"), "test", horizon=8, force_deadband=2.0)
+    settings = dataclasses.replace(settings, modes={}, path=[0.0] * 3, force=[0.0, 0.0, WANTED])
+    controller = make_controller(name, arm(), settings, deadline=10.0)
+    pushed = arm().tcp_pose(START)[0] - [0.0, 0.0, WANTED / settings.impedance.stiffness[2]]
+    controller.activate(observation(WANTED, std), pushed)
+    return controller
+
+
+def commanded(name: str, std: float | None, drift: float = 0.02) -> tuple[float, float]:
+    """Return how far [m] a controller moves the equilibrium while only its estimate drifts, and after a jump of it."""
+    controller, heights = pressing(name, std), []
+    for k in range(600):
+        error = drift * TICK * max(k - 200, 0)  # [N]
+        heights.append(controller.update(TICK * k, observation(WANTED + error, std)).position[2])
+    for k in range(600, 640):
+        command = controller.update(TICK * k, observation(WANTED + 1.9, std))
+    return abs(heights[-1] - heights[250]), abs(command.position[2] - heights[-1])
+
+
+@pytest.mark.parametrize("name", CONTROLLERS)
+def test_an_estimate_that_drifts_within_its_uncertainty_moves_nothing(name):
+    moved, after_jump = commanded(name, std=0.5)
+    assert moved < 1e-9
+    assert after_jump > 1e-4  # 1.9 N are more than two standard deviations
+
+
+@pytest.mark.parametrize("std", [None, np.nan, np.inf, 0.0])
+@pytest.mark.parametrize("name", CONTROLLERS)
+def test_a_force_without_a_usable_uncertainty_is_controlled(name, std):
+    moved, _ = commanded(name, std)
+    assert moved > 1e-6
+
+
+def test_the_band_is_no_wider_than_the_overload():
+    """An estimate that knows nothing must not let the force exceed its limit."""
+    _, after_jump = commanded("admittance", std=100.0)
+    assert after_jump == 0.0  # 1.9 N are within 20 % of 10 N
+    controller = pressing("admittance", 100.0)
+    places = [controller.update(TICK * k, observation(WANTED, 100.0)).position[2] for k in range(300)]
+    risen = controller.update(3.0, observation(1.3 * WANTED, 100.0)).position[2]
+    assert places[-1] == places[-2] and risen > places[-1]
