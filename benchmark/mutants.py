@@ -70,6 +70,43 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("momentum: a reset keeps the residual", 'self._state["w"][:] = 0.0', "pass"),
         ("momentum: the force stays in base axes", '"force_tcp": rotation.T @ wrench[:3]', '"force_tcp": wrench[:3]'),
     ],
+    ("filters/imm/mode_chain.py", "test/filters/imm/test_mode_chain.py"): [
+        ("mode: a contact without a force is named", " and shown():", ":")
+    ],
+    ("filters/imm/touch_test.py", "test/filters/imm/test_touch_test.py"): [
+        (
+            "touch: friction that changed meanwhile is a force",
+            "whitening(p[self._torque] + np.diag(drift))",
+            "whitening(p[self._torque])",
+        ),
+        (
+            "touch: friction has no bound in free space",
+            "return bool((beyond > self._most * np.sqrt(p[self._friction])).any())",
+            "return False",
+        ),
+    ],
+    ("filters/imm/growing_push.py", "test/filters/imm/test_growing_push.py"): [
+        ("growing push: what friction does by itself", "along > _ABSORBED * np.linalg.norm(push)", "along > 0.0"),
+        ("growing push: from one state", "return furthest if self._times >= _TIMES", "return furthest if self._times"),
+    ],
+    ("filters/imm/payload_change.py", "test/filters/imm/test_payload_change.py"): [
+        ("payload: a force that grows past it ends it", "return trend <= self._largest", "return True"),
+        ("payload: a torque across it ends it", " or beside > self._largest_beside", ""),
+        (
+            "payload: a table that carries it ends it",
+            "return change > self._uncertainty * weight or self._height > before - _HEIGHT_NOISE",
+            "return True",
+        ),
+    ],
+    ("fit/tuning_doubts.py", "test/fit/test_tuning.py"): [
+        ("tune: noise that is worse is written", "if loss[h] <= _LOSS:", "if True:"),
+        ("tune: colour is taken for noise", "if abs(r[j]) <= _COLOUR:", "if True:"),
+        ("tune: a noise that does not show is told as found", "if less and more:", "if True:"),
+    ],
+    ("commands/numbers.py", "test/commands/test_numbers.py"): [
+        ("numbers: infinity passes", "if math.isfinite(value) and inside:", "if inside:"),
+        ("numbers: a bound belongs to the range", "value > above", "value >= above"),
+    ],
     ("control/safety.py", "test/control/test_safety.py"): [
         ("safety: no limit of force", "safe = clip_norm(spring, self.settings.max_force)", "safe = spring"),
         ("safety: no workspace", "position = np.clip(position, self._lower, self._upper)", "pass"),

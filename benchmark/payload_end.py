@@ -108,7 +108,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robot", action="append", choices=tuple(SENSORS), help="repeatable; default all")
     parser.add_argument("--row", default="", help="only rows whose name has this")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[51, 52, 53])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[401, 402, 403])
     add_save_argument(parser)
     args = parser.parse_args()
     warnings.simplefilter("ignore")

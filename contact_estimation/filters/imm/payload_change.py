@@ -102,7 +102,7 @@ class PayloadChange:
         """Return whether the height excludes that a table carries the load.
 
         Args:
-            before: height of the flange [m] before anything touched the arm [m].
+            before: height of the flange before anything touched the arm [m].
             weight: of the load [N].
             softest: stiffness of the softest contact [N/m].
         """

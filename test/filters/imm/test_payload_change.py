@@ -36,10 +36,11 @@ def test_a_load_that_is_there_and_a_push_of_another_size_are_no_end(share):
     assert told(lambda t: share) is None
 
 
-def test_a_torque_across_the_loads_is_no_end():
+@pytest.mark.parametrize("across", [1.0, 3.0])  # [Nm] five and fifteen standard deviations
+def test_a_torque_across_the_loads_is_no_end(across):
     rng, change = np.random.default_rng(0), PayloadChange(4, 0.01)
     for _ in range(100):
-        torque = np.array([3.0, 0.0, 0.0, 0.0]) + rng.normal(0.0, NOISE, 4)
+        torque = np.array([across, 0.0, 0.0, 0.0]) + rng.normal(0.0, NOISE, 4)
         if change.add(BLOCK, 0.0, torque, LOAD, np.zeros(4)):
             assert not change.has_changed(0.04 * np.eye(4), np.full(4, NOISE**2), 400.0 * np.eye(4))
 
