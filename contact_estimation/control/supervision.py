@@ -283,7 +283,7 @@ class SupervisedController(ABC):
     def _within_deadband(self, t: float, observation: Observation) -> tuple[float | None, Observation]:
         """Return where the equilibrium rests along the push [m], if it does, and what the force is controlled by.
 
-        The dead band is no wider than what the contact's force may exceed the wanted one by.
+        The dead band ends where the contact no longer counts as made. ``overload`` limits the push in it, too.
         """
         force, covariance = observation.force, observation.force_covariance
         width = self.settings.force_deadband
@@ -293,7 +293,7 @@ class SupervisedController(ABC):
         variance = float(normal @ covariance @ normal)
         if not 0.0 <= variance < math.inf:  # the observer does not tell how good its force is
             return None, observation
-        width = min(width * math.sqrt(variance), (self.settings.safety.overload - 1.0) * self._wanted)
+        width = min(width * math.sqrt(variance), (1.0 - self.settings.safety.made_force) * self._wanted)
         error, at = float(self._normal @ force) - self._wanted, float(self._normal @ self._position)
         rest = self._deadband.update(t, error, width, at)
         if self._deadband.aim:
@@ -367,8 +367,8 @@ class SupervisedController(ABC):
             most = self.settings.safety.overload * wanted
             force = max(float(normal @ now.force), 0.0)
             damping = float(normal**2 @ self._damping)
-            # A mass on a spring answers a step of force with twice the step at most.
-            pressing = 0.5 if force > self.settings.safety.loss_force * wanted else 0.0
+            # A mass on a spring answers a step of force with twice the step at most; a push that rests makes none.
+            pressing = 1.0 if now.rest is not None else 0.5 if force > self.settings.safety.loss_force * wanted else 0.0
             share = max(damping / np.sqrt(now.stiffness * now.mass), pressing)
             allowed = min(most, force + share * max(most - force, 0.0)) + now.extra
             excess = -float(normal @ spring) - allowed
