@@ -40,6 +40,8 @@ HYSTERESIS = (6e-5, 1.3e-4)
 ASKEW = 0.17
 #: [s] How long a push grows that grows slowly.
 GROWTH = 5.0
+#: [s] How long a hand takes to hold the tool; [m/s] slower, it pushes less.
+HOLD, SLOWEST = 0.5, 0.02
 #: Factor on the noise of the torque.
 NOISE = (0.7, 1.4)
 
@@ -100,6 +102,22 @@ def _grown(amplitude: float) -> Callable[[RigidBodyArm, np.random.Generator], tu
         return random_motion(arm.robot, t, rng, amplitude, 1.0), pushes(arm, plan, t)
 
     return make
+
+
+def _guided(arm: RigidBodyArm, rng: np.random.Generator) -> tuple[np.ndarray, Force]:
+    """Push the moving tool along its own velocity, as a hand that guides it."""
+    t = np.arange(18 * RATE) / RATE
+    theta = random_motion(arm.robot, t, rng, 0.15, 1.0)
+    start, size = 2.5 + rng.uniform(0, 0.4), rng.uniform(*SIZE[arm.robot])
+    share = window(t, start, start + 13.0, HOLD)
+    velocity = np.gradient([arm.pose(q).translation for q in theta], t, axis=0)
+    along = velocity / np.sqrt(np.sum(velocity**2, axis=1, keepdims=True) + SLOWEST**2)
+
+    def act(k: int, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        force = size * share[k] * along[k]
+        return arm.jacobian(q).T @ force, force
+
+    return theta, act
 
 
 def _path(arm: RigidBodyArm, t: np.ndarray, way: np.ndarray) -> np.ndarray:
@@ -210,6 +228,7 @@ ROWS = {
     "free, fast": Row("free", 0.0, _free),
     "slow push, still": Row("tool", GROWTH, _grown(0.0)),
     "slow push, moving": Row("tool", GROWTH, _grown(0.15)),
+    "guided by hand": Row("tool", HOLD, _guided),
 }
 
 

@@ -69,7 +69,8 @@ def observation(force: float, std: float | None) -> Observation:
 def pressing(name: str, std: float | None):
     """Return a controller that presses with the wanted force."""
     settings = replace(load_mpc_settings("mpc_plane_fr3"), "test", horizon=8, force_deadband=2.0)
-    settings = dataclasses.replace(settings, modes={}, path=[0.0] * 3, force=[0.0, 0.0, WANTED])
+    contacts = [dataclasses.replace(settings.contacts[0], point=[0.0] * 3)]
+    settings = dataclasses.replace(settings, modes={}, path=[0.0] * 3, force=[0.0, 0.0, WANTED], contacts=contacts)
     controller = make_controller(name, arm(), settings, deadline=10.0)
     pushed = arm().tcp_pose(START)[0] - [0.0, 0.0, WANTED / settings.impedance.stiffness[2]]
     controller.activate(observation(WANTED, std), pushed)
