@@ -14,6 +14,8 @@ _KEPT = 60
 #: A known contact is looked at for a growing push after so many of them in free space. A push that pauses as it grows
 #: looks like free space for less.
 _SETTLED = 20
+#: Intervals for which a push that ended the stay may show what friction had absorbed of it: it is small at first.
+_NAMED = 5
 
 FreeState = tuple[np.ndarray, np.ndarray]
 
@@ -31,6 +33,7 @@ class FreePast:
         self._traces: deque[np.ndarray] = deque(maxlen=_KEPT)  # of those states, since free space began
         self._stay = 0  # number of states of the present stay in free space
         self._touched = 0  # for so long a known contact has followed the free space of these traces
+        self._pushed = 0  # for so long a push has ended the stay
 
     def __bool__(self) -> bool:
         return bool(self._states)
@@ -57,7 +60,18 @@ class FreePast:
     def end_stay(self) -> None:
         """End the stay in free space."""
         self._traces.clear()
-        self._stay = 0
+        self._stay = self._pushed = 0
+
+    def resume(self) -> None:
+        """Take note of free space: a stay that a push has ended does not go on."""
+        if self._pushed:
+            self.end_stay()
+
+    def is_pushed(self) -> None:
+        """Take note of one more interval of a push, which ends the stay."""
+        self._pushed += 1
+        if self._pushed >= _NAMED:
+            self.end_stay()
 
     def is_followed(self) -> bool:
         """Return whether the stay still counts for a known contact that follows it, one more interval."""
@@ -94,4 +108,5 @@ class FreePast:
         if self._growing is None or kept <= 0:
             return None
         before = self._states[-kept]
-        return before if self._growing.absorbed(before[0], x, interval * kept) else None
+        passed = interval * (kept + self._pushed)
+        return before if self._growing.absorbed(before[0], x, passed) else None

@@ -220,14 +220,16 @@ class ImmStep:
         shares, probable = self.probabilities[self._free], int(self.probabilities.argmax())
         if shares.sum() > 0.5:
             best = self._free[shares.argmax()]
+            self._past.resume()
             self._find_growing_push(best)
             self._past.append(self.x[best], self.p[best])
         elif self._touched[probable] and self._past.is_followed():
             self._find_growing_push(probable)
-        else:
-            if not self._touched[probable]:
-                self._give_back(probable, interval)
+        elif self._touched[probable]:
             self._past.end_stay()
+        else:
+            self._give_back(probable, interval)
+            self._past.is_pushed()
 
     def _give_back(self, probable: int, interval: float) -> None:
         """Give a push that has just been named what friction and the gears' offsets had absorbed of it.

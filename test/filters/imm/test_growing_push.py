@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from contact_estimation.filters.imm.free_past import FreePast
 from contact_estimation.filters.imm.growing_push import GrowingPush, friction_fall
 from contact_estimation.filters.imm.settings import ImmContact, ImmSettings
 from contact_estimation.filters.imm.state import FilterState
@@ -93,6 +94,41 @@ def test_a_push_gets_back_what_friction_absorbed_of_it_only(state, bias, disturb
     now[state.parts["external"]][state.elastic_joints[0]] = push
     assert GrowingPush(state).absorbed(state.mean, now, passed=2.0) == absorbed
     assert friction_fall(state, state.mean, now)[state.elastic_joints[0]] == pytest.approx(-bias - disturbance)
+
+
+@pytest.fixture
+def past(state):
+    """A stay of three seconds in free space, with nothing absorbed."""
+    made = FreePast(state)
+    for _ in range(30):
+        made.append(state.mean, pack_array(np.diag(state.variance)))
+    return made
+
+
+def pushed(state, torque):
+    """A push that has just been named, of which friction has absorbed 12 Nm."""
+    x = changed(state, -4.0, -8.0)
+    x[state.parts["external"]][state.elastic_joints[0]] = torque
+    return x
+
+
+def test_a_push_may_show_its_direction_for_half_a_second(state, past):
+    """In the first block its force is none, and so has no direction."""
+    for _ in range(4):
+        assert past.before_push(pushed(state, 0.0), interval=0.1) is None
+        past.is_pushed()
+    before, _ = past.before_push(pushed(state, 6.0), interval=0.1)
+    np.testing.assert_array_equal(before, state.mean)
+    past.is_pushed()
+    assert past.before_push(pushed(state, 6.0), interval=0.1) is None
+
+
+def test_free_space_after_a_push_is_another_stay(state, past):
+    past.is_pushed()
+    past.resume()
+    assert past and past.before_push(pushed(state, 6.0), interval=0.1) is None
+    past.append(state.mean, pack_array(np.diag(state.variance)))
+    assert past.before_push(pushed(state, 6.0), interval=0.1) is None, "a stay of one state is not settled"
 
 
 @pytest.mark.parametrize(
