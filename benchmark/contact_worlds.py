@@ -63,7 +63,7 @@ class Case:
     recording: Recording
 
 
-def _world(seed: int, rng: np.random.Generator) -> World:
+def world(seed: int, rng: np.random.Generator) -> World:
     """Friction, stiffness, hysteresis and noise of a seed: nothing is as the observers are told."""
     factors = (0.5, 1.0, 2.0)
     coulomb, stiffness = float(rng.uniform(0.7, 1.3)), float(rng.uniform(0.94, 1.06))
@@ -237,4 +237,4 @@ def make_case(robot: str, row: str, seed: int) -> Case:
     rng = np.random.default_rng([seed, list(ROWS).index(row), len(robot)])
     arm, chosen = RigidBodyArm(robot), ROWS[row]
     theta, force = chosen.make(arm, rng)
-    return Case(robot, chosen.kind, chosen.rise, record(arm, theta, force, _world(seed, rng)))
+    return Case(robot, chosen.kind, chosen.rise, record(arm, theta, force, world(seed, rng)))

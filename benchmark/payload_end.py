@@ -22,9 +22,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
-from contact_worlds import HYSTERESIS, NOISE, SENSORS  # a neighbour of this script
+from contact_worlds import SENSORS, world  # a neighbour of this script
 from report import add_save_argument, heading, publish
-from rigid_body_recording import RATE, Recording, RigidBodyArm, World, random_motion, record
+from rigid_body_recording import RATE, Recording, RigidBodyArm, random_motion, record
 
 from contact_estimation.filters.registry import open_stream
 
@@ -56,13 +56,6 @@ ROWS = {
     "load lifted by three quarters of it": Row("lift", 0.3, 0.3, 0.75),
     "load lifted by five quarters of it": Row("lift", 0.3, 0.3, 1.25),
 }
-
-
-def world(seed: int, rng: np.random.Generator) -> World:
-    """Friction, stiffness, hysteresis and noise of a seed."""
-    coulomb, stiffness = float(rng.uniform(0.7, 1.3)), float(rng.uniform(0.94, 1.06))
-    loop, noise = float(rng.uniform(*HYSTERESIS)), float(rng.uniform(*NOISE))
-    return World(coulomb, (0.5, 1.0, 2.0)[seed % 3], stiffness, seed, loop, noise)
 
 
 def recording(robot: str, row: Row, seed: int) -> tuple[Recording, float, float]:

@@ -366,10 +366,12 @@ class SupervisedController(ABC):
         if wanted > 0 and self.adapt:
             most = self.settings.safety.overload * wanted
             force = max(float(normal @ now.force), 0.0)
-            damping = float(normal**2 @ self._damping)
-            # A mass on a spring answers a step of force with twice the step at most; a push that rests makes none.
-            pressing = 1.0 if now.rest is not None else 0.5 if force > self.settings.safety.loss_force * wanted else 0.0
-            share = max(damping / np.sqrt(now.stiffness * now.mass), pressing)
+            share = 1.0  # a push that rests makes no step of force
+            if now.rest is None:
+                damping = float(normal**2 @ self._damping)
+                # A mass on a spring answers a step of force with twice the step at most.
+                pressing = 0.5 if force > self.settings.safety.loss_force * wanted else 0.0
+                share = max(damping / np.sqrt(now.stiffness * now.mass), pressing)
             allowed = min(most, force + share * max(most - force, 0.0)) + now.extra
             excess = -float(normal @ spring) - allowed
             if excess > 0:

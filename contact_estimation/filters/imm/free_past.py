@@ -67,13 +67,13 @@ class FreePast:
         if self._pushed:
             self.end_stay()
 
-    def is_pushed(self) -> None:
+    def follow_push(self) -> None:
         """Take note of one more interval of a push, which ends the stay."""
         self._pushed += 1
         if self._pushed >= _NAMED:
             self.end_stay()
 
-    def is_followed(self) -> bool:
+    def follow_touch(self) -> bool:
         """Return whether the stay still counts for a known contact that follows it, one more interval."""
         if len(self._traces) < _SETTLED or self._touched >= _KEPT:
             return False

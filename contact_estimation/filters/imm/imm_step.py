@@ -223,13 +223,13 @@ class ImmStep:
             self._past.resume()
             self._find_growing_push(best)
             self._past.append(self.x[best], self.p[best])
-        elif self._touched[probable] and self._past.is_followed():
+        elif self._touched[probable] and self._past.follow_touch():
             self._find_growing_push(probable)
         elif self._touched[probable]:
             self._past.end_stay()
         else:
             self._give_back(probable, interval)
-            self._past.is_pushed()
+            self._past.follow_push()
 
     def _give_back(self, probable: int, interval: float) -> None:
         """Give a push that has just been named what friction and the gears' offsets had absorbed of it.

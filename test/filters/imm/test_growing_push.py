@@ -116,15 +116,15 @@ def test_a_push_may_show_its_direction_for_half_a_second(state, past):
     """In the first block its force is none, and so has no direction."""
     for _ in range(4):
         assert past.before_push(pushed(state, 0.0), interval=0.1) is None
-        past.is_pushed()
+        past.follow_push()
     before, _ = past.before_push(pushed(state, 6.0), interval=0.1)
     np.testing.assert_array_equal(before, state.mean)
-    past.is_pushed()
+    past.follow_push()
     assert past.before_push(pushed(state, 6.0), interval=0.1) is None
 
 
 def test_free_space_after_a_push_is_another_stay(state, past):
-    past.is_pushed()
+    past.follow_push()
     past.resume()
     assert past and past.before_push(pushed(state, 6.0), interval=0.1) is None
     past.append(state.mean, pack_array(np.diag(state.variance)))
