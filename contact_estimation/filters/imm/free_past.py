@@ -29,6 +29,7 @@ class FreePast:
 
     def __init__(self, state: FilterState) -> None:
         self._growing = GrowingPush(state) if state.m and state.has_external else None
+        self._stiffness = state.parts["joint_stiffness"]
         self._states: deque[FreeState] = deque(maxlen=_KEPT)
         self._traces: deque[np.ndarray] = deque(maxlen=_KEPT)  # of those states, since free space began
         self._stay = 0  # number of states of the present stay in free space
@@ -40,11 +41,7 @@ class FreePast:
 
     def append(self, x: np.ndarray, p: np.ndarray) -> None:
         """Keep a state of free space, mean (N,) and packed covariance."""
-        self._states.append((x.copy(), p.copy()))
-        self._touched = 0
-        self._stay += 1
-        if self._growing is not None:
-            self._traces.append(self._growing.traces(x, p))
+        self._append(x, p, self._traces_of(x, p))
 
     def keep_only(self, x: np.ndarray, p: np.ndarray) -> None:
         """Keep one state, of before this stay."""
@@ -55,58 +52,81 @@ class FreePast:
     def clear(self) -> None:
         """Keep no state."""
         self._states.clear()
-        self.end_stay()
+        self._end_stay()
 
-    def end_stay(self) -> None:
-        """End the stay in free space."""
+    def _end_stay(self) -> None:
         self._traces.clear()
         self._stay = self._pushed = 0
-
-    def resume(self) -> None:
-        """Take note of free space: a stay that a push has ended does not go on."""
-        if self._pushed:
-            self.end_stay()
-
-    def follow_push(self) -> None:
-        """Take note of one more interval of a push, which ends the stay."""
-        self._pushed += 1
-        if self._pushed >= _NAMED:
-            self.end_stay()
-
-    def follow_touch(self) -> bool:
-        """Return whether the stay still counts for a known contact that follows it, one more interval."""
-        if len(self._traces) < _SETTLED or self._touched >= _KEPT:
-            return False
-        self._touched += 1
-        return True
 
     def ago(self, count: int) -> FreeState:
         """Return the state of ``count`` intervals ago, or the earliest."""
         return self._states[-min(count, len(self._states))]
 
-    def before_growth(self, x: np.ndarray, p: np.ndarray, stiffness: np.ndarray) -> FreeState | None:
-        """Return the state from which on a push has grown, None where none has.
+    def follow_free(self, x: np.ndarray, p: np.ndarray) -> FreeState | None:
+        """Take a state of free space: keep it, or return the one from which on a push has grown.
+
+        A stay that a push has ended does not go on.
 
         Args:
-            x: mean (N,) of free space now, or of a known contact that followed it.
+            x: mean (N,).
             p: its packed covariance.
-            stiffness: of the elastic joints (m,) [Nm/rad].
         """
-        if self._growing is None:
-            return None
-        since = self._growing.since(self._growing.traces(x, p), self._traces, stiffness)
-        return None if since is None else self._states[since - len(self._traces)]
+        if self._pushed:
+            self._end_stay()
+        traces = self._traces_of(x, p)
+        grown = self._before_growth(x, traces)
+        if grown is None:
+            self._append(x, p, traces)
+        return grown
 
-    def before_push(self, x: np.ndarray, interval: float) -> FreeState | None:
-        """Return the state of when free space was settled, None where friction has absorbed nothing of a push since.
+    def follow_touch(self, x: np.ndarray, p: np.ndarray) -> FreeState | None:
+        """Take a state of a known contact; return that of free space from which on a push has grown, None for none.
+
+        The contact may have taken the push over, with what free space had absorbed of it.
 
         Args:
-            x: mean (N,) of the push that has just been named.
-            interval: between two kept states [s].
+            x: mean (N,).
+            p: its packed covariance.
         """
-        kept = min(len(self._traces), self._stay - _SETTLED)
-        if self._growing is None or kept <= 0:
+        if len(self._traces) < _SETTLED or self._touched >= _KEPT:
+            self._end_stay()
             return None
-        before = self._states[-kept]
-        passed = interval * (kept + self._pushed)
-        return before if self._growing.absorbed(before[0], x, passed) else None
+        self._touched += 1
+        return self._before_growth(x, self._traces_of(x, p))
+
+    def follow_push(self, x: np.ndarray, interval: float) -> FreeState | None:
+        """Take a state of a push, which ends the stay in free space after some intervals.
+
+        Args:
+            x: mean (N,).
+            interval: between two kept states [s].
+
+        Returns:
+            State of when free space was settled; None where friction has absorbed nothing of the push since.
+        """
+        before, kept = None, min(len(self._traces), self._stay - _SETTLED)
+        if self._growing is not None and kept > 0:
+            settled, passed = self._states[-kept], interval * (kept + self._pushed)
+            before = settled if self._growing.absorbed(settled[0], x, passed) else None
+        self._pushed += 1
+        if self._pushed >= _NAMED:
+            self._end_stay()
+        return before
+
+    def _traces_of(self, x: np.ndarray, p: np.ndarray) -> np.ndarray | None:
+        """Return what a push changes in a state, None where no push is looked for."""
+        return None if self._growing is None else self._growing.traces(x, p)
+
+    def _append(self, x: np.ndarray, p: np.ndarray, traces: np.ndarray | None) -> None:
+        self._states.append((x.copy(), p.copy()))
+        self._touched = 0
+        self._stay += 1
+        if traces is not None:
+            self._traces.append(traces)
+
+    def _before_growth(self, x: np.ndarray, traces: np.ndarray | None) -> FreeState | None:
+        """Return the state of this stay from which on a push has grown up to ``x`` (N,), None where none has."""
+        if self._growing is None or traces is None:
+            return None
+        since = self._growing.since(traces, self._traces, np.exp(x[self._stiffness]))
+        return None if since is None else self._states[since - len(self._traces)]

@@ -210,38 +210,35 @@ class ImmStep:
     def store_friction(self, interval: float) -> None:
         """Keep the state of the most probable free filter, if the arm is free; look for a push that grew slowly.
 
-        It may grow still, or have just been named for what has grown beyond the absorbed part. A known contact that
-        follows free space may have taken such a push over, with what free space had absorbed of it. It is looked at for
-        as long as free space is kept.
+        It may grow still, in free space or under a known contact, or have just been named for what has grown beyond the
+        absorbed part.
 
         Args:
             interval: since the last call [s].
         """
         shares, probable = self.probabilities[self._free], int(self.probabilities.argmax())
         if shares.sum() > 0.5:
-            best = self._free[shares.argmax()]
-            self._past.resume()
-            self._find_growing_push(best)
-            self._past.append(self.x[best], self.p[best])
-        elif self._touched[probable] and self._past.follow_touch():
-            self._find_growing_push(probable)
+            best = int(self._free[shares.argmax()])
+            grown = self._past.follow_free(self.x[best], self.p[best])
+            if grown is not None:
+                self._start_push(best, *grown)
+                self._past.append(self.x[best], self.p[best])
         elif self._touched[probable]:
-            self._past.end_stay()
+            grown = self._past.follow_touch(self.x[probable], self.p[probable])
+            if grown is not None:
+                self._start_push(probable, *grown)
         else:
-            self._give_back(probable, interval)
-            self._past.follow_push()
+            settled = self._past.follow_push(self.x[probable], interval)
+            if settled is not None:
+                self._give_back(*settled)
 
-    def _give_back(self, probable: int, interval: float) -> None:
+    def _give_back(self, before: np.ndarray, covariance: np.ndarray) -> None:
         """Give a push that has just been named what friction and the gears' offsets had absorbed of it.
 
         Args:
-            probable: the most probable filter, of an unknown contact.
-            interval: between two kept states [s].
+            before: mean (N,) of free space before the push.
+            covariance: packed, of it.
         """
-        found = self._past.before_push(self.x[probable], interval)
-        if found is None:
-            return
-        before, covariance = found
         parts = self._state.parts
         for j in self._felt:
             x = self.x[j]
@@ -251,21 +248,18 @@ class ImmStep:
             x[parts["bias"]], x[parts["disturbance"]] = before[parts["bias"]], before[parts["disturbance"]]
         self._keep_only(before, covariance)
 
-    def _find_growing_push(self, probable: int) -> None:
-        """Let an unknown contact act, if friction and the gears' offsets have absorbed a push that grew slowly.
+    def _start_push(self, probable: int, before: np.ndarray, covariance: np.ndarray) -> None:
+        """Let an unknown contact act: friction and the gears' offsets have absorbed a push that grew slowly.
 
         It starts from the state of before, and so does free space; nothing else is probable.
 
         Args:
-            probable: the most probable filter.
+            probable: filter whose joint stiffness is kept.
+            before: mean (N,) of free space before the push.
+            covariance: packed, of it.
         """
         where = self._state.parts["joint_stiffness"]
-        stiffness = self.x[probable, where].copy()
-        found = self._past.before_growth(self.x[probable], self.p[probable], np.exp(stiffness))
-        if found is None:
-            return
-        before, covariance = found
-        unknown = self._felt[0]
+        stiffness, unknown = self.x[probable, where].copy(), self._felt[0]
         for j in [*self._free, unknown]:
             self.x[j], self.p[j], self.x[j, where] = before, covariance, stiffness
         self.probabilities[:] = self._signals["least_probability"]

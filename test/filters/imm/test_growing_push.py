@@ -115,20 +115,16 @@ def pushed(state, torque):
 def test_a_push_may_show_its_direction_for_half_a_second(state, past):
     """In the first block its force is none, and so has no direction."""
     for _ in range(4):
-        assert past.before_push(pushed(state, 0.0), interval=0.1) is None
-        past.follow_push()
-    before, _ = past.before_push(pushed(state, 6.0), interval=0.1)
+        assert past.follow_push(pushed(state, 0.0), interval=0.1) is None
+    before, _ = past.follow_push(pushed(state, 6.0), interval=0.1)
     np.testing.assert_array_equal(before, state.mean)
-    past.follow_push()
-    assert past.before_push(pushed(state, 6.0), interval=0.1) is None
+    assert past.follow_push(pushed(state, 6.0), interval=0.1) is None
 
 
 def test_free_space_after_a_push_is_another_stay(state, past):
-    past.follow_push()
-    past.resume()
-    assert past and past.before_push(pushed(state, 6.0), interval=0.1) is None
-    past.append(state.mean, pack_array(np.diag(state.variance)))
-    assert past.before_push(pushed(state, 6.0), interval=0.1) is None, "a stay of one state is not settled"
+    past.follow_push(pushed(state, 0.0), interval=0.1)
+    assert past.follow_free(state.mean, pack_array(np.diag(state.variance))) is None
+    assert past and past.follow_push(pushed(state, 6.0), interval=0.1) is None, "a stay of one state is not settled"
 
 
 @pytest.mark.parametrize(
