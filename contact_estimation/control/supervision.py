@@ -23,6 +23,7 @@ from contact_estimation.control.contact_loss import LossDetector
 from contact_estimation.control.contact_search import ContactSearch, retreat_path
 from contact_estimation.control.controller import Command, ControllerState, Observation
 from contact_estimation.control.deadband import Deadband
+from contact_estimation.control.force_balance import ForceBalance
 from contact_estimation.control.impedance import clip_equilibrium, clip_norm
 from contact_estimation.control.mpc.settings import MpcSettings
 from contact_estimation.control.mpc.solver import Solution
@@ -91,13 +92,14 @@ class SupervisedController(ABC):
         self._points = {contact.name: np.array(contact.point) for contact in settings.contacts}
         self._stiffness = np.array(settings.impedance.stiffness)
         self._damping = settings.impedance.damping_factor * np.sqrt(self._stiffness)
-        self._limit = settings.safety.force_margin * settings.impedance.max_force
+        self._max_force = settings.impedance.max_force
+        self._limit = settings.safety.force_margin * self._max_force
         self._axes = np.array(settings.weights.force) > 0
         wanted = np.array(settings.force)
         self._wanted = float(np.linalg.norm(wanted))
         self._normal = wanted / max(self._wanted, 1e-12)  # (3,) base axes
         self._loss = LossDetector(settings)
-        self._deadband = Deadband()
+        self._deadband, self._balance = Deadband(), ForceBalance(settings, self._normal)
 
     # -- what a controller adds --
 
@@ -158,8 +160,7 @@ class SupervisedController(ABC):
         self._position = np.array(self._start if equilibrium is None else equilibrium, float)
         self._turned = self._rotation.copy()
         self._seen = self._x = self._start  # (3,) TCP position [m] measured at the sample, and predicted for now
-        self._disturbance, self._extra = np.zeros(3), 0.0
-        self._balanced = -math.inf, 0.0, 0.0  # time [s] of the last balance, speed [m/s] and balance [N] along the push
+        self._balance.restart()
         self._elapsed, self._last = 0.0, None
         self._commands: deque[tuple[float, Command]] = deque(maxlen=64)
         self._failures, self._latched = 0, False
@@ -269,27 +270,39 @@ class SupervisedController(ABC):
 
     def _situation(self, t: float, step: float, observation: Observation) -> Situation:
         """Return what is known at ``t``; the balance of forces is taken at the time of the sample."""
-        rest, observation = self._within_deadband(t, observation)
-        dx = self.arm.tcp_jacobian(observation.q)[:3] @ observation.dq
-        force, mass = self._contact_force(observation), self._effective_mass(observation.q)
+        seen, rotation = self.arm.tcp_pose(observation.q)
+        rest, observation = self._within_deadband(t, observation, rotation)
+        jacobian = self.arm.tcp_jacobian(observation.q)[:3]
+        dx, mass = jacobian @ observation.dq, self._effective_mass(observation.q, jacobian)
+        force = self._contact_force(observation)
         if self.adapt:
-            self._balance(t - observation.age, observation, dx, force, mass)
+            sampled, lag = t - observation.age, observation.age if len(observation.mode_probabilities) > 1 else None
+            spring = clip_norm(self._stiffness * (self._commanded(sampled).position - seen), self._max_force)
+            self._balance.update(sampled, self._damping * dx - spring - force, dx, mass, lag)
         q, dq = self._forward(observation, t)
-        self._seen, self._x = self.arm.tcp_pose(observation.q)[0], self.arm.tcp_pose(q)[0]
+        self._seen, self._x = seen, self.arm.tcp_pose(q)[0]
         elapsed = self._elapsed + (step if self.state is ControllerState.ACTIVE else 0.0)
         stiffness = self._contact_stiffness(observation)
-        return Situation(t, elapsed, q, dq, self._x, dx, force, stiffness, self._disturbance, mass, self._extra, rest)
+        disturbance, extra = self._balance.disturbance, self._balance.extra
+        return Situation(t, elapsed, q, dq, self._x, dx, force, stiffness, disturbance, mass, extra, rest)
 
-    def _within_deadband(self, t: float, observation: Observation) -> tuple[float | None, Observation]:
+    def _within_deadband(
+        self, t: float, observation: Observation, rotation: np.ndarray
+    ) -> tuple[float | None, Observation]:
         """Return where the equilibrium rests along the push [m], if it does, and what the force is controlled by.
 
         The dead band ends where the contact no longer counts as made. ``overload`` limits the push in it, too.
+
+        Args:
+            t: now [s].
+            observation: present estimate.
+            rotation: (3, 3) of the TCP at the sample.
         """
         force, covariance = observation.force, observation.force_covariance
         width = self.settings.force_deadband
         if force is None or covariance is None or not self.adapt or self._wanted * width == 0.0:
             return None, observation
-        normal = self.arm.tcp_pose(observation.q)[1].T @ self._normal  # (3,) TCP axes
+        normal = rotation.T @ self._normal  # (3,) TCP axes
         variance = float(normal @ covariance @ normal)
         if not 0.0 <= variance < math.inf:  # the observer does not tell how good its force is
             return None, observation
@@ -299,27 +312,6 @@ class SupervisedController(ABC):
         if self._deadband.aim:
             observation = dataclasses.replace(observation, force=force - self._deadband.aim * self._normal)
         return rest, observation
-
-    def _balance(self, t: float, observation: Observation, dx: np.ndarray, force: np.ndarray, mass: float) -> None:
-        """Low-pass what the balance of forces at the TCP lacks: spring + contact + d = D dx, at rest.
-
-        With contact modes, the limit of the push follows m dv/dt + D v - spring - contact within twice the estimate's
-        age: a loop through a delay is well damped by a filter of twice that delay. It follows the mean of two ticks: a
-        stiff contact that rings at half the controller's rate would be driven by the limit. Without modes it follows
-        slowly: the observer keeps the force of a contact that is gone, which then shows as sinking.
-        """
-        x, _ = self.arm.tcp_pose(observation.q)
-        spring = clip_norm(self._stiffness * (self._commanded(t).position - x), self.settings.impedance.max_force)
-        missing = self._damping * dx - spring - force
-        share = min(1.0 / (self.settings.rate * self.settings.disturbance_time), 1.0)
-        self._disturbance = self._disturbance + share * (missing - self._disturbance)
-        step, speed, fast, inertia = t - self._balanced[0], float(self._normal @ dx), share, 0.0
-        if len(observation.mode_probabilities) > 1 and 1e-6 < step < math.inf:
-            fast = 1.0 / (1.0 + 2.0 * max(observation.age, 0.0) * self.settings.rate)
-            inertia = mass * (speed - self._balanced[1]) / step
-        balance = float(self._normal @ missing) + inertia
-        self._extra += fast * (0.5 * (balance + self._balanced[2]) - self._extra)
-        self._balanced = t, speed, balance
 
     def _commanded(self, t: float) -> Command:
         """Return the command that was in force at ``t`` [s]."""
@@ -382,9 +374,14 @@ class SupervisedController(ABC):
         """Return an equilibrium whose spring holds its limit, also if the arm has stayed where it was measured."""
         return clip_equilibrium(position, self._seen, self._x, self._stiffness, self._limit)
 
-    def _effective_mass(self, q: np.ndarray) -> float:
-        """Return 1 / (n^T J M^-1 J^T n) [kg]: what a sudden contact along n meets (Khatib 1995)."""
-        row = self._normal @ self.arm.tcp_jacobian(q)[:3]
+    def _effective_mass(self, q: np.ndarray, jacobian: np.ndarray) -> float:
+        """Return 1 / (n^T J M^-1 J^T n) [kg]: what a sudden contact along n meets (Khatib 1995).
+
+        Args:
+            q: (n,) [rad].
+            jacobian: J (3, n) of the TCP's position there, base axes.
+        """
+        row = self._normal @ jacobian
         return 1.0 / max(float(row @ np.linalg.solve(self.arm.mass(q), row)), 1e-6)
 
     # -- bad ticks --
