@@ -30,7 +30,7 @@ def packed_outer(a: ca.SX, b: ca.SX) -> ca.SX:
 
 def unpack(vector: ca.SX, n: int) -> ca.SX:
     """Symmetric (n, n) matrix of a vector made by :func:`pack`."""
-    return ca.reshape(vector[unpack_array(np.arange(packed_size(n)), n).ravel().tolist()], n, n)
+    return ca.reshape(vector[packed_places(n).ravel().tolist()], n, n)
 
 
 @functools.lru_cache(maxsize=16)
@@ -60,6 +60,15 @@ def unpack_array(vector: np.ndarray, n: int) -> np.ndarray:
     matrix[rows, columns] = vector
     matrix[columns, rows] = vector
     return matrix
+
+
+def packed_places(n: int) -> np.ndarray:
+    """Return where (n, n) the entries of a matrix are in its packed lower triangle.
+
+    Args:
+        n: number of rows.
+    """
+    return unpack_array(np.arange(packed_size(n)), n)
 
 
 def scalar_update(

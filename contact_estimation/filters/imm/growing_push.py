@@ -29,7 +29,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from contact_estimation.filters.imm.state import FilterState
-from contact_estimation.filters.kalman import packed_size, unpack_array
+from contact_estimation.filters.kalman import packed_places
 
 #: Standard deviations of an offset that motion may change it by.
 _SIGMAS = 2.0
@@ -52,8 +52,7 @@ class GrowingPush:
         self._offset, self._times, self._external = parts["offset"], 0, parts["external"]
         self._time, self._spread = state.time_constant[parts["disturbance"]], 2 * state.variance[parts["disturbance"]]
         self._walk = state.random_walk[parts["bias"]]
-        places = unpack_array(np.arange(packed_size(state.size)), state.size)
-        self._variances = np.diagonal(places)[self._offset].astype(int)  # of the offsets in a packed covariance
+        self._variances = np.diagonal(packed_places(state.size))[self._offset]  # of the offsets in a packed covariance
 
     def traces(self, x: np.ndarray, p: np.ndarray) -> np.ndarray:
         """Return what a push changes in a state: (3, m) offset [rad], its variance [rad^2], and friction [Nm].

@@ -16,10 +16,10 @@ from contact_estimation.filters.imm.free_past import FreePast
 from contact_estimation.filters.imm.growing_push import friction_fall
 from contact_estimation.filters.imm.measurement import UNDECIDED, build_prior, build_update
 from contact_estimation.filters.imm.mode_chain import ModeChain, build_mixing, build_mode_prediction, build_mode_update
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import LEAST_DEFLECTION, FilterState
 from contact_estimation.filters.imm.touch_test import TouchTest
 from contact_estimation.filters.imm.unknown import PushCourse, PushEnd
-from contact_estimation.filters.kalman import pack_array, packed_size, unpack_array
+from contact_estimation.filters.kalman import pack_array, packed_places, packed_size
 from contact_estimation.robot import Arm
 
 #: How far back a free filter starts: before friction absorbed a push for a while, and before a push was felt.
@@ -32,8 +32,6 @@ _TRIAL = 5
 _FAST = 2.0
 #: [s] Memory of a push's mean force.
 _PUSH_MEMORY = 0.2
-#: [rad] Keeps the share of a deflection defined where there is none.
-_LEAST_DEFLECTION = 1e-9
 
 
 class LoadChange(NamedTuple):
@@ -119,7 +117,7 @@ class ImmStep:
             mixing.bind([mixing.inputs["X"], mixing.inputs["P"], weights[j]], [mixed_x[j], mixed_p[j]])
             for j in range(count)
         ]
-        places = unpack_array(np.arange(packed_size(state.size)), state.size)
+        places = packed_places(state.size)
         self._offset_variance = np.diagonal(places[state.parts["offset"], state.parts["offset"]]).copy()
         # The decay and noise of the filters whose friction changes, and of those in which it is steady.
         self._motion = [(np.zeros(state.size), np.zeros(state.size), np.ones(1)) for _ in range(2)]
@@ -399,7 +397,7 @@ class ImmStep:
     def _slack(self) -> np.ndarray:
         """Return what is left (m,) [rad] of the deflections since the arm was last free: hysteresis of the gears."""
         hysteresis = self._signals["hysteresis"]
-        return np.asarray(hysteresis * self._deflected / np.hypot(self._deflected, hysteresis + _LEAST_DEFLECTION))
+        return np.asarray(hysteresis * self._deflected / np.hypot(self._deflected, hysteresis + LEAST_DEFLECTION))
 
     def _track_friction(self) -> None:
         """Bound the friction of closed contacts around its value when the arm was last free.

@@ -18,7 +18,7 @@ import casadi as ca
 
 from contact_estimation.codegen import call_named, named_function, symbols
 from contact_estimation.filters.imm.contact_law import ContactForces, contacts_at, pose_of
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import LEAST_DEFLECTION, FilterState
 from contact_estimation.filters.imm.unknown import push_covariance, push_response
 from contact_estimation.filters.kalman import pack, packed_outer, packed_size, unpack
 from contact_estimation.robot import Arm
@@ -31,8 +31,6 @@ _PRESSURE, _POINT, _GEOMETRY = ("stiffness", "rest"), ("point_x", "point_y"), ("
 _LEVER = ("point_z",)
 #: [m] Keeps the direction of a way defined where there is none.
 _LEAST_WAY = 1e-9
-#: [rad] Keeps the share of a deflection defined where there is none.
-_LEAST_DEFLECTION = 1e-9
 #: [N^2] Keeps shares of a force defined where there is none.
 _LEAST_SQUARE = 1e-9
 #: [Nm^2] Keeps the regression on a Coulomb amplitude defined where that is known.
@@ -213,7 +211,7 @@ def _build_shown(state: FilterState) -> ca.Function:
     torque = ca.fmin(ca.fmax(s.unexplained, -most), most)[state.elastic_joints]
     told = s.deflection + ca.exp(-s.x[joints]) * torque
     unexpected = ca.diag(covariance[joints, joints]) * told**2  # (m,) [rad^2]
-    beside = unexpected / (unexpected + s.hysteresis**2 + _LEAST_DEFLECTION**2)
+    beside = unexpected / (unexpected + s.hysteresis**2 + LEAST_DEFLECTION**2)
     joints_shown = ca.fmax(beside, ca.mmax(s.closed))
     return named_function("shown", s, {"shown": shown, "joints_shown": joints_shown})
 

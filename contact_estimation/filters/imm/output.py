@@ -15,9 +15,9 @@ from contact_estimation.filters.imm.contact_law import ContactForces, contacts_a
 from contact_estimation.filters.imm.imm_step import ImmStep
 from contact_estimation.filters.imm.mode_chain import ModeChain
 from contact_estimation.filters.imm.settings import ImmSettings
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import LEAST_DEFLECTION, FilterState
 from contact_estimation.filters.imm.unknown import ExternalTorque, push_response, tcp_wrench
-from contact_estimation.filters.kalman import packed_size, unpack, unpack_array
+from contact_estimation.filters.kalman import packed_places, packed_size, unpack
 from contact_estimation.filters.observer import CLOSED, ContactState
 from contact_estimation.robot import Arm
 
@@ -27,8 +27,6 @@ _WEAK = 0.5**0.5
 _SHOWN = 2.0
 #: Keeps the shares of filters that have a contact closed defined where none has.
 _LEAST_SHARE = 1e-9
-#: [rad] Keeps the direction of a deflection defined where nothing touches.
-_LEAST_DEFLECTION = 1e-9
 #: Share of a variance that keeps a covariance regular where channels measure the same.
 _ROUNDING = 1e-9
 
@@ -152,7 +150,7 @@ def _hysteresis_error(
     """
     deflection = joint_torque[state.elastic_joints] * ca.exp(-x[state.parts["joint_stiffness"]])  # (m,) [rad]
     width = 2 * hysteresis
-    error = deflection * width / ca.sqrt(ca.sumsqr(deflection) + width**2 + _LEAST_DEFLECTION**2)
+    error = deflection * width / ca.sqrt(ca.sumsqr(deflection) + width**2 + LEAST_DEFLECTION**2)
     offset = state.parts["offset"]
     moved = gradient @ covariance[:, offset] @ LDL(covariance[offset, offset]).solve(error)  # (k,)
     return moved @ moved.T
@@ -241,8 +239,7 @@ class Output:
         )
         self._table = table.reshape(len(chain.owner), -1)
         external = state.parts["external"] if state.has_external else slice(0)
-        packed = np.arange(packed_size(state.size), dtype=float)
-        places = unpack_array(packed, state.size).astype(int)  # in a packed matrix
+        places = packed_places(state.size)
         self._external = places[external, external]
         if state.has_external:
             self._push_variance = places[(along := state.parts["push_stiffness"].start), along]

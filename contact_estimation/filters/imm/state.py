@@ -26,6 +26,9 @@ from contact_estimation.robot import Arm
 from contact_estimation.robot.actuators import ActuatorSettings
 from contact_estimation.robot.rigid_body import Kinematics
 
+#: [rad] Keeps the share and the direction of a deflection defined where there is none.
+LEAST_DEFLECTION = 1e-9
+
 
 class Entry(NamedTuple):
     """Prior of one entry of the state.

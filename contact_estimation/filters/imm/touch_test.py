@@ -19,7 +19,7 @@ import numpy as np
 from contact_estimation.filters.chi_square import chi_square_quantile
 from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.filters.imm.unknown import whitening
-from contact_estimation.filters.kalman import packed_size, unpack_array
+from contact_estimation.filters.kalman import packed_places
 
 
 class TouchTest:
@@ -31,7 +31,7 @@ class TouchTest:
     """
 
     def __init__(self, state: FilterState, significance: float) -> None:
-        places = unpack_array(np.arange(packed_size(state.size)), state.size)
+        places = packed_places(state.size)
         self._external, self._state = state.parts["external"], state
         self._torque = places[self._external, self._external]
         self._friction = np.diagonal(places)[state.friction_rows]

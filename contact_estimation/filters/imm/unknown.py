@@ -26,7 +26,7 @@ import casadi as ca
 import numpy as np
 
 from contact_estimation.filters.chi_square import chi_square_quantile
-from contact_estimation.filters.kalman import pack_array, packed_size, unpack_array
+from contact_estimation.filters.kalman import pack_array, packed_places, unpack_array
 from contact_estimation.robot import Arm
 from contact_estimation.robot.rigid_body import Kinematics
 
@@ -93,7 +93,7 @@ class PushEnd:
 
     def __init__(self, size: int, external: slice, disturbance: slice, offset: slice, significance: float) -> None:
         self._size, self._external, self._offset = size, external, offset
-        places = unpack_array(np.arange(packed_size(size)), size)
+        places = packed_places(size)
         self._cross = places[:, external]  # (N, n) places in a packed covariance
         pairs = [(external, external), (external, disturbance), (disturbance, disturbance)]
         self._drifting = [np.diagonal(places[pair]) for pair in pairs]  # of what changed friction adds to
