@@ -24,8 +24,9 @@ from ekf_step import settings_of  # a neighbour of this script
 from report import add_save_argument, heading, publish
 
 from contact_estimation.filters.ekf import Ekf
+from contact_estimation.filters.imm.contact_settings import ImmContact
 from contact_estimation.filters.imm.observer import ContactImm
-from contact_estimation.filters.imm.settings import ImmContact, ImmSettings
+from contact_estimation.filters.imm.settings import ImmSettings
 from contact_estimation.filters.registry import load_observer_settings
 from contact_estimation.filters.settings import load_sensor_settings
 from contact_estimation.robot import load_arm

@@ -126,6 +126,10 @@ def test_imports_point_down(path):
         assert target is None or target in allowed, f"{path.name}:{line}: {layer} must not import {target} ({name})"
 
 
+def test_no_file_is_longer_than_500_lines():
+    assert not [str(path) for path in FILES if len(path.read_text().splitlines()) > 500]
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_ros_stays_upstairs(path):
     if layer_of(path) in ("ros", "nodes"):

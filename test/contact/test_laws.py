@@ -15,7 +15,8 @@ from contact_estimation.contact.closed import contact_basis
 from contact_estimation.control.mpc.stage import Stage
 from contact_estimation.dynamics import CoupledStep
 from contact_estimation.filters.imm.contact_law import contacts_at
-from contact_estimation.filters.imm.settings import KINDS, ImmContact, ImmSettings
+from contact_estimation.filters.imm.contact_settings import CONTACT_PARAMETERS, ImmContact
+from contact_estimation.filters.imm.settings import ImmSettings
 from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.fit.contact_torque import FitContact
 from contact_estimation.robot import load_arm
@@ -114,7 +115,11 @@ def in_mpc(arm, law: str) -> Response:
 def in_imm(arm, law: str) -> Response:
     feels = find_law(law).feels_slip
     contact = ImmContact(
-        normal=AXES[:, 0].tolist(), law=law, point=POINT.tolist(), point_std=[0.0] * 3, estimate=list(KINDS)
+        normal=AXES[:, 0].tolist(),
+        law=law,
+        point=POINT.tolist(),
+        point_std=[0.0] * 3,
+        estimate=list(CONTACT_PARAMETERS),
     )
     layout = FilterState(ImmSettings(contacts=[contact]), load_actuators("ur16e"), arm.n)
     theta, basis = layout.inputs["theta"], layout.inputs["basis"]

@@ -21,7 +21,8 @@ from contact_estimation.codegen import Parts
 from contact_estimation.contact.closed import contact_basis
 from contact_estimation.contact.law import ContactLaw
 from contact_estimation.contact.registry import find_law
-from contact_estimation.filters.imm.settings import ImmContact, ImmSettings
+from contact_estimation.filters.imm.contact_settings import ImmContact
+from contact_estimation.filters.imm.settings import ImmSettings
 from contact_estimation.robot import Arm
 from contact_estimation.robot.actuators import ActuatorSettings
 from contact_estimation.robot.rigid_body import Kinematics

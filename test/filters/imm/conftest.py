@@ -2,7 +2,8 @@
 
 import pytest
 
-from contact_estimation.filters.imm.settings import ImmContact, ImmSettings, UnknownContactSettings
+from contact_estimation.filters.imm.contact_settings import ImmContact
+from contact_estimation.filters.imm.settings import ImmSettings, UnknownContactSettings
 from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.robot import load_arm
 from contact_estimation.robot.actuators import load_actuators

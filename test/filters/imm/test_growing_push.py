@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from contact_estimation.filters.imm.contact_settings import ImmContact
 from contact_estimation.filters.imm.free_past import FreePast
 from contact_estimation.filters.imm.growing_push import GrowingPush, friction_fall
-from contact_estimation.filters.imm.settings import ImmContact, ImmSettings
+from contact_estimation.filters.imm.settings import ImmSettings
 from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.filters.kalman import pack_array
 from contact_estimation.filters.registry import open_stream

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from contact_estimation.filters.imm.contact_settings import ImmContact
 from contact_estimation.filters.imm.mode_chain import (
     ModeChain,
     NamedMode,
@@ -12,7 +13,7 @@ from contact_estimation.filters.imm.mode_chain import (
     build_mode_prediction,
     build_mode_update,
 )
-from contact_estimation.filters.imm.settings import ImmContact, ImmSettings, UnknownContactSettings
+from contact_estimation.filters.imm.settings import ImmSettings, UnknownContactSettings
 from contact_estimation.filters.kalman import pack_array, unpack_array
 
 #: Least probability of a filter.

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from contact_estimation.exceptions import ConfigError
+from contact_estimation.filters.imm.contact_settings import ImmContact
 from contact_estimation.filters.imm.observer import ContactImm
-from contact_estimation.filters.imm.settings import ImmContact
 from contact_estimation.filters.registry import load_observer_settings
 from contact_estimation.robot import load_arm
 from contact_estimation.simulation.session import open_simulation

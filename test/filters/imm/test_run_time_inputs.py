@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from contact_estimation.codegen import compiler
+from contact_estimation.filters.imm.contact_settings import ImmContact
 from contact_estimation.filters.imm.observer import ContactImm
-from contact_estimation.filters.imm.settings import ImmContact, ImmSettings
+from contact_estimation.filters.imm.settings import ImmSettings
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.robot import load_arm
 from contact_estimation.robot.actuators import ActuatorSettings, load_actuators

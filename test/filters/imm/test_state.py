@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from contact_estimation.filters.imm.settings import ImmContact, ImmSettings
+from contact_estimation.filters.imm.contact_settings import ImmContact
+from contact_estimation.filters.imm.settings import ImmSettings
 from contact_estimation.filters.imm.state import FilterState
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from contact_estimation.filters.imm.settings import ImmContact, ImmSettings, UnknownContactSettings
+from contact_estimation.filters.imm.contact_settings import ImmContact
+from contact_estimation.filters.imm.settings import ImmSettings, UnknownContactSettings
 from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.filters.imm.touch_test import TouchTest
 from contact_estimation.filters.kalman import pack_array

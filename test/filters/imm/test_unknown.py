@@ -10,8 +10,9 @@ import pytest
 import yaml
 from scipy.interpolate import CubicSpline
 
+from contact_estimation.filters.imm.contact_settings import ImmContact
 from contact_estimation.filters.imm.mode_chain import ModeChain
-from contact_estimation.filters.imm.settings import ImmContact, ImmSettings
+from contact_estimation.filters.imm.settings import ImmSettings
 from contact_estimation.filters.imm.unknown import (
     PushCourse,
     PushEnd,
