@@ -13,12 +13,14 @@ import numpy as np
 
 from contact_estimation.codegen import CompiledFunction
 from contact_estimation.filters.imm.free_past import FreePast
+from contact_estimation.filters.imm.friction_drift import FrictionDrift
 from contact_estimation.filters.imm.growing_push import friction_fall
 from contact_estimation.filters.imm.measurement import UNDECIDED, build_prior, build_update
 from contact_estimation.filters.imm.mode_chain import ModeChain, build_mixing, build_mode_prediction, build_mode_update
-from contact_estimation.filters.imm.state import LEAST_DEFLECTION, FilterState
+from contact_estimation.filters.imm.push_course import PushCourse, PushTracker
+from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.filters.imm.touch_test import TouchTest
-from contact_estimation.filters.imm.unknown import PushCourse, PushEnd
+from contact_estimation.filters.imm.unknown import PushEnd
 from contact_estimation.filters.kalman import pack_array, packed_places, packed_size
 from contact_estimation.robot import Arm
 
@@ -30,8 +32,6 @@ _STARTS = 3
 _TRIAL = 5
 #: Standard deviations of a block's random walk from which on a push changes faster than that.
 _FAST = 2.0
-#: [s] Memory of a push's mean force.
-_PUSH_MEMORY = 0.2
 
 
 class LoadChange(NamedTuple):
@@ -61,15 +61,14 @@ class ImmStep:
         state: the filters' state.
         chain: modes and filters.
         functions: compiled :func:`step_functions` by name.
-        signals: buffers by name: settings, and the block's measurement. Two are added: ``friction_drift`` (n,) [Nm^2],
-            the variance by which an unknown contact's torque may be off, by friction that changed meanwhile
-            (:meth:`_track_friction`) and by its lag (:meth:`_lag`), and ``push_held``: zero where its force reverses.
+        signals: buffers by name: settings, and the block's measurement. Two are added: ``friction_drift`` of
+            :class:`FrictionDrift`, and ``push_held`` of :class:`PushTracker`.
 
     Attributes:
         x: (M, N) means. p: (M, N (N + 1) / 2) packed covariances. probabilities: (M,).
         normalised: (M, m + n) innovations over their standard deviations before gating.
         unexplained: (M, n) [Nm] torque that the updated states leave unexplained.
-        push: course of an unknown contact's force.
+        drift: errors of friction and deflection since the arm was last free.
         updates: per filter its update, from the mixed state into ``x`` and ``p``.
     """
 
@@ -101,10 +100,9 @@ class ImmStep:
         self._turn, self._fit, self._fit_of_start = 0, np.ones(count), np.ones((_STARTS, count))
         self._started: list[int] = []  # free filters that started from a push in the last block
         self._trial = np.zeros(count, int)
-        signals["friction_drift"], self._friction_change, self._disturbance_change = np.zeros((3, state.n))
-        self._q_free, self._push_mean, self.push = np.zeros(state.n), np.zeros(3), PushCourse()
-        signals["push_held"] = self._push_held = np.ones(1)
-        self._deflected, self._deflections = np.zeros(state.m), np.zeros((count, state.m))
+        self.drift, self._push = FrictionDrift(state, signals), PushTracker(signals)
+        signals["friction_drift"], signals["push_held"] = self.drift.published, self._push.held
+        self._deflections = np.zeros((count, state.m))
         self._push_end = PushEnd(
             state.size,
             state.parts["external"],
@@ -155,7 +153,7 @@ class ImmStep:
             self._bounds[0][name][:] = values
         self._pressed[:], self.unexplained[:] = UNDECIDED, 0.0
         self._forget_changes()
-        self._forget_push()
+        self._push.forget()
         self._past.clear()
         self._turn, self._fit[:], self._trial[:] = 0, 1.0, 0
 
@@ -166,7 +164,7 @@ class ImmStep:
             duration: [s].
             deciding: as of :meth:`ModeChain.transition`.
         """
-        self._forgets = min(duration / _PUSH_MEMORY, 1.0)
+        self._push.set_interval(duration)
         known, unknown = self._motion
         known[0][:], known[1][:] = self._state.decay_and_noise(duration)
         unknown[0][:], unknown[1][:] = self._state.frozen(known[0], known[1])
@@ -185,6 +183,11 @@ class ImmStep:
         self._track_friction()
         if self._state.has_external:
             self._track_push()
+
+    @property
+    def push(self) -> PushCourse:
+        """Course of an unknown contact's force."""
+        return self._push.course
 
     def log_evidence(self) -> float:
         """Return the logarithm of the probability density of the last measurement, of all filters together.
@@ -283,11 +286,6 @@ class ImmStep:
         """Mean (N,) and packed covariance of free space some seconds ago, None where none is kept."""
         return self._past.ago(REMEMBERED) if self._past else None
 
-    @property
-    def friction_drift(self) -> np.ndarray:
-        """Variance (n,) [Nm^2] of what has changed of the friction since the arm was last free."""
-        return self._friction_change + self._disturbance_change
-
     def start_free(
         self, x: np.ndarray, covariance: np.ndarray, rows: np.ndarray, left: np.ndarray, load: LoadChange
     ) -> None:
@@ -309,7 +307,7 @@ class ImmStep:
         wrong[parts["bias"]] = np.eye(n)
         wrong[parts["offset"]] = -np.exp(-stiffness)[:, None] * np.eye(n)[joints]
         covariance = covariance + wrong @ load.covariance @ wrong.T
-        for name, variance in (("bias", self.friction_drift), ("offset", self._slack() ** 2)):
+        for name, variance in (("bias", self.drift.variance), ("offset", self.drift.slack() ** 2)):
             covariance[parts[name], parts[name]] += np.diag(variance)
         cross = covariance @ rows.T
         noise = np.diag(self._signals["R"][self._state.m :])
@@ -322,7 +320,7 @@ class ImmStep:
         self.probabilities[:] = self._signals["least_probability"]
         self.probabilities[self._free] = 1.0 / len(self._free)
         self._keep_only(x, pack_array(covariance))
-        self._forget_push()
+        self._push.forget()
         self._forget_changes()
 
     def _start_free_filters(self) -> None:
@@ -338,7 +336,7 @@ class ImmStep:
         than the start would be, by the likelihoods that both had last.
         """
         self._turn = (self._turn + 1) % _STARTS
-        slack = self._slack()
+        slack = self.drift.slack()
         self._started.clear()
         for j in self._free.tolist():
             source = int(self._weights[j].argmax())
@@ -356,7 +354,7 @@ class ImmStep:
             elif not felt:
                 self._push_end.loosen(p, slack)
             elif self._turn == 0:
-                probably = self._push_end.apply(x, p, self._slid() * self._friction_change, slack)
+                probably = self._push_end.apply(x, p, self.drift.slid(), slack)
                 self._trial[j] = _TRIAL if probably else 0
 
     def _keeps(self, j: int, source: int) -> bool:
@@ -384,49 +382,17 @@ class ImmStep:
         self._fit[:] = np.exp(self._likelihood - self._likelihood.max())
         self._fit_of_start[self._turn, self._started] = self._fit[self._started]
 
-    def _slid(self) -> np.ndarray | float:
-        """Return the share (n,) of the friction's change since the arm was last free that is one of friction.
-
-        Small motion of a joint may be its bending by the push, which changes no friction.
-        """
-        if self._state.motor_side:
-            return 1.0
-        moved = (self._signals["q_mean"] - self._q_free) / self._state.sliding_way
-        return np.asarray(-np.expm1(-(moved**2)))
-
-    def _slack(self) -> np.ndarray:
-        """Return what is left (m,) [rad] of the deflections since the arm was last free: hysteresis of the gears."""
-        hysteresis = self._signals["hysteresis"]
-        return np.asarray(hysteresis * self._deflected / np.hypot(self._deflected, hysteresis + LEAST_DEFLECTION))
-
     def _track_friction(self) -> None:
-        """Bound the friction of closed contacts around its value when the arm was last free.
-
-        An unknown contact keeps that friction. The variance of what motion has changed of it and of the model's error
-        since then, up to that of anything within their bounds, is an error of the external torque: a consider
-        covariance (Schmidt, Application of state-space methods to navigation problems, 1966). So is the process noise
-        of the friction disturbance that these filters leave out, where it is one of motion: up to the variance between
-        two draws. A disturbance that changes at rest, too, does not tell what motion has changed. The lag of a push
-        that changes fast is one more such error.
-        """
+        """Bound the friction of closed contacts around its value when the arm was last free, and follow its drift."""
         shares = self.probabilities[self._free]
         if shares.sum() > 0.5:
             self._state.friction_about(self.x[self._free[shares.argmax()]], self._bounds[0])
-            self._forget_changes()
-            self._q_free[:] = self._signals["q_mean"]
+            self.drift.follow_free()
+            self._fit_of_start[:] = 1.0
         else:
-            probable = self.probabilities.argmax()
-            np.maximum(self._deflected, np.abs(self._deflections[probable]), out=self._deflected)
-            self._friction_change += (1 - self._state.frozen_share) * self._signals["friction_change"]
-            np.minimum(self._friction_change, self._state.largest_drift, out=self._friction_change)
-            if self._state.disturbance_moves:
-                where = self._state.parts["disturbance"]
-                left_out = self._motion[0][1][where] - self._motion[1][1][where]
-                self._disturbance_change += left_out * self._signals["friction_moves"]
-                np.minimum(self._disturbance_change, 2 * self._state.variance[where], out=self._disturbance_change)
-            np.add(self._friction_change, self._disturbance_change, out=self._signals["friction_drift"])
-            if self._state.has_external:
-                self._signals["friction_drift"] += self._lag() ** 2
+            where, lag = self._state.parts["disturbance"], self._lag() if self._state.has_external else 0.0
+            left_out = self._motion[0][1][where] - self._motion[1][1][where]
+            self.drift.follow_contact(self._deflections[self.probabilities.argmax()], left_out, lag)
 
     def _lag(self) -> np.ndarray:
         """Return by how much the torque (n,) [Nm] of an unknown contact lags behind one that changes fast.
@@ -443,26 +409,15 @@ class ImmStep:
         return np.where(corrected**2 > _FAST**2 * likely, corrected, 0.0)
 
     def _track_push(self) -> None:
-        """Follow the course of an unknown contact's force. Motion does not let a contact pull.
-
-        Its mean over the last moments is kept where a known contact takes over, and forgotten in free space.
-        """
+        """Follow an unknown contact's force: kept where a known contact takes over, forgotten in free space."""
         if self._chain.free[self.probabilities.argmax()]:
-            self._forget_push()
-            return
-        torque = self.x[self._probable_push(), self._state.parts["external"]]
-        force = self._signals["push_regression"].reshape(3, -1, order="F") @ torque
-        self._push_mean += self._forgets * (force - self._push_mean)
-        self.push = PushCourse.of(force, self._push_mean)
-        self._push_held[0] = not self.push.reverses
+            self._push.forget()
+        else:
+            self._push.follow(self.x[self._probable_push(), self._state.parts["external"]])
 
     def _probable_push(self) -> int:
         """Return the most probable filter of an unknown contact."""
         return int(self._felt[self.probabilities[self._felt].argmax()])
-
-    def _forget_push(self) -> None:
-        """Begin anew with the course of an unknown contact's force."""
-        self._push_mean[:], self.push, self._push_held[0] = 0.0, PushCourse(), 1.0
 
     def _keep_only(self, before: np.ndarray, covariance: np.ndarray) -> None:
         """Take a state, its mean (N,) and packed covariance, for the last one of free space before the push."""
@@ -471,5 +426,5 @@ class ImmStep:
 
     def _forget_changes(self) -> None:
         """Begin anew with what changes while something touches the arm: friction, deflections, and how starts fit."""
-        self._friction_change[:] = self._disturbance_change[:] = self._signals["friction_drift"][:] = 0.0
-        self._deflected[:], self._fit_of_start[:] = 0.0, 1.0
+        self.drift.clear()
+        self._fit_of_start[:] = 1.0

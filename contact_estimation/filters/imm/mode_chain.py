@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contact_estimation.codegen import named_function, symbols
+from contact_estimation.filters.imm.push_course import PushCourse
 from contact_estimation.filters.imm.settings import UNKNOWN, ImmSettings, UnknownContactSettings
-from contact_estimation.filters.imm.unknown import PushCourse
 from contact_estimation.filters.kalman import packed_outer, packed_size
 
 #: Course of a push that neither ends nor reverses.

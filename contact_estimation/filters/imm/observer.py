@@ -216,7 +216,7 @@ class ContactImm:
         push = self.settings.unknown.birth_time_first * self._signals["push_covariance"].reshape(n, n)
 
         def friction(k: int) -> np.ndarray:
-            return np.asarray(rows @ before.state(k)[1] @ rows.T + np.diag(step.friction_drift))
+            return np.asarray(rows @ before.state(k)[1] @ rows.T + np.diag(step.drift.variance))
 
         noise = self._signals["R"][self.state.m :]
         told = payload.change(duration, q, torques, Separation(touched, friction, noise, push))

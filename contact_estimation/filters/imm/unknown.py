@@ -34,8 +34,6 @@ from contact_estimation.robot.rigid_body import Kinematics
 _ROUNDING = 1e-8
 #: [N] Keeps the direction of a push defined where there is none.
 _LEAST_FORCE = 1e-9
-#: A push ends below this share of its mean, and reverses where it goes against that by this share of its own size.
-_ENDING, _REVERSED = 0.3, 0.1
 #: Share of the changed friction's variance that a push which has probably ended needs to explain its torque.
 _LIKELY_CHANGE = 0.3
 
@@ -56,24 +54,6 @@ class ExternalTorque(NamedTuple):
     covariance: np.ndarray
     stiffness: float = math.nan
     stiffness_std: float = math.nan
-
-
-class PushCourse(NamedTuple):
-    """How the force of an unknown contact goes against its mean over the last moments.
-
-    Attributes:
-        ends: it is a small share of that mean. No other contact closes in its place.
-        reverses: it goes against the mean, and no contact pulls. What is left is an error of friction or hysteresis.
-    """
-
-    ends: bool = False
-    reverses: bool = False
-
-    @classmethod
-    def of(cls, force: np.ndarray, mean: np.ndarray) -> PushCourse:
-        """Return the course of a force (3,) [N] with a mean (3,) [N]."""
-        along = float(force @ mean)
-        return cls(along < _ENDING * float(mean @ mean), along < -_REVERSED * float(force @ force))
 
 
 class PushEnd:

@@ -12,9 +12,9 @@ from scipy.interpolate import CubicSpline
 
 from contact_estimation.filters.imm.contact_settings import ImmContact
 from contact_estimation.filters.imm.mode_chain import ModeChain
+from contact_estimation.filters.imm.push_course import PushCourse
 from contact_estimation.filters.imm.settings import ImmSettings
 from contact_estimation.filters.imm.unknown import (
-    PushCourse,
     PushEnd,
     held_share,
     push_covariance,

@@ -1,0 +1,62 @@
+"""How the force of an unknown contact goes against its mean over the last moments: it ends, or it reverses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+#: A push ends below this share of its mean, and reverses where it goes against that by this share of its own size.
+_ENDING, _REVERSED = 0.3, 0.1
+#: [s] Memory of the mean.
+_MEMORY = 0.2
+
+
+class PushCourse(NamedTuple):
+    """How the force of an unknown contact goes against its mean over the last moments.
+
+    Attributes:
+        ends: it is a small share of that mean. No other contact closes in its place.
+        reverses: it goes against the mean, and no contact pulls. What is left is an error of friction or hysteresis.
+    """
+
+    ends: bool = False
+    reverses: bool = False
+
+    @classmethod
+    def of(cls, force: np.ndarray, mean: np.ndarray) -> PushCourse:
+        """Return the course of a force (3,) [N] with a mean (3,) [N]."""
+        along = float(force @ mean)
+        return cls(along < _ENDING * float(mean @ mean), along < -_REVERSED * float(force @ force))
+
+
+class PushTracker:
+    """Follows the force of an unknown contact. Motion does not let a contact pull.
+
+    Args:
+        signals: buffers by name: ``push_regression`` (3, n) [1/m] of the force on the torque.
+
+    Attributes:
+        course: of the force.
+        held: (1,) zero where it reverses: then motion does not change it.
+    """
+
+    def __init__(self, signals: Mapping[str, np.ndarray]) -> None:
+        self._signals, self._mean, self.held = signals, np.zeros(3), np.ones(1)
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._mean[:], self.course, self.held[0] = 0.0, PushCourse(), 1.0
+
+    def set_interval(self, duration: float) -> None:
+        """Prepare for a torque every ``duration`` [s]."""
+        self._share = min(duration / _MEMORY, 1.0)
+
+    def follow(self, torque: np.ndarray) -> None:
+        """Take the torque (n,) [Nm] of the unknown contact after a block."""
+        force = self._signals["push_regression"].reshape(3, -1, order="F") @ torque
+        self._mean += self._share * (force - self._mean)
+        self.course = PushCourse.of(force, self._mean)
+        self.held[0] = not self.course.reverses
