@@ -12,7 +12,8 @@ import casadi as ca
 import numpy as np
 
 from contact_estimation.codegen import CompiledFunction
-from contact_estimation.filters.imm.free_past import FreePast
+from contact_estimation.filters.imm.free_space_history import REMEMBERED, FreeSpaceHistory
+from contact_estimation.filters.imm.free_starts import FilterBuffers, FreeStarts
 from contact_estimation.filters.imm.friction_drift import FrictionDrift
 from contact_estimation.filters.imm.growing_push import friction_fall
 from contact_estimation.filters.imm.measurement import UNDECIDED, build_prior, build_update
@@ -20,16 +21,9 @@ from contact_estimation.filters.imm.mode_chain import ModeChain, build_mixing, b
 from contact_estimation.filters.imm.push_course import PushCourse, PushTracker
 from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.filters.imm.touch_test import TouchTest
-from contact_estimation.filters.imm.unknown import PushEnd
-from contact_estimation.filters.kalman import pack_array, packed_places, packed_size
+from contact_estimation.filters.kalman import pack_array, packed_size
 from contact_estimation.robot import Arm
 
-#: How far back a free filter starts: before friction absorbed a push for a while, and before a push was felt.
-REMEMBERED, _RECENT = 30, 3
-#: Starts of a free filter that follows a contact, in turn.
-_STARTS = 3
-#: Blocks for which a start from a push that has probably ended is kept where nothing shows a push beside the friction.
-_TRIAL = 5
 #: Standard deviations of a block's random walk from which on a push changes faster than that.
 _FAST = 2.0
 
@@ -93,36 +87,23 @@ class ImmStep:
         self._posterior = self._mode_update.bind(given, [self.probabilities])
         # No filter is updated before all are mixed: the mixed states have buffers of their own.
         mixed_x, mixed_p = np.zeros((count, state.size)), np.zeros((count, packed_size(state.size)))
-        self._mixed, self._weights = (mixed_x, mixed_p), weights
-        self._past = FreePast(state)
-        self._between = self._transition.reshape(count, count, order="F")
-        # Likelihoods over the largest one: of the last block, and of starts after a push when they were last made.
-        self._turn, self._fit, self._fit_of_start = 0, np.ones(count), np.ones((_STARTS, count))
-        self._started: list[int] = []  # free filters that started from a push in the last block
-        self._trial = np.zeros(count, int)
+        self._mixed_x, self._history = mixed_x, FreeSpaceHistory(state)
         self.drift, self._push = FrictionDrift(state, signals), PushTracker(signals)
         signals["friction_drift"], signals["push_held"] = self.drift.published, self._push.held
         self._deflections = np.zeros((count, state.m))
-        self._push_end = PushEnd(
-            state.size,
-            state.parts["external"],
-            state.parts["disturbance"],
-            state.parts["offset"],
-            state.end_significance,
-        )
+        between = self._transition.reshape(count, count, order="F")
+        filters = FilterBuffers(self.x, self.p, mixed_x, mixed_p, self.probabilities, between, weights, likelihood)
+        self._starts = FreeStarts(state, chain, filters, self._history, self.drift)
         self._touch_test = TouchTest(state, state.commit_significance)
         self._mixes = [
             mixing.bind([mixing.inputs["X"], mixing.inputs["P"], weights[j]], [mixed_x[j], mixed_p[j]])
             for j in range(count)
         ]
-        places = packed_places(state.size)
-        self._offset_variance = np.diagonal(places[state.parts["offset"], state.parts["offset"]]).copy()
         # The decay and noise of the filters whose friction changes, and of those in which it is steady.
         self._motion = [(np.zeros(state.size), np.zeros(state.size), np.ones(1)) for _ in range(2)]
         self._motion[1][2][:] = state.frozen_share
         self._bounds = bounds = [state.bounds(free=False), state.bounds(free=True)]
-        self._free, self._touched = np.flatnonzero(chain.free), np.asarray(chain.closed.any(axis=1))
-        self._felt = np.flatnonzero(chain.felt)
+        self._free, self._felt = np.flatnonzero(chain.free), np.flatnonzero(chain.felt)
         self.updates = []
         for j in range(count):
             own = {"x": mixed_x[j], "P": mixed_p[j], "closed": chain.closed[j].copy(), "pressed_before": before[j]}
@@ -152,10 +133,10 @@ class ImmStep:
         for name, values in self._state.bounds(free=False).items():
             self._bounds[0][name][:] = values
         self._pressed[:], self.unexplained[:] = UNDECIDED, 0.0
-        self._forget_changes()
+        self.drift.clear()
+        self._starts.restart()
         self._push.forget()
-        self._past.clear()
-        self._turn, self._fit[:], self._trial[:] = 0, 1.0, 0
+        self._history.clear()
 
     def set_interval(self, duration: float, deciding: bool) -> None:
         """Prepare predictions over ``duration`` [s], for the modes' present newborns.
@@ -175,10 +156,10 @@ class ImmStep:
         self._predict()
         for mix in self._mixes:
             mix()
-        self._start_free_filters()
+        self._starts.choose()
         for update in self.updates:
             update()
-        self._compare_starts()
+        self._starts.compare()
         self._posterior()
         self._track_friction()
         if self._state.has_external:
@@ -220,16 +201,16 @@ class ImmStep:
         shares, probable = self.probabilities[self._free], int(self.probabilities.argmax())
         if shares.sum() > 0.5:
             best = int(self._free[shares.argmax()])
-            grown = self._past.follow_free(self.x[best], self.p[best])
+            grown = self._history.follow_free(self.x[best], self.p[best])
             if grown is not None:
                 self._start_push(best, *grown)
-                self._past.append(self.x[best], self.p[best])
-        elif self._touched[probable]:
-            grown = self._past.follow_touch(self.x[probable], self.p[probable])
+                self._history.append(self.x[best], self.p[best])
+        elif self._chain.touched[probable]:
+            grown = self._history.follow_touch(self.x[probable], self.p[probable])
             if grown is not None:
                 self._start_push(probable, *grown)
         else:
-            settled = self._past.follow_push(self.x[probable], interval)
+            settled = self._history.follow_push(self.x[probable], interval)
             if settled is not None:
                 self._give_back(*settled)
 
@@ -279,12 +260,12 @@ class ImmStep:
         compliance = np.exp(-self.x[~felt, parts["joint_stiffness"]])  # [rad/Nm]
         self.x[~felt, parts["bias"]] += load
         self.x[~felt, parts["offset"]] -= compliance * load[self._state.elastic_joints]
-        self._past.clear()
+        self._history.clear()
 
     @property
     def free_before(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Mean (N,) and packed covariance of free space some seconds ago, None where none is kept."""
-        return self._past.ago(REMEMBERED) if self._past else None
+        return self._history.ago(REMEMBERED) if self._history else None
 
     def start_free(
         self, x: np.ndarray, covariance: np.ndarray, rows: np.ndarray, left: np.ndarray, load: LoadChange
@@ -323,72 +304,13 @@ class ImmStep:
         self._push.forget()
         self._forget_changes()
 
-    def _start_free_filters(self) -> None:
-        """Choose the start of a free filter that follows a contact, one of three in turn, or keep the filter.
-
-        The friction of the contact contains the part of the push that it absorbed before the mode changed, and the
-        force contains a part of the friction. The starts are the contact without its force, after an unknown one if
-        that is within its uncertainty, and two free states of before. The joint stiffness is kept. What a contact has
-        left of the gears' deflection is an error of their offsets.
-
-        A start is uncertain, and so less likely in its first block than a push, whatever comes after. A filter that is
-        made anew in every block never shows that it fits better. So after a push it is kept where it is more probable
-        than the start would be, by the likelihoods that both had last.
-        """
-        self._turn = (self._turn + 1) % _STARTS
-        slack = self.drift.slack()
-        self._started.clear()
-        for j in self._free.tolist():
-            source = int(self._weights[j].argmax())
-            felt = bool(self._chain.felt[source])
-            if not (felt or self._touched[source]):
-                continue
-            x, p = self._mixed[0][j], self._mixed[1][j]
-            if felt and self._keeps(j, source):
-                x[:], p[:] = self.x[j], self.p[j]
-                continue
-            if felt:
-                self._started.append(j)
-            if self._turn > 0 and self._past:
-                self._remember(x, p, slack)
-            elif not felt:
-                self._push_end.loosen(p, slack)
-            elif self._turn == 0:
-                probably = self._push_end.apply(x, p, self.drift.slid(), slack)
-                self._trial[j] = _TRIAL if probably else 0
-
-    def _keeps(self, j: int, source: int) -> bool:
-        """Return whether a free filter that follows a push is kept, not made anew from the filter ``source``.
-
-        Where friction changes, or nothing but the torque tells a push, a filter that is kept would follow the push.
-        """
-        if self._state.friction_shown:
-            kept = self.probabilities[j] * self._between[j, j] * self._fit[j]
-            start = self.probabilities[source] * self._between[source, j] * self._fit_of_start[self._turn, j]
-            return bool(self._chain.steady_friction[j] and kept > start)
-        self._trial[j] -= 1
-        return bool(self._trial[j] >= 0)
-
-    def _remember(self, x: np.ndarray, p: np.ndarray, slack: np.ndarray) -> None:
-        """Write a free state of before into a filter's state, but for the joint stiffness."""
-        stiffness = self._state.parts["joint_stiffness"]
-        kept = x[stiffness].copy()
-        x[:], p[:] = self._past.ago(_RECENT if self._turn == 1 else REMEMBERED)
-        x[stiffness] = kept
-        p[self._offset_variance] += slack**2
-
-    def _compare_starts(self) -> None:
-        """Note how likely the last measurement was in each filter, and in the starts that were made for it."""
-        self._fit[:] = np.exp(self._likelihood - self._likelihood.max())
-        self._fit_of_start[self._turn, self._started] = self._fit[self._started]
-
     def _track_friction(self) -> None:
         """Bound the friction of closed contacts around its value when the arm was last free, and follow its drift."""
         shares = self.probabilities[self._free]
         if shares.sum() > 0.5:
             self._state.friction_about(self.x[self._free[shares.argmax()]], self._bounds[0])
             self.drift.follow_free()
-            self._fit_of_start[:] = 1.0
+            self._starts.forget_fit()
         else:
             where, lag = self._state.parts["disturbance"], self._lag() if self._state.has_external else 0.0
             left_out = self._motion[0][1][where] - self._motion[1][1][where]
@@ -403,7 +325,7 @@ class ImmStep:
         """
         external, n = self._state.parts["external"], self._state.n
         probable = self._probable_push()
-        corrected = self.x[probable, external] - self._mixed[0][probable, external]
+        corrected = self.x[probable, external] - self._mixed_x[probable, external]
         walk = self._signals["duration"] * self._chain.walk[probable]
         likely = walk * np.diagonal(self._signals["push_covariance"].reshape(n, n))
         return np.where(corrected**2 > _FAST**2 * likely, corrected, 0.0)
@@ -421,10 +343,10 @@ class ImmStep:
 
     def _keep_only(self, before: np.ndarray, covariance: np.ndarray) -> None:
         """Take a state, its mean (N,) and packed covariance, for the last one of free space before the push."""
-        self._past.keep_only(before, covariance)
+        self._history.keep_only(before, covariance)
         self._state.friction_about(before, self._bounds[0])
 
     def _forget_changes(self) -> None:
         """Begin anew with what changes while something touches the arm: friction, deflections, and how starts fit."""
         self.drift.clear()
-        self._fit_of_start[:] = 1.0
+        self._starts.forget_fit()

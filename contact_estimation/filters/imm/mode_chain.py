@@ -51,6 +51,7 @@ class ModeChain:
         unknown: (C,) one where a combination is the unknown contact.
         owner: (M,) combination of each filter.
         closed: (M, I) one where a filter has the contact closed.
+        touched: (M,) whether a filter has a known contact closed.
         felt: (M,) one where a filter feels an unknown contact.
         steady_friction: (M,) whether friction is nearly constant in a filter.
         free: (M,) whether a filter feels nothing.
@@ -79,7 +80,8 @@ class ModeChain:
         count = len(filters)
         self.owner = np.repeat(np.arange(count), filters)
         self.closed, self.felt = self.combinations[self.owner], self.unknown[self.owner]
-        self.free: NDArray[np.bool_] = ~self.closed.any(axis=1) & (self.felt == 0)
+        self.touched: NDArray[np.bool_] = np.asarray(self.closed.any(axis=1))
+        self.free: NDArray[np.bool_] = ~self.touched & (self.felt == 0)
         self.label, self.steady_friction = np.array(labels)[self.owner], np.array(steady)[self.owner]
         self._rates_if_reversed = self._with_end_rate(settings.unknown.rate_if_reversed)
         self.walk = np.where(self.owner == self._steady, settings.unknown.steady_share, 1.0) * self.felt
@@ -123,9 +125,8 @@ class ModeChain:
         matrix = chain[np.ix_(self.owner, self.owner)] * enters
         staying = np.diag(chain)[self.owner]
         if deciding or push.ends:
-            closed = np.asarray(self.closed.any(axis=1))
-            before = ~closed if deciding else self.felt > 0
-            closing = before[:, None] & closed
+            before = ~self.touched if deciding else self.felt > 0
+            closing = before[:, None] & self.touched
             staying = staying + np.where(closing, matrix, 0.0).sum(axis=1)
             matrix[closing] = 0.0
         same = self.owner[:, None] == self.owner

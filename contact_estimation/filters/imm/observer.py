@@ -9,13 +9,14 @@ import casadi as ca
 import numpy as np
 
 from contact_estimation.codegen import OPTIMISE_FLAGS, compile_all_built
-from contact_estimation.filters.imm.friction_before import FrictionBefore
-from contact_estimation.filters.imm.imm_step import REMEMBERED, ImmStep, LoadChange, step_functions
+from contact_estimation.filters.imm.free_space_history import REMEMBERED
+from contact_estimation.filters.imm.imm_step import ImmStep, LoadChange, step_functions
 from contact_estimation.filters.imm.innovation import VarianceFactors
 from contact_estimation.filters.imm.mismatch import MismatchTest
 from contact_estimation.filters.imm.mode_chain import ModeChain, NamedMode
 from contact_estimation.filters.imm.output import Output, output_functions
 from contact_estimation.filters.imm.payload import Separation
+from contact_estimation.filters.imm.pre_contact_friction import PreContactFriction
 from contact_estimation.filters.imm.preintegration import Preintegration, build_block, build_sample
 from contact_estimation.filters.imm.settings import ImmSettings, run_time_inputs
 from contact_estimation.filters.imm.state import FilterState
@@ -80,7 +81,6 @@ class ContactImm:
             settings, settings.hypotheses or (1 if actuators.elastic.joints else 3), actuators.steady_push_rate
         )
         self._named = NamedMode(settings, chain.free_mode)
-        self._touched = chain.closed.any(axis=1)  # (M,)
         compiled = compile_all_built(build_filter, arm, state, chain, flags=_FLAGS, rare=_RARE)
         sample, block = compiled["imm_sample"], compiled["imm_block"]
         self.backend = compiled["imm_update"].backend
@@ -100,7 +100,7 @@ class ContactImm:
         self._mismatch = MismatchTest(arm, actuators, state, settings, self.channels)
         self._torque_of_block = signals["q_mean"], signals["presliding_mean"], signals["y"][state.m :]
         self._rest_speed = actuators.velocity_deadband * actuators.velocity_noise  # [rad/s]
-        self._before = FrictionBefore(state, REMEMBERED * settings.hypothesis_interval)
+        self._before = PreContactFriction(state, REMEMBERED * settings.hypothesis_interval)
         self._dt, self._t, self._first = -1.0, 0.0, True
         self.reset(0.0, np.zeros(arm.n))
 
@@ -185,7 +185,7 @@ class ContactImm:
         self._mismatch.add(step.normalised[probable])
         self._variance_factors.add(step.normalised[probable], duration)
         self._mismatch.add_deflection(duration, *self._torque_of_block[:2], self._signals["y"])
-        if not self.chain.closed[probable].any() and self._mismatch.add_torque(duration, *self._torque_of_block):
+        if not self.chain.touched[probable] and self._mismatch.add_torque(duration, *self._torque_of_block):
             step.assign_to_friction(payload.torque(q_mean) - self._load)
             self._load[:] = payload.torque(q_mean)
         if payload.may_change:
@@ -208,7 +208,7 @@ class ContactImm:
         """
         step, before, payload, n = self.step_, self._before, self._mismatch.payload, self.arm.n
         q, presliding, torque = self._torque_of_block
-        touched = bool(self.chain.closed[probable].any())
+        touched = bool(self.chain.touched[probable])
         if not touched:
             before.keep(step.x[probable], step.p[probable], step.free_before)
         rows = before.rows(presliding)
@@ -230,7 +230,7 @@ class ContactImm:
 
         Neither changes then. The known contact has fewer ways to change, and would win by the noise that it expects.
         """
-        probabilities, closed, felt = self.probabilities, self._touched, self.chain.felt > 0
+        probabilities, closed, felt = self.probabilities, self.chain.touched, self.chain.felt > 0
         contact, unknown = probabilities[closed].sum(), probabilities[felt].sum()
         if not unknown > 0:
             return
@@ -253,7 +253,7 @@ class ContactImm:
         """
         if self.chain.free[probable] or np.abs(self._dq).max() > self._rest_speed:
             self._undecided -= duration
-        if self.probabilities[self._touched].sum() > self.settings.decision_error:
+        if self.probabilities[self.chain.touched].sum() > self.settings.decision_error:
             self._undecided = max(self._undecided, 0.0)
         return self._undecided < 0
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from contact_estimation.filters.imm.contact_settings import ImmContact
-from contact_estimation.filters.imm.free_past import FreePast
+from contact_estimation.filters.imm.free_space_history import FreeSpaceHistory
 from contact_estimation.filters.imm.growing_push import GrowingPush, friction_fall
 from contact_estimation.filters.imm.settings import ImmSettings
 from contact_estimation.filters.imm.state import FilterState
@@ -100,7 +100,7 @@ def test_a_push_gets_back_what_friction_absorbed_of_it_only(state, bias, disturb
 @pytest.fixture
 def past(state):
     """A stay of three seconds in free space, with nothing absorbed."""
-    made = FreePast(state)
+    made = FreeSpaceHistory(state)
     for _ in range(30):
         made.append(state.mean, pack_array(np.diag(state.variance)))
     return made

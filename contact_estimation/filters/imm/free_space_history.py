@@ -1,4 +1,4 @@
-"""States of free space that are kept: where filters start from, and what a push that grows slowly is told by."""
+"""The states of free space of the last seconds: where filters start from, and what shows a push that grows slowly."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 from contact_estimation.filters.imm.growing_push import GrowingPush
 from contact_estimation.filters.imm.state import FilterState
 
+#: How far back a free filter starts: before friction absorbed a push for a while, and before a push was felt.
+REMEMBERED, RECENT = 30, 3
 #: States that are kept, one every ``hypothesis_interval``: a push may take so long to grow.
 _KEPT = 60
 #: A known contact is looked at for a growing push after so many of them in free space. A push that pauses as it grows
@@ -17,11 +19,12 @@ _SETTLED = 20
 #: Intervals for which a push that ended the stay may show what friction had absorbed of it: it is small at first.
 _NAMED = 5
 
+#: Mean (N,) and packed covariance.
 FreeState = tuple[np.ndarray, np.ndarray]
 
 
-class FreePast:
-    """Means (N,) and packed covariances of free space, the latest last.
+class FreeSpaceHistory:
+    """States of free space, and how long the present stay in it lasts.
 
     Args:
         state: the filters' state.
@@ -30,7 +33,7 @@ class FreePast:
     def __init__(self, state: FilterState) -> None:
         self._growing = GrowingPush(state) if state.m and state.has_external else None
         self._stiffness = state.parts["joint_stiffness"]
-        self._states: deque[FreeState] = deque(maxlen=_KEPT)
+        self._states: deque[FreeState] = deque(maxlen=_KEPT)  # the latest last
         self._traces: deque[np.ndarray] = deque(maxlen=_KEPT)  # of those states, since free space began
         self._stay = 0  # number of states of the present stay in free space
         self._touched = 0  # for so long a known contact has followed the free space of these traces

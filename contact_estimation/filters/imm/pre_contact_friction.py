@@ -5,6 +5,8 @@ as it is. A slow change of the load has changed it before anything was named. Th
 of free space before. It has drifted since, with the decay D and the noise Q of the filters' prediction:
 
     x' = D x + (I - D) m,    P' = D P D + Q.
+
+The history of free space has the earlier state, but not the later one: it takes no state of an unknown contact.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.filters.kalman import pack_array, unpack_array
 
 
-class FrictionBefore:
+class PreContactFriction:
     """The two states.
 
     Args:
