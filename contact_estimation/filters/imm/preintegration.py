@@ -30,6 +30,7 @@ from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.filters.imm.unknown import held_share, push_covariance, push_regression
 from contact_estimation.robot import Arm
 from contact_estimation.robot.friction import presliding_slope, presliding_step
+from contact_estimation.robot.rigid_body import Kinematics
 
 #: [rad] Added to both sides of a ratio of ways, so that a speed of zero gives one, also at rest.
 _NO_WAY = 1e-12
@@ -202,23 +203,13 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     place = w.travelled if layout.motor_side else q
     moved = place - w.place
     torque = _torque_variance(s, w, measured, jitter, layout.motor_side)
+    change = inertial + arm.body.gravity_torque(kinematics) - w.load_average  # (n,) [Nm]
+    faster = moved / s.duration - w.speed_average  # (n,) [rad/s]
     # The model error is a share of the changes of rigid-body torque, for as long as they last. Changes within two
     # standard deviations of the velocity's jitter do not count.
-    change = inertial + arm.body.gravity_torque(kinematics) - w.load_average
     unmodelled = s.model_error**2 * ca.fmax(change**2 - 4 * jitter, 0)
-    # The same of viscous friction, whose coefficients have a standard deviation.
-    faster = moved / s.duration - w.speed_average
-    unmodelled += (s.viscous_std**2 + s.asymmetry_std**2) * faster**2
-    # Coulomb friction that reverses has a relative error: a random walk over the path of the presliding state.
-    unmodelled += (s.friction_error * s.coulomb_prior) ** 2 * w.turned
-    # A joint that stops at once springs back, and its friction with it.
-    stopped = ca.exp(-ca.fabs(moved) / s.presliding_length)
-    stopped *= 1 - ca.exp(-ca.fmax(ca.fabs(w.moved) - ca.fabs(moved), 0) / s.presliding_length)
-    # That friction, and the one of a joint that rests at the start, changes again once the joint slides. Where the
-    # motors' velocity is measured, the deflection shows it.
-    settled = 0 if layout.motor_side else w.unsettled_last**2 - w.unsettled**2
-    unmodelled += (s.stop_error * s.coulomb_prior) ** 2 * (stopped**2 + settled)
-    w.unsettled = w.unsettled_last = ca.fmax(w.unsettled, stopped)
+    for error in _friction_errors(s, w, moved, faster, layout.motor_side):
+        unmodelled += error
     elastic = _elastic_variance(s, w, inertial[joints], moved[joints], joints)  # (m,) [rad^2]
     # An error of the friction enters by the torque's share of the information: the deflection measures tau_e as well.
     share = ca.SX.ones(n)
@@ -237,30 +228,76 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
         "push_regression": push_regression(jacobian := kinematics.jacobian(arm.tcp_frame), pushes, s.push_variance),
         "tcp_jacobian": jacobian[:3, :],
     }
-    rotation, position = arm.tcp(kinematics)
-    outputs["push_share"] = held_share(position - w.tcp_last[:3], s.push_speed * s.duration)
-    pose = ca.vertcat(position, ca.vec(rotation))
-    outputs["tcp_pose"], outputs["tcp_before"] = pose, w.tcp_last
-    dragged = position - w.tcp_followed
-    outputs["slip_direction"] = dragged / ca.fmax(ca.norm_2(dragged), s.slip_length)
-    followed = position - s.slip_length * outputs["slip_direction"]
-    outputs["slid"] = followed - w.tcp_followed
-    w.tcp_last, w.tcp_followed = pose, followed
-    heights = layout.heights(position, rotation, s.theta, s.basis)
-    slopes = layout.height_slopes(arm, kinematics, s.theta, s.basis)
-    encoders = ca.fmin(w.encoder_noise, s.usual_noise)  # acceleration adds to the former in fast motion
-    noise = s.position_deadband * ca.sqrt(slopes**2 @ encoders / s.count)  # [m]
-    followed = _follow(w.height_followed, heights, noise)
-    outputs["within_noise"] = (heights - w.height_last) - (followed - w.height_followed)
-    beyond = ca.fabs(followed - w.height_followed)
-    outputs["normal_way"] = w.normal_way + beyond - ca.fmin(s.duration / _WAY_TIME, 1) * w.normal_way
-    w.height_last, w.height_followed, w.normal_way = heights, followed, outputs["normal_way"]
+    outputs |= _tcp_motion(s, w, *arm.tcp(kinematics)) | _normal_motion(arm, layout, s, w, kinematics)
     w.load_average, w.place, w.moved = w.load_average + change / s.load_blocks, place, moved
     w.speed_average += faster / s.load_blocks
     w.torque_last, w.torque_before_last, w.torque_scatter = measured, w.torque_last, torque.scatter
     w.impulse = w.deflected = w.visited = w.turned = ca.SX.zeros(n)
     w.momentum_start = s.momentum
     return named_function("imm_block", s, outputs | {"w_next": parts.join(w)})
+
+
+def _friction_errors(
+    s: SimpleNamespace, w: SimpleNamespace, moved: ca.SX, faster: ca.SX, motor_side: bool
+) -> list[ca.SX]:
+    """Return what the motion of a block adds to the variance (n,) [Nm^2] of the friction disturbances.
+
+    Args:
+        s: inputs of the block.
+        w: parts of the sample state; what is left of unknown presliding states follows.
+        moved: way of the joints in the block (n,) [rad].
+        faster: change of their velocity (n,) [rad/s].
+        motor_side: the velocity is the motors'.
+
+    Returns:
+        By viscous friction, by Coulomb friction that reverses, and by joints that stop or set off.
+    """
+    # The coefficients of viscous friction have a standard deviation.
+    viscous = (s.viscous_std**2 + s.asymmetry_std**2) * faster**2
+    # Coulomb friction that reverses has a relative error: a random walk over the path of the presliding state.
+    reversing = (s.friction_error * s.coulomb_prior) ** 2 * w.turned
+    # A joint that stops at once springs back, and its friction with it.
+    stopped = ca.exp(-ca.fabs(moved) / s.presliding_length)
+    stopped *= 1 - ca.exp(-ca.fmax(ca.fabs(w.moved) - ca.fabs(moved), 0) / s.presliding_length)
+    # That friction, and the one of a joint that rests at the start, changes again once the joint slides. Where the
+    # motors' velocity is measured, the deflection shows it.
+    settled = 0 if motor_side else w.unsettled_last**2 - w.unsettled**2
+    w.unsettled = w.unsettled_last = ca.fmax(w.unsettled, stopped)
+    return [viscous, reversing, (s.stop_error * s.coulomb_prior) ** 2 * (stopped**2 + settled)]
+
+
+def _tcp_motion(s: SimpleNamespace, w: SimpleNamespace, rotation: ca.SX, position: ca.SX) -> dict[str, ca.SX]:
+    """Return the outputs of :func:`build_block` that tell the TCP's motion, from its pose; ``w`` follows."""
+    pose = ca.vertcat(position, ca.vec(rotation))
+    dragged = position - w.tcp_followed
+    direction = dragged / ca.fmax(ca.norm_2(dragged), s.slip_length)
+    followed = position - s.slip_length * direction
+    outputs = {
+        "push_share": held_share(position - w.tcp_last[:3], s.push_speed * s.duration),
+        "tcp_pose": pose,
+        "tcp_before": w.tcp_last,
+        "slip_direction": direction,
+        "slid": followed - w.tcp_followed,
+    }
+    w.tcp_last, w.tcp_followed = pose, followed
+    return outputs
+
+
+def _normal_motion(
+    arm: Arm, layout: FilterState, s: SimpleNamespace, w: SimpleNamespace, kinematics: Kinematics
+) -> dict[str, ca.SX]:
+    """Return the outputs of :func:`build_block` that tell the contact points' motion along normals; ``w`` follows."""
+    rotation, position = arm.tcp(kinematics)
+    heights = layout.heights(position, rotation, s.theta, s.basis)
+    slopes = layout.height_slopes(arm, kinematics, s.theta, s.basis)
+    encoders = ca.fmin(w.encoder_noise, s.usual_noise)  # acceleration adds to the former in fast motion
+    noise = s.position_deadband * ca.sqrt(slopes**2 @ encoders / s.count)  # [m]
+    followed = _follow(w.height_followed, heights, noise)
+    within_noise = (heights - w.height_last) - (followed - w.height_followed)
+    beyond = ca.fabs(followed - w.height_followed)
+    way = w.normal_way + beyond - ca.fmin(s.duration / _WAY_TIME, 1) * w.normal_way
+    w.height_last, w.height_followed, w.normal_way = heights, followed, way
+    return {"within_noise": within_noise, "normal_way": way}
 
 
 def _elastic_variance(s: SimpleNamespace, w: SimpleNamespace, inertial: ca.SX, moved: ca.SX, joints: list[int]) -> Any:
