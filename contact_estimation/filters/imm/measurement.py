@@ -1,4 +1,4 @@
-"""Prediction and measurement update of one filter with a block of samples: scalar by scalar, re-linearised, gated.
+"""Update of one filter with a block of samples: prediction, then scalar by scalar, re-linearised and gated.
 
 Measurements: m elastic channels y = o + (tau_e - G) / k, then n torque channels y = tau_e - (b + c s + v). tau_e is
 that of the closed contacts, or the external torque of an unknown one, and that of a payload. The noise of an innovation
@@ -17,9 +17,10 @@ from types import SimpleNamespace
 import casadi as ca
 
 from contact_estimation.codegen import call_named, named_function, symbols
-from contact_estimation.filters.imm.contact_law import ContactForces, contacts_at, pose_of
+from contact_estimation.filters.imm.contact_law import ContactForces, contacts_at
+from contact_estimation.filters.imm.prediction import build_prediction
 from contact_estimation.filters.imm.state import LEAST_DEFLECTION, FilterState
-from contact_estimation.filters.imm.unknown import push_covariance, push_response
+from contact_estimation.filters.imm.unknown import push_covariance
 from contact_estimation.filters.kalman import pack, packed_outer, packed_size, unpack
 from contact_estimation.robot import Arm
 
@@ -29,7 +30,7 @@ UNDECIDED = 0.5
 _PRESSURE, _POINT, _GEOMETRY = ("stiffness", "rest"), ("point_x", "point_y"), ("tilt_1", "tilt_2", "point_z")
 #: The place along the tool: only lateral force has a torque by it.
 _LEVER = ("point_z",)
-#: [m] Keeps the direction of a way defined where there is none.
+#: [m] Keeps the share of a way in a depth defined where there is none.
 _LEAST_WAY = 1e-9
 #: [N^2] Keeps shares of a force defined where there is none.
 _LEAST_SQUARE = 1e-9
@@ -74,7 +75,7 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     - deflection (m,) [rad]: of the elastic joints by contacts.
     """
     n, m, size, count = arm.n, state.m, state.size, len(state.contacts)
-    predict, scalar, finish = _build_prediction(state), _build_scalar(state), _build_finish(arm, state)
+    predict, scalar, finish = build_prediction(state), _build_scalar(state), _build_finish(arm, state)
     shown = _build_shown(state)
     geometry, depths, channels, unexplained = _build_channels(arm, state)
     half = packed_size(size)
@@ -119,72 +120,6 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
         "deflection": after.deflection,
     }
     return named_function("imm_update", s, outputs)
-
-
-def _build_prediction(state: FilterState) -> ca.Function:
-    """Over a block the contacts move with the arm, and every entry decays to its prior mean; noise is that of both.
-
-    Only motion shows a contact's stiffness ln K, and only beyond the encoders' noise. Within it the depth is kept, and
-    is as uncertain as that motion times the spread of K. An extended Kalman filter would take that noise for a motion
-    without a force, and noise of the force for a force without a motion; in a long press it learns a stiffness of zero,
-    or without bound (Soderstrom, Errors-in-variables methods in system identification, 2007). The force departs from
-    its law by a share. The stiffness of a body may change with depth: ln K is a random walk over time and over the way
-    into it. It is never less known than before the touch.
-    """
-    size, m, external, count = state.size, state.m, state.parts["external"], len(state.contacts)
-    s = symbols(x=size, P=packed_size(size), decay=size, noise=size, motion_noise=m + state.n, prior=size)
-    vars(s).update(vars(symbols(walk=1, motion_share=1, push_covariance=(state.n, state.n), duration=1)))
-    vars(s).update(vars(symbols(relative_variance=1, felt=1, push_share=1, within_noise=count)))
-    vars(s).update(vars(symbols(push_regression=(3, state.n), tcp_jacobian=(3, state.n), unit_stiffness=1)))
-    vars(s).update(vars(symbols(push_held=1)))
-    vars(s).update(vars(symbols(prior_variance=size, law_variance=count, theta=state.theta_size, basis=9 * count)))
-    vars(s).update(vars(symbols(tcp_pose=12, tcp_before=12, slid=3, normal_variance=count, friction_moves=state.n)))
-    vars(s).update(vars(symbols(depth_variance=count)))
-    grown, decay, disturbance = ca.SX(s.noise), ca.SX(s.decay), state.parts["disturbance"]
-    grown[disturbance] *= s.friction_moves
-    decay[disturbance] = 1 - (1 - s.decay[disturbance]) * s.friction_moves
-    grown[state.parts["offset"]] += s.motion_share * s.motion_noise[:m]
-    grown[disturbance] += s.motion_share * s.motion_noise[m:]
-    moved, before = ca.SX(s.x), unpack(s.P, size)
-    pose, last = pose_of(s.tcp_pose), pose_of(s.tcp_before)
-    contacts = contacts_at(state, pose, s.x, s.theta, s.basis, reference=last)
-    for contact in contacts:
-        for part, value in (("rest", contact.closed.depth), ("rest_tangential", contact.closed.slip)):
-            for k, where in enumerate(contact.part.indices(part)):
-                if where is not None:
-                    moved[where] = value[k]
-    if state.has_external:
-        force = s.push_regression @ s.x[external]
-        stiffness = s.felt * s.push_held * s.unit_stiffness * s.x[state.parts["push_stiffness"]]
-        way = s.push_share * (pose[1] - last[1])
-        moved[external] += push_response(s.tcp_jacobian, given := ca.SX.sym("force", 3), stiffness, way)
-    transition = ca.jacobian(moved, s.x)
-    if state.has_external:  # errors of its direction do not count
-        moved, transition = ca.substitute([moved, transition], [given], [force])
-    transition = transition @ ca.diag(decay)
-    x = decay * moved + (1 - decay) * s.prior
-    for i, contact in enumerate(contacts):
-        (stiffness,), (depth,) = contact.part.indices("stiffness"), contact.part.indices("rest")
-        if depth is not None:
-            x[depth] += s.within_noise[i]
-        if stiffness is not None:
-            if depth is not None:
-                grown[stiffness] += s.depth_variance[i] * ca.fabs(x[depth] - s.x[depth])
-            grown[stiffness] *= ca.fmax(1 - before[stiffness, stiffness] / s.prior_variance[stiffness], 0)
-    for i, k, rest in state.stiffness_and_rest:
-        grown[rest] += s.law_variance[i] * s.duration * x[rest] ** 2
-        grown[rest] += s.within_noise[i] ** 2 * ca.exp(before[k, k])
-    covariance = transition @ before @ transition.T + ca.diag(grown)
-    for i, contact in enumerate(contacts):
-        tilt = [k for k in contact.part.indices("tilt") if k is not None]
-        if tilt:  # the normal turns towards where the tool goes: only that motion shows it
-            along = contact.axes[:, 1:].T @ s.slid
-            way = ca.fmax(ca.norm_2(along), _LEAST_WAY)
-            covariance[tilt, tilt] += s.normal_variance[i] / way * (along @ along.T)
-    if state.has_external:
-        relative = s.relative_variance * (s.x[external] @ s.x[external].T)  # a push that grows keeps its direction
-        covariance[external, external] += s.walk * s.duration * (s.push_covariance + relative)
-    return named_function("prediction", s, {"x_next": x, "P_next": pack(covariance)})
 
 
 def _build_shown(state: FilterState) -> ca.Function:

@@ -1,0 +1,99 @@
+"""Prediction of one filter over a block of samples."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import casadi as ca
+
+from contact_estimation.codegen import named_function, symbols
+from contact_estimation.filters.imm.contact_law import contacts_at, pose_of
+from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.unknown import push_response
+from contact_estimation.filters.kalman import pack, packed_size, unpack
+
+#: [m] Keeps the direction of a way defined where there is none.
+_LEAST_WAY = 1e-9
+
+
+def build_prediction(state: FilterState) -> ca.Function:
+    """Over a block the contacts move with the arm, and every entry decays to its prior mean.
+
+    Within the encoders' noise (``within_noise``) the depth is kept: see :func:`_process_noise`.
+    """
+    size, external, count = state.size, state.parts["external"], len(state.contacts)
+    s = symbols(x=size, P=packed_size(size), decay=size, noise=size, motion_noise=state.m + state.n, prior=size)
+    vars(s).update(vars(symbols(walk=1, motion_share=1, push_covariance=(state.n, state.n), duration=1)))
+    vars(s).update(vars(symbols(relative_variance=1, felt=1, push_share=1, within_noise=count)))
+    vars(s).update(vars(symbols(push_regression=(3, state.n), tcp_jacobian=(3, state.n), unit_stiffness=1)))
+    vars(s).update(vars(symbols(push_held=1)))
+    vars(s).update(vars(symbols(prior_variance=size, law_variance=count, theta=state.theta_size, basis=9 * count)))
+    vars(s).update(vars(symbols(tcp_pose=12, tcp_before=12, slid=3, normal_variance=count, friction_moves=state.n)))
+    vars(s).update(vars(symbols(depth_variance=count)))
+    decay, disturbance = ca.SX(s.decay), state.parts["disturbance"]
+    decay[disturbance] = 1 - (1 - s.decay[disturbance]) * s.friction_moves
+    moved, before = ca.SX(s.x), unpack(s.P, size)
+    pose, last = pose_of(s.tcp_pose), pose_of(s.tcp_before)
+    contacts = contacts_at(state, pose, s.x, s.theta, s.basis, reference=last)
+    for contact in contacts:
+        for part, value in (("rest", contact.closed.depth), ("rest_tangential", contact.closed.slip)):
+            for k, where in enumerate(contact.part.indices(part)):
+                if where is not None:
+                    moved[where] = value[k]
+    if state.has_external:
+        force = s.push_regression @ s.x[external]
+        stiffness = s.felt * s.push_held * s.unit_stiffness * s.x[state.parts["push_stiffness"]]
+        way = s.push_share * (pose[1] - last[1])
+        moved[external] += push_response(s.tcp_jacobian, given := ca.SX.sym("force", 3), stiffness, way)
+    transition = ca.jacobian(moved, s.x)
+    if state.has_external:  # errors of its direction do not count
+        moved, transition = ca.substitute([moved, transition], [given], [force])
+    transition = transition @ ca.diag(decay)
+    x = decay * moved + (1 - decay) * s.prior
+    for i, contact in enumerate(contacts):
+        (depth,) = contact.part.indices("rest")
+        if depth is not None:
+            x[depth] += s.within_noise[i]
+    covariance = transition @ before @ transition.T + ca.diag(_process_noise(state, s, x, before))
+    for i, contact in enumerate(contacts):
+        tilt = [k for k in contact.part.indices("tilt") if k is not None]
+        if tilt:  # the normal turns towards where the tool goes: only that motion shows it
+            along = contact.axes[:, 1:].T @ s.slid
+            way = ca.fmax(ca.norm_2(along), _LEAST_WAY)
+            covariance[tilt, tilt] += s.normal_variance[i] / way * (along @ along.T)
+    if state.has_external:
+        relative = s.relative_variance * (s.x[external] @ s.x[external].T)  # a push that grows keeps its direction
+        covariance[external, external] += s.walk * s.duration * (s.push_covariance + relative)
+    return named_function("prediction", s, {"x_next": x, "P_next": pack(covariance)})
+
+
+def _process_noise(state: FilterState, s: SimpleNamespace, x: ca.SX, before: ca.SX) -> ca.SX:
+    """Return the process noise (N,) of a block: variances that are added to those of the state.
+
+    Only motion shows a contact's stiffness ln K, and only beyond the encoders' noise. Within it the depth is kept, and
+    is as uncertain as that motion times the spread of K. An extended Kalman filter would take that noise for a motion
+    without a force, and noise of the force for a force without a motion; in a long press it learns a stiffness of zero,
+    or without bound (Soderstrom, Errors-in-variables methods in system identification, 2007). The force departs from
+    its law by a share. The stiffness of a body may change with depth: ln K is a random walk over time and over the way
+    into it. It is never less known than before the touch.
+
+    Args:
+        state: of the filter.
+        s: symbols of :func:`build_prediction`.
+        x: (N,) predicted state.
+        before: (N, N) covariance before the block.
+    """
+    noise, disturbance, m = ca.SX(s.noise), state.parts["disturbance"], state.m
+    noise[disturbance] *= s.friction_moves
+    noise[state.parts["offset"]] += s.motion_share * s.motion_noise[:m]
+    noise[disturbance] += s.motion_share * s.motion_noise[m:]
+    for i, part in enumerate(state.contacts):
+        (stiffness,), (depth,) = part.indices("stiffness"), part.indices("rest")
+        if stiffness is not None:
+            if depth is not None:
+                noise[stiffness] += s.depth_variance[i] * ca.fabs(x[depth] - s.x[depth])
+            noise[stiffness] *= ca.fmax(1 - before[stiffness, stiffness] / s.prior_variance[stiffness], 0)
+    for i, k, rest in state.stiffness_and_rest:
+        noise[rest] += s.law_variance[i] * s.duration * x[rest] ** 2
+        noise[rest] += s.within_noise[i] ** 2 * ca.exp(before[k, k])
+    return noise
