@@ -1,6 +1,7 @@
 """A UR16e presses through the RTDE driver, with and without its wrist sensor, and meets faults meanwhile.
 
-    python benchmark/ur_live.py [--seconds 8] [--seed 0] [--rows "5 kN/m, sensor"] [--controller mpc] [--save]
+    python benchmark/ur_live.py [--seconds 8] [--seed 0] [--rows "5 kN/m, sensor"] [--controller mpc]
+                                [--task NAME] [--record FILE] [--save]
 
 Driver, default observer, fusion with the wrist sensor, controller and recorder run as on a robot. The controller
 behind the registers is simulated, in simulated time: ``--seconds 1800`` is half an hour. ``--rows`` chooses the rows
@@ -82,6 +83,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rows", default="")
     parser.add_argument("--controller", default="mpc")
+    parser.add_argument("--task", default=UrPressOptions.task, help="a name in a profile's tasks, or a file")
     parser.add_argument("--record", type=Path)
     parser.add_argument("--save", action="store_true")
     args = parser.parse_args()
@@ -89,12 +91,14 @@ def main() -> int:
     rows = json.loads(ROWS.read_text()) if ROWS.exists() and args.save else {}
     jobs = [(f"{stiffness / 1e3:g} kN/m, {name}", stiffness, name, None) for stiffness in STIFFNESS for name in SENSING]
     jobs += [(fault, STIFFNESS[1], "sensor", fault) for fault in FAULTS]
-    for title, stiffness, name, fault in jobs:
-        title = f"{args.controller}, seed {args.seed}, {args.seconds:g} s: {title}"
+    for press_title, stiffness, name, fault in jobs:
+        title = "" if args.task == UrPressOptions.task else f"{Path(args.task).stem}, "
+        title += f"{args.controller}, seed {args.seed}, {args.seconds:g} s: {press_title}"
         if title in rows or args.rows not in title:
             continue
         sensor, offset = SENSING[name]
         options = UrPressOptions(
+            task=args.task,
             controller=args.controller,
             stiffness=stiffness,
             sensor=sensor,
