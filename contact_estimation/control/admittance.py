@@ -22,7 +22,7 @@ class ServoSettings:
 
     bandwidth: float = key(
         12.0,
-        doc="natural frequency of the position loop; at 20 Hz elastic gears make the arm ring",
+        doc="natural frequency of the position loop; a high one makes an arm with elastic gears ring",
         unit="Hz",
         check=positive,
     )

@@ -225,7 +225,7 @@ class MpcController(SupervisedController):
     def _forward(self, observation: Observation, t: float) -> tuple[np.ndarray, np.ndarray]:
         """Predict the joint state in the middle of the command's period, under the equilibria until then.
 
-        Without the half period of 5 ms, commands excite a stiff contact that rings at 26 Hz.
+        Without the half period, commands excite a stiff contact that rings.
         """
         state, n = self.problem.stack(observation.q, observation.dq), self.arm.n
         if self.adapt:

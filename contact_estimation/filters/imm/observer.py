@@ -30,7 +30,7 @@ from contact_estimation.robot.actuators import ActuatorSettings, ElasticSettings
 _JITTER = 0.02
 #: Duration [s] for which predictions are prepared that no longer hold.
 _STALE = -1.0
-#: Vectorising straight-line code takes a fifth of the compiler's time and gains nothing here.
+#: Vectorising costs time of the compiler: the code is straight lines of scalars, without loops.
 _FLAGS = (*OPTIMISE_FLAGS, "-fno-tree-slp-vectorize")
 #: Run at a reset only.
 _RARE = ("imm_prior",)

@@ -6,11 +6,11 @@ so the block's torque measurement needs no acceleration and no differentiated no
 measured torque times its calibrated scale. Calibrated viscous friction V dq + A |dq| is subtracted together with B dq.
 
 Friction acts on the motor side. If the velocity is the motor's, the presliding states follow its integral. They do not
-follow the position, which includes the bending of the joint: 30 N at the tool bend a UR16e's shoulder by 0.6 mrad, four
-times the breakaway length, while its motor stands still.
+follow the position, which includes the bending of the joint: 25 Nm bend a UR16e's shoulder of 39 kNm/rad by 0.6 mrad,
+four times the breakaway length, while its motor stands still.
 
 The encoder noise is estimated from second differences of the position, (q - 2 q' + q'')^2 / 6. Motion adds ddq dt^2 to
-the difference: a few microradians at 1 rad/s^2 and 500 Hz. Presliding states that follow the position have a deadband.
+the difference: 4 urad at 1 rad/s^2 and 500 Hz. Presliding states that follow the position have a deadband.
 It grows with the noise, so that noisy encoders do not drive these states. Those that follow a velocity stand still
 within its noise.
 """
@@ -139,7 +139,7 @@ def _beyond_noise(s: SimpleNamespace, w: SimpleNamespace, step: ca.SX) -> Any:
 def deflection(q: ca.SX, dq: ca.SX, travelled: ca.SX, dt: ca.SX) -> ca.SX:
     """Return q - integral of dq (n,) [rad] by the trapezoidal rule.
 
-    Half a sample's way is 1 mrad at 1 rad/s: 40 Nm of an elastic joint.
+    Half a sample's way is 1 mrad at 1 rad/s and 500 Hz: 40 Nm of an elastic joint of 40 kNm/rad.
 
     Args:
         q: positions (n,) [rad].
