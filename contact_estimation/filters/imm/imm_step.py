@@ -5,7 +5,7 @@ Everything runs in generated code over shared buffers: the output buffer of one 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import casadi as ca
@@ -74,45 +74,47 @@ class ImmStep:
         signals: dict[str, np.ndarray],
     ) -> None:
         self._state, self._chain, self._signals, count = state, chain, signals, len(chain.owner)
-        update, mixing = functions["imm_update"], functions["imm_mixing"]
-        self._prior = functions["imm_prior"]
-        self._predict, self._mode_update = functions["imm_mode_prediction"], functions["imm_mode_update"]
+        self._free, self._felt = np.flatnonzero(chain.free), np.flatnonzero(chain.felt)
+        mixing, self._prior = functions["imm_mixing"], functions["imm_prior"]
+        self._predict, mode_update = functions["imm_mode_prediction"], functions["imm_mode_update"]
         self.x, self.p = (mixing.inputs[k].reshape(count, -1) for k in ("X", "P"))
         self.probabilities, self._transition = (self._predict.inputs[k] for k in ("probabilities", "transition"))
-        self.normalised, self.unexplained = np.zeros((count, state.m + state.n)), np.zeros((count, state.n))
-        self._pressed = self._predict.inputs["pressed"].reshape(count, -1)
-        before, weights = (self._predict.outputs[k].reshape(count, -1) for k in ("pressed_before", "weights"))
-        self._likelihood = likelihood = self._mode_update.inputs["log_likelihood"]
-        given = [self._predict.outputs["predicted"], likelihood, signals["least_probability"]]
-        self._posterior = self._mode_update.bind(given, [self.probabilities])
+        weights = self._predict.outputs["weights"].reshape(count, -1)
         # No filter is updated before all are mixed: the mixed states have buffers of their own.
         mixed_x, mixed_p = np.zeros((count, state.size)), np.zeros((count, packed_size(state.size)))
-        self._mixed_x, self._history = mixed_x, FreeSpaceHistory(state)
-        self.drift, self._push = FrictionDrift(state, signals), PushTracker(signals)
-        signals["friction_drift"], signals["push_held"] = self.drift.published, self._push.held
-        self._deflections = np.zeros((count, state.m))
-        between = self._transition.reshape(count, count, order="F")
-        filters = FilterBuffers(self.x, self.p, mixed_x, mixed_p, self.probabilities, between, weights, likelihood)
-        self._starts = FreeStarts(state, chain, filters, self._history, self.drift)
-        self._touch_test = TouchTest(state, state.commit_significance)
+        self._mixed_x = mixed_x
         self._mixes = [
             mixing.bind([mixing.inputs["X"], mixing.inputs["P"], weights[j]], [mixed_x[j], mixed_p[j]])
             for j in range(count)
         ]
+        self._likelihood = likelihood = mode_update.inputs["log_likelihood"]
+        given = [self._predict.outputs["predicted"], likelihood, signals["least_probability"]]
+        self._posterior = mode_update.bind(given, [self.probabilities])
+        self._touch_test, self._history = TouchTest(state, state.commit_significance), FreeSpaceHistory(state)
+        self.drift, self._push = FrictionDrift(state, signals), PushTracker(signals)
+        signals["friction_drift"], signals["push_held"] = self.drift.published, self._push.held
+        between = self._transition.reshape(count, count, order="F")
+        filters = FilterBuffers(self.x, self.p, mixed_x, mixed_p, self.probabilities, between, weights, likelihood)
+        self._starts = FreeStarts(state, chain, filters, self._history, self.drift)
         # The decay and noise of the filters whose friction changes, and of those in which it is steady.
         self._motion = [(np.zeros(state.size), np.zeros(state.size), np.ones(1)) for _ in range(2)]
         self._motion[1][2][:] = state.frozen_share
-        self._bounds = bounds = [state.bounds(free=False), state.bounds(free=True)]
-        self._free, self._felt = np.flatnonzero(chain.free), np.flatnonzero(chain.felt)
-        self.updates = []
-        for j in range(count):
-            own = {"x": mixed_x[j], "P": mixed_p[j], "closed": chain.closed[j].copy(), "pressed_before": before[j]}
-            own |= bounds[int(chain.free[j])]
-            own["felt"], own["walk"] = chain.felt[j : j + 1].copy(), chain.walk[j : j + 1].copy()
-            own["decay"], own["noise"], own["motion_share"] = self._motion[int(chain.steady_friction[j])]
-            results = [self.x[j], self.p[j], likelihood[j : j + 1], self.normalised[j], self.unexplained[j]]
-            results += [self._pressed[j], self._deflections[j]]
-            self.updates.append(update.bind([(signals | own)[name] for name in update.inputs], results))
+        self._bounds = [state.bounds(free=False), state.bounds(free=True)]
+        self._pressed = self._predict.inputs["pressed"].reshape(count, -1)
+        self.normalised, self.unexplained = np.zeros((count, state.m + state.n)), np.zeros((count, state.n))
+        self._deflections = np.zeros((count, state.m))
+        self.updates = [self._update_of(j, functions["imm_update"], filters) for j in range(count)]
+
+    def _update_of(self, j: int, update: CompiledFunction, filters: FilterBuffers) -> Callable[[], None]:
+        """Return the update of a filter, from the mixed state into ``x`` and ``p``."""
+        chain, before = self._chain, self._predict.outputs["pressed_before"].reshape(len(filters.x), -1)
+        own = {"x": filters.x_mixed[j], "P": filters.p_mixed[j]}
+        own |= {"closed": chain.closed[j].copy(), "pressed_before": before[j]} | self._bounds[int(chain.free[j])]
+        own["felt"], own["walk"] = chain.felt[j : j + 1].copy(), chain.walk[j : j + 1].copy()
+        own["decay"], own["noise"], own["motion_share"] = self._motion[int(chain.steady_friction[j])]
+        results = [self.x[j], self.p[j], self._likelihood[j : j + 1], self.normalised[j], self.unexplained[j]]
+        results += [self._pressed[j], self._deflections[j]]
+        return update.bind([(self._signals | own)[name] for name in update.inputs], results)
 
     def start(self, q: np.ndarray, deflection: np.ndarray, probabilities: np.ndarray) -> None:
         """Set everything to its prior at a configuration.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from types import SimpleNamespace
 
 import casadi as ca
 import numpy as np
@@ -79,13 +80,8 @@ def build_output(arm: Arm, state: FilterState) -> ca.Function:
     joint_torque = known_torque = forces.joint_torque(s.closed)
     jacobian, measured = kinematics.jacobian(arm.tcp_frame), known_torque
     if state.has_external:
-        external = s.x[state.parts["external"]]
-        measured = known_torque + s.felt * external
-        stiffness = s.push_held * s.unit_stiffness * s.x[state.parts["push_stiffness"]]
-        way = s.push_share * (pose[1] - last[1])  # since the block
-        response = push_response(jacobian[:3, :], given := ca.SX.sym("force", 3), stiffness, way)
-        moved, force_now = [external + response, ca.jacobian(external + response, s.x)], s.push_regression @ external
-        external, slope = ca.substitute(moved, [given], [force_now])
+        measured = known_torque + s.felt * s.x[state.parts["external"]]
+        external, slope = _moved_push(state, s, jacobian[:3, :], pose[1] - last[1])
         joint_torque = known_torque + s.felt * external
     channels = state.channels(s.x, measured, arm.body.gravity_torque(kinematics), s.presliding_mean)
     covariance = _observed_covariance(own, ca.jacobian(channels, s.x), s.variance_factor)
@@ -109,6 +105,23 @@ def build_output(arm: Arm, state: FilterState) -> ca.Function:
         row += [values, ca.vec(slope @ covariance @ slope.T), contact.point, contact.closed.parameters]
         row.append(std_ratio[contact.part.where])
     return named_function("imm_output", s, {"row": ca.vertcat(*row)})
+
+
+def _moved_push(state: FilterState, s: SimpleNamespace, jacobian: ca.SX, way: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Return the torque (n,) [Nm] of an unknown contact where the arm is now, and its slope (n, N) by the state.
+
+    Args:
+        state: of the filter.
+        s: symbols of :func:`build_output`.
+        jacobian: (3, n) of the TCP now, base axes.
+        way: (3,) [m] of the TCP since the block.
+    """
+    external = s.x[state.parts["external"]]
+    stiffness = s.push_held * s.unit_stiffness * s.x[state.parts["push_stiffness"]]
+    external_now = external + push_response(jacobian, given := ca.SX.sym("force", 3), stiffness, s.push_share * way)
+    moved = [external_now, ca.jacobian(external_now, s.x)]  # errors of the push's direction do not count
+    torque, slope = ca.substitute(moved, [given], [s.push_regression @ external])
+    return torque, slope
 
 
 def _observed_covariance(covariance: ca.SX, rows: ca.SX, variance_factor: ca.SX) -> ca.SX:
