@@ -81,6 +81,9 @@ class SupervisedController(ABC):
         arm: the robot.
         settings: the task.
         adapt: take contacts, force and disturbance from the estimates; without it the settings' contacts are used.
+
+    Attributes:
+        state: of the controller. reason: why it is not active, or does not follow its plan.
     """
 
     name = ""

@@ -52,6 +52,8 @@ class ContactImm:
         chain: the combinations of closed contacts and their filters.
         step_: a step of all filters.
         channels: names of the measurement channels, elastic joints first.
+        settling: [s] after a start for which estimates are not valid.
+        backend: of the generated code.
         updated: time of the last update [s].
     """
 

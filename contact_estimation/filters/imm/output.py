@@ -222,6 +222,9 @@ class Output:
         functions: compiled :func:`output_functions` by name.
         signals: buffers by name: settings, ``q_now``, ``dq`` and ``nis``.
         link: name of the link that known contacts touch.
+
+    Attributes:
+        arm: parts of a row that are of the arm.
     """
 
     def __init__(

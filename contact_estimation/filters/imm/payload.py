@@ -82,9 +82,15 @@ class Separation(NamedTuple):
 
 
 class _RegressionSums:
-    """Sums of a linear regression: L (p, p), eta (p,), squared measurement and effective number of samples.
+    """Sums of a linear regression y = X pi over blocks, weighted by the inverse variance W of y.
 
-    ``vertical`` (3, 3) are those of (1, h, F) times its transpose, with the vertical force F [N] at a height h [m].
+    Args:
+        size: number p of parameters.
+
+    Attributes:
+        matrix: X^T W X (p, p). vector: X^T W y (p,). square: y^T W y.
+        samples: effective number of independent samples. time: [s] over which they were taken.
+        vertical: (3, 3) sums of (1, h, F) times its transpose, with the vertical force F [N] at a height h [m].
     """
 
     def __init__(self, size: int) -> None:

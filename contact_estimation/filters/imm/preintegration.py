@@ -352,7 +352,7 @@ class Preintegration:
 
     Attributes:
         state: the sample state ``w``.
-        elapsed: [s] of the block so far.
+        take: takes the sample in the signals.
     """
 
     def __init__(

@@ -114,9 +114,10 @@ class FilterState:
         random_walk: (N,) growth of the variance per second. time_constant: (N,) [s], infinite for random walks.
         friction_shown: deflections, or torque behind the gears, show a push beside the joint friction.
         frozen_share: of the friction's random walks that an unknown contact leaves.
+        largest_drift: (n,) [Nm^2] variance that a change of the friction has at most.
         disturbance_moves: the friction disturbance changes with motion only.
-        end_significance: of the test whether an unknown contact has ended. sliding_way: [rad] of a joint that a push
-            does not bend.
+        end_significance, commit_significance: of the tests whether an unknown contact has ended, and whether a contact
+            acts. sliding_way: [rad] of a joint that a push does not bend.
         bounded: indices of entries that are kept within bounds. friction_rows: (2 n,) those of bias and friction
             disturbance, none where they have no bounds.
         basis: per contact (3, 3), columns normal, tangent 1, tangent 2 in base axes.

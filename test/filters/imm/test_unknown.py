@@ -12,7 +12,7 @@ from scipy.interpolate import CubicSpline
 
 from contact_estimation.filters.imm.contact_settings import ImmContact
 from contact_estimation.filters.imm.mode_chain import ModeChain
-from contact_estimation.filters.imm.push_course import PushCourse
+from contact_estimation.filters.imm.push_course import PushCourse, PushTracker
 from contact_estimation.filters.imm.settings import ImmSettings
 from contact_estimation.filters.imm.unknown import (
     PushEnd,
@@ -462,3 +462,16 @@ def test_the_covariance_of_a_short_touch_holds_its_lag(seconds):
     std = np.array([np.sqrt(np.diag(found[k].force_covariance)) for k in touched])
     assert len(touched) > 0.5 * len(plan) * seconds * RATE
     assert np.mean(np.abs(error) < 2 * std) > 0.8
+
+
+def test_a_force_against_its_recent_mean_is_not_held_by_motion():
+    signals = {"push_regression": np.eye(3).ravel()}
+    tracker, push = PushTracker(signals), np.array([0.0, 0.0, 10.0])
+    tracker.set_interval(0.01)
+    for _ in range(50):
+        tracker.follow(push)
+    assert tracker.course == (False, False) and tracker.held[0] == 1.0
+    tracker.follow(-push)
+    assert tracker.course == (True, True) and tracker.held[0] == 0.0
+    tracker.forget()
+    assert tracker.course == (False, False) and tracker.held[0] == 1.0
