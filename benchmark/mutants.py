@@ -73,6 +73,16 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
     ("filters/imm/mode_chain.py", "test/filters/imm/test_mode_chain.py"): [
         ("mode: a contact without a force is named", " and shown():", ":")
     ],
+    ("filters/imm/measurement.py", "test/filters/imm/test_measurement.py"): [
+        ("contact: torque shows the slope by friction", "contact.closed.axes[:, 1:] @", "contact.axes[:, 1:] @"),
+        ("contact: a load that is held bends joints", "ca.mmax(s.closed * shown)", "ca.mmax(s.closed)"),
+    ],
+    ("filters/imm/prediction.py", "test/filters/imm/test_measurement.py"): [
+        ("contact: noise shows the geometry", "_carried(s.x, steady), s.x", "_carried(s.x, contacts), s.x")
+    ],
+    ("filters/imm/preintegration.py", "test/filters/imm/test_preintegration.py"): [
+        ("contact: axes follow noise", "width = s.position_deadband * turn_noise", "width = 0 * turn_noise")
+    ],
     ("filters/imm/touch_test.py", "test/filters/imm/test_touch_test.py"): [
         (
             "touch: friction that changed meanwhile is a force",

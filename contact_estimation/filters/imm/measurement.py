@@ -54,7 +54,8 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
 
     - y, R (m + n,), q_mean, presliding_mean, friction_moves (n,), motion_noise (m + n,), duration [s].
     - push_covariance (n, n), push_regression, tcp_jacobian (3, n), push_share: of an unknown contact.
-    - slip_direction, slid (3,), tcp_pose, tcp_before (12,), within_noise, normal_way (I,): of the TCP's motion.
+    - slip_direction, slid (3,), tcp_pose, tcp_before, steady_pose, steady_before (12,), within_noise, normal_way (I,):
+      of the TCP's motion.
 
     Of the settings and of what goes on beside the filters:
 
@@ -89,6 +90,7 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     shapes |= {"law_variance": count, "tcp_pose": 12, "tcp_before": 12, "slid": 3, "normal_variance": count}
     shapes |= {"geometry_from_torque": count, "friction_moves": n, "normal_way": count, "stiffness_way": 1}
     shapes |= {"hysteresis": 1, "noise_share": channel, "depth_variance": count}
+    shapes |= {"steady_pose": 12, "steady_before": 12}
     shapes |= {"push_regression": (3, n), "tcp_jacobian": (3, n), "unit_stiffness": 1, "push_held": 1}
     s = symbols(ca.MX, **shapes)
     fixed = call_named(geometry, s)
@@ -128,8 +130,8 @@ def _build_shown(state: FilterState) -> ca.Function:
     Where the arm stands, slow errors of torque and friction would be learnt as stiffness. Only a way along the normal
     that is not small beside the depth shows it, once it is better known than before the touch. The hysteresis of a gear
     would be learnt as its stiffness where nothing but torque tells the load. There it shows only as far as the
-    deflection that the torque tells may be off by it, beside the hysteresis. A known contact tells its load by its
-    motion, too.
+    deflection that the torque tells may be off by it, beside the hysteresis. A contact whose motion shows its stiffness
+    tells its load by that, too.
     """
     count = len(state.contacts)
     s = symbols(P=packed_size(state.size), prior_variance=state.size, depth=count, normal_way=count, stiffness_way=1)
@@ -147,7 +149,7 @@ def _build_shown(state: FilterState) -> ca.Function:
     told = s.deflection + ca.exp(-s.x[joints]) * torque
     unexpected = ca.diag(covariance[joints, joints]) * told**2  # (m,) [rad^2]
     beside = unexpected / (unexpected + s.hysteresis**2 + LEAST_DEFLECTION**2)
-    joints_shown = ca.fmax(beside, ca.mmax(s.closed))
+    joints_shown = ca.fmax(beside, ca.mmax(s.closed * shown))
     return named_function("shown", s, {"shown": shown, "joints_shown": joints_shown})
 
 
@@ -257,7 +259,7 @@ def _hidden_slopes(
     for i, contact in enumerate(forces.contacts):
         names = dict(zip(contact.part.names, range(state.size)[contact.part.where]))
         pressure, point, geometry = ([names[k] for k in part if k in names] for part in (_PRESSURE, _POINT, _GEOMETRY))
-        normal, friction = contact.normal * contact.normal_force, contact.axes[:, 1:] @ contact.closed.force[1:]
+        normal, friction = contact.normal * contact.normal_force, contact.closed.axes[:, 1:] @ contact.closed.force[1:]
         slopes[:, geometry] += (1 - geometry_from_torque[i]) * by(geometry, normal + friction)
         lever = [names[k] for k in _LEVER if k in names]
         noisy = _noise_share(contact.axes[:, 1:].T @ contact.force, x, covariance)

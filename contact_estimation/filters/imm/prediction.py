@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import casadi as ca
 
 from contact_estimation.codegen import named_function, symbols
-from contact_estimation.filters.imm.contact_law import contacts_at, pose_of
+from contact_estimation.filters.imm.contact_law import ContactExpressions, contacts_at, pose_of
 from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.filters.imm.unknown import push_response
 from contact_estimation.filters.kalman import pack, packed_size, unpack
@@ -19,33 +19,32 @@ _LEAST_WAY = 1e-9
 def build_prediction(state: FilterState) -> ca.Function:
     """Over a block the contacts move with the arm, and every entry decays to its prior mean.
 
-    Within the encoders' noise (``within_noise``) the depth is kept: see :func:`_process_noise`.
+    Within the encoders' noise (``within_noise``) the depth is kept: see :func:`_process_noise`. Nor does motion within
+    it show how a surface is tilted or where the contact point is: depth and slip have their derivatives by these over
+    the steady part of the motion (``steady_pose``).
     """
     size, external, count = state.size, state.parts["external"], len(state.contacts)
     s = symbols(x=size, P=packed_size(size), decay=size, noise=size, motion_noise=state.m + state.n, prior=size)
     vars(s).update(vars(symbols(walk=1, motion_share=1, push_covariance=(state.n, state.n), duration=1)))
     vars(s).update(vars(symbols(relative_variance=1, felt=1, push_share=1, within_noise=count)))
     vars(s).update(vars(symbols(push_regression=(3, state.n), tcp_jacobian=(3, state.n), unit_stiffness=1)))
-    vars(s).update(vars(symbols(push_held=1)))
     vars(s).update(vars(symbols(prior_variance=size, law_variance=count, theta=state.theta_size, basis=9 * count)))
     vars(s).update(vars(symbols(tcp_pose=12, tcp_before=12, slid=3, normal_variance=count, friction_moves=state.n)))
-    vars(s).update(vars(symbols(depth_variance=count)))
+    vars(s).update(vars(symbols(depth_variance=count, push_held=1, steady_pose=12, steady_before=12)))
     decay, disturbance = ca.SX(s.decay), state.parts["disturbance"]
     decay[disturbance] = 1 - (1 - s.decay[disturbance]) * s.friction_moves
-    moved, before = ca.SX(s.x), unpack(s.P, size)
-    pose, last = pose_of(s.tcp_pose), pose_of(s.tcp_before)
+    before, pose, last = unpack(s.P, size), pose_of(s.tcp_pose), pose_of(s.tcp_before)
     contacts = contacts_at(state, pose, s.x, s.theta, s.basis, reference=last)
-    for contact in contacts:
-        for part, value in (("rest", contact.closed.depth), ("rest_tangential", contact.closed.slip)):
-            for k, where in enumerate(contact.part.indices(part)):
-                if where is not None:
-                    moved[where] = value[k]
+    moved = _carried(s.x, contacts)
+    steady = contacts_at(state, pose_of(s.steady_pose), s.x, s.theta, s.basis, reference=pose_of(s.steady_before))
     if state.has_external:
         force = s.push_regression @ s.x[external]
         stiffness = s.felt * s.push_held * s.unit_stiffness * s.x[state.parts["push_stiffness"]]
         way = s.push_share * (pose[1] - last[1])
         moved[external] += push_response(s.tcp_jacobian, given := ca.SX.sym("force", 3), stiffness, way)
     transition = ca.jacobian(moved, s.x)
+    geometry = [k for c in state.contacts for part in ("tilt", "point") for k in c.indices(part) if k is not None]
+    transition[:, geometry] = ca.jacobian(_carried(s.x, steady), s.x)[:, geometry]
     if state.has_external:  # errors of its direction do not count
         moved, transition = ca.substitute([moved, transition], [given], [force])
     transition = transition @ ca.diag(decay)
@@ -65,6 +64,17 @@ def build_prediction(state: FilterState) -> ca.Function:
         relative = s.relative_variance * (s.x[external] @ s.x[external].T)  # a push that grows keeps its direction
         covariance[external, external] += s.walk * s.duration * (s.push_covariance + relative)
     return named_function("prediction", s, {"x_next": x, "P_next": pack(covariance)})
+
+
+def _carried(x: ca.SX, contacts: list[ContactExpressions]) -> ca.SX:
+    """Return the state (N,) ``x`` with the contacts' depths and slips where the arm is."""
+    carried = ca.SX(x)
+    for contact in contacts:
+        for part, value in (("rest", contact.closed.depth), ("rest_tangential", contact.closed.slip)):
+            for k, where in enumerate(contact.part.indices(part)):
+                if where is not None:
+                    carried[where] = value[k]
+    return carried
 
 
 def _process_noise(state: FilterState, s: SimpleNamespace, x: ca.SX, before: ca.SX) -> ca.SX:

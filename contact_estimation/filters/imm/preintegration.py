@@ -57,14 +57,16 @@ def sample_state(layout: FilterState) -> Parts:
     [rad^2/s^2]. ``tcp_last`` (12,): the TCP's pose in the last block; ``tcp_followed`` (3,): its position behind a
     deadband of ``slip_length``, base axes [m]. ``height_last``, ``height_followed`` (contacts,): contact points along
     their normals in the last block, and behind a deadband of ``position_deadband`` standard deviations [m];
-    ``normal_way``: as of :func:`build_block`.
+    ``normal_way``: as of :func:`build_block`. ``axes_followed`` (9,): the TCP's axes, one
+    after the other, behind a deadband of so many of theirs [-].
     """
     n, contacts = layout.n, len(layout.contacts)
     names = "filtered followed presliding presliding_slope impulse travelled deflected visited last before_last"
     names += " encoder_noise turned momentum_start load_average speed_average place moved torque_last"
     names += " torque_before_last torque_scatter dq_last velocity_scatter velocity_noise unsettled unsettled_last"
     heights = dict.fromkeys(("height_last", "height_followed", "normal_way"), contacts)
-    return Parts(**dict.fromkeys(names.split(), n), tcp_last=12, tcp_followed=3, **heights)
+    tcp = {"tcp_last": 12, "tcp_followed": 3, "axes_followed": 9}
+    return Parts(**dict.fromkeys(names.split(), n), **tcp, **heights)
 
 
 def build_sample(arm: Arm, layout: FilterState) -> ca.Function:
@@ -183,6 +185,8 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
       slid (3,) [m]: its way beyond that.
     - within_noise (I,) [m]: the part of the contact points' motion along their normals that may be noise of the
       encoders. normal_way (I,) [m]: their way along the normals beyond that noise in the last ``_WAY_TIME``.
+    - steady_pose, steady_before (12,): as tcp_pose and tcp_before, the position behind ``slip_length`` and the axes
+      behind the encoders' noise; no rotation exactly.
     """
     n, m, parts, joints = arm.n, layout.m, sample_state(layout), layout.elastic_joints
     names = "torque_variance coulomb_prior presliding_length presliding_spread deadband model_error viscous_std"
@@ -228,7 +232,9 @@ def build_block(arm: Arm, layout: FilterState) -> ca.Function:
         "push_regression": push_regression(jacobian := kinematics.jacobian(arm.tcp_frame), pushes, s.push_variance),
         "tcp_jacobian": jacobian[:3, :],
     }
-    outputs |= _tcp_motion(s, w, *arm.tcp(kinematics)) | _normal_motion(arm, layout, s, w, kinematics)
+    encoders = ca.fmin(w.encoder_noise, s.usual_noise) / s.count  # acceleration adds to the former in fast motion
+    outputs |= _tcp_motion(s, w, *arm.tcp(kinematics), ca.sqrt(ca.sum1(jacobian[3:, :] ** 2 @ encoders)))
+    outputs |= _normal_motion(arm, layout, s, w, kinematics, encoders)
     w.load_average, w.place, w.moved = w.load_average + change / s.load_blocks, place, moved
     w.speed_average += faster / s.load_blocks
     w.torque_last, w.torque_before_last, w.torque_scatter = measured, w.torque_last, torque.scatter
@@ -266,33 +272,50 @@ def _friction_errors(
     return [viscous, reversing, (s.stop_error * s.coulomb_prior) ** 2 * (stopped**2 + settled)]
 
 
-def _tcp_motion(s: SimpleNamespace, w: SimpleNamespace, rotation: ca.SX, position: ca.SX) -> dict[str, ca.SX]:
-    """Return the outputs of :func:`build_block` that tell the TCP's motion, from its pose; ``w`` follows."""
+def _tcp_motion(
+    s: SimpleNamespace, w: SimpleNamespace, rotation: ca.SX, position: ca.SX, turn_noise: ca.SX
+) -> dict[str, ca.SX]:
+    """Return the outputs of :func:`build_block` that tell the TCP's motion; ``w`` follows.
+
+    Args:
+        s: inputs of the block.
+        w: parts of the sample state.
+        rotation: (3, 3) of the TCP.
+        position: (3,) of the TCP [m].
+        turn_noise: standard deviation of the rotation by the encoders' noise [rad].
+    """
     pose = ca.vertcat(position, ca.vec(rotation))
-    dragged = position - w.tcp_followed
-    direction = dragged / ca.fmax(ca.norm_2(dragged), s.slip_length)
-    followed = position - s.slip_length * direction
+    followed = _follow_vector(w.tcp_followed, position, s.slip_length)
+    width = s.position_deadband * turn_noise
+    behind = ca.horzsplit(ca.reshape(w.axes_followed, 3, 3))
+    axes = ca.vertcat(*[_follow_vector(b, axis, width) for b, axis in zip(behind, ca.horzsplit(rotation))])
     outputs = {
         "push_share": held_share(position - w.tcp_last[:3], s.push_speed * s.duration),
         "tcp_pose": pose,
         "tcp_before": w.tcp_last,
-        "slip_direction": direction,
+        "slip_direction": (position - followed) / s.slip_length,
         "slid": followed - w.tcp_followed,
+        "steady_pose": ca.vertcat(followed, axes),
+        "steady_before": ca.vertcat(w.tcp_followed, w.axes_followed),
     }
-    w.tcp_last, w.tcp_followed = pose, followed
+    w.tcp_last, w.tcp_followed, w.axes_followed = pose, followed, axes
     return outputs
 
 
+def _follow_vector(behind: ca.SX, vector: ca.SX, width: ca.SX) -> ca.SX:
+    """Return what was ``behind`` (3,) a deadband of ``width`` to all sides, now that its input is ``vector`` (3,)."""
+    dragged = vector - behind
+    return vector - dragged * ca.fmin(width / ca.fmax(ca.norm_2(dragged), _NO_WAY), 1)
+
+
 def _normal_motion(
-    arm: Arm, layout: FilterState, s: SimpleNamespace, w: SimpleNamespace, kinematics: Kinematics
+    arm: Arm, layout: FilterState, s: SimpleNamespace, w: SimpleNamespace, kinematics: Kinematics, encoders: ca.SX
 ) -> dict[str, ca.SX]:
     """Return the outputs of :func:`build_block` that tell the contact points' motion along normals; ``w`` follows."""
     rotation, position = arm.tcp(kinematics)
     heights = layout.heights(position, rotation, s.theta, s.basis)
     slopes = layout.height_slopes(arm, kinematics, s.theta, s.basis)
-    encoders = ca.fmin(w.encoder_noise, s.usual_noise)  # acceleration adds to the former in fast motion
-    noise = s.position_deadband * ca.sqrt(slopes**2 @ encoders / s.count)  # [m]
-    followed = _follow(w.height_followed, heights, noise)
+    followed = _follow(w.height_followed, heights, s.position_deadband * ca.sqrt(slopes**2 @ encoders))
     within_noise = (heights - w.height_last) - (followed - w.height_followed)
     beyond = ca.fabs(followed - w.height_followed)
     way = w.normal_way + beyond - ca.fmin(s.duration / _WAY_TIME, 1) * w.normal_way
@@ -389,6 +412,7 @@ class Preintegration:
         pose = self._signals["tcp_pose"]
         pose[:3], pose[3:], w.tcp_followed[:] = position, rotation.ravel(order="F"), position
         w.tcp_last[:] = pose
+        w.axes_followed[:] = pose[3:]
         heights = self._layout.heights(position, rotation, self._signals["theta"], self._signals["basis"])
         w.height_last[:] = w.height_followed[:] = np.array(heights).ravel()
         if not self._layout.motor_side:

@@ -21,6 +21,9 @@ FRICTION_MOVES = np.array([1.0, 0.0, 0.3, 0.5, 0.1, 0.7])
 #: [1/s^0.5] and [s].
 LAW_ERROR, DURATION = 0.3, 0.01
 
+#: What of the motion from LAST to Q is not noise of the encoders: where it began.
+STEADY_LAST = Q + np.array([5e-4, -3e-3, 1e-3, 1e-3, -1e-3, 0.0])
+
 #: [m] Way along the normals that shows the stiffness, and the share of the depth that shows it in full.
 NORMAL_WAY, STIFFNESS_WAY = np.array([2e-5, 1e-3]), 0.1
 #: [1/m^0.5]
@@ -52,10 +55,21 @@ def pose(arm, q):
 
 @pytest.fixture(scope="module")
 def motion(arm, layout):
-    """x -> the state after the arm has moved from LAST to Q, and its Jacobian."""
+    """x -> the state after the arm has moved from LAST to Q, and its Jacobian: by tilt and point over what is steady of
+    that motion."""
     x = ca.SX.sym("x", layout.size)
+    steady = np.zeros(layout.size, bool)
+    steady[2:7] = True  # a1, a2, p of the table
+    moved = after_motion(arm, layout, x, LAST)
+    slopes = ca.jacobian(moved, x) @ np.diag(~steady)
+    slopes += ca.jacobian(after_motion(arm, layout, x, STEADY_LAST), x) @ np.diag(steady)
+    return ca.Function("motion", [x], [moved, slopes])
+
+
+def after_motion(arm, layout, x, start):
+    """The state after the arm has moved from ``start`` to Q."""
     moved = ca.SX(x)
-    (position, rotation), (before, turned) = arm.tcp_pose(Q), arm.tcp_pose(LAST)
+    (position, rotation), (before, turned) = arm.tcp_pose(Q), arm.tcp_pose(start)
     for i, contact in enumerate(layout.contacts):
         p = ca.SX(layout.inputs["theta"][contact.theta_where])
         p[contact.estimated] = x[contact.where]
@@ -67,7 +81,7 @@ def motion(arm, layout):
         if contact.law.feels_slip:
             moved[contact.where.start + 2] -= ca.dot(t1, way)
             moved[contact.where.start + 3] -= ca.dot(t2, way)
-    return ca.Function("motion", [x], [moved, ca.jacobian(moved, x)])
+    return moved
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +103,7 @@ def channels(arm, layout):
     for i, contact in enumerate(contacts.contacts):
         if contact.part.friction:
             lever = arm.kinematics(ca.SX(Q)).point_jacobian(arm.tcp_frame, contact.point)
-            rubs += closed[i] * lever.T @ contact.axes[:, 1:] @ contact.closed.force[1:]
+            rubs += closed[i] * lever.T @ contact.closed.axes[:, 1:] @ contact.closed.force[1:]
     rubbing = ca.jacobian(ca.vertcat(rubs[layout.elastic_joints] / ca.exp(x[layout.parts["joint_stiffness"]]), rubs), x)
     rubbing[:, 7:] = 0  # what is not ln K, d, a1, a2, p
     rubbing[:, 2:] *= 1 - SHOWN
@@ -143,6 +157,8 @@ def evaluate(arm, update, layout, **values):
         "tcp_before": pose(arm, LAST),
         "slid": SLID,
         "normal_way": NORMAL_WAY,
+        "steady_pose": pose(arm, Q),
+        "steady_before": pose(arm, STEADY_LAST),
         "stiffness_way": STIFFNESS_WAY,
         "hysteresis": HYSTERESIS,
         "noise_share": NOISE_SHARE,
@@ -226,7 +242,7 @@ def dense(motion, channels, layout, x, covariance, decay, noise, y, variance, s,
     told = np.clip(told, -gate * np.sqrt(variance[layout.m :]), gate * np.sqrt(variance[layout.m :]))
     told = np.array(channels(x, s, closed)[8]).ravel() + (told[layout.elastic_joints] / np.exp(x[joints]))
     bent = np.diag(covariance)[joints] * told**2
-    taken[joints] = np.maximum(bent / (bent + HYSTERESIS**2 + 1e-18), max(closed))
+    taken[joints] = np.maximum(bent / (bent + HYSTERESIS**2 + 1e-18), max(closed * taken[stiffness]))
     likelihood, normalised = 0.0, []
     for k in range(len(y)):
         expected, jacobian = (np.array(v) for v in channels(x, s, closed)[:2])
@@ -379,6 +395,46 @@ def test_an_outlier_moves_little_and_the_likelihood_stays_finite(arm, layout, up
     assert (np.abs(spiked[0] - without[0]) < 1e-3 * np.sqrt(np.diag(without[1]))).all()  # 1e6 Nm count for nothing
 
 
+def test_torque_behind_joint_friction_shows_neither_slope_nor_lever(arm, layout, update, channels):
+    """Not even a little of it where the tool slides on a slope: in minutes of sliding that adds up."""
+    x, _, decay, _, variance, s = problem(arm, layout, np.random.default_rng(10))
+    x[2:4], x[7:9] = [0.1, -0.08], [0.3, -0.2]  # tilted, with friction
+    covariance, still = np.diag(0.3 * layout.variance), pose(arm, Q)
+    y = np.array(channels(x, s, (1.0, 0.0))[0]).ravel() + 2 * np.sqrt(variance)
+    given = {
+        "x": x,
+        "P": covariance,
+        "decay": np.ones_like(decay),
+        "noise": np.zeros_like(decay),
+        "y": y,
+        "R": variance,
+    }
+    given |= {"presliding_mean": s, "closed": (1.0, 0.0), "gate": 3.0, "slid": np.zeros(3), "steady_before": still}
+    found = evaluate(arm, update, layout, **given, geometry_from_torque=0.0)
+    spread, geometry = unpack_array(found["P_next"], layout.size), [2, 3, POINT_Z]
+    np.testing.assert_allclose(found["x_next"][geometry], x[geometry], rtol=1e-12)
+    np.testing.assert_allclose(np.diag(spread)[geometry], np.diag(covariance)[geometry], rtol=1e-9)
+    shown = evaluate(arm, update, layout, **given, geometry_from_torque=1.0)
+    assert (np.abs(shown["x_next"] - x)[geometry] > 1e-3 * np.sqrt(np.diag(covariance))[geometry]).all()
+
+
+def test_joints_hardly_stiffen_while_a_known_contact_holds_its_load(arm, layout, update, channels):
+    """Only a contact that loads or unloads tells, beside the friction, the torque that bends them."""
+    x, _, decay, _, variance, s = problem(arm, layout, np.random.default_rng(11))
+    known, joints = np.diag(0.01 * layout.variance), layout.parts["joint_stiffness"]
+    y = np.array(channels(x, s, (1.0, 0.0))[0]).ravel()
+    y[: layout.m] += 2e-4
+    given = {"x": x, "P": known, "decay": np.ones_like(decay), "noise": np.zeros_like(decay), "y": y, "R": variance}
+    given |= {"presliding_mean": s, "closed": (1.0, 0.0), "gate": 3.0, "hysteresis": 1.0}
+
+    def learnt(way):
+        found = evaluate(arm, update, layout, **given, normal_way=np.array([way, 0.0]))
+        return np.abs(found["x_next"] - x)[joints] / np.sqrt(np.diag(known))[joints]
+
+    assert (learnt(way=1e-4) > 1e-3).all()
+    assert (learnt(way=0.0) < 0.05 * learnt(way=1e-4)).all()
+
+
 def hold(arm, layout, update, told, encoder_noise=1e-5, torque_noise=1.0):
     """Stiffness [N/m] and force [N] after 40 s in which a press of 50 N on 100 kN/m is held.
 
@@ -403,6 +459,7 @@ def hold(arm, layout, update, told, encoder_noise=1e-5, torque_noise=1.0):
         given |= {"presliding_mean": np.zeros(6), "closed": (1.0, 0.0), "gate": 3.0, "motion_noise": np.zeros(8)}
         given |= {"slip_direction": np.zeros(3), "within_noise": np.array([normal @ (now - last)[:3] * told, 0.0])}
         given |= {"law_variance": 0.02**2, "tcp_pose": now, "tcp_before": last, "slid": np.zeros(3)}
+        given |= {"steady_before": pose(arm, Q)}
         found = evaluate(arm, update, layout, **given, y=y + rng.standard_normal(len(y)) * np.sqrt(variance))
         x, covariance, last = found["x_next"], unpack_array(found["P_next"], layout.size), now
     return np.exp(x[0]), np.exp(x[0]) * x[1]

@@ -1,5 +1,7 @@
 """What a block of samples measures, and how sure of it motion leaves the filters."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -178,6 +180,22 @@ def test_slip_direction_follows_the_way_of_the_tool_and_stays_at_standstill(arm,
         expected = sign * arm.tcp_jacobian(q)[:3, 0]
         found = rows[block]["slip_direction"]
         np.testing.assert_allclose(found, expected / np.linalg.norm(expected), atol=0.02)
+
+
+def test_noise_of_the_encoders_is_no_steady_motion_and_a_swing_is(arm, drives, blocks):
+    """The steady pose does not move in noise; it follows a swing behind its deadbands."""
+    noise = drives.deadband * np.random.default_rng(3).standard_normal((1000, 6))
+    still = lambda t: START_POSE + noise[round(t / DT)]  # noqa: E731
+    _, rows = blocks(still, lambda t: np.zeros(6), lambda t, q, dq: np.zeros(6), 190)
+    ways = np.array([row["steady_pose"] - row["steady_before"] for row in rows[40:]])
+    raw = np.array([row["tcp_pose"] - row["tcp_before"] for row in rows[40:]])
+    assert np.abs(ways).max() == 0.0 and np.abs(raw).max() > 1e-5
+    position, velocity = swing(0.1)
+    _, rows = blocks(position, velocity, lambda t, q, dq: np.zeros(6), 50)
+    for before, row in itertools.pairwise(rows):
+        np.testing.assert_array_equal(row["steady_before"], before["steady_pose"])
+        np.testing.assert_allclose(row["steady_pose"], row["tcp_pose"], atol=3e-4)
+    assert np.abs(rows[-1]["steady_pose"] - rows[0]["steady_pose"]).min() > 1e-3
 
 
 @pytest.mark.parametrize("amplitude, share", [(5e-4, 1.0), (0.1, 0.0)], ids=["slow", "fast"])
