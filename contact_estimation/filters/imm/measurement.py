@@ -259,12 +259,12 @@ def _hidden_slopes(
     for i, contact in enumerate(forces.contacts):
         names = dict(zip(contact.part.names, range(state.size)[contact.part.where]))
         pressure, point, geometry = ([names[k] for k in part if k in names] for part in (_PRESSURE, _POINT, _GEOMETRY))
-        normal, friction = contact.normal * contact.normal_force, contact.closed.axes[:, 1:] @ contact.closed.force[1:]
-        slopes[:, geometry] += (1 - geometry_from_torque[i]) * by(geometry, normal + friction)
+        slopes[:, geometry] += (1 - geometry_from_torque[i]) * by(geometry, contact.force)
         lever = [names[k] for k in _LEVER if k in names]
         noisy = _noise_share(contact.axes[:, 1:].T @ contact.force, x, covariance)
         slopes[:, lever] += geometry_from_torque[i] * noisy * by(lever, contact.force)
         if contact.part.friction:
+            friction = contact.closed.axes[:, 1:] @ contact.closed.force[1:]
             slopes[:, pressure] += by(pressure, friction)
             slopes[:, point] += (1 - geometry_from_torque[i]) * by(point, friction)
     return slopes
