@@ -142,12 +142,29 @@ def test_a_hand_that_guides_a_compliant_arm_through_a_motion_is_not_taken_for_la
     assert verdict(compliant(still, force, nothing, 6.0, 0)) == (0.0, set())
 
 
+#: [rad/s] of the sinusoids of a fast motion.
+RATES = np.array([5.0, 4.0, 6.0, 5.5, 4.5, 5.0, 6.5])
+
+
+def fast(seconds):
+    return list(compliant(lambda t: 0.25 * grown(t) * np.sin(RATES * t), nothing, nothing, seconds, 0))
+
+
 @pytest.mark.parametrize("late", [0.04, 0.06, 0.08])
 def test_a_torque_that_is_late_is_named_in_a_fast_motion_of_a_compliant_arm(late):
-    rates = np.array([5.0, 4.0, 6.0, 5.5, 4.5, 5.0, 6.5])  # [rad/s]
-    samples = list(compliant(lambda t: 0.25 * grown(t) * np.sin(rates * t), nothing, nothing, 4.0, 0))
+    samples = fast(4.0)
     assert verdict(samples) == (0.0, set())
-    assert verdict(samples, late)[0] > 1.5
+    assert verdict(samples, late)[0] > 2.5  # of 3 s of motion
+
+
+def test_a_torque_that_is_punctual_again_is_used_after_two_seconds_of_free_motion():
+    monitor, samples, switch = monitor_of("fr3"), fast(5.5), round(3.5 * RATE)
+    told = []
+    for k, (q, dq, _) in enumerate(samples):
+        tau = samples[k - 30 if RATE < k < switch else k][2]
+        monitor.add(1.0 + k / RATE, 1 / RATE, q, dq, tau)
+        told.append(monitor.problem)
+    assert "s late" in told[switch] and told[-1] == ""
 
 
 BAD = (3.0, 3.0, 3.0)
