@@ -34,6 +34,12 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ),
         ("readings: a spike is a step", "if size < s.step or np.linalg.norm", "if False and np.linalg.norm"),
     ],
+    ("filters/plausibility/delays.py", "test/filters/plausibility/test_delays.py"): [
+        ("delays: only what is explained counts", "if self.found >= 0 else np.ones_like(self._weight)", ""),
+        ("delays: an early torque tells nothing", "np.fmin(without, advanced.min())", "without"),
+        ("delays: no free arm is asked for", "(delayed < s.rival_free * self._weight)", "(delayed > -1.0)"),
+        ("delays: a contact ends a delay", "counts = np.fmin(own, late) < s.free if self.found >= 0 else", "counts ="),
+    ],
     ("filters/plausibility/steps.py", "test/filters/plausibility/test_steps.py"): [
         ("steps: no contact at the tool", "np.zeros_like(tool), tool,", "np.zeros_like(tool),"),
         ("steps: no contact on a link", ", *(link * on_link for on_link in felt)]", "]"),
@@ -88,7 +94,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("contact: axes follow noise", "width = s.position_deadband * turn_noise", "width = 0 * turn_noise")
     ],
     ("filters/imm/free_starts.py", "test/filters/imm/test_unknown.py -k does_not_stay"): [
-        ("free space: made anew after a push", "if felt and self._keeps(j, source):", "if False:"),
+        ("free space: made anew after a push", "if felt and self._keeps(j, source):", "if False:")
     ],
     ("filters/imm/touch_test.py", "test/filters/imm/test_touch_test.py"): [
         (

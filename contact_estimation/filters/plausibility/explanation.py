@@ -73,11 +73,12 @@ def build_explanation(arm: Arm, readings: Sequence[Reading], delays: int) -> ca.
 
     Inputs: q, dq, ddq, effort (n,); factor (n R0) and added (R0) of the readings; friction, coulomb, viscous (n,) [Nm,
     Nm, Nms/rad]; moving [rad/s], the speed from which Coulomb friction has its sign; share (2,) of gravity and inertia;
-    scales (2,) that are no mistake; past (n delays) [Nm], the model's torque some time ago; contact (6,), standard
-    deviations of a wrench at the tool [N, Nm].
+    scales (2,) that are no mistake; past_model and past_torque (n delays) [Nm], the model's torque some time ago and
+    what the configured reading said then; contact (6,), standard deviations of a wrench at the tool [N, Nm].
     Outputs: residual (n (1 + R)) in units of sigma and misfit (1 + R), of the configured reading and all rivals; felt
     (1,), what gravity and inertia are in these units; pushed (1,), the misfit where a wrench at the tool may help;
-    model (n,) [Nm].
+    early (delays,), the misfit of the torque some time ago with the model now; model and torque (n,) [Nm], the latter
+    of the configured reading.
     """
     n, count = arm.n, len(readings)
     s = symbols(
@@ -93,7 +94,8 @@ def build_explanation(arm: Arm, readings: Sequence[Reading], delays: int) -> ca.
         moving=1,
         share=2,
         scales=2,
-        past=(n, delays),
+        past_model=(n, delays),
+        past_torque=(n, delays),
         contact=6,
     )
     kinematics = arm.kinematics(s.q)
@@ -104,7 +106,7 @@ def build_explanation(arm: Arm, readings: Sequence[Reading], delays: int) -> ca.
     own = torque[0]
     residual = [t - model for t in torque]
     residual.append(_factor(own, model, sigma, s.scales) * own - model)
-    residual += [own - s.past[:, k] for k in range(delays)]
+    residual += [own - s.past_model[:, k] for k in range(delays)]
     leaning, price = _mounting(arm, kinematics, residual[0], sigma)
     residual.append(leaning)
     # One joint is wrong, whatever it says.
@@ -121,7 +123,9 @@ def build_explanation(arm: Arm, readings: Sequence[Reading], delays: int) -> ca.
         "misfit": ca.vertcat(*misfit),
         "felt": ca.sumsqr((gravity + inertia) / sigma) / n,
         "pushed": pushed,
+        "early": ca.vertcat(*(ca.sumsqr((s.past_torque[:, k] - model) / sigma) / n for k in range(delays))),
         "model": model,
+        "torque": own,
     }
     return named_function("signal_explanation", s, outputs)
 

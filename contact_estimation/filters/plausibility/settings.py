@@ -149,7 +149,9 @@ class TorqueReadingSettings:
     delay_better: float = key(
         0.06, doc="by how much (mean square) a delay must explain the torque of a motion better", check=positive
     )
-    delay_share: float = key(0.5, doc="and what share of the misfit it may leave", check=positive)
+    delay_share: float = key(
+        0.5, doc="and what share of the misfit of a punctual and of an early torque it may leave", check=positive
+    )
     delay_weight: float = key(0.25, doc="weight of the means before they count: 0.3 s of motion", check=positive)
     force: float = key(
         60.0, doc="standard deviation of a contact force at the tool before confirmation", unit="N", check=positive

@@ -144,6 +144,7 @@ class TorqueReadings:
     def restart(self) -> None:
         """Begin with a new stretch of samples; what was proven or named stays."""
         longest = max(self.settings.delays)
+        #: (2, n) [Nm] of the last blocks: the model's torque, and what the configured reading says.
         self._past: deque[np.ndarray] = deque(maxlen=1 + round(longest / self.settings.block))
         self._step: Step | None = None
         self._suspicion: Suspicion | None = None
@@ -173,9 +174,9 @@ class TorqueReadings:
         """
         s, inputs, out = self.settings, self._explain.inputs, self._explain.outputs
         inputs["q"][:], inputs["dq"][:], inputs["ddq"][:], inputs["effort"][:] = q, dq, ddq, effort
-        self._remember(inputs["past"].reshape(-1, self._arm.n))
+        self._remember(inputs["past_model"].reshape(-1, self._arm.n), inputs["past_torque"].reshape(-1, self._arm.n))
         self._explain()
-        self._past.append(out["model"].copy())
+        self._past.append(np.stack([out["model"], out["torque"]]))
         count, felt = len(self._explained[1]), float(out["felt"][0])
         self._residual[:count], self._misfit[:count] = self._explained
         if self._misfit[0] > s.telling_residual or not self.proven[self._exchanged :].all():
@@ -183,7 +184,7 @@ class TorqueReadings:
             self._residual[count:] = self._exchanges.residual
         misfit = self._misfit
         if np.abs(dq).max() > s.rest_speed:
-            self._delays.add(duration, float(misfit[0]), misfit[1:][self._late])
+            self._delays.add(duration, float(misfit[0]), misfit[1:][self._late], out["early"])
         self._telling_time = np.where(self._explained_by_others(misfit, felt), self._telling_time + duration, 0.0)
         self._telling = self._telling_time > s.telling_time - 0.5 * s.block
         if misfit[0] < s.free and not self._telling.any():
@@ -196,11 +197,11 @@ class TorqueReadings:
             self._update_doubt(duration, bool(out["pushed"][0] > s.free))
         self._report()
 
-    def _remember(self, past: np.ndarray) -> None:
-        """Fill (delays, n) [Nm] with the model's torque some time ago."""
+    def _remember(self, model: np.ndarray, torque: np.ndarray) -> None:
+        """Fill (delays, n) [Nm] with the model's torque some time ago, and with what the configured reading said."""
         for k, delay in enumerate(self.settings.delays):
             blocks = round(delay / self.settings.block)
-            past[k] = self._past[-blocks] if len(self._past) >= blocks else 1e9
+            model[k], torque[k] = self._past[-blocks] if len(self._past) >= blocks else (1e9, 1e9)
 
     def _explained_by_others(self, misfit: np.ndarray, felt: float) -> np.ndarray:
         """Tell the rivals that leave next to nothing of a residual, even of one that friction alone might make.
