@@ -244,18 +244,17 @@ class ContactImm:
         step, free = self.step_, self._named.mode == self.chain.free_mode
         if self._mismatch.payload.carried is not None:
             since_start.end()
-        if self.chain.free[probable] and free:
-            since_start.follow_free(step.x[probable], step.p[probable])
-        moves = bool(np.abs(self._dq).max() > self._rest_speed)
-        verdict = since_start.add(duration, free, bool(self.chain.touched[probable]), moves)
+        touched, moves = bool(self.chain.touched[probable]), bool(np.abs(self._dq).max() > self._rest_speed)
+        if not touched:
+            since_start.follow(step.x[probable], step.p[probable])
+        verdict = since_start.add(duration, free, touched, moves)
         if verdict is StartVerdict.PUSHES:
-            step.start_push(since_start.packed_state(pushes=False), since_start.packed_state(pushes=True))
+            step.start_push(since_start.packed_state(feels=False), since_start.packed_state(feels=True))
         elif verdict is StartVerdict.ENDED:
             n = self.arm.n
             rows = self._before.rows(self._torque_of_block[1])
             unchanged = LoadChange(np.zeros(n), np.zeros((n, n)))
-            step.start_free(*since_start.state(pushes=False), rows, since_start.left, unchanged)
-        if verdict is not StartVerdict.NOTHING:
+            step.start_free(*since_start.state(acts=False), rows, since_start.left, unchanged)
             since_start.end()
 
     def _keep_undecided(self) -> None:

@@ -83,7 +83,7 @@ class PushSinceStart:
         friction, variance = self._state.mean[self._friction], self._state.first_variance[self._friction]
         self._free = _TorqueFilter(friction, variance, np.zeros(3))
         self._push = _TorqueFilter(friction, variance, self._force_variance)
-        self._waited, self._count, self._ended, self._known = 0.0, 0, 0, False
+        self._waited, self._count, self._ended, self._known, self._pushes = 0.0, 0, 0, False, False
         self._window: list[tuple[np.ndarray, ...]] = []
         self._time, self.words = 0.0, ""
 
@@ -94,7 +94,7 @@ class PushSinceStart:
     @property
     def probability(self) -> float:
         """Probability of the push, given that the arm seems free; zero where that is known."""
-        if self._known or self._count < _LEAST:
+        if self._known or self._pushes or self._count < _LEAST:
             return 0.0
         told = self._prior + self._push.log_evidence - self._free.log_evidence
         probability = 1.0 / (1.0 + math.exp(-max(min(told, 50.0), -50.0)))
@@ -121,7 +121,9 @@ class PushSinceStart:
         self._waited += duration
         if self._waited <= self._wait:
             return StartVerdict.NOTHING
-        if not free and self._count == 0:
+        if self._count == 0:
+            self._felt = not free
+        if touched and (self._felt or self._pushes) or free and self._felt and not self._pushes:
             self.end()  # the modes tell it
             return StartVerdict.NOTHING
         s, n, m = self._signals, self._state.n, self._state.m
@@ -138,10 +140,11 @@ class PushSinceStart:
         walk[-n:] += _BLOCKS * motion
         for torque_filter in (self._free, self._push):
             torque_filter.predict(decay, walk)
-        return self._decide_free(window, moves) if free else self._decide_end(window, touched)
+        before = not self._pushes and (free or self._felt)
+        return self._decide(window, moves) if before else self._decide_end(window, touched)
 
-    def _decide_free(self, window: _Window, moves: bool) -> StartVerdict:
-        """Take a window in which the arm seems free."""
+    def _decide(self, window: _Window, moves: bool) -> StartVerdict:
+        """Take a window of before: nothing has changed since the start."""
         self._free.update(window)
         self._push.update(window)
         self._last, self._ended = window, 0
@@ -152,21 +155,27 @@ class PushSinceStart:
         if moves and probability == 0.0:
             self.end()
         size = _ROUND * max(round(float(np.linalg.norm(self._push.x[-3:])) / _ROUND), 1)
-        self.words = _WORDS.format(size) if probability > 0.0 else ""
-        return StartVerdict.PUSHES if probability >= 1.0 - self._unsure else StartVerdict.NOTHING
+        self._pushes = probability >= 1.0 - self._unsure
+        self.words = _WORDS.format(size) if probability > 0.0 and not self._pushes else ""
+        return StartVerdict.PUSHES if self._pushes else StartVerdict.NOTHING
 
     def _decide_end(self, window: _Window, touched: bool) -> StartVerdict:
         """Take a window in which something seems to push, a known contact where ``touched``."""
-        self._last = window
+        self._last, evidence = window, self._push.log_evidence
         ended, misfit = self._push.log_density(window, np.zeros((3, 3)), pushes=False)
+        lasts, left = self._push.log_density(window, np.zeros((3, 3)))
+        changes, _ = self._push.log_density(window, np.diag(self._force_variance))
         begins, _ = self._free.log_density(window, np.diag(self._force_variance))
-        ratio = self._push.log_evidence + ended - self._free.log_evidence - begins + self._prior_ended
+        others = max(evidence + lasts, evidence + changes, self._free.log_evidence + begins)
+        ratio = evidence + ended - others + self._prior_ended
         likely = ratio > self._certain and misfit < self._largest and not touched
+        if self._pushes and not likely and left < self._largest:
+            self._push.update(window)
         self._ended = self._ended + 1 if likely else 0
         return StartVerdict.ENDED if self._ended >= _ENDED else StartVerdict.NOTHING
 
-    def follow_free(self, x: np.ndarray, p: np.ndarray) -> None:
-        """Keep the state of a filter of free space, mean (N,) and packed covariance."""
+    def follow(self, x: np.ndarray, p: np.ndarray) -> None:
+        """Keep the state of a filter of free space or of an unknown contact, mean (N,) and packed covariance."""
         self._before = x.copy(), p.copy()
 
     @property
@@ -174,31 +183,33 @@ class PushSinceStart:
         """Torque (n,) [Nm] of the last window beside the friction of the push's filter."""
         return self._last.y - self._last.rows(pushes=False) @ self._push.x
 
-    def state(self, pushes: bool) -> tuple[np.ndarray, np.ndarray]:
+    def state(self, acts: bool, feels: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Return a filter's mean (N,) and covariance (N, N), given that something has pushed since the start.
 
-        Free space had explained the push by friction, and by the offsets of the gears' deflections.
+        The modes had explained the push by friction, and by the offsets of the gears' deflections.
 
         Args:
-            pushes: it pushes still, and is the external torque; else its end has left friction and offsets.
+            acts: it pushes still. feels: and the filter feels it.
         """
         parts, (x, packed) = self._state.parts, self._before
         x, p, n = x.copy(), unpack_array(packed, self._state.size), self._state.n
-        to_torque = self._last.jacobian.T  # (n, 3)
+        to_torque, joints = self._last.jacobian.T, self._state.elastic_joints  # (n, 3)
         rows = np.zeros((self._state.size, 3 * n + 3))
         rows[self._friction, np.arange(3 * n)] = 1.0
         compliance = np.exp(-x[parts["joint_stiffness"]])  # [rad/Nm]
-        rows[parts["offset"], -3:] = -compliance[:, None] * to_torque[self._state.elastic_joints]
+        x[parts["offset"]] += compliance * x[parts["external"]][joints]
+        if acts:
+            rows[parts["offset"], -3:] = -compliance[:, None] * to_torque[joints]
         told = [*self._friction]
-        if pushes:
+        if feels:
             rows[parts["external"], -3:] = to_torque
             told += [*range(self._state.size)[parts["external"]]]
         x[told], p[told], p[:, told] = 0.0, 0.0, 0.0
         return x + rows @ self._push.x, p + rows @ self._push.p @ rows.T
 
-    def packed_state(self, pushes: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Return the same with a packed covariance."""
-        x, p = self.state(pushes)
+    def packed_state(self, feels: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return the same while it pushes, with a packed covariance."""
+        x, p = self.state(acts=True, feels=feels)
         return x, pack_array(p)
 
 
