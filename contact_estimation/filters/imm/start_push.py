@@ -123,7 +123,8 @@ class PushSinceStart:
             return StartVerdict.NOTHING
         if self._count == 0:
             self._felt = not free
-        if touched and (self._felt or self._pushes) or free and self._felt and not self._pushes:
+        known = touched and (self._felt or self._pushes) and self._count >= _LEAST
+        if known or free and self._felt and not self._pushes:
             self.end()  # the modes tell it
             return StartVerdict.NOTHING
         s, n, m = self._signals, self._state.n, self._state.m
@@ -141,9 +142,9 @@ class PushSinceStart:
         for torque_filter in (self._free, self._push):
             torque_filter.predict(decay, walk)
         before = not self._pushes and (free or self._felt)
-        return self._decide(window, moves) if before else self._decide_end(window, touched)
+        return self._decide(window, touched, moves) if before else self._decide_end(window, touched)
 
-    def _decide(self, window: _Window, moves: bool) -> StartVerdict:
+    def _decide(self, window: _Window, touched: bool, moves: bool) -> StartVerdict:
         """Take a window of before: nothing has changed since the start."""
         self._free.update(window)
         self._push.update(window)
@@ -154,6 +155,8 @@ class PushSinceStart:
         probability = self.probability
         if moves and probability == 0.0:
             self.end()
+        if touched:
+            return StartVerdict.NOTHING
         size = _ROUND * max(round(float(np.linalg.norm(self._push.x[-3:])) / _ROUND), 1)
         self._pushes = probability >= 1.0 - self._unsure
         self.words = _WORDS.format(size) if probability > 0.0 and not self._pushes else ""
