@@ -6,15 +6,17 @@ one in which a force F at the TCP, constant in base axes, has pushed since the s
 likelihoods is the Bayes factor of the push (Kass and Raftery, Bayes factors, 1995); at rest it is that of the first
 blocks, which the modes of the IMM forget as they mix. Its prior is ``closed_at_start``.
 
-Where the mode is free, the push is then likely, unlikely, or undecided. Where a push begins, it may be the end of the
-one since the start. Let y' be the torque now, and Y that of before. The hypotheses are compared by all data:
+The push is then likely, and acts; or unlikely, as motion may show; or undecided. Where a push begins, it may be the end
+of the one since the start. Let y' be the torque now, and Y that of before. The hypotheses are compared by all data:
 
-    a push begins     p(Y | no push) N(y'; J^T F' - friction given Y and no push),    F' of its prior
-    a push has ended  p(Y | push)    N(y'; - friction given Y and the push)
+    a push begins     p(Y | no push)  N(y'; J^T F' - friction given Y and no push),    F' of its prior
+    the push changes  p(Y | the push) N(y'; J^T (F + F') - friction given Y and the push)
+    the push lasts    p(Y | the push) N(y'; J^T F - friction given Y and the push)
+    the push has gone p(Y | the push) N(y'; - friction given Y and the push)
 
-At rest Y and y' enter both alike, but for the prior of the friction: what needs less of it is likelier. The prior of
-their ratio is that of the push, times the rates at which pushes end and begin. Torque that passes while a force grows
-is not steady: the end must be likely in windows in a row.
+At rest the first and the last differ by the prior of the friction alone: what needs less of it is likelier. The prior
+of the last is that of the push, times the ratio of the rates at which pushes end and begin. Torque that passes while a
+force grows is not steady: the end must be likely in windows in a row.
 """
 
 from __future__ import annotations
@@ -32,14 +34,18 @@ from contact_estimation.filters.kalman import pack_array, unpack_array
 
 #: Blocks in a window; windows in a row in which a push must have ended: 0.3 s.
 _BLOCKS, _ENDED = 5, 6
-#: Windows after which something is told: 0.5 s.
-_LEAST = 10
+#: Windows after which something is told: 0.5 s. Windows in motion after which an unlikely push is given up: 1 s.
+_LEAST, _MOVED = 10, 20
+#: Parts of a filter's state that are friction.
+_FRICTION = ("bias", "coulomb", "disturbance")
+#: Keeps odds finite.
+_LEAST_PROBABILITY = 1e-12
 #: [N] The force is told in multiples of this.
 _ROUND = 10
 #: While the push is neither likely nor unlikely.
 _WORDS = (
-    "a push of about {} N since the start is not told apart from a torque bias: begin where nothing touches the arm, or "
-    "call ~/zero there"
+    "a push of about {} N since the start is not told apart from a torque bias: begin where nothing touches the arm, "
+    "or call ~/zero there"
 )
 
 
@@ -71,8 +77,7 @@ class PushSinceStart:
         self._decay_and_noise = state.decay_and_noise
         self._force_variance = unknown.wrench_variance[:3]
         self._unsure = settings.mismatch.significance
-        self._certain = math.log(1.0 / self._unsure - 1.0)
-        self._prior = math.log(settings.closed_at_start / (1.0 - settings.closed_at_start))
+        self._certain, self._prior = -_log_odds(self._unsure), _log_odds(settings.closed_at_start)
         self._prior_ended = self._prior + math.log(unknown.rate_to_free / unknown.rate_from_free)
         self._largest = chi_square_quantile(n, self._unsure)
         self._before = np.zeros(state.size), np.zeros(0)
@@ -85,7 +90,7 @@ class PushSinceStart:
         self._push = _TorqueFilter(friction, variance, self._force_variance)
         self._waited, self._count, self._ended, self._known, self._pushes = 0.0, 0, 0, False, False
         self._window: list[tuple[np.ndarray, ...]] = []
-        self._time, self.words = 0.0, ""
+        self._time, self._moved, self.words = 0.0, 0, ""
 
     def end(self) -> None:
         """Compare nothing any more: what pushed at the start is known."""
@@ -124,7 +129,8 @@ class PushSinceStart:
         if self._count == 0:
             self._felt = not free
         known = touched and (self._felt or self._pushes) and self._count >= _LEAST
-        if known or free and self._felt and not self._pushes:
+        gone = free and self._felt and not self._pushes
+        if known or gone:
             self.end()  # the modes tell it
             return StartVerdict.NOTHING
         s, n, m = self._signals, self._state.n, self._state.m
@@ -153,7 +159,8 @@ class PushSinceStart:
         if self._count < _LEAST:
             return StartVerdict.NOTHING
         probability = self.probability
-        if moves and probability == 0.0:
+        self._moved += moves
+        if self._moved >= _MOVED and probability == 0.0:
             self.end()
         if touched:
             return StartVerdict.NOTHING
@@ -184,7 +191,7 @@ class PushSinceStart:
     @property
     def left(self) -> np.ndarray:
         """Torque (n,) [Nm] of the last window beside the friction of the push's filter."""
-        return self._last.y - self._last.rows(pushes=False) @ self._push.x
+        return np.asarray(self._last.y - self._last.rows(pushes=False) @ self._push.x)
 
     def state(self, acts: bool, feels: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Return a filter's mean (N,) and covariance (N, N), given that something has pushed since the start.
@@ -192,7 +199,8 @@ class PushSinceStart:
         The modes had explained the push by friction, and by the offsets of the gears' deflections.
 
         Args:
-            acts: it pushes still. feels: and the filter feels it.
+            acts: it pushes still.
+            feels: the filter feels that.
         """
         parts, (x, packed) = self._state.parts, self._before
         x, p, n = x.copy(), unpack_array(packed, self._state.size), self._state.n
@@ -216,8 +224,10 @@ class PushSinceStart:
         return x, pack_array(p)
 
 
-#: Parts of a filter's state that are friction.
-_FRICTION = ("bias", "coulomb", "disturbance")
+def _log_odds(probability: float) -> float:
+    """Return ln(p / (1 - p)), finite also for zero and one."""
+    bounded = min(max(probability, _LEAST_PROBABILITY), 1.0 - _LEAST_PROBABILITY)
+    return math.log(bounded / (1.0 - bounded))
 
 
 class _Window:
@@ -275,4 +285,5 @@ class _TorqueFilter:
         cross = self.p @ rows.T
         gain = np.linalg.solve(rows @ cross + np.diag(window.noise), cross.T).T
         self.x = self.x + gain @ (window.y - rows @ self.x)
-        self.p = self.p - gain @ cross.T
+        left = self.p - gain @ cross.T
+        self.p = 0.5 * (left + left.T)
