@@ -8,8 +8,8 @@ A hand pushes the TCP in a random direction from before the first sample on, for
 stiffness and noise differ from seed to seed. No observer is told a torque bias.
 
 Columns: error of the force while pushed, from a second on, RMSE of a run [N], median and worst, beside that of
-``momentum_calibrated``; runs in which the default observer is ``free`` for more than half of that time; share [%] of
-the ``free`` time in which ``mismatch`` says that a push is not told apart; after the end, time until the error stays
+``momentum_calibrated``; runs in which the default observer is ``free`` for more than half of that time; least share
+[%] of such a run's ``free`` time in which ``mismatch`` says that a push is not told apart; after the end, time until the error stays
 below a quarter of the push [s], median and worst; the ``nothing pushes`` rows: share [%] of the time in which
 ``mismatch`` says so, and largest force [N]. ``--save`` writes start_push.md.
 """
@@ -72,7 +72,7 @@ def cells(robot: str, row: str, seeds: list[int]) -> str:
     if len(table) == 2:
         return f"- | - | - | - | - | {np.median(table[0]):.0f}, {table[0].max():.0f} | {table[1].max():.1f}"
     (imm, momentum, silent, told, gone), worst = table, "{:.1f}, {:.1f}".format
-    words = f"{100 * np.nanmedian(told):.0f}" if np.isfinite(told).any() else "-"
+    words = f"{100 * told[silent > 0.5].min():.0f}" if (silent > 0.5).any() else "-"
     pair = f"{np.median(gone):.2f}, {gone.max():.2f}"
     errors = f"{worst(np.median(imm), imm.max())} | {worst(np.median(momentum), momentum.max())}"
     return f"{errors} | {np.sum(silent > 0.5)} of {len(seeds)} | {words} | {pair} | - | -"
