@@ -8,10 +8,10 @@ A hand pushes the TCP in a random direction from before the first sample on, for
 stiffness and noise differ from seed to seed. No observer is told a torque bias.
 
 Columns: error of the force while pushed, from a second on, RMSE of a run [N], median and worst, beside that of
-``momentum_calibrated``; runs in which the default observer is ``free`` for more than half of that time; least share
-[%] of such a run's ``free`` time in which ``mismatch`` says that a push is not told apart; after the end, time until the error stays
-below a quarter of the push [s], median and worst; the ``nothing pushes`` rows: share [%] of the time in which
-``mismatch`` says so, and largest force [N]. ``--save`` writes start_push.md.
+``momentum_calibrated``; runs in which the default observer is ``free`` for more than half of that time; least share [%]
+of such a run's ``free`` time in which ``mismatch`` says that a push is not told apart; after the end, time until the
+error stays below a quarter of the push [s], median and worst; the ``nothing pushes`` rows: share [%] of the time in
+which ``mismatch`` says so, and largest force [N]. ``--save`` writes start_push.md.
 """
 
 from __future__ import annotations
