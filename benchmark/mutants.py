@@ -121,6 +121,15 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
             "return True",
         ),
     ],
+    ("filters/imm/start_push.py", "test/filters/imm/test_start_push.py"): [
+        (
+            "start push: any push that begins may be an end",
+            "likely = ratio > self._certain and misfit",
+            "likely = misfit",
+        ),
+        ("start push: none ends", "self._ended >= _ENDED else", "self._ended < 0 else"),
+        ("start push: nothing is undecided", "self.words = _WORDS.format(size) if", 'self.words = "" if'),
+    ],
     ("fit/tuning_doubts.py", "test/fit/test_tuning.py"): [
         ("tune: noise that is worse is written", "if loss[h] <= _LOSS:", "if True:"),
         ("tune: colour is taken for noise", "if abs(r[j]) <= _COLOUR:", "if True:"),

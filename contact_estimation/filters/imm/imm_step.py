@@ -251,6 +251,22 @@ class ImmStep:
         self._keep_only(before, covariance)
         self._forget_changes()
 
+    def start_push(self, free: tuple[np.ndarray, np.ndarray], push: tuple[np.ndarray, np.ndarray]) -> None:
+        """Let an unknown contact act, that friction of free space has explained since the start.
+
+        Args:
+            free: mean (N,) and packed covariance of free space, once the push has ended.
+            push: those of a filter that feels it.
+        """
+        for j in self._free:
+            self.x[j], self.p[j] = free
+        for j in self._felt:
+            self.x[j], self.p[j] = push
+        self.probabilities[:] = self._signals["least_probability"]
+        self.probabilities[self._felt] = 1.0 / len(self._felt)
+        self._keep_only(*free)
+        self._forget_changes()
+
     def assign_to_friction(self, load: np.ndarray) -> None:
         """Take a load's torque out of what has explained it until now: external torque, or bias and elastic offset.
 

@@ -19,6 +19,7 @@ from contact_estimation.filters.imm.payload import Separation
 from contact_estimation.filters.imm.pre_contact_friction import PreContactFriction
 from contact_estimation.filters.imm.preintegration import Preintegration, build_block, build_sample
 from contact_estimation.filters.imm.settings import ImmSettings, run_time_inputs
+from contact_estimation.filters.imm.start_push import PushSinceStart, StartVerdict
 from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.filters.imm.unknown import ExternalTorque
 from contact_estimation.filters.observer import Estimate, Innovation
@@ -103,6 +104,7 @@ class ContactImm:
         self._torque_of_block = signals["q_mean"], signals["presliding_mean"], signals["y"][state.m :]
         self._rest_speed = actuators.velocity_deadband * actuators.velocity_noise  # [rad/s]
         self._before = PreContactFriction(state, REMEMBERED * settings.hypothesis_interval)
+        self._since_start = PushSinceStart(state, settings, signals) if state.has_external else None
         self._dt, self._t, self._first = -1.0, 0.0, True
         self.reset(0.0, np.zeros(arm.n))
 
@@ -136,6 +138,8 @@ class ContactImm:
         self._probable = 0
         self._contact_share: float | None = None
         self._output.start()
+        if self._since_start:
+            self._since_start.clear()
         self._variance_factors.clear()
         self._nis[0], self._first = np.nan, True
         self._unexplained[:] = 0.0
@@ -192,6 +196,8 @@ class ContactImm:
             self._load[:] = payload.torque(q_mean)
         if payload.may_change:
             self._follow_payload(duration, probable)
+        if self._since_start:
+            self._follow_start(self._since_start, duration, probable)
         self._unexplained[:] = step.unexplained[probable]
         changed = deciding and self._decides(duration, probable)
         if self._t - self._born > self.settings.hypothesis_interval:
@@ -226,6 +232,30 @@ class ContactImm:
             load = LoadChange(payload.torque(q) - self._load, payload.torque_covariance(q))
             step.start_free(*before.state(told), rows, payload.left(told), load)
             self._load[:] = payload.torque(q)
+
+    def _follow_start(self, since_start: PushSinceStart, duration: float, probable: int) -> None:
+        """Let a push act that has been there since the start, or free space follow it, where the torque tells so.
+
+        Args:
+            since_start: what compares them.
+            duration: of the block [s].
+            probable: the most probable filter.
+        """
+        step, free = self.step_, self._named.mode == self.chain.free_mode
+        if self._mismatch.payload.carried is not None:
+            since_start.end()
+        touched, moves = bool(self.chain.touched[probable]), bool(np.abs(self._dq).max() > self._rest_speed)
+        if not touched:
+            since_start.follow(step.x[probable], step.p[probable])
+        verdict = since_start.add(duration, free, touched, moves)
+        if verdict is StartVerdict.PUSHES:
+            step.start_push(since_start.packed_state(feels=False), since_start.packed_state(feels=True))
+        elif verdict is StartVerdict.ENDED:
+            n = self.arm.n
+            rows = self._before.rows(self._torque_of_block[1])
+            unchanged = LoadChange(np.zeros(n), np.zeros((n, n)))
+            step.start_free(*since_start.state(acts=False), rows, since_start.left, unchanged)
+            since_start.end()
 
     def _keep_undecided(self) -> None:
         """At rest a contact closed since the start does not gain on an unknown one.
@@ -268,14 +298,21 @@ class ContactImm:
     def row(self) -> np.ndarray:
         """Return the numbers of the estimate after the last sample (a view), as ``RowObserver`` says.
 
-        The force follows the position at the full rate between updates of the parameters.
+        The force follows the position at the full rate between updates of the parameters. Where the arm seems free, a
+        push since the start that torque bias may hide is an error of the force.
         """
-        return self._output.row()
+        row = self._output.row()
+        if self._since_start and self._named.mode == self.chain.free_mode and self._since_start.probability:
+            row[self._output.arm["force_covariance"]] += self._since_start.hidden().ravel()
+        return row
 
     @property
     def mismatch(self) -> str:
         """What shows that model and data disagree, and the likely cause; empty while they agree."""
-        return self._mismatch.words
+        payload = self._mismatch.payload
+        if self._since_start is None or payload.found or payload.carried:
+            return self._mismatch.words
+        return "; ".join(filter(None, [self._since_start.words, self._mismatch.words]))
 
     def words(self) -> Hashable:
         """Return the words of the last :meth:`row`."""
@@ -283,7 +320,7 @@ class ContactImm:
 
     def estimate(self) -> Estimate:
         """Return the estimate after the last sample."""
-        row, names = self._output.row().copy(), self.chain.names
+        row, names = self.row().copy(), self.chain.names
         arm = self._output.arm.split(row)
         return Estimate(
             t=self._t,

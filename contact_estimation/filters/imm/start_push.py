@@ -1,0 +1,289 @@
+"""A push that may have been there since the start: torque bias and a push are not told apart at rest.
+
+The torque of a block less that of a payload is y = J^T F - (b + c s + v), with bias b, Coulomb friction c, presliding
+states s and friction disturbance v of known prior. Two Kalman filters of the torque alone take it, one without F and
+one in which a force F at the TCP, constant in base axes, has pushed since the start. The ratio of their marginal
+likelihoods is the Bayes factor of the push (Kass and Raftery, Bayes factors, 1995); at rest it is that of the first
+blocks, which the modes of the IMM forget as they mix. Its prior is ``closed_at_start``.
+
+The push is then likely, and acts; or unlikely, as motion may show; or undecided. Where a push begins, it may be the end
+of the one since the start. Let y' be the torque now, and Y that of before. The hypotheses are compared by all data:
+
+    a push begins     p(Y | no push)  N(y'; J^T F' - friction given Y and no push),    F' of its prior
+    the push changes  p(Y | the push) N(y'; J^T (F + F') - friction given Y and the push)
+    the push lasts    p(Y | the push) N(y'; J^T F - friction given Y and the push)
+    the push has gone p(Y | the push) N(y'; - friction given Y and the push)
+
+At rest the first and the last differ by the prior of the friction alone: what needs less of it is likelier. The prior
+of the last is that of the push, times the ratio of the rates at which pushes end and begin. Torque that passes while a
+force grows is not steady: the end must be likely in windows in a row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from enum import Enum
+
+import numpy as np
+
+from contact_estimation.filters.chi_square import chi_square_quantile
+from contact_estimation.filters.imm.settings import ImmSettings
+from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.kalman import pack_array, unpack_array
+
+#: Blocks in a window; windows in a row in which a push must have ended: 0.3 s.
+_BLOCKS, _ENDED = 5, 6
+#: Windows after which something is told: 0.5 s. Windows in motion after which an unlikely push is given up: 1 s.
+_LEAST, _MOVED = 10, 20
+#: Parts of a filter's state that are friction.
+_FRICTION = ("bias", "coulomb", "disturbance")
+#: Keeps odds finite.
+_LEAST_PROBABILITY = 1e-12
+#: [N] The force is told in multiples of this.
+_ROUND = 10
+#: While the push is neither likely nor unlikely.
+_WORDS = (
+    "a push of about {} N since the start is not told apart from a torque bias: begin where nothing touches the arm, "
+    "or call ~/zero there"
+)
+
+
+class StartVerdict(Enum):
+    """What a window tells: nothing new, a push since the start, or its end."""
+
+    NOTHING = 0
+    PUSHES = 1
+    ENDED = 2
+
+
+class PushSinceStart:
+    """Compares torque bias with a push that has been there since the start.
+
+    Args:
+        state: the filters' state, with an external torque.
+        settings: of the filter.
+        signals: buffers by name: the block's ``y``, ``R``, ``presliding_mean``, ``tcp_jacobian``, ``motion_noise``,
+            the ``load``, and ``tcp_pose``.
+
+    Attributes:
+        words: what is undecided, empty for nothing.
+    """
+
+    def __init__(self, state: FilterState, settings: ImmSettings, signals: Mapping[str, np.ndarray]) -> None:
+        self._state, self._signals, n = state, signals, state.n
+        unknown, self._wait = settings.unknown, settings.decision_time
+        self._friction = np.concatenate([np.arange(state.size)[state.parts[k]] for k in _FRICTION])  # (3 n,)
+        self._decay_and_noise = state.decay_and_noise
+        self._force_variance = unknown.wrench_variance[:3]
+        self._unsure = settings.mismatch.significance
+        self._certain, self._prior = -_log_odds(self._unsure), _log_odds(settings.closed_at_start)
+        self._prior_ended = self._prior + math.log(unknown.rate_to_free / unknown.rate_from_free)
+        self._largest = chi_square_quantile(n, self._unsure)
+        self._before = np.zeros(state.size), np.zeros(0)
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin anew, at a start."""
+        friction, variance = self._state.mean[self._friction], self._state.first_variance[self._friction]
+        self._free = _TorqueFilter(friction, variance, np.zeros(3))
+        self._push = _TorqueFilter(friction, variance, self._force_variance)
+        self._waited, self._count, self._ended, self._known, self._pushes = 0.0, 0, 0, False, False
+        self._window: list[tuple[np.ndarray, ...]] = []
+        self._time, self._moved, self.words = 0.0, 0, ""
+
+    def end(self) -> None:
+        """Compare nothing any more: what pushed at the start is known."""
+        self._known, self.words = True, ""
+
+    @property
+    def probability(self) -> float:
+        """Probability of the push, given that the arm seems free; zero where that is known."""
+        if self._known or self._pushes or self._count < _LEAST:
+            return 0.0
+        told = self._prior + self._push.log_evidence - self._free.log_evidence
+        probability = 1.0 / (1.0 + math.exp(-max(min(told, 50.0), -50.0)))
+        return probability if probability > self._unsure else 0.0
+
+    def hidden(self) -> np.ndarray:
+        """Return the second moment (3, 3) [N^2] of what the force is beside zero, TCP axes."""
+        force, covariance = self._push.x[-3:], self._push.p[-3:, -3:]
+        rotation = self._signals["tcp_pose"][3:].reshape(3, 3, order="F")
+        second = rotation.T @ (covariance + np.outer(force, force)) @ rotation
+        return np.asarray(self.probability * second)
+
+    def add(self, duration: float, free: bool, touched: bool, moves: bool) -> StartVerdict:
+        """Take a block.
+
+        Args:
+            duration: of it [s].
+            free: the mode is free.
+            touched: a known contact is probable.
+            moves: the arm does.
+        """
+        if self._known:
+            return StartVerdict.NOTHING
+        self._waited += duration
+        if self._waited <= self._wait:
+            return StartVerdict.NOTHING
+        if self._count == 0:
+            self._felt = not free
+        known = touched and (self._felt or self._pushes) and self._count >= _LEAST
+        gone = free and self._felt and not self._pushes
+        if known or gone:
+            self.end()  # the modes tell it
+            return StartVerdict.NOTHING
+        s, n, m = self._signals, self._state.n, self._state.m
+        jacobian = s["tcp_jacobian"].reshape(3, n, order="F")
+        block = (s["y"][m:] - s["load"], s["presliding_mean"], s["R"][m:], s["motion_noise"][m:], jacobian)
+        self._window.append(tuple(values.copy() for values in block))
+        self._time += duration
+        if len(self._window) < _BLOCKS:
+            return StartVerdict.NOTHING
+        y, presliding, noise, motion, jacobian = (np.mean(values, axis=0) for values in zip(*self._window))
+        window, time = _Window(y, presliding, noise, jacobian), self._time
+        self._window, self._time = [], 0.0
+        decay, walk = (values[self._friction] for values in self._decay_and_noise(time))
+        walk[-n:] += _BLOCKS * motion
+        for torque_filter in (self._free, self._push):
+            torque_filter.predict(decay, walk)
+        before = not self._pushes and (free or self._felt)
+        return self._decide(window, touched, moves) if before else self._decide_end(window, touched)
+
+    def _decide(self, window: _Window, touched: bool, moves: bool) -> StartVerdict:
+        """Take a window of before: nothing has changed since the start."""
+        self._free.update(window)
+        self._push.update(window)
+        self._last, self._ended = window, 0
+        self._count += 1
+        if self._count < _LEAST:
+            return StartVerdict.NOTHING
+        probability = self.probability
+        self._moved += moves
+        if self._moved >= _MOVED and probability == 0.0:
+            self.end()
+        if touched:
+            return StartVerdict.NOTHING
+        size = _ROUND * max(round(float(np.linalg.norm(self._push.x[-3:])) / _ROUND), 1)
+        self._pushes = probability >= 1.0 - self._unsure
+        self.words = _WORDS.format(size) if probability > 0.0 and not self._pushes else ""
+        return StartVerdict.PUSHES if self._pushes else StartVerdict.NOTHING
+
+    def _decide_end(self, window: _Window, touched: bool) -> StartVerdict:
+        """Take a window in which something seems to push, a known contact where ``touched``."""
+        self._last, evidence = window, self._push.log_evidence
+        ended, misfit = self._push.log_density(window, np.zeros((3, 3)), pushes=False)
+        lasts, left = self._push.log_density(window, np.zeros((3, 3)))
+        changes, _ = self._push.log_density(window, np.diag(self._force_variance))
+        begins, _ = self._free.log_density(window, np.diag(self._force_variance))
+        others = max(evidence + lasts, evidence + changes, self._free.log_evidence + begins)
+        ratio = evidence + ended - others + self._prior_ended
+        likely = ratio > self._certain and misfit < self._largest and not touched
+        if self._pushes and not likely and left < self._largest:
+            self._push.update(window)
+        self._ended = self._ended + 1 if likely else 0
+        return StartVerdict.ENDED if self._ended >= _ENDED else StartVerdict.NOTHING
+
+    def follow(self, x: np.ndarray, p: np.ndarray) -> None:
+        """Keep the state of a filter of free space or of an unknown contact, mean (N,) and packed covariance."""
+        self._before = x.copy(), p.copy()
+
+    @property
+    def left(self) -> np.ndarray:
+        """Torque (n,) [Nm] of the last window beside the friction of the push's filter."""
+        return np.asarray(self._last.y - self._last.rows(pushes=False) @ self._push.x)
+
+    def state(self, acts: bool, feels: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Return a filter's mean (N,) and covariance (N, N), given that something has pushed since the start.
+
+        The modes had explained the push by friction, and by the offsets of the gears' deflections.
+
+        Args:
+            acts: it pushes still.
+            feels: the filter feels that.
+        """
+        parts, (x, packed) = self._state.parts, self._before
+        x, p, n = x.copy(), unpack_array(packed, self._state.size), self._state.n
+        to_torque, joints = self._last.jacobian.T, self._state.elastic_joints  # (n, 3)
+        rows = np.zeros((self._state.size, 3 * n + 3))
+        rows[self._friction, np.arange(3 * n)] = 1.0
+        compliance = np.exp(-x[parts["joint_stiffness"]])  # [rad/Nm]
+        x[parts["offset"]] += compliance * x[parts["external"]][joints]
+        if acts:
+            rows[parts["offset"], -3:] = -compliance[:, None] * to_torque[joints]
+        told = [*self._friction]
+        if feels:
+            rows[parts["external"], -3:] = to_torque
+            told += [*range(self._state.size)[parts["external"]]]
+        x[told], p[told], p[:, told] = 0.0, 0.0, 0.0
+        return x + rows @ self._push.x, p + rows @ self._push.p @ rows.T
+
+    def packed_state(self, feels: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return the same while it pushes, with a packed covariance."""
+        x, p = self.state(acts=True, feels=feels)
+        return x, pack_array(p)
+
+
+def _log_odds(probability: float) -> float:
+    """Return ln(p / (1 - p)), finite also for zero and one."""
+    bounded = min(max(probability, _LEAST_PROBABILITY), 1.0 - _LEAST_PROBABILITY)
+    return math.log(bounded / (1.0 - bounded))
+
+
+class _Window:
+    """Mean of some blocks: torque y (n,) [Nm], presliding states (n,), noise (n,) [Nm^2], Jacobian J (3, n)."""
+
+    def __init__(self, y: np.ndarray, presliding: np.ndarray, noise: np.ndarray, jacobian: np.ndarray) -> None:
+        self.y, self.presliding, self.noise, self.jacobian = y, presliding, noise, jacobian
+
+    def rows(self, pushes: bool = True) -> np.ndarray:
+        """Return the derivative (n, 3 n + 3) of y by friction and force."""
+        unit = -np.eye(len(self.y))
+        return np.hstack([unit, unit * self.presliding, unit, self.jacobian.T * float(pushes)])
+
+
+class _TorqueFilter:
+    """Kalman filter of friction b, c, v (n,) each and of a constant force F (3,).
+
+    Args:
+        friction: prior mean (3 n,) [Nm].
+        variance: of it (3 n,).
+        force: prior variance (3,) [N^2] of F; zero for none.
+
+    Attributes:
+        x, p: mean and covariance. log_evidence: logarithm of the density of all data, but for a constant.
+    """
+
+    def __init__(self, friction: np.ndarray, variance: np.ndarray, force: np.ndarray) -> None:
+        self.x, self.p = np.append(friction, np.zeros(3)), np.diag(np.append(variance, force))
+        self._mean, self.log_evidence = friction, 0.0
+
+    def predict(self, decay: np.ndarray, noise: np.ndarray) -> None:
+        """Go on by a window, with the friction's ``decay`` and ``noise`` (3 n,)."""
+        keep = np.append(decay, np.ones(3))
+        self.x = keep * self.x + np.append((1.0 - decay) * self._mean, np.zeros(3))
+        self.p = self.p * np.outer(keep, keep) + np.diag(np.append(noise, np.zeros(3)))
+
+    def log_density(self, window: _Window, force: np.ndarray, pushes: bool = True) -> tuple[float, float]:
+        """Return the logarithm of the density of a window, and the square of its normalised innovation.
+
+        Args:
+            window: of torque.
+            force: covariance (3, 3) [N^2] of one more force.
+            pushes: whether F acts.
+        """
+        rows, push = window.rows(pushes), window.jacobian.T @ force @ window.jacobian
+        factor = np.linalg.cholesky(rows @ self.p @ rows.T + push + np.diag(window.noise))
+        whitened = np.linalg.solve(factor, window.y - rows @ self.x)
+        square = float(whitened @ whitened)
+        return -0.5 * square - float(np.log(np.diagonal(factor)).sum()), square
+
+    def update(self, window: _Window) -> None:
+        """Take a window."""
+        self.log_evidence += self.log_density(window, np.zeros((3, 3)))[0]
+        rows = window.rows()
+        cross = self.p @ rows.T
+        gain = np.linalg.solve(rows @ cross + np.diag(window.noise), cross.T).T
+        self.x = self.x + gain @ (window.y - rows @ self.x)
+        left = self.p - gain @ cross.T
+        self.p = 0.5 * (left + left.T)

@@ -1,0 +1,77 @@
+"""A push since before the start: named or told as undecided, gone once it ends; a known bias hides no other push."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contact_estimation.filters.registry import open_stream
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmark"))
+from rigid_body_recording import RATE, Push, RigidBodyArm, World, pushes, random_motion, record
+
+#: Torque bias [Nm] of a usual size (its prior has 6 Nm), and a push [N] that has about twice that torque.
+BIAS, FORCE = np.array([0.0, 7.0, 0.0, 0.0, 0.0, 0.0]), np.array([20.0, 25.0, -20.0])
+
+
+def run(plan, seconds, amplitude=0.0, bias=None, seed=4, robot="ur16e"):
+    """Recording and estimates of a simulated arm."""
+    arm, t = RigidBodyArm(robot), np.arange(round(seconds * RATE)) / RATE
+    theta = random_motion(robot, t, np.random.default_rng(seed), amplitude, 1.0)
+    made = record(arm, theta, pushes(arm, plan, t), World(seed=seed))
+    if bias is not None:
+        made.tau[:] += bias
+    stream = open_stream(robot, "contact_imm", "ur16e_driver")
+    return t, made, [stream.push(*sample) for sample in zip(made.stamps.tolist(), made.q, made.dq, made.tau)]
+
+
+def error(made, found):
+    """Size (N,) [N] of the error of the force."""
+    return np.linalg.norm([e.force_tcp for e in found] - made.force, axis=1)
+
+
+@pytest.fixture(scope="module")
+def small():
+    """A push that the torque bias may be, from before the start until four seconds."""
+    return run([Push(-2.0, 4.0, FORCE)], 6.0)
+
+
+def test_a_push_that_a_bias_may_be_is_told_as_undecided(small):
+    t, _, found = small
+    held = np.flatnonzero((t > 1.0) & (t < 3.5))
+    assert all("not told apart" in found[k].mismatch for k in held)
+    assert all(found[k].mode == "free" for k in held)
+    sigma = np.array([np.sqrt(np.trace(found[k].force_covariance)) for k in held])
+    assert sigma.min() > 5.0  # of a force that is zero or all of the push
+
+
+def test_nothing_is_left_of_it_once_it_has_ended(small):
+    t, made, found = small
+    after = t > 4.5
+    assert error(made, found)[after].max() < 5.0
+    assert all(e.mode == "free" and not e.mismatch for e in np.array(found, object)[after])
+
+
+@pytest.mark.parametrize("amplitude", [0.0, 0.15])
+def test_a_push_beyond_any_bias_is_named_and_ends(amplitude):
+    t, made, found = run([Push(-2.0, 4.0, 3.0 * FORCE)], 6.0, amplitude)
+    held, after = (t > 1.0) & (t < 3.5), t > 4.5
+    assert all(e.mode != "free" for e in np.array(found, object)[held])
+    assert error(made, found)[held].mean() < 0.3 * np.linalg.norm(3.0 * FORCE)
+    assert error(made, found)[after].max() < 10.0
+
+
+@pytest.mark.parametrize("amplitude", [0.0, 0.15])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_push_that_begins_is_not_the_end_of_another(sign, amplitude):
+    """It takes the torque of a usual bias back, or adds to it, at an arm that rests or has moved in free space."""
+    t, made, found = run([Push(6.0, 9.0, sign * FORCE)], 10.0, amplitude, BIAS)
+    held = (t > 6.8) & (t < 8.7)
+    assert np.mean([e.mode != "free" for e in np.array(found, object)[held]]) > 0.95
+    assert np.median(error(made, found)[held]) < 0.4 * np.linalg.norm(FORCE)
+
+
+def test_nothing_is_told_where_nothing_pushes():
+    _, _, found = run([], 4.0, 0.1)
+    assert not any("not told apart" in e.mismatch for e in found)
