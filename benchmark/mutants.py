@@ -96,6 +96,12 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
     ("filters/imm/free_starts.py", "test/filters/imm/test_unknown.py -k does_not_stay"): [
         ("free space: made anew after a push", "if felt and self._keeps(j, source):", "if False:")
     ],
+    ("filters/imm/imm_step.py", "test/filters/imm/test_push_jump.py"): [
+        ("push: a jump opens nothing", "if self._jump.follow(", "if False and self._jump.follow(")
+    ],
+    ("filters/imm/push_course.py", "test/filters/imm/test_push_jump.py"): [
+        ("push: outliers to both sides are a jump", "beyond * self._count > 0", "beyond**2 * self._count**2 > 0")
+    ],
     ("filters/imm/touch_test.py", "test/filters/imm/test_touch_test.py"): [
         (
             "touch: friction that changed meanwhile is a force",

@@ -18,10 +18,10 @@ from contact_estimation.filters.imm.friction_drift import FrictionDrift
 from contact_estimation.filters.imm.growing_push import friction_fall
 from contact_estimation.filters.imm.measurement import UNDECIDED, build_prior, build_update
 from contact_estimation.filters.imm.mode_chain import ModeChain, build_mixing, build_mode_prediction, build_mode_update
-from contact_estimation.filters.imm.push_course import PushCourse, PushTracker
+from contact_estimation.filters.imm.push_course import PushCourse, PushJump, PushTracker
 from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.filters.imm.touch_test import TouchTest
-from contact_estimation.filters.kalman import pack_array, packed_size
+from contact_estimation.filters.kalman import pack_array, packed_places, packed_size
 from contact_estimation.robot import Arm
 
 #: Standard deviations of a block's random walk from which on a push changes faster than that.
@@ -87,6 +87,10 @@ class ImmStep:
             mixing.bind([mixing.inputs["X"], mixing.inputs["P"], weights[j]], [mixed_x[j], mixed_p[j]])
             for j in range(count)
         ]
+        self._jump = PushJump(float(signals["gate"][0]))
+        # Packed places of the external torque's covariance, and where its entries are in that of a push.
+        places = packed_places(state.size)[state.parts["external"], state.parts["external"]]
+        self._external_places, self._lower = np.unique(places, return_index=True)
         self._likelihood = likelihood = mode_update.inputs["log_likelihood"]
         given = [self._predict.outputs["predicted"], likelihood, signals["least_probability"]]
         self._posterior = mode_update.bind(given, [self.probabilities])
@@ -349,11 +353,21 @@ class ImmStep:
         return np.where(corrected**2 > _FAST**2 * likely, corrected, 0.0)
 
     def _track_push(self) -> None:
-        """Follow an unknown contact's force: kept where a known contact takes over, forgotten in free space."""
+        """Follow an unknown contact's force: kept where a known contact takes over, forgotten in free space.
+
+        Where its torque jumps behind the gears, the force becomes as uncertain as that of one more push. Before them
+        friction that changes with the motion may be the jump.
+        """
         if self._chain.free[self.probabilities.argmax()]:
             self._push.forget()
-        else:
-            self._push.follow(self.x[self._probable_push(), self._state.parts["external"]])
+            self._jump.forget()
+            return
+        probable = self._probable_push()
+        self._push.follow(self.x[probable, self._state.parts["external"]])
+        acts = self._state.link_side and bool(self._chain.felt[self.probabilities.argmax()])
+        if self._jump.follow(self.normalised[probable] * acts):
+            born = self._signals["birth_time"] * self._signals["push_covariance"][self._lower]
+            self.p[self._felt[:, None], self._external_places] += born
 
     def _probable_push(self) -> int:
         """Return the most probable filter of an unknown contact."""

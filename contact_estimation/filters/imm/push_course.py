@@ -9,6 +9,8 @@ import numpy as np
 
 #: A push ends below this share of its mean, and reverses where it goes against that by this share of its own size.
 _ENDING, _REVERSED = 0.3, 0.1
+#: Blocks in a row with an innovation beyond the gate, to the same side, from which on the torque jumps.
+_JUMPED = 3
 #: [s] Memory of the mean.
 _MEMORY = 0.2
 
@@ -29,6 +31,32 @@ class PushCourse(NamedTuple):
         """Return the course of a force (3,) [N] with a mean (3,) [N]."""
         along = float(force @ mean)
         return cls(along < _ENDING * float(mean @ mean), along < -_REVERSED * float(force @ force))
+
+
+class PushJump:
+    """Tells where the torque jumps under a push: another one joins it, or it changes at once.
+
+    A measurement beyond the gate may be an outlier, and moves a filter little. Of several in a row to the same side
+    none is: the filter does not follow (a strong tracking filter: Zhou and Frank, 1996).
+
+    Args:
+        gate: standard deviations of an innovation.
+    """
+
+    def __init__(self, gate: float) -> None:
+        self._gate, self._count = gate, np.zeros(0)
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._count = np.zeros(0)
+
+    def follow(self, normalised: np.ndarray) -> bool:
+        """Take normalised innovations of a block, and return whether the torque jumps."""
+        beyond = np.where(np.abs(normalised) > self._gate, np.sign(normalised), 0.0)
+        if len(self._count) != len(beyond):
+            self._count = np.zeros(len(beyond))
+        self._count = np.where(beyond * self._count > 0, self._count + beyond, beyond)
+        return bool((np.abs(self._count) >= _JUMPED).any())
 
 
 class PushTracker:

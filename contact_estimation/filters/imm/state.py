@@ -105,7 +105,7 @@ class FilterState:
 
     Attributes:
         contacts: per contact its parameters and its part of the state.
-        n, m: number of joints and of elastic joints. elastic_joints: these.
+        motor_side, link_side: as given. n, m: number of joints and of elastic joints. elastic_joints: these.
         deflection_loop: [rad] width of the hysteresis loop of their deflections, or twice the deflections' noise.
         size: N. parts: ``contacts``, ``bias``, ``coulomb``, ``disturbance``, ``offset``, ``joint_stiffness``,
             ``external`` (n, or none), ``push_stiffness`` (2, or none).
@@ -132,7 +132,7 @@ class FilterState:
         link_side: bool = False,
     ) -> None:
         elastic = actuators.elastic
-        self.motor_side, self.n = motor_side, n
+        self.motor_side, self.link_side, self.n = motor_side, link_side, n
         self.m, self.elastic_joints = len(elastic.joints), list(elastic.joints)
         self.deflection_loop = 2 * max(elastic.hysteresis, elastic.noise)
         self.friction_shown = self.m > 0 or link_side
