@@ -9,8 +9,9 @@ import numpy as np
 
 #: A push ends below this share of its mean, and reverses where it goes against that by this share of its own size.
 _ENDING, _REVERSED = 0.3, 0.1
-#: Blocks in a row with an innovation beyond the gate, to the same side, from which on the torque jumps.
-_JUMPED = 3
+#: Blocks in a row with an innovation beyond the gate, to the same side, from which on the torque jumps. Errors that
+#: last some blocks, as of friction, are often beyond it three or four times.
+_JUMPED = 5
 #: [s] Memory of the mean.
 _MEMORY = 0.2
 
@@ -36,7 +37,7 @@ class PushCourse(NamedTuple):
 class PushJump:
     """Tells where the torque jumps under a push: another one joins it, or it changes at once.
 
-    A measurement beyond the gate may be an outlier, and moves a filter little. Of several in a row to the same side
+    A measurement beyond the gate may be an outlier, and moves a filter little. Of several in a row, to the same side,
     none is: the filter does not follow (a strong tracking filter: Zhou and Frank, 1996).
 
     Args:

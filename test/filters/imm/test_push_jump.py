@@ -19,10 +19,10 @@ GATE = 3.0
 @pytest.mark.parametrize(
     ("course", "jumps"),
     [
-        ([4.0, 4.0, 4.0], [False, False, True]),
-        ([4.0, 4.0, -4.0, 4.0, 4.0], [False] * 5),
-        ([4.0, 4.0, 2.0, 4.0, 4.0], [False] * 5),
-        ([-4.0, -9.0, -3.5, -4.0, 0.0], [False, False, True, True, False]),
+        ([4.0] * 6, [False] * 4 + [True, True]),
+        ([4.0, 4.0, 4.0, -4.0, 4.0, 4.0, 4.0], [False] * 7),
+        ([4.0, 4.0, 4.0, 4.0, 2.0, 4.0, 4.0], [False] * 7),
+        ([-4.0, -9.0, -3.5, -4.0, -5.0, 0.0], [False] * 4 + [True, False]),
     ],
     ids=["stays beyond", "to both sides", "comes back", "below"],
 )
@@ -33,7 +33,7 @@ def test_only_blocks_in_a_row_to_the_same_side_are_a_jump(course, jumps):
 
 def test_another_channel_does_not_count_on():
     jump = PushJump(GATE)
-    assert not any(jump.follow(np.array(values)) for values in ([4.0, 0.0], [4.0, 0.0], [0.0, 4.0], [0.0, 4.0]))
+    assert not any(jump.follow(np.array(values)) for values in [[4.0, 0.0]] * 4 + [[0.0, 4.0]] * 4)
     jump.forget()
     assert not jump.follow(np.array([0.0, 4.0]))
 
