@@ -127,6 +127,11 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
             "return True",
         ),
     ],
+    ("filters/imm/start_decision.py", "test/filters/imm/test_start_decision.py"): [
+        ("start: quiet noise gives a contact up", "contact <= free else 1.0", "contact < -free else 1.0"),
+        ("start: an improbable contact stays", "_NEARLY_CERTAIN = 0.9", "_NEARLY_CERTAIN = 1.1"),
+        ("start: rest tells contacts apart", "held = self._contact_share if rests else None", "held = None"),
+    ],
     ("filters/imm/start_push.py", "test/filters/imm/test_start_push.py"): [
         (
             "start push: any push that begins may be an end",

@@ -99,6 +99,19 @@ def test_it_beats_the_momentum_observer_with_the_same_friction(name):
     assert imm[0] < 0.7 * momentum[0]
 
 
+@pytest.mark.parametrize("moment", [2.64, 3.03, 15.97, 16.49], ids="{} s".format)
+def test_a_start_while_the_press_grows_does_not_take_it_for_friction(moment):
+    """20 to 50 N at the first sample, which the prior of the friction barely allows."""
+    whole, part = load("ur_vertical_3"), slice(round(moment * 500), round(moment * 500) + 1500)
+    found = estimates({name: whole[name][part] for name in ("q", "dq", "tau")}, DEFAULT_OBSERVER)[50:]
+    truth = (whole["f_tcp"][part] - whole["f_tcp_zero_offset"])[50:, 2]
+    error = np.array([e.force_tcp[2] for e in found]) - truth
+    variance = np.array([e.force_covariance[2, 2] for e in found])
+    assert np.sqrt(np.mean(error**2)) < 15.0
+    assert np.mean(error**2 < 4.0 * variance) > 0.9
+    assert not any(e.mode == "free" for e in found[200:])
+
+
 def test_momentum_observer_gains_by_its_friction():
     """The baseline is a fair one: the calibrated friction helps it."""
     data = load("ur_vertical_1")

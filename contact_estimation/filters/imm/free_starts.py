@@ -75,6 +75,7 @@ class FreeStarts:
         self._state, self._chain, self._filters, self._history, self._drift = state, chain, filters, history, drift
         count, parts = len(chain.owner), state.parts
         self._turn, self._trial = 0, np.zeros(count, int)
+        self._free = np.flatnonzero(chain.free).tolist()
         # Likelihoods over the largest one: of the last block, and of starts after a push when they were last made.
         self._fit, self._fit_of_start = np.ones(count), np.ones((_STARTS, count))
         self._started: list[int] = []  # free filters that started from a push in the last block
@@ -98,7 +99,7 @@ class FreeStarts:
         self._turn = (self._turn + 1) % _STARTS
         chain, filters, slack = self._chain, self._filters, self._drift.slack()
         self._started.clear()
-        for j in np.flatnonzero(chain.free).tolist():
+        for j in self._free:
             source = int(filters.weights[j].argmax())
             felt = bool(chain.felt[source])
             if not (felt or chain.touched[source]):

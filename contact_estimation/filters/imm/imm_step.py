@@ -87,7 +87,7 @@ class ImmStep:
             mixing.bind([mixing.inputs["X"], mixing.inputs["P"], weights[j]], [mixed_x[j], mixed_p[j]])
             for j in range(count)
         ]
-        self._jump = PushJump(float(signals["gate"][0]))
+        self._jump = PushJump(state.m + state.n, signals["gate"])
         # Packed places of the external torque's covariance, and where its entries are in that of a push.
         places = packed_places(state.size)[state.parts["external"], state.parts["external"]]
         self._external_places, self._lower = np.unique(places, return_index=True)
@@ -209,12 +209,12 @@ class ImmStep:
             best = int(self._free[shares.argmax()])
             grown = self._history.follow_free(self.x[best], self.p[best])
             if grown is not None:
-                self._start_push(best, *grown)
+                self._start_grown_push(best, *grown)
                 self._history.append(self.x[best], self.p[best])
         elif self._chain.touched[probable]:
             grown = self._history.follow_touch(self.x[probable], self.p[probable])
             if grown is not None:
-                self._start_push(probable, *grown)
+                self._start_grown_push(probable, *grown)
         else:
             settled = self._history.follow_push(self.x[probable], interval)
             if settled is not None:
@@ -236,7 +236,7 @@ class ImmStep:
             x[parts["bias"]], x[parts["disturbance"]] = before[parts["bias"]], before[parts["disturbance"]]
         self._keep_only(before, covariance)
 
-    def _start_push(self, probable: int, before: np.ndarray, covariance: np.ndarray) -> None:
+    def _start_grown_push(self, probable: int, before: np.ndarray, covariance: np.ndarray) -> None:
         """Let an unknown contact act: friction and the gears' offsets have absorbed a push that grew slowly.
 
         It starts from the state of before, and so does free space; nothing else is probable.
@@ -250,10 +250,7 @@ class ImmStep:
         stiffness, unknown = self.x[probable, where].copy(), self._felt[0]
         for j in [*self._free, unknown]:
             self.x[j], self.p[j], self.x[j, where] = before, covariance, stiffness
-        self.probabilities[:] = self._signals["least_probability"]
-        self.probabilities[unknown] = 1.0
-        self._keep_only(before, covariance)
-        self._forget_changes()
+        self._start_in(self._felt[:1], before, covariance)
 
     def start_push(self, free: tuple[np.ndarray, np.ndarray], push: tuple[np.ndarray, np.ndarray]) -> None:
         """Let an unknown contact act, that friction of free space has explained since the start.
@@ -266,10 +263,7 @@ class ImmStep:
             self.x[j], self.p[j] = free
         for j in self._felt:
             self.x[j], self.p[j] = push
-        self.probabilities[:] = self._signals["least_probability"]
-        self.probabilities[self._felt] = 1.0 / len(self._felt)
-        self._keep_only(*free)
-        self._forget_changes()
+        self._start_in(self._felt, *free)
 
     def assign_to_friction(self, load: np.ndarray) -> None:
         """Take a load's torque out of what has explained it until now: external torque, or bias and elastic offset.
@@ -320,11 +314,8 @@ class ImmStep:
         self.x[self._free], self.p[self._free] = x - gain @ left, pack_array(covariance - gain @ cross.T)
         for j in self._free:
             self.x[j, parts["joint_stiffness"]] = stiffness
-        self.probabilities[:] = self._signals["least_probability"]
-        self.probabilities[self._free] = 1.0 / len(self._free)
-        self._keep_only(x, pack_array(covariance))
+        self._start_in(self._free, x, pack_array(covariance))
         self._push.forget()
-        self._forget_changes()
 
     def _track_friction(self) -> None:
         """Bound the friction of closed contacts around its value when the arm was last free, and follow its drift."""
@@ -364,8 +355,9 @@ class ImmStep:
             return
         probable = self._probable_push()
         self._push.follow(self.x[probable, self._state.parts["external"]])
-        acts = self._state.link_side and bool(self._chain.felt[self.probabilities.argmax()])
-        if self._jump.follow(self.normalised[probable] * acts):
+        if not (self._state.link_side and self._chain.felt[self.probabilities.argmax()]):
+            self._jump.forget()
+        elif self._jump.follow(self.normalised[probable]):
             born = self._signals["birth_time"] * self._signals["push_covariance"][self._lower]
             self.p[self._felt[:, None], self._external_places] += born
 
@@ -378,7 +370,16 @@ class ImmStep:
         self._history.keep_only(before, covariance)
         self._state.friction_about(before, self._bounds[0])
 
-    def _forget_changes(self) -> None:
-        """Begin anew with what changes while something touches the arm: friction, deflections, and how starts fit."""
+    def _start_in(self, filters: np.ndarray, free: np.ndarray, covariance: np.ndarray) -> None:
+        """Let some filters be the only probable ones, and begin anew with what changes while something touches the arm.
+
+        Args:
+            filters: which ones; equally probable now.
+            free: mean (N,) of free space, before a push or once it has ended.
+            covariance: packed, of it.
+        """
+        self.probabilities[:] = self._signals["least_probability"]
+        self.probabilities[filters] = 1.0 / len(filters)
+        self._keep_only(free, covariance)
         self.drift.clear()
         self._starts.forget_fit()

@@ -19,6 +19,7 @@ from contact_estimation.filters.imm.payload import Separation
 from contact_estimation.filters.imm.pre_contact_friction import PreContactFriction
 from contact_estimation.filters.imm.preintegration import Preintegration, build_block, build_sample
 from contact_estimation.filters.imm.settings import ImmSettings, run_time_inputs
+from contact_estimation.filters.imm.start_decision import StartDecision
 from contact_estimation.filters.imm.start_push import PushSinceStart, StartVerdict
 from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.filters.imm.unknown import ExternalTorque
@@ -83,7 +84,7 @@ class ContactImm:
         self.chain = chain = ModeChain(
             settings, settings.hypotheses or (1 if actuators.elastic.joints else 3), actuators.steady_push_rate
         )
-        self._named = NamedMode(settings, chain.free_mode)
+        self._named, self._decision = NamedMode(settings, chain.free_mode), StartDecision(chain, settings)
         compiled = compile_all_built(build_filter, arm, state, chain, flags=_FLAGS, rare=_RARE)
         sample, block = compiled["imm_sample"], compiled["imm_block"]
         self.backend = compiled["imm_update"].backend
@@ -129,14 +130,14 @@ class ContactImm:
         self._mismatch.clear(anew=self._first or t < self._t)
         self._load[:] = self._mismatch.payload.torque(q)
         self._samples.start(q)
-        self._t, self._born, self.updated, self._undecided = t, t, t, self.settings.decision_time
+        self._t = self._born = self.updated = t
         self._q_now[:] = q
         # The elastic offset starts where the deflection under gravity and payload alone puts it.
         deflection = (self.arm.gravity(q) - self._load)[joints] / self._signals["joint_stiffness"] + q[joints]
         self.step_.start(q, deflection, self.chain.start(self.settings.closed_at_start))
         self._named.start(self._mode_probabilities())
+        self._decision.start()
         self._probable = 0
-        self._contact_share: float | None = None
         self._output.start()
         if self._since_start:
             self._since_start.clear()
@@ -177,13 +178,13 @@ class ContactImm:
         payload, q_mean = self._mismatch.payload, self._torque_of_block[0]
         if payload.carried is not None:
             self._load[:] = payload.torque(q_mean)
-        deciding = self._undecided >= 0
+        deciding, moves = self._decision.pending, bool(np.abs(self._dq).max() > self._rest_speed)
         if abs(duration - self._duration) > _JITTER * duration or step.push != self._push:
             self._duration, self._push = duration, step.push
             step.set_interval(duration, deciding)
         step.run()
         if deciding:
-            self._keep_undecided()
+            self._decision.keep(step.probabilities, step.normalised, rests=not moves)
         probable = int(step.probabilities.argmax())
         self._named.update(self._mode_probabilities(), duration, step.shows_contact)
         self._probable, self.updated = probable, self._t
@@ -196,10 +197,10 @@ class ContactImm:
             self._load[:] = payload.torque(q_mean)
         if payload.may_change:
             self._follow_payload(duration, probable)
-        if self._since_start:
-            self._follow_start(self._since_start, duration, probable)
+        if self._since_start and not self._since_start.known:
+            self._follow_start(self._since_start, duration, probable, moves)
         self._unexplained[:] = step.unexplained[probable]
-        changed = deciding and self._decides(duration, probable)
+        changed = deciding and self._decision.add(step.probabilities, duration, moves)
         if self._t - self._born > self.settings.hypothesis_interval:
             self._born = self._t
             step.store_friction(self.settings.hypothesis_interval)
@@ -233,61 +234,28 @@ class ContactImm:
             step.start_free(*before.state(told), rows, payload.left(told), load)
             self._load[:] = payload.torque(q)
 
-    def _follow_start(self, since_start: PushSinceStart, duration: float, probable: int) -> None:
+    def _follow_start(self, since_start: PushSinceStart, duration: float, probable: int, moves: bool) -> None:
         """Let a push act that has been there since the start, or free space follow it, where the torque tells so.
 
         Args:
             since_start: what compares them.
             duration: of the block [s].
             probable: the most probable filter.
+            moves: the arm does.
         """
         step, free = self.step_, self._named.mode == self.chain.free_mode
         if self._mismatch.payload.carried is not None:
             since_start.end()
-        touched, moves = bool(self.chain.touched[probable]), bool(np.abs(self._dq).max() > self._rest_speed)
-        if not touched:
-            since_start.follow(step.x[probable], step.p[probable])
+        present, touched = (step.x[probable], step.p[probable]), bool(self.chain.touched[probable])
         verdict = since_start.add(duration, free, touched, moves)
         if verdict is StartVerdict.PUSHES:
-            step.start_push(since_start.packed_state(feels=False), since_start.packed_state(feels=True))
+            step.start_push(*(since_start.packed_state(*present, feels=feels) for feels in (False, True)))
         elif verdict is StartVerdict.ENDED:
             n = self.arm.n
             rows = self._before.rows(self._torque_of_block[1])
             unchanged = LoadChange(np.zeros(n), np.zeros((n, n)))
-            step.start_free(*since_start.state(acts=False), rows, since_start.left, unchanged)
+            step.start_free(*since_start.state(*present, acts=False), rows, since_start.left, unchanged)
             since_start.end()
-
-    def _keep_undecided(self) -> None:
-        """At rest a contact closed since the start does not gain on an unknown one.
-
-        Neither changes then. The known contact has fewer ways to change, and would win by the noise that it expects.
-        """
-        probabilities, closed, felt = self.probabilities, self.chain.touched, self.chain.felt > 0
-        contact, unknown = probabilities[closed].sum(), probabilities[felt].sum()
-        if not unknown > 0:
-            return
-        touched = contact + unknown
-        share = float(contact / touched)
-        if self._contact_share is None or np.abs(self._dq).max() > self._rest_speed:
-            self._contact_share = share
-        elif share > self._contact_share:
-            probabilities[closed] *= self._contact_share * touched / contact
-            probabilities[felt] *= (1 - self._contact_share) * touched / unknown
-
-    def _decides(self, duration: float, probable: int) -> bool:
-        """Return whether a block of ``duration`` [s] ends the decision about contacts closed since the start.
-
-        It lasts as long as a contact may still be closed since then: a newborn in its place would lose its force.
-
-        Args:
-            duration: [s].
-            probable: the most probable filter.
-        """
-        if self.chain.free[probable] or np.abs(self._dq).max() > self._rest_speed:
-            self._undecided -= duration
-        if self.probabilities[self.chain.touched].sum() > self.settings.decision_error:
-            self._undecided = max(self._undecided, 0.0)
-        return self._undecided < 0
 
     def _mode_probabilities(self) -> np.ndarray:
         """Return the probabilities of the modes, in the order of their names."""

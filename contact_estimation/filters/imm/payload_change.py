@@ -21,6 +21,7 @@ import math
 import numpy as np
 
 from contact_estimation.filters.chi_square import chi_square_quantile
+from contact_estimation.filters.normal import CentredNormal
 
 #: Blocks in a window; least number of windows, and number after which the noise settings judge the trend.
 _BLOCKS, _LEAST, _MOST = 5, 4, 10
@@ -85,9 +86,9 @@ class PayloadChange:
         (present, left), noise, every = self._sums / self._blocks, noise / self._blocks, self._time
         variance = _COLOUR * (self._squares / self._blocks - left**2) / (self._blocks - 1)
         certain = covariance + np.diag(noise)
-        changed, pushed = _Normal(certain), _Normal(certain + push)
+        changed, pushed = CentredNormal(certain), CentredNormal(certain + push)
         evidence = changed.log_density(left) - max(changed.log_density(present), pushed.log_density(present))
-        along, beside, size = changed.split(left, left - present)
+        along, beside, size = _split(changed, left, left - present)
         self._sums[:], self._squares[:], self._blocks, self._time, self.left = 0.0, 0.0, 0, 0.0, left
         self._uncertainty = math.sqrt(self._largest / size)
         if evidence < self._least_evidence or along > self._largest or beside > self._largest_beside:
@@ -134,20 +135,9 @@ class PayloadChange:
         return rate**2 * information, information / _SLOWEST**2
 
 
-class _Normal:
-    """Normal distribution of mean zero with a covariance (n, n)."""
-
-    def __init__(self, covariance: np.ndarray) -> None:
-        self._factor = np.linalg.cholesky(covariance)
-
-    def log_density(self, deviation: np.ndarray) -> float:
-        """Return the logarithm of the density at a deviation (n,), but for a constant."""
-        whitened = np.linalg.solve(self._factor, deviation)
-        return float(-0.5 * whitened @ whitened - np.log(np.diagonal(self._factor)).sum())
-
-    def split(self, deviation: np.ndarray, direction: np.ndarray) -> tuple[float, float, float]:
-        """Return the squares of a normalised deviation (n,) along a direction (n,), across it, and of the direction."""
-        whitened, axis = np.linalg.solve(self._factor, np.column_stack([deviation, direction])).T
-        size = float(axis @ axis)
-        along = float(whitened @ axis) ** 2 / size
-        return along, float(whitened @ whitened) - along, size
+def _split(normal: CentredNormal, deviation: np.ndarray, direction: np.ndarray) -> tuple[float, float, float]:
+    """Return the squares of a normalised deviation (n,) along a direction (n,), across it, and of the direction."""
+    whitened, axis = normal.whiten(np.column_stack([deviation, direction])).T
+    size = float(axis @ axis)
+    along = float(whitened @ axis) ** 2 / size
+    return along, float(whitened @ whitened) - along, size

@@ -41,22 +41,21 @@ class PushJump:
     none is: the filter does not follow (a strong tracking filter: Zhou and Frank, 1996).
 
     Args:
-        gate: standard deviations of an innovation.
+        channels: number of them.
+        gate: standard deviations of an innovation (one buffer).
     """
 
-    def __init__(self, gate: float) -> None:
-        self._gate, self._count = gate, np.zeros(0)
+    def __init__(self, channels: int, gate: np.ndarray) -> None:
+        self._gate, self._count = gate, np.zeros(channels)
 
     def forget(self) -> None:
         """Begin anew."""
-        self._count = np.zeros(0)
+        self._count[:] = 0.0
 
     def follow(self, normalised: np.ndarray) -> bool:
-        """Take normalised innovations of a block, and return whether the torque jumps."""
+        """Take normalised innovations (channels,) of a block, and return whether the torque jumps."""
         beyond = np.where(np.abs(normalised) > self._gate, np.sign(normalised), 0.0)
-        if len(self._count) != len(beyond):
-            self._count = np.zeros(len(beyond))
-        self._count = np.where(beyond * self._count > 0, self._count + beyond, beyond)
+        self._count[:] = np.where(beyond * self._count > 0, self._count + beyond, beyond)
         return bool((np.abs(self._count) >= _JUMPED).any())
 
 

@@ -31,6 +31,7 @@ from contact_estimation.filters.chi_square import chi_square_quantile
 from contact_estimation.filters.imm.settings import ImmSettings
 from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.filters.kalman import pack_array, unpack_array
+from contact_estimation.filters.normal import CentredNormal
 
 #: Blocks in a window; windows in a row in which a push must have ended: 0.3 s.
 _BLOCKS, _ENDED = 5, 6
@@ -67,6 +68,7 @@ class PushSinceStart:
             the ``load``, and ``tcp_pose``.
 
     Attributes:
+        known: what has pushed since the start is: there is nothing more to compare.
         words: what is undecided, empty for nothing.
     """
 
@@ -74,13 +76,11 @@ class PushSinceStart:
         self._state, self._signals, n = state, signals, state.n
         unknown, self._wait = settings.unknown, settings.decision_time
         self._friction = np.concatenate([np.arange(state.size)[state.parts[k]] for k in _FRICTION])  # (3 n,)
-        self._decay_and_noise = state.decay_and_noise
         self._force_variance = unknown.wrench_variance[:3]
         self._unsure = settings.mismatch.significance
         self._certain, self._prior = -_log_odds(self._unsure), _log_odds(settings.closed_at_start)
         self._prior_ended = self._prior + math.log(unknown.rate_to_free / unknown.rate_from_free)
         self._largest = chi_square_quantile(n, self._unsure)
-        self._before = np.zeros(state.size), np.zeros(0)
         self.clear()
 
     def clear(self) -> None:
@@ -88,18 +88,18 @@ class PushSinceStart:
         friction, variance = self._state.mean[self._friction], self._state.first_variance[self._friction]
         self._free = _TorqueFilter(friction, variance, np.zeros(3))
         self._push = _TorqueFilter(friction, variance, self._force_variance)
-        self._waited, self._count, self._ended, self._known, self._pushes = 0.0, 0, 0, False, False
+        self._waited, self._count, self._ended, self.known, self._pushes = 0.0, 0, 0, False, False
         self._window: list[tuple[np.ndarray, ...]] = []
         self._time, self._moved, self.words = 0.0, 0, ""
 
     def end(self) -> None:
         """Compare nothing any more: what pushed at the start is known."""
-        self._known, self.words = True, ""
+        self.known, self.words = True, ""
 
     @property
     def probability(self) -> float:
         """Probability of the push, given that the arm seems free; zero where that is known."""
-        if self._known or self._pushes or self._count < _LEAST:
+        if self.known or self._pushes or self._count < _LEAST:
             return 0.0
         told = self._prior + self._push.log_evidence - self._free.log_evidence
         probability = 1.0 / (1.0 + math.exp(-max(min(told, 50.0), -50.0)))
@@ -121,7 +121,7 @@ class PushSinceStart:
             touched: a known contact is probable.
             moves: the arm does.
         """
-        if self._known:
+        if self.known:
             return StartVerdict.NOTHING
         self._waited += duration
         if self._waited <= self._wait:
@@ -143,7 +143,7 @@ class PushSinceStart:
         y, presliding, noise, motion, jacobian = (np.mean(values, axis=0) for values in zip(*self._window))
         window, time = _Window(y, presliding, noise, jacobian), self._time
         self._window, self._time = [], 0.0
-        decay, walk = (values[self._friction] for values in self._decay_and_noise(time))
+        decay, walk = (values[self._friction] for values in self._state.decay_and_noise(time))
         walk[-n:] += _BLOCKS * motion
         for torque_filter in (self._free, self._push):
             torque_filter.predict(decay, walk)
@@ -184,26 +184,26 @@ class PushSinceStart:
         self._ended = self._ended + 1 if likely else 0
         return StartVerdict.ENDED if self._ended >= _ENDED else StartVerdict.NOTHING
 
-    def follow(self, x: np.ndarray, p: np.ndarray) -> None:
-        """Keep the state of a filter of free space or of an unknown contact, mean (N,) and packed covariance."""
-        self._before = x.copy(), p.copy()
-
     @property
     def left(self) -> np.ndarray:
         """Torque (n,) [Nm] of the last window beside the friction of the push's filter."""
         return np.asarray(self._last.y - self._last.rows(pushes=False) @ self._push.x)
 
-    def state(self, acts: bool, feels: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    def state(
+        self, x: np.ndarray, packed: np.ndarray, acts: bool, feels: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return a filter's mean (N,) and covariance (N, N), given that something has pushed since the start.
 
         The modes had explained the push by friction, and by the offsets of the gears' deflections.
 
         Args:
+            x: mean (N,) of a filter of free space or of an unknown contact.
+            packed: its covariance.
             acts: it pushes still.
             feels: the filter feels that.
         """
-        parts, (x, packed) = self._state.parts, self._before
-        x, p, n = x.copy(), unpack_array(packed, self._state.size), self._state.n
+        parts, n = self._state.parts, self._state.n
+        x, p = x.copy(), unpack_array(packed, self._state.size)
         to_torque, joints = self._last.jacobian.T, self._state.elastic_joints  # (n, 3)
         rows = np.zeros((self._state.size, 3 * n + 3))
         rows[self._friction, np.arange(3 * n)] = 1.0
@@ -218,9 +218,9 @@ class PushSinceStart:
         x[told], p[told], p[:, told] = 0.0, 0.0, 0.0
         return x + rows @ self._push.x, p + rows @ self._push.p @ rows.T
 
-    def packed_state(self, feels: bool) -> tuple[np.ndarray, np.ndarray]:
+    def packed_state(self, x: np.ndarray, packed: np.ndarray, feels: bool) -> tuple[np.ndarray, np.ndarray]:
         """Return the same while it pushes, with a packed covariance."""
-        x, p = self.state(acts=True, feels=feels)
+        x, p = self.state(x, packed, acts=True, feels=feels)
         return x, pack_array(p)
 
 
@@ -273,10 +273,9 @@ class _TorqueFilter:
             pushes: whether F acts.
         """
         rows, push = window.rows(pushes), window.jacobian.T @ force @ window.jacobian
-        factor = np.linalg.cholesky(rows @ self.p @ rows.T + push + np.diag(window.noise))
-        whitened = np.linalg.solve(factor, window.y - rows @ self.x)
-        square = float(whitened @ whitened)
-        return -0.5 * square - float(np.log(np.diagonal(factor)).sum()), square
+        innovation = CentredNormal(rows @ self.p @ rows.T + push + np.diag(window.noise))
+        deviation = window.y - rows @ self.x
+        return innovation.log_density(deviation), innovation.square(deviation)
 
     def update(self, window: _Window) -> None:
         """Take a window."""

@@ -27,12 +27,12 @@ GATE = 3.0
     ids=["stays beyond", "to both sides", "comes back", "below"],
 )
 def test_only_blocks_in_a_row_to_the_same_side_are_a_jump(course, jumps):
-    jump = PushJump(GATE)
+    jump = PushJump(2, np.array([GATE]))
     assert [jump.follow(np.array([0.5, value])) for value in course] == jumps
 
 
 def test_another_channel_does_not_count_on():
-    jump = PushJump(GATE)
+    jump = PushJump(2, np.array([GATE]))
     assert not any(jump.follow(np.array(values)) for values in [[4.0, 0.0]] * 4 + [[0.0, 4.0]] * 4)
     jump.forget()
     assert not jump.follow(np.array([0.0, 4.0]))
