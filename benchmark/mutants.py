@@ -118,6 +118,14 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("growing push: what friction does by itself", "along > _ABSORBED * np.linalg.norm(push)", "along > 0.0"),
         ("growing push: from one state", "return furthest if self._times >= _TIMES", "return furthest if self._times"),
     ],
+    ("filters/imm/free_space_history.py", "test/filters/imm/test_growing_push.py"): [
+        ("free space: starts from unlearnt friction", "_LEARNT**2 * p[self._coulomb]", "np.inf * p[self._coulomb]"),
+        (
+            "free space: a push named for a moment ends the stay",
+            "if self._pushed:\n            self._stay = self._pushed = 0",
+            "if self._pushed:\n            self._end_stay()",
+        ),
+    ],
     ("filters/imm/payload_change.py", "test/filters/imm/test_payload_change.py"): [
         ("payload: a force that grows past it ends it", "return trend <= self._largest", "return True"),
         ("payload: a torque across it ends it", " or beside > self._largest_beside", ""),

@@ -8,6 +8,7 @@ import numpy as np
 
 from contact_estimation.filters.imm.growing_push import GrowingPush
 from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.kalman import packed_places
 
 #: How far back a free filter starts: before friction absorbed a push for a while, and before a push was felt.
 REMEMBERED, RECENT = 30, 3
@@ -18,6 +19,9 @@ _KEPT = 60
 _SETTLED = 20
 #: Intervals for which a push that ended the stay may show what friction had absorbed of it: it is small at first.
 _NAMED = 5
+#: A state that knows Coulomb friction with so many times the present standard deviation is not kept: a start from it
+#: would take the torque of a hand that moves the arm for friction that is not there.
+_LEARNT = 2.0
 
 #: Mean (N,) and packed covariance.
 FreeState = tuple[np.ndarray, np.ndarray]
@@ -33,6 +37,8 @@ class FreeSpaceHistory:
     def __init__(self, state: FilterState) -> None:
         self._growing = GrowingPush(state) if state.m and state.has_external else None
         self._stiffness = state.parts["joint_stiffness"]
+        coulomb = state.parts["coulomb"]
+        self._coulomb = np.diagonal(packed_places(state.size)[coulomb, coulomb])  # its variances in a packed covariance
         self._states: deque[FreeState] = deque(maxlen=_KEPT)  # the latest last
         self._traces: deque[np.ndarray] = deque(maxlen=_KEPT)  # of those states, since free space began
         self._stay = 0  # number of states of the present stay in free space
@@ -68,14 +74,15 @@ class FreeSpaceHistory:
     def follow_free(self, x: np.ndarray, p: np.ndarray) -> FreeState | None:
         """Take a state of free space: keep it, or return the one from which on a push has grown.
 
-        A stay that a push has ended does not go on.
+        A push may have been named for a moment as it grew, and been absorbed again. What friction had absorbed of it is
+        known anew, once free space is settled.
 
         Args:
             x: mean (N,).
             p: its packed covariance.
         """
         if self._pushed:
-            self._end_stay()
+            self._stay = self._pushed = 0
         traces = self._traces_of(x, p)
         grown = self._before_growth(x, traces)
         if grown is None:
@@ -121,6 +128,10 @@ class FreeSpaceHistory:
         return None if self._growing is None else self._growing.traces(x, p)
 
     def _append(self, x: np.ndarray, p: np.ndarray, traces: np.ndarray | None) -> None:
+        while self._states and (self._states[0][1][self._coulomb] > _LEARNT**2 * p[self._coulomb]).any():
+            self._states.popleft()
+        while len(self._traces) > len(self._states):
+            self._traces.popleft()
         self._states.append((x.copy(), p.copy()))
         self._touched = 0
         self._stay += 1

@@ -128,6 +128,25 @@ def test_free_space_after_a_push_is_another_stay(state, past):
     assert past and past.follow_push(pushed(state, 6.0), interval=0.1) is None, "a stay of one state is not settled"
 
 
+def test_a_push_that_is_named_for_a_moment_as_it_grows_still_shows(state, past):
+    past.follow_push(pushed(state, 0.0), interval=0.1)
+    covariance = pack_array(np.diag(state.variance))
+    absorbed = changed(state, -4.0, -8.0, 2.0)
+    before = [past.follow_free(absorbed, covariance) for _ in range(5)][-1]
+    np.testing.assert_array_equal(before[0], state.mean)
+
+
+def test_a_state_that_did_not_know_coulomb_friction_is_not_kept(state):
+    made, variance = FreeSpaceHistory(state), state.variance.copy()
+    made.append(state.mean, pack_array(np.diag(variance)))
+    knew, variance[state.parts["coulomb"]] = changed(state, 1.0), variance[state.parts["coulomb"]] / 3.0
+    made.append(knew, pack_array(np.diag(variance)))
+    np.testing.assert_array_equal(made.ago(30)[0], state.mean)
+    variance[state.parts["coulomb"]] /= 2.0
+    made.append(changed(state, 2.0), pack_array(np.diag(variance)))
+    np.testing.assert_array_equal(made.ago(30)[0], knew)
+
+
 @pytest.mark.parametrize(
     ("row", "seed"),
     [("slow push, moving", 53), ("slow push, moving", 58), ("slow push, still", 53)]

@@ -431,7 +431,9 @@ def test_hysteresis_of_gears_is_neither_their_stiffness_nor_a_force_that_stays(s
     assert {e.mode for e, busy in zip(found[RATE:], after[RATE:]) if not busy} == {"free"}
 
 
-@pytest.mark.parametrize(("row", "seed"), [("link push, moving", 51), ("tool push, moving", 78)])
+@pytest.mark.parametrize(
+    ("row", "seed"), [("link push, moving", 51), ("tool push, moving", 54), ("tool push, moving", 78)]
+)
 def test_what_friction_keeps_of_a_push_does_not_stay_a_contact(row, seed):
     """Friction of a moving UR16e changes during a push. Free space has to show over some blocks that it fits better."""
     case = make_case("ur16e", row, seed)
