@@ -118,7 +118,9 @@ def test_signals_are_judged_by_the_robot_that_is_measured():
 
 
 def test_a_tool_beside_an_arm_is_refused():
-    with pytest.raises(ConfigError, match=r"tool 'gripper'; an arm has its tool already: give load_arm\('ur16e', 'gripp"):
+    with pytest.raises(
+        ConfigError, match=r"tool 'gripper'; an arm has its tool already: give load_arm\('ur16e', 'gripp"
+    ):
         open_stream(load_arm("ur16e"), tool="gripper")
 
 

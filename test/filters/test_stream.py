@@ -328,7 +328,10 @@ def test_a_name_instead_of_a_thing_names_its_loader(arm):
     ("told", "message"),
     [
         (None, "estimate\\(\\) returned None; return an Estimate"),
-        (dataclasses.replace(Notes().estimate(), tau_ext=np.zeros(3)), "tau_ext of its estimate has shape \\(3,\\), exp"),
+        (
+            dataclasses.replace(Notes().estimate(), tau_ext=np.zeros(3)),
+            "tau_ext of its estimate has shape \\(3,\\), exp",
+        ),
         (dataclasses.replace(Notes().estimate(), force_covariance=np.zeros(9)), "force_covariance .* \\(9,\\), exp"),
     ],
     ids=["None", "tau_ext", "covariance"],
