@@ -111,7 +111,7 @@ def evaluate(task: Task) -> dict[str, Any]:
     try:
         arm, recording = _open(task)
         surveyed = _surveyor(recording)
-        reference, duration = find_reference(arm, recording), surveyed(math.inf).duration
+        reference, duration = find_reference(arm, recording), surveyed(math.inf, math.inf).duration
     except ContactEstimationError as error:
         return {"error": str(error)}
     about = {"robot": arm.name, "samples": len(recording), "duration_s": duration}

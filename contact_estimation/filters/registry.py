@@ -145,8 +145,7 @@ def open_stream(
     arm = robot if isinstance(robot, Arm) else load_arm(robot, tool)
     settings, observer = _load(config, arm.settings.folder)
     described = robot_for(arm, settings)
-    chosen = load_sensor_settings(
-        sensors or getattr(settings, "sensors", None) or described.settings.sensors, described.settings.folder
-    )
+    sensor_set = sensors or getattr(settings, "sensors", None) or described.settings.sensors
+    chosen = load_sensor_settings(sensor_set, described.settings.folder)
     name = config.rpartition(":")[2] if _as_class(config) else Path(config).stem
-    return SampleStream(_make(observer, described, settings, name, chosen), described, chosen, arm)
+    return SampleStream(_make(observer, described, settings, name, chosen), described, chosen, arm, sensor_set)

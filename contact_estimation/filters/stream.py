@@ -47,6 +47,7 @@ class SampleStream:
         sensors: what is measured.
         measured_arm: the robot that is measured, where the observer has another description of it (``models``): the
             signals are judged by its dynamics.
+        sensor_set: name of ``sensors``, for warnings.
 
     Attributes:
         counters: how often each of these happened (``samples``, ``not_finite``, ``duplicate``, ...).
@@ -56,7 +57,14 @@ class SampleStream:
         consistency: of an observer of given contacts, None of any other.
     """
 
-    def __init__(self, observer: Observer, arm: Arm, sensors: SensorSettings, measured_arm: Arm | None = None) -> None:
+    def __init__(
+        self,
+        observer: Observer,
+        arm: Arm,
+        sensors: SensorSettings,
+        measured_arm: Arm | None = None,
+        sensor_set: str = "",
+    ) -> None:
         for argument, given, loader in (
             ("observer", observer, "open_stream"),
             ("arm", arm, "load_arm"),
@@ -71,7 +79,7 @@ class SampleStream:
             )
         if sensors.torque_unit == "A" and arm.motor.drive_gain is None:
             raise ConfigError(f"torque_unit is A, but robot '{arm.name}' has no torque_constant in its YAML")
-        self.observer, self.arm, self.sensors = observer, arm, sensors
+        self.observer, self.arm, self.sensors, self.sensor_set = observer, arm, sensors, sensor_set
         self._checked = False  # the first estimate, whether it is one
         self._tells_row = isinstance(observer, RowObserver)
         self.counters: Counter[str] = Counter()

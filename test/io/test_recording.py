@@ -124,3 +124,11 @@ def test_a_rate_far_too_low_is_a_problem():
     slow = dataclasses.replace(recording, stamps_ns=recording.stamps_ns * 16)
     assert "samples come every 32 ms, the sensor set takes at most 12 ms" in survey(slow, 0.1, 0.012).problems[0]
     assert not survey(recording, 0.1, 0.012).problems
+
+
+def test_stamps_in_seconds_are_refused():
+    with pytest.raises(
+        RecordingError, match=r"whole nanoseconds, found .*1.002.*; for seconds give np.round\(t \* 1e9"
+    ):
+        dataclasses.replace(small_recording(), stamps_ns=1.0 + 0.002 * np.arange(300))
+    assert dataclasses.replace(small_recording(), stamps_ns=2e6 * np.arange(300)).period == 0.002

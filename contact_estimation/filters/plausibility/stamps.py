@@ -50,6 +50,7 @@ def slow_rate(interval: float, longest: float) -> str:
         longest: what most of them may have [s].
     """
     return (
-        f"samples come every {1e3 * interval:.3g} ms, the sensor set takes at most {1e3 * longest:.3g} ms: friction and "
-        "contact change between them; take them at the controller's rate (max_periods of the sensor set allows more)"
+        f"samples come every {1e3 * interval:.3g} ms, the sensor set takes at most {1e3 * longest:.3g} ms: friction "
+        "and contact change between them; take them at the controller's rate (max_periods of the sensor set allows "
+        "more)"
     )
