@@ -26,6 +26,7 @@ import numpy as np
 import yaml
 
 from contact_estimation.filters.registry import open_stream
+from contact_estimation.io.npz import load_arrays
 from contact_estimation.robot import Arm, load_arm
 from contact_estimation.robot.friction import presliding_states
 from contact_estimation.settings import find_config, load_yaml
@@ -55,8 +56,7 @@ def scorer(shared: Path):
 
 def load(shared: Path, name: str) -> dict[str, np.ndarray]:
     """Arrays of a recorded press."""
-    with np.load(shared / "data" / "ur16e_press" / f"{name}.npz", allow_pickle=False) as archive:
-        return dict(archive)
+    return load_arrays(shared / "data" / "ur16e_press" / f"{name}.npz")
 
 
 def estimates(arm: Arm, data: dict[str, np.ndarray], config: str) -> dict[str, np.ndarray]:
@@ -215,8 +215,8 @@ def main() -> None:
     parser.add_argument("--save", action="store_true")
     parser.add_argument("--starts", type=int, default=0, help="start at so many moments of each recording instead")
     args = parser.parse_args()
-    arm, score = load_arm("ur16e"), scorer(args.shared)
     data = {name: load(args.shared, name) for name in FILES}
+    arm, score = load_arm("ur16e"), scorer(args.shared)
     if args.starts:
         print(starts(arm, data, args.starts))
         return

@@ -24,7 +24,7 @@ from calibration import ur10e_log  # a neighbour of this script
 from contact_estimation.cli import main as command
 from contact_estimation.commands.output import text_table
 from contact_estimation.filters.registry import open_stream
-from contact_estimation.io.npz import write_npz
+from contact_estimation.io.npz import load_arrays, write_npz
 from contact_estimation.io.recording import Recording
 from contact_estimation.io.replay import replay
 from contact_estimation.robot import Arm, load_arm
@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument("--save", action="store_true", help="write ur10e_logs.md beside this file")
     args = parser.parse_args()
     folder = args.shared / "data" / "ur10e_identification"
-    archive = dict(np.load(folder / "ur10e_logs.npz")) | dict(np.load(folder / "ur10e_push_pose_1.npz"))
+    archive = load_arrays(folder / "ur10e_logs.npz") | load_arrays(folder / "ur10e_push_pose_1.npz")
     with tempfile.TemporaryDirectory() as made:
         arm = calibrated(archive, Path(made), args.taught)
         free = [name for name in (*FREE, *map(excitation, TAUGHT)) if short(name) not in args.taught]

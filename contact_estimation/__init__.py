@@ -5,10 +5,10 @@ This module exports the names that a script or notebook needs. Each is imported 
 ``test/test_architecture.py`` checks them.
 
 Example:
-    >>> from contact_estimation import open_recording, open_stream, replay
-    >>> stream = open_stream("ur16e")
-    >>> log = replay(open_recording("press_bag", stream.arm.joint_names), stream)
-    >>> log.columns()["force"]
+    >>> from contact_estimation import load_arm, open_recording, open_stream, replay
+    >>> arm = load_arm("ur16e")
+    >>> recording = open_recording("press_bag", arm.joint_names)
+    >>> replay(recording, open_stream(arm, sensors=recording.sensors)).columns()["force"]
 """
 
 from importlib import import_module

@@ -39,6 +39,11 @@ class DriverError(ContactEstimationError, RuntimeError):
     """A robot, its controller or its connection is not in a state in which it can be used."""
 
 
+def name_error(owner: str, argument: str, given: str, loader: str) -> ContactEstimationError:
+    """Make the error for a name where the thing is expected that ``loader`` makes of it."""
+    return ConfigError(f"{owner}: {argument} is the name '{given}'; give {loader}('{given}')")
+
+
 def shape_error(owner: str, name: str, given: Iterable[int], expected: Iterable[object]) -> ContactEstimationError:
     """Make the error for an array of the wrong shape, naming the owner, the argument and both shapes."""
     return ConfigError(f"{owner}: {name} has shape {tuple(given)}, expected {tuple(expected)}")

@@ -388,13 +388,16 @@ def config_files(kind: str, folder: Path | str | None = None) -> dict[str, Path]
     return dict(sorted(found.items()))
 
 
-def find_config(kind: str, name: str, folder: Path | str | None = None) -> Path:
+def find_config(
+    kind: str, name: str, folder: Path | str | None = None, takes: Callable[[Path], bool] = lambda path: True
+) -> Path:
     """Return the path of a configuration given by its name, as a file, or as a profile folder that has it.
 
     Args:
         kind: folder of ``config``, such as ``observers``.
         name: shipped name, YAML file, or folder.
         folder: profile of a robot; its files come first.
+        takes: whether the caller takes a file, for the names that an error lists.
 
     Raises:
         ConfigError: there is none; the known names are listed, the nearest first.
@@ -410,11 +413,44 @@ def find_config(kind: str, name: str, folder: Path | str | None = None) -> Path:
         raise ConfigError(f"the folder {name} has no {_part(kind)}; docs/extending.md says what a robot's folder holds")
     if name.endswith((".yaml", ".yml")) or os.sep in name:
         raise ConfigError(f"no such configuration file: {name}")
+    known = {name: path for name, path in known.items() if takes(path)}
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
     raise ConfigError(
         f"there is no {_NOUNS.get(kind, kind.removesuffix('s'))} '{name}' (nearest: '{near[0] if near else '-'}'). "
         f"Shipped: {', '.join(known)}; or give the path of a YAML file{' or folder' if kind == 'robots' else ''}."
     )
+
+
+#: Kind of a task -> the keys that only its files have, and what takes it.
+_TASKS = {
+    "scenario": (("surfaces", "motion"), "simulate SCENARIO"),
+    "mpc": (("horizon", "weights"), "the node mpc (parameter task)"),
+    "sequence": (("task", "steps"), "mpc sequence --steps"),
+    "loop": (("mpc", "observer"), "mpc TASK"),
+    "probe": (("mpc", "sensing"), "mpc probe"),
+}
+
+
+def find_task(kind: str, name: str) -> Path:
+    """Return the path of a task, by name or as a file.
+
+    Args:
+        kind: scenario, mpc or sequence.
+        name: shipped name or YAML file.
+
+    Raises:
+        ConfigError: there is none, or it is a task of another kind.
+    """
+    own, taker = _TASKS[kind]
+    path = find_config("tasks", name, takes=lambda path: load_yaml(path).keys() >= set(own))
+    given = load_yaml(path).keys()
+    for keys, other in _TASKS.values():
+        if given >= set(keys) and not given >= set(own):
+            raise ConfigError(
+                f"{path} has the keys {' and '.join(keys)}, as a task of {other}; {taker} takes one with "
+                f"{' and '.join(own)}"
+            )
+    return path
 
 
 def config_for_robot(kind: str, task: str, robot: str) -> Path:

@@ -35,7 +35,7 @@ def small_recording(count: int = 300, start_ns: int = 1_700_000_000_123_456_789,
 
 def assert_equal(a: Recording, b: Recording) -> None:
     """Every array of the two recordings is the same to the last bit."""
-    assert a.joint_names == b.joint_names and (a.sensors, a.robot) == (b.sensors, b.robot)
+    assert a.joint_names == b.joint_names and (a.sensors, a.robot, a.tool) == (b.sensors, b.robot, b.tool)
     for name in ("stamps_ns", "q", "dq", "tau", "wrench_tcp", "wrench_zero"):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
     assert a.truth.keys() == b.truth.keys()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from contact_estimation.exceptions import RecordingError
 from contact_estimation.filters.registry import load_observer_settings
 from contact_estimation.robot import load_arm
 from contact_estimation.studies.mpc.closed_loop import ClosedLoop, load_loop_settings
@@ -12,6 +13,8 @@ from contact_estimation.studies.mpc.closed_loop import ClosedLoop, load_loop_set
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmark"))
 import imm_truth
 import mismatch
+import press_scores
+import ur10e_logs
 
 
 @pytest.mark.parametrize("robot", ["ur16e", "fr3"])
@@ -41,3 +44,10 @@ def test_a_closed_loop_has_the_observer_of_the_profile():
     shipped = load_observer_settings("contact_imm", load_arm("fr3").settings.folder)
     loop = ClosedLoop(load_loop_settings("plane", "fr3"))
     assert loop.stream.observer.settings.unknown == shipped.unknown
+
+
+@pytest.mark.parametrize("benchmark", [press_scores, ur10e_logs])
+def test_a_benchmark_names_the_recording_that_is_missing(benchmark, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "argv", ["benchmark", "--shared", str(tmp_path)])
+    with pytest.raises(RecordingError, match=rf"no such recording: {tmp_path}/data/.*\.npz"):
+        benchmark.main()

@@ -66,8 +66,8 @@ def write_recording(path: Path, recording: Samples, arm: Arm | None, storage: st
     Args:
         path: the archive, or the bag's folder; it must not exist.
         recording: what to write.
-        arm: names a bag's frames and the robot of a recording that does not tell it, and an archive gets the poses of
-            its TCP (``x_tcp``, ``R_tcp``).
+        arm: names a bag's frames and the robot and tool of a recording that does not tell them, and an archive gets
+            the poses of its TCP (``x_tcp``, ``R_tcp``).
         storage: of a bag.
 
     Returns:
@@ -85,11 +85,16 @@ def write_recording(path: Path, recording: Samples, arm: Arm | None, storage: st
             if arm is None:
                 return write_npz(path, recording)
             return write_npz(
-                path, recording, arm.name, lambda block: dict(zip(("x_tcp", "R_tcp"), arm.tcp_poses(block.q)))
+                path,
+                recording,
+                arm.name,
+                lambda block: dict(zip(("x_tcp", "R_tcp"), arm.tcp_poses(block.q))),
+                arm.tool_name,
             )
         from contact_estimation.io.bag_writer import write_bag
 
         names = {} if arm is None else {"base_frame": arm.base_frame, "tcp_frame": arm.tcp_frame, "robot": arm.name}
+        names |= {} if arm is None else {"tool": arm.tool_name}
         return write_bag(path, recording, storage, **names)
     except (OSError, sqlite3.Error) as error:
         reason = getattr(error, "strerror", None) or error

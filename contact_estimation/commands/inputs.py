@@ -119,11 +119,18 @@ def open_for(arm: Arm | None, args: argparse.Namespace, path: Path | None = None
 
 
 def _compare_names(arm: Arm, args: argparse.Namespace, path: Path, head: Recording) -> None:
-    """Warn where a recording names another robot than the user; refuse the name of a sensor set that does not exist."""
+    """Warn where a recording names another robot or tool; refuse the name of a sensor set that does not exist."""
     if head.robot and head.robot not in (arm.name, getattr(args, "robot", "")):  # a fit may have the papers' model
         print(
             f"contact-estimation {args.verb}: warning: {path} says that it was made with robot '{head.robot}'; it is "
             f"read as one of robot '{arm.name}'",
+            file=sys.stderr,
+        )
+    if head.tool and head.tool != arm.tool_name:
+        mine = f"tool '{arm.tool_name}'" if arm.tool_name else "no tool"
+        print(
+            f"contact-estimation {args.verb}: warning: {path} says that it was made with tool '{head.tool}'; it is "
+            f"read with {mine}: name it with --tool {head.tool}",
             file=sys.stderr,
         )
     if head.sensors and not getattr(args, "sensors", None):

@@ -72,7 +72,9 @@ def run(args: argparse.Namespace) -> int:
     with timed(seconds, "open"):
         observers = [*args.observer, *map(str, args.config)] or [DEFAULT_OBSERVER]
         streams = open_streams(arm, observers, args.sensors or head.sensors)
-    duration, problems = survey(samples, min(stream.sensors.max_gap for stream in streams.values()))
+    sensors = [stream.sensors for stream in streams.values()]
+    longest = min(s.max_gap for s in sensors), min(s.longest_period for s in sensors)
+    duration, problems = survey(samples, *longest)
     if problems and not args.keep_going:
         raise RecordingError(
             f"{head.source}: {'; '.join(problems)}. Mend the recording, or replay it all the "

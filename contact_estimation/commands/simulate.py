@@ -132,6 +132,7 @@ def as_recording(samples: Sequence[Sample], arm: Arm, source: str, imperfections
         truth=truth,
         sensors=imperfections.sensors,
         robot=arm.name,
+        tool=arm.tool_name,
     )
 
 

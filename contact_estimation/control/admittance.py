@@ -12,6 +12,7 @@ import numpy as np
 import pinocchio as pin
 
 from contact_estimation.control.impedance import clip_norm
+from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot import Arm
 from contact_estimation.settings import key, non_negative, positive
 
@@ -156,6 +157,9 @@ class AdmittanceController:
             force_measured: (6,) wrench of the environment ON the robot about the TCP, base axes. Without it a pose is
                 followed stiffly.
             free_rotation: measured torque may turn the tool (an arm that arcs about a contact point).
+
+        Raises:
+            ConfigError: there is no measured wrench for a wanted force, or for a tool that turns freely.
         """
         x, rotation = self.arm.tcp_pose(self.q_ref)
         twist = np.array(twist_ref, float)
@@ -167,14 +171,16 @@ class AdmittanceController:
             pull = self.PULL * (x_ref - x)
         size = 0.0 if force_wanted is None else float(np.linalg.norm(force_wanted))
         if force_wanted is not None and size > 0:
-            assert force_measured is not None, "a wanted force needs a measured one"
+            if force_measured is None:
+                raise ConfigError(_unmeasured(f"force_wanted is {force_wanted} N"))
             direction = force_wanted / size
             pull -= (pull @ direction) * direction
             balance = float(direction @ (force_wanted + force_measured[:3]))
             pull += direction * balance / self._damping
         twist[:3] = clip_norm(twist[:3] + pull, settings.max_speed)
         if free_rotation:
-            assert force_measured is not None, "a tool that turns freely needs a measured torque"
+            if force_measured is None:
+                raise ConfigError(_unmeasured("free_rotation is True"))
             twist[3:] += force_measured[3:] / settings.rotational_damping
         else:
             twist[3:] += self.PULL * (rotation @ pin.log3(rotation.T @ rotation_ref))
@@ -190,3 +196,7 @@ class AdmittanceController:
             dq: (n,) measured [rad/s].
         """
         return self.servo.torque(q, dq, self.q_ref, self.dq_ref)
+
+
+def _unmeasured(given: str) -> str:
+    return f"{given}, but force_measured is None; give the measured wrench (6,) [N, Nm] ON the robot, base axes"

@@ -20,7 +20,7 @@ from contact_estimation.control.mpc.solver import Solution
 from contact_estimation.control.registry import CONTROLLERS, make_controller
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot import Arm
-from contact_estimation.settings import find_config, from_yaml, key, load_yaml, positive, probability
+from contact_estimation.settings import find_config, find_task, from_yaml, key, load_yaml, positive, probability
 
 #: When a step ends: a force is felt, the wanted force is reached, the contact is lost, the path is gone through once.
 ENDS = ("touched", "settled", "lost", "arrived")
@@ -84,7 +84,7 @@ def load_sequence(name: str) -> SequenceSettings:
     Raises:
         ConfigError: unknown name, or an error in the file.
     """
-    return from_yaml(SequenceSettings, find_config("tasks", name))
+    return from_yaml(SequenceSettings, find_task("sequence", name))
 
 
 def make_task_controller(

@@ -111,7 +111,7 @@ def evaluate(task: Task) -> dict[str, Any]:
     try:
         arm, recording = _open(task)
         surveyed = _surveyor(recording)
-        reference, duration = find_reference(arm, recording), surveyed(math.inf).duration
+        reference, duration = find_reference(arm, recording), surveyed(math.inf, math.inf).duration
     except ContactEstimationError as error:
         return {"error": str(error)}
     about = {"robot": arm.name, "samples": len(recording), "duration_s": duration}
@@ -148,19 +148,19 @@ def _open(task: Task) -> tuple[Arm, Samples]:
     return arm, open_for_arm(arm, task.path, options.joint_states, options.wrench, options.rate)
 
 
-def _surveyor(recording: Samples) -> Callable[[float], Survey]:
-    """Return the survey by longest gap [s]; observers that allow the same gap share one pass over the file."""
+def _surveyor(recording: Samples) -> Callable[[float, float], Survey]:
+    """Return the survey by longest gap and period [s]; observers that allow the same share one pass over the file."""
     return functools.cache(functools.partial(survey, recording))
 
 
 def _stream(
-    task: Task, arm: Arm, observer: str, recording: Samples, surveyed: Callable[[float], Survey]
+    task: Task, arm: Arm, observer: str, recording: Samples, surveyed: Callable[[float, float], Survey]
 ) -> SampleStream:
     """Give an observer's stream at its start, for a recording that it may be fed with."""
     sensors = task.options.sensors or recording.head.sensors or None
     key = (arm.name, arm.settings.folder, task.options.tool, observer, sensors, task.files)
     stream = _keep(key, lambda: open_stream(arm, observer, sensors))
-    problems = surveyed(stream.sensors.max_gap).problems
+    problems = surveyed(stream.sensors.max_gap, stream.sensors.longest_period).problems
     if problems and not task.options.keep_going:
         raise RecordingError(f"{task.path}: {'; '.join(problems)}. --keep-going evaluates it all the same.")
     stream.forget()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+
+from contact_estimation.exceptions import ConfigError, shape_error
 
 #: A contact is closed from this probability on.
 CLOSED = 0.5
@@ -177,6 +179,27 @@ class Estimate:
         return float(np.linalg.norm(self.contacts[0].stiffness)) if self.contacts else float("nan")
 
 
+def check_estimate(estimate: Any, observer: str, n: int) -> None:
+    """Refuse what an observer of another package gives as its estimate of an arm with n joints.
+
+    Args:
+        estimate: what its ``estimate()`` returned.
+        observer: its name.
+        n: number of joints.
+
+    Raises:
+        ConfigError: no :class:`Estimate`, or an array of the wrong shape.
+    """
+    if not isinstance(estimate, Estimate):
+        raise ConfigError(f"observer '{observer}': estimate() returned {estimate!r}; return an Estimate")
+    shapes: dict[str, tuple[int, ...]] = {"q": (n,), "dq": (n,), "tau_ext": (n,), "force_covariance": (3, 3)}
+    shapes |= dict.fromkeys(("force_base", "force_tcp", "torque_tcp"), (3,))
+    for name, expected in shapes.items():
+        found = np.shape(getattr(estimate, name))
+        if found != expected:
+            raise shape_error(f"observer '{observer}'", f"{name} of its estimate", found, expected)
+
+
 class Innovation(NamedTuple):
     """Innovation of one measurement update.
 
@@ -211,6 +234,8 @@ class Observer(Protocol):
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
         """Take a sample.
+
+        The arrays belong to the stream, which writes the next sample into them: copy what is kept, write into none.
 
         Args:
             dt: time since the last sample [s].

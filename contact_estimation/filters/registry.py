@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from contact_estimation import plugins
-from contact_estimation.exceptions import ConfigError
+from contact_estimation.exceptions import ConfigError, name_error
 from contact_estimation.filters.observer import Observer
 from contact_estimation.filters.settings import SensorSettings, load_sensor_settings
 from contact_estimation.filters.stream import SampleStream
@@ -87,7 +87,17 @@ def make_observer(arm: Arm, settings: Any, name: str | None = None, sensors: Sen
         settings: settings of a shipped kind of observer.
         name: name in reports, default its kind.
         sensors: what is measured, default :class:`SensorSettings`'s defaults.
+
+    Raises:
+        ConfigError: an argument is a name, from which a loader makes it.
     """
+    for argument, given, loader in (
+        ("arm", arm, "load_arm"),
+        ("settings", settings, "load_observer_settings"),
+        ("sensors", sensors, "load_sensor_settings"),
+    ):
+        if isinstance(given, str):
+            raise name_error("make_observer", argument, given, loader)
     return _make(plugins.load(plugins.OBSERVERS, settings.observer), arm, settings, name or settings.observer, sensors)
 
 
@@ -124,14 +134,18 @@ def open_stream(
         tool: tool of a robot that is named, by name or YAML path; default the robot's own.
 
     Raises:
-        ConfigError: unknown name, or an error in a file.
+        ConfigError: unknown name, an error in a file, or a tool beside an arm.
         ModelError: the robot's description cannot be used.
     """
+    if tool and isinstance(robot, Arm):
+        raise ConfigError(
+            f"open_stream got an arm and the tool '{tool}'; an arm has its tool already: give "
+            f"load_arm('{robot.name}', '{tool}'), or the robot's name"
+        )
     arm = robot if isinstance(robot, Arm) else load_arm(robot, tool)
     settings, observer = _load(config, arm.settings.folder)
     described = robot_for(arm, settings)
-    chosen = load_sensor_settings(
-        sensors or getattr(settings, "sensors", None) or described.settings.sensors, described.settings.folder
-    )
+    sensor_set = sensors or getattr(settings, "sensors", None) or described.settings.sensors
+    chosen = load_sensor_settings(sensor_set, described.settings.folder)
     name = config.rpartition(":")[2] if _as_class(config) else Path(config).stem
-    return SampleStream(_make(observer, described, settings, name, chosen), described, chosen, arm)
+    return SampleStream(_make(observer, described, settings, name, chosen), described, chosen, arm, sensor_set)

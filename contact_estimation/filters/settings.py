@@ -20,6 +20,11 @@ class SensorSettings:
     rate: float = key(
         500.0, doc="nominal sample rate; a longer interval is integrated in several steps", unit="Hz", check=positive
     )
+    max_periods: float = key(
+        6.0,
+        doc="estimates are invalid while most samples come more than this many periods (1 / rate) after the one before",
+        check=positive,
+    )
     torque_unit: str = key(
         "Nm",
         doc="unit of the effort signal: Nm, or A for motor current (needs the robot's torque constants)",
@@ -78,6 +83,11 @@ class SensorSettings:
         True, doc="compare the torque with gravity and inertia, to detect another unit, meaning, sign or order"
     )
     plausibility: PlausibilitySettings = key(PlausibilitySettings(), doc="tolerances of the signal monitor")
+
+    @property
+    def longest_period(self) -> float:
+        """Time between samples [s] that most of them may have."""
+        return self.max_periods / self.rate
 
 
 @dataclass(frozen=True, kw_only=True)

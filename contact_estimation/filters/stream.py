@@ -11,11 +11,11 @@ import casadi as ca
 import numpy as np
 
 from contact_estimation.codegen import compile_built, named_function, symbols
-from contact_estimation.exceptions import ConfigError
+from contact_estimation.exceptions import ConfigError, name_error
 from contact_estimation.filters.consistency import consistency_of
 from contact_estimation.filters.estimate_row import EstimateRow, RowObserver, arm_parts, row_of
 from contact_estimation.filters.localization import link_contact_of
-from contact_estimation.filters.observer import FREE, Estimate, Observer
+from contact_estimation.filters.observer import FREE, Estimate, Observer, check_estimate
 from contact_estimation.filters.plausibility.monitor import SignalMonitor
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.filters.zero import TorqueZero
@@ -47,6 +47,7 @@ class SampleStream:
         sensors: what is measured.
         measured_arm: the robot that is measured, where the observer has another description of it (``models``): the
             signals are judged by its dynamics.
+        sensor_set: name of ``sensors``, for warnings.
 
     Attributes:
         counters: how often each of these happened (``samples``, ``not_finite``, ``duplicate``, ...).
@@ -56,7 +57,21 @@ class SampleStream:
         consistency: of an observer of given contacts, None of any other.
     """
 
-    def __init__(self, observer: Observer, arm: Arm, sensors: SensorSettings, measured_arm: Arm | None = None) -> None:
+    def __init__(
+        self,
+        observer: Observer,
+        arm: Arm,
+        sensors: SensorSettings,
+        measured_arm: Arm | None = None,
+        sensor_set: str = "",
+    ) -> None:
+        for argument, given, loader in (
+            ("observer", observer, "open_stream"),
+            ("arm", arm, "load_arm"),
+            ("sensors", sensors, "load_sensor_settings"),
+        ):
+            if isinstance(given, str):
+                raise name_error("SampleStream", argument, given, loader)
         n = arm.n
         if sensors.torque_scale is not None and len(sensors.torque_scale) != n:
             raise ConfigError(
@@ -64,7 +79,8 @@ class SampleStream:
             )
         if sensors.torque_unit == "A" and arm.motor.drive_gain is None:
             raise ConfigError(f"torque_unit is A, but robot '{arm.name}' has no torque_constant in its YAML")
-        self.observer, self.arm, self.sensors = observer, arm, sensors
+        self.observer, self.arm, self.sensors, self.sensor_set = observer, arm, sensors, sensor_set
+        self._checked = False  # the first estimate, whether it is one
         self._tells_row = isinstance(observer, RowObserver)
         self.counters: Counter[str] = Counter()
         self.valid, self.reason = False, "no sample yet"
@@ -186,7 +202,7 @@ class SampleStream:
         Args:
             stamp_ns: its stamp [ns]; None: that of the last sample.
         """
-        stamp_ns = self._last_ns if stamp_ns is None else stamp_ns
+        stamp_ns = stamp_ns if _is_stamp(stamp_ns) else self._last_ns
         t = 0.0 if stamp_ns is None else stamp_ns * 1e-9
         if self._last_ns is None:
             none = np.full(self.arm.n, np.nan)
@@ -202,12 +218,20 @@ class SampleStream:
                 valid=False,
                 reason=self.reason,
             )
-        estimate = self.observer.estimate()
+        estimate = self._observed()
         finite = math.isfinite(float(estimate.force_tcp.sum()) + float(estimate.q.sum()))
         valid, reason = self._judge(finite, estimate.valid, estimate.reason)
         if self.link_contact is not None:
             estimate = self.link_contact.add_to(estimate)
         return estimate.marked(t, valid, reason, self._mismatch(estimate.mismatch))
+
+    def _observed(self) -> Estimate:
+        """Return what the observer tells; its first estimate is checked."""
+        estimate = self.observer.estimate()
+        if not self._checked:
+            check_estimate(estimate, self.observer.name, self.arm.n)
+            self._checked = True
+        return estimate
 
     def row(self) -> EstimateRow:
         """Return the present estimate without building it: see :mod:`~contact_estimation.filters.estimate_row`."""
@@ -217,7 +241,7 @@ class SampleStream:
         if self._tells_row:
             row = EstimateRow(observer.row(), observer.words(), True, "", observer.mismatch)
         else:
-            row = row_of(observer.estimate())
+            row = row_of(self._observed())
         finite = math.isfinite(np.add.reduce(row.numbers[self._finite]))
         row.valid, row.reason = self._judge(finite, row.valid, row.reason)
         row.mismatch = self._mismatch(row.mismatch)
@@ -252,6 +276,8 @@ class SampleStream:
         """
         self.counters["samples"] += 1
         limits = self._limits
+        if not _is_stamp(stamp_ns):
+            return self._refuse("not_finite", f"a sample has the stamp {stamp_ns!r}; expected whole nanoseconds")
         try:
             fits = len(q) == len(dq) == len(tau) == self.arm.n  # one number would be spread over all joints
             if fits:
@@ -259,10 +285,9 @@ class SampleStream:
         except (ValueError, TypeError):
             fits = False
         if not fits:
-            sizes = "/".join(str(np.size(a)) for a in (q, dq, tau))
+            found, n = ", ".join(f"{name} {_shape(v)}" for name, v in zip(("q", "dq", "tau"), (q, dq, tau))), self.arm.n
             return self._refuse(
-                "wrong_size",
-                f"a sample has {sizes} positions/velocities/torques, robot '{self.arm.name}' has {self.arm.n} joints",
+                "wrong_size", f"a sample has {found}; robot '{self.arm.name}' has {n} joints: expected numbers ({n},)"
             )
         if limits.beyond():
             return self._refuse(*limits.describe())
@@ -376,6 +401,21 @@ class SampleStream:
         elif meaning == "external":
             self._torque[:] = self.arm.gravity(self._q) - self._torque
         return self.zero.apply(self._q, self._dq, self._torque)
+
+
+def _is_stamp(stamp_ns: Any) -> bool:
+    """Tell whether a stamp is a finite number."""
+    if type(stamp_ns) is int:
+        return True
+    return isinstance(stamp_ns, (int, float, np.integer, np.floating)) and math.isfinite(stamp_ns)
+
+
+def _shape(values: Any) -> str:
+    """Return the shape of a vector's numbers, for a reason."""
+    try:
+        return str(np.shape(np.asarray(values, dtype=float)))
+    except (ValueError, TypeError):
+        return "that is no numbers"
 
 
 class SampleLimits:

@@ -20,7 +20,7 @@ import numpy as np
 
 from contact_estimation.contact.closed import same_sign
 from contact_estimation.contact.settings import CONTACT_PARAMETERS, ContactSettings
-from contact_estimation.exceptions import IdentificationError
+from contact_estimation.exceptions import ConfigError, IdentificationError, RecordingError
 from contact_estimation.filters.ekf import Ekf
 from contact_estimation.filters.settings import EkfSettings, SensorSettings
 from contact_estimation.filters.stream import SampleStream
@@ -138,8 +138,17 @@ def fit_unbiased(
 
     Raises:
         IdentificationError: there is no contact, or the recordings never load one enough to determine its stiffness.
-        RecordingError: a recording has samples that cannot be used.
+        ConfigError: the settings are of another observer.
+        RecordingError: there is none, or one has samples that cannot be used.
     """
+    if not isinstance(settings, EkfSettings):
+        kind, count = getattr(settings, "observer", settings), len(getattr(settings, "contacts", []))
+        raise ConfigError(
+            f"a fit starts from an EKF with at least one contact, found an observer of kind '{kind}' with {count} "
+            "contacts; try load_observer_settings('ekf')"
+        )
+    if not recordings:
+        raise RecordingError("no recording was given; a fit needs at least one")
     if not settings.contacts:
         raise IdentificationError("a fit needs at least one contact to start from, the configuration has none")
     contacts = [dataclasses.replace(contact, estimate=[]) for contact in settings.contacts]

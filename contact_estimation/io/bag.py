@@ -13,7 +13,7 @@ from rosbags.typesys import Stores, get_typestore
 from rosbags.typesys.store import Typestore
 
 from contact_estimation.exceptions import ContactEstimationError, RecordingError
-from contact_estimation.io.recording import Recording, TcpRotation
+from contact_estimation.io.recording import Recording, TcpRotation, given_names
 from contact_estimation.io.row_file import BLOCK
 from contact_estimation.io.topic_buffer import TopicBuffer
 from contact_estimation.io.topics import (
@@ -23,6 +23,7 @@ from contact_estimation.io.topics import (
     ROBOT_TOPIC,
     SENSORS_TOPIC,
     TEXT,
+    TOOL_TOPIC,
     TRUTH_TOPICS,
     WRENCH,
     WRENCH_TOPIC,
@@ -83,6 +84,7 @@ class BagFile:
         rotation: TcpRotation | None = None,
     ) -> None:
         self._path, typestore = Path(path), get_typestore(Stores.ROS2_JAZZY)
+        joint_names = given_names(joint_names)
         try:
             with Reader(self._path) as reader:
                 types = {connection.topic: connection.msgtype for connection in reader.connections}
@@ -155,6 +157,7 @@ class BagFile:
             {name: self._rows[topic].at(stamps, begin) for name, topic in self._topics.truth.items()},
             self._told.get(SENSORS_TOPIC, ""),
             self._told.get(ROBOT_TOPIC, ""),
+            self._told.get(TOOL_TOPIC, ""),
         )
 
 
@@ -178,7 +181,7 @@ def robot_of_bag(path: Path | str) -> str:
 
 def _texts(reader: Reader, typestore: Typestore) -> dict[str, str]:
     """Return what the bag says of itself: topic -> its last word."""
-    told = [c for c in reader.connections if c.topic in (SENSORS_TOPIC, ROBOT_TOPIC) and c.msgtype == TEXT]
+    told = [c for c in reader.connections if c.topic in (SENSORS_TOPIC, ROBOT_TOPIC, TOOL_TOPIC) and c.msgtype == TEXT]
     messages = reader.messages(told) if told and reader.message_count else ()
     return {c.topic: str(typestore.deserialize_cdr(raw, TEXT).data) for c, _, raw in messages}  # type: ignore[attr-defined]
 

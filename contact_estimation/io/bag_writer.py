@@ -20,6 +20,7 @@ from contact_estimation.io.topics import (
     ROBOT_TOPIC,
     SENSORS_TOPIC,
     TEXT,
+    TOOL_TOPIC,
     TRUTH_TOPICS,
     VECTOR,
     WRENCH,
@@ -37,6 +38,7 @@ def write_bag(
     base_frame: str = "base_link",
     tcp_frame: str = "tool0",
     robot: str = "",
+    tool: str = "",
 ) -> Path:
     """Write ``recording`` into the new folder ``path``; returns the path.
 
@@ -47,6 +49,7 @@ def write_bag(
         base_frame: ``frame_id`` of joint states and of truth in the base.
         tcp_frame: ``frame_id`` of wrenches.
         robot: name for a recording that does not tell its robot.
+        tool: the same of its tool.
 
     Raises:
         RecordingError: the folder exists, or a stamp is negative (no ROS time).
@@ -65,7 +68,8 @@ def write_bag(
             return lambda stamp, message: writer.write(connection, stamp, make.typestore.serialize_cdr(message, kind))
 
         write_states, writers = topic(JOINT_STATES_TOPIC, JOINT_STATE), {}
-        for name, text in ((SENSORS_TOPIC, head.sensors), (ROBOT_TOPIC, head.robot or robot)):
+        told = {SENSORS_TOPIC: head.sensors, ROBOT_TOPIC: head.robot or robot, TOOL_TOPIC: head.tool or tool}
+        for name, text in told.items():
             if text:
                 topic(name, TEXT)(first, make.typestore.types[TEXT](data=text))
         if head.wrench_tcp is not None:

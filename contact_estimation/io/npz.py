@@ -1,7 +1,7 @@
 """Recordings as ``.npz`` archives.
 
 Keys: ``t`` [s] or ``stamps_ns`` [ns]; ``q``, ``dq``, ``tau`` (N, n) [rad, rad/s, Nm]; optional ``joint_names``, the
-names ``robot`` and ``sensors`` (of a sensor set);
+names ``robot``, ``tool`` and ``sensors`` (of a sensor set);
 ``f_tcp`` (N, 3) [N] and ``torque_tcp`` (N, 3) [Nm] of the environment on the robot in TCP axes, or ``f_base`` (N, 3) in
 base axes; ``f_tcp_zero_offset`` and ``torque_tcp_zero_offset`` (3,); ``truth_*`` as in
 :data:`~contact_estimation.io.recording.TRUTH_COLUMNS`. Other keys are ignored.
@@ -21,7 +21,15 @@ from numpy.lib import format as npy
 
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.io.archive import Archive
-from contact_estimation.io.recording import STAMP_LIMIT, TRUTH_COLUMNS, Recording, Samples, TcpRotation, measured_parts
+from contact_estimation.io.recording import (
+    STAMP_LIMIT,
+    TRUTH_COLUMNS,
+    Recording,
+    Samples,
+    TcpRotation,
+    given_names,
+    measured_parts,
+)
 from contact_estimation.io.row_file import BLOCK
 
 #: Keys with one row per sample, and keys that are read whole.
@@ -36,7 +44,7 @@ _COLUMNS = (
     "f_base",
     *(f"truth_{name}" for name in TRUTH_COLUMNS),
 )
-_WHOLE = ("joint_names", "robot", "sensors", "f_tcp_zero_offset", "torque_tcp_zero_offset")
+_WHOLE = ("joint_names", "robot", "tool", "sensors", "f_tcp_zero_offset", "torque_tcp_zero_offset")
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
@@ -62,7 +70,7 @@ class NpzFile:
         rotation: TcpRotation | None = None,
     ) -> None:
         self._path, self._rate, self._rotation = Path(path), rate, rotation
-        self._wanted = None if joint_names is None else tuple(joint_names)
+        self._wanted = given_names(joint_names)
         with _named(self._path), zipfile.ZipFile(self._path) as archive:
             members = {name.removesuffix(".npy") for name in archive.namelist()}
             self._whole = {name: NpyRows(archive, name).read_all() for name in _WHOLE if name in members}
@@ -84,6 +92,11 @@ class NpzFile:
             if len(shapes[name]) != 2:
                 raise RecordingError(f"{self._path}: {name} has shape {shapes[name]}, expected (samples, joints)")
         length, columns = shapes["q"]
+        joints = len(self._whole.get("joint_names", self._wanted or ()))
+        if length != columns and (length == joints or shapes.get("stamps_ns", shapes.get("t")) == (columns,)):
+            raise RecordingError(
+                f"{self._path}: q has shape {shapes['q']}, expected (samples, joints): transpose q, dq and tau"
+            )
         for name, shape in shapes.items():
             expected = (length, *_width(name, columns))
             if shape != expected:
@@ -143,6 +156,7 @@ class NpzFile:
             {name: data[f"truth_{name}"] for name in TRUTH_COLUMNS if f"truth_{name}" in data},
             _word(path, data, "sensors"),
             _word(path, data, "robot"),
+            _word(path, data, "tool"),
         )
         return recording if self._wanted is None else recording.reordered(self._wanted)
 
@@ -374,6 +388,7 @@ def write_npz(
     recording: Samples,
     robot: str = "",
     extra: Callable[[Recording], Mapping[str, np.ndarray]] | None = None,
+    tool: str = "",
 ) -> Path:
     """Write a recording as an ``.npz`` archive, making its folder.
 
@@ -382,6 +397,7 @@ def write_npz(
         recording: what to write.
         robot: name for a recording that does not tell its robot.
         extra: makes columns that are stored beside a block of it, such as ``x_tcp`` and ``R_tcp``.
+        tool: name for a recording that does not tell its tool.
 
     Returns:
         The path.
@@ -398,6 +414,6 @@ def write_npz(
     if head.wrench_tcp is not None:
         whole |= {"f_tcp_zero_offset": head.wrench_zero[:3]}
         whole |= {"torque_tcp_zero_offset": head.wrench_zero[3:]} if torque else {}
-    told = {"sensors": head.sensors, "robot": head.robot or robot}
+    told = {"sensors": head.sensors, "robot": head.robot or robot, "tool": head.tool or tool}
     whole |= {name: np.array(word) for name, word in told.items() if word}
     return archive.save(path, whole)

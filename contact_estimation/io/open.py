@@ -110,5 +110,6 @@ def kind_of(path: Path) -> str:
         if head.startswith(magic):
             return kind
     raise RecordingError(
-        f"{path} is no recording: expected a rosbag2 folder, an .mcap, .db3 or .npz file; it starts with {head[:8]!r}."
+        f"{path} is no recording: expected a rosbag2 folder, an .mcap, .db3 or .npz file; it starts with {head[:8]!r}. "
+        "Columns of a .csv or .npy become a recording with numpy.savez('rec.npz', t=..., q=..., dq=..., tau=...)."
     )

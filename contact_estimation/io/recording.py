@@ -68,6 +68,7 @@ class Recording:
         truth: ground truth by name (``TRUTH_COLUMNS``), each (N, columns); empty for real recordings.
         sensors: sensor set (name in config/sensors) that says what ``tau`` is, where the recording tells; else "".
         robot: name of the robot (config/robots), where the recording tells; else "".
+        tool: name of the tool (config/tools) behind its flange, where the recording tells; else "".
 
     Raises:
         RecordingError: shapes do not fit each other, a name is doubled, a truth is unknown, or there is no sample.
@@ -85,6 +86,7 @@ class Recording:
     truth: dict[str, np.ndarray] = field(default_factory=dict)
     sensors: str = ""
     robot: str = ""
+    tool: str = ""
 
     def __post_init__(self) -> None:
         stamps = np.asarray(self.stamps_ns)
@@ -118,6 +120,11 @@ class Recording:
         if given.dtype.kind not in "fiub" or (dtype is np.int64 and not np.all(np.abs(given) < STAMP_LIMIT)):
             expected = "stamps [ns] below 2^63" if dtype is np.int64 else "real numbers"
             raise RecordingError(f"{self.source}: {name} must hold {expected}, found {given.dtype} {_glimpse(given)}")
+        if dtype is np.int64 and (broken := given[given % 1 != 0]).size:
+            raise RecordingError(
+                f"{self.source}: stamps_ns are whole nanoseconds, found {_glimpse(broken)}; for seconds give "
+                "np.round(t * 1e9).astype('int64')"
+            )
         array: np.ndarray = np.ascontiguousarray(given, dtype)
         if array.shape != shape:
             raise RecordingError(f"{self.source}: {name} has shape {array.shape}, expected {shape}")
@@ -224,6 +231,20 @@ def measured_parts(recording: Samples) -> np.ndarray:
 def _glimpse(array: np.ndarray) -> str:
     text = repr(array.flat[0]) if array.size else "and nothing in it"
     return text if len(text) < 60 else text[:57] + "..."
+
+
+def given_names(joint_names: Iterable[str] | None) -> tuple[str, ...] | None:
+    """Return the joint names that a caller gave.
+
+    Raises:
+        RecordingError: they are something else, such as the arm or a single word.
+    """
+    if joint_names is None:
+        return None
+    if isinstance(joint_names, str) or not isinstance(joint_names, Iterable):
+        shown = f"'{joint_names}'" if isinstance(joint_names, str) else f"of type {type(joint_names).__name__}"
+        raise RecordingError(f"joint_names is {shown}, expected the names of the joints: give arm.joint_names")
+    return tuple(joint_names)
 
 
 def joint_columns(available: Iterable[str], wanted: Iterable[str], source: str) -> list[int]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
-from contact_estimation.exceptions import RecordingError
+from contact_estimation.exceptions import ConfigError, RecordingError
+from contact_estimation.filters.settings import load_sensor_settings
 from contact_estimation.io.export import EstimateLog
 from contact_estimation.io.recording import Recording, Samples, measured_parts
 
@@ -29,18 +31,31 @@ def replay(recording: Samples, stream: SampleStream, progress: Callable[[int], o
 
     Raises:
         RecordingError: the joints are not the robot's, or the observer needs a wrench that the recording has not.
+
+    Warns:
+        UserWarning: the recording names another sensor set than the stream's.
     """
+    _warn_of_sensors(recording.head, stream)
     log = EstimateLog(stream.observer.name, len(recording))
-    for block in fitting_blocks(recording, stream, progress):
+    for block in fitting_blocks(recording, stream, progress, warn=False):
         for stamp_ns, estimate, seconds in estimates(block, stream):
             log.append(stamp_ns, estimate, seconds)
     return log
 
 
 def fitting_blocks(
-    recording: Samples, stream: SampleStream, progress: Callable[[int], object] | None = None
+    recording: Samples, stream: SampleStream, progress: Callable[[int], object] | None = None, warn: bool = True
 ) -> Iterator[Recording]:
-    """Give a recording block by block to a stream that it fits; arguments and errors of :func:`replay`."""
+    """Give a recording block by block to a stream that it fits; arguments and errors of :func:`replay`.
+
+    Args:
+        recording: it.
+        stream: it.
+        progress: called with the number of samples done.
+        warn: of a stream with another sensor set than the recording names.
+    """
+    if warn:
+        _warn_of_sensors(recording.head, stream)
     head, observer = recording.head, stream.observer.name
     if head.joint_names != tuple(stream.arm.joint_names):
         raise RecordingError(
@@ -58,6 +73,22 @@ def fitting_blocks(
         done += len(block)
         if progress is not None:
             progress(done)
+
+
+def _warn_of_sensors(head: Recording, stream: SampleStream) -> None:
+    """Warn where the recording names a sensor set that says something else than the stream's."""
+    if not head.sensors or head.sensors == stream.sensor_set:
+        return
+    try:
+        same = load_sensor_settings(head.sensors, stream.arm.settings.folder) == stream.sensors
+    except ConfigError:  # a set that is not there
+        same = False
+    if not same:
+        warnings.warn(
+            f"{head.source} names the sensor set '{head.sensors}', the stream has '{stream.sensor_set or 'another'}': "
+            "its effort may be read as something else; write open_stream(..., sensors=recording.sensors)",
+            stacklevel=3,
+        )
 
 
 def estimates(

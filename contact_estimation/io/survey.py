@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from contact_estimation.filters.plausibility.stamps import slow_rate
+
 if TYPE_CHECKING:
     from contact_estimation.io.recording import Recording, Samples
 
@@ -22,17 +24,18 @@ class Survey(NamedTuple):
     problems: list[str]
 
 
-def survey(recording: Samples, max_gap: float = float("inf")) -> Survey:
-    """Look for bad numbers, stamps that stand or run back, and gaps.
+def survey(recording: Samples, max_gap: float = float("inf"), longest_period: float = float("inf")) -> Survey:
+    """Look for bad numbers, stamps that stand or run back, gaps, and a rate that is too low.
 
     Args:
         recording: in memory or in a file.
         max_gap: longest time between samples [s] that is no gap.
+        longest_period: the time between samples [s] that most of them may have.
 
     Raises:
         RecordingError: the file is damaged.
     """
-    found, row, longest, first, last = _Found(), 0, 0, 0, None
+    found, row, longest, first, last, medians = _Found(), 0, 0, 0, None, []
     for block in recording.blocks():
         for name in ("q", "dq", "tau"):
             bad = ~np.isfinite(getattr(block, name))
@@ -51,9 +54,20 @@ def survey(recording: Samples, max_gap: float = float("inf")) -> Survey:
         longest = max(longest, int(steps.max()))
         gaps = np.flatnonzero(steps > max_gap * 1e9)
         found.add(f"{{}} gaps are longer than {max_gap:g} s", gaps, row, block)
+        if len(stamps) > 1:
+            medians.append(float(np.median(np.diff(stamps))) / 1e9)
         row, last = row + len(block), stamps[-1:]
-    end = first if last is None else int(last[0])
-    return Survey(float(end - first) / 1e9, found.sentences(f", longest {longest / 1e9:.3g} s"))
+    end, step = first if last is None else int(last[0]), float(np.median(medians)) if medians else 0.0
+    gaps_end = f", longest {longest / 1e9:.3g} s" + (_unit_question(step) if step > max_gap else "")
+    seldom = [slow_rate(step, longest_period)] if longest_period < step <= max_gap else []
+    return Survey(float(end - first) / 1e9, found.sentences(gaps_end) + seldom)
+
+
+def _unit_question(step: float) -> str:
+    """Ask for the unit of `t` in which the median step [s] would be one of an arm's controller."""
+    units = {1e9: "nanoseconds", 1e6: "microseconds", 1e3: "milliseconds"}
+    unit = next((name for factor, name in units.items() if step / factor > 1e-4), "")
+    return f"; the median step is {step:.4g} s" + (f": is `t` in {unit}?" if unit else "")
 
 
 class _Found:

@@ -26,6 +26,9 @@ SENSORS_TOPIC = "/sensor_set"
 #: One message: the robot of config/robots that was recorded.
 ROBOT_TOPIC = "/robot_name"
 
+#: One message: the tool of config/tools behind the robot's flange.
+TOOL_TOPIC = "/tool_name"
+
 #: Truth of a simulation: name in ``Recording.truth`` -> (topic, message type).
 TRUTH_TOPICS = {
     "wrench_tcp": ("/truth/external_wrench", WRENCH),

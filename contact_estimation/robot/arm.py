@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from pathlib import Path
 
 import casadi as ca
 import numpy as np
@@ -48,6 +49,11 @@ class Arm:
     def name(self) -> str:
         """Name of the robot."""
         return self.settings.name
+
+    @property
+    def tool_name(self) -> str:
+        """Name of the tool behind the flange, "" for none."""
+        return Path(self.settings.tool).stem
 
     @property
     def determinants(self) -> tuple[object, ...]:

@@ -22,7 +22,20 @@ LINK, TCP = "tool", "tool_tcp"
 SHAPES = {"box": ("x", "y", "z"), "cylinder": ("radius", "length"), "sphere": ("radius",)}
 _COLOUR = "0.35 0.38 0.42 1"
 
+#: No arm here carries more [kg], or further away [m]: a larger number has another unit.
+_HEAVIEST, _FARTHEST = 100.0, 2.0
+
 Vector = Sequence[float] | np.ndarray
+
+
+def _mass(value: float) -> str | None:
+    """Check: not negative, and at most what an arm carries."""
+    return non_negative(value) or (f"must be at most {_HEAVIEST:g} (in grams?)" if value > _HEAVIEST else None)
+
+
+def _length(value: float) -> str | None:
+    """Check: a length that a tool may have."""
+    return None if abs(value) <= _FARTHEST else f"must be at most {_FARTHEST:g} (in millimetres?)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,9 +44,9 @@ class ToolShape:
 
     shape: str = key(doc="kind of body", choices=tuple(SHAPES))
     size: list[float] = key(
-        doc="box: edges x, y, z; cylinder about its z axis: radius, length; sphere: radius", unit="m"
+        doc="box: edges x, y, z; cylinder about its z axis: radius, length; sphere: radius", unit="m", check=_length
     )
-    position: list[float] = key([0.0, 0.0, 0.0], doc="its centre", unit="m, flange frame", length=3)
+    position: list[float] = key([0.0, 0.0, 0.0], doc="its centre", unit="m, flange frame", check=_length, length=3)
     rotation: list[float] = key([0.0, 0.0, 0.0], doc="rotation vector of its axes", unit="rad, flange axes", length=3)
 
     def __post_init__(self) -> None:
@@ -48,8 +61,8 @@ class ToolShape:
 class ToolSettings:
     """What is behind the flange (the robot's ``tcp_frame``)."""
 
-    mass: float = key(0.0, doc="mass", unit="kg", check=non_negative)
-    com: list[float] = key([0.0, 0.0, 0.0], doc="centre of mass", unit="m, flange frame", length=3)
+    mass: float = key(0.0, doc="mass", unit="kg", check=_mass)
+    com: list[float] = key([0.0, 0.0, 0.0], doc="centre of mass", unit="m, flange frame", check=_length, length=3)
     inertia: list[float] = key(
         [0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
         doc="inertia about the centre of mass: xx, yy, zz, xy, xz, yz",
@@ -60,6 +73,7 @@ class ToolSettings:
         [0.0, 0.0, 0.0],
         doc="tool centre point: forces and contact points refer to it",
         unit="m, flange frame",
+        check=_length,
         length=3,
     )
     tcp_rotation: list[float] = key(

@@ -160,7 +160,8 @@ class RobotDriverParameters(SourceParameters):
     )
     admittance_damping: float = key(
         4000.0,
-        doc="force per commanded speed where a position-controlled arm realises that stiffness (rtde, simulated)",
+        doc="force per commanded speed where a position-controlled arm realises that stiffness (rtde, simulated); over "
+        "that stiffness and the surface's it is the time in which a contact settles, well above the arm's delays",
         unit="Ns/m",
         check=positive,
     )
@@ -192,7 +193,10 @@ class ViewerParameters(RobotParameters):
 class MpcParameters(RobotParameters):
     """Parameters of ``mpc``."""
 
-    robot: str = key("fr3", doc="robot: a name in config/robots, or path of a profile folder or YAML")
+    robot: str = key(
+        "fr3",
+        doc="robot: a name in config/robots, or path of a profile folder or YAML; the default is the default task's",
+    )
     task: str = key(
         "mpc_plane_fr3", doc="task, or task in steps (sequence_...): name in tasks/ of a robot, or path of a YAML"
     )

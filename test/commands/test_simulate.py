@@ -94,3 +94,15 @@ def test_replay_exports_the_truth_beside_the_estimates(tmp_path, capsys):
             assert data[f"truth_{name}"].shape == data[name].shape, name
         assert data["truth_force"][-1, 2] < -20 and data["truth_stiffness"][-1] == pytest.approx(26000)
         assert np.abs(data["truth_contact_point"] - data["contact_point"]).max() < 0.01
+
+
+@pytest.mark.parametrize("out", ["bag", "press.npz"])
+def test_the_tool_of_a_recording_is_told_and_compared(tmp_path, capsys, out):
+    path = str(tmp_path / out)
+    assert main(["simulate", "linear_contact", "--tool", "gripper", "--seconds", "0.2", "--out", path]) == 0
+    assert open_recording(path).tool == "gripper"
+    words = ["replay", path, "--robot", "ur16e", "--observer", "momentum", "--keep-going"]
+    capsys.readouterr()
+    assert main([*words, "--tool", "gripper"]) == 0 and "warning" not in capsys.readouterr().err
+    assert main(words) == 0
+    assert "made with tool 'gripper'; it is read with no tool: name it with --tool gripper" in capsys.readouterr().err

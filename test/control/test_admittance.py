@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from contact_estimation.control.admittance import AdmittanceController, AdmittanceSettings
+from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot import load_arm
 from contact_estimation.simulation.session import open_simulation
 
@@ -58,3 +59,11 @@ def test_an_impedance_presses_with_what_its_spring_keeps():
     force = (sim.plant.rotation @ sample.truth["wrench_tcp"][:3])[2]
     spring = -2000.0 * (sim.equilibrium[0] - sim.plant.position)[2]
     assert 20.0 < force < 30.0 and spring == pytest.approx(force, rel=0.03)
+
+
+@pytest.mark.parametrize("wanted", [{"force_wanted": np.array([0.0, 0.0, -5.0])}, {"free_rotation": True}], ids=str)
+def test_a_wish_that_needs_a_measured_force_says_so(wanted):
+    controller = AdmittanceController(load_arm("ur16e"), AdmittanceSettings(), 1e-3)
+    pose = controller.reset(Q)
+    with pytest.raises(ConfigError, match="force_measured is None; give the measured wrench"):
+        controller.update(*pose, np.zeros(6), **wanted)

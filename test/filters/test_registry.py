@@ -115,3 +115,20 @@ def test_signals_are_judged_by_the_robot_that_is_measured():
     """Not by the description that an observer of the papers has instead."""
     stream = open_stream("ur16e", "momentum", "ur16e_driver")
     assert stream.arm.name == "ur16e_paper" and stream.monitor.arm.name == "ur16e"
+
+
+def test_a_tool_beside_an_arm_is_refused():
+    with pytest.raises(
+        ConfigError, match=r"tool 'gripper'; an arm has its tool already: give load_arm\('ur16e', 'gripp"
+    ):
+        open_stream(load_arm("ur16e"), tool="gripper")
+
+
+def test_names_instead_of_things_name_their_loader():
+    arm, settings = load_arm("ur16e"), load_observer_settings("ekf")
+    with pytest.raises(ConfigError, match=r"settings is the name 'ekf'; give load_observer_settings\('ekf'\)"):
+        make_observer(arm, "ekf")
+    with pytest.raises(ConfigError, match=r"arm is the name 'ur16e'; give load_arm\('ur16e'\)"):
+        make_observer("ur16e", settings)
+    with pytest.raises(ConfigError, match=r"sensors is the name 'joint_torque'; give load_sensor_settings"):
+        make_observer(arm, settings, sensors="joint_torque")

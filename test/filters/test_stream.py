@@ -273,3 +273,72 @@ def test_signals_that_contradict_each_other_are_invalid_until_they_agree(arm):
     wrong = motion(100, velocity_share=0.0)[-1]
     assert not wrong.valid and "velocity" in wrong.reason and motion.feed.stream.counters["implausible"]
     assert motion(3000)[-1].valid and motion.feed.stream.counters["recovered"] == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "found"),
+    [(np.zeros((6, 1)), "q (6, 1), dq (6,)"), (np.zeros(5), "q (5,)"), (["a"] * 6, "q that is no numbers")],
+)
+def test_wrong_shapes_are_told(feed, wrong, found):
+    assert found in feed(q=wrong).reason
+
+
+@pytest.mark.parametrize("stamp", [float("nan"), float("inf"), None, "now", np.array([1, 2])], ids=str)
+def test_a_stamp_that_is_no_number_is_refused(feed, stamp):
+    estimate = feed.stream.push(stamp, feed.q, feed.dq, feed.tau)
+    assert not estimate.valid and "expected whole nanoseconds" in estimate.reason
+    assert feed.stream.counters["not_finite"] == 1 and np.isfinite(estimate.t)
+    assert feed().valid
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e-6, 1e-3], ids=["s", "ms", "us"])
+def test_stamps_in_another_unit_are_called_so(arm, unit):
+    stream = SampleStream(Notes(), arm, SensorSettings())
+    dq = np.full(6, 0.3)
+    for k in range(100):
+        q = Q + dq * k * 1e-9 * PERIOD
+        estimate = stream.push(k * PERIOD * unit, q, dq, arm.gravity(q))
+    assert not estimate.valid and "ns apart: stamp_ns is in nanoseconds" in estimate.reason
+
+
+def test_samples_that_come_far_too_seldom_are_invalid(feed):
+    assert all(feed(periods=5).valid for _ in range(40))
+    estimates = [feed(periods=20) for _ in range(40)]
+    told = "samples come every 40 ms, the sensor set takes at most 12 ms"
+    assert not estimates[-1].valid and told in estimates[-1].reason and told in estimates[-1].mismatch
+    assert feed.stream.counters["gap"] == 0
+    for _ in range(200):
+        feed()
+    assert feed().valid, feed.stream.reason
+
+
+def test_a_sensor_set_may_allow_a_low_rate(arm):
+    feed = Feed(arm, max_periods=30)
+    assert all(feed(periods=20).valid for _ in range(40))
+
+
+def test_a_name_instead_of_a_thing_names_its_loader(arm):
+    with pytest.raises(ConfigError, match=r"sensors is the name 'joint_torque'; give load_sensor_settings\('joint_"):
+        SampleStream(Notes(), arm, "joint_torque")
+    with pytest.raises(ConfigError, match=r"arm is the name 'ur16e'; give load_arm\('ur16e'\)"):
+        SampleStream(Notes(), "ur16e", SensorSettings())
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        (None, "estimate\\(\\) returned None; return an Estimate"),
+        (
+            dataclasses.replace(Notes().estimate(), tau_ext=np.zeros(3)),
+            "tau_ext of its estimate has shape \\(3,\\), exp",
+        ),
+        (dataclasses.replace(Notes().estimate(), force_covariance=np.zeros(9)), "force_covariance .* \\(9,\\), exp"),
+    ],
+    ids=["None", "tau_ext", "covariance"],
+)
+def test_an_observer_that_gives_no_estimate_is_named(arm, told, message):
+    observer = Notes()
+    observer.estimate = lambda: told
+    stream = SampleStream(observer, arm, SensorSettings())
+    with pytest.raises(ConfigError, match=f"observer 'notes': {message}"):
+        stream.push(T0, Q, np.zeros(6), arm.gravity(Q))

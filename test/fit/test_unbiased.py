@@ -8,7 +8,7 @@ import pytest
 from scipy.signal import butter, sosfiltfilt
 from simulated_press import PressSettings, PressSimulation
 
-from contact_estimation.exceptions import IdentificationError, RecordingError
+from contact_estimation.exceptions import ConfigError, IdentificationError, RecordingError
 from contact_estimation.filters.registry import load_observer_settings
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.fit import unbiased
@@ -169,3 +169,13 @@ def test_a_contact_that_is_never_touched_is_named(arm, pressed, start):
 def test_no_contact_is_refused(arm, pressed, start):
     with pytest.raises(IdentificationError, match="at least one contact"):
         fit_unbiased(arm, dataclasses.replace(start, contacts=[]), SENSORS, [pressed])
+
+
+def test_a_fit_from_another_observer_says_what_it_needs(arm):
+    with pytest.raises(ConfigError, match=r"kind 'contact_imm' with \d contacts; try load_observer_settings\('ekf'\)"):
+        fit_unbiased(arm, load_observer_settings("contact_imm"), SensorSettings(), [])
+
+
+def test_a_fit_without_a_recording_says_so(arm):
+    with pytest.raises(RecordingError, match="no recording was given"):
+        fit_unbiased(arm, load_observer_settings("ekf"), SensorSettings(), [])

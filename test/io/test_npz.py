@@ -122,3 +122,12 @@ def test_real_recording_of_seven_joints_without_stamps():
     assert read_npz(path, tuple("abcdefg"), rate=30.0).q.shape == (1164, 7)
     with pytest.raises(RecordingError, match=r"7 joints, but 6"):
         read_npz(path, tuple("abcdef"), rate=30.0)
+
+
+@pytest.mark.parametrize("names", [JOINTS, None], ids=["named", "unnamed"])
+def test_transposed_arrays_are_called_so(saved, arrays, names):
+    arrays |= {name: arrays[name].T for name in ("q", "dq", "tau")}
+    with pytest.raises(
+        RecordingError, match=r"q has shape \(3, 50\), expected \(samples, joints\): transpose q, dq and"
+    ):
+        read_npz(saved(**arrays), names)

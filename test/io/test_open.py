@@ -40,3 +40,24 @@ def test_options_of_the_other_kind_are_refused(tmp_path):
         open_recording(write_npz(tmp_path / "r.npz", recording), wrench="/ft")
     with pytest.raises(RecordingError, match=r"has stamps"):
         open_recording(write_bag(tmp_path / "bag", recording), rate=500.0)
+
+
+@pytest.mark.parametrize("write", [write_bag, write_npz], ids=["bag", "npz"])
+@pytest.mark.parametrize(("given", "found"), [(object(), "of type object"), ("elbow", "'elbow'")])
+def test_something_else_than_joint_names_is_refused(tmp_path, write, given, found):
+    path = write(tmp_path / ("r" if write is write_bag else "r.npz"), small_recording())
+    with pytest.raises(RecordingError, match=f"joint_names is {found}, expected the names .*: give arm.joint_names"):
+        open_recording(path, given)
+
+
+def test_a_table_is_told_how_it_becomes_a_recording(tmp_path):
+    (tmp_path / "log.csv").write_text("t,q1\n0.0,1.0\n")
+    with pytest.raises(RecordingError, match=r"numpy.savez\('rec.npz', t=..., q=..., dq=..., tau=...\)"):
+        open_recording(tmp_path / "log.csv")
+
+
+@pytest.mark.parametrize("write", [write_bag, write_npz], ids=["bag", "npz"])
+def test_the_tool_is_stored(tmp_path, write):
+    recording = small_recording(tool="gripper")
+    path = write(tmp_path / ("r" if write is write_bag else "r.npz"), recording)
+    assert open_recording(path).tool == "gripper"

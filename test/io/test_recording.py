@@ -8,6 +8,7 @@ from recordings import JOINTS, small_recording
 
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.io.recording import joint_columns
+from contact_estimation.io.survey import survey
 
 
 def test_reordered_moves_every_joint_column():
@@ -108,3 +109,26 @@ def test_stamps_that_repeat_run_back_or_leave_a_gap():
 def test_times():
     recording = small_recording(start_ns=1_000_000_000)
     assert recording.period == 0.002 and recording.duration == pytest.approx(0.598) and recording.t[0] == 1.0
+
+
+@pytest.mark.parametrize(("factor", "unit"), [(1e3, "milliseconds"), (1e6, "microseconds")])
+def test_steps_of_seconds_ask_for_the_unit(factor, unit):
+    recording = small_recording(start_ns=0)
+    stamps = (recording.stamps_ns * factor).astype(np.int64)
+    found = dataclasses.replace(recording, stamps_ns=stamps).problems(max_gap=0.1)
+    assert found[0].endswith(f"the median step is {2e-3 * factor:g} s: is `t` in {unit}?)")
+
+
+def test_a_rate_far_too_low_is_a_problem():
+    recording = small_recording(start_ns=0)
+    slow = dataclasses.replace(recording, stamps_ns=recording.stamps_ns * 16)
+    assert "samples come every 32 ms, the sensor set takes at most 12 ms" in survey(slow, 0.1, 0.012).problems[0]
+    assert not survey(recording, 0.1, 0.012).problems
+
+
+def test_stamps_in_seconds_are_refused():
+    with pytest.raises(
+        RecordingError, match=r"whole nanoseconds, found .*1.002.*; for seconds give np.round\(t \* 1e9"
+    ):
+        dataclasses.replace(small_recording(), stamps_ns=1.0 + 0.002 * np.arange(300))
+    assert dataclasses.replace(small_recording(), stamps_ns=2e6 * np.arange(300)).period == 0.002

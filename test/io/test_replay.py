@@ -1,6 +1,7 @@
 """Replay: every sample through the stream, every estimate in the log."""
 
 import dataclasses
+import warnings
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from contact_estimation.exceptions import RecordingError
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.io.estimate_file import EstimateFile
 from contact_estimation.io.export import EstimateLog
-from contact_estimation.io.replay import estimates, replay
+from contact_estimation.io.replay import estimates, fitting_blocks, replay
 from contact_estimation.robot import load_arm
 
 
@@ -131,3 +132,20 @@ def test_progress_counts_up(arm, recording):
     long = dataclasses.replace(recording, stamps_ns=2_000_000 * np.arange(5000), wrench_tcp=None, truth={}, **parts)
     replay(long, open_stream(arm, "momentum"), seen.append)
     assert seen == [4096, 5000]
+
+
+def test_another_sensor_set_than_the_recordings_is_warned_of(arm, recording):
+    named = dataclasses.replace(recording, sensors="ur16e_ros2_control")
+    with pytest.warns(
+        UserWarning, match=r"'ur16e_ros2_control', the stream has 'joint_torque'.*sensors=recording.sens"
+    ):
+        replay(named, open_stream(arm, "momentum", "joint_torque"))
+    with pytest.warns(UserWarning, match="ur16e_ros2_control"):
+        next(fitting_blocks(named, open_stream(arm, "momentum", "joint_torque")))
+
+
+@pytest.mark.parametrize("sensors", ["", "joint_torque"])
+def test_the_recordings_own_sensor_set_is_not_warned_of(arm, recording, sensors):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        replay(dataclasses.replace(recording, sensors=sensors), open_stream(arm, "momentum", "joint_torque"))

@@ -145,3 +145,18 @@ def test_a_description_with_a_tool_of_its_own_is_refused():
     settings = load_robot_settings("fr3", "gripper")
     with pytest.raises(ModelError, match="a link 'tool"):
         add_tool(description_text(settings), load_tool(settings.tool), settings.tcp_frame)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"mass": 850.0}, "'mass' must be at most 100 .in grams.., found 850.0 kg"),
+        ({"com": [0.0, 0.0, 60.0]}, r"'com\[2\]' must be at most 2 .in millimetres.., found 60.0 m"),
+        ({"tcp": [0.0, 0.0, 180.0]}, r"'tcp\[2\]' must be at most 2 .in millimetres"),
+        ({"geometry": [{"shape": "sphere", "size": [40.0]}]}, r"size\[0\]' must be at most 2 .in millimetres"),
+    ],
+    ids=["mass", "com", "tcp", "size"],
+)
+def test_a_tool_in_other_units_is_refused(tmp_path, change, message):
+    with pytest.raises(ConfigError, match=message):
+        load_tool(write(tmp_path, **change))

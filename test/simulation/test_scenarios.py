@@ -4,6 +4,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from contact_estimation.control.mpc import load_mpc_settings
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.settings import from_mapping, replace, to_mapping
 from contact_estimation.simulation.scenarios import ScenarioSettings, load_scenario, scenario_names
@@ -110,3 +111,23 @@ def test_a_push_is_the_torque_that_statics_tells(joint):
     at_tool = np.linalg.norm(sample.truth["wrench_tcp"][:3])
     assert at_tool == pytest.approx(0.0 if joint else np.linalg.norm(force), abs=1e-6)
     assert not samples[0.05].truth["tau_ext"].any() and not samples[0.95].truth["tau_ext"].any()
+
+
+def test_an_unknown_scenario_lists_scenarios_alone():
+    with pytest.raises(ConfigError, match=r"there is no task 'bogus'") as error:
+        load_scenario("bogus")
+    assert all(name in str(error.value) for name in scenario_names())
+    assert "mpc_plane_fr3" not in str(error.value) and "loop_" not in str(error.value)
+
+
+def test_a_task_of_another_verb_says_who_takes_it():
+    for name, taker in (
+        ("mpc_plane_fr3", "horizon and weights, as a task of the node mpc"),
+        ("sequence_block_fr3", "task and steps, as a task of mpc sequence"),
+        ("loop_plane_fr3", "mpc and observer, as a task of mpc TASK"),
+        ("probe_press_fr3", "mpc and sensing, as a task of mpc probe"),
+    ):
+        with pytest.raises(ConfigError, match=f"{taker}.*; simulate SCENARIO takes one with surfaces and motion"):
+            load_scenario(name)
+    with pytest.raises(ConfigError, match="surfaces and motion, as a task of simulate"):
+        load_mpc_settings("plane")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from contact_estimation.contact import ContactSettings
 from contact_estimation.control.impedance import ImpedanceSettings
 from contact_estimation.exceptions import ConfigError
-from contact_estimation.settings import find_config, from_yaml, key, non_negative, positive, probability
+from contact_estimation.settings import find_task, from_yaml, key, non_negative, positive, probability
 
 #: Solvers by name; see :func:`contact_estimation.control.mpc.solver.make_solver`.
 SOLVERS = ("rti", "sqp", "ipopt")
@@ -276,4 +276,4 @@ def load_mpc_settings(name: str) -> MpcSettings:
     Raises:
         ConfigError: unknown name, or an error in the file.
     """
-    return from_yaml(MpcSettings, find_config("tasks", name))
+    return from_yaml(MpcSettings, find_task("mpc", name))

@@ -11,6 +11,7 @@ import numpy as np
 
 from contact_estimation.codegen import DoubleBuffer, bind_recursion, compile_built
 from contact_estimation.filters.plausibility.kinematics import STATE, TESTS, TOLERANCES, build_kinematics, tolerances
+from contact_estimation.filters.plausibility.stamps import SampleIntervals
 from contact_estimation.filters.plausibility.torque_readings import TorqueReadings
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.robot import Arm
@@ -30,11 +31,13 @@ class SignalMonitor:
     Attributes:
         arm: the robot.
         problem: what is wrong now and the likely cause; an empty string while the signals agree.
+        intervals: the judgement of the times between samples.
         readings: the judgement of the torque, None where the settings switch it off.
     """
 
     def __init__(self, arm: Arm, sensors: SensorSettings, scale: np.ndarray) -> None:
         self.arm, self._settings = arm, sensors.plausibility
+        self.intervals = SampleIntervals(sensors.longest_period)
         self.readings = TorqueReadings(arm, sensors, scale) if sensors.check_torque_unit else None
         function = compile_built(build_kinematics, arm.n)
         inputs, outputs = function.inputs, function.outputs
@@ -70,6 +73,7 @@ class SignalMonitor:
         self._last_spike, self._spike_share = -np.inf, 0.0
         self._rise[0] = self._settings.kinematics.rise_time
         self._to_agree[:] = 0.0
+        self.intervals.forget()
         self.problem = ""
         self._started = False
         if self.readings is not None:
@@ -95,9 +99,10 @@ class SignalMonitor:
             self._start(t)
             return True
         self._h[0] = dt
+        self.intervals.add(dt)
         self._advance()
         worst, step, repeated, spike = self._alarm
-        if spike > 1.0 and self._spikes < 2:
+        if spike > 1.0 and self._spikes < 2 and not self.intervals.problem:
             self._spikes += 1
             self._rise += self._settings.kinematics.rise_time  # the next one is a change over as many samples
             self._state.turn = 1 - self._state.turn  # as if it had never come
@@ -113,9 +118,9 @@ class SignalMonitor:
             self._count += 1.0 - repeated
             if t - self._block_start > self._block and self._count:
                 self._judge_block(self.readings, t)
-            self.problem = self._kinematic or self.readings.problem
+            self.problem = self.intervals.problem or self._kinematic or self.readings.problem
         else:
-            self.problem = self._kinematic
+            self.problem = self.intervals.problem or self._kinematic
         if self._spikes:
             self._spikes, self._rise[0] = 0, self._settings.kinematics.rise_time
         return True
@@ -157,7 +162,8 @@ class SignalMonitor:
             self._bad_until = t
         self._count, self._block_start = 0.0, t
         self._started = True
-        self.problem = self._kinematic or ("" if self.readings is None else self.readings.problem)
+        of_torque = "" if self.readings is None else self.readings.problem
+        self.problem = self.intervals.problem or self._kinematic or of_torque
 
     def _now(self) -> np.ndarray:
         return self._state["w"].reshape(len(STATE), self.arm.n)
@@ -211,6 +217,8 @@ class SignalMonitor:
         name = self.arm.joint_names[joint]
         ways = f"{name} moved {way[joint]:.4f} rad, its velocity says {integral[joint]:.4f}"
         text = f"position and velocity disagree: {ways}"
+        if abs(way[joint] + integral[joint]) < 0.2 * abs(way[joint]):
+            return f"{text}; the sign of one of them is wrong"
         moving = np.maximum(np.abs(way), np.abs(integral)) > self._settings.kinematics.short_way
         other = np.argmin(np.abs(way[joint] - integral) + np.abs(way - integral[joint]))
         if other != joint and abs(way[joint] - integral[other]) + abs(way[other] - integral[joint]) < 0.4 * abs(
@@ -224,6 +232,4 @@ class SignalMonitor:
         ratio = integral[moving] / np.where(way[moving] == 0, np.inf, way[moving])
         if ratio.size > 1 and np.ptp(ratio) < 0.3 * abs(np.mean(ratio)) and np.mean(ratio) > 0:
             return f"{text}; every joint by the factor {np.mean(ratio):.2f}: stamps or velocity scale are wrong"
-        if way[joint] * integral[joint] < 0:
-            return f"{text}; the sign of one of them is wrong"
         return f"{text}; one of them is scaled, delayed or offset"

@@ -29,6 +29,9 @@ from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.robot import Arm
 from contact_estimation.robot.actuators import actuators_of
 
+#: What an unnamed payload looks like, too, as long as the arm keeps near one posture.
+SCALED = "torque scaled by a common factor"
+
 
 @dataclass
 class Suspicion:
@@ -94,7 +97,7 @@ class TorqueReadings:
         self._exchanges = JointExchanges(arm, own, self._explain.inputs)
         delays = [f"torque that is {delay:g} s late" for delay in s.delays]
         names = [r.name for r in self._readings[1:]]
-        self.rivals = [*names, "torque scaled by a common factor", *delays, "torque of an arm mounted otherwise"]
+        self.rivals = [*names, SCALED, *delays, "torque of an arm mounted otherwise"]
         self._alone = len(self.rivals)  # index of the first rival that blames one joint alone
         self.rivals += [f"wrong on {name} alone" for name in arm.joint_names]
         # What a step may be, in the order of its hypotheses: a delay makes none.
@@ -339,9 +342,10 @@ class TorqueReadings:
         if self._named >= 0:
             named = self.rivals[self._named]
         if named:
+            payload = ", or name the payload with --tool" if named == SCALED else ""
             self.problem = (
                 f"the effort is configured as {self._own}, but looks like {named}: correct the "
-                "driver, torque_unit or torque_meaning"
+                f"driver, torque_unit or torque_meaning{payload}"
             )
         elif self._stepped:
             self.problem = (

@@ -246,8 +246,10 @@ class ClosedLoop:
             what happened.
 
         Raises:
-            ConfigError: the approach found no contact.
+            ConfigError: the duration is no time, or the approach found no contact.
         """
+        if duration is not None and not 0.0 < duration < math.inf:
+            raise ConfigError(f"duration must be greater than 0 s and finite, found {duration:g}")
         sim, controller = self.simulation, self.controller
         self._settle_and_approach()
         begin = sim.time

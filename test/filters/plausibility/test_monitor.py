@@ -184,3 +184,14 @@ def test_a_velocity_that_a_filter_delays_is_no_fault(arm):
 
     motion.run(8.0, late)
     assert motion.told == []
+
+
+def test_a_velocity_of_reversed_sign_is_no_exchange(arm):
+    """Joints that move alike, in opposite directions."""
+    motion, signs = Motion(arm), np.array([1.0, -1.0] * 3)
+
+    def alike(q, dq, tau):
+        return Q + signs * (q[0] - Q[0]), signs * dq[0], tau
+
+    problem = motion.run(1.0, lambda *sample: (alike(*sample)[0], -alike(*sample)[1], sample[2]))
+    assert "its velocity says" in problem and problem.endswith("the sign of one of them is wrong")

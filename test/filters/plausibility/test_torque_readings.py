@@ -103,7 +103,7 @@ def test_after_a_jump_of_the_effort_a_proven_stream_asks_again(arm):
     sweep(readings, arm, lambda gravity, q: gravity + 0.3 * FRICTION, 1.0)
     readings.add_step(1.0, Q, total, 1.7 * total, total, np.full(6, 0.01))
     sweep(readings, arm, lambda gravity, q: 1.7 * gravity + 0.3 * FRICTION, 2.0)
-    assert "common factor" in readings.problem
+    assert "common factor" in readings.problem and "or name the payload with --tool" in readings.problem
 
 
 def test_a_contact_that_cancels_gravity_is_doubted_before_proof_and_cleared_by_its_change(arm):
