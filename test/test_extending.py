@@ -116,6 +116,21 @@ def test_the_page_works_as_written(folder, monkeypatch, capsys):
     assert (folder / "my_robots" / "lab_arm" / "actuators.yaml").is_file()
 
 
+@pytest.mark.filterwarnings("ignore:robot 'light' has no actuators")
+def test_the_urdf_of_a_real_arm_without_rotors_is_simulated_and_estimated(tmp_path, monkeypatch, capsys):
+    """The FR3's last link has 1e-4 kg m^2; its friction must not shake it."""
+    monkeypatch.chdir(tmp_path)
+    settings = load_arm("fr3").settings
+    names = ", ".join(settings.joints)
+    (tmp_path / "robot.yaml").write_text(
+        f"name: light\nurdf: fr3\nbase_frame: {settings.base_frame}\ntcp_frame: {settings.tcp_frame}\njoints: [{names}]\n"
+    )
+    for words in ("simulate linear_contact --seconds 6 --out press.npz", "replay press.npz --export estimate.npz"):
+        assert main([*words.split(), "--robot", "."]) == 0, capsys.readouterr().err
+    estimate = np.load("estimate.npz")
+    assert estimate["valid"].all() and np.nanmax(np.abs(estimate["force"])) > 10.0
+
+
 def test_the_calibrated_folder_is_told_apart_from_the_bare_one(folder, recwarn):
     """After the page has calibrated the arm, nothing is derived any more."""
     if not (folder / "my_robots" / "lab_arm" / "actuators.yaml").is_file():

@@ -98,7 +98,7 @@ def _simulation(args: argparse.Namespace) -> Simulation:
         error = np.asarray(scenario.placement_error) + np.array([0.0, 0.0, args.height_error])
         scenario = replace(scenario, args.scenario, placement_error=error.tolist())
     arm = load_arm(args.robot or scenario.robot, args.tool)
-    imperfections = scaled(imperfections_of(arm, args.imperfections or ""), **_scales(args.scale))
+    imperfections = scaled(imperfections_of(arm, args.imperfections or "", scenario.timestep), **_scales(args.scale))
     return Simulation(scenario, arm, imperfections, args.seed)
 
 

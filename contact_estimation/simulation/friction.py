@@ -1,8 +1,9 @@
 """Joint friction with presliding: the LuGre model, vectorised over joints.
 
-Canudas de Wit, Olsson, Astrom, Lischinsky, IEEE TAC 40(3), 1995: dz = dq - sigma0 |dq| z / g(dq), tau = sigma0 z +
-sigma1 dz + sigma2 dq, g(dq) = Fc + (Fs - Fc) exp(-(dq/vs)^2). The bristle is integrated exactly over a step of
-constant speed, so that any speed is stable.
+Canudas de Wit, Olsson, Astrom, Lischinsky, IEEE TAC 40(3), 1995, without the bristles' damping sigma1:
+dz = dq - sigma0 |dq| z / g(dq), tau = sigma0 z + sigma2 dq, g(dq) = Fc + (Fs - Fc) exp(-(dq/vs)^2). The bristle is
+integrated exactly over a step h of constant speed, so that it never exceeds g. The joint is still a mass M_jj on a
+spring, stable for sigma0 h^2 < 4 M_jj; ``sensors/settings.py`` derives a presliding with which all joints are.
 """
 
 from __future__ import annotations

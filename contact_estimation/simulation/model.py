@@ -32,6 +32,8 @@ def build_spec(arm: Arm, timestep: float, rotor_inertia: bool = True) -> mujoco.
     spec.compiler.autolimits = False
     # Identified inertias may violate A + B >= C by what they are uncertain (the Panda's): those links get their mean.
     spec.compiler.balanceinertia = True
+    # Without it MuJoCo goes back to time zero when the motion diverges, and the simulation never ends.
+    spec.option.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
     spec.option.timestep = timestep
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     model = arm.model

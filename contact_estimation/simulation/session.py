@@ -238,4 +238,4 @@ def open_simulation(
     if changes:
         settings = replace(settings, f"scenario {scenario}", **changes)
     arm = robot if isinstance(robot, Arm) else load_arm(robot or settings.robot)
-    return Simulation(settings, arm, imperfections_of(arm, imperfections or ""), seed)
+    return Simulation(settings, arm, imperfections_of(arm, imperfections or "", settings.timestep), seed)

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from contact_estimation.exceptions import ConfigError
-from contact_estimation.robot import load_arm
-from contact_estimation.settings import from_mapping
+from contact_estimation.exceptions import ConfigError, DriverError
+from contact_estimation.robot import Arm, load_arm
+from contact_estimation.settings import from_mapping, replace
 from contact_estimation.simulation.arm import SimulatedArm
 from contact_estimation.simulation.friction import LuGreFriction
 from contact_estimation.simulation.sensors import ImperfectionSettings, SensorPipeline
 from contact_estimation.simulation.sensors.pipeline import quantise
-from contact_estimation.simulation.sensors.settings import load_imperfections, scaled
+from contact_estimation.simulation.sensors.settings import derived_imperfections, load_imperfections, scaled
 from contact_estimation.simulation.session import Simulation, load_scenario, open_simulation
 
 Q = np.array([-0.9949, -1.0251, 2.2963, -2.8673, -1.5511, 0.5630])
@@ -81,6 +81,30 @@ def test_friction_slides_at_coulomb_and_springs_before():
     small = fresh.torque(np.array([1e-3]), 1e-3)[0]
     assert small == pytest.approx(8.0 / 1.5e-4 * 1e-6, rel=0.01)
     assert (fresh.torque(np.array([-1e-3]), 1e-3)) == pytest.approx(0.0, abs=0.01 * small)
+
+
+@pytest.mark.parametrize("robot", ["ur16e", "fr3", "ur10e"])
+def test_derived_friction_of_a_light_last_link_does_not_oscillate(robot):
+    """Without rotors the last joint has 1e-4 to 8e-4 kg m^2: a presliding of 0.15 mrad oscillates at up to 1 rad/s."""
+    known = load_arm(robot).settings
+    light = Arm(replace(known, robot, rotor_inertia=None, viscous_friction=None, control="admittance"))
+    simulation = Simulation(load_scenario("linear_contact"), light, derived_imperfections(light))
+    speed = [abs(simulation.plant.dq[-1]) for _ in simulation.run(1.0)]
+    assert max(speed) < 0.02
+
+
+def test_derived_friction_of_heavy_joints_keeps_its_presliding_until_steps_are_long():
+    arm = load_arm("ur16e")
+    assert derived_imperfections(arm).friction.presliding == 1.5e-4
+    assert derived_imperfections(arm, timestep=8e-3).friction.presliding > 3e-4
+
+
+def test_a_simulation_that_diverges_says_so():
+    """MuJoCo's own answer, back to time zero, would let it run for ever."""
+    light = Arm(replace(load_arm("fr3").settings, "fr3", rotor_inertia=None))  # too light for its viscous friction
+    simulation = Simulation(load_scenario("linear_contact"), light, derived_imperfections(light))
+    with np.errstate(over="ignore"), pytest.raises(DriverError, match="diverged.*shorter timestep"):
+        list(simulation.run(1.0))
 
 
 def test_an_elastic_joint_sags_by_torque_over_stiffness(arm):

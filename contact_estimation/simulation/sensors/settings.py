@@ -19,6 +19,8 @@ from contact_estimation.settings import find_config, from_yaml, key, non_negativ
 
 #: Largest factor on an effect: beyond it numbers overflow.
 _MAX_SCALE = 1e6
+#: [rad] Travel over which friction builds up, as on a UR16e.
+_PRESLIDING = 1.5e-4
 
 
 def _switch() -> Any:
@@ -108,7 +110,7 @@ class FrictionSettings:
     stribeck_velocity: float = key(
         2.0e-3, doc="speed over which static friction falls to Coulomb friction", unit="rad/s", check=positive
     )
-    presliding: float = key(1.5e-4, doc="travel over which the friction builds up", unit="rad", check=positive)
+    presliding: float = key(_PRESLIDING, doc="travel over which the friction builds up", unit="rad", check=positive)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,12 +188,13 @@ def load_imperfections(name: str) -> ImperfectionSettings:
     return from_yaml(ImperfectionSettings, find_config("simulation", name))
 
 
-def imperfections_of(arm: Arm, choice: str = "") -> ImperfectionSettings:
+def imperfections_of(arm: Arm, choice: str = "", timestep: float = 1.0e-3) -> ImperfectionSettings:
     """Imperfections with which ``arm`` is simulated.
 
     Args:
         arm: the robot.
         choice: as :func:`load_imperfections`; empty: the profile's own, plain ones derived where it has none.
+        timestep: of the simulation [s]; derived friction is stable with it.
 
     Raises:
         ConfigError: unknown name, or an error in the file.
@@ -199,16 +202,21 @@ def imperfections_of(arm: Arm, choice: str = "") -> ImperfectionSettings:
     if choice:
         return load_imperfections(choice)
     path = robot_file(arm.settings, "simulation")
-    return derived_imperfections(arm) if path is None else from_yaml(ImperfectionSettings, path)
+    return derived_imperfections(arm, timestep) if path is None else from_yaml(ImperfectionSettings, path)
 
 
-def derived_imperfections(arm: Arm) -> ImperfectionSettings:
+def derived_imperfections(arm: Arm, timestep: float = 1.0e-3) -> ImperfectionSettings:
     """Plain imperfections of an arm of which only the description is known: motor torque, friction, some noise.
 
     Shares of the effort limits within what the shipped arms have, so that an observer's derived prior
     (:func:`~contact_estimation.robot.actuators.derived_actuators`) holds for them.
+
+    Args:
+        arm: the robot.
+        timestep: of the simulation [s]; the presliding is long enough for it.
     """
     strength_of = joint_strength(arm)
+    coulomb = 0.01 * strength_of  # (n,) [Nm] UR16e 0.3 to 5.6 %, FR3 0.3 to 1.3 %
 
     def share(factor: float) -> list[float]:
         return [float(value) for value in factor * strength_of]
@@ -218,8 +226,30 @@ def derived_imperfections(arm: Arm) -> ImperfectionSettings:
         encoder=EncoderSettings(noise=1.0e-5),  # [rad] UR16e 1.2e-5, FR3 3e-6
         velocity=VelocitySettings(noise=5.0e-4),  # [rad/s] FR3 5e-4
         torque=TorqueSettings(noise=share(1e-3), coloured_noise=share(2e-3)),  # FR3 0.06 to 0.25 % and 0.1 to 0.4 %
-        friction=FrictionSettings(coulomb=share(0.01)),  # UR16e 0.3 to 5.6 %, FR3 0.3 to 1.3 %
+        friction=FrictionSettings(
+            coulomb=[float(value) for value in coulomb],
+            presliding=max(_PRESLIDING, _stable_presliding(arm, coulomb, timestep)),
+        ),
     )
+
+
+def _stable_presliding(arm: Arm, coulomb: np.ndarray, timestep: float) -> float:
+    """Return the presliding length l [rad] with which the bristles of all joints are stable in explicit steps h.
+
+    The bristles are springs of stiffness Fc / l on the mass matrix M, rotors included. Semi-implicit Euler steps are
+    stable for h^2 lambda_max(M^-1 diag(Fc)) / l < 4. The length keeps to 1: six steps in a period of the fastest
+    oscillation. Where the rotor inertia is unknown, a light last link decides.
+
+    Args:
+        arm: the robot.
+        coulomb: Fc (n,) [Nm].
+        timestep: h [s].
+    """
+    rng = np.random.default_rng(0)
+    lower, upper = np.maximum(arm.lower, -np.pi), np.minimum(arm.upper, np.pi)
+    masses = np.array([arm.mass(rng.uniform(lower, upper)) for _ in range(50)])  # (50, n, n)
+    stiffest = np.linalg.eigvals(np.linalg.solve(masses, np.diag(coulomb))).real.max()
+    return float(timestep**2 * stiffest)
 
 
 def scaled(settings: ImperfectionSettings, **scales: float) -> ImperfectionSettings:
