@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+#: Peak speed of a minimum-jerk motion over its mean speed.
+PEAK_SPEED = 1.875
+
 
 def path_share(passes: np.ndarray) -> np.ndarray:
     """Return the share (0 to 1) of the way after ``passes`` passages, there and back."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from contact_estimation.contact import ContactSettings
 from contact_estimation.control.impedance import ImpedanceSettings
-from contact_estimation.exceptions import ConfigError
+from contact_estimation.control.mpc.task_checks import check_task
 from contact_estimation.settings import find_config, from_yaml, key, non_negative, positive, probability
 
 #: Solvers by name; see :func:`contact_estimation.control.mpc.solver.make_solver`.
@@ -249,19 +248,7 @@ class MpcSettings:
     admittance: ForceAdmittanceGains = key(ForceAdmittanceGains(), doc="gain of controller admittance")
 
     def __post_init__(self) -> None:
-        names = [contact.name for contact in self.contacts]
-        for mode, closed in self.modes.items():
-            for name in closed:
-                if name not in names:
-                    raise ConfigError(
-                        f"modes: mode '{mode}' names a contact '{name}' that is not among {', '.join(names)}"
-                    )
-        wanted, most = math.hypot(*self.force), self.impedance.max_force
-        if wanted > most:
-            raise ConfigError(
-                f"force: {wanted:g} N are wanted, but the impedance's spring pushes with {most:g} N at most "
-                "(impedance.max_force): the force would never be reached; want less, or raise the limit"
-            )
+        check_task(self)
 
     def closed_contacts(self) -> dict[str, list[int]]:
         """Mode name to indices of its closed contacts, in the order of the modes."""
