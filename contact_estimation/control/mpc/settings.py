@@ -65,6 +65,13 @@ class SafetyLimits:
         unit="s",
         check=positive,
     )
+    resume_distance: float = key(
+        0.01,
+        doc="after holding, a task whose tool was moved by more than this continues only when activated again; what "
+        "the relaxed spring lets it give way does not count",
+        unit="m",
+        check=positive,
+    )
     max_outage: float = key(
         2.0,
         doc="after a longer time without a plan, the task continues only when activated again",
@@ -200,11 +207,9 @@ class MpcSettings:
         [0.0, 0.0, 0.0], doc="rotation vector of the attitude along the path, base axes", unit="rad", length=3
     )
     path_time: float = key(
-        4.0,
-        doc="time to go through path and turn once, smooth at both ends; they are then followed back",
-        unit="s",
-        check=positive,
+        4.0, doc="time to go through path and turn once, smooth at both ends", unit="s", check=positive
     )
+    path_back: bool = key(True, doc="they are then followed back, and again; otherwise they end there")
     disturbance_time: float = key(
         0.3,
         doc="time constant of the disturbance estimate (friction, gravity error), which removes the offset of the "

@@ -28,10 +28,10 @@ def check_task(task: MpcSettings) -> None:
     Raises:
         ConfigError: one of them cannot be meant.
     """
+    _check_force(task)
     _check_path(task)
     _check_axes(task)
     _check_modes(task)
-    _check_force(task)
 
 
 def _check_path(task: MpcSettings) -> None:
