@@ -417,6 +417,7 @@ class SupervisedController(ABC):
         if moved > most:
             text = f"the tool was moved by {1e3 * moved:.0f} mm while it held, at most {1e3 * most:.0f} mm"
             self._hold(text, latch=True)
+            self._position = self._seen.copy()
             return False
         self._good_since = t if self._good_since is None else self._good_since
         if t - self._good_since < self.settings.safety.recover_time:
