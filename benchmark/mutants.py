@@ -181,6 +181,34 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("dead band: as wide as an estimate that knows nothing", "if not 0.0 <= variance < math.inf:", "if False:"),
         ("dead band: never", "if now.rest is not None:", "if False:"),
     ],
+    ("control/mpc/task_checks.py", "test/control/test_task_checks.py"): [
+        ("task: a path of any length", "if way > limits.max_travel:", "if False:"),
+        ("task: a path of any speed", "if speed > limits.max_speed:", "if False:"),
+        ("task: forces without a weight", "> _ACROSS * np.linalg.norm(wanted)", "> 1e9"),
+        ("task: modes of any name", "if not fits:", "if False:"),
+    ],
+    ("control/sequence.py", "test/control/test_sequence.py"): [
+        ("step: the clock arrives", "and missing <= self.sequence.arrive_distance:", ":"),
+        ("step: any force is felt", "if felt <= max(most, _TAKEN_OVER * self._least):", "if True:"),
+        ("step: its path turns back", "path_back=False", "path_back=True"),
+        ("step: a failed one goes on pushing", "if observation.valid else command.position", "*0 + command.position"),
+    ],
+    ("control/standstill.py", "test/control/test_mpc_controller.py -k dragged"): [
+        ("standstill: the spring grows", "x + clip_norm(stiffness * (x0 - x), limit) / stiffness", "x0")
+    ],
+    ("control/supervision.py", "test/control/test_mpc_controller.py"): [
+        ("outage: a dragged tool is led back", "if moved > most:", "if False:"),
+        (
+            "outage: a hold moves on invalid estimates",
+            "if self._problem_of(observation):\n            return",
+            "if False:\n            return",
+        ),
+        (
+            "activation: any contact will do",
+            "if self.adapt and (problem := foreign_names(",
+            "if False and (problem := foreign_names(",
+        ),
+    ],
     ("ros/command_gate.py", "test/ros/test_command_gate.py"): [
         ("gate: any quaternion passes", "if not np.isfinite(norm) or abs(norm - 1.0) > 1e-3:", "if False:"),
         (

@@ -27,7 +27,7 @@ class ForceTaskController(SupervisedController):
 
     def _plan(self, now: Situation) -> Plan:
         s = self.settings
-        share = float(path_share(np.array([now.elapsed / s.path_time]))[0])
+        share = float(path_share(np.array([now.elapsed / s.path_time]), s.path_back)[0])
         rotation = pin.exp3(share * np.array(s.turn)) @ self._rotation
         target = self._start + share * np.array(s.path)
         position = target - (now.disturbance + now.force) / self._stiffness  # compensate forces across the force axes

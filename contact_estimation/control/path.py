@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
+#: Peak speed of a minimum-jerk motion over its mean speed.
+PEAK_SPEED = 1.875
 
-def path_share(passes: np.ndarray) -> np.ndarray:
-    """Return the share (0 to 1) of the way after ``passes`` passages, there and back."""
+
+def path_share(passes: np.ndarray, back: bool = True) -> np.ndarray:
+    """Return the share (0 to 1) of the way after ``passes`` passages.
+
+    Args:
+        passes: passages since the task began.
+        back: there and back; otherwise it ends at the end of the way.
+    """
+    passes = passes if back else np.minimum(passes, 1.0)
     s = np.abs((np.asarray(passes) + 1.0) % 2.0 - 1.0)
     return np.asarray(s**3 * (10.0 - 15.0 * s + 6.0 * s * s))
 

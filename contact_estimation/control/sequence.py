@@ -1,9 +1,10 @@
 """A contact task in steps: approach, touch, slide, follow an edge, insert, retract; one YAML, ``sequence_*.yaml``.
 
 A step is a set-point (force, path) for a contact controller, with an end condition. Directions with a wanted force are
-force controlled, the others follow the path. A step that does not end in time, or loses its contact, goes to its
-fallback, a later step. Supervision and limits are those of the controllers. A fault (bad estimates for long, a tool
-that is too fast or too far) ends the task: the arm stands still until the task is activated again.
+force controlled, the others follow the path. A step goes to its fallback, a later step, where it does not end in time,
+loses its contact, or feels more than ``max_force``. Supervision and limits are those of the controllers. A fault (bad
+estimates for long, a tool that is too fast or too far) ends the task: the arm stands still until the task is activated
+again.
 """
 
 from __future__ import annotations
@@ -17,10 +18,15 @@ import numpy as np
 from contact_estimation.control.controller import Command, ContactController, ControllerState, Observation
 from contact_estimation.control.mpc.settings import MpcSettings, load_mpc_settings
 from contact_estimation.control.mpc.solver import Solution
+from contact_estimation.control.observation_check import unusable
 from contact_estimation.control.registry import CONTROLLERS, make_controller
+from contact_estimation.control.standstill import followed
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot import Arm
 from contact_estimation.settings import find_config, find_task, from_yaml, key, load_yaml, positive, probability
+
+#: A step that begins in contact takes its force over; beyond ``max_force`` it may grow by half until it is gone.
+_TAKEN_OVER = 1.5
 
 #: When a step ends: a force is felt, the wanted force is reached, the contact is lost, the path is gone through once.
 ENDS = ("touched", "settled", "lost", "arrived")
@@ -49,6 +55,13 @@ class StepSettings:
         choices=ENDS,
     )
     limit: float = key(10.0, doc="time after which the fallback follows", unit="s", check=positive)
+    max_force: float | None = key(
+        None,
+        doc="largest felt force beyond the wanted one; more ends the step by its fallback; null: overload of the "
+        "controller task times its wanted force",
+        unit="N",
+        check=positive,
+    )
     fallback: str = key("", doc="later step that follows where this one fails; empty: the task ends and holds")
 
 
@@ -62,6 +75,12 @@ class SequenceSettings:
         0.1, doc="force error, as a share of the wanted force, that is settled", check=probability
     )
     settle_time: float = key(0.3, doc="... for this long", unit="s", check=positive)
+    arrive_distance: float = key(
+        0.005,
+        doc="distance from the end of the way, across the wanted force, within which a step has arrived",
+        unit="m",
+        check=positive,
+    )
     steps: list[StepSettings] = key(doc="steps, in order")
 
     def __post_init__(self) -> None:
@@ -108,20 +127,32 @@ def make_task_controller(
 
 
 def step_settings(task: MpcSettings, step: StepSettings) -> MpcSettings:
-    """Return the controller's task of one step: force weights where a force is wanted, position weights elsewhere."""
+    """Return the controller's task of one step: force weights where a force is wanted, position weights elsewhere.
+
+    Args:
+        task: that all steps share.
+        step: the step.
+
+    Raises:
+        ConfigError: force, path and limits contradict each other.
+    """
     pushed = np.array(step.force) != 0
     force, position = max(task.weights.force), max(task.weights.position)
     weights = dataclasses.replace(
         task.weights, force=np.where(pushed, force, 0.0).tolist(), position=np.where(pushed, 0.0, position).tolist()
     )
-    return dataclasses.replace(
-        task,
-        weights=weights,
-        force=step.force,
-        path=step.path,
-        path_time=step.path_time,
-        safety=dataclasses.replace(task.safety, on_loss="hold"),  # the steps say what follows
-    )
+    try:
+        return dataclasses.replace(
+            task,
+            weights=weights,
+            force=step.force,
+            path=step.path,
+            path_time=step.path_time,
+            path_back=False,
+            safety=dataclasses.replace(task.safety, on_loss="hold"),  # the steps say what follows
+        )
+    except ConfigError as error:
+        raise ConfigError(f"steps: step '{step.name}': {error}") from error
 
 
 class SequenceController:
@@ -154,10 +185,19 @@ class SequenceController:
             make_controller(step.controller, arm, step_settings(task, step), solver, deadline=deadline)
             for step in sequence.steps
         ]
+        self._max_force = task.safety.overload * float(np.linalg.norm(task.force))  # [N] of steps that say none
+        without = [step.name for step in sequence.steps if step.max_force is None]
+        if without and not self._max_force > 0:
+            raise ConfigError(
+                f"steps: {', '.join(without)} have no max_force, and task '{sequence.task}' wants no force that would "
+                "give one; give each a max_force"
+            )
         self._index = 0
         self._begun: float | None = None  # time of the step's first tick [s]; the clock may begin anywhere
         self._over: Command | None = None
         self._settled_since: float | None = None
+        self._goal = np.zeros(3)  # [m] end of the step's way, base frame
+        self._least = np.inf  # [N] smallest force beyond the wanted one that the step has felt
         self.ended: list[tuple[str, str]] = []
 
     @property
@@ -215,7 +255,7 @@ class SequenceController:
             observation: present estimate.
         """
         if self._over is not None:
-            return self._over
+            return self._stand(self._over, observation)
         command = self._controller.update(t, observation)
         if command is None:
             return None
@@ -224,16 +264,28 @@ class SequenceController:
         if how is None:
             return command
         name, following = self.step.name, self._following(how)
+        # A step that failed, and the end of the task, push no more.
+        relaxed = self.arm.tcp_pose(observation.q)[0] if observation.valid else command.position
         if following is None:
             reason = f"step '{name}' ended the task: {why}"
-            command = self._over = Command(command.position, command.rotation, ControllerState.HOLDING, reason)
+            command = self._over = Command(relaxed, command.rotation, ControllerState.HOLDING, reason)
         else:
             try:
-                command = self._begin(following, t, observation, command.position)
+                last = command.position if how is _End.DONE else relaxed
+                command = self._begin(following, t, observation, last)
             except ConfigError:  # no step begins on a bad estimate: this one goes on, and holds
                 return command
         self.ended.append((name, why))
         return command
+
+    def _stand(self, last: Command, observation: Observation) -> Command:
+        """Return the command after the end: the equilibrium stays, but follows an arm that is dragged."""
+        task = self._controller.settings
+        if not unusable(observation, [], task.safety.max_age):
+            x, stiffness = self.arm.tcp_pose(observation.q)[0], np.array(task.impedance.stiffness)
+            position = followed(last.position, x, stiffness, task.safety.force_margin * task.impedance.max_force)
+            self._over = dataclasses.replace(last, position=position)
+        return self._over or last
 
     def _following(self, how: _End) -> int | None:
         """Return the index of the next step, None where the task ends."""
@@ -252,7 +304,8 @@ class SequenceController:
 
     def _begin(self, index: int, t: float | None, observation: Observation, equilibrium: np.ndarray | None) -> Command:
         command = self._controllers[index].activate(observation, equilibrium)
-        self._index, self._begun, self._settled_since = index, t, None
+        self._index, self._begun, self._settled_since, self._least = index, t, None, np.inf
+        self._goal = self.arm.tcp_pose(observation.q)[0] + np.array(self.step.path)
         return command
 
     def _end(self, t: float, passed: float, observation: Observation, command: Command) -> tuple[_End | None, str]:
@@ -263,13 +316,40 @@ class SequenceController:
             if "contact lost: " in command.reason:
                 return _End.DONE if step.until == "lost" else _End.FAILED, command.reason
             return (_End.FAULT, command.reason) if "until activated again" in command.reason else (None, "")
+        if observation.valid and (beyond := self._beyond(force)):
+            return _End.FAILED, beyond
         if step.until == "touched" and np.linalg.norm(force) >= self.sequence.touch_force:
             return _End.DONE, f"touched with {np.linalg.norm(force):.1f} N"
         if step.until == "settled" and self._settled(t, force):
             return _End.DONE, f"settled after {passed:.1f} s"
-        if step.until == "arrived" and passed >= step.path_time:
+        missing = self._missing(observation)
+        if step.until == "arrived" and passed >= step.path_time and missing <= self.sequence.arrive_distance:
             return _End.DONE, "arrived"
-        return (_End.FAILED, f"not {step.until} within {step.limit:g} s") if passed >= step.limit else (None, "")
+        if passed < step.limit:
+            return None, ""
+        where = f": {1e3 * missing:.0f} mm from the end of its way" if step.until == "arrived" else ""
+        return _End.FAILED, f"not {step.until} within {step.limit:g} s{where}"
+
+    def _missing(self, observation: Observation) -> float:
+        """Return how far [m] the end of the way is, along the axes that follow it."""
+        followed = np.array(self.step.force) == 0
+        return float(np.linalg.norm((self._goal - self.arm.tcp_pose(observation.q)[0])[followed]))
+
+    def _beyond(self, force: np.ndarray) -> str:
+        """Return that more is felt than the step may feel, or an empty string.
+
+        What counts is the contact force F (3,) [N] without its part along the wanted one F_d, up to that one's size:
+        |F - n min(max(n F, 0), |F_d|)|, n = F_d / |F_d|.
+        """
+        wanted, most = np.array(self.step.force), self.step.max_force or self._max_force
+        size = float(np.linalg.norm(wanted))
+        normal = wanted / max(size, 1e-12)
+        felt = float(np.linalg.norm(force - normal * np.clip(normal @ force, 0.0, size)))
+        self._least = min(self._least, felt)
+        if felt <= max(most, _TAKEN_OVER * self._least):
+            return ""
+        beside = f" beside the wanted {size:g} N" if size else ""
+        return f"{felt:.1f} N are felt{beside}, at most {most:g} N"
 
     def _settled(self, t: float, force: np.ndarray) -> bool:
         wanted = np.array(self.step.force)

@@ -23,11 +23,14 @@ from contact_estimation.control.contact_loss import LossDetector
 from contact_estimation.control.contact_search import ContactSearch, retreat_path
 from contact_estimation.control.controller import Command, ControllerState, Observation
 from contact_estimation.control.deadband import Deadband
+from contact_estimation.control.effective_mass import effective_mass
 from contact_estimation.control.force_balance import ForceBalance
 from contact_estimation.control.impedance import clip_equilibrium, clip_norm
 from contact_estimation.control.mpc.settings import MpcSettings
 from contact_estimation.control.mpc.solver import Solution
+from contact_estimation.control.observation_check import foreign_names, unusable
 from contact_estimation.control.path import turned_back
+from contact_estimation.control.standstill import Standstill, followed
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot import Arm
 
@@ -154,11 +157,12 @@ class SupervisedController(ABC):
             equilibrium: (3,) [m] that is in force now, where it is known; default where the TCP is.
 
         Raises:
-            ConfigError: the observation is invalid, stale or not finite.
+            ConfigError: the observation is invalid, stale or not finite, or has other contacts or modes.
         """
-        problem = self._problem_of(observation)
-        if problem:
+        if problem := self._problem_of(observation):
             raise ConfigError(f"controller '{self.name}' cannot be activated: {problem}; wait for a valid estimate")
+        if self.adapt and (problem := foreign_names(observation, self.settings)):
+            raise ConfigError(f"controller '{self.name}' cannot be activated: {problem}")
         self._start, self._rotation = self.arm.tcp_pose(observation.q)
         self._position = np.array(self._start if equilibrium is None else equilibrium, float)
         self._turned = self._rotation.copy()
@@ -167,6 +171,7 @@ class SupervisedController(ABC):
         self._elapsed, self._last = 0.0, None
         self._commands: deque[tuple[float, Command]] = deque(maxlen=64)
         self._failures, self._latched = 0, False
+        self._standstill = Standstill(self._start, np.zeros(3))
         self._search: ContactSearch | None = None
         self._bad_since: float | None = None
         self._good_since: float | None = None
@@ -198,8 +203,6 @@ class SupervisedController(ABC):
         """
         if self.state is ControllerState.INACTIVE:
             return None
-        if self._latched:
-            return self._command(None)
         step = 0.0 if self._last is None else max(t - self._last, 0.0)
         self._last = t
         try:
@@ -212,12 +215,17 @@ class SupervisedController(ABC):
         return command
 
     def _tick(self, t: float, step: float, observation: Observation) -> Command:
+        if self._latched:
+            self._follow(observation)
+            return self._command(None)
         problem = self._problem_of(observation)
         if problem:
             self._good_since = None
             return self._fail(t, problem, None)
-        if self.state is ControllerState.HOLDING and not self._recovered(t, observation):
-            return self._command(None)
+        if self.state is ControllerState.HOLDING:
+            self._follow(observation)
+            if not self._recovered(t, observation):
+                return self._command(None)
         now = self._situation(t, step, observation)
         danger = self._unsafe(now)
         if danger:
@@ -250,33 +258,14 @@ class SupervisedController(ABC):
 
     def _problem_of(self, observation: Observation) -> str:
         """Return why an observation cannot be planned from, or an empty string."""
-        if not observation.valid:
-            return f"estimate not valid: {observation.reason}"
-        limit = self.settings.safety.max_age
-        if not -limit <= observation.age <= limit:  # clocks of two machines may differ a little
-            return f"estimate stale: {1e3 * observation.age:.0f} ms old, at most {1e3 * limit:.0f} ms"
-        numbers: list[np.ndarray | list[float]] = [observation.q, observation.dq, *observation.contacts.values()]
-        numbers += [] if observation.force is None else [observation.force]
-        numbers += [list(some.values()) for some in (observation.probabilities, observation.mode_probabilities)]
-        numbers += [list(values.values()) for _, values in observation.laws.values()]
-        if not all(np.isfinite(some).all() for some in numbers):
-            return "estimate not finite"
-        names = self._names if self.adapt else []
-        missing = [name for name in names if name not in observation.contacts]
-        if missing and observation.force is None:
-            return (
-                f"the estimate has no contact {', '.join(missing)}; it has {', '.join(observation.contacts) or 'none'}"
-            )
-        if soft := [name for name in names if name not in missing and not observation.contacts[name][:3].any()]:
-            return f"the estimate's stiffness of {', '.join(soft)} is zero, so that the contact has no normal"
-        return ""
+        return unusable(observation, self._names if self.adapt else [], self.settings.safety.max_age)
 
     def _situation(self, t: float, step: float, observation: Observation) -> Situation:
         """Return what is known at ``t``; the balance of forces is taken at the time of the sample."""
         seen, rotation = self.arm.tcp_pose(observation.q)
         rest, observation = self._within_deadband(t, observation, rotation)
         jacobian = self.arm.tcp_jacobian(observation.q)[:3]
-        dx, mass = jacobian @ observation.dq, self._effective_mass(observation.q, jacobian)
+        dx, mass = jacobian @ observation.dq, effective_mass(self.arm, observation.q, jacobian, self._normal)
         force = self._contact_force(observation)
         if self.adapt:
             sampled, lag = t - observation.age, observation.age if len(observation.mode_probabilities) > 1 else None
@@ -377,16 +366,6 @@ class SupervisedController(ABC):
         """Return an equilibrium whose spring holds its limit, also if the arm has stayed where it was measured."""
         return clip_equilibrium(position, self._seen, self._x, self._stiffness, self._limit)
 
-    def _effective_mass(self, q: np.ndarray, jacobian: np.ndarray) -> float:
-        """Return 1 / (n^T J M^-1 J^T n) [kg]: what a sudden contact along n meets (Khatib 1995).
-
-        Args:
-            q: (n,) [rad].
-            jacobian: J (3, n) of the TCP's position there, base axes.
-        """
-        row = self._normal @ jacobian
-        return 1.0 / max(float(row @ np.linalg.solve(self.arm.mass(q), row)), 1e-6)
-
     # -- bad ticks --
 
     def _fail(self, t: float, reason: str, solution: Solution | None) -> Command:
@@ -405,6 +384,7 @@ class SupervisedController(ABC):
     def _hold(self, reason: str, latch: bool) -> None:
         """Put the equilibrium where the arm was last measured: the spring relaxes, and nothing is pushed."""
         if self.state is not ControllerState.HOLDING:
+            self._standstill = Standstill(self._seen.copy(), self._seen - self._position)
             self._position, self._held_since = self._seen.copy(), self._last
         until = "until activated again" if latch else "until the estimate is good again"
         self.state, self.reason = ControllerState.HOLDING, f"holding {until}: {reason}"
@@ -418,8 +398,27 @@ class SupervisedController(ABC):
         self._hold(f"{type(error).__name__}: {error}", latch=True)
         return self._command(None)
 
+    def _follow(self, observation: Observation) -> None:
+        """Let the equilibrium follow an arm that is dragged, so that its spring holds its limit.
+
+        An estimate that cannot be planned from may be wrong about where the arm is: it moves nothing.
+        """
+        if self._problem_of(observation):
+            return
+        self._seen = self.arm.tcp_pose(observation.q)[0]
+        self._position = followed(self._position, self._seen, self._stiffness, self._limit)
+
     def _recovered(self, t: float, observation: Observation) -> bool:
-        """Return whether estimates have been good for long enough; then the task goes on from where the arm is."""
+        """Return whether estimates have been good for long enough; then the task goes on along its path.
+
+        A tool that was moved meanwhile would be led back to the path from wherever it is: it stands instead.
+        """
+        moved, most = self._standstill.moved(self._seen), self.settings.safety.resume_distance
+        if moved > most:
+            text = f"the tool was moved by {1e3 * moved:.0f} mm while it held, at most {1e3 * most:.0f} mm"
+            self._hold(text, latch=True)
+            self._position = self._seen.copy()
+            return False
         self._good_since = t if self._good_since is None else self._good_since
         if t - self._good_since < self.settings.safety.recover_time:
             return False

@@ -104,6 +104,60 @@ def test_a_long_outage_holds_until_activated_again(controller):
     assert controller.activate(observation()).state is ControllerState.ACTIVE
 
 
+def dragged(q: np.ndarray, way: np.ndarray) -> np.ndarray:
+    """Return the posture (7,) [rad] whose TCP is ``way`` (3,) [m] from that of ``q``."""
+    goal = arm().tcp_pose(q)[0] + way
+    for _ in range(10):
+        q = q + np.linalg.pinv(arm().tcp_jacobian(q)[:3]) @ (goal - arm().tcp_pose(q)[0])
+    return q
+
+
+def after_an_outage(made, way: np.ndarray):
+    """Return the last command of a task that pressed, had no estimates for 0.3 s, and found the tool elsewhere."""
+    made.activate(observation(force=np.zeros(3)))
+    for k in range(20):
+        made.update(k * TICK, observation(force=np.zeros(3)))
+    for k in range(20, 50):
+        made.update(k * TICK, observation(valid=False))
+    for k in range(50, 80):
+        command = made.update(k * TICK, observation(q=dragged(START, way), force=np.zeros(3)))
+    return command
+
+
+@pytest.mark.parametrize("name", CONTROLLERS)
+def test_a_tool_that_was_dragged_aside_in_an_outage_is_not_led_back(name):
+    made = make_controller(name, arm(), replace(load_mpc_settings("mpc_plane_fr3"), "test", horizon=8), deadline=10.0)
+    aside = np.array([0.0, 0.142, 0.0])
+    command = after_an_outage(made, aside)
+    assert command.state is ControllerState.HOLDING
+    assert "until activated again: the tool was moved by 142 mm while it held, at most 10 mm" in command.reason
+    np.testing.assert_allclose(command.position, arm().tcp_pose(START)[0] + aside, atol=1e-6)
+
+
+def test_a_tool_that_gave_way_when_its_push_ended_goes_on(controller):
+    """On a soft surface the relaxed spring lets the tool rise, by less than the spring was long."""
+    controller.activate(observation(force=np.zeros(3)))
+    pushed = [controller.update(k * TICK, observation(force=np.zeros(3))) for k in range(20)][-1]
+    give = arm().tcp_pose(START)[0] - pushed.position
+    assert give[2] > 0.01
+    assert after_an_outage(controller, 0.9 * give).state is ControllerState.ACTIVE
+    assert after_an_outage(controller, -give).state is ControllerState.HOLDING
+
+
+def test_the_equilibrium_follows_an_arm_that_is_dragged_while_it_holds(controller):
+    controller.update(0.0, observation())
+    for k in range(1, 230):  # longer than max_outage
+        controller.update(k * TICK, observation(valid=False))
+    for k in range(230, 280):
+        way = np.array([0.0, 4e-3 * (k - 229), 0.0])
+        command = controller.update(k * TICK, observation(q=dragged(START, way)))
+    here = arm().tcp_pose(START)[0] + way
+    assert command.state is ControllerState.HOLDING
+    assert np.linalg.norm(700.0 * (command.position - here)) <= 20.0
+    held = controller.update(2.8, observation(valid=False, q=START))  # an estimate nobody may use moves nothing
+    np.testing.assert_array_equal(held.position, command.position)
+
+
 def test_a_felt_contact_keeps_its_stiffness_where_the_estimate_explains_too_little_force(controller):
     """An observer that was restarted on a contact has its prior stiffness and no force; a wrist sensor feels 10 N."""
     felt = np.array([0.0, 0.0, 10.0])
@@ -214,6 +268,24 @@ def test_a_task_that_wants_more_than_its_spring_may_push_is_refused():
 def test_it_cannot_be_activated_on_a_bad_estimate(controller):
     with pytest.raises(ConfigError, match="cannot be activated"):
         controller.activate(observation(valid=False, reason="diverged"))
+
+
+@pytest.mark.parametrize("name", CONTROLLERS)
+def test_it_cannot_be_activated_on_an_estimate_of_another_contact(name):
+    """A misspelt name: the force is published, but stiffness, normal and probability are of a contact nobody names."""
+    made = make_controller(name, arm(), replace(load_mpc_settings("mpc_plane_fr3"), "test", horizon=8))
+    other = {"tip": observation().contacts["contact_1"]}
+    with pytest.raises(ConfigError, match="no contact 'contact_1'; it has tip; name the contacts"):
+        made.activate(observation(contacts=other, force=np.zeros(3)))
+    assert made.state is ControllerState.INACTIVE
+
+
+def test_it_cannot_be_activated_on_an_estimate_of_other_modes():
+    modes = {"free": [], "contact_1": ["contact_1"]}
+    made = make_controller("mpc", arm(), replace(load_mpc_settings("mpc_plane_fr3"), "test", horizon=8, modes=modes))
+    with pytest.raises(ConfigError, match="no mode 'free'; it has contact_1, unknown"):
+        made.activate(observation(mode_probabilities={"contact_1": 0.5, "unknown": 0.5}))
+    made.activate(observation(mode_probabilities={"contact_1": 1.0, "free": 0.0}))
 
 
 def test_deactivated_it_leaves_the_equilibrium_at_the_arm_and_commands_nothing(controller):

@@ -30,18 +30,18 @@ def test_a_cost_term_of_ten_lines_changes_the_cost_by_its_square():
 
 
 def test_the_cost_is_expected_over_modes():
-    made = problem(3, modes={"contact": ["contact_1"], "free": []})
+    made = problem(3, modes={"contact_1": ["contact_1"], "free": []})
     controls = np.tile([0.0, 0.0, -8.0], (3, 1))
     run, costs = Rollout(made), {}
     for probability in (0.0, 0.25, 1.0):
-        made.set_mode_probabilities({"contact": probability, "free": 1.0 - probability})
+        made.set_mode_probabilities({"contact_1": probability, "free": 1.0 - probability})
         costs[probability] = run(state(made), controls)[1]
     assert costs[0.25] == pytest.approx(0.25 * costs[1.0] + 0.75 * costs[0.0], rel=1e-9)
     assert costs[0.0] != pytest.approx(costs[1.0], rel=0.05)
 
 
 def test_probabilities_of_unknown_modes_leave_the_first():
-    made = problem(3, modes={"contact": ["contact_1"], "free": []})
+    made = problem(3, modes={"contact_1": ["contact_1"], "free": []})
     made.set_mode_probabilities({"sliding": 1.0})
     np.testing.assert_allclose(made.get("mode_root")[0], [1.0, 0.0])
 

@@ -118,11 +118,11 @@ def test_a_state_outside_its_bounds_is_planned_from_and_leads_back():
 
 
 def test_two_modes_are_planned_for_together():
-    made = problem(6, modes={"contact": ["contact_1"], "free": []})
+    made = problem(6, modes={"contact_1": ["contact_1"], "free": []})
     solver, x = make_solver(made, "rti"), state(made)
     pushes = {}
     for probability in (1.0, 0.5):
-        made.set_mode_probabilities({"contact": probability, "free": 1.0 - probability})
+        made.set_mode_probabilities({"contact_1": probability, "free": 1.0 - probability})
         solver.reset(x)
         for _ in range(4):
             plan = solver.solve(x)

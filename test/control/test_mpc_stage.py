@@ -122,7 +122,7 @@ def test_derivatives_are_exact(made, point):
 
 def test_modes_share_the_equilibrium_not_the_force():
     """Two modes in different places under one control: their springs differ by K (x_1 - x_2)."""
-    made = problem(modes={"contact": ["contact_1"], "free": []})
+    made = problem(modes={"contact_1": ["contact_1"], "free": []})
     stage = made.stage
     springs = ca.Function(
         "springs", [stage.x, stage.u, made.p], [m.spring for m in stage.modes] + [m.x for m in stage.modes]

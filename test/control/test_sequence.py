@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from contact_estimation.control.controller import ControllerState, Observation
+from contact_estimation.control.force_balance import ForceBalance
+from contact_estimation.control.mpc.controller import MpcController
 from contact_estimation.control.sequence import (
     SequenceController,
     SequenceSettings,
@@ -37,8 +39,16 @@ def arm():
     return load_arm("fr3")
 
 
-def drive(arm, steps, force_at, seconds: float) -> SequenceController:
-    """Run steps on an arm that stands, with an estimated force (3,) [N] of the time, on a clock that began long ago."""
+def followed(arm, q, position) -> np.ndarray:
+    """Return the posture (n,) [rad] near ``q`` whose TCP is at ``position`` (3,) [m]."""
+    return q + np.linalg.pinv(arm.tcp_jacobian(q)[:3]) @ (position - arm.tcp_pose(q)[0])
+
+
+def drive(arm, steps, force_at, seconds: float, blocked: bool = False) -> SequenceController:
+    """Run steps with an estimated force (3,) [N] of the time, on a clock that began long ago.
+
+    The arm goes where it is told while no force is felt, and stands where one is, or where it is blocked.
+    """
     controller, q = SequenceController(arm, sequence(*steps)), ready_posture(arm)
 
     def seen(t: float) -> Observation:
@@ -46,12 +56,14 @@ def drive(arm, steps, force_at, seconds: float) -> SequenceController:
 
     controller.activate(seen(0.0))
     for k in range(1, round(100 * seconds)):
-        controller.update(1e6 + 0.01 * k, seen(0.01 * k))
+        command = controller.update(1e6 + 0.01 * k, seen(0.01 * k))
+        if not blocked and not any(force_at(0.01 * k)):
+            q = followed(arm, q, command.position)
     return controller
 
 
 def test_steps_end_when_touched_settled_and_arrived_and_the_task_then_holds(arm):
-    touched = drive(arm, [APPROACH, PRESS, RETRACT], lambda t: [0.0, 0.0, 10.0 if t > 0.2 else 0.0], 2.0)
+    touched = drive(arm, [APPROACH, PRESS, RETRACT], lambda t: [0.0, 0.0, 10.0 if 0.2 < t < 0.6 else 0.0], 2.0)
     assert [name for name, _ in touched.ended] == ["approach", "press", "retract"]
     assert touched.over and touched.state is ControllerState.HOLDING
 
@@ -62,7 +74,7 @@ def test_steps_end_when_touched_settled_and_arrived_and_the_task_then_holds(arm)
     ids=["in a step", "after the last"],
 )
 def test_deactivated_it_leaves_the_equilibrium_at_the_arm(arm, steps):
-    ended = drive(arm, steps, lambda t: [0.0, 0.0, 0.0] if len(steps) > 1 else [0.0, 0.0, 10.0], 0.9)
+    ended = drive(arm, steps, lambda t: [0.0, 0.0, 0.0] if len(steps) > 1 else [0.0, 0.0, 10.0], 0.9, True)
     assert ended.over == (len(steps) == 1)
     last = ended.deactivate()
     assert np.allclose(last.position, arm.tcp_pose(ready_posture(arm))[0], atol=1e-9)
@@ -73,6 +85,78 @@ def test_a_step_that_does_not_end_in_time_goes_to_its_fallback(arm):
     missed = drive(arm, [APPROACH, PRESS, RETRACT], lambda t: [0.0, 0.0, 0.0], 2.0)
     assert [name for name, _ in missed.ended] == ["approach", "retract"]
     assert "not touched within 1 s" in missed.ended[0][1]
+
+
+def test_a_step_that_is_blocked_has_not_arrived(arm):
+    blocked = dataclasses.replace(RETRACT, name="insert", limit=1.0, fallback="retract")
+    ended = drive(arm, [blocked, RETRACT], lambda t: [0.0, 0.0, 0.0], 1.2, blocked=True).ended
+    assert ended == [("insert", "not arrived within 1 s: 20 mm from the end of its way")]
+
+
+@pytest.mark.parametrize("name", ["feedforward", "mpc"])
+def test_a_step_stays_at_the_end_of_its_way(arm, name, monkeypatch):
+    """It would turn back otherwise, and never arrive where it is late."""
+    waits = dataclasses.replace(APPROACH, controller=name, path_time=0.5, limit=5.0)
+    made, q = SequenceController(arm, sequence(waits, RETRACT), deadline=10.0), ready_posture(arm)
+    seen = Observation(q, np.zeros(arm.n), force=np.zeros(3))
+    made.activate(seen)
+    monkeypatch.setattr(ForceBalance, "update", lambda *_: None)  # the arm stands, whatever pulls
+    for k in range(100):
+        command = made.update(0.01 * k, seen)
+    goal = arm.tcp_pose(q)[0] + waits.path
+    if isinstance(controller := made._controllers[0], MpcController):
+        np.testing.assert_allclose(controller.problem.get("position_target"), np.tile(goal, (16, 1)))
+    else:
+        np.testing.assert_allclose(command.position, goal)
+
+
+@pytest.mark.parametrize("controller", ["feedforward", "mpc"])
+@pytest.mark.parametrize(("most", "ends_at"), [(5.0, 5.0), (None, 12.0)])
+def test_a_felt_force_ends_a_step_that_wants_none_and_the_push_with_it(arm, controller, most, ends_at):
+    insert = dataclasses.replace(RETRACT, controller=controller, until="arrived", max_force=most)
+    made, q = SequenceController(arm, sequence(insert), deadline=10.0), ready_posture(arm)
+    made.activate(Observation(q, np.zeros(arm.n), force=np.zeros(3)))
+    for k in range(300):
+        force = 0.1 * k
+        command = made.update(0.01 * k, Observation(q, np.zeros(arm.n), force=np.array([0.0, 0.0, force])))
+        if made.over:
+            break
+    assert force == pytest.approx(ends_at, abs=0.2) and f"at most {ends_at:g} N" in made.ended[0][1]
+    np.testing.assert_allclose(command.position, arm.tcp_pose(q)[0], atol=1e-9)
+
+
+def test_a_step_that_begins_in_contact_may_leave_it(arm):
+    """The force that it takes over is larger than what it may feel, and becomes smaller."""
+    leave = dataclasses.replace(RETRACT, max_force=5.0)
+
+    def fading(t: float) -> list[float]:
+        return [0.0, 0.0, max(10.0 - 50.0 * t, 0.0)]
+
+    assert drive(arm, [leave], fading, 1.5).ended == [("retract", "arrived")]
+    grown = drive(arm, [leave], lambda t: [0.0, 0.0, 10.0 + 10.0 * t], 1.5).ended
+    assert grown[0][0] == "retract" and "are felt, at most 5 N" in grown[0][1]
+
+
+def test_a_force_across_the_wanted_one_ends_a_step(arm):
+    beside = drive(arm, [PRESS, RETRACT], lambda t: [15.0 if t > 0.2 else 0.0, 0.0, 5.0], 0.4).ended
+    assert beside == [("press", "15.0 N are felt beside the wanted 10 N, at most 12 N")]
+
+
+def test_after_its_end_the_equilibrium_follows_an_arm_that_is_dragged(arm):
+    ended, q = (
+        drive(arm, [dataclasses.replace(PRESS, fallback="")], lambda t: [0.0, 0.0, 10.0], 0.9),
+        ready_posture(arm),
+    )
+    assert ended.over
+    for k in range(50):
+        q = followed(arm, q, arm.tcp_pose(q)[0] + np.array([0.0, 0.002, 0.0]))
+        command = ended.update(2e6 + 0.01 * k, Observation(q, np.zeros(arm.n), force=np.zeros(3)))
+    assert np.linalg.norm(700.0 * (command.position - arm.tcp_pose(q)[0])) <= 20.0
+
+
+def test_a_step_whose_path_is_in_millimetres_is_refused_by_name(arm):
+    with pytest.raises(ConfigError, match=r"step 'approach': path: \[0, 0, -40\] m is 40 m long"):
+        SequenceController(arm, sequence(dataclasses.replace(APPROACH, path=[0.0, 0.0, -40.0]), RETRACT))
 
 
 def test_a_lost_contact_ends_the_step_that_waits_for_it(arm):

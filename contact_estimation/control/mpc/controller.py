@@ -301,7 +301,7 @@ class MpcController(SupervisedController):
     def _set_targets(self, elapsed: float) -> None:
         s = self.settings
         at = elapsed + s.dt * np.arange(s.horizon + 1)  # [s]
-        share = path_share(at / s.path_time)
+        share = path_share(at / s.path_time, s.path_back)
         self.problem.set("position_target", self._start + share[:, None] * np.array(s.path))
         # A spring to a wanted attitude acts with its value at the end of a stage.
         wanted = self._wanted_attitudes(at if s.orientation else at + s.dt)
@@ -312,7 +312,8 @@ class MpcController(SupervisedController):
         turn = np.array(self.settings.turn)
         if not turn.any():
             return [self._rotation] * len(elapsed)
-        return [pin.exp3(share * turn) @ self._rotation for share in path_share(elapsed / self.settings.path_time)]
+        shares = path_share(elapsed / self.settings.path_time, self.settings.path_back)
+        return [pin.exp3(share * turn) @ self._rotation for share in shares]
 
     def _attitude(self, solution: Solution, elapsed: float) -> np.ndarray:
         """Return the attitude (3, 3) of the path, or where the plan has a moment the one whose spring has it."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from contact_estimation.contact import ContactSettings
 from contact_estimation.control.impedance import ImpedanceSettings
-from contact_estimation.exceptions import ConfigError
+from contact_estimation.control.mpc.task_checks import check_task
 from contact_estimation.settings import find_task, from_yaml, key, non_negative, positive, probability
 
 #: Solvers by name; see :func:`contact_estimation.control.mpc.solver.make_solver`.
@@ -64,6 +63,13 @@ class SafetyLimits:
         0.1,
         doc="after holding, estimates must be good for this long before the task continues",
         unit="s",
+        check=positive,
+    )
+    resume_distance: float = key(
+        0.01,
+        doc="after holding, a task whose tool was moved by more than this continues only when activated again; what "
+        "the relaxed spring lets it give way does not count",
+        unit="m",
         check=positive,
     )
     max_outage: float = key(
@@ -201,11 +207,9 @@ class MpcSettings:
         [0.0, 0.0, 0.0], doc="rotation vector of the attitude along the path, base axes", unit="rad", length=3
     )
     path_time: float = key(
-        4.0,
-        doc="time to go through path and turn once, smooth at both ends; they are then followed back",
-        unit="s",
-        check=positive,
+        4.0, doc="time to go through path and turn once, smooth at both ends", unit="s", check=positive
     )
+    path_back: bool = key(True, doc="they are then followed back, and again; otherwise they end there")
     disturbance_time: float = key(
         0.3,
         doc="time constant of the disturbance estimate (friction, gravity error), which removes the offset of the "
@@ -249,19 +253,7 @@ class MpcSettings:
     admittance: ForceAdmittanceGains = key(ForceAdmittanceGains(), doc="gain of controller admittance")
 
     def __post_init__(self) -> None:
-        names = [contact.name for contact in self.contacts]
-        for mode, closed in self.modes.items():
-            for name in closed:
-                if name not in names:
-                    raise ConfigError(
-                        f"modes: mode '{mode}' names a contact '{name}' that is not among {', '.join(names)}"
-                    )
-        wanted, most = math.hypot(*self.force), self.impedance.max_force
-        if wanted > most:
-            raise ConfigError(
-                f"force: {wanted:g} N are wanted, but the impedance's spring pushes with {most:g} N at most "
-                "(impedance.max_force): the force would never be reached; want less, or raise the limit"
-            )
+        check_task(self)
 
     def closed_contacts(self) -> dict[str, list[int]]:
         """Mode name to indices of its closed contacts, in the order of the modes."""
