@@ -65,6 +65,12 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
             "1.0 * (variance - self._variance)",
         ),
     ],
+    ("filters/force_parity.py", "test/filters/test_wrist_force.py"): [
+        ("parity: forces never contradict each other", "* s.parity_gate * self.std:", "* np.inf:")
+    ],
+    ("filters/wrist_force.py", "test/filters/test_wrist_force.py"): [
+        ("wrist: a suspected jump is believed", "without if without @ without > force @ force else force", "force")
+    ],
     ("filters/zero.py", "test/filters/test_zero.py"): [
         ("zero: a moving arm is zeroed", "if abs(dq[fastest]) > MAX_SPEED:", "if False:"),
         ("zero: the offset is added", "tau -= self.offset", "tau += self.offset"),
