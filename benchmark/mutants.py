@@ -20,7 +20,11 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("limits: NaN passes", "beyond = 3 * n - ca.sum1", "beyond = 0 * ca.sum1"),
     ],
     ("filters/plausibility/monitor.py", "test/filters/plausibility/test_monitor.py"): [
-        ("monitor: a spike is used", "if spike > 1.0 and self._spikes < 2 and not self.intervals.problem:", "if False:"),
+        (
+            "monitor: a spike is used",
+            "if spike > 1.0 and self._spikes < 2 and not self.intervals.problem:",
+            "if False:",
+        ),
         ("monitor: contradictions are not noted", "if worst > 1.0:", "if False:"),
         ("monitor: rest proves agreement", "and (self._to_agree <= 0).all()", ""),
     ],
@@ -64,6 +68,12 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
             "share * (variance - self._variance)",
             "1.0 * (variance - self._variance)",
         ),
+    ],
+    ("filters/force_parity.py", "test/filters/test_wrist_force.py"): [
+        ("parity: forces never contradict each other", "* s.parity_gate * self.std:", "* np.inf:")
+    ],
+    ("filters/wrist_force.py", "test/filters/test_wrist_force.py"): [
+        ("wrist: a suspected jump is believed", "without if without @ without > force @ force else force", "force")
     ],
     ("filters/zero.py", "test/filters/test_zero.py"): [
         ("zero: a moving arm is zeroed", "if abs(dq[fastest]) > MAX_SPEED:", "if False:"),

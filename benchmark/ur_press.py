@@ -21,7 +21,7 @@ from contact_estimation.drivers.backend import EquilibriumPose, Sample
 from contact_estimation.drivers.rtde import RtdeBackend, RtdeSettings
 from contact_estimation.exceptions import ConfigError, DriverError
 from contact_estimation.filters.registry import open_stream
-from contact_estimation.filters.wrench_fusion import WrenchFusion
+from contact_estimation.filters.wrist_force import WristForce
 from contact_estimation.robot import load_arm
 from contact_estimation.settings import replace, to_mapping
 from contact_estimation.simulation.rtde.controller import UrController
@@ -125,7 +125,7 @@ class UrPress:
         self.backend = RtdeBackend(self.arm, settings, self.link, self.link.now)
         self.backend.connect()
         self.stream = open_stream(self.arm, OBSERVER, sensors=SENSORS)
-        self.fusion = WrenchFusion()
+        self.wrist = WristForce()
         self.controller = make_controller(options.controller, self.arm, self.task, deadline=np.inf)
         self._normal = np.array(self.task.force) / np.linalg.norm(self.task.force)
         self._rows: list[tuple[float, float, float, bool]] = []
@@ -199,9 +199,15 @@ class UrPress:
         observation = Observation.of(estimate)
         if not self.options.sensor:
             return observation
-        fused = self.fusion.force_tcp(1e-9 * sample.stamp_ns, sample.wrench_tcp[:3], estimate)
+        t = 1e-9 * sample.stamp_ns
+        self.wrist.add(t, sample.wrench_tcp[:3])
+        if not observation.valid:
+            return observation
+        reading = self.wrist.update(t, t, sample.wrench_tcp, estimate)
+        if reading.problem:
+            return dataclasses.replace(observation, valid=False, reason=f"wrist sensor: {reading.problem}")
         _, rotation = self.arm.tcp_pose(sample.q)
-        return dataclasses.replace(observation, force=rotation @ fused, force_covariance=None)
+        return observation.with_sensor(rotation @ reading.force)
 
     def _command(self, pose: EquilibriumPose) -> None:
         try:

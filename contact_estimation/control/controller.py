@@ -7,7 +7,7 @@ they request from the impedance's spring.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Protocol
 
@@ -46,6 +46,8 @@ class Observation:
         probabilities: contact names to the probability that they are closed.
         force: published force (3,) [N] of the environment ON the robot, base axes; None: that of the contacts' laws.
         force_covariance: (3, 3) [N^2] of that force, TCP axes; None: its error is not slow, as that of a force sensor.
+        second_force: (3,) [N] of the same contact from another source, base axes: the push is limited by the larger
+            one. None: there is no other.
         age: since the sample [s].
         valid, reason: as the estimate says.
     """
@@ -58,6 +60,7 @@ class Observation:
     probabilities: dict[str, float] = field(default_factory=dict)
     force: np.ndarray | None = None
     force_covariance: np.ndarray | None = None
+    second_force: np.ndarray | None = None
     age: float = 0.0
     valid: bool = True
     reason: str = ""
@@ -84,6 +87,10 @@ class Observation:
             valid=estimate.valid,
             reason=estimate.reason,
         )
+
+    def with_sensor(self, force: np.ndarray) -> Observation:
+        """Return the observation with the force (3,) [N] of a sensor, base axes; its own becomes the second one."""
+        return replace(self, force=force, force_covariance=None, second_force=self.force)
 
 
 @dataclass(frozen=True)

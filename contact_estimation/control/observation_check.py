@@ -21,7 +21,7 @@ def unusable(observation: Observation, names: list[str], max_age: float) -> str:
     if not -max_age <= observation.age <= max_age:  # clocks of two machines may differ a little
         return f"estimate stale: {1e3 * observation.age:.0f} ms old, at most {1e3 * max_age:.0f} ms"
     numbers: list[np.ndarray | list[float]] = [observation.q, observation.dq, *observation.contacts.values()]
-    numbers += [] if observation.force is None else [observation.force]
+    numbers += [some for some in (observation.force, observation.second_force) if some is not None]
     numbers += [list(some.values()) for some in (observation.probabilities, observation.mode_probabilities)]
     numbers += [list(values.values()) for _, values in observation.laws.values()]
     if not all(np.isfinite(some).all() for some in numbers):

@@ -6,7 +6,8 @@
   holds, searches or retracts, as the task states.
 - The push along the wanted force's direction n is limited (:meth:`SupervisedController._limit_push`). A static push p
   makes the contact force p + d. A tool of effective mass m that approaches with speed v adds at most v sqrt(K m),
-  from m v^2 / 2 = F^2 / (2 K). Hence v may be (F_max - F) / sqrt(K m), and the push F - d + D v.
+  from m v^2 / 2 = F^2 / (2 K). Hence v may be (F_max - F) / sqrt(K m), and the push F - d + D v. Where a second force
+  is known, of another source, neither of the two may exceed the limit.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class Situation:
         mass: effective mass [kg] that a sudden contact along the wanted force meets.
         extra: what is needed along the push beyond the contact's force [N]; follows faster than ``disturbance``.
         rest: where the equilibrium rests along the push [m] while the force error is within the dead band, else None.
+        doubt: by what a second force, of another source, is larger along the wanted one [N]; 0 where there is none.
     """
 
     t: float
@@ -65,6 +67,7 @@ class Situation:
     mass: float
     extra: float
     rest: float | None
+    doubt: float
 
 
 @dataclass(frozen=True)
@@ -276,7 +279,9 @@ class SupervisedController(ABC):
         elapsed = self._elapsed + (step if self.state is ControllerState.ACTIVE else 0.0)
         stiffness = self._contact_stiffness(observation)
         disturbance, extra = self._balance.disturbance, self._balance.extra
-        return Situation(t, elapsed, q, dq, self._x, dx, force, stiffness, disturbance, mass, extra, rest)
+        second = force if observation.second_force is None else observation.second_force
+        doubt = max(float(self._normal @ (second - force)), 0.0)
+        return Situation(t, elapsed, q, dq, self._x, dx, force, stiffness, disturbance, mass, extra, rest, doubt)
 
     def _within_deadband(
         self, t: float, observation: Observation, rotation: np.ndarray
@@ -356,7 +361,7 @@ class SupervisedController(ABC):
                 # A mass on a spring answers a step of force with twice the step at most.
                 pressing = 0.5 if force > self.settings.safety.loss_force * wanted else 0.0
                 share = max(damping / np.sqrt(now.stiffness * now.mass), pressing)
-            allowed = min(most, force + share * max(most - force, 0.0)) + now.extra
+            allowed = min(most - now.doubt, force + share * max(most - force, 0.0)) + now.extra
             excess = -float(normal @ spring) - allowed
             if excess > 0:
                 spring = spring + excess * normal

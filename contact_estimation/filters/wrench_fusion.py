@@ -57,6 +57,21 @@ class WrenchFusionSettings:
         unit="s",
         check=positive,
     )
+    short_error: float = key(
+        3.0, doc="standard deviation of what the sensorless error changes by in that time", unit="N", check=positive
+    )
+    jump_gate: float = key(
+        3.0,
+        doc="a jump that the sensorless force lacks by so many of these standard deviations is a fault of the sensor",
+        check=positive,
+    )
+    parity_gate: float = key(
+        3.0,
+        doc="sensor and sensorless force contradict each other where they differ along the force by so many standard "
+        "deviations of their errors, for longer than jump_time",
+        check=positive,
+    )
+    parity_time: float = key(0.1, doc="their difference is low-passed with this time", unit="s", check=positive)
     frozen_way: float = key(
         0.002, doc="a joint that moved so far must have changed a reading that is not zero", unit="rad", check=positive
     )

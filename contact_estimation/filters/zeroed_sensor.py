@@ -1,8 +1,10 @@
-"""A force sensor whose offset jumps because somebody zeroed it, perhaps in a press.
+"""A force sensor whose offset jumps because somebody zeroed it, perhaps in a press, or because it is at fault.
 
 Zeroing changes the reading s from one sample to the next by the whole of what it shows, to zero. An impact does not end
 at zero, and where it does by chance, the sensorless force e follows. The sensor was zeroed where s has jumped to about
-zero and, a moment later, s - e has changed by the jump.
+zero and, a moment later, s - e has changed by the jump. It is at fault where s - e has changed by more than
+``jump_gate`` standard deviations of what e errs by in that moment, and s has not ended at zero: by how much a contact
+force has changed then nobody knows. An impact that joint friction hides from e altogether looks the same.
 """
 
 from __future__ import annotations
@@ -17,6 +19,10 @@ from contact_estimation.filters.wrench_fusion import WrenchFusionSettings
 _SUCCESSIVE = 0.012
 #: s - e has changed by the jump where it differs from it by less than this share; so close to zero does the jump end.
 _SHARE = 0.3
+#: Share of a jump that s - e shows, above which e has not followed: half way between the two causes.
+_HALF = 0.5
+#: [s] s - e of now is the mean of so long.
+_NOW = 0.02
 
 
 class ZeroedSensor:
@@ -24,6 +30,10 @@ class ZeroedSensor:
 
     Args:
         settings: size of a jump, and how long the sensorless force may take to follow an impact.
+
+    Attributes:
+        suspected: jump (3,) [N] that the sensorless force has not followed so far; zero where there is none.
+        fault: jump (3,) [N] that it has not followed in time, and still does not; zero where there is none.
     """
 
     def __init__(self, settings: WrenchFusionSettings | None = None) -> None:
@@ -36,6 +46,8 @@ class ZeroedSensor:
         self._jump, self._since = np.zeros(3), 0.0  # jump (3,) [N] that is looked into, and its time [s]
         self._end = np.zeros(3)  # reading (3,) [N] that it ended at
         self._past: deque[tuple[float, np.ndarray]] = deque()  # time [s] and s - e (3,) [N] of the last moments
+        self._before = np.zeros(3)  # s - e (3,) [N] before the jump of a fault
+        self.suspected, self.fault = np.zeros((2, 3))
 
     def add(self, t: float, sensed: np.ndarray) -> None:
         """Take every reading.
@@ -64,14 +76,38 @@ class ZeroedSensor:
         self._past.append((t, sensed - estimated))
         while not 0.0 <= t - self._past[0][0] <= 2.0 * follow:
             self._past.popleft()
-        if not self._jump.any() or t - self._since < follow:
+        now = np.mean([d for when, d in self._past if when > t - _NOW], axis=0)
+        if not _lacks(now - self._before, self.fault):
+            self.fault = np.zeros(3)
+        before = [d for when, d in self._past if when < self._since]
+        self.suspected = np.zeros(3)
+        if not (self._jump.any() and before):
+            self._jump = self._jump if t - self._since < follow else np.zeros(3)
             return None
-        jump, since, self._jump = self._jump, self._since, np.zeros(3)
-        before = [d for when, d in self._past if when < since]
-        after = [d for when, d in self._past if when > since + 0.5 * follow]
+        if t - self._since < follow:
+            self.suspected = self._jump if _lacks(now - np.mean(before, axis=0), self._jump) else self.suspected
+            return None
+        return self._verdict(np.mean(before, axis=0))
+
+    def _verdict(self, before: np.ndarray) -> np.ndarray | None:
+        """Return the jump (3,) [N] of a sensor that was zeroed, else None; note that of a sensor at fault.
+
+        Args:
+            before: s - e (3,) [N] before the jump.
+        """
+        s, jump, self._jump = self.settings, self._jump, np.zeros(3)
         size = float(np.linalg.norm(jump))
-        zeroed = size > self.settings.jump_force and float(np.linalg.norm(self._end)) < _SHARE * size
-        if not (before and after and zeroed):
+        if size <= s.jump_force:  # a spike
             return None
-        change = np.mean(after, axis=0) - np.mean(before, axis=0)
-        return jump if float(np.linalg.norm(change - jump)) < _SHARE * size else None
+        after = [d for when, d in self._past if when > self._since + 0.5 * s.jump_time]
+        change = np.mean(after, axis=0) - before
+        if float(np.linalg.norm(self._end)) < _SHARE * size:
+            return jump if float(np.linalg.norm(change - jump)) < _SHARE * size else None
+        if _lacks(change, jump) and float(change @ jump) > s.jump_gate * s.short_error * size:
+            self.fault, self._before = jump, before
+        return None
+
+
+def _lacks(change: np.ndarray, jump: np.ndarray) -> bool:
+    """Return whether the sensorless force lacks a ``jump`` (3,) [N] of the sensor, by the ``change`` (3,) of s - e."""
+    return bool(float(change @ jump) > _HALF * float(jump @ jump))

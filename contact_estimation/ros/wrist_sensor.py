@@ -1,7 +1,7 @@
 """The wrist sensor of a contact controller: newest wrench in, force without the sensor's offset out.
 
-The sensorless estimate tells the offset (:mod:`contact_estimation.filters.wrench_fusion`), best in free space. The
-filter therefore also runs before the task begins.
+The sensorless estimate tells the offset, best in free space, and contradicts a sensor at fault
+(:mod:`contact_estimation.filters.wrist_force`). The filter therefore also runs before the task begins.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ from rclpy.node import Node
 
 from contact_estimation.control.controller import Observation
 from contact_estimation.exceptions import RecordingError
-from contact_estimation.filters.frozen_sensor import FrozenSensor
 from contact_estimation.filters.observer import Estimate
-from contact_estimation.filters.wrench_fusion import WrenchFusion
-from contact_estimation.filters.zeroed_sensor import ZeroedSensor
+from contact_estimation.filters.wrist_force import WristForce
 from contact_estimation.robot import Arm
 from contact_estimation.ros import convert, qos
 from contact_estimation.ros.frames import Frames
@@ -34,7 +32,7 @@ class WristSensor:
 
     def __init__(self, node: Node, topic: str) -> None:
         self._node, self._topic = node, topic
-        self._fusion, self._zeroed, self._frozen = WrenchFusion(), ZeroedSensor(), FrozenSensor()
+        self._wrist = WristForce()
         self._latest: WrenchStamped | None = None
         self._unread = f"nothing on '{topic}' yet"  # why there is no newest message
         node.create_subscription(WrenchStamped, topic, self._on_wrench, qos.SENSOR, raw=True)
@@ -48,9 +46,7 @@ class WristSensor:
             max_age: largest time [s] between the samples of sensor and estimate.
         """
         self._arm, self._frame, self._max_age = arm, Frames.of(arm, tf_prefix).tcp, max_age
-        self._fusion.reset()
-        self._zeroed.reset()
-        self._frozen.reset()
+        self._wrist.reset()
 
     def corrected(self, observation: Observation, estimate: Estimate, stamp_ns: int) -> Observation:
         """Return the observation with the sensor's force, or an invalid one that says why there is none.
@@ -64,14 +60,19 @@ class WristSensor:
         if message is None:
             return replace(observation, valid=False, reason=f"wrist sensor: {self._unread}")
         sensed = convert.xyz(message.wrench.force)
-        problem = self._problem(message, sensed, stamp_ns) or self._repeated(message, sensed, estimate)
+        problem = self._problem(message, sensed, stamp_ns)
         if problem:
-            self._zeroed.reset()  # a sensor that comes back jumps
+            self._wrist.interrupt()
             return replace(observation, valid=False, reason=f"wrist sensor: {problem}")
-        self._follow_jump(message, sensed, estimate)
-        fused = self._fusion.force_tcp(1e-9 * stamp_ns, sensed, estimate)
+        wrench = np.concatenate([sensed, convert.xyz(message.wrench.torque)])
+        read_at = 1e-9 * convert.stamp_ns(message.header.stamp)
+        reading = self._wrist.update(1e-9 * stamp_ns, read_at, wrench, estimate)
+        if reading.note:
+            self._node.get_logger().warning(f"'{self._topic}' {reading.note}")
+        if reading.problem:
+            return replace(observation, valid=False, reason=f"wrist sensor: '{self._topic}' {reading.problem}")
         _, rotation = self._arm.tcp_pose(estimate.q)
-        return replace(observation, force=rotation @ fused, force_covariance=None)
+        return observation.with_sensor(rotation @ reading.force)
 
     def _problem(self, message: WrenchStamped, sensed: np.ndarray, stamp_ns: int) -> str:
         if message.header.frame_id != self._frame:
@@ -86,28 +87,6 @@ class WristSensor:
             return f"{1e3 * apart:.0f} ms from the estimate's sample, at most {1e3 * self._max_age:.0f} ms"
         return ""
 
-    def _repeated(self, message: WrenchStamped, sensed: np.ndarray, estimate: Estimate) -> str:
-        """Say that the sensor repeats one reading although the arm has changed, or return an empty string."""
-        reading = np.concatenate([sensed, convert.xyz(message.wrench.torque)])
-        t = 1e-9 * convert.stamp_ns(message.header.stamp)
-        if not self._frozen.repeats(t, reading, estimate.q, estimate.force_tcp):
-            return ""
-        return (
-            f"'{self._topic}' repeats one reading although the arm moved, or its force changed: the sensor is frozen; "
-            "start it or its driver again"
-        )
-
-    def _follow_jump(self, message: WrenchStamped, sensed: np.ndarray, estimate: Estimate) -> None:
-        """Take the jump of a sensor that was zeroed into its offset."""
-        jump = self._zeroed.jumped(1e-9 * convert.stamp_ns(message.header.stamp), sensed, estimate.force_tcp)
-        if jump is None:
-            return
-        self._fusion.shift(jump)
-        self._node.get_logger().warning(
-            f"'{self._topic}' jumped by {np.linalg.norm(jump):.1f} N to zero where the joints felt nothing: the "
-            "sensor was zeroed. Its offset follows; zero it in free space only"
-        )
-
     def _on_wrench(self, raw: bytes) -> None:
         try:
             self._latest = message = decode(raw, WrenchStamped, f"'{self._topic}'")
@@ -116,4 +95,4 @@ class WristSensor:
             return
         force = convert.xyz(message.wrench.force)
         if np.isfinite(force).all():
-            self._zeroed.add(1e-9 * convert.stamp_ns(message.header.stamp), force)
+            self._wrist.add(1e-9 * convert.stamp_ns(message.header.stamp), force)
