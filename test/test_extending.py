@@ -123,7 +123,8 @@ def test_the_urdf_of_a_real_arm_without_rotors_is_simulated_and_estimated(tmp_pa
     settings = load_arm("fr3").settings
     names = ", ".join(settings.joints)
     (tmp_path / "robot.yaml").write_text(
-        f"name: light\nurdf: fr3.urdf\nbase_frame: {settings.base_frame}\ntcp_frame: {settings.tcp_frame}\njoints: [{names}]\n"
+        f"name: light\nurdf: fr3.urdf\nbase_frame: {settings.base_frame}\n"
+        f"tcp_frame: {settings.tcp_frame}\njoints: [{names}]\n"
     )
     for words in ("simulate linear_contact --seconds 6 --out press.npz", "replay press.npz --export estimate.npz"):
         assert main([*words.split(), "--robot", "."]) == 0, capsys.readouterr().err

@@ -39,7 +39,8 @@ class Observation:
     """Input of a controller: the values of an estimate.
 
     Attributes:
-        q, dq: (n,) [rad], [rad/s].
+        q: (n,) joint positions [rad].
+        dq: (n,) joint velocities [rad/s].
         contacts: contact names to [stiffness N/m; rest m, base; point m, TCP] (9,).
         laws: contact names to the law's name and the values [SI] of the law's own parameters.
         mode_probabilities: modes to their probabilities.
@@ -47,7 +48,8 @@ class Observation:
         force: published force (3,) [N] of the environment ON the robot, base axes; None: that of the contacts' laws.
         force_covariance: (3, 3) [N^2] of that force, TCP axes; None: its error is not slow, as that of a force sensor.
         age: since the sample [s].
-        valid, reason: as the estimate says.
+        valid: as the estimate says.
+        reason: why it is not valid.
     """
 
     q: np.ndarray
