@@ -45,6 +45,8 @@ from contact_estimation import load_arm
 from contact_estimation.filters.settings import SensorSettings, load_sensor_settings
 from contact_estimation.filters.stream import SampleStream
 
+#: First line of the saved table.
+MADE_BY = "`python benchmark/false_alarms.py --hours 10 --save`; rows of recordings that were not run again stay."
 HEADER = "| recording | minutes | alarms | per hour | doubted [%] | longest [s] | reasons |"
 #: Recordings of one simulated motion.
 WORLDS = 8
@@ -235,7 +237,7 @@ def save(path: Path, found: list[str]) -> None:
     before = path.read_text().splitlines() if path.exists() else []
     rows = {row.split("|")[1]: row for row in [*(row for row in before if row.startswith("| ")), *found]}
     rows.pop(HEADER.split("|")[1], None)
-    path.write_text("\n".join(["# False alarms", "", HEADER, "|" + "---|" * 7, *rows.values()]) + "\n")
+    path.write_text("\n".join(["# False alarms", "", MADE_BY, "", HEADER, "|" + "---|" * 7, *rows.values()]) + "\n")
 
 
 if __name__ == "__main__":

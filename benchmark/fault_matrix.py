@@ -38,6 +38,8 @@ SENSORS = {"ur16e": "ur16e_driver", "fr3": None}
 OBSERVERS = ["contact_imm", "momentum_calibrated", "ekf"]
 DURATION, MID_RUN = 12.0, (2.5, 5.0)  # [s]
 NEAR, SILENT, LATE = 15.0, 30.0, 0.2  # [N], [N], [s]
+#: First line of the saved table.
+MADE_BY = "`python benchmark/fault_matrix.py --save`; rows that were not run again stay."
 EVERY = 5  #: samples between two estimates that are looked at
 
 
@@ -328,7 +330,7 @@ def save(path: Path, found: list[str]) -> None:
     rows = {tuple(row.split("|")[2:6]): row for row in kept} | rows
     table = sorted(rows.values(), key=lambda row: row.split("|")[2:4])
     header = ["| verdict | robot | observer | fault | from | good | invalid | silent [N] | reason |", "|" + "---|" * 9]
-    path.write_text("\n\n".join(["# Fault matrix", *summary(table), "\n".join([*header, *table])]) + "\n")
+    path.write_text("\n\n".join(["# Fault matrix", MADE_BY, *summary(table), "\n".join([*header, *table])]) + "\n")
 
 
 def main() -> None:

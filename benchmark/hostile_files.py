@@ -42,6 +42,8 @@ from contact_estimation.io.recording import Recording
 #: [s] of processor time for one command line; one that waits for something hangs after five times as long.
 LIMIT = 20.0
 DISK = 2048  # [byte] that a full disk still takes
+#: First line of the saved table.
+MADE_BY = "`python benchmark/hostile_files.py --save`; rows of verbs that were not run again stay."
 
 #: Verbs that read a recording: words, with {file} the recording and {out} a new file or folder.
 RECORDING_VERBS = {
@@ -374,7 +376,7 @@ def main() -> int:
     lines += ["", f"{total} command lines, {bad} end in a traceback, a signal or a hang."]
     print("\n".join(lines))
     if args.save:
-        table.write_text("\n".join(["# Damaged files and full disks", "", *lines]) + "\n")
+        table.write_text("\n".join(["# Damaged files and full disks", "", MADE_BY, "", *lines]) + "\n")
     return int(bool(failed))
 
 

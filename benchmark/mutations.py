@@ -25,6 +25,8 @@ from mutants import MORE
 ROOT = Path(__file__).resolve().parents[1]
 #: [s] A mutant that hangs is noticed too.
 PATIENCE = 300.0
+#: First line of the saved table.
+MADE_BY = "`python benchmark/mutations.py --save benchmark/mutations.md`; rows that were not run again stay."
 
 
 class Mutation(NamedTuple):
@@ -299,7 +301,7 @@ def main() -> None:
     print(verdict)
     if args.save:
         header = ["| mutation | tests | noticed |", "|---|---|---|"]
-        args.save.write_text("\n".join(["# Mutations", "", *header, *rows.values(), "", verdict]) + "\n")
+        args.save.write_text("\n".join(["# Mutations", "", MADE_BY, "", *header, *rows.values(), "", verdict]) + "\n")
     sys.exit(killed < 0.9 * len(rows))
 
 

@@ -19,7 +19,8 @@ This page lists every verb of `contact-estimation` with its arguments. `python s
 from the parsers.
 
 Every verb has `--help` and `--json`. With `--json` it prints one JSON object on stdout and nothing else. Exit code 0
-means done, 1 that something is missing (`doctor`), 2 an error that the user can mend, 130 Ctrl-C.
+means done, 1 that something is missing (`doctor`), 2 an error that the user can mend, 3 a result that failed its own
+tests, 130 Ctrl-C.
 """
 #: Arguments of every verb, which the head of the page explains.
 COMMON = {"help", "json"}

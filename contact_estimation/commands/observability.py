@@ -105,7 +105,7 @@ def _result(seen: Observability) -> dict[str, Any]:
 
 def _text(seen: Observability) -> str:
     rows = [
-        [str(d), d.singular_value, f"{100 * d.shrinkage:.3g} %", "seen" if d.seen else "NOT SEEN"]
+        [str(d), d.singular_value, f"{100 * d.shrinkage:.3g} %", "observed" if d.seen else "WEAKLY OBSERVED"]
         for d in seen.directions
     ]
     directions = text_table(["direction [prior std]", "singular value", "std after / before", ""], rows)

@@ -114,7 +114,7 @@ class AdmittanceController:
     def __init__(self, arm: Arm, settings: AdmittanceSettings, period: float) -> None:
         self.arm, self.settings, self._period = arm, settings, period
         self.servo = JointServo(arm, settings.servo, period)
-        self._eye = 1e-8 * np.eye(6)
+        self._pseudo_inverse_damping = 1e-8 * np.eye(6)  # damped least squares: J^T (J J^T + damping)^-1
         self.q_ref = np.zeros(arm.n)
         self.dq_ref = np.zeros(arm.n)
         self._stiffness, self._max_force = np.full(3, settings.stiffness), settings.max_force
@@ -151,7 +151,7 @@ class AdmittanceController:
         Args:
             x_ref: (3,) reference position [m], base frame.
             rotation_ref: (3, 3) reference attitude, base frame.
-            twist_ref: (6,) velocity of the reference.
+            twist_ref: (6,) twist of the reference, linear [m/s] over angular [rad/s], base axes.
             force_wanted: (3,) [N] the robot shall exert, base axes; zero components are position controlled. None, or
                 all zero: every component is.
             force_measured: (6,) wrench of the environment ON the robot about the TCP, base axes. Without it a pose is
@@ -185,7 +185,7 @@ class AdmittanceController:
         else:
             twist[3:] += self.PULL * (rotation @ pin.log3(rotation.T @ rotation_ref))
         jacobian = self.arm.tcp_jacobian(self.q_ref)
-        self.dq_ref = jacobian.T @ np.linalg.solve(jacobian @ jacobian.T + self._eye, twist)
+        self.dq_ref = jacobian.T @ np.linalg.solve(jacobian @ jacobian.T + self._pseudo_inverse_damping, twist)
         self.q_ref = self.q_ref + self._period * self.dq_ref
 
     def torque(self, q: np.ndarray, dq: np.ndarray) -> np.ndarray:

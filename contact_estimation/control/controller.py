@@ -39,7 +39,8 @@ class Observation:
     """Input of a controller: the values of an estimate.
 
     Attributes:
-        q, dq: (n,) [rad], [rad/s].
+        q: (n,) joint positions [rad].
+        dq: (n,) joint velocities [rad/s].
         contacts: contact names to [stiffness N/m; rest m, base; point m, TCP] (9,).
         laws: contact names to the law's name and the values [SI] of the law's own parameters.
         mode_probabilities: modes to their probabilities.
@@ -49,7 +50,8 @@ class Observation:
         second_force: (3,) [N] of the same contact from another source, base axes: the push is limited by the larger
             one. None: there is no other.
         age: since the sample [s].
-        valid, reason: as the estimate says.
+        valid: as the estimate says.
+        reason: why it is not valid.
     """
 
     q: np.ndarray

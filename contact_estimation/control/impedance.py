@@ -33,11 +33,12 @@ class ImpedanceSettings:
     rotational_stiffness: list[float] = key(
         [40.0, 40.0, 40.0], doc="rotational stiffness in base axes", unit="Nm/rad", check=non_negative, length=3
     )
-    rotational_damping_ratio: float = key(
+    rotational_damping_factor: float = key(
         0.3,
         doc="rotational damping is this times the square root of the stiffness",
         unit="sqrt(Nm s^2/rad)",
         check=non_negative,
+        was="rotational_damping_ratio",
     )
     nullspace_stiffness: float = key(
         5.0,
@@ -121,8 +122,8 @@ class CartesianImpedance:
         self.stiffness = np.array(settings.stiffness)
         self.damping = settings.damping_factor * np.sqrt(self.stiffness)
         self._turn_stiffness = np.array(settings.rotational_stiffness)
-        self._turn_damping = settings.rotational_damping_ratio * np.sqrt(self._turn_stiffness)
-        self._eye = 1e-6 * np.eye(6)
+        self._turn_damping = settings.rotational_damping_factor * np.sqrt(self._turn_stiffness)
+        self._nullspace_damping = 1e-6 * np.eye(6)  # keeps J J^T invertible in singular postures
         self._posture: np.ndarray | None = None
 
     def reset(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -180,5 +181,7 @@ class CartesianImpedance:
         stiffness = self.settings.nullspace_stiffness
         if stiffness > 0 and self.arm.n > 6 and self._posture is not None:
             posture = stiffness * (self._posture - q) - 2.0 * np.sqrt(stiffness) * dq
-            torque += posture - jacobian.T @ np.linalg.solve(jacobian @ jacobian.T + self._eye, jacobian @ posture)
+            torque += posture - jacobian.T @ np.linalg.solve(
+                jacobian @ jacobian.T + self._nullspace_damping, jacobian @ posture
+            )
         return np.asarray(torque)

@@ -106,7 +106,8 @@ class SafetyFilter:
     """Limits equilibrium poses. Inactive until :meth:`activate`; a STOP latches until the next activation.
 
     Args:
-        settings: the limits. stiffness: translational stiffness of the impedance controller (3,) [N/m].
+        settings: the limits.
+        stiffness: translational stiffness of the impedance controller (3,) [N/m].
     """
 
     def __init__(self, settings: SafetySettings, stiffness: np.ndarray) -> None:

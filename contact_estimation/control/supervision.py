@@ -43,7 +43,8 @@ class Situation:
     Attributes:
         t: time of the command [s].
         elapsed: time [s] of the task, without what was spent holding.
-        q, dq: (n,) joint state [rad], [rad/s].
+        q: (n,) joint positions [rad].
+        dq: (n,) joint velocities [rad/s].
         x: (3,) TCP position [m], base frame.
         dx: (3,) TCP velocity [m/s] measured at the sample, base frame.
         force: (3,) contact force [N] ON the robot, base axes.
@@ -89,7 +90,8 @@ class SupervisedController(ABC):
         adapt: take contacts, force and disturbance from the estimates; without it the settings' contacts are used.
 
     Attributes:
-        state: of the controller. reason: why it is not active, or does not follow its plan.
+        state: of the controller.
+        reason: why it is not active, or does not follow its plan.
     """
 
     name = ""

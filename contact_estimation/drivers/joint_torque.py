@@ -35,11 +35,13 @@ class JointTorqueBackend:
     """A backend whose samples come from a caller that receives the joint states, for example a subscription.
 
     Args:
-        arm: the robot. settings: meaning and timeout. send: called with every commanded equilibrium; None refuses
-            commands.
+        arm: the robot.
+        settings: meaning and timeout.
+        send: called with every commanded equilibrium; None refuses commands.
 
     Attributes:
-        problem: why samples are refused, "" when all is well. counters: samples and refusals by reason.
+        problem: why samples are refused, "" when all is well.
+        counters: samples and refusals by reason.
     """
 
     live = True

@@ -65,7 +65,9 @@ class _State(NamedTuple):
 
     Attributes:
         taken: when [s].
-        robot_mode, safety_mode, program: of the controller; the last is the state of the program that runs there.
+        robot_mode: of the controller.
+        safety_mode: of the controller.
+        program: state of the program that runs on the controller.
         position: (3,) of the TCP [m], base frame.
         rotation: (3, 3) of the TCP.
         force: (3,) [N] on the robot, base axes.

@@ -25,13 +25,16 @@ class RtdeLink:
     """A client process that is restarted whenever it ends.
 
     Args:
-        host, rate [Hz], control: what to connect to, and whether commands are wanted. stall_timeout [s]: silence after
-        which the
-            process gives up. hold_after [s]: command age after which it stops the arm. realtime_priority: SCHED_FIFO
-            priority, 0 none.
+        host: what to connect to.
+        rate: of the samples [Hz].
+        control: whether commands are wanted.
+        stall_timeout: silence after which the process gives up [s].
+        hold_after: age of a command after which it stops the arm [s].
+        realtime_priority: SCHED_FIFO priority, 0 none.
 
     Attributes:
-        status: what the process said last. restarts: how often it was started again.
+        status: what the process said last.
+        restarts: how often it was started again.
     """
 
     #: Pause between attempts to start [s], and how long a process may take until its first record [s].

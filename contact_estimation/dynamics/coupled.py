@@ -27,8 +27,13 @@ class CoupledStep:
         contacts: its contacts.
 
     Attributes:
-        q, dq, p, phi, tau, h: SX symbols.
-        xi: their stacked state.
+        q: symbol of the joint positions (n,) [rad].
+        dq: symbol of the joint velocities (n,) [rad/s].
+        p: symbol of the estimated contact parameters (n_p,).
+        phi: symbol of all contact parameters.
+        tau: symbol of the motor torque (n,) [Nm].
+        h: symbol of the step [s].
+        xi: stacked state (q, dq, p).
         kinematics: placements at q.
         phi_now: phi with p in place.
         tau_e: external joint torque (n,) [Nm].

@@ -40,7 +40,8 @@ class Options:
         robot: name or profile; None takes what each recording tells.
         tool: behind the flange; "" takes what the robot's profile has.
         sensors: sensor set; None takes the recording's, else the observer's, else the robot's.
-        joint_states, wrench: topics of bags; None finds them.
+        joint_states: topic of bags; None finds it.
+        wrench: topic of bags; None finds it.
         rate: [Hz] of archives without stamps.
         keep_going: whether recordings with bad samples are replayed, too.
     """

@@ -35,7 +35,8 @@ class _Topics(NamedTuple):
     """The topics of one arm.
 
     Attributes:
-        joint_states, wrench: the two that can be chosen.
+        joint_states: can be chosen.
+        wrench: can be chosen.
         truth: name in ``Recording.truth`` -> topic, of those that a bag may have.
         wrench_zero: the sensor's reading in free space.
     """

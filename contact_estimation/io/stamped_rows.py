@@ -16,7 +16,8 @@ class StampedRows:
         columns: number of values per stamp.
 
     Attributes:
-        stamps, values: the files.
+        stamps: the file of the stamps.
+        values: the file of the rows.
     """
 
     def __init__(self, columns: int) -> None:

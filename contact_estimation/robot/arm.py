@@ -28,10 +28,13 @@ class Arm:
         model: Pinocchio model (links, gravity and tool; without rotor inertia).
         n: number of joints.
         joint_names: their names, base to tip.
-        base_frame, tcp_frame: names of the frames estimates are expressed in.
+        base_frame: name of the frame in which poses and forces are expressed.
+        tcp_frame: name of the flange's frame.
         motor: motor side.
-        lower, upper: joint limits (n,) [rad].
-        velocity_limit, effort_limit: (n,) [rad/s], [Nm].
+        lower: joint limits (n,) [rad].
+        upper: joint limits (n,) [rad].
+        velocity_limit: (n,) [rad/s].
+        effort_limit: (n,) [Nm], 0 where the URDF has none.
     """
 
     def __init__(self, settings: RobotSettings) -> None:

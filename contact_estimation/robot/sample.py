@@ -13,7 +13,9 @@ class Sample:
 
     Attributes:
         stamp_ns: when it was taken [ns].
-        q, dq, tau: (n,) [rad], [rad/s], [Nm].
+        q: (n,) joint positions [rad].
+        dq: (n,) joint velocities [rad/s].
+        tau: (n,) joint torques [Nm], as the sensor set describes them.
         wrench_tcp: (6,) [N, Nm] environment ON the robot, about the TCP, TCP axes; None without a sensor.
         truth: ground truth by name (``wrench_tcp``, ``stiffness``, ``rest``, ``contact_point``, ``tau_ext``); empty on
             real arms.

@@ -25,7 +25,8 @@ class CommandGate:
     any planner, goes on from there. An arm that nobody has commanded since the activation is left as it is.
 
     Args:
-        arm, backend: the robot.
+        arm: the robot.
+        backend: connection to it.
         settings: limits.
         stiffness: of the impedance that follows the equilibrium (3,) [N/m].
 

@@ -33,14 +33,18 @@ class SimulatedArm:
         rng: draws the unmodelled torque.
 
     Attributes:
-        q, dq: link side (n,) [rad], [rad/s].
-        motor_position, motor_velocity: motor side, the same for rigid gears.
+        q: link side (n,) [rad].
+        dq: link side (n,) [rad/s].
+        motor_position: motor side (n,) [rad], the same for rigid gears.
+        motor_velocity: motor side (n,) [rad/s], the same for rigid gears.
         motor_torque: torque of the motors at the joint side of an ideal gear (n,) [Nm].
-        link_torque: what passes the gear.
-        friction_torque, tau_ext: (n,) [Nm].
+        link_torque: what passes the gear (n,) [Nm].
+        friction_torque: (n,) [Nm] opposing motion.
+        tau_ext: (n,) [Nm] of the environment.
         wrench_tcp: environment ON the robot (6,), about the TCP, TCP axes.
         touches: per tool point, per surface, what acts now.
-        position, rotation: TCP pose.
+        position: of the TCP (3,) [m], base frame.
+        rotation: of the TCP (3, 3), base frame.
         pushes: further forces: joint from 1 whose link is pushed (0: the TCP), point (3,) [m] in its frame, force (3,)
             [N] in base axes. ``wrench_tcp`` holds those at the TCP, ``tau_ext`` all.
         time: [s].

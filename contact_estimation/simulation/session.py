@@ -82,9 +82,13 @@ class Simulation:
     def command(
         self, position: np.ndarray, rotation: np.ndarray | None = None, twist: np.ndarray | None = None
     ) -> None:
-        """Set the equilibrium: TCP position (3,) [m] and rotation (3, 3), base frame; the scenario's motion ends here.
+        """Set the equilibrium; the scenario's motion ends here.
 
-        ``twist`` (6,) is its velocity, which admittance control follows without lag; default at rest.
+        Args:
+            position: of the TCP (3,) [m], base frame.
+            rotation: of the TCP (3, 3), base frame; default as it is.
+            twist: (6,) linear [m/s] over angular [rad/s], base axes, which admittance control follows without lag;
+                default at rest.
 
         Raises:
             DriverError: it is not finite.

@@ -99,7 +99,8 @@ class Face:
 
     Args:
         name: used in truth and errors.
-        point, normal: (3,) base frame.
+        point: of the plane (3,) [m], base frame.
+        normal: outward, unit length (3,), base frame.
         stiffness: [N/m].
         damping: [Ns/m].
         friction: Coulomb coefficient.

@@ -50,7 +50,8 @@ class Link(NamedTuple):
 
     Attributes:
         parent: index of the joint before it; 0 is the base.
-        rotation, position: (3, 3), (3,) [m] of its frame at zero, in the parent's.
+        rotation: (3, 3) of its frame at zero, in the parent's.
+        position: (3,) [m] of its frame at zero, in the parent's.
         axis: (3,) in its frame.
         prismatic: whether it slides.
     """

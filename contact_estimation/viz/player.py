@@ -38,7 +38,8 @@ class Box(NamedTuple):
     """A body beside the arm.
 
     Attributes:
-        rotation, position: (3, 3), (3,) [m] of its centre in the base frame.
+        rotation: (3, 3) in the base frame.
+        position: (3,) [m] of its centre in the base frame.
         size: (3,) [m] edges.
         colour: red, green and blue, each 0 to 1.
     """

@@ -32,7 +32,8 @@ class Camera(NamedTuple):
     Attributes:
         target: (3,) [m] in the middle of the picture.
         distance: of the eye from it [m].
-        azimuth, elevation: direction of the eye from it [rad].
+        azimuth: direction of the eye from it, about z [rad].
+        elevation: direction of the eye from it, above the horizontal [rad].
         field: vertical field of view [rad].
     """
 

@@ -46,7 +46,7 @@ def test_for_a_short_stage_it_is_the_coupled_step_of_the_estimator(made, point):
     wanted = p[made.columns("rotation")].reshape(3, 3, order="F")
     turn = 0.5 * sum(np.cross(rotation[:, i], wanted[:, i]) for i in range(3))
     force = u - gains.damping_factor * np.sqrt(gains.stiffness) * twist[:3]
-    moment = stiffness * turn - gains.rotational_damping_ratio * np.sqrt(stiffness) * twist[3:]
+    moment = stiffness * turn - gains.rotational_damping_factor * np.sqrt(stiffness) * twist[3:]
     tau = jacobian.T @ np.concatenate([force, moment]) + arm().gravity(q) + arm().coriolis(q, dq)
     expected = accelerate(q, dq, np.zeros(0), p[made.columns("phi")], tau, 1e-9).full().ravel()
     np.testing.assert_allclose(delta, expected, rtol=1e-6, atol=1e-6)

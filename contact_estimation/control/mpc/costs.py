@@ -9,8 +9,8 @@ A term is a class with a ``residual``. A new one is ten lines:
             wanted = parameters.get("elbow_target", 1)
             return mode.q[3] - wanted
 
-and then ``MpcProblem(arm, settings, extra=[ElbowDown(weight=5.0)])``; its parameter is set like every other:
-``problem.set("elbow_target", [-2.0])``. Derivatives, solver and warm start include it.
+and then ``MpcController(arm, settings, extra=[ElbowDown(weight=5.0)])``; its parameter is set like every other:
+``controller.problem.set("elbow_target", [-2.0])``. Derivatives, solver and warm start include it.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ class Icem:
     """Cross-entropy search over the spring force of a problem.
 
     Args:
-        problem: the problem, whose parameters are read at every search. rng: randomness.
+        problem: the problem, whose parameters are read at every search.
+        rng: randomness.
     """
 
     def __init__(self, problem: MpcProblem, rng: np.random.Generator) -> None:

@@ -48,13 +48,20 @@ class MpcProblem:
     """Expressions of the stage and the numbers its parameters have.
 
     Args:
-        arm: the robot. settings: the task. extra: further cost terms.
+        arm: the robot.
+        settings: the task.
+        extra: further cost terms.
 
     Attributes:
-        stage: the symbolic stage. horizon: H. nx, nu, ng: sizes of state, control and limits per stage.
+        stage: the symbolic stage.
+        horizon: H, the number of stages with a control.
+        nx: size of the state.
+        nu: size of the control.
+        ng: number of limits of a stage.
         parameters: (H + 1, n_p) their values per stage, the rows handed to the solvers. The last state is a stage
             without control; its weights of terms that are not ``terminal`` are zero.
-        lower, upper: bounds of the state (nx,).
+        lower: bound of the state (nx,).
+        upper: bound of the state (nx,).
     """
 
     def __init__(self, arm: Arm, settings: MpcSettings, extra: Sequence[costs.CostTerm] = ()) -> None:
@@ -123,7 +130,7 @@ class MpcProblem:
             "stiffness": stiffness,
             "damping": gains.damping_factor * np.sqrt(stiffness),
             "turn_stiffness": turn,
-            "turn_damping": gains.rotational_damping_ratio * np.sqrt(turn),
+            "turn_damping": gains.rotational_damping_factor * np.sqrt(turn),
             "max_force": s.safety.force_margin * gains.max_force,
             "max_moment": s.safety.force_margin * gains.max_torque,
             "rotation": np.eye(3).ravel(),

@@ -58,11 +58,17 @@ class Mode:
         parameters: symbols beside state and control.
 
     Attributes:
-        q, dq: (n,) symbols. x, dx: TCP position [m] and velocity [m/s]. rotation: TCP rotation (3, 3). w: angular
-        velocity [rad/s].
-        forces: contact forces (3,) [N] of the environment ON the robot, one per closed contact. force: their sum.
+        q: symbol (n,) [rad].
+        dq: symbol (n,) [rad/s].
+        x: TCP position (3,) [m], base frame.
+        dx: TCP velocity (3,) [m/s], base axes.
+        rotation: TCP rotation (3, 3), base frame.
+        w: TCP angular velocity (3,) [rad/s], base axes.
+        forces: contact forces (3,) [N] of the environment ON the robot, base axes, one per closed contact.
+        force: their sum (3,) [N].
         force_rate: its derivative by time (3,) [N/s], by the contacts' slopes.
-        spring, moment: force [N] and moment [Nm] of the impedance's springs (3,). All in base axes.
+        spring: force (3,) [N] of the impedance's spring, base axes.
+        moment: moment (3,) [Nm] of its rotational spring, base axes.
         next: state after the stage (2 n,).
     """
 
@@ -153,10 +159,13 @@ class Stage:
         orientation: whether the rotation of the equilibrium is a control, too.
 
     Attributes:
-        modes: one :class:`Mode` per contact mode. parameters: what the expressions depend on beside state and control.
+        modes: one :class:`Mode` per contact mode.
+        parameters: what the expressions depend on beside state and control.
         u: control: spring force F_s (3,) [N] of the first mode, with ``orientation`` followed by its moment (3,) [Nm].
-        x: stacked states (2 n per mode). next: stacked states after the stage.
-        A, B: exact derivatives of ``next``.
+        x: stacked states (2 n per mode).
+        next: stacked states after the stage.
+        A: exact derivative of ``next`` by ``x``.
+        B: exact derivative of ``next`` by ``u``.
     """
 
     def __init__(

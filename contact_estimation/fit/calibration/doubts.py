@@ -36,7 +36,8 @@ class _Rows(NamedTuple):
 
     Attributes:
         jacobian: (N, n, P) of the predicted torque.
-        residual: (N, n) [measured Nm]. weight: (N, n) of its square.
+        residual: (N, n) [measured Nm].
+        weight: (N, n) of its square.
         late: (N, n) change of the rigid torque [Nm/s], which a delay [s] leaves.
         links: (N, n, 10 n) change with the links' inertial parameters.
         counts: samples of each recording.

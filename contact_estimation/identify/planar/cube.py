@@ -33,25 +33,47 @@ _SLIDES, _SAME_WAY = 0.3, 0.8  # [m/s, cosine] an impact slides throughout if it
 
 @dataclass(frozen=True)
 class CubeReport:
-    """What tosses say, with 95 % intervals (bootstrap over tosses, axes keeping their names)."""
+    """What tosses say, with 95 % intervals (bootstrap over tosses, axes keeping their names).
 
-    m_over_i: float  # [1/m^2]
+    Attributes:
+        m_over_i: mass over inertia about the centre of mass [1/m^2].
+        interval: of ``m_over_i`` [1/m^2].
+        m_over_i_axes: (3,) [1/m^2] fitted as three values, about the axes of ``centre``.
+        m_over_i_corner: [1/m^2] with the sharp corner as contact point and the centre of mass in the middle.
+        centre: centre of mass (3,) [m] from the cube's middle, in axes of the model, which ``FittedCube.turns`` turns
+            into the body axes of each toss.
+        centre_interval: (3, 2) [m] of ``centre``.
+        corner_depth: how much nearer the middle a downward corner touches than a sharp one [m].
+        compression: depth per speed of touch [s].
+        friction: Coulomb coefficient.
+        friction_interval: of ``friction``.
+        restitution: of a corner, normal velocity after over before an impact (median).
+        unexplained: median norm of the change of rotation that the model leaves, over that of the change.
+        impacts: number of them.
+        sliding: how many of them slide throughout.
+        tosses: number of them.
+        renamings: how often the body axes were named anew.
+        scale: true metres per recorded metre, from free fall (:class:`tosses.Gauge`).
+        ground: z of the ground [m, true], positive above the world's origin; 0 where the cube never rests.
+    """
+
+    m_over_i: float
     interval: tuple[float, float]
-    m_over_i_axes: tuple[float, ...]  # (3,) m/I taken for three values, in the axes of ``centre``
-    m_over_i_corner: float  # with the sharp corner as contact point and the centre of mass in the middle
-    centre: tuple[float, ...]  # centre of mass (3,) [m]
+    m_over_i_axes: tuple[float, ...]
+    m_over_i_corner: float
+    centre: tuple[float, ...]
     centre_interval: tuple[tuple[float, float], ...]
-    corner_depth: float  # what the corners lack [m]
-    compression: float  # depth per speed of touch [s]
-    friction: float  # Coulomb coefficient
+    corner_depth: float
+    compression: float
+    friction: float
     friction_interval: tuple[float, float]
-    restitution: float  # of a corner
-    unexplained: float  # median |dw| the model leaves over the median |dw|
+    restitution: float
+    unexplained: float
     impacts: int
     sliding: int
     tosses: int
-    renamings: int  # how often the body axes were named anew
-    scale: float  # see :class:`tosses.Gauge`
+    renamings: int
+    scale: float
     ground: float
 
     @property

@@ -24,7 +24,8 @@ class Metronome:
     Args:
         period: [s].
         patience: delay that is still caught up with [s].
-        clock, sleep: replaceable for tests.
+        clock: replaceable for tests.
+        sleep: replaceable for tests.
 
     Attributes:
         late: ticks that came more than half a period after their deadline.

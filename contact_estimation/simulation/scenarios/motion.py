@@ -25,7 +25,8 @@ class Motion:
 
     Args:
         segments: the segments.
-        position, rotation: TCP pose at the start.
+        position: of the TCP at the start (3,) [m], base frame.
+        rotation: of the TCP at the start (3, 3), base frame.
         point_tcp: tool point (3,) that moves, TCP frame.
     """
 

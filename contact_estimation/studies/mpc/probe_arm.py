@@ -42,7 +42,7 @@ class ImpedanceProbe:
         controller = simulation.controller
         assert isinstance(controller, CartesianImpedance)
         self._stiffness, self._damping, settings = controller.stiffness, controller.damping, controller.settings
-        self._turn_lead = settings.rotational_damping_ratio / np.sqrt(np.array(settings.rotational_stiffness))
+        self._turn_lead = settings.rotational_damping_factor / np.sqrt(np.array(settings.rotational_stiffness))
         self._max_force = settings.max_force
         self._x0, self._rotation0 = (np.array(part) for part in simulation.equilibrium)
         values = []
