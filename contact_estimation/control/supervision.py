@@ -28,6 +28,7 @@ from contact_estimation.control.impedance import clip_equilibrium, clip_norm
 from contact_estimation.control.mpc.settings import MpcSettings
 from contact_estimation.control.mpc.solver import Solution
 from contact_estimation.control.path import turned_back
+from contact_estimation.control.ringing import RingingDetector
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot import Arm
 
@@ -102,6 +103,7 @@ class SupervisedController(ABC):
         self._wanted = float(np.linalg.norm(wanted))
         self._normal = wanted / max(self._wanted, 1e-12)  # (3,) base axes
         self._loss = LossDetector(settings)
+        self._ringing = RingingDetector(settings.safety.ringing * self._wanted)
         self._deadband, self._balance = Deadband(), ForceBalance(settings, self._normal)
 
     # -- what a controller adds --
@@ -174,6 +176,7 @@ class SupervisedController(ABC):
         self._loss.trail.clear()
         self._loss.restart(self._start.copy())
         self._deadband.restart()
+        self._ringing.restart()
         self._restart(observation)
         self.state, self.reason = ControllerState.ACTIVE, ""
         return self._command(None)
@@ -352,7 +355,8 @@ class SupervisedController(ABC):
             return f"TCP at {speed:.2f} m/s, limit {limits.max_speed:g} m/s"
         if travel > limits.max_travel:
             return f"TCP {travel:.2f} m from where the task began, limit {limits.max_travel:g} m (contact lost?)"
-        return ""
+        ringing = self._ringing.check(now.t, float(self._normal @ now.force)) if self._wanted > 0 and self.adapt else ""
+        return f"{ringing} (wrong stiffness, or estimates that lag?)" if ringing else ""
 
     def _limit_push(self, position: np.ndarray, now: Situation) -> np.ndarray:
         """Limit the push along the wanted force, and the spring's force."""
