@@ -161,8 +161,12 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ),
         ("safety: no rate", '("rate", self.settings.max_rate * dt)', '("rate", 1e9)'),
         ("safety: no step", '("step", self.settings.max_step)', '("step", 1e9)'),
-        ("safety: no turn rate", "clip_norm(turn, self.settings.max_turn_rate * dt)", "clip_norm(turn, 1e9)"),
+        ("safety: no turn rate", "shorter = clip_norm(turn, most)", "shorter = turn"),
+        ("safety: no limit of torque", "near = clip_norm(ahead, self._most_turn)", "near = ahead"),
         ("deadman: a clock that ran back is trusted", "if age < 0 or age >", "if age >"),
+    ],
+    ("control/force_balance.py", "test/control/test_force_balance.py"): [
+        ("balance: any push is trusted", "return min(self.extra, self._unexplained", "return max(self.extra, 0.0")
     ],
     ("control/ringing.py", "test/control/test_ringing.py"): [
         ("ringing: never noticed", "if len(self._turned) == _SWINGS and", "if False and"),

@@ -289,7 +289,7 @@ class SupervisedController(ABC):
         self._seen, self._x = seen, self.arm.tcp_pose(q)[0]
         elapsed = self._elapsed + (step if self.state is ControllerState.ACTIVE else 0.0)
         stiffness = self._contact_stiffness(observation)
-        disturbance, extra = self._balance.disturbance, self._balance.extra
+        disturbance, extra = self._balance.disturbance, self._balance.trusted(self._normal @ (self._damping * dx))
         return Situation(t, elapsed, q, dq, self._x, dx, force, stiffness, disturbance, mass, extra, rest)
 
     def _within_deadband(
