@@ -184,6 +184,9 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("dead band: it rests wherever it is entered", "if not abs(self._error) <= _REACHED * width:", "if False:"),
         ("dead band: it rests where it last was", "self._rest = self._sum / self._ticks", "self._rest = equilibrium"),
     ],
+    ("control/supervision.py", "test/control/test_not_executed.py"): [
+        ("supervision: it pushes an arm that is stopped", "if not observation.executed:", "if False:")
+    ],
     ("control/supervision.py", "test/control/test_deadband.py"): [
         ("dead band: as wide as an estimate that knows nothing", "if not 0.0 <= variance < math.inf:", "if False:"),
         ("dead band: never", "if now.rest is not None:", "if False:"),

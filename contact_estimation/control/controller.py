@@ -48,6 +48,7 @@ class Observation:
         force_covariance: (3, 3) [N^2] of that force, TCP axes; None: its error is not slow, as that of a force sensor.
         age: since the sample [s].
         valid, reason: as the estimate says.
+        executed: whether the arm executes commands; not in a protective stop, or while its driver is not active.
     """
 
     q: np.ndarray
@@ -61,6 +62,7 @@ class Observation:
     age: float = 0.0
     valid: bool = True
     reason: str = ""
+    executed: bool = True
 
     @classmethod
     def of(cls, estimate: Any, age: float = 0.0) -> Observation:

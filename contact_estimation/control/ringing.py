@@ -44,7 +44,8 @@ class RingingDetector:
         elif self._rises <= 0 and force > self._low + self.size:
             self._turn(t, 1, force)
         if len(self._turned) == _SWINGS and t - self._turned[0] <= _WINDOW:
-            return f"the contact force swings: {_SWINGS} times by more than {self.size:.1f} N within {_WINDOW:g} s"
+            swings = f"{_SWINGS} times by more than {self.size:.1f} N within {_WINDOW:g} s"
+            return f"the contact force swings: {swings} (wrong stiffness, or estimates that lag?)"
         return ""
 
     def _turn(self, t: float, rises: int, force: float) -> None:

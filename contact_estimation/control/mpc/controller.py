@@ -33,7 +33,8 @@ from contact_estimation.control.mpc.rollout import Rollout
 from contact_estimation.control.mpc.settings import MpcSettings
 from contact_estimation.control.mpc.solver import Solution, Solver, make_solver
 from contact_estimation.control.path import path_share
-from contact_estimation.control.supervision import Plan, Situation, SupervisedController
+from contact_estimation.control.situation import Plan, Situation
+from contact_estimation.control.supervision import SupervisedController
 from contact_estimation.robot import Arm
 
 #: [s] longest step of the prediction.
