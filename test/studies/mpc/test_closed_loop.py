@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from contact_estimation.control.controller import ControllerState
+from contact_estimation.exceptions import ConfigError
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.studies.mpc.closed_loop import (
     ClosedLoop,
@@ -210,3 +211,9 @@ def test_half_a_second_without_estimates_is_recovered_from():
 def test_the_same_seed_gives_the_same_run():
     again = loop(seed=5, height_error=0.02).run(1.0)
     np.testing.assert_array_equal(again.force, run("plane", 0.02, True).force[: len(again.force)])
+
+
+@pytest.mark.parametrize("observer", ["momentum", "disturbance"])
+def test_an_observer_without_contacts_is_refused(observer):
+    with pytest.raises(ConfigError, match=f"'{observer}' estimates no contacts.*--observer contact_imm"):
+        loop(observer=observer)
