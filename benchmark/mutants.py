@@ -177,7 +177,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
     ("control/mpc/apparent_stiffness.py", "test/control/test_apparent_stiffness.py"): [
         ("apparent stiffness: bounds nothing", "if self._shown is None:", "if True:"),
         ("apparent stiffness: noise shows one", "self._ff > self._excitation**2", "True"),
-        ("apparent stiffness: a moving surface shows one", "self._xf < 0.0 and self._xf**2", "1.0 + self._xf**2"),
+        ("apparent stiffness: a moving surface shows one", "self._xf < 0.0 and self._xf**2", "1.0 or self._xf**2"),
     ],
     ("control/deadband.py", "test/control/test_deadband.py"): [
         ("dead band: it never ends", "abs(error) <= width:", "True:"),

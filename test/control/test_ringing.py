@@ -30,7 +30,13 @@ def test_a_tool_that_lifts_off_again_and_again_is_noticed():
     ],
 )
 def test_what_ends_or_is_slow_is_none(force):
-    assert reason(force) == ""
+    assert reason(force, 15.0) == ""
+
+
+def test_an_approach_is_no_swing():
+    detector = RingingDetector(2.0)
+    assert [detector.check(0.05 * k, 10.0 * (k % 2)) for k in range(7)] == [""] * 7  # it rises, then swings five times
+    assert detector.check(0.35, 10.0) != ""
 
 
 def test_noise_of_a_light_touch_is_none():

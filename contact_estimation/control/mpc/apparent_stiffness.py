@@ -47,7 +47,7 @@ class ApparentStiffness:
 
         Args:
             t: its time [s].
-            height: of the tool along the wanted force [m].
+            height: of the point of the tool that touches, along the wanted force [m].
             force: along it [N].
         """
         if self._last is None:

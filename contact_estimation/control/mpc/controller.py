@@ -166,7 +166,8 @@ class MpcController(SupervisedController):
         """Scale the stiffness of the contacts, together along the wanted force, to what force and motion show."""
         if observation.force is None or self._last is None or not self._wanted > 0:
             return
-        height = float(self._normal @ self.arm.tcp_pose(observation.q)[0])
+        x, rotation = self.arm.tcp_pose(observation.q)
+        height = float(self._normal @ (x + rotation @ np.mean([c.point for c in self.settings.contacts], axis=0)))
         self._shown.update(self._last - observation.age, height, float(self._normal @ observation.force))
         told = sum(float((self._normal @ one[:3]) ** 2 / np.linalg.norm(one[:3])) for one in phi)
         if told > 0:
