@@ -179,13 +179,31 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ),
         ("safety: no rate", '("rate", self.settings.max_rate * dt)', '("rate", 1e9)'),
         ("safety: no step", '("step", self.settings.max_step)', '("step", 1e9)'),
-        ("safety: no turn rate", "clip_norm(turn, self.settings.max_turn_rate * dt)", "clip_norm(turn, 1e9)"),
+        ("safety: no turn rate", "shorter = clip_norm(turn, most)", "shorter = turn"),
+        ("safety: no limit of torque", "near = clip_norm(ahead, self._most_turn)", "near = ahead"),
         ("deadman: a clock that ran back is trusted", "if age < 0 or age >", "if age >"),
+    ],
+    ("control/force_balance.py", "test/control/test_force_balance.py"): [
+        ("balance: any push is trusted", "return min(self.extra, self._unexplained", "return max(self.extra, 0.0")
+    ],
+    ("control/ringing.py", "test/control/test_ringing.py"): [
+        ("ringing: never noticed", "if len(self._turned) == _SWINGS and", "if False and"),
+        ("ringing: however slow", "t - self._turned[0] <= _WINDOW", "True"),
+        ("ringing: noise rings", "self.size = max(size, _LEAST)", "self.size = size"),
+        ("ringing: an approach is a swing", "if self._rises:  # the first one is an approach", "if True:"),
+    ],
+    ("control/mpc/apparent_stiffness.py", "test/control/test_apparent_stiffness.py"): [
+        ("apparent stiffness: bounds nothing", "if self._shown is None:", "if True:"),
+        ("apparent stiffness: noise shows one", "self._ff > self._excitation**2", "True"),
+        ("apparent stiffness: a moving surface shows one", "self._xf < 0.0 and self._xf**2", "1.0 or self._xf**2"),
     ],
     ("control/deadband.py", "test/control/test_deadband.py"): [
         ("dead band: it never ends", "abs(error) <= width:", "True:"),
         ("dead band: it rests wherever it is entered", "if not abs(self._error) <= _REACHED * width:", "if False:"),
         ("dead band: it rests where it last was", "self._rest = self._sum / self._ticks", "self._rest = equilibrium"),
+    ],
+    ("control/supervision.py", "test/control/test_not_executed.py"): [
+        ("supervision: it pushes an arm that is stopped", "if not observation.executed:", "if False:")
     ],
     ("control/supervision.py", "test/control/test_deadband.py"): [
         ("dead band: as wide as an estimate that knows nothing", "if not 0.0 <= variance < math.inf:", "if False:"),

@@ -132,6 +132,7 @@ class UrPress:
         self._ticks: list[tuple[float, float, float]] = []
         self._samples: list[Sample] = []
         self._refused: dict[str, int] = {}
+        self._executed = True
 
     def _world(self) -> Simulation:
         scenario, imperfections = load_scenario(SCENARIO), load_imperfections(ROBOT)
@@ -196,7 +197,7 @@ class UrPress:
             self._samples.append(sample)
         self.stream.push_fast(sample.stamp_ns, sample.q, sample.dq, sample.tau)
         estimate = self.stream.estimate()
-        observation = Observation.of(estimate)
+        observation = dataclasses.replace(Observation.of(estimate), executed=self._executed)
         if not self.options.sensor:
             return observation
         t = 1e-9 * sample.stamp_ns
@@ -212,7 +213,9 @@ class UrPress:
     def _command(self, pose: EquilibriumPose) -> None:
         try:
             self.backend.command(pose)
+            self._executed = True
         except DriverError as error:
+            self._executed = False
             self._refused[str(error)] = self._refused.get(str(error), 0) + 1
 
     def _row(self, t: float, observation: Observation) -> tuple[float, float, float, bool]:

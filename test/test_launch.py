@@ -262,6 +262,11 @@ def test_a_task_in_steps_has_the_stiffness_of_the_task_it_shares():
     assert started["driver"].parameters["impedance_stiffness"] == shared["impedance"]["stiffness"]
 
 
+@pytest.mark.parametrize("driver, watched", [("simulated", "driver"), ("rtde", "driver"), ("none", None)])
+def test_the_mpc_watches_the_node_that_executes_its_commands(driver, watched):
+    assert nodes(robot="ur16e", driver=driver, mpc="true")["mpc"].parameters.get("executor") == watched
+
+
 def test_the_mpc_of_a_ur_arm_hears_its_wrist_sensor():
     """The driver publishes the wrench under the name that ros2_control uses."""
     assert nodes(driver="rtde", mpc="true")["mpc"].parameters["wrench"] == "force_torque_sensor_broadcaster/wrench"

@@ -52,6 +52,7 @@ class Observation:
         age: since the sample [s].
         valid: as the estimate says.
         reason: why it is not valid.
+        executed: whether the arm executes commands; not in a protective stop, or while its driver is not active.
     """
 
     q: np.ndarray
@@ -66,6 +67,7 @@ class Observation:
     age: float = 0.0
     valid: bool = True
     reason: str = ""
+    executed: bool = True
 
     @classmethod
     def of(cls, estimate: Any, age: float = 0.0) -> Observation:

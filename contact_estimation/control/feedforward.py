@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from contact_estimation.control.force_task import ForceTaskController
-from contact_estimation.control.supervision import Situation
+from contact_estimation.control.situation import Situation
 
 
 class FeedforwardController(ForceTaskController):

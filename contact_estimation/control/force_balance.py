@@ -8,6 +8,9 @@ import numpy as np
 
 from contact_estimation.control.mpc.settings import MpcSettings
 
+#: [N] Joint friction and gravity error of an arm with torque sensors may be so large, however light the touch is.
+_LEAST_UNEXPLAINED = 3.0
+
 
 class ForceBalance:
     """Low-passes what the balance of forces at the TCP lacks.
@@ -28,6 +31,7 @@ class ForceBalance:
 
     def __init__(self, settings: MpcSettings, normal: np.ndarray) -> None:
         self._rate, self._normal = settings.rate, normal
+        self._unexplained = max(settings.safety.unexplained * math.hypot(*settings.force), _LEAST_UNEXPLAINED)
         self._share = min(1.0 / (settings.rate * settings.disturbance_time), 1.0)
         self.restart()
 
@@ -55,3 +59,14 @@ class ForceBalance:
         balance = float(self._normal @ missing) + inertia
         self.extra += share * (0.5 * (balance + balance_last) - self.extra)
         self._last = t, speed, balance
+
+    def trusted(self, damping: float) -> float:
+        """Return what the push may have beyond the contact's force [N].
+
+        At rest the impedance's spring balances the contact. What it has beyond the estimated force is friction only up
+        to ``unexplained``; more is a force that the estimate does not tell.
+
+        Args:
+            damping: force of the impedance's damper along the push [N].
+        """
+        return min(self.extra, self._unexplained + abs(damping))

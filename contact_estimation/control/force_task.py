@@ -12,7 +12,8 @@ import pinocchio as pin
 
 from contact_estimation.control.controller import Observation
 from contact_estimation.control.path import path_share
-from contact_estimation.control.supervision import Plan, Situation, SupervisedController
+from contact_estimation.control.situation import Plan, Situation
+from contact_estimation.control.supervision import SupervisedController
 
 
 class ForceTaskController(SupervisedController):

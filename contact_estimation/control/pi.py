@@ -7,7 +7,7 @@ import numpy as np
 from contact_estimation.control.controller import Observation
 from contact_estimation.control.force_task import ForceTaskController
 from contact_estimation.control.impedance import clip_norm
-from contact_estimation.control.supervision import Situation
+from contact_estimation.control.situation import Situation
 
 
 class PiController(ForceTaskController):

@@ -2,7 +2,7 @@
 
 The filter acts on the equilibrium pose of the impedance controller. Its output never jumps. It starts at the arm's
 present equilibrium and moves by at most ``max_step`` per call and ``max_rate`` per second. It stays in the workspace
-and never stretches the impedance spring beyond ``max_force``.
+and never stretches the impedance springs beyond ``max_force`` and ``max_torque``.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from contact_estimation.control.impedance import clip_norm
 from contact_estimation.exceptions import ConfigError, DriverError
 from contact_estimation.settings import key, positive
 
+#: [rad] The largest turn per command with which the equilibrium yields to an arm that is turned away.
+_YIELD = 0.05
+
 
 @dataclass(frozen=True, kw_only=True)
 class SafetySettings:
@@ -29,6 +32,12 @@ class SafetySettings:
         30.0,
         doc="largest force of the impedance spring, equilibrium minus position times stiffness",
         unit="N",
+        check=positive,
+    )
+    max_torque: float = key(
+        15.0,
+        doc="largest torque of the impedance's rotational spring, its angle times its stiffness",
+        unit="Nm",
         check=positive,
     )
     workspace_lower: list[float] = key(
@@ -108,10 +117,12 @@ class SafetyFilter:
     Args:
         settings: the limits.
         stiffness: translational stiffness of the impedance controller (3,) [N/m].
+        rotational_stiffness: its rotational stiffness (3,) [Nm/rad].
     """
 
-    def __init__(self, settings: SafetySettings, stiffness: np.ndarray) -> None:
+    def __init__(self, settings: SafetySettings, stiffness: np.ndarray, rotational_stiffness: np.ndarray) -> None:
         self.settings, self._stiffness = settings, np.array(stiffness, float)
+        self._most_turn = settings.max_torque / max(float(np.max(rotational_stiffness)), 1e-9)  # [rad]
         self.deadman = Deadman(settings)
         self._lower, self._upper = np.array(settings.workspace_lower), np.array(settings.workspace_upper)
         self._active, self._stopped = False, False
@@ -165,7 +176,12 @@ class SafetyFilter:
         self._active = False
 
     def filter(
-        self, now: float, position: np.ndarray, rotation: np.ndarray, measured: np.ndarray
+        self,
+        now: float,
+        position: np.ndarray,
+        rotation: np.ndarray,
+        measured: np.ndarray,
+        measured_rotation: np.ndarray,
     ) -> SafeCommand | None:
         """Return the command that may be sent for a wanted one; None while inactive or stopped.
 
@@ -174,6 +190,7 @@ class SafetyFilter:
             position: (3,) wanted equilibrium [m].
             rotation: (3, 3) wanted equilibrium.
             measured: (3,) TCP position [m].
+            measured_rotation: (3, 3) TCP attitude.
         """
         if not self.active or self._pose is None or self._last is None:
             return None
@@ -186,7 +203,7 @@ class SafetyFilter:
         dt = min(max(now - self._last, 0.0), self.settings.hold_after)
         self._last = now
         position, rotation, measured = np.array(position, float), np.array(rotation, float), np.array(measured, float)
-        finite = all(np.isfinite(a).all() for a in (position, rotation, measured))
+        finite = all(np.isfinite(a).all() for a in (position, rotation, measured, measured_rotation))
         if state is SafetyState.HOLD or not finite:
             return SafeCommand(old_position, old_rotation, SafetyState.HOLD, () if finite else ("not finite",))
         limited = []
@@ -208,10 +225,33 @@ class SafetyFilter:
             position = measured + safe / self._stiffness
             move = clip_norm(position - old_position, self.settings.max_step)
             position = np.clip(old_position + move, self._lower, self._upper)
-        turn = pin.log3(old_rotation.T @ rotation)
-        shorter = clip_norm(turn, self.settings.max_turn_rate * dt)
-        if shorter is not turn:
-            limited.append("turn rate")
-        rotation = old_rotation @ pin.exp3(shorter)
+        rotation, acted = self._turned(old_rotation, rotation, np.array(measured_rotation, float), dt)
+        limited += acted
         self._pose = position, rotation
         return SafeCommand(position, rotation, SafetyState.ACTIVE, tuple(limited))
+
+    def _turned(
+        self, old: np.ndarray, wanted: np.ndarray, measured: np.ndarray, dt: float
+    ) -> tuple[np.ndarray, list[str]]:
+        """Return the attitude (3, 3) within the limits of rate and torque, and which of them acted.
+
+        Args:
+            old: (3, 3) last one.
+            wanted: (3, 3).
+            measured: (3, 3) of the TCP.
+            dt: time since the last one [s].
+        """
+        limited, most = [], self.settings.max_turn_rate * dt
+        turn = pin.log3(old.T @ wanted)
+        shorter = clip_norm(turn, most)
+        if shorter is not turn:
+            limited.append("turn rate")
+        rotation = old @ pin.exp3(shorter)
+        ahead = pin.log3(measured.T @ rotation)
+        near = clip_norm(ahead, self._most_turn)
+        if near is not ahead:
+            limited.append("torque")
+            # Yielding to an arm that is turned away may be faster than the rate, but never a jump.
+            back = clip_norm(pin.log3(old.T @ measured @ pin.exp3(near)), _YIELD)
+            rotation = old @ pin.exp3(back)
+        return rotation, limited

@@ -16,7 +16,6 @@ import dataclasses
 import math
 from abc import ABC, abstractmethod
 from collections import deque
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,54 +30,11 @@ from contact_estimation.control.mpc.settings import MpcSettings
 from contact_estimation.control.mpc.solver import Solution
 from contact_estimation.control.observation_check import foreign_names, unusable
 from contact_estimation.control.path import turned_back
+from contact_estimation.control.ringing import RingingDetector
+from contact_estimation.control.situation import Plan, Situation
 from contact_estimation.control.standstill import Standstill, followed
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot import Arm
-
-
-@dataclass
-class Situation:
-    """The arm and its contact at the time of the command.
-
-    Attributes:
-        t: time of the command [s].
-        elapsed: time [s] of the task, without what was spent holding.
-        q: (n,) joint positions [rad].
-        dq: (n,) joint velocities [rad/s].
-        x: (3,) TCP position [m], base frame.
-        dx: (3,) TCP velocity [m/s] measured at the sample, base frame.
-        force: (3,) contact force [N] ON the robot, base axes.
-        stiffness: of the contact along the wanted force [N/m].
-        disturbance: (3,) what else pulls at the TCP [N], base axes.
-        mass: effective mass [kg] that a sudden contact along the wanted force meets.
-        extra: what is needed along the push beyond the contact's force [N]; follows faster than ``disturbance``.
-        rest: where the equilibrium rests along the push [m] while the force error is within the dead band, else None.
-        doubt: by what a second force, of another source, is larger along the wanted one [N]; 0 where there is none.
-    """
-
-    t: float
-    elapsed: float
-    q: np.ndarray
-    dq: np.ndarray
-    x: np.ndarray
-    dx: np.ndarray
-    force: np.ndarray
-    stiffness: float
-    disturbance: np.ndarray
-    mass: float
-    extra: float
-    rest: float | None
-    doubt: float
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a controller asks for: equilibrium, and the solution behind it; ``problem`` says why there is none."""
-
-    position: np.ndarray
-    rotation: np.ndarray
-    solution: Solution | None = None
-    problem: str = ""
 
 
 class SupervisedController(ABC):
@@ -110,6 +66,7 @@ class SupervisedController(ABC):
         self._wanted = float(np.linalg.norm(wanted))
         self._normal = wanted / max(self._wanted, 1e-12)  # (3,) base axes
         self._loss = LossDetector(settings)
+        self._ringing = RingingDetector(settings.safety.ringing * self._wanted)
         self._deadband, self._balance = Deadband(), ForceBalance(settings, self._normal)
 
     # -- what a controller adds --
@@ -184,6 +141,7 @@ class SupervisedController(ABC):
         self._loss.trail.clear()
         self._loss.restart(self._start.copy())
         self._deadband.restart()
+        self._ringing.restart()
         self._restart(observation)
         self.state, self.reason = ControllerState.ACTIVE, ""
         return self._command(None)
@@ -227,6 +185,8 @@ class SupervisedController(ABC):
         if problem:
             self._good_since = None
             return self._fail(t, problem, None)
+        if not observation.executed:
+            return self._wait(observation)
         if self.state is ControllerState.HOLDING:
             self._follow(observation)
             if not self._recovered(t, observation):
@@ -280,7 +240,7 @@ class SupervisedController(ABC):
         self._seen, self._x = seen, self.arm.tcp_pose(q)[0]
         elapsed = self._elapsed + (step if self.state is ControllerState.ACTIVE else 0.0)
         stiffness = self._contact_stiffness(observation)
-        disturbance, extra = self._balance.disturbance, self._balance.extra
+        disturbance, extra = self._balance.disturbance, self._balance.trusted(self._normal @ (self._damping * dx))
         second = force if observation.second_force is None else observation.second_force
         doubt = max(float(self._normal @ (second - force)), 0.0)
         return Situation(t, elapsed, q, dq, self._x, dx, force, stiffness, disturbance, mass, extra, rest, doubt)
@@ -348,7 +308,8 @@ class SupervisedController(ABC):
             return f"TCP at {speed:.2f} m/s, limit {limits.max_speed:g} m/s"
         if travel > limits.max_travel:
             return f"TCP {travel:.2f} m from where the task began, limit {limits.max_travel:g} m (contact lost?)"
-        return ""
+        watched = self._wanted > 0 and self.adapt
+        return self._ringing.check(now.t, float(self._normal @ now.force)) if watched else ""
 
     def _limit_push(self, position: np.ndarray, now: Situation) -> np.ndarray:
         """Limit the push along the wanted force, and the spring's force."""
@@ -396,6 +357,14 @@ class SupervisedController(ABC):
         until = "until activated again" if latch else "until the estimate is good again"
         self.state, self.reason = ControllerState.HOLDING, f"holding {until}: {reason}"
         self._latched = latch
+
+    def _wait(self, observation: Observation) -> Command:
+        """Hold at an arm that executes no commands; what integrates begins anew afterwards."""
+        self._hold("", latch=False)
+        self._balance.restart()
+        self._position = self._seen = self.arm.tcp_pose(observation.q)[0]
+        self._good_since, self.reason = None, "holding until the arm executes commands"
+        return self._command(None)
 
     def _hold_after(self, error: Exception) -> Command:
         """Hold after a tick that failed, in the attitude of the beginning where the last one is no longer known."""

@@ -53,7 +53,8 @@ class Driver(ManagedNode):
         self.backend: Any = make_backend(s.driver, self.arm, s.backend_options(), shared=s.shared())
         path = find_config("limits", s.safety, self.arm.settings.folder) if s.safety else None
         limits = SafetySettings() if path is None else from_yaml(SafetySettings, path)
-        self.gate = CommandGate(self.arm, self.backend, limits, np.array(s.impedance_stiffness))
+        stiffness = np.array(s.impedance_stiffness), np.array(s.impedance_rotational_stiffness)
+        self.gate = CommandGate(self.arm, self.backend, limits, stiffness)
         self._frames = Frames.of(self.arm, s.tf_prefix)
         self._publisher = SamplePublisher(self, self.arm, self._frames, s.complete, s.clock)
         self._stop = threading.Event()

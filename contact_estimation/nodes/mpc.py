@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
+from lifecycle_msgs.msg import TransitionEvent
 from rclpy.duration import Duration
 from rclpy.lifecycle import State, TransitionCallbackReturn
 from std_msgs.msg import Header
@@ -73,6 +74,10 @@ class Mpc(ManagedNode):
         self._prediction = self.create_publisher(MpcPrediction, "~/prediction", qos.VISUALIZATION)
         self._markers = self.create_publisher(MarkerArray, "~/markers", qos.VISUALIZATION)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
+        self._executed = True  # until the node that executes commands says otherwise
+        if self.settings.executor:
+            events = f"{self.settings.executor}/transition_event"
+            self.create_subscription(TransitionEvent, events, self._on_transition, qos.VISUALIZATION)
         self._estimates = EstimateTopic(self, self.settings.estimates, self._on_estimate, qos.SENSOR)
         self.create_timer(1.0 / self.settings.diagnostics_rate, self._report)
         self._painter = DrawingThread(self._draw, self.settings.visualization_rate, self._not_drawn)
@@ -161,6 +166,9 @@ class Mpc(ManagedNode):
     def _on_estimate(self, raw: bytes) -> None:
         self._latest = raw  # most are never planned from: decoding waits for a tick
 
+    def _on_transition(self, event: TransitionEvent) -> None:
+        self._executed = event.goal_state.label == "active"
+
     def _configured(self) -> ContactController:
         """Return the controller, which a configured node has."""
         if self._controller is None:
@@ -171,6 +179,7 @@ class Mpc(ManagedNode):
         age, problem = self._rule.judge(message, self.get_clock().now().nanoseconds)
         estimate = convert.from_contact_estimate(message)
         observation = Observation.of(replace(estimate, valid=not problem, reason=problem), age)
+        observation = replace(observation, executed=self._executed)
         if self._wrist is None or problem:
             return observation
         return self._wrist.corrected(observation, estimate, convert.stamp_ns(message.header.stamp))

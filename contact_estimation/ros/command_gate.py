@@ -28,7 +28,7 @@ class CommandGate:
         arm: the robot.
         backend: connection to it.
         settings: limits.
-        stiffness: of the impedance that follows the equilibrium (3,) [N/m].
+        stiffness: of the impedance that follows the equilibrium: (3,) [N/m] and (3,) [Nm/rad].
 
     Attributes:
         state: what the gate does.
@@ -43,11 +43,11 @@ class CommandGate:
         arm: Arm,
         backend: Backend,
         settings: SafetySettings,
-        stiffness: np.ndarray,
+        stiffness: tuple[np.ndarray, np.ndarray],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._arm, self._backend, self._clock = arm, backend, clock
-        self._filter = SafetyFilter(settings, stiffness)
+        self._filter = SafetyFilter(settings, *stiffness)
         self._sample: Sample | None = None
         self._sampled, self._stamp_ns = 0.0, 0
         self._complaint = ""
@@ -138,7 +138,7 @@ class CommandGate:
             self._fail(SafetyState.HOLD, f"the wanted attitude is no unit quaternion: {quaternion}")
             return
         rotation = pin.Quaternion(attitude / norm).toRotationMatrix()
-        command = self._filter.filter(now, np.array(position, float), rotation, self._arm.tcp_pose(self._sample.q)[0])
+        command = self._filter.filter(now, np.array(position, float), rotation, *self._arm.tcp_pose(self._sample.q))
         if command is None:
             self._stop(self._missing("stopped; activate again"), self._sample)
             return

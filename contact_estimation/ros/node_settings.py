@@ -212,6 +212,11 @@ class MpcParameters(RobotParameters):
         doc="topic of a wrist sensor, of the environment ON the robot in the TCP frame; its force, without the offset "
         "that the estimates tell, replaces theirs; empty: no sensor",
     )
+    executor: str = key(
+        "",
+        doc="node with a life cycle that executes the equilibria: while it is not active, as after a protective stop, "
+        "the controller holds where the arm is; empty: not watched",
+    )
     visualization_rate: float = key(
         25.0, unit="Hz", check=positive, doc="rate of predictions and markers", was="people_rate"
     )

@@ -31,3 +31,14 @@ def test_with_modes_the_limit_follows_within_twice_the_age():
 
 def test_with_modes_the_limit_has_the_inertia():
     assert after(0.0, 50, speed=0.001).extra == pytest.approx(5.0 + 2.0 * 0.001 / 0.01)
+
+
+@pytest.mark.parametrize("damping, most", [(0.0, 3.0), (-1.5, 4.5)])
+def test_a_push_that_no_force_explains_is_not_trusted(damping, most):
+    """At rest, what the spring has beyond the estimated force is friction only up to a limit."""
+    assert after(None, 2000).trusted(damping) == pytest.approx(most)  # 5 N are missing, of 10 N wanted
+
+
+def test_friction_within_the_limit_is_balanced():
+    balance = after(None, 10)
+    assert balance.trusted(0.0) == balance.extra < 3.0

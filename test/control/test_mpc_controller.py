@@ -14,7 +14,7 @@ from contact_estimation.control.mpc import load_mpc_settings
 from contact_estimation.control.mpc.controller import MpcController
 from contact_estimation.control.path import path_share
 from contact_estimation.control.registry import CONTROLLERS, make_controller
-from contact_estimation.control.supervision import Plan
+from contact_estimation.control.situation import Plan
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.settings import replace
 

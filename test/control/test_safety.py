@@ -8,11 +8,19 @@ from contact_estimation.control.safety import Deadman, SafetyFilter, SafetySetti
 from contact_estimation.exceptions import ConfigError, DriverError
 from contact_estimation.settings import from_mapping
 
-K = np.array([700.0, 700.0, 700.0])
+K, TURN_K = np.array([700.0, 700.0, 700.0]), np.full(3, 40.0)
+
+
+class Filter(SafetyFilter):
+    """A filter of an arm that follows every turn, where a test does not say how it is turned."""
+
+    def filter(self, now, position, rotation, measured, measured_rotation=None):
+        followed = self._pose[1] if measured_rotation is None and self._pose else measured_rotation
+        return super().filter(now, position, rotation, measured, np.eye(3) if followed is None else followed)
 
 
 def make(**changes):
-    return SafetyFilter(from_mapping(SafetySettings, changes, "test"), K)
+    return Filter(from_mapping(SafetySettings, changes, "test"), K, TURN_K)
 
 
 def test_nothing_passes_before_activation_and_after_deactivation():
@@ -146,3 +154,42 @@ def test_a_turn_goes_the_shortest_way_from_any_attitude():
     steps = -np.diff(left)
     assert left[-1] < 1e-6
     np.testing.assert_allclose(steps[: int(left[0] / 0.01) - 1], 0.01, atol=1e-9)
+
+
+def turned(safety, start, wanted, measured, seconds=7.0):
+    """Want one attitude for some time; returns the last command, of an arm at ``measured`` (3, 3)."""
+    safety.activate(0.0, np.zeros(3), start)
+    for now in np.arange(0.01, seconds, 0.01):
+        safety.deadman.fresh(now)
+        command = safety.filter(now, np.zeros(3), wanted, np.zeros(3), measured)
+    return command
+
+
+def torque(command, measured) -> float:
+    return float(40.0 * np.linalg.norm(pin.log3(measured.T @ command.rotation)))
+
+
+@pytest.mark.parametrize("axis", np.eye(3))
+def test_a_blocked_arm_is_turned_within_the_torque(axis):
+    measured = pin.exp3(np.array([0.4, -0.2, 1.0]))
+    command = turned(make(max_torque=10.0), measured, measured @ pin.exp3(3.0 * axis), measured)
+    assert torque(command, measured) == pytest.approx(10.0) and "torque" in command.limited
+
+
+def test_the_equilibrium_yields_to_an_arm_that_is_turned_away():
+    safety, measured = make(max_torque=10.0), pin.exp3(np.array([0.0, 0.0, 0.8]))
+    safety.activate(0.0, np.zeros(3), np.eye(3))
+    before = np.eye(3)
+    for now in np.arange(0.01, 1.0, 0.01):
+        safety.deadman.fresh(now)
+        command = safety.filter(now, np.zeros(3), np.eye(3), np.zeros(3), measured)
+        assert np.linalg.norm(pin.log3(before.T @ command.rotation)) <= 0.05 + 1e-9  # never a jump
+        before = command.rotation
+    assert torque(command, measured) == pytest.approx(10.0)
+
+
+def test_an_attitude_that_is_not_finite_is_held():
+    safety = make()
+    safety.activate(0.0, np.zeros(3), np.eye(3))
+    command = safety.filter(0.01, np.zeros(3), np.eye(3), np.zeros(3), np.full((3, 3), np.nan))
+    assert command.state is SafetyState.HOLD and command.limited == ("not finite",)

@@ -17,6 +17,8 @@ from contact_estimation.ros.arrival import JUST_NOW, Arrival
 from contact_estimation.ros.command_gate import CommandGate
 
 UPRIGHT = (1.0, 0.0, 0.0, 0.0)
+#: Of the impedance: [N/m] and [Nm/rad].
+STIFFNESS = np.full(3, 700.0), np.full(3, 40.0)
 
 
 class Bench:
@@ -27,7 +29,7 @@ class Bench:
         self.arm = load_arm("fr3")
         self.backend = make_backend("sim", self.arm, scenario="plane", duration=5.0)
         self.backend.connect()
-        self.gate = CommandGate(self.arm, self.backend, SafetySettings(), np.full(3, 700.0), clock=lambda: self.now)
+        self.gate = CommandGate(self.arm, self.backend, SafetySettings(), STIFFNESS, clock=lambda: self.now)
 
     def tick(self, seconds=0.002, estimate=True, age=0.001):
         for _ in range(max(round(seconds / 0.002), 1)):
@@ -104,7 +106,7 @@ class Press:
 
     def __init__(self, commands: int = 20):
         self.now, self.backend, arm = 10.0, ImpedanceArm(), load_arm("fr3")
-        self.gate = CommandGate(arm, self.backend, SafetySettings(), np.full(3, 700.0), clock=lambda: self.now)
+        self.gate = CommandGate(arm, self.backend, SafetySettings(), STIFFNESS, clock=lambda: self.now)
         q = np.array([0.1, -0.7, 0.05, -2.2, 0.02, 1.6, 0.7])
         self.position, rotation = arm.tcp_pose(q)
         self.sample, self.quaternion = Sample(1, q, np.zeros(7), np.zeros(7)), pin.Quaternion(rotation).coeffs()
@@ -178,7 +180,7 @@ def test_a_dead_planner_leaves_a_ur_standing():
     with Controller():
         backend = make_backend("rtde", arm, {"host": HOST, "control": True, **patient})
         backend.connect()
-        gate = CommandGate(arm, backend, limits, np.full(3, 1000.0))
+        gate = CommandGate(arm, backend, limits, (np.full(3, 1000.0), np.full(3, 40.0)))
 
         def follow(seconds: float, lift: float = 0.0) -> float:
             """Let time [s] of the samples pass, with a command 30 mm above the start or none; return the rise [m]."""
@@ -258,7 +260,7 @@ def test_refused_samples_leave_the_equilibrium_at_the_arm(first):
     backend = make_backend("joint_torque", arm, {"torque_meaning": "total"})
     backend.attach(sent.append)
     backend.connect()
-    press.gate = CommandGate(arm, backend, SafetySettings(), np.full(3, 700.0), clock=lambda: press.now)
+    press.gate = CommandGate(arm, backend, SafetySettings(), STIFFNESS, clock=lambda: press.now)
     feed = (arm.joint_names, press.sample.q, np.zeros(7), np.zeros(7))
     backend.feed(1, *feed)
     press.tick()

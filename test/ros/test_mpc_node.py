@@ -8,7 +8,7 @@ import yaml
 from contact_estimation.msg import ContactEstimate, MpcPrediction
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PoseStamped, WrenchStamped
-from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.msg import Transition, TransitionEvent
 from rclpy.serialization import serialize_message
 from visualization_msgs.msg import MarkerArray
 
@@ -123,6 +123,37 @@ def test_what_it_commands_last_is_where_the_arm_is(graph, arm, task):
                 else:
                     assert process.stop() == 0, process.text()
                 assert graph.spin(lambda: push() < 0.1, 10.0), ends
+
+
+def test_it_holds_while_the_driver_executes_nothing(graph, arm, task):
+    """A protective stop ends the driver's activity: what integrates must not grow until commands count again."""
+    poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose", qos.COMMANDS)
+    publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
+    tell = graph.node.create_publisher(TransitionEvent, "/driver/transition_event", qos.VISUALIZATION).publish
+    position, _ = arm.tcp_pose(START)
+
+    def feed() -> None:
+        head = convert.header(graph.now_ns(), arm.base_frame)
+        publish(convert.contact_estimate(estimate(arm, True, 5.0), head, arm.tcp_frame, arm.joint_names, "test"))
+
+    def push() -> float:
+        return 700.0 * np.linalg.norm(convert.xyz(poses[-1].pose.position) - position) if poses else 0.0
+
+    def driver_is(label: str) -> None:
+        event = TransitionEvent()
+        event.goal_state.label = label
+        tell(event)
+
+    with graph.start("mpc", {"robot": "fr3", "task": task, "controller": "pi", "executor": "driver"}) as process:
+        assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
+        with graph.meanwhile(feed):
+            assert graph.spin(lambda: graph.change("mpc", Transition.TRANSITION_ACTIVATE)), process.text()
+            assert graph.spin(lambda: push() > 1.0), process.text()
+            driver_is("inactive")
+            assert graph.spin(lambda: push() < 0.1), process.text()
+            driver_is("active")
+            assert graph.spin(lambda: push() > 1.0), process.text()
+        assert process.stop() == 0, process.text()
 
 
 def test_a_fallback_is_for_the_present_and_a_plan_for_the_time_of_its_estimate(graph, arm, task):

@@ -24,6 +24,7 @@ from contact_estimation.contact import ContactSettings
 from contact_estimation.contact.registry import same_normal_force
 from contact_estimation.control.controller import Command, Observation
 from contact_estimation.control.impedance import clip_norm
+from contact_estimation.control.mpc.apparent_stiffness import ApparentStiffness
 from contact_estimation.control.mpc.costs import CostTerm
 from contact_estimation.control.mpc.icem import Icem
 from contact_estimation.control.mpc.problem import MpcProblem
@@ -32,11 +33,14 @@ from contact_estimation.control.mpc.rollout import Rollout
 from contact_estimation.control.mpc.settings import MpcSettings
 from contact_estimation.control.mpc.solver import Solution, Solver, make_solver
 from contact_estimation.control.path import path_share
-from contact_estimation.control.supervision import Plan, Situation, SupervisedController
+from contact_estimation.control.situation import Plan, Situation
+from contact_estimation.control.supervision import SupervisedController
 from contact_estimation.robot import Arm
 
 #: [s] longest step of the prediction.
 _PREDICTION_STEP = 0.01
+#: Share of the wanted force that tells changes of force from noise.
+_EXCITATION = 0.03
 #: [m] and [-] between the contact of the task and that of the estimate, from where the guard warns.
 _POINT_MISMATCH, _NORMAL_MISMATCH = 0.03, 0.87
 
@@ -77,6 +81,7 @@ class MpcController(SupervisedController):
         self._icem = Icem(self.problem, np.random.default_rng(0)) if settings.warm_start == "icem" else None
         self._rollout = Rollout(self.problem)
         self._rests = RestTracker(settings.rest_time, settings.rest_velocity_time, settings.safety.max_speed)
+        self._shown = ApparentStiffness(_EXCITATION * self._wanted)
         self._turn_stiffness = np.array(settings.impedance.rotational_stiffness)
         self._outputs = self._compile_outputs()
         self._known: dict[str, np.ndarray] = {}  # last stiffness vector (3,) [N/m] of pressed contacts
@@ -127,6 +132,7 @@ class MpcController(SupervisedController):
         self.problem.set("disturbance", self._torque)
         self._compare_models(observation)
         self._rests.reset()
+        self._shown.restart()
         self._contact_force(observation)
         self.solver.reset(self.problem.stack(observation.q, observation.dq))
         self._last_cost = np.inf
@@ -142,6 +148,7 @@ class MpcController(SupervisedController):
         pressed = observation.force is not None and self._loss.pressed(observation.force)
         explained = pressed and self._explains_force(observation)
         phi = self._phi = [self._contact_parameters(c, observation, pressed, explained) for c in self.settings.contacts]
+        self._bound_stiffness(observation, phi)
         self.problem.set_contacts(np.concatenate(phi))
         self.problem.set_mode_probabilities(observation.mode_probabilities)
         force = self._output(state)[1]
@@ -154,6 +161,18 @@ class MpcController(SupervisedController):
             one[3:6] += normal * (share / size)
         self.problem.set_contacts(np.concatenate(phi))
         return np.asarray(observation.force, float)
+
+    def _bound_stiffness(self, observation: Observation, phi: list[NDArray[np.float64]]) -> None:
+        """Scale the stiffness of the contacts, together along the wanted force, to what force and motion show."""
+        if observation.force is None or self._last is None or not self._wanted > 0:
+            return
+        x, rotation = self.arm.tcp_pose(observation.q)
+        height = float(self._normal @ (x + rotation @ np.mean([c.point for c in self.settings.contacts], axis=0)))
+        self._shown.update(self._last - observation.age, height, float(self._normal @ observation.force))
+        told = sum(float((self._normal @ one[:3]) ** 2 / np.linalg.norm(one[:3])) for one in phi)
+        if told > 0:
+            for one in phi:
+                one[:3] *= self._shown.bound(told) / told
 
     def _contact_parameters(
         self, contact: ContactSettings, observation: Observation, pressed: bool, explained: bool

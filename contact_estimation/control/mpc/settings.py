@@ -90,6 +90,18 @@ class SafetyLimits:
         doc="largest contact force over the target force; it limits the push and the energy of an approach",
         check=positive,
     )
+    unexplained: float = key(
+        0.3,
+        doc="share of the target force, at least 3 N, by which the spring may push more than the estimated force "
+        "explains, beside what motion needs: friction and gravity error, or an estimate that is too low",
+        check=non_negative,
+    )
+    ringing: float = key(
+        0.2,
+        doc="share of the target force, at least 1 N, by which the force swings where the loop is not stable: after "
+        "six swings within a second the controller holds",
+        check=positive,
+    )
     loss_force: float = key(
         0.2, doc="a contact whose force is below this share of the target force is lost", check=probability
     )

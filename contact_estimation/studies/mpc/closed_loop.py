@@ -206,6 +206,11 @@ class ClosedLoop:
         self.simulation = Simulation(_scenario(settings, options, task), arm, imperfections, options.seed)
         self.mpc_settings = _with_rest(task, self.simulation.rest)
         observer = load_observer_settings(options.observer or settings.observer, arm.settings.folder)
+        if not getattr(observer, "contacts", None):
+            raise ConfigError(
+                f"observer '{options.observer or settings.observer}' estimates no contacts, so that no controller can "
+                "press by it; use one with contacts: --observer contact_imm"
+            )
         observer = _with_rest(_with_tool(observer, task, settings), self.simulation.rest)
         self._place = np.array(self.simulation.scenario.placement_error)
         sensors = load_sensor_settings(settings.sensors, arm.settings.folder)

@@ -217,3 +217,9 @@ def test_the_same_seed_gives_the_same_run():
 def test_a_duration_that_is_no_time_is_refused(duration):
     with pytest.raises(ConfigError, match="duration must be greater than 0 s and finite, found"):
         loop("plane").run(duration)
+
+
+@pytest.mark.parametrize("observer", ["momentum", "disturbance"])
+def test_an_observer_without_contacts_is_refused(observer):
+    with pytest.raises(ConfigError, match=f"'{observer}' estimates no contacts.*--observer contact_imm"):
+        loop(observer=observer)

@@ -1,0 +1,54 @@
+"""What integrates does not grow while the arm executes no commands."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from mpc_tasks import START, arm
+
+from contact_estimation.control.controller import ControllerState, Observation
+from contact_estimation.control.mpc import load_mpc_settings
+from contact_estimation.control.registry import CONTROLLERS, make_controller
+
+TICK = 0.01
+
+
+def pressing(force: float, **changes) -> Observation:
+    position, rotation = arm().tcp_pose(START)
+    tip = position + rotation @ np.array([0.0, 0.0, 0.10])
+    phi = np.array([0.0, 0.0, 1000.0, *tip, 0.0, 0.0, 0.10])
+    seen = Observation(START, np.zeros(7), {"contact_1": phi}, force=np.array([0.0, 0.0, force]))
+    return dataclasses.replace(seen, **changes)
+
+
+def push(command) -> float:
+    return float(700.0 * (arm().tcp_pose(START)[0] - command.position)[2])
+
+
+@pytest.mark.parametrize("name", CONTROLLERS)
+def test_a_stopped_arm_is_not_pushed_and_the_task_goes_on_as_it_began(name):
+    made = make_controller(name, arm(), load_mpc_settings("mpc_plane_fr3"), deadline=np.inf)
+    made.activate(pressing(8.0))
+    for k in range(1, 21):
+        command = made.update(k * TICK, pressing(8.0))
+    before = push(command)
+    for k in range(21, 321):  # stopped for three seconds, below the wanted force
+        command = made.update(k * TICK, pressing(8.0, executed=False))
+        assert command.state is ControllerState.HOLDING and "executes commands" in command.reason
+        assert push(command) == pytest.approx(0.0, abs=1e-6)
+    for k in range(321, 341):
+        command = made.update(k * TICK, pressing(8.0))
+    assert command.state is ControllerState.ACTIVE
+    assert 0.0 < push(command) < before + 0.5  # not what three seconds of error add up to
+
+
+def test_an_arm_that_is_moved_while_it_is_stopped_is_not_pulled_back():
+    made = make_controller("pi", arm(), load_mpc_settings("mpc_plane_fr3"))
+    made.activate(pressing(8.0))
+    moved = START + 0.02
+    for k in range(1, 10):
+        command = made.update(k * TICK, pressing(8.0, q=START + 0.002 * k, executed=False))
+    command = made.update(0.1, pressing(8.0, q=moved, executed=False))
+    np.testing.assert_allclose(command.position, arm().tcp_pose(moved)[0])
