@@ -179,6 +179,13 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("dead band: as wide as an estimate that knows nothing", "if not 0.0 <= variance < math.inf:", "if False:"),
         ("dead band: never", "if now.rest is not None:", "if False:"),
     ],
+    ("control/supervision.py", "test/control/test_second_force.py"): [
+        ("push: one force alone is believed", "min(most - now.doubt, force", "min(most, force"),
+    ],
+    ("filters/zeroed_sensor.py", "test/filters/test_zeroed_sensor.py"): [
+        ("zeroed: no jump is a fault", "self.fault, self._before = jump, before", "pass"),
+        ("zeroed: every jump is one of the sensor", "self._jump if _lacks(", "self._jump if True or _lacks("),
+    ],
     ("ros/command_gate.py", "test/ros/test_command_gate.py"): [
         ("gate: any quaternion passes", "if not np.isfinite(norm) or abs(norm - 1.0) > 1e-3:", "if False:"),
         (
