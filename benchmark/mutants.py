@@ -71,6 +71,14 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
     ("filters/wrist_force.py", "test/filters/test_wrist_force.py"): [
         ("wrist: a suspected jump is believed", "without if without @ without > force @ force else force", "force")
     ],
+    ("ros/sensor_offset.py", "test/ros/test_sensor_offset.py"): [
+        ("sensor offset: nobody is told", "                self._tell()\n", "                pass\n"),
+        ("sensor offset: a touched arm is free", "if self._wrist.learnt and not", "if not"),
+        ("sensor offset: any estimate tells it", "abs(read_at - t) > APART", "False"),
+    ],
+    ("drivers/rtde.py", "test/drivers/test_rtde.py -k admittance"): [
+        ("rtde: the admittance follows the raw sensor", "force - rotation @ self.force_offset", "1.0 * force")
+    ],
     ("filters/zero.py", "test/filters/test_zero.py"): [
         ("zero: a moving arm is zeroed", "if abs(dq[fastest]) > MAX_SPEED:", "if False:"),
         ("zero: the offset is added", "tau -= self.offset", "tau += self.offset"),
@@ -180,7 +188,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("dead band: never", "if now.rest is not None:", "if False:"),
     ],
     ("control/supervision.py", "test/control/test_second_force.py"): [
-        ("push: one force alone is believed", "min(most - now.doubt, force", "min(most, force"),
+        ("push: one force alone is believed", "min(most - now.doubt, force", "min(most, force")
     ],
     ("filters/zeroed_sensor.py", "test/filters/test_zeroed_sensor.py"): [
         ("zeroed: no jump is a fault", "self.fault, self._before = jump, before", "pass"),

@@ -53,6 +53,11 @@ class WristForce:
         """Offset (3,) [N] of the sensor, TCP axes."""
         return self._fusion.offset
 
+    @property
+    def learnt(self) -> bool:
+        """Whether the offset was learnt in free space: on a contact it is as uncertain as the friction."""
+        return bool(self._fusion.std.max() < self._fusion.settings.free_error)
+
     def reset(self) -> None:
         """Begin with an unknown offset."""
         self._fusion.reset()
