@@ -69,11 +69,12 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("parity: forces never contradict each other", "* s.parity_gate * self.std:", "* np.inf:")
     ],
     ("filters/wrist_force.py", "test/filters/test_wrist_force.py"): [
-        ("wrist: a suspected jump is believed", "without if without @ without > force @ force else force", "force")
+        ("wrist: a hold follows a sensor at fault", "self._parity.residual if self._faulty else 0.0", "0.0"),
+        ("wrist: a suspected jump is believed", "without if without @ without > force @ force else force", "force"),
     ],
     ("ros/sensor_offset.py", "test/ros/test_sensor_offset.py"): [
         ("sensor offset: nobody is told", "                self._tell()\n", "                pass\n"),
-        ("sensor offset: a touched arm is free", "if self._wrist.learnt and not", "if not"),
+        ("sensor offset: a touched arm is free", "if self._wrist.learnt:", "if True:"),
         ("sensor offset: any estimate tells it", "abs(read_at - t) > APART", "False"),
     ],
     ("drivers/rtde.py", "test/drivers/test_rtde.py -k admittance"): [

@@ -218,10 +218,10 @@ class UrPress:
         if not observation.valid:
             return observation
         reading = self.wrist.update(t, t, sample.wrench_tcp, estimate)
-        if reading.problem:
-            return dataclasses.replace(observation, valid=False, reason=f"wrist sensor: {reading.problem}")
         if self.wrist.learnt:
             self.backend.force_offset = self.wrist.offset
+        if reading.problem:
+            return dataclasses.replace(observation, valid=False, reason=f"wrist sensor: {reading.problem}")
         _, rotation = self.arm.tcp_pose(sample.q)
         return observation.with_sensor(rotation @ reading.force)
 

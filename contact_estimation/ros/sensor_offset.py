@@ -67,8 +67,8 @@ class SensorOffset:
             self._next = read_at + PERIOD
             if sample.wrench_tcp is None or abs(read_at - t) > APART:
                 return
-            found = self._wrist.update(t, read_at, sample.wrench_tcp, convert.from_contact_estimate(message))
-            if self._wrist.learnt and not found.problem:
+            self._wrist.update(t, read_at, sample.wrench_tcp, convert.from_contact_estimate(message))
+            if self._wrist.learnt:
                 self._tell()
 
     def _tell(self) -> None:
