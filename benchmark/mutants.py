@@ -73,7 +73,16 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("parity: forces never contradict each other", "* s.parity_gate * self.std:", "* np.inf:")
     ],
     ("filters/wrist_force.py", "test/filters/test_wrist_force.py"): [
-        ("wrist: a suspected jump is believed", "without if without @ without > force @ force else force", "force")
+        ("wrist: a hold follows a sensor at fault", "self._parity.residual if self._faulty else 0.0", "0.0"),
+        ("wrist: a suspected jump is believed", "without if without @ without > force @ force else force", "force"),
+    ],
+    ("ros/sensor_offset.py", "test/ros/test_sensor_offset.py"): [
+        ("sensor offset: nobody is told", "                self._tell()\n", "                pass\n"),
+        ("sensor offset: a touched arm is free", "if self._wrist.learnt:", "if True:"),
+        ("sensor offset: any estimate tells it", "abs(read_at - t) > APART", "False"),
+    ],
+    ("drivers/rtde.py", "test/drivers/test_rtde.py -k admittance"): [
+        ("rtde: the admittance follows the raw sensor", "force - rotation @ self.force_offset", "1.0 * force")
     ],
     ("filters/zero.py", "test/filters/test_zero.py"): [
         ("zero: a moving arm is zeroed", "if abs(dq[fastest]) > MAX_SPEED:", "if False:"),
@@ -236,6 +245,13 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
             "if self.adapt and (problem := foreign_names(",
             "if False and (problem := foreign_names(",
         ),
+    ],
+    ("control/supervision.py", "test/control/test_second_force.py"): [
+        ("push: one force alone is believed", "min(most - now.doubt, force", "min(most, force")
+    ],
+    ("filters/zeroed_sensor.py", "test/filters/test_zeroed_sensor.py"): [
+        ("zeroed: no jump is a fault", "self.fault, self._before = jump, before", "pass"),
+        ("zeroed: every jump is one of the sensor", "self._jump if _lacks(", "self._jump if True or _lacks("),
     ],
     ("ros/command_gate.py", "test/ros/test_command_gate.py"): [
         ("gate: any quaternion passes", "if not np.isfinite(norm) or abs(norm - 1.0) > 1e-3:", "if False:"),

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from contact_estimation.drivers import rtde_client as wire
 from contact_estimation.drivers.rtde_link import RtdeLink
 from contact_estimation.simulation.rtde.controller import Command, UrController
@@ -24,6 +26,7 @@ class SimulatedLink(RtdeLink):
     Attributes:
         silent_until: no sample comes before this time [s] of the simulation.
         gone: whether the silence is a lost connection, which ends with a new client.
+        force_error: error (3,) [N] of the wrist sensor at a time [s], controller's base axes.
         on_tick: called after every tick of the controller, also during a silence.
     """
 
@@ -31,6 +34,7 @@ class SimulatedLink(RtdeLink):
         self.controller, self._hold_after = controller, hold_after
         self.status, self.restarts = "connected", 0
         self.silent_until, self.gone = 0.0, False
+        self.force_error: Callable[[float], np.ndarray] = lambda t: np.zeros(3)
         self.on_tick: Callable[[], None] = lambda: None
         self._moving, self._last_command, self._last_sample = False, 0.0, 0.0
         controller.start_script()
@@ -82,6 +86,7 @@ class SimulatedLink(RtdeLink):
         values, host = self.controller.values, round(self.now() * 1e9)
         names = ("actual_q", "actual_qd", "actual_current", "target_current", "target_moment")
         numbers = [number for name in names for number in values[name]]
-        numbers += [*values["actual_TCP_force"], *values["actual_TCP_pose"]]
+        force = np.array(values["actual_TCP_force"]) + np.append(self.force_error(self.now()), np.zeros(3))
+        numbers += [*force, *values["actual_TCP_pose"]]
         modes = [values[name] for name in ("robot_mode", "safety_mode", "safety_status_bits", "runtime_state")]
         return (values["timestamp"], host, host, *numbers, *modes)

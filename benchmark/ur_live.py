@@ -15,8 +15,10 @@ import argparse
 import json
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 from ur_press import UrPress, UrPressOptions, UrPressRecord
 
 FOLDER = Path(__file__).resolve().parent
@@ -33,6 +35,17 @@ FAULTS: dict[str, Callable[[UrPress], None]] = {
     "stall of 1 s": lambda press: press.link.stall(1.0),
     "connection lost for 1 s": lambda press: press.link.stall(1.0, gone=True),
 }
+#: Errors of the wrist sensor along the wanted force: jump [N] and drift [N/s].
+SENSOR_FAULTS = {
+    "sensor jumps by -30 N": (-30.0, 0.0),
+    "sensor jumps by 30 N": (30.0, 0.0),
+    "sensor jumps by -10 N": (-10.0, 0.0),
+    "sensor drifts by -2 N/s": (0.0, -2.0),
+    "sensor drifts by -0.5 N/s": (0.0, -0.5),
+    "sensor drifts by 2 N/s": (0.0, 2.0),
+}
+#: What holds meanwhile: the sensor's offset [N].
+HOLDS = {"hold": 0.0, "hold, sensor 10 N off": 10.0, "hold, sensor -20 N off": -20.0}
 
 
 def pressed(record: UrPressRecord) -> dict[str, float | str]:
@@ -60,6 +73,18 @@ def survived(record: UrPressRecord) -> dict[str, float | str]:
     }
 
 
+def endured(record: UrPressRecord) -> dict[str, float | str]:
+    """Return what an error of the sensor, or a hold, has led to [N]."""
+    after = record.t >= FAULT_AT
+    held = record.t[after & ~record.active]
+    return {
+        "highest [N]": round(float(record.force[after].max()), 1),
+        "lowest while active [N]": round(float(record.force[after & record.active].min(initial=np.inf)), 1),
+        "holds after [s]": round(float(held[0] - FAULT_AT), 2) if held.size else "never",
+        "at the end [N]": round(float(record.force[record.t > record.t[-1] - 0.5].mean()), 1),
+    }
+
+
 def save(rows: dict[str, dict[str, float | str]]) -> None:
     """Write all rows: as JSON, and as one table for the presses and one for the faults."""
     ROWS.write_text(json.dumps(rows, indent=1) + "\n")
@@ -68,7 +93,7 @@ def save(rows: dict[str, dict[str, float | str]]) -> None:
         "",
         f"`python benchmark/ur_live.py --save`. Forces in N; the RMSE counts after {SETTLED:g} s.",
     ]
-    for key in ("rmse", "stands after [ms]"):
+    for key in ("rmse", "stands after [ms]", "holds after [s]"):
         same = {title: row for title, row in sorted(rows.items()) if key in row}
         heads = list(dict.fromkeys(name for row in same.values() for name in row))
         lines += ["", f"| press | {' | '.join(heads)} |", "|---|" + "---|" * len(heads)]
@@ -89,14 +114,17 @@ def main() -> int:
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     rows = json.loads(ROWS.read_text()) if ROWS.exists() and args.save else {}
-    jobs = [(f"{stiffness / 1e3:g} kN/m, {name}", stiffness, name, None) for stiffness in STIFFNESS for name in SENSING]
-    jobs += [(fault, STIFFNESS[1], "sensor", fault) for fault in FAULTS]
-    for press_title, stiffness, name, fault in jobs:
+    jobs = [(f"{k / 1e3:g} kN/m, {name}", k, *sensing, None) for k in STIFFNESS for name, sensing in SENSING.items()]
+    middle = STIFFNESS[1]
+    jobs += [(name, middle, True, 0.0, fault) for name, fault in FAULTS.items()]
+    breaks = {name: partial(UrPress.break_sensor, jump=j, drift=d) for name, (j, d) in SENSOR_FAULTS.items()}
+    jobs += [(name, middle, True, 0.0, fault) for name, fault in breaks.items()]
+    jobs += [(name, middle, True, offset, UrPress.declare_lost) for name, offset in HOLDS.items()]
+    for press_title, stiffness, sensor, offset, fault in jobs:
         title = "" if args.task == UrPressOptions.task else f"{Path(args.task).stem}, "
         title += f"{args.controller}, seed {args.seed}, {args.seconds:g} s: {press_title}"
         if title in rows or args.rows not in title:
             continue
-        sensor, offset = SENSING[name]
         options = UrPressOptions(
             task=args.task,
             controller=args.controller,
@@ -107,8 +135,9 @@ def main() -> int:
             keep_samples=args.record is not None,
         )
         press = UrPress(options)
-        record = press.run(args.seconds, None if fault is None else (FAULT_AT, FAULTS[fault]))
-        rows[title] = pressed(record) if fault is None else survived(record)
+        record = press.run(args.seconds, None if fault is None else (FAULT_AT, fault))
+        shown = pressed if fault is None else survived if press_title in FAULTS else endured
+        rows[title] = shown(record)
         print(title, rows[title], flush=True)
         if args.record:
             record.save(args.record)

@@ -18,7 +18,7 @@ from contact_estimation.control.controller import ControllerState, Observation
 from contact_estimation.control.mpc.settings import MpcSettings, load_mpc_settings
 from contact_estimation.control.registry import make_controller
 from contact_estimation.drivers.backend import EquilibriumPose, Sample
-from contact_estimation.drivers.rtde import RtdeBackend, RtdeSettings
+from contact_estimation.drivers.rtde import CONTROLLER_BASE, RtdeBackend, RtdeSettings
 from contact_estimation.exceptions import ConfigError, DriverError
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.filters.wrist_force import WristForce
@@ -173,6 +173,20 @@ class UrPress:
         wanted = float(np.linalg.norm(self.task.force))
         return UrPressRecord(t_, force, used, wanted, active, ticks, self._refused, self._samples)
 
+    def break_sensor(self, jump: float, drift: float) -> None:
+        """Let the sensor err along the wanted force from now on.
+
+        Args:
+            jump: at once [N].
+            drift: [N/s].
+        """
+        begin, along = self.link.now(), CONTROLLER_BASE @ self._normal
+        self.link.force_error = lambda t: (jump + drift * (t - begin)) * along
+
+    def declare_lost(self) -> None:
+        """Let the controller hold, as after a lost contact."""
+        self.controller._hold("contact lost: as declared", latch=True)  # type: ignore[attr-defined]
+
     def _approach(self) -> Observation:
         """Settle, and move against the wanted force until it is felt; returns the last observation."""
         o = self.options
@@ -205,6 +219,8 @@ class UrPress:
         if not observation.valid:
             return observation
         reading = self.wrist.update(t, t, sample.wrench_tcp, estimate)
+        if self.wrist.learnt:
+            self.backend.force_offset = self.wrist.offset
         if reading.problem:
             return dataclasses.replace(observation, valid=False, reason=f"wrist sensor: {reading.problem}")
         _, rotation = self.arm.tcp_pose(sample.q)

@@ -33,6 +33,8 @@ class Backend(Protocol):
         joint_names: its joints, in the order of its arrays.
         commandable: whether :meth:`command` works.
         live: optional; its samples come in real time, not on demand (default False).
+        force_offset: optional; (3,) [N] of its wrist sensor, TCP axes, told where its own control law follows that
+            sensor, which shall then subtract it.
         hold: optional method; takes the equilibrium that ends a motion also where :meth:`command` refuses because the
             arm's samples are bad (default :meth:`command`).
     """

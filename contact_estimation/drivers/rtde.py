@@ -70,7 +70,7 @@ class _State(NamedTuple):
         program: state of the program that runs on the controller.
         position: (3,) of the TCP [m], base frame.
         rotation: (3, 3) of the TCP.
-        force: (3,) [N] on the robot, base axes.
+        force: (3,) [N] on the robot without the sensor's offset, base axes.
     """
 
     taken: float
@@ -142,6 +142,7 @@ class RtdeBackend:
     Attributes:
         counters: samples, lost (missing stamps), refused ones by reason, reconnects.
         problem: why samples are missing or must not be used, "" if there is no problem.
+        force_offset: (3,) [N] of the wrist sensor, TCP axes, which the admittance does not follow. Samples keep it.
     """
 
     live = True
@@ -161,6 +162,7 @@ class RtdeBackend:
         self.settings, self._arm = settings, arm
         self.counters: Counter[str] = Counter()
         self.problem = "not connected"
+        self.force_offset = np.zeros(3)
         self._link, self._now = link, now
         self._queue: deque[Sample] = deque()
         self._clock = ClockOffset()
@@ -216,7 +218,10 @@ class RtdeBackend:
         return EquilibriumPose(state.position - state.force / self._stiffness, state.rotation)
 
     def command(self, pose: EquilibriumPose) -> None:
-        """Move towards the equilibrium as an impedance would: speed = (K (x_0 - x) + f) / D, sent with speedL.
+        """Move towards the equilibrium as an impedance would: speed = (K (x_0 - x) + f - o) / D, sent with speedL.
+
+        The offset o of the sensor is the one told as ``force_offset``: with it the arm would stand away from x_0 by
+        o / K, in a press as well as in free space.
 
         Args:
             pose: equilibrium in the base frame.
@@ -323,7 +328,8 @@ class RtdeBackend:
         position, rotation = self._arm.tcp_pose(q)
         force, torque = CONTROLLER_BASE @ wrench[:3], CONTROLLER_BASE @ wrench[3:]
         robot, safety, _, program = record[45:49]
-        self._state = _State(self._now() - waited, robot, safety, program, position, rotation, force)
+        contact = force - rotation @ self.force_offset
+        self._state = _State(self._now() - waited, robot, safety, program, position, rotation, contact)
         self.problem = (
             "" if safety in (wire.NORMAL, wire.REDUCED) else f"safety mode is '{SAFETY_MODES.get(safety, safety)}'"
         )

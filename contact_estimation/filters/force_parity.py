@@ -31,6 +31,7 @@ class ForceParity:
         settings: errors of both, and the gate.
 
     Attributes:
+        residual: r (3,) [N], low-passed.
         along: residual along the force [N].
         std: its standard deviation [N].
     """
@@ -41,7 +42,7 @@ class ForceParity:
 
     def reset(self) -> None:
         """Forget the difference."""
-        self._residual = np.zeros(3)
+        self.residual = np.zeros(3)
         self._last: float | None = None
         self._since: float | None = None  # beyond the gate since [s]
         self.along, self.std = 0.0, 0.0
@@ -61,14 +62,14 @@ class ForceParity:
         s, step = self.settings, 0.0 if self._last is None else t - self._last
         self._last = t
         if not 0.0 <= step < s.jump_time:  # a gap, or a clock that was set back
-            self._residual, self._since = sensed - estimated, None
-        self._residual = self._residual + min(step / s.parity_time, 1.0) * (sensed - estimated - self._residual)
+            self.residual, self._since = sensed - estimated, None
+        self.residual = self.residual + min(step / s.parity_time, 1.0) * (sensed - estimated - self.residual)
         larger = sensed if sensed @ sensed > estimated @ estimated else estimated
         u = larger / max(float(np.linalg.norm(larger)), 1e-9)
         of_estimate = float(u @ covariance @ u)
         of_estimate = of_estimate if math.isfinite(of_estimate) else 0.0
         self.std = math.sqrt(max(of_estimate, s.contact_error**2) + float(u**2 @ variance))
-        self.along = float(u @ self._residual)
+        self.along = float(u @ self.residual)
         contradicted = self._since is not None and t - self._since > s.jump_time
         if abs(self.along) <= (_ENDS if contradicted else 1.0) * s.parity_gate * self.std:
             self._since = None

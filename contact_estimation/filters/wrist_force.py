@@ -20,6 +20,10 @@ _MEND = (
     "which of the two is wrong is not known. Lift the tool off, zero the sensor, check payload and joint friction, "
     "and configure again"
 )
+_FROZEN = (
+    "repeats one reading although the arm moved, or its force changed: the sensor is frozen; "
+    "start it or its driver again"
+)
 
 
 class WristReading(NamedTuple):
@@ -46,12 +50,22 @@ class WristForce:
     def __init__(self, settings: WrenchFusionSettings | None = None) -> None:
         self._fusion = WrenchFusion(settings)
         self._zeroed, self._frozen = ZeroedSensor(settings), FrozenSensor(settings)
-        self._parity = ForceParity(settings)
+        self._parity, self._faulty = ForceParity(settings), False
 
     @property
     def offset(self) -> np.ndarray:
-        """Offset (3,) [N] of the sensor, TCP axes."""
-        return self._fusion.offset
+        """Return what a driver's own law shall subtract from the readings: (3,) [N], TCP axes.
+
+        It is the offset of the sensor. While the sensor has a problem, it also takes the slow difference to the
+        sensorless force: a hold then neither follows a sensor that drifts on, nor moves away from a contact that only
+        the sensor feels.
+        """
+        return self._fusion.offset + (self._parity.residual if self._faulty else 0.0)
+
+    @property
+    def learnt(self) -> bool:
+        """Whether the offset was learnt in free space: on a contact it is as uncertain as the friction."""
+        return bool(self._fusion.std.max() < self._fusion.settings.free_error)
 
     def reset(self) -> None:
         """Begin with an unknown offset."""
@@ -61,6 +75,7 @@ class WristForce:
 
     def interrupt(self) -> None:
         """Take note that readings are missing or bad: a sensor that comes back jumps."""
+        self._faulty = False
         self._zeroed.reset()
         self._parity.reset()
 
@@ -84,35 +99,42 @@ class WristForce:
         """
         sensed, felt = wrench[:3], estimate.force_tcp
         if self._frozen.repeats(read_at, wrench, estimate.q, felt):
-            self.interrupt()
-            return WristReading(
-                sensed,
-                "repeats one reading although the arm moved, or its force changed: the sensor is frozen; start it or "
-                "its driver again",
-            )
-        note, jump = "", self._zeroed.jumped(read_at, sensed, felt)
-        if jump is not None:
-            self._fusion.shift(jump)
-            self._parity.reset()
-            note = (
-                f"jumped by {np.linalg.norm(jump):.1f} N to zero where the joints felt nothing: the sensor was zeroed. "
-                "Its offset follows; zero it in free space only"
-            )
-        force = self._fusion.force_tcp(t, sensed, estimate)
-        contradict = self._parity.contradict(t, force, felt, estimate.force_covariance, self._fusion.std**2)
+            self._zeroed.reset()  # a sensor that comes back jumps
+            force, note, problem = sensed - self._fusion.offset, "", _FROZEN
+            self._compare(t, force, estimate)
+        else:
+            note = self._follow_jump(read_at, sensed, felt)
+            force = self._fusion.force_tcp(t, sensed, estimate)
+            problem = self._compare(t, force, estimate)
+        self._faulty = bool(problem)
+        return WristReading(force if problem else self._cautious(force), problem, note)
+
+    def _follow_jump(self, read_at: float, sensed: np.ndarray, felt: np.ndarray) -> str:
+        """Take the jump of a sensor that was zeroed into its offset; return what happened."""
+        jump = self._zeroed.jumped(read_at, sensed, felt)
+        if jump is None:
+            return ""
+        self._fusion.shift(jump)
+        self._parity.reset()
+        return (
+            f"jumped by {np.linalg.norm(jump):.1f} N to zero where the joints felt nothing: the sensor was zeroed. "
+            "Its offset follows; zero it in free space only"
+        )
+
+    def _compare(self, t: float, force: np.ndarray, estimate: Estimate) -> str:
+        """Return how ``force`` (3,) [N] of the sensor contradicts the sensorless one, else an empty string."""
+        variance = self._fusion.std**2
+        contradict = self._parity.contradict(t, force, estimate.force_tcp, estimate.force_covariance, variance)
         if self._zeroed.fault.any():
             size = np.linalg.norm(self._zeroed.fault)
-            problem = f"jumped by {size:.1f} N, which the sensorless force does not show: {_MEND}"
-            return WristReading(force, problem, note)
+            return f"jumped by {size:.1f} N, which the sensorless force does not show: {_MEND}"
         if contradict:
             along, std = self._parity.along, self._parity.std
-            return WristReading(
-                force,
+            return (
                 f"differs from the sensorless force by {along:+.1f} N along the force, {abs(along) / std:.1f} standard "
-                f"deviations: {_MEND}",
-                note,
+                f"deviations: {_MEND}"
             )
-        return WristReading(self._cautious(force), "", note)
+        return ""
 
     def _cautious(self, force: np.ndarray) -> np.ndarray:
         """Return the larger one of the forces with and without a jump (3,) [N] whose cause is not yet known."""

@@ -33,6 +33,7 @@ from contact_estimation.ros.lifecycle import ManagedNode
 from contact_estimation.ros.mpc_outputs import pose as pose_message
 from contact_estimation.ros.node_settings import RobotDriverParameters
 from contact_estimation.ros.pacer import Pacer
+from contact_estimation.ros.sensor_offset import SensorOffset
 from contact_estimation.ros.staleness import EstimateRule
 from contact_estimation.ros.steady_timer import steady_timer
 from contact_estimation.settings import find_config, from_yaml
@@ -68,6 +69,7 @@ class Driver(ManagedNode):
         self._poses = subscribe(self, PoseStamped, "equilibrium_pose", self._on_pose, qos.NEWEST)
         self._rule = EstimateRule(self.arm, s.tf_prefix, limits.hold_after)
         self._observer = ""
+        self._offset = SensorOffset(self.backend) if hasattr(self.backend, "force_offset") else None
         self._estimates = EstimateTopic(self, s.estimate_topic, self._on_estimate, qos.SENSOR)
         steady_timer(self, 0.01, self._watch)
         self.create_timer(1.0, self._report)
@@ -85,6 +87,8 @@ class Driver(ManagedNode):
         """Connect to the robot; its samples are published from now on."""
         self._stop.clear()
         self._broken = ""
+        if self._offset is not None:
+            self._offset.reset()
         try:
             if getattr(self.backend, "live", False):
                 self.backend.connect()
@@ -150,6 +154,8 @@ class Driver(ManagedNode):
 
     def _deliver(self, sample: Sample, stamp_ns: int) -> None:
         self.gate.sample(sample, stamp_ns)
+        if self._offset is not None:
+            self._offset.sample(sample, stamp_ns)
         self._publisher.publish(sample, stamp_ns)
 
     def _forward(self) -> None:
@@ -175,6 +181,8 @@ class Driver(ManagedNode):
         self.gate.estimate(*judgement)
         if not judgement.problem:
             self._observer = observer
+            if self._offset is not None:
+                self._offset.estimate(raw)
 
     # -- commands and health ---------------------------------------------------------------------------------
 

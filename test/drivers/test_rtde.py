@@ -24,7 +24,7 @@ from rtde_controller import HOST, Controller
 
 from contact_estimation.drivers import rtde_client as wire
 from contact_estimation.drivers.backend import EquilibriumPose
-from contact_estimation.drivers.rtde import RtdeBackend, RtdeSettings
+from contact_estimation.drivers.rtde import CONTROLLER_BASE, RtdeBackend, RtdeSettings
 from contact_estimation.drivers.rtde_link import RtdeLink
 from contact_estimation.exceptions import ConfigError, DriverError
 from contact_estimation.robot import load_arm
@@ -408,6 +408,26 @@ def test_commands_move_the_arm_only_while_its_state_is_good(arm, controller):
         wait_until(driver, lambda: re.search("ms old|unknown", driver.state_problem()))
         with pytest.raises(DriverError, match=r"ms old|unknown"):
             driver.command(goal)
+    finally:
+        driver.close()
+
+
+def test_the_admittance_does_not_follow_the_offset_of_its_sensor(arm, controller):
+    """An arm that takes an offset for a contact stands away from the equilibrium by offset / K."""
+    driver = backend(arm, control=True)
+    offset, settings = np.array([2.0, -3.0, 20.0]), driver.settings
+    sent = []
+    driver._link.send = lambda kind, twist: sent.append(np.array(twist)) or True
+    try:
+        driver.force_offset = offset
+        read_for(driver, 0.3)
+        sample = newest(driver)
+        position, rotation = arm.tcp_pose(sample.q)
+        contact = rotation @ (sample.wrench_tcp[:3] - offset)
+        stiffness = np.array(settings.impedance_stiffness)
+        np.testing.assert_allclose(driver.equilibrium().position, position - contact / stiffness, atol=1e-9)
+        driver.command(EquilibriumPose(position, rotation))
+        np.testing.assert_allclose(CONTROLLER_BASE @ sent[-1][:3], contact / settings.admittance_damping, atol=1e-9)
     finally:
         driver.close()
 

@@ -25,7 +25,7 @@ def estimate():
     return found
 
 
-def press(estimate, fault, felt=None, seconds=20.0, std=4.0):
+def press(estimate, fault, felt=None, seconds=20.0, std=4.0, wrist=None):
     """Free for 3 s, then a press of 50 N; ``fault`` (t -> N) is added to the reading along the force from 6 s on.
 
     Args:
@@ -34,11 +34,12 @@ def press(estimate, fault, felt=None, seconds=20.0, std=4.0):
         felt: force that the sensorless estimate has, a function of time [N]; default the true one, 4 N off.
         seconds: of the recording.
         std: of the sensorless force [N].
+        wrist: that is fed; default a new one.
 
     Returns:
         Times [s], forces along the push [N] and problems of the readings.
     """
-    wrist, rng, found = WristForce(), np.random.default_rng(3), []
+    wrist, rng, found = wrist or WristForce(), np.random.default_rng(3), []
     for k in range(round(seconds / STEP)):
         t = STEP * k
         true = 50.0 * np.clip(5.0 * (t - 3.0), 0.0, 1.0)
@@ -90,3 +91,20 @@ def test_an_error_within_the_sensorless_uncertainty_is_not_noticed(estimate):
     """What two forces cannot show: the limit of the method."""
     _, _, problems = press(estimate, lambda t: -0.2 * t)
     assert not any(problems)
+
+
+@pytest.mark.parametrize("jump, drift", [(-30.0, 0.0), (30.0, 0.0), (0.0, -2.0), (0.0, 2.0)])
+def test_while_a_sensor_is_at_fault_its_driver_subtracts_the_error(estimate, jump, drift):
+    """A hold would follow a sensor that drifts on, beyond every limit of the force."""
+    wrist = WristForce()
+    _, _, problems = press(estimate, lambda t: jump + drift * t, seconds=30.0, wrist=wrist)
+    error = (jump + 24.0 * drift - 4.0) * NORMAL  # the sensorless force is 4 N off, and 0.1 s late
+    assert problems[-1]
+    np.testing.assert_allclose(wrist.offset, OFFSET + error, atol=1.0)
+
+
+def test_without_a_fault_its_driver_subtracts_the_offset_of_free_space(estimate):
+    wrist = WristForce()
+    press(estimate, lambda _: 0.0, wrist=wrist)
+    assert wrist.learnt
+    np.testing.assert_allclose(wrist.offset, OFFSET, atol=0.5)

@@ -59,3 +59,40 @@ def test_a_spike_and_a_gap_between_readings_are_no_jump():
         sensed = OFFSET if k < 300 else OFFSET + 20.0
         sensor.add(t, sensed)
         assert sensor.jumped(t, sensed, np.zeros(3)) is None
+
+
+def faults(force, offset, delay=0.0):
+    """Return the times [s] at which the sensor is at fault, and those at which it is suspected."""
+    sensor, rng, fault, suspected = ZeroedSensor(), np.random.default_rng(4), [], []
+    for k in range(round(2.0 / STEP)):
+        t = STEP * k
+        sensed = force(t) + offset(t) + 0.6 * rng.standard_normal(3)
+        sensor.add(t, sensed)
+        assert sensor.jumped(t, sensed, force(t - delay)) is None
+        fault += [t] if sensor.fault.any() else []
+        suspected += [t] if sensor.suspected.any() else []
+    return fault, suspected
+
+
+@pytest.mark.parametrize("jump", [-30.0, 30.0])
+def test_a_jump_that_does_not_end_at_zero_is_suspected_at_once_and_a_fault_after_a_while(jump):
+    fault, suspected = faults(lambda t: PRESS, lambda t: OFFSET + [0.0, 0.0, jump * float(t >= 0.5)])
+    assert 0.89 < fault[0] < 1.0 and fault[-1] > 1.99
+    assert suspected[0] < 0.53 and suspected[-1] < fault[0]
+
+
+def test_a_sensor_that_jumps_back_before_the_verdict_is_at_no_fault():
+    fault, _ = faults(lambda t: PRESS, lambda t: OFFSET + [0.0, 0.0, 30.0 * float(0.5 <= t < 0.7)])
+    assert not fault
+
+
+@pytest.mark.parametrize("change", [-30.0, 30.0])
+def test_an_impact_that_the_sensorless_force_follows_late_is_suspected_no_longer_than_that(change):
+    fault, suspected = faults(lambda t: PRESS + [0.0, 0.0, change * float(t >= 0.5)], lambda t: OFFSET, delay=0.2)
+    assert not fault
+    assert suspected[-1] < 0.73
+
+
+def test_a_jump_within_the_error_of_the_sensorless_force_is_no_fault():
+    fault, _ = faults(lambda t: PRESS, lambda t: OFFSET + [0.0, 0.0, 8.0 * float(t >= 0.5)])
+    assert not fault
