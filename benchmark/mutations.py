@@ -86,8 +86,8 @@ MUTATIONS = [
     Mutation(
         "safety: the turn is limited in the wrong frame",
         SAFETY,
-        "rotation = old_rotation @ pin.exp3(shorter)",
-        "rotation = pin.exp3(shorter) @ old_rotation",
+        "rotation = old @ pin.exp3(shorter)",
+        "rotation = pin.exp3(shorter) @ old",
         "test/control/test_safety.py",
     ),
     Mutation("deadman: never stops", SAFETY, "age > self.settings.stop_after", "False", "test/control/test_safety.py"),

@@ -27,13 +27,12 @@ def test_a_loop_that_rings_shows_the_true_stiffness(lag):
 
 
 def test_a_force_that_rests_shows_nothing():
-    rng = np.random.default_rng(0)
-    known = shown(lambda t: 1e-6 * rng.standard_normal(), lambda t: 10.0 + 0.05 * rng.standard_normal())
+    known = shown(lambda t: -1e-6 * ring(t), lambda t: 10.0 + 0.05 * ring(t))
     assert known.bound(1e6) == 1e6
 
 
-@pytest.mark.parametrize("phase", [0.0, np.pi / 2])
-def test_a_surface_that_moves_shows_nothing(phase):
-    """It lifts the tool while the force rises, or while the force is as it was."""
-    known = shown(lambda t: 0.005 * np.sin(np.pi * t), lambda t: 10.0 + 5.0 * np.sin(np.pi * t + phase), 4.0)
-    assert known.bound(1e3) == 1e3
+@pytest.mark.parametrize("amplitude, phase", [(5.0, 0.0), (1.0, np.pi / 2)])
+def test_a_surface_that_moves_shows_nothing(amplitude, phase):
+    """It lifts the tool while the force rises, or while the force hardly changes."""
+    known = shown(lambda t: 0.005 * np.sin(np.pi * t), lambda t: 10.0 + amplitude * np.sin(np.pi * t + phase), 4.0)
+    assert known.bound(1e5) == 1e5
