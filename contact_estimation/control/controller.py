@@ -22,8 +22,8 @@ class ControllerState(Enum):
     """What the controller does.
 
     INACTIVE: commands nothing. ACTIVE: controls. SHORTENED: a tick without a usable plan, the remaining plan is
-    followed. HOLDING: pushes no more. SEARCHING: the contact was lost and is approached again. RETRACTING: the contact
-    was lost and the tool withdraws.
+    followed. HOLDING: the equilibrium is where the arm was. SEARCHING: the contact was lost and is approached again.
+    RETRACTING: the contact was lost and the tool withdraws.
     """
 
     INACTIVE = "inactive"
@@ -149,7 +149,7 @@ class ContactController(Protocol):
         """Command nothing from now on.
 
         Returns:
-            The last command, after which nothing is pushed: the equilibrium where the arm was last measured. None where
+            The last command, which relaxes the spring: the equilibrium where the arm was last measured. None where
             the controller was inactive.
         """
 

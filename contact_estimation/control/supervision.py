@@ -350,7 +350,7 @@ class SupervisedController(ABC):
         return self._command(solution)
 
     def _hold(self, reason: str, latch: bool) -> None:
-        """Put the equilibrium where the arm was last measured: the spring relaxes, and nothing is pushed."""
+        """Put the equilibrium where the arm was last measured: K_imp / (K_imp + K) of the contact's force remains."""
         if self.state is not ControllerState.HOLDING:
             self._standstill = Standstill(self._seen.copy(), self._seen - self._position)
             self._position, self._held_since = self._seen.copy(), self._last
