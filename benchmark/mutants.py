@@ -230,15 +230,17 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("step: its path turns back", "path_back=False", "path_back=True"),
         ("step: a failed one goes on pushing", "if observation.valid else command.position", "*0 + command.position"),
     ],
-    ("control/standstill.py", "test/control/test_mpc_controller.py -k dragged"): [
-        ("standstill: the spring grows", "x + clip_norm(stiffness * (x0 - x), limit) / stiffness", "x0")
-    ],
     ("control/supervision.py", "test/control/test_mpc_controller.py"): [
         ("outage: a dragged tool is led back", "if moved > most:", "if False:"),
         (
             "outage: a hold moves on invalid estimates",
-            "if self._problem_of(observation):\n            return",
-            "if False:\n            return",
+            "if not problem:\n                self._follow",
+            "if True:\n                self._follow",
+        ),
+        (
+            "standstill: the spring grows",
+            "self._position = clip_equilibrium(self._position, x, x, self._stiffness, self._limit)",
+            "pass",
         ),
         (
             "activation: any contact will do",

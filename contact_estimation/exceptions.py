@@ -39,9 +39,19 @@ class DriverError(ContactEstimationError, RuntimeError):
     """A robot, its controller or its connection is not in a state in which it can be used."""
 
 
-def name_error(owner: str, argument: str, given: str, loader: str) -> ContactEstimationError:
-    """Make the error for a name where the thing is expected that ``loader`` makes of it."""
-    return ConfigError(f"{owner}: {argument} is the name '{given}'; give {loader}('{given}')")
+def refuse_names(owner: str, **arguments: tuple[object, str]) -> None:
+    """Refuse a name where the thing is expected that a loader makes of it.
+
+    Args:
+        owner: who expects it.
+        arguments: by name, what was given, and the loader.
+
+    Raises:
+        ConfigError: one of them is a name.
+    """
+    for argument, (given, loader) in arguments.items():
+        if isinstance(given, str):
+            raise ConfigError(f"{owner}: {argument} is the name '{given}'; give {loader}('{given}')")
 
 
 def shape_error(owner: str, name: str, given: Iterable[int], expected: Iterable[object]) -> ContactEstimationError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import math
 import os
 import reprlib
@@ -431,6 +432,15 @@ _TASKS = {
 }
 
 
+def task_names(kind: str) -> list[str]:
+    """Names of the shipped tasks of a kind, such as scenario; all tasks share one folder."""
+    return [name for name, path in config_files("tasks").items() if _is_task(kind, path)]
+
+
+def _is_task(kind: str, path: Path) -> bool:
+    return load_yaml(path).keys() >= set(_TASKS[kind][0])
+
+
 def find_task(kind: str, name: str) -> Path:
     """Return the path of a task, by name or as a file.
 
@@ -442,7 +452,7 @@ def find_task(kind: str, name: str) -> Path:
         ConfigError: there is none, or it is a task of another kind.
     """
     own, taker = _TASKS[kind]
-    path = find_config("tasks", name, takes=lambda path: load_yaml(path).keys() >= set(own))
+    path = find_config("tasks", name, takes=functools.partial(_is_task, kind))
     given = load_yaml(path).keys()
     for keys, other in _TASKS.values():
         if given >= set(keys) and not given >= set(own):

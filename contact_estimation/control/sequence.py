@@ -16,11 +16,11 @@ from enum import Enum
 import numpy as np
 
 from contact_estimation.control.controller import Command, ContactController, ControllerState, Observation
+from contact_estimation.control.impedance import clip_equilibrium
 from contact_estimation.control.mpc.settings import MpcSettings, load_mpc_settings
 from contact_estimation.control.mpc.solver import Solution
 from contact_estimation.control.observation_check import unusable
 from contact_estimation.control.registry import CONTROLLERS, make_controller
-from contact_estimation.control.standstill import followed
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot import Arm
 from contact_estimation.settings import find_config, find_task, from_yaml, key, load_yaml, positive, probability
@@ -281,11 +281,12 @@ class SequenceController:
     def _stand(self, last: Command, observation: Observation) -> Command:
         """Return the command after the end: the equilibrium stays, but follows an arm that is dragged."""
         task = self._controller.settings
-        if not unusable(observation, [], task.safety.max_age):
-            x, stiffness = self.arm.tcp_pose(observation.q)[0], np.array(task.impedance.stiffness)
-            position = followed(last.position, x, stiffness, task.safety.force_margin * task.impedance.max_force)
-            self._over = dataclasses.replace(last, position=position)
-        return self._over or last
+        if unusable(observation, [], task.safety.max_age):
+            return last
+        x, limit = self.arm.tcp_pose(observation.q)[0], task.safety.force_margin * task.impedance.max_force
+        position = clip_equilibrium(last.position, x, x, np.array(task.impedance.stiffness), limit)
+        self._over = dataclasses.replace(last, position=position)
+        return self._over
 
     def _following(self, how: _End) -> int | None:
         """Return the index of the next step, None where the task ends."""
@@ -332,8 +333,8 @@ class SequenceController:
 
     def _missing(self, observation: Observation) -> float:
         """Return how far [m] the end of the way is, along the axes that follow it."""
-        followed = np.array(self.step.force) == 0
-        return float(np.linalg.norm((self._goal - self.arm.tcp_pose(observation.q)[0])[followed]))
+        along_path = np.array(self.step.force) == 0
+        return float(np.linalg.norm((self._goal - self.arm.tcp_pose(observation.q)[0])[along_path]))
 
     def _beyond(self, force: np.ndarray) -> str:
         """Return that more is felt than the step may feel, or an empty string.

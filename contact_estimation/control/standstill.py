@@ -1,24 +1,10 @@
-"""Standing still: the equilibrium follows an arm that is dragged, and tells whether it was moved meanwhile."""
+"""Whether an arm that was left to stand was moved meanwhile."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-
-from contact_estimation.control.impedance import clip_norm
-
-
-def followed(x0: np.ndarray, x: np.ndarray, stiffness: np.ndarray, limit: float) -> np.ndarray:
-    """Return the equilibrium (3,) [m] nearest to ``x0`` in its direction whose spring pulls with ``limit`` at most.
-
-    Args:
-        x0: (3,) equilibrium [m].
-        x: (3,) measured TCP position [m].
-        stiffness: (3,) diagonal K [N/m].
-        limit: [N].
-    """
-    return np.asarray(x + clip_norm(stiffness * (x0 - x), limit) / stiffness)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from contact_estimation.control.observation_check import foreign_names, unusable
 from contact_estimation.control.path import turned_back
 from contact_estimation.control.ringing import RingingDetector
 from contact_estimation.control.situation import Plan, Situation
-from contact_estimation.control.standstill import Standstill, followed
+from contact_estimation.control.standstill import Standstill
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot import Arm
 
@@ -178,10 +178,11 @@ class SupervisedController(ABC):
         return command
 
     def _tick(self, t: float, step: float, observation: Observation) -> Command:
-        if self._latched:
-            self._follow(observation)
-            return self._command(None)
         problem = self._problem_of(observation)
+        if self._latched:
+            if not problem:
+                self._follow(observation)
+            return self._command(None)
         if problem:
             self._good_since = None
             return self._fail(t, problem, None)
@@ -377,12 +378,11 @@ class SupervisedController(ABC):
     def _follow(self, observation: Observation) -> None:
         """Let the equilibrium follow an arm that is dragged, so that its spring holds its limit.
 
-        An estimate that cannot be planned from may be wrong about where the arm is: it moves nothing.
+        Args:
+            observation: that can be planned from; another one may be wrong about where the arm is.
         """
-        if self._problem_of(observation):
-            return
-        self._seen = self.arm.tcp_pose(observation.q)[0]
-        self._position = followed(self._position, self._seen, self._stiffness, self._limit)
+        x = self._seen = self.arm.tcp_pose(observation.q)[0]
+        self._position = clip_equilibrium(self._position, x, x, self._stiffness, self._limit)
 
     def _recovered(self, t: float, observation: Observation) -> bool:
         """Return whether estimates have been good for long enough; then the task goes on along its path.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from contact_estimation import plugins
-from contact_estimation.exceptions import ConfigError, name_error
+from contact_estimation.exceptions import ConfigError, refuse_names
 from contact_estimation.filters.observer import Observer
 from contact_estimation.filters.settings import SensorSettings, load_sensor_settings
 from contact_estimation.filters.stream import SampleStream
@@ -91,13 +91,8 @@ def make_observer(arm: Arm, settings: Any, name: str | None = None, sensors: Sen
     Raises:
         ConfigError: an argument is a name, from which a loader makes it.
     """
-    for argument, given, loader in (
-        ("arm", arm, "load_arm"),
-        ("settings", settings, "load_observer_settings"),
-        ("sensors", sensors, "load_sensor_settings"),
-    ):
-        if isinstance(given, str):
-            raise name_error("make_observer", argument, given, loader)
+    loaders = {"settings": (settings, "load_observer_settings"), "sensors": (sensors, "load_sensor_settings")}
+    refuse_names("make_observer", arm=(arm, "load_arm"), **loaders)
     return _make(plugins.load(plugins.OBSERVERS, settings.observer), arm, settings, name or settings.observer, sensors)
 
 

@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 
 from contact_estimation.codegen import compile_built, named_function, symbols
-from contact_estimation.exceptions import ConfigError, name_error
+from contact_estimation.exceptions import ConfigError, refuse_names
 from contact_estimation.filters.consistency import consistency_of
 from contact_estimation.filters.estimate_row import EstimateRow, RowObserver, arm_parts, row_of
 from contact_estimation.filters.localization import link_contact_of
@@ -65,13 +65,8 @@ class SampleStream:
         measured_arm: Arm | None = None,
         sensor_set: str = "",
     ) -> None:
-        for argument, given, loader in (
-            ("observer", observer, "open_stream"),
-            ("arm", arm, "load_arm"),
-            ("sensors", sensors, "load_sensor_settings"),
-        ):
-            if isinstance(given, str):
-                raise name_error("SampleStream", argument, given, loader)
+        loaders = {"observer": (observer, "open_stream"), "sensors": (sensors, "load_sensor_settings")}
+        refuse_names("SampleStream", arm=(arm, "load_arm"), **loaders)
         n = arm.n
         if sensors.torque_scale is not None and len(sensors.torque_scale) != n:
             raise ConfigError(

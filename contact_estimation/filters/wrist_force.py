@@ -101,7 +101,7 @@ class WristForce:
         if self._frozen.repeats(read_at, wrench, estimate.q, felt):
             self._zeroed.reset()  # a sensor that comes back jumps
             force, note, problem = sensed - self._fusion.offset, "", _FROZEN
-            self._compare(t, force, estimate)
+            self._compare(t, force, estimate)  # the offset of a driver's law goes on with the difference
         else:
             note = self._follow_jump(read_at, sensed, felt)
             force = self._fusion.force_tcp(t, sensed, estimate)

@@ -76,11 +76,13 @@ class ZeroedSensor:
         self._past.append((t, sensed - estimated))
         while not 0.0 <= t - self._past[0][0] <= 2.0 * follow:
             self._past.popleft()
+        self.suspected = np.zeros(3)
+        if not (self._jump.any() or self.fault.any()):
+            return None
         now = np.mean([d for when, d in self._past if when > t - _NOW], axis=0)
         if not _lacks(now - self._before, self.fault):
             self.fault = np.zeros(3)
         before = [d for when, d in self._past if when < self._since]
-        self.suspected = np.zeros(3)
         if not (self._jump.any() and before):
             self._jump = self._jump if t - self._since < follow else np.zeros(3)
             return None

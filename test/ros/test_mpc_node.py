@@ -48,6 +48,18 @@ def estimate(arm, valid: bool = True, push: float = 0.0) -> Estimate:
     )
 
 
+def message(arm, stamp_ns: int, valid: bool = True, push: float = 0.0) -> ContactEstimate:
+    """Return that estimate as an estimator publishes it."""
+    head = convert.header(stamp_ns, arm.base_frame)
+    return convert.contact_estimate(estimate(arm, valid, push), head, arm.tcp_frame, arm.joint_names, "test")
+
+
+def asked(poses, arm) -> float:
+    """Return the force [N] that the newest equilibrium asks for, none where there is no command yet."""
+    position, _ = arm.tcp_pose(START)
+    return 700.0 * np.linalg.norm(convert.xyz(poses[-1].pose.position) - position) if poses else 0.0
+
+
 @pytest.fixture
 def task(tmp_path) -> str:
     """Return the shipped task, with deadlines that a machine busy with other work meets."""
@@ -65,15 +77,12 @@ def test_lifecycle_poses_and_fallback(graph, arm, task):
     diagnostics = graph.watch(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
     publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
     valid = True
-    position, _ = arm.tcp_pose(START)
 
     def feed() -> None:  # an estimator that never pauses: while services are called, too
-        head = convert.header(graph.now_ns(), arm.base_frame)
-        publish(convert.contact_estimate(estimate(arm, valid), head, arm.tcp_frame, arm.joint_names, "test"))
+        publish(message(arm, graph.now_ns(), valid))
 
     def push() -> float:
-        """Force that the newest equilibrium asks for [N]."""
-        return 700.0 * np.linalg.norm(convert.xyz(poses[-1].pose.position) - position) if poses else 0.0
+        return asked(poses, arm)
 
     with graph.start("mpc", {"robot": "fr3", "task": task, "diagnostics_rate": 5.0}) as process:
         assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
@@ -103,14 +112,12 @@ def test_what_it_commands_last_is_where_the_arm_is(graph, arm, task):
     """Deactivated or ended by a signal in a press: an arm that keeps its last equilibrium must not push for ever."""
     poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose", qos.COMMANDS)
     publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
-    position, _ = arm.tcp_pose(START)
 
     def feed() -> None:
-        head = convert.header(graph.now_ns(), arm.base_frame)
-        publish(convert.contact_estimate(estimate(arm, True, 5.0), head, arm.tcp_frame, arm.joint_names, "test"))
+        publish(message(arm, graph.now_ns(), True, 5.0))
 
     def push() -> float:
-        return 700.0 * np.linalg.norm(convert.xyz(poses[-1].pose.position) - position) if poses else 0.0
+        return asked(poses, arm)
 
     with graph.start("mpc", {"robot": "fr3", "task": task}) as process:
         assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
@@ -130,14 +137,12 @@ def test_it_holds_while_the_driver_executes_nothing(graph, arm, task):
     poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose", qos.COMMANDS)
     publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
     tell = graph.node.create_publisher(TransitionEvent, "/driver/transition_event", qos.VISUALIZATION).publish
-    position, _ = arm.tcp_pose(START)
 
     def feed() -> None:
-        head = convert.header(graph.now_ns(), arm.base_frame)
-        publish(convert.contact_estimate(estimate(arm, True, 5.0), head, arm.tcp_frame, arm.joint_names, "test"))
+        publish(message(arm, graph.now_ns(), True, 5.0))
 
     def push() -> float:
-        return 700.0 * np.linalg.norm(convert.xyz(poses[-1].pose.position) - position) if poses else 0.0
+        return asked(poses, arm)
 
     def driver_is(label: str) -> None:
         event = TransitionEvent()
@@ -165,8 +170,7 @@ def test_a_fallback_is_for_the_present_and_a_plan_for_the_time_of_its_estimate(g
 
     def feed() -> None:
         stamps.append(graph.now_ns())
-        head = convert.header(stamps[-1], arm.base_frame)
-        publish(convert.contact_estimate(estimate(arm, True, 5.0), head, arm.tcp_frame, arm.joint_names, "test"))
+        publish(message(arm, stamps[-1], True, 5.0))
 
     with graph.start("mpc", {"robot": "fr3", "task": task}) as process:
         assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
@@ -185,20 +189,18 @@ def test_a_second_estimator_is_told_and_not_planned_from(graph, arm, task):
     poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose", qos.COMMANDS)
     predictions = graph.watch(MpcPrediction, "/mpc/prediction", qos.VISUALIZATION)
     diagnostics = graph.watch(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
-    topic, position = "/estimator/contact_estimate", arm.tcp_pose(START)[0]
+    topic = "/estimator/contact_estimate"
     first, second = (graph.node.create_publisher(ContactEstimate, topic, qos.VISUALIZATION) for _ in range(2))
     both = False
 
     def feed() -> None:
         head = convert.header(graph.now_ns(), arm.base_frame)
         for publisher, valid in ((first, True), (second, False)) if both else ((first, True),):
-            message = convert.contact_estimate(
-                estimate(arm, valid, 5.0), head, arm.tcp_frame, arm.joint_names, "contact_imm"
-            )
-            publisher.publish(message)
+            seen = estimate(arm, valid, 5.0)
+            publisher.publish(convert.contact_estimate(seen, head, arm.tcp_frame, arm.joint_names, "contact_imm"))
 
     def push() -> float:
-        return 700.0 * np.linalg.norm(convert.xyz(poses[-1].pose.position) - position) if poses else 0.0
+        return asked(poses, arm)
 
     def told() -> bool:
         states = [s for m in diagnostics for s in m.status if s.name.startswith("mpc")]
@@ -224,19 +226,17 @@ def test_an_estimate_that_cannot_be_read_or_planned_from_ends_the_push_and_not_t
     poses = graph.watch(PoseStamped, "/mpc/equilibrium_pose")
     predictions = graph.watch(MpcPrediction, "/mpc/prediction", qos.VISUALIZATION)
     publish = graph.node.create_publisher(ContactEstimate, "/estimator/contact_estimate", qos.VISUALIZATION).publish
-    position, _ = arm.tcp_pose(START)
     kind = "good"
 
     def feed() -> None:
-        head = convert.header(graph.now_ns(), arm.base_frame)
-        message = convert.contact_estimate(estimate(arm, True, 5.0), head, arm.tcp_frame, arm.joint_names, "test")
+        told = message(arm, graph.now_ns(), True, 5.0)
         if kind == "soft":
-            message.contacts[0].stiffness.z = 0.0
-        raw = serialize_message(message)
+            told.contacts[0].stiffness.z = 0.0
+        raw = serialize_message(told)
         publish(raw[:200] if kind == "cut" else raw)
 
     def push() -> float:
-        return 700.0 * np.linalg.norm(convert.xyz(poses[-1].pose.position) - position) if poses else 0.0
+        return asked(poses, arm)
 
     with graph.start("mpc", {"robot": "fr3", "task": task}) as process:
         assert graph.change("mpc", Transition.TRANSITION_CONFIGURE), process.text()
@@ -374,8 +374,7 @@ def test_a_task_in_steps_goes_on_when_touched_and_stands_still_at_a_fault(graph,
     felt, valid = 0.0, True
 
     def feed() -> None:
-        head = convert.header(graph.now_ns(), arm.base_frame)
-        publish(convert.contact_estimate(estimate(arm, valid, felt), head, arm.tcp_frame, arm.joint_names, "test"))
+        publish(message(arm, graph.now_ns(), valid, felt))
 
     def pull() -> float:
         return 700.0 * (poses[-1].pose.position.z - position[2]) if poses else 0.0

@@ -82,6 +82,8 @@ class MpcController(SupervisedController):
         self._rollout = Rollout(self.problem)
         self._rests = RestTracker(settings.rest_time, settings.rest_velocity_time, settings.safety.max_speed)
         self._shown = ApparentStiffness(_EXCITATION * self._wanted)
+        points = [contact.point for contact in settings.contacts]
+        self._touching = np.mean(points, axis=0) if points else np.zeros(3)  # (3,) [m] of the tool, TCP frame
         self._turn_stiffness = np.array(settings.impedance.rotational_stiffness)
         self._outputs = self._compile_outputs()
         self._known: dict[str, np.ndarray] = {}  # last stiffness vector (3,) [N/m] of pressed contacts
@@ -167,12 +169,13 @@ class MpcController(SupervisedController):
         if observation.force is None or self._last is None or not self._wanted > 0:
             return
         x, rotation = self.arm.tcp_pose(observation.q)
-        height = float(self._normal @ (x + rotation @ np.mean([c.point for c in self.settings.contacts], axis=0)))
+        height = float(self._normal @ (x + rotation @ self._touching))
         self._shown.update(self._last - observation.age, height, float(self._normal @ observation.force))
-        told = sum(float((self._normal @ one[:3]) ** 2 / np.linalg.norm(one[:3])) for one in phi)
-        if told > 0:
+        stiffness = sum(float((self._normal @ one[:3]) ** 2 / np.linalg.norm(one[:3])) for one in phi)
+        if stiffness > 0:
+            share = self._shown.bound(stiffness) / stiffness
             for one in phi:
-                one[:3] *= self._shown.bound(told) / told
+                one[:3] *= share
 
     def _contact_parameters(
         self, contact: ContactSettings, observation: Observation, pressed: bool, explained: bool

@@ -53,13 +53,13 @@ def _check_path(task: MpcSettings) -> None:
 def _check_axes(task: MpcSettings) -> None:
     """Check that forces are wanted where the cost weighs them, and that the path leads where it weighs the position."""
     rules = (
-        ("force", "N are wanted", task.force, task.weights.force, "the force would not be controlled"),
-        ("path", "m lead", task.path, task.weights.position, "the path would not be followed"),
+        ("force", "N are wanted", task.force, "force", "the force would not be controlled"),
+        ("path", "m lead", task.path, "position", "the path would not be followed"),
     )
-    for name, words, wanted, weights, what in rules:
+    for name, words, wanted, weight, what in rules:
+        weights = getattr(task.weights, weight)
         without = np.where(np.array(weights) > 0, 0.0, wanted)  # (3,) of the axes without a weight
         if np.linalg.norm(without) > _ACROSS * np.linalg.norm(wanted):
-            weight = "force" if name == "force" else "position"
             axis = int(np.argmax(np.abs(without)))
             raise ConfigError(
                 f"{name}: {without[axis]:g} {words} along {'xyz'[axis]}, but weights.{weight} is {_vector(weights)}: "

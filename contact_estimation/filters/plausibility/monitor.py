@@ -118,9 +118,7 @@ class SignalMonitor:
             self._count += 1.0 - repeated
             if t - self._block_start > self._block and self._count:
                 self._judge_block(self.readings, t)
-            self.problem = self.intervals.problem or self._kinematic or self.readings.problem
-        else:
-            self.problem = self.intervals.problem or self._kinematic
+        self.problem = self._first_problem()
         if self._spikes:
             self._spikes, self._rise[0] = 0, self._settings.kinematics.rise_time
         return True
@@ -162,8 +160,11 @@ class SignalMonitor:
             self._bad_until = t
         self._count, self._block_start = 0.0, t
         self._started = True
+        self.problem = self._first_problem()
+
+    def _first_problem(self) -> str:
         of_torque = "" if self.readings is None else self.readings.problem
-        self.problem = self.intervals.problem or self._kinematic or of_torque
+        return self.intervals.problem or self._kinematic or of_torque
 
     def _now(self) -> np.ndarray:
         return self._state["w"].reshape(len(STATE), self.arm.n)

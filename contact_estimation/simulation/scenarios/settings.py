@@ -14,7 +14,7 @@ from contact_estimation.control.impedance import ImpedanceSettings
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot import Arm
 from contact_estimation.robot.posture import ready_posture
-from contact_estimation.settings import config_files, find_task, from_yaml, key, load_yaml, non_negative, positive
+from contact_estimation.settings import find_task, from_yaml, key, non_negative, positive, task_names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,6 +171,5 @@ def load_scenario(name: str) -> ScenarioSettings:
 
 
 def scenario_names() -> list[str]:
-    """Names of the shipped scenarios (other tasks share the folder; a scenario has surfaces and a motion)."""
-    files = config_files("tasks").items()
-    return [name for name, path in files if {"surfaces", "motion"} <= load_yaml(path).keys()]
+    """Names of the shipped scenarios."""
+    return task_names("scenario")
