@@ -79,3 +79,13 @@ def test_another_estimate_of_the_point_on_the_tool_is_no_motion():
         found, velocity = tracker.update(0.01 * k, 0.0, rest, NORMAL, (position, rotation), point, STIFFNESS)
         np.testing.assert_allclose(found, rest, atol=1e-12)
         np.testing.assert_allclose(velocity, 0.0, atol=1e-12)
+
+
+def test_noise_of_the_force_moves_the_rest_of_a_soft_contact_more_and_its_velocity_follows_later():
+    tracker, pairs = RestTracker(0.0, 0.15, 1.0), (np.repeat(NORMAL, 2, axis=0), np.repeat(TIP, 2, axis=0))
+    for k, height in enumerate([0.0, 1e-3]):
+        rests = height * pairs[0]
+        _, velocity = tracker.update(0.01 * k, 0.0, rests, pairs[0], tool(TIP), pairs[1], np.array([250.0, 20e3]))
+    soft, hard = np.linalg.norm(velocity, axis=1)
+    assert hard == pytest.approx(1e-3 / 0.15)
+    assert soft == pytest.approx(1e-3 / 0.30)  # a quarter of 1 kN/m: twice as late

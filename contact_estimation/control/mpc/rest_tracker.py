@@ -4,11 +4,13 @@ A rest moves with a surface, and where the tool slides along a slope that the es
 extrapolates it at its velocity, and follows without lag. For a rest r measured every dt along the normal n, the last
 one r', their predicted distance h = v dt, velocity v and e = n^T (r - r') - h:
 
-    r - (1 - alpha) e n,  v + alpha e / T_v,   alpha = dt / (dt + T_r),   T_r = max(T_s, 2 age),   T_v = max(T, 4 T_r)
+    r - (1 - alpha) e n,  v + alpha e / T_v,   alpha = dt / (dt + T_r),   T_r = max(T_s, 2 age),   T_v = max(T_K, 4 T_r)
 
 A loop through a delay is well damped by a filter of twice that delay, hence 2 age. T_v = 4 T_r damps the tracker
-critically. T_s smooths fresh estimates: an observer takes a part of a commanded step of torque for a contact force, the
-plan takes that part back, and without T_s the loop may ring from tick to tick. A normal that turns moves no rest:
+critically. An error of the force moves the rest by its K-th part, so on soft contacts the noise of the rest is large:
+the best time constant of such a tracker grows with the root of its noise, T_K = T sqrt(max(K_0 / K, 1)) for a contact
+of stiffness K. T_s smooths fresh estimates: an observer takes a part of a commanded step of torque for a contact force,
+the plan takes that part back, and without T_s the loop may ring from tick to tick. A normal that turns moves no rest:
 heights are those above the last rest, not above the base.
 
 What is known of a pressed contact is its force F. Its rest is told as F / K above the point that presses. A new
@@ -21,6 +23,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+
+#: [N/m] K_0, above which the noise of a rest is small beside what smoothing (T_s) leaves of it.
+_FIRM = 1e3
 
 
 @dataclass
@@ -40,7 +45,7 @@ class RestTracker:
 
     Args:
         smoothing: least time constant T_s of the rest [s].
-        time: least time constant T of the velocity [s].
+        time: least time constant T of the velocity [s], on contacts of 1 kN/m and more.
         limit: largest speed [m/s]; faster is a rest that jumped.
     """
 
@@ -86,7 +91,8 @@ class RestTracker:
             restated += np.sum((points - track.points) @ rotation.T * normals, axis=1)
             moved = np.sum((rests - track.rests) * normals, axis=1)  # (I,) [m]
             error = moved - restated - step * track.speed
-            speed = track.speed + alpha * error / max(self._time, 4.0 * smoothing, step)
+            time = self._time * np.sqrt(np.maximum(_FIRM / stiffness, 1.0))  # (I,) [s]
+            speed = track.speed + alpha * error / np.maximum(time, max(4.0 * smoothing, step))
             speed = np.clip(speed, -self._limit, self._limit)
             filtered = rests - (1.0 - alpha) * error[:, None] * normals
             track = self._track = _Track(t, filtered, points, speed, stiffness, force)

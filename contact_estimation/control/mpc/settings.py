@@ -239,7 +239,8 @@ class MpcSettings:
     rest_velocity_time: float = key(
         0.06,
         doc="time constant of the velocity at which the plan lets a contact's place move on; shorter follows a moving "
-        "surface or a slope sooner, and passes on more of the estimate's noise",
+        "surface or a slope sooner, and passes on more of the estimate's noise; on a contact softer than 1 kN/m "
+        "longer, by the root of their ratio",
         unit="s",
         check=positive,
     )
