@@ -277,6 +277,7 @@ class SampleStream:
             fits = len(q) == len(dq) == len(tau) == self.arm.n  # one number would be spread over all joints
             if fits:
                 self._q[:], self._dq[:], limits.effort[:] = q, dq, tau
+                limits.unwrap()
         except (ValueError, TypeError):
             fits = False
         if not fits:
@@ -428,7 +429,7 @@ class SampleLimits:
     """
 
     def __init__(self, arm: Arm, sensors: SensorSettings, scale: np.ndarray) -> None:
-        self._names, self._sensors = arm.joint_names, sensors
+        self._names, self._sensors, self._unlimited = arm.joint_names, sensors, arm.unlimited
         self._run = function = compile_built(build_limits, arm.n)
         inputs = function.inputs
         self.q, self.dq, self.effort, self.last_q = (inputs[k] for k in ("q", "dq", "effort", "last_q"))
@@ -440,6 +441,11 @@ class SampleLimits:
         ):
             inputs[name][:] = np.minimum(factor * np.where(limit > 0, limit, np.inf), _LARGEST)
         self._max_velocity, self._max_torque = inputs["max_velocity"], inputs["max_torque"]
+
+    def unwrap(self) -> None:
+        """Turn the sample's unlimited joints by whole turns to next to the last good sample."""
+        if len(which := self._unlimited):
+            self.q[which] -= 2.0 * np.pi * np.rint((self.q[which] - self.last_q[which]) / (2.0 * np.pi))
 
     def beyond(self) -> bool:
         """Return whether a value of the sample is no number or beyond its limit."""

@@ -260,7 +260,7 @@ def joint_strength(arm: Arm) -> np.ndarray:
     1 Nm.
     """
     rng = np.random.default_rng(0)
-    lower, upper = np.maximum(arm.lower, -np.pi), np.minimum(arm.upper, np.pi)
+    lower, upper = arm.one_turn
     gravity = np.max([np.abs(arm.gravity(rng.uniform(lower, upper))) for _ in range(50)], axis=0)
     held = 2.5 * np.maximum.accumulate(gravity[::-1])[::-1]
     return np.where(arm.effort_limit > 0, arm.effort_limit, np.maximum(held, 1.0))

@@ -12,7 +12,7 @@ import pinocchio as pin
 
 from contact_estimation.codegen import CompiledFunction, compile_built
 from contact_estimation.exceptions import shape_error
-from contact_estimation.robot.description import load_model
+from contact_estimation.robot.description import UNLIMITED, find_frame, load_model
 from contact_estimation.robot.motor import MotorSide
 from contact_estimation.robot.rigid_body import Expression, Kinematics, RigidBody
 from contact_estimation.robot.settings import RobotSettings, load_robot_settings
@@ -33,6 +33,7 @@ class Arm:
         motor: motor side.
         lower: joint limits (n,) [rad].
         upper: joint limits (n,) [rad].
+        unlimited: indices of the joints that turn without limit; drivers may tell their positions within one turn.
         velocity_limit: (n,) [rad/s].
         effort_limit: (n,) [Nm], 0 where the URDF has none.
     """
@@ -46,6 +47,7 @@ class Arm:
         self.n, self.joint_names = self.body.n, tuple(settings.joints)
         self.base_frame, self.tcp_frame = settings.base_frame, TCP if self.tool.has_tcp else settings.tcp_frame
         self.lower, self.upper = np.array(self.model.lowerPositionLimit), np.array(self.model.upperPositionLimit)
+        self.unlimited = np.flatnonzero(self.upper >= UNLIMITED)
         self.velocity_limit, self.effort_limit = np.array(self.model.velocityLimit), np.array(self.model.effortLimit)
 
     @property
@@ -68,9 +70,33 @@ class Arm:
         """Name of the link that the TCP belongs to: the one its joint moves, whatever else is fixed to it."""
         if self.tool.geometry:
             return LINK
-        joint = self.model.frames[self.model.getFrameId(self.tcp_frame)].parentJoint
+        joint = self.frame(self.tcp_frame).parentJoint
         bodies = (f.name for f in self.model.frames if f.parentJoint == joint and f.type == pin.FrameType.BODY)
         return str(next(bodies, self.tcp_frame))
+
+    def frame(self, name: str) -> pin.Frame:
+        """Return a frame of :attr:`model` by its name: that of a link before that of a joint.
+
+        Args:
+            name: of the frame; one that exists.
+        """
+        return find_frame(self.model, name)
+
+    @property
+    def one_turn(self) -> tuple[np.ndarray, np.ndarray]:
+        """Ends (n,) of a range of positions that holds every posture, and none twice [rad]."""
+        more = self.upper - self.lower > 2.0 * np.pi + 1e-9
+        return np.where(more, -np.pi, self.lower), np.where(more, np.pi, self.upper)
+
+    def unwrap(self, q: np.ndarray) -> np.ndarray:
+        """Return positions (N, n) [rad] whose unlimited joints go on where they are told within one turn.
+
+        Args:
+            q: (N, n) in the order of time.
+        """
+        q = np.array(q, float)
+        q[:, self.unlimited] = np.unwrap(q[:, self.unlimited], axis=0)
+        return q
 
     def measured_at(self, side: str) -> Arm:
         """Return the arm as joint torque measured there sees it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,9 @@ from contact_estimation.exceptions import ContactEstimationError, ModelError
 from contact_estimation.robot.settings import RobotSettings
 from contact_estimation.robot.tool import add_tool, load_tool
 from contact_estimation.settings import share_file
+
+#: [rad], [rad/s] Limit of a joint that has none: a URDF's ``continuous`` joint.
+UNLIMITED = 1e4
 
 
 def urdf_path(settings: RobotSettings) -> Path:
@@ -38,6 +42,8 @@ def urdf_path(settings: RobotSettings) -> Path:
 def description_text(settings: RobotSettings) -> str:
     """Return the text of the robot's URDF, with the links of its tool.
 
+    Joints of type ``continuous`` become revolute ones with limits of :data:`UNLIMITED`: one position each, in radians.
+
     Args:
         settings: of the robot.
 
@@ -46,9 +52,36 @@ def description_text(settings: RobotSettings) -> str:
         ModelError: there is no URDF, or the tool's links do not fit it.
     """
     text = urdf_path(settings).read_text(encoding="utf-8")
-    if not settings.tool:
-        return text
-    return add_tool(text, load_tool(settings.tool, settings.folder), settings.tcp_frame)
+    if settings.tool:
+        text = add_tool(text, load_tool(settings.tool, settings.folder), settings.tcp_frame)
+    return _limited(text) if "continuous" in text else text
+
+
+def _limited(text: str) -> str:
+    """Return a URDF whose continuous joints are revolute."""
+    try:
+        robot = ET.fromstring(text)
+    except ET.ParseError:
+        return text  # Pinocchio says what is wrong
+    for joint in robot.iterfind("joint[@type='continuous']"):
+        joint.set("type", "revolute")
+        limit = joint.find("limit")
+        if limit is None:
+            limit = ET.SubElement(joint, "limit", effort="0", velocity=repr(UNLIMITED))
+        limit.set("lower", repr(-UNLIMITED))
+        limit.set("upper", repr(UNLIMITED))
+    return ET.tostring(robot, encoding="unicode")
+
+
+def find_frame(model: pin.Model, name: str) -> pin.Frame | None:
+    """Return the frame of a link, or where no link has that name, any frame; None where there is none.
+
+    Args:
+        model: of a description, whose links and joints may have the same names.
+        name: of the frame.
+    """
+    named = [frame for frame in model.frames if frame.name == name]
+    return min(named, key=lambda frame: frame.type != pin.FrameType.BODY, default=None)
 
 
 def load_model(settings: RobotSettings) -> pin.Model:
@@ -85,25 +118,26 @@ def load_model(settings: RobotSettings) -> pin.Model:
         )
     if model.nq != model.njoints - 1 or model.nv != model.nq:
         raise ModelError(
-            f"robot '{settings.name}': every joint must have one degree of freedom with one position "
-            "(revolute with limits, or prismatic); use 'revolute' instead of 'continuous'"
+            f"robot '{settings.name}': every joint must have one degree of freedom with one position: revolute, "
+            "continuous or prismatic"
         )
-    for frame in (settings.base_frame, settings.tcp_frame):
-        if not model.existFrame(frame):
-            raise ModelError(
-                f"robot '{settings.name}': frame '{frame}' is not in {path.name}; it has "
-                f"{', '.join(f.name for f in model.frames if f.type == pin.FrameType.BODY)}"
-            )
-    if model.frames[model.getFrameId(settings.base_frame)].parentJoint != 0:
+    base, tcp = (find_frame(model, name) for name in (settings.base_frame, settings.tcp_frame))
+    if base is None or tcp is None:
+        missing = settings.base_frame if base is None else settings.tcp_frame
+        raise ModelError(
+            f"robot '{settings.name}': frame '{missing}' is not in {path.name}; it has "
+            f"{', '.join(f.name for f in model.frames if f.type == pin.FrameType.BODY)}"
+        )
+    if base.parentJoint != 0:
         raise ModelError(
             f"robot '{settings.name}': base_frame '{settings.base_frame}' moves; name a link fixed to the world"
         )
-    model.gravity.linear = model.frames[model.getFrameId(settings.base_frame)].placement.rotation @ np.asarray(
-        settings.gravity, float
-    )
+    model.gravity.linear = base.placement.rotation @ np.asarray(settings.gravity, float)
     _check_inertias(model, path)
     if settings.tool_mass > 0:
-        _add_load(model, settings)
+        load = pin.Inertia(settings.tool_mass, np.asarray(settings.tool_com, float), np.zeros((3, 3)))
+        joint = tcp.parentJoint
+        model.inertias[joint] = model.inertias[joint] + tcp.placement.act(load)
     return model
 
 
@@ -121,10 +155,3 @@ def _check_inertias(model: pin.Model, path: Path) -> None:
                 f"{path.name}: the link moved by joint '{model.names[j]}' has principal moments {moments} "
                 f"kg m^2; all must be positive (an <inertial> with zero inertia?)"
             )
-
-
-def _add_load(model: pin.Model, settings: RobotSettings) -> None:
-    frame = model.frames[model.getFrameId(settings.tcp_frame)]
-    load = pin.Inertia(settings.tool_mass, np.asarray(settings.tool_com, float), np.zeros((3, 3)))
-    joint = frame.parentJoint
-    model.inertias[joint] = model.inertias[joint] + frame.placement.act(load)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pinocchio as pin
 
 from contact_estimation.exceptions import ModelError
+from contact_estimation.robot.description import find_frame
 
 #: A CasADi matrix.
 Expression: TypeAlias = Any
@@ -104,7 +105,7 @@ class RigidBody:
         self.model, self.n = model, model.nv
         if list(model.parents)[1:] != list(range(self.n)):
             raise ModelError("the arm must be one serial chain; lock or remove the other joints of the description")
-        base = model.frames[model.getFrameId(base_frame)].placement.inverse()
+        base = self._frame(base_frame).placement.inverse()
         self.base_rotation, self.base_origin = _snap(base.rotation), _snap(base.translation)
         self._gravity = _snap(model.gravity.linear)
         self.axes: list[np.ndarray] = []
@@ -136,10 +137,14 @@ class RigidBody:
         Raises:
             ModelError: no such frame.
         """
-        if not self.model.existFrame(name):
-            raise ModelError(f"there is no frame '{name}' in the robot's description")
-        frame = self.model.frames[self.model.getFrameId(name)]
+        frame = self._frame(name)
         return frame.parentJoint - 1, _snap(frame.placement.rotation), _snap(frame.placement.translation)
+
+    def _frame(self, name: str) -> pin.Frame:
+        frame = find_frame(self.model, name)
+        if frame is None:
+            raise ModelError(f"there is no frame '{name}' in the robot's description")
+        return frame
 
     def joint_transform(self, i: int, q: ca.SX) -> tuple[Expression, Expression]:
         """Rotation and origin of joint frame ``i`` in its parent joint's frame at joint position ``q``."""

@@ -186,7 +186,8 @@ def _hulls(arm: Arm) -> dict[tuple[int, str], list[_Hull]]:
         found = pin.buildGeomFromUrdfString(arm.model, text, kind, package_dirs=[str(path.parent)])
     except Exception as error:  # pinocchio raises ValueError or RuntimeError, by version
         raise ModelError(
-            f"the collision geometry of {path} cannot be read ({error}); paths of meshes must lead from its folder"
+            f"the collision geometry of {path} cannot be read ({error}); paths of meshes must lead from its folder, "
+            "those with package:// from a package in AMENT_PREFIX_PATH or ROS_PACKAGE_PATH"
         ) from error
     hulls: dict[tuple[int, str], list[_Hull]] = {}
     for shape in sorted(found.geometryObjects, key=lambda shape: shape.parentJoint):
@@ -229,8 +230,11 @@ def _covered(
 def _postures(arm: Arm, joint: int, key: int) -> list[pin.SE3]:
     """Placements of joint ``key``'s frame in a neighbouring ``joint``'s, over the range between the two."""
     model, data, upper = arm.model, arm.model.createData(), max(joint, key)
+    lowest, highest = float(arm.lower[upper - 1]), float(arm.upper[upper - 1])
+    if upper - 1 in arm.unlimited:
+        lowest, highest = -np.pi, np.pi
     poses = []
-    for value in np.linspace(arm.lower[upper - 1], arm.upper[upper - 1], _POSTURES):
+    for value in np.linspace(lowest, highest, _POSTURES):
         q = pin.neutral(model)
         q[upper - 1] = value
         pin.forwardKinematics(model, data, q)

@@ -37,7 +37,7 @@ def build_spec(arm: Arm, timestep: float, rotor_inertia: bool = True) -> mujoco.
     spec.option.timestep = timestep
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     model = arm.model
-    base = model.frames[model.getFrameId(arm.base_frame)].placement
+    base = arm.frame(arm.base_frame).placement
     spec.option.gravity = base.rotation.T @ model.gravity.linear
     bodies = [spec.worldbody]
     for j in range(1, model.njoints):
@@ -61,7 +61,7 @@ def build_spec(arm: Arm, timestep: float, rotor_inertia: bool = True) -> mujoco.
             armature=arm.motor.armature[i] if rotor_inertia else 0.0,
         )
         bodies.append(body)
-    tcp = model.frames[model.getFrameId(arm.tcp_frame)]
+    tcp = arm.frame(arm.tcp_frame)
     bodies[tcp.parentJoint].add_site(
         name=TCP_SITE, pos=tcp.placement.translation, quat=_quaternion(tcp.placement.rotation), rgba=(0, 0, 0, 0)
     )

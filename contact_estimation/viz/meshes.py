@@ -77,7 +77,7 @@ def chain(arm: Arm) -> list[Link]:
 
 def tcp_of(arm: Arm) -> Link:
     """Return the TCP as a link without motion."""
-    frame = arm.model.frames[arm.model.getFrameId(arm.tcp_frame)]
+    frame = arm.frame(arm.tcp_frame)
     place = frame.placement
     return Link(int(frame.parentJoint), place.rotation.copy(), place.translation.copy(), np.zeros(3), False)
 
@@ -227,4 +227,4 @@ def _revolved(profile: Any, slopes: Any) -> Mesh:
 
 
 def _base(arm: Arm) -> pin.SE3:
-    return arm.model.frames[arm.model.getFrameId(arm.base_frame)].placement
+    return arm.frame(arm.base_frame).placement

@@ -1,6 +1,7 @@
 """Bad input at the door: every sample that cannot be used is refused, named, counted, and never becomes a valid
 estimate."""
 
+import copy
 import dataclasses
 
 import numpy as np
@@ -126,6 +127,21 @@ def test_a_position_that_jumps(feed):
     # the lost interval was integrated in two steps
     assert feed().valid and feed.observer.steps[-1][0] == pytest.approx(0.002)
     assert feed.stream.counters["interpolated"] == 1
+
+
+def test_a_joint_without_limit_goes_on_where_its_position_is_told_within_one_turn(arm):
+    turning = copy.copy(arm)
+    turning.unlimited = np.array([5])
+    feed = Feed(turning)
+    last = Q[5]
+    for k in range(1, 3500):  # at 1 rad/s beyond 2 pi
+        q = Q + [0.0, 0.0, 0.0, 0.0, 0.0, 0.002 * k]
+        q[5] = (q[5] + np.pi) % (2 * np.pi) - np.pi
+        feed(q=q, dq=np.array([0.0, 0.0, 0.0, 0.0, 0.0, 1.0]))
+        assert feed.observer.steps[-1][1][5] - last == pytest.approx(0.002)
+        last = feed.observer.steps[-1][1][5]
+    assert not feed.stream.counters["position_jump"]
+    assert len(feed.observer.resets) == 1
 
 
 def test_the_same_stamp_twice_is_not_processed_twice(feed):

@@ -3,6 +3,7 @@
 import dataclasses
 import re
 
+import casadi as ca
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -10,6 +11,7 @@ import yaml
 from shared import shared_file
 
 from contact_estimation.exceptions import ModelError
+from contact_estimation.robot import Arm, load_arm
 from contact_estimation.robot.description import load_model, urdf_path
 from contact_estimation.robot.settings import load_robot_settings
 
@@ -111,6 +113,53 @@ def test_text_that_is_no_urdf(tmp_path):
 def test_wrong_names_are_refused(changes, words):
     with pytest.raises(ModelError, match=words):
         load_model(dataclasses.replace(load_robot_settings("ur16e"), **changes))
+
+
+@pytest.mark.parametrize("limit", [r"<limit [^>]*/>", None])
+def test_a_continuous_joint_is_a_revolute_one_without_limits(broken, limit):
+    last = r'(<joint name="wrist_3_joint" type=")revolute(".*?)'
+    settings = broken(last + (limit or "(?=<limit)"), r"\1continuous\2")
+    arm, plain = Arm(settings), load_arm("ur16e")
+    assert arm.unlimited.tolist() == [5]
+    assert not len(plain.unlimited)
+    assert arm.velocity_limit[5] > 0.0
+    q = np.array([0.3, -1.2, 1.4, -0.7, 0.4, 0.2])
+    pose, turned = arm.body.kinematics, q + [0, 0, 0, 0, 0, 2 * np.pi]
+    for other in (q, turned):
+        place = [np.array(ca.DM(ca.evalf(part))) for part in arm.tcp(pose(ca.DM(other)))]
+        np.testing.assert_allclose(place[0], pin_pose(plain, q).rotation, atol=1e-12)
+        np.testing.assert_allclose(place[1][:, 0], pin_pose(plain, q).translation, atol=1e-12)
+
+
+def pin_pose(arm, q):
+    """TCP placement in the base frame by Pinocchio."""
+    data = arm.model.createData()
+    pin.framesForwardKinematics(arm.model, data, q)
+    base, tcp = (data.oMf[arm.model.getFrameId(name)] for name in (arm.base_frame, arm.tcp_frame))
+    return base.actInv(tcp)
+
+
+def test_positions_told_within_one_turn_go_on_where_they_wrap():
+    arm = load_arm("ur16e")
+    arm.unlimited = np.array([5])
+    q = np.zeros((500, 6))
+    q[:, 0], q[:, 5] = np.linspace(0.0, 6.0, 500), np.linspace(1.0, 14.0, 500)
+    told = (q + np.pi) % (2 * np.pi) - np.pi
+    found = arm.unwrap(told)
+    np.testing.assert_allclose(found[:, 5] - found[0, 5], q[:, 5] - q[0, 5], atol=1e-12)
+    np.testing.assert_array_equal(found[:, 0], told[:, 0])  # of a joint with limits a jump stays one
+
+
+def test_a_link_and_a_joint_may_have_one_name(broken):
+    settings = broken(r'name="flange_to_tool0"', 'name="tool0"')
+    assert load_model(settings).nv == 6
+    assert Arm(settings).frame("tool0").type == pin.FrameType.BODY
+    kinematics = Arm(settings).kinematics(ca.SX.zeros(6))
+    np.testing.assert_allclose(
+        np.array(ca.DM(ca.evalf(kinematics.frame("tool0")[1])))[:, 0],
+        pin_pose(load_arm("ur16e"), np.zeros(6)).translation,
+        atol=1e-12,
+    )
 
 
 def test_joints_that_are_not_asked_for_are_locked():

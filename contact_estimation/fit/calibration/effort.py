@@ -15,6 +15,8 @@ from contact_estimation.robot import Arm
 def with_total_torque(arm: Arm, sensors: SensorSettings, recording: Recording) -> Recording:
     """Return the recording with its effort turned into the total joint torque [Nm], gravity and friction inside.
 
+    Joints that turn without limit go on where they are told within one turn.
+
     Args:
         arm: the robot.
         sensors: what the effort means.
@@ -39,4 +41,4 @@ def with_total_torque(arm: Arm, sensors: SensorSettings, recording: Recording) -
         tau = arm.motor.torque_from_current(tau)
     if sensors.torque_meaning == "gravity_compensated":
         tau = tau + np.array([arm.gravity(q) for q in recording.q])
-    return dataclasses.replace(recording, tau=tau)
+    return dataclasses.replace(recording, q=arm.unwrap(recording.q), tau=tau)

@@ -70,7 +70,7 @@ def design(arm: Arm, motion: Motion) -> Design:
     )
     inertial = link_parameters(arm)
     payload = regressor[:, :, -10:] @ _payload_map(arm)
-    flange = arm.model.frames[arm.model.getFrameId(arm.settings.tcp_frame)].placement.rotation
+    flange = arm.frame(arm.settings.tcp_frame).placement.rotation
     return Design(motion, regressor @ inertial, payload, regressor, motion.slidings(LENGTHS), flange)
 
 
@@ -89,7 +89,7 @@ def _payload_map(arm: Arm) -> np.ndarray:
     The rotational inertia about c is left out. A lever p to the flange makes the second moment m (p^2 1 - p p^T)
     + cross terms of p and R h; :func:`_own_moment` adds that of h.
     """
-    placement = arm.model.frames[arm.model.getFrameId(arm.settings.tcp_frame)].placement
+    placement = arm.frame(arm.settings.tcp_frame).placement
     p, r = placement.translation, placement.rotation
     columns = []
     for mass, first in ((1.0, np.zeros(3)), *((0.0, axis) for axis in np.eye(3))):
