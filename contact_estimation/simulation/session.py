@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import warnings
 from collections import deque
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +14,7 @@ from contact_estimation.control.admittance import AdmittanceController
 from contact_estimation.control.impedance import CartesianImpedance
 from contact_estimation.exceptions import DriverError
 from contact_estimation.robot import Arm, load_arm
+from contact_estimation.robot.actuators import joint_strength
 from contact_estimation.robot.sample import Sample
 from contact_estimation.settings import replace
 from contact_estimation.simulation.arm import SimulatedArm
@@ -20,6 +23,9 @@ from contact_estimation.simulation.scenarios.settings import ScenarioSettings, S
 from contact_estimation.simulation.sensors.pipeline import SensorPipeline
 from contact_estimation.simulation.sensors.settings import ImperfectionSettings, imperfections_of, strength
 from contact_estimation.simulation.surfaces import Anchor, Face, Surface
+
+#: [kg m^2 / Nm] Reflected rotor inertia over effort limit, about that of the FR3's large joints.
+_ROTOR_SHARE = 5e-3
 
 
 class Simulation:
@@ -43,6 +49,8 @@ class Simulation:
         self, scenario: ScenarioSettings, arm: Arm, imperfections: ImperfectionSettings, seed: int = 0
     ) -> None:
         q, word = scenario.for_robot(arm)
+        if word == "impedance" and not arm.motor.armature.any():
+            arm = with_assumed_rotors(arm)
         self.scenario, self.arm, self.imperfections = scenario, arm, imperfections
         physics, sensors, self._timing_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3))
         position, rotation = arm.tcp_pose(q)
@@ -221,6 +229,24 @@ def make_surface(settings: SurfaceSettings, origin: np.ndarray) -> Surface:
         (settings.hysteresis, settings.hysteresis_length),
         settings.stiffening,
     )
+
+
+def with_assumed_rotors(arm: Arm) -> Arm:
+    """Return the arm with rotors as large as those of similar drives, and warn.
+
+    Torque control of light links without rotors is unstable at any sampling rate that robots have.
+
+    Args:
+        arm: without ``rotor_inertia`` in its profile.
+    """
+    reflected = _ROTOR_SHARE * joint_strength(arm)  # (n,) [kg m^2]
+    warnings.warn(
+        f"robot '{arm.name}' has no rotor_inertia in its YAML; under torque control it is simulated with "
+        f"{np.round(reflected, 3).tolist()} kg m^2 on the joint side",
+        stacklevel=4,
+    )
+    rotors = [float(inertia) for inertia in reflected / arm.motor.gear_ratio**2]
+    return Arm(dataclasses.replace(arm.settings, rotor_inertia=rotors))
 
 
 def open_simulation(

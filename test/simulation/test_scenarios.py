@@ -1,11 +1,15 @@
 """Scenarios: all of them run, on every arm they name, and touch what they promise."""
 
+import dataclasses
+
 import numpy as np
 import pinocchio as pin
 import pytest
 
 from contact_estimation.control.mpc import load_mpc_settings
 from contact_estimation.exceptions import ConfigError
+from contact_estimation.robot import Arm
+from contact_estimation.robot.settings import load_robot_settings
 from contact_estimation.settings import from_mapping, replace, to_mapping
 from contact_estimation.simulation.scenarios import ScenarioSettings, load_scenario, scenario_names
 from contact_estimation.simulation.scenarios.motion import Motion
@@ -131,3 +135,14 @@ def test_a_task_of_another_verb_says_who_takes_it():
             load_scenario(name)
     with pytest.raises(ConfigError, match="surfaces and motion, as a task of simulate"):
         load_mpc_settings("plane")
+
+
+@pytest.mark.parametrize("scenario", ["linear_contact", "mission"])
+def test_a_torque_controlled_arm_of_unknown_rotors_is_simulated_with_some(scenario):
+    settings = dataclasses.replace(load_robot_settings("fr3"), rotor_inertia=None, name="own")
+    with pytest.warns(UserWarning, match=r"'own' has no rotor_inertia .* kg m\^2"):
+        simulation = open_simulation(scenario, Arm(settings))
+    assert simulation.imperfections.sensors == "link_torque"
+    assert simulation.imperfections.torque.side == "link"
+    velocities = np.array([simulation.step().dq for _ in range(1000)])
+    assert np.abs(np.diff(velocities, axis=0)).max() < 0.02  # [rad/s] noise 5e-4; without rotors it diverges at once

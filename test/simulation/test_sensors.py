@@ -101,7 +101,9 @@ def test_derived_friction_of_heavy_joints_keeps_its_presliding_until_steps_are_l
 
 def test_a_simulation_that_diverges_says_so():
     """MuJoCo's own answer, back to time zero, would let it run for ever."""
-    light = Arm(replace(load_arm("fr3").settings, "fr3", rotor_inertia=None))  # too light for its viscous friction
+    light = Arm(
+        replace(load_arm("fr3").settings, "fr3", rotor_inertia=[1e-12] * 7)
+    )  # too light for its viscous friction
     simulation = Simulation(load_scenario("linear_contact"), light, derived_imperfections(light))
     with np.errstate(over="ignore"), pytest.raises(DriverError, match=r"diverged.*shorter timestep"):
         list(simulation.run(1.0))

@@ -206,9 +206,10 @@ def imperfections_of(arm: Arm, choice: str = "", timestep: float = 1.0e-3) -> Im
 
 
 def derived_imperfections(arm: Arm, timestep: float = 1.0e-3) -> ImperfectionSettings:
-    """Plain imperfections of an arm of which only the description is known: motor torque, friction, some noise.
+    """Plain imperfections of an arm of which only the description is known: friction, some noise.
 
-    Shares of the effort limits within what the shipped arms have, so that an observer's derived prior
+    Torque is that of the motors, or behind the gears for an arm whose sensor set is ``link_torque``. Shares of the
+    effort limits within what the shipped arms have, so that an observer's derived prior
     (:func:`~contact_estimation.robot.actuators.derived_actuators`) holds for them.
 
     Args:
@@ -221,11 +222,16 @@ def derived_imperfections(arm: Arm, timestep: float = 1.0e-3) -> ImperfectionSet
     def share(factor: float) -> list[float]:
         return [float(value) for value in factor * strength_of]
 
+    sensors = "link_torque" if arm.settings.sensors == "link_torque" else "joint_torque"
     return ImperfectionSettings(
-        sensors="joint_torque",
+        sensors=sensors,
         encoder=EncoderSettings(noise=1.0e-5),  # [rad] UR16e 1.2e-5, FR3 3e-6
         velocity=VelocitySettings(noise=5.0e-4),  # [rad/s] FR3 5e-4
-        torque=TorqueSettings(noise=share(1e-3), coloured_noise=share(2e-3)),  # FR3 0.06 to 0.25 % and 0.1 to 0.4 %
+        torque=TorqueSettings(
+            side="link" if sensors == "link_torque" else "motor",
+            noise=share(1e-3),  # FR3 0.06 to 0.25 %
+            coloured_noise=share(2e-3),  # FR3 0.1 to 0.4 %
+        ),
         friction=FrictionSettings(
             coulomb=[float(value) for value in coulomb],
             presliding=max(_PRESLIDING, _stable_presliding(arm, coulomb, timestep)),
@@ -246,7 +252,7 @@ def _stable_presliding(arm: Arm, coulomb: np.ndarray, timestep: float) -> float:
         timestep: h [s].
     """
     rng = np.random.default_rng(0)
-    lower, upper = np.maximum(arm.lower, -np.pi), np.minimum(arm.upper, np.pi)
+    lower, upper = arm.one_turn
     masses = np.array([arm.mass(rng.uniform(lower, upper)) for _ in range(50)])  # (50, n, n)
     stiffest = np.linalg.eigvals(np.linalg.solve(masses, np.diag(coulomb))).real.max()
     return float(timestep**2 * stiffest)
