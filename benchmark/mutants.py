@@ -199,7 +199,8 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("ringing: never noticed", "if len(self._turned) == _SWINGS and", "if False and"),
         ("ringing: however slow", "t - self._turned[0] <= _WINDOW", "True"),
         ("ringing: noise rings", "self.size = max(size, _LEAST)", "self.size = size"),
-        ("ringing: an approach is a swing", "if self._rises:  # the first one is an approach", "if True:"),
+        ("ringing: an approach is a swing", "if self._rises and t", "if t"),
+        ("ringing: as a tool arrives", "self._rises and t - self._begun > _ARRIVAL", "self._rises"),
     ],
     ("control/mpc/apparent_stiffness.py", "test/control/test_apparent_stiffness.py"): [
         ("apparent stiffness: bounds nothing", "if self._shown is None:", "if True:"),

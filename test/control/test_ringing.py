@@ -27,6 +27,7 @@ def test_a_tool_that_lifts_off_again_and_again_is_noticed():
         lambda t: 10.0 + 5.0 * np.cos(2 * np.pi * 0.5 * t),  # a surface that moves
         lambda t: 10.0 * min(5.0 * t, 1.0) + 6.0 * np.exp(-8.0 * t) * np.sin(2 * np.pi * 5.0 * t),  # an impact
         lambda t: 0.0 if 1.0 < t < 1.3 else 10.0,  # an edge
+        lambda t: 10.0 + 5.0 * np.sign(np.sin(50.0 * np.pi * t)) * (t < 0.2),  # a tool that bounces as it arrives
     ],
 )
 def test_what_ends_or_is_slow_is_none(force):
@@ -35,8 +36,10 @@ def test_what_ends_or_is_slow_is_none(force):
 
 def test_an_approach_is_no_swing():
     detector = RingingDetector(2.0)
-    assert [detector.check(0.05 * k, 10.0 * (k % 2)) for k in range(7)] == [""] * 7  # it rises, then swings five times
-    assert detector.check(0.35, 10.0) != ""
+    assert detector.check(0.0, 0.0) == ""
+    steps = [(0.25 + 0.05 * k, 10.0 * (k % 2)) for k in range(7)]
+    assert [detector.check(*step) for step in steps] == [""] * 7  # it rises, then swings five times
+    assert detector.check(0.60, 10.0) != ""
 
 
 def test_noise_of_a_light_touch_is_none():

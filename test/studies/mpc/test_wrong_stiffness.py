@@ -50,3 +50,10 @@ def test_a_loop_that_rings_all_the_same_is_held(monkeypatch):
     record = made.run(3.0)
     assert made.controller.state is ControllerState.HOLDING and "swings" in record.reasons[-1]
     assert swings(record)[1] < 12.0
+
+
+def test_a_tool_that_bounces_as_it_arrives_is_not_held():
+    record = loop(stiffness=1e5, seed=2).run(1.5)
+    assert not record.reasons
+    least, most = swings(record)
+    assert least > 8.5 and most < 11.5
