@@ -137,6 +137,11 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("growing push: what friction does by itself", "along > _ABSORBED * np.linalg.norm(push)", "along > 0.0"),
         ("growing push: from one state", "return furthest if self._times >= _TIMES", "return furthest if self._times"),
     ],
+    ("filters/imm/absorbed_push.py", "test/filters/imm/test_absorbed_push.py"): [
+        ("absorbed push: never told", "return furthest if self._times >= _TIMES else None", "return None"),
+        ("absorbed push: sudden, too", "long = passed >= _LEAST_TIME", "long = passed >= 0.0"),
+        ("absorbed push: friction hardly changes by itself", "- self._spread *", "- 0.1 * self._spread *"),
+    ],
     ("filters/imm/free_space_history.py", "test/filters/imm/test_growing_push.py"): [
         ("free space: starts from unlearnt friction", "_LEARNT**2 * p[self._coulomb]", "np.inf * p[self._coulomb]"),
         (

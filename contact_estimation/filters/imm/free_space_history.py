@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 
 import numpy as np
 
+from contact_estimation.filters.imm.absorbed_push import AbsorbedPush
 from contact_estimation.filters.imm.growing_push import GrowingPush
 from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.filters.kalman import packed_places
@@ -32,10 +34,12 @@ class FreeSpaceHistory:
 
     Args:
         state: the filters' state.
+        signals: buffers by name, as of :class:`AbsorbedPush`.
     """
 
-    def __init__(self, state: FilterState) -> None:
+    def __init__(self, state: FilterState, signals: Mapping[str, np.ndarray]) -> None:
         self._growing = GrowingPush(state) if state.m and state.has_external else None
+        self._absorbed = AbsorbedPush(state, signals) if state.has_external else None
         self._stiffness = state.parts["joint_stiffness"]
         coulomb = state.parts["coulomb"]
         self._coulomb = np.diagonal(packed_places(state.size)[coulomb, coulomb])  # its variances in a packed covariance
@@ -44,6 +48,7 @@ class FreeSpaceHistory:
         self._stay = 0  # number of states of the present stay in free space
         self._touched = 0  # for so long a known contact has followed the free space of these traces
         self._pushed = 0  # for so long a push has ended the stay
+        self._grown = False  # the first state is of before a push, and free space has not settled since
 
     def __bool__(self) -> bool:
         return bool(self._states)
@@ -57,11 +62,13 @@ class FreeSpaceHistory:
         kept = x.copy(), p.copy()
         self.clear()
         self._states.append(kept)
+        self._grown = True
 
     def clear(self) -> None:
         """Keep no state."""
         self._states.clear()
         self._end_stay()
+        self._grown = False
 
     def _end_stay(self) -> None:
         self._traces.clear()
@@ -71,7 +78,7 @@ class FreeSpaceHistory:
         """Return the state of ``count`` intervals ago, or the earliest."""
         return self._states[-min(count, len(self._states))]
 
-    def follow_free(self, x: np.ndarray, p: np.ndarray) -> FreeState | None:
+    def follow_free(self, x: np.ndarray, p: np.ndarray, interval: float) -> FreeState | None:
         """Take a state of free space: keep it, or return the one from which on a push has grown.
 
         A push may have been named for a moment as it grew, and been absorbed again. What friction had absorbed of it is
@@ -80,16 +87,17 @@ class FreeSpaceHistory:
         Args:
             x: mean (N,).
             p: its packed covariance.
+            interval: between two kept states [s].
         """
         if self._pushed:
             self._stay = self._pushed = 0
         traces = self._traces_of(x, p)
-        grown = self._before_growth(x, traces)
+        grown = self._before_growth(x, traces, interval)
         if grown is None:
             self._append(x, p, traces)
         return grown
 
-    def follow_touch(self, x: np.ndarray, p: np.ndarray) -> FreeState | None:
+    def follow_touch(self, x: np.ndarray, p: np.ndarray, interval: float) -> FreeState | None:
         """Take a state of a known contact; return that of free space from which on a push has grown, None for none.
 
         The contact may have taken the push over, with what free space had absorbed of it.
@@ -97,12 +105,13 @@ class FreeSpaceHistory:
         Args:
             x: mean (N,).
             p: its packed covariance.
+            interval: between two kept states [s].
         """
-        if len(self._traces) < _SETTLED or self._touched >= _KEPT:
+        if self._touched >= _KEPT or not (self._grown or len(self._traces) >= _SETTLED):
             self._end_stay()
             return None
         self._touched += 1
-        return self._before_growth(x, self._traces_of(x, p))
+        return self._before_growth(x, self._traces_of(x, p), interval)
 
     def follow_push(self, x: np.ndarray, interval: float) -> FreeState | None:
         """Take a state of a push, which ends the stay in free space after some intervals.
@@ -123,11 +132,11 @@ class FreeSpaceHistory:
             self._end_stay()
         return before
 
-    def _traces_of(self, x: np.ndarray, p: np.ndarray) -> np.ndarray | None:
-        """Return what a push changes in a state, None where no push is looked for."""
-        return None if self._growing is None else self._growing.traces(x, p)
+    def _traces_of(self, x: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """Return what a push changes in a state, nothing where no joint is elastic."""
+        return np.zeros((3, 0)) if self._growing is None else self._growing.traces(x, p)
 
-    def _append(self, x: np.ndarray, p: np.ndarray, traces: np.ndarray | None) -> None:
+    def _append(self, x: np.ndarray, p: np.ndarray, traces: np.ndarray) -> None:
         while self._states and (self._states[0][1][self._coulomb] > _LEARNT**2 * p[self._coulomb]).any():
             self._states.popleft()
         while len(self._traces) > len(self._states):
@@ -135,12 +144,17 @@ class FreeSpaceHistory:
         self._states.append((x.copy(), p.copy()))
         self._touched = 0
         self._stay += 1
-        if traces is not None:
-            self._traces.append(traces)
+        self._grown &= self._stay < _SETTLED
+        self._traces.append(traces)
 
-    def _before_growth(self, x: np.ndarray, traces: np.ndarray | None) -> FreeState | None:
+    def _before_growth(self, x: np.ndarray, traces: np.ndarray, interval: float) -> FreeState | None:
         """Return the state of this stay from which on a push has grown up to ``x`` (N,), None where none has."""
-        if self._growing is None or traces is None:
-            return None
-        since = self._growing.since(traces, self._traces, np.exp(x[self._stiffness]))
-        return None if since is None else self._states[since - len(self._traces)]
+        since, kept = None, len(self._traces)
+        if self._growing is not None:
+            since = self._growing.since(traces, self._traces, np.exp(x[self._stiffness]))
+        if since is None and self._absorbed is not None and (self._grown or kept >= _SETTLED):
+            first = 0 if self._grown else len(self._states) - kept
+            before = np.array([mean for mean, _ in list(self._states)[first:]])
+            since = self._absorbed.since(x, before, interval * (np.arange(len(before), 0, -1) + self._touched))
+            return None if since is None else self._states[first + since]
+        return None if since is None else self._states[since - kept]

@@ -94,7 +94,7 @@ class ImmStep:
         self._likelihood = likelihood = mode_update.inputs["log_likelihood"]
         given = [self._predict.outputs["predicted"], likelihood, signals["least_probability"]]
         self._posterior = mode_update.bind(given, [self.probabilities])
-        self._touch_test, self._history = TouchTest(state, state.commit_significance), FreeSpaceHistory(state)
+        self._touch_test, self._history = TouchTest(state, state.commit_significance), FreeSpaceHistory(state, signals)
         self.drift, self._push = FrictionDrift(state, signals), PushTracker(signals)
         signals["friction_drift"], signals["push_held"] = self.drift.published, self._push.held
         between = self._transition.reshape(count, count, order="F")
@@ -207,12 +207,12 @@ class ImmStep:
         shares, probable = self.probabilities[self._free], int(self.probabilities.argmax())
         if shares.sum() > 0.5:
             best = int(self._free[shares.argmax()])
-            grown = self._history.follow_free(self.x[best], self.p[best])
+            grown = self._history.follow_free(self.x[best], self.p[best], interval)
             if grown is not None:
                 self._start_grown_push(best, *grown)
                 self._history.append(self.x[best], self.p[best])
         elif self._chain.touched[probable]:
-            grown = self._history.follow_touch(self.x[probable], self.p[probable])
+            grown = self._history.follow_touch(self.x[probable], self.p[probable], interval)
             if grown is not None:
                 self._start_grown_push(probable, *grown)
         else:

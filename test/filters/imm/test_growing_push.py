@@ -97,10 +97,15 @@ def test_a_push_gets_back_what_friction_absorbed_of_it_only(state, bias, disturb
     assert friction_fall(state, state.mean, now)[state.elastic_joints[0]] == pytest.approx(-bias - disturbance)
 
 
+def signals():
+    """Return signals of a TCP whose force no joint feels."""
+    return {"tcp_jacobian": np.zeros(18), "friction_error": np.zeros(1)}
+
+
 @pytest.fixture
 def past(state):
     """A stay of three seconds in free space, with nothing absorbed."""
-    made = FreeSpaceHistory(state)
+    made = FreeSpaceHistory(state, signals())
     for _ in range(30):
         made.append(state.mean, pack_array(np.diag(state.variance)))
     return made
@@ -124,7 +129,7 @@ def test_a_push_may_show_its_direction_for_half_a_second(state, past):
 
 def test_free_space_after_a_push_is_another_stay(state, past):
     past.follow_push(pushed(state, 0.0), interval=0.1)
-    assert past.follow_free(state.mean, pack_array(np.diag(state.variance))) is None
+    assert past.follow_free(state.mean, pack_array(np.diag(state.variance)), interval=0.1) is None
     assert past and past.follow_push(pushed(state, 6.0), interval=0.1) is None, "a stay of one state is not settled"
 
 
@@ -132,12 +137,12 @@ def test_a_push_that_is_named_for_a_moment_as_it_grows_still_shows(state, past):
     past.follow_push(pushed(state, 0.0), interval=0.1)
     covariance = pack_array(np.diag(state.variance))
     absorbed = changed(state, -4.0, -8.0, 2.0)
-    before = [past.follow_free(absorbed, covariance) for _ in range(5)][-1]
+    before = [past.follow_free(absorbed, covariance, interval=0.1) for _ in range(5)][-1]
     np.testing.assert_array_equal(before[0], state.mean)
 
 
 def test_a_state_that_did_not_know_coulomb_friction_is_not_kept(state):
-    made, variance = FreeSpaceHistory(state), state.variance.copy()
+    made, variance = FreeSpaceHistory(state, signals()), state.variance.copy()
     made.append(state.mean, pack_array(np.diag(variance)))
     knew, variance[state.parts["coulomb"]] = changed(state, 1.0), variance[state.parts["coulomb"]] / 3.0
     made.append(knew, pack_array(np.diag(variance)))

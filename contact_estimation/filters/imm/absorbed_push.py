@@ -1,0 +1,79 @@
+"""A push that free space absorbs: friction changes along a force at the tool by more than friction does.
+
+A filter of free space lets the torque's bias b and friction disturbance d drift. A push that grows over seconds fits in
+every block, so that no other mode becomes likely; but over these seconds A = (b + d)_then - (b + d)_now is its torque.
+Friction's own change has the variances
+
+    s^2 = 2 d_std^2 (1 - exp(-t / T)) + q t + (e c)^2
+
+of a disturbance of time constant T and a bias of random walk q within a time t, and of the share e of Coulomb friction
+c that a reversal may change. The part of A along a force at the TCP, of Jacobian J, is the log-likelihood ratio of a
+force of any size and direction,
+
+    A^T W J^T (J W J^T)^-1 J W A,   W = diag(s)^-2,
+
+chi-square with three degrees of freedom where nothing pushes. As in :mod:`.growing_push` the largest over the times at
+which the push may have begun decides (Basseville and Nikiforov, Detection of Abrupt Changes, 1993, section 2.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from contact_estimation.filters.chi_square import chi_square_quantile
+from contact_estimation.filters.imm.state import FilterState
+
+#: [s] Within a shorter time friction of joints that reverse may change like a push; one that grows faster is named.
+_LEAST_TIME = 1.0
+#: Probability with which friction alone exceeds the threshold, at one time, and states in a row that must exceed it.
+_SIGNIFICANCE, _TIMES = 1e-5, 5
+#: Keeps the information invertible where no joint feels some direction of force; it then counts for nothing.
+_RIDGE = 1e-9
+
+
+class AbsorbedPush:
+    """Compares the friction of a state with that of earlier states of free space.
+
+    Args:
+        state: the filters' state.
+        signals: buffers by name: ``tcp_jacobian`` and ``friction_error``.
+    """
+
+    def __init__(self, state: FilterState, signals: Mapping[str, np.ndarray]) -> None:
+        self._state, self._signals, self._times = state, signals, 0
+        disturbance = state.parts["disturbance"]
+        self._time, self._spread = state.time_constant[disturbance], 2 * state.variance[disturbance]
+        self._walk = state.random_walk[state.parts["bias"]]
+        self._threshold = chi_square_quantile(3, _SIGNIFICANCE)
+
+    def since(self, now: np.ndarray, before: np.ndarray, passed: np.ndarray) -> int | None:
+        """Take the next state; return since which of the earlier ones friction has absorbed a push, None for none.
+
+        Args:
+            now: mean (N,) of free space, or of a known contact that followed it.
+            before: means (K, N) of free space, the latest last.
+            passed: time (K,) since each [s].
+        """
+        long = passed >= _LEAST_TIME
+        if not long.any():
+            self._times = 0
+            return None
+        ratio = self._ratio(now, before[long], passed[long])
+        furthest = int(ratio.argmax())
+        self._times = self._times + 1 if ratio[furthest] > self._threshold else 0
+        return furthest if self._times >= _TIMES else None
+
+    def _ratio(self, now: np.ndarray, before: np.ndarray, passed: np.ndarray) -> np.ndarray:
+        """Return the statistic (K,) of each of the earlier states."""
+        parts, jacobian = self._state.parts, self._signals["tcp_jacobian"].reshape(3, self._state.n, order="F")
+        bias, disturbance = parts["bias"], parts["disturbance"]
+        fallen = before[:, bias] + before[:, disturbance] - now[bias] - now[disturbance]  # (K, n) [Nm]
+        variance = self._walk * passed[:, None] - self._spread * np.expm1(-passed[:, None] / self._time)
+        variance += (self._signals["friction_error"] * now[parts["coulomb"]]) ** 2
+        along = (fallen / variance) @ jacobian.T  # (K, 3)
+        information = np.einsum("in,kn,jn->kij", jacobian, 1.0 / variance, jacobian)  # (K, 3, 3)
+        information += _RIDGE * (1.0 + np.trace(information, axis1=1, axis2=2))[:, None, None] * np.eye(3)
+        force = np.linalg.solve(information, along[:, :, None])[:, :, 0]  # (K, 3) [N]
+        return np.asarray(np.sum(along * force, axis=1))
