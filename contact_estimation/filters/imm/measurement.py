@@ -19,9 +19,10 @@ import casadi as ca
 from contact_estimation.codegen import call_named, named_function, symbols
 from contact_estimation.filters.imm.contact_law import ContactForces, contacts_at
 from contact_estimation.filters.imm.prediction import build_prediction
+from contact_estimation.filters.imm.signals import shapes
 from contact_estimation.filters.imm.state import LEAST_DEFLECTION, FilterState
 from contact_estimation.filters.imm.unknown import push_covariance
-from contact_estimation.filters.kalman import pack, packed_outer, packed_size, unpack
+from contact_estimation.filters.kalman import pack, packed_outer, unpack
 from contact_estimation.robot import Arm
 
 #: Probability that a contact that closes where the arm is presses already.
@@ -43,30 +44,7 @@ _FAR = -7.0
 def build_update(arm: Arm, state: FilterState) -> ca.Function:
     """Return the function of one filter's prediction and update.
 
-    Inputs, of the filter:
-
-    - x (N,), P (packed): its state. decay, noise (N,): of the prediction. lower, upper: bounds of the bounded entries.
-    - prior, prior_variance (N,): of open contacts. theta (theta_size,), basis (9 I,): of contacts, not estimated.
-    - closed (I,): one where a contact is closed. pressed_before (I,): probability that it pressed before the block.
-    - felt: one where an unknown contact is. walk: share of the random walk that it has. motion_share: of motion_noise.
-
-    Of the block, as :func:`~contact_estimation.filters.imm.preintegration.build_block` tells them:
-
-    - y, R (m + n,), q_mean, presliding_mean, friction_moves (n,), motion_noise (m + n,), duration [s].
-    - push_covariance (n, n), push_regression, tcp_jacobian (3, n), push_share: of an unknown contact.
-    - slip_direction, slid (3,), tcp_pose, tcp_before, steady_pose, steady_before (12,), within_noise, normal_way (I,):
-      of the TCP's motion.
-
-    Of the settings and of what goes on beside the filters:
-
-    - load (n,) [Nm]: torque of a payload. touch (I,): one where a contact's rest is where it closes.
-    - gate: standard deviations of an innovation. noise_share (m + n,): share of its variance by which it is evidence.
-    - max_stiffness_step: of ln K. stiffness_way: way over the depth from which on it shows the stiffness in full.
-    - law_variance (I,) [1/s], depth_variance (I,) [1/m], normal_variance (I,) [rad^2/m]: random walks of the force
-      beside its law, of ln K over the depth, and of the normal over the way.
-    - geometry_from_torque (I,): one where torque shows normal and tool. hysteresis [rad]: of loaded gears.
-    - relative_variance [1/s]: random walk of a push along itself. unit_stiffness [N/m]: of its stiffness. push_held:
-      zero where it pushes no more. birth_time [s]: of random walk, the variance of one that begins.
+    Inputs are :mod:`.signals`, the state, the block and the settings.
 
     Outputs:
 
@@ -75,24 +53,15 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     - unexplained (n,) [Nm]: torque measured, less that of the updated state.
     - deflection (m,) [rad]: of the elastic joints by contacts.
     """
-    n, m, size, count = arm.n, state.m, state.size, len(state.contacts)
     predict, scalar, finish = build_prediction(state), _build_scalar(state), _build_finish(arm, state)
     shown = _build_shown(state)
     geometry, depths, channels, unexplained = _build_channels(arm, state)
-    half = packed_size(size)
-    bounds, channel = len(state.bounded), m + n
-    shapes: dict[str, int | tuple[int, int]] = {"x": size, "P": half, "decay": size, "noise": size, "y": channel}
-    shapes |= {"R": channel, "q_mean": n, "presliding_mean": n, "motion_noise": channel, "closed": count}
-    shapes |= {"theta": state.theta_size, "basis": 9 * count, "prior": size, "prior_variance": size, "touch": count}
-    shapes |= {"gate": 1, "max_stiffness_step": 1, "lower": bounds, "upper": bounds, "pressed_before": count}
-    shapes |= {"felt": 1, "walk": 1, "motion_share": 1, "push_covariance": (n, n), "duration": 1, "birth_time": 1}
-    shapes |= {"relative_variance": 1, "slip_direction": 3, "push_share": 1, "load": n, "within_noise": count}
-    shapes |= {"law_variance": count, "tcp_pose": 12, "tcp_before": 12, "slid": 3, "normal_variance": count}
-    shapes |= {"geometry_from_torque": count, "friction_moves": n, "normal_way": count, "stiffness_way": 1}
-    shapes |= {"hysteresis": 1, "noise_share": channel, "depth_variance": count}
-    shapes |= {"steady_pose": 12, "steady_before": 12}
-    shapes |= {"push_regression": (3, n), "tcp_jacobian": (3, n), "unit_stiffness": 1, "push_held": 1}
-    s = symbols(ca.MX, **shapes)
+    names = "x P decay noise y R q_mean presliding_mean motion_noise closed theta basis prior prior_variance touch gate"
+    names += " max_stiffness_step lower upper pressed_before felt walk motion_share push_covariance duration birth_time"
+    names += " relative_variance slip_direction push_share load within_noise law_variance tcp_pose tcp_before slid"
+    names += " normal_variance geometry_from_torque friction_moves normal_way stiffness_way hysteresis noise_share"
+    names += " depth_variance steady_pose steady_before push_regression tcp_jacobian unit_stiffness push_held"
+    s = symbols(ca.MX, **shapes(state, names))
     fixed = call_named(geometry, s)
     now = call_named(predict, s)
     here = call_named(depths, {"x": now.x_next}, fixed, s)
@@ -133,11 +102,9 @@ def _build_shown(state: FilterState) -> ca.Function:
     deflection that the torque tells may be off by it, beside the hysteresis. A contact whose motion shows its stiffness
     tells its load by that, too.
     """
-    count = len(state.contacts)
-    s = symbols(P=packed_size(state.size), prior_variance=state.size, depth=count, normal_way=count, stiffness_way=1)
-    vars(s).update(vars(symbols(x=state.size, deflection=state.m, unexplained=state.n, hysteresis=1)))
-    vars(s).update(vars(symbols(R=state.m + state.n, gate=1, closed=count)))
-    shown, covariance = ca.SX.ones(count), unpack(s.P, state.size)
+    names = "P prior_variance depth normal_way stiffness_way x deflection unexplained hysteresis R gate closed"
+    s = symbols(**shapes(state, names))
+    shown, covariance = ca.SX.ones(len(state.contacts)), unpack(s.P, state.size)
     for i, contact in enumerate(state.contacts):
         (k,) = contact.indices("stiffness")
         if k is not None:
@@ -155,7 +122,7 @@ def _build_shown(state: FilterState) -> ca.Function:
 
 def _build_alignment(state: FilterState) -> ca.Function:
     """After an update errors of the stiffness leave the force as it is at the new depth: an update is no motion."""
-    s = symbols(P=packed_size(state.size), deeper=len(state.contacts))
+    s = symbols(**shapes(state, "P"), deeper=len(state.contacts))
     along = ca.SX.eye(state.size)
     for i, k, rest in state.stiffness_and_rest:
         along[rest, k] = -s.deeper[i]
@@ -169,7 +136,7 @@ def _build_friction_bound(state: FilterState) -> ca.Function:
     x - P e (e^T P e)^-1 min(e^T x, 0) with the unit vector e of a Coulomb amplitude (Simon, Kalman filtering with state
     constraints, 2010, eq. 3.5). The covariance stays, which is on the safe side.
     """
-    s = symbols(x=state.size, P=packed_size(state.size))
+    s = symbols(**shapes(state, "x P"))
     covariance, x = unpack(s.P, state.size), ca.SX(s.x)
     for k in range(state.size)[state.parts["coulomb"]]:
         x -= covariance[:, k] * (ca.fmin(x[k], 0) / ca.fmax(covariance[k, k], _LEAST_COULOMB_VARIANCE))
@@ -186,10 +153,9 @@ def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, ca.Funct
         What depends on the block alone (kinematics at q_mean, contacts that are closed); the contacts' depths; per
         channel the rest; and the innovations of the torque channels alone, of measurements ``y`` (m + n,).
     """
-    n, size, count, where = arm.n, state.size, len(state.contacts), state.parts.where
-    block = symbols(q_mean=n, closed=count, theta=state.theta_size, basis=9 * count, slip_direction=3, load=n)
-    vars(block).update(vars(symbols(geometry_from_torque=count)))
-    s = symbols(x=size, P=packed_size(size), y=1, presliding_mean=n, felt=1, aligned=count)
+    n, size, where = arm.n, state.size, state.parts.where
+    block = symbols(**shapes(state, "q_mean closed theta basis slip_direction load geometry_from_torque"))
+    s = symbols(**shapes(state, "x P"), y=1, **shapes(state, "presliding_mean felt aligned"))
     kinematics = arm.kinematics(block.q_mean)
     forces = ContactForces(
         arm, kinematics, contacts_at(state, arm.tcp(kinematics), s.x, block.theta, block.basis, block.slip_direction)
@@ -284,10 +250,10 @@ def _build_scalar(state: FilterState) -> ca.Function:
     (I,) and ``joints_shown`` (m,) are the shares of the update that ln K and ln k take (partial-update Schmidt filter:
     Brink, Partial-update Schmidt-Kalman filter, 2017).
     """
-    size, bounded, where, count = state.size, state.bounded, state.parts["contacts"], len(state.contacts)
-    limits = {"gate": 1, "max_stiffness_step": 1, "lower": len(bounded), "upper": len(bounded)}
-    s = symbols(x=size, P=packed_size(size), innovation=1, variance=1, row=size, own=size, **limits)
-    vars(s).update(vars(symbols(depth=count, aligned=count, shown=count, joints_shown=state.m, noise_share=1)))
+    size, bounded, where = state.size, state.bounded, state.parts["contacts"]
+    given = shapes(state, "gate max_stiffness_step lower upper depth aligned") | {"shown": len(state.contacts)}
+    given |= {"joints_shown": state.m, "noise_share": 1}
+    s = symbols(**shapes(state, "x P"), innovation=1, variance=1, row=size, own=size, **given)
     cross = unpack(s.P, size)[:, where] @ s.row[where] + s.own
     expected = ca.dot(s.row, cross) + s.variance
     total = ca.fmax(expected, s.innovation**2 / s.gate**2)  # the noise that puts it on the gate
@@ -353,10 +319,9 @@ def _build_finish(arm: Arm, state: FilterState) -> ca.Function:
     over all blocks is the present probability: standstill adds no evidence, and a retreat opens the contact at once. A
     pull beyond the gate lowers the likelihood in every block.
     """
-    n, size, count = arm.n, state.size, len(state.contacts)
-    s = symbols(x=size, P=packed_size(size), q_mean=n, closed=count, theta=state.theta_size, basis=9 * count)
-    vars(s).update(vars(symbols(prior=size, prior_variance=size, touch=count, pressed_before=count)))
-    vars(s).update(vars(symbols(felt=1, push_covariance=(n, n), birth_time=1, gate=1)))
+    size, count = state.size, len(state.contacts)
+    names = "x P q_mean closed theta basis prior prior_variance touch pressed_before felt push_covariance birth_time"
+    s = symbols(**shapes(state, names + " gate"))
     at, covariance = ca.SX.sym("at", size), unpack(s.P, size)
     kinematics = arm.kinematics(s.q_mean)
     forces = ContactForces(arm, kinematics, contacts_at(state, arm.tcp(kinematics), at, s.theta, s.basis))
@@ -398,15 +363,13 @@ def _normal(z: ca.SX) -> ca.SX:
 def build_prior(arm: Arm, state: FilterState) -> ca.Function:
     """Return the function of the state before anything was measured, at a configuration.
 
-    Inputs: q_mean (n,), theta (theta_size,), basis (9 I,), prior, prior_variance (N,), touch (I,), push_variance (6,)
-    per second, link_share, birth_time_first [s]. Outputs: x (N,), P (packed).
+    Inputs are :mod:`.signals`. Outputs: x (N,), P (packed).
     """
-    count, size = len(state.contacts), state.size
-    s = symbols(q_mean=arm.n, theta=state.theta_size, basis=9 * count, prior=size, prior_variance=size, touch=count)
-    vars(s).update(vars(symbols(push_variance=6, link_share=1, birth_time_first=1)))
+    names = "q_mean theta basis prior prior_variance touch push_variance link_share birth_time_first"
+    s = symbols(**shapes(state, names))
     given = dict(vars(s))
     s.push_covariance = push_covariance(arm, arm.kinematics(s.q_mean), s.push_variance, s.link_share)
-    at = ca.SX.sym("at", size)
+    at = ca.SX.sym("at", state.size)
     kinematics = arm.kinematics(s.q_mean)
     forces = ContactForces(arm, kinematics, contacts_at(state, arm.tcp(kinematics), at, s.theta, s.basis))
     mean, covariance = _prior(forces, state, at, s, s.birth_time_first)

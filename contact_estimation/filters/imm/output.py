@@ -16,9 +16,10 @@ from contact_estimation.filters.imm.contact_law import ContactForces, contacts_a
 from contact_estimation.filters.imm.imm_step import ImmStep
 from contact_estimation.filters.imm.mode_chain import ModeChain
 from contact_estimation.filters.imm.settings import ImmSettings
+from contact_estimation.filters.imm.signals import shapes
 from contact_estimation.filters.imm.state import LEAST_DEFLECTION, FilterState
 from contact_estimation.filters.imm.unknown import ExternalTorque, push_response, tcp_wrench
-from contact_estimation.filters.kalman import packed_places, packed_size, unpack
+from contact_estimation.filters.kalman import packed_places, unpack
 from contact_estimation.filters.observer import CLOSED, ContactState
 from contact_estimation.robot import Arm
 
@@ -53,25 +54,12 @@ def contact_parts(state: FilterState) -> list[Parts]:
 def build_output(arm: Arm, state: FilterState) -> ca.Function:
     """Return the function of one filter's output at a configuration.
 
-    Inputs:
-
-    - x (N,), P (packed), closed (I,), felt, theta (theta_size,), basis (9 I,), prior_variance (N,), hysteresis,
-      tcp_pose (12,), presliding_mean (n,), slip_direction (3,), push_regression (3, n), unit_stiffness, push_share,
-      push_held: as in :func:`~contact_estimation.filters.imm.measurement.build_update`.
-    - q_now (n,): positions [rad] of the last sample.
-    - wrench_variance (6,) [N^2, Nm^2]: prior of an unknown contact's wrench at the TCP. friction_drift (n,) [Nm^2]:
-      variance of its torque by friction that changed beside it, and by its lag.
-    - variance_factor (m + n,): of the channels (:class:`~contact_estimation.filters.imm.innovation.VarianceFactors`).
-
-    Output: row: :func:`wrench_parts`, then :func:`contact_parts` of every contact.
+    Inputs are :mod:`.signals`. Output: row: :func:`wrench_parts`, then :func:`contact_parts` of every contact.
     """
-    size, count = state.size, len(state.contacts)
-    s = symbols(x=size, P=packed_size(size), q_now=arm.n, closed=count, theta=state.theta_size, basis=9 * count)
-    vars(s).update(vars(symbols(slip_direction=3, prior_variance=size, felt=1, wrench_variance=6)))
-    vars(s).update(vars(symbols(friction_drift=arm.n, hysteresis=1, tcp_pose=12, presliding_mean=arm.n)))
-    vars(s).update(vars(symbols(push_regression=(3, arm.n), unit_stiffness=1, push_held=1, push_share=1)))
-    s.variance_factor = ca.SX.sym("variance_factor", state.m + arm.n)
-    own, kinematics = unpack(s.P, size), arm.kinematics(s.q_now)
+    names = "x P q_now closed theta basis slip_direction prior_variance felt wrench_variance friction_drift hysteresis"
+    names += " tcp_pose presliding_mean push_regression unit_stiffness push_held push_share variance_factor"
+    s = symbols(**shapes(state, names))
+    own, kinematics = unpack(s.P, state.size), arm.kinematics(s.q_now)
     pose = rotation, _ = arm.tcp(kinematics)
     last = pose_of(s.tcp_pose)
     contacts = contacts_at(state, pose, s.x, s.theta, s.basis, s.slip_direction, last, unilateral=True)
@@ -185,8 +173,8 @@ def build_mixture(state: FilterState, chain: ModeChain) -> ca.Function:
     """
     wrench, parts, filters = wrench_parts(state.n), contact_parts(state), len(chain.owner)
     rows = wrench.size + sum(p.size for p in parts)
-    s = symbols(ca.MX, table=(rows, filters), probabilities=filters, published_probability=1)
-    vars(s).update(vars(symbols(ca.MX, nis=1, q_now=state.n, dq=state.n, unexplained=state.n)))
+    own = shapes(state, "published_probability nis q_now dq unexplained")
+    s = symbols(ca.MX, table=(rows, filters), probabilities=filters, **own)
     weights = ca.if_else(s.probabilities >= s.published_probability, s.probabilities, 0)
     weights /= ca.sum1(weights)
     row = [s.nis, s.q_now]

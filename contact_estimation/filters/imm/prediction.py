@@ -8,9 +8,10 @@ import casadi as ca
 
 from contact_estimation.codegen import named_function, symbols
 from contact_estimation.filters.imm.contact_law import ContactExpressions, contacts_at, pose_of
+from contact_estimation.filters.imm.signals import shapes
 from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.filters.imm.unknown import push_response
-from contact_estimation.filters.kalman import pack, packed_size, unpack
+from contact_estimation.filters.kalman import pack, unpack
 
 #: [m] Keeps the direction of a way defined where there is none.
 _LEAST_WAY = 1e-9
@@ -23,14 +24,11 @@ def build_prediction(state: FilterState) -> ca.Function:
     it show how a surface is tilted or where the contact point is: depth and slip have their derivatives by these over
     the steady part of the motion (``steady_pose``).
     """
-    size, external, count = state.size, state.parts["external"], len(state.contacts)
-    s = symbols(x=size, P=packed_size(size), decay=size, noise=size, motion_noise=state.m + state.n, prior=size)
-    vars(s).update(vars(symbols(walk=1, motion_share=1, push_covariance=(state.n, state.n), duration=1)))
-    vars(s).update(vars(symbols(relative_variance=1, felt=1, push_share=1, within_noise=count)))
-    vars(s).update(vars(symbols(push_regression=(3, state.n), tcp_jacobian=(3, state.n), unit_stiffness=1)))
-    vars(s).update(vars(symbols(prior_variance=size, law_variance=count, theta=state.theta_size, basis=9 * count)))
-    vars(s).update(vars(symbols(tcp_pose=12, tcp_before=12, slid=3, normal_variance=count, friction_moves=state.n)))
-    vars(s).update(vars(symbols(depth_variance=count, push_held=1, steady_pose=12, steady_before=12)))
+    size, external = state.size, state.parts["external"]
+    names = "x P decay noise motion_noise prior walk motion_share push_covariance duration relative_variance felt"
+    names += " push_share within_noise push_regression tcp_jacobian unit_stiffness prior_variance law_variance theta"
+    names += " basis tcp_pose tcp_before slid normal_variance friction_moves depth_variance push_held"
+    s = symbols(**shapes(state, names + " steady_pose steady_before"))
     decay, disturbance = ca.SX(s.decay), state.parts["disturbance"]
     decay[disturbance] = 1 - (1 - s.decay[disturbance]) * s.friction_moves
     before, pose, last = unpack(s.P, size), pose_of(s.tcp_pose), pose_of(s.tcp_before)

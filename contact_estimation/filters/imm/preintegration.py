@@ -26,6 +26,7 @@ import numpy as np
 
 from contact_estimation.codegen import CompiledFunction, DoubleBuffer, Parts, bind_recursion, named_function, symbols
 from contact_estimation.dynamics.momentum import momentum_terms
+from contact_estimation.filters.imm.signals import shapes
 from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.filters.imm.unknown import held_share, push_covariance, push_regression
 from contact_estimation.robot import Arm
@@ -72,27 +73,15 @@ def sample_state(layout: FilterState) -> Parts:
 def build_sample(arm: Arm, layout: FilterState) -> ca.Function:
     """Return the function of one sample.
 
-    Inputs: w; q, dq, tau (n,); dt [s]; filter_gain of the low-pass; deadband, presliding_length (n,) [rad]; noise_time
-    [s]; deadband_noise, velocity_deadband; torque_scale, viscous, asymmetry (n,). Outputs: w_next; momentum (n,) [Nms].
+    Inputs: w, and :mod:`.signals`. Outputs: w_next; momentum (n,) [Nms].
 
     Args:
         arm: the robot.
         layout: the filters' state.
     """
-    n, parts, motor_side = arm.n, sample_state(layout), layout.motor_side
-    settings = dict.fromkeys(("deadband", "presliding_length", "torque_scale", "viscous", "asymmetry"), n)
-    s = symbols(
-        w=parts.size,
-        q=n,
-        dq=n,
-        tau=n,
-        dt=1,
-        filter_gain=1,
-        noise_time=1,
-        deadband_noise=1,
-        velocity_deadband=1,
-        **settings,
-    )
+    parts, motor_side = sample_state(layout), layout.motor_side
+    names = "q dq tau dt filter_gain noise_time deadband_noise velocity_deadband deadband presliding_length"
+    s = symbols(w=parts.size, **shapes(layout, names + " torque_scale viscous asymmetry"))
     w = parts.split(s.w)
     momentum, momentum_drift, _ = momentum_terms(arm, arm.kinematics(s.q), s.dq)
     w.travelled = w.travelled + s.dt * s.dq
@@ -167,36 +156,14 @@ def pending_presliding(w: SimpleNamespace, length: ca.SX, motor_side: bool) -> A
 def build_block(arm: Arm, layout: FilterState) -> ca.Function:
     """Return the function of the end of a block: its measurement, and the start of the next one.
 
-    Inputs: w; momentum (n,) at the end; duration T [s] and count of its samples; settings by their names in
-    :func:`~contact_estimation.filters.imm.settings.run_time_inputs`.
-
-    Outputs:
-
-    - y, R (m + n,): measurements and variances. q_mean, presliding_mean (n,). w_next.
-    - motion_noise (m + n,): by how much this block's motion adds to the variances of the elastic offsets [rad^2] and of
-      the friction disturbances [Nm^2].
-    - friction_change (n,) [Nm^2]: what the latter adds to the variance of the external torque if the friction is kept.
-    - friction_moves (n,): share of their rate at which the friction disturbances change.
-    - push_covariance (n, n) [Nm^2/s]: of an unknown contact. push_regression (3, n) [1/m]: of its force on its torque.
-      push_share: share of the TCP's way over which it holds the TCP, one where that is slower than ``push_speed``.
-    - tcp_jacobian (3, n): of the TCP, base axes. tcp_pose, tcp_before (12,): position [m] and rotation of the TCP,
-      column by column, now and in the last block.
-    - slip_direction (3,): in which the TCP went over the last ``slip_length``, base axes, at most of length one.
-      slid (3,) [m]: its way beyond that.
-    - within_noise (I,) [m]: the part of the contact points' motion along their normals that may be noise of the
-      encoders. normal_way (I,) [m]: their way along the normals beyond that noise in the last ``_WAY_TIME``.
-    - steady_pose, steady_before (12,): as tcp_pose and tcp_before, the position behind ``slip_length`` and the axes
-      behind the encoders' noise; no rotation exactly.
+    Inputs: w, and :mod:`.signals`. Outputs: w_next; every measurement of the block among the signals.
     """
-    n, m, parts, joints = arm.n, layout.m, sample_state(layout), layout.elastic_joints
-    names = "torque_variance coulomb_prior presliding_length presliding_spread deadband model_error viscous_std"
-    per_joint = dict.fromkeys([*names.split(), "asymmetry_std"], n)
-    scalars = "block elastic_variance usual_noise velocity_noise transmission_error velocity_delay"
-    scalars += " noise_time max_noise_ratio load_blocks link_share friction_error stop_error slip_length"
-    scalars += " push_speed position_deadband disturbance_speed"
-    settings = per_joint | dict.fromkeys(scalars.split(), 1) | {"joint_stiffness": m, "push_variance": 6}
-    settings |= {"theta": layout.theta_size, "basis": 9 * len(layout.contacts)}
-    s = symbols(w=parts.size, momentum=n, duration=1, count=1, **settings)
+    n, parts, joints = arm.n, sample_state(layout), layout.elastic_joints
+    names = "momentum duration count torque_variance coulomb_prior presliding_length presliding_spread deadband"
+    names += " model_error viscous_std asymmetry_std block elastic_variance usual_noise velocity_noise"
+    names += " transmission_error velocity_delay noise_time max_noise_ratio load_blocks link_share friction_error"
+    names += " stop_error slip_length push_speed position_deadband disturbance_speed joint_stiffness push_variance"
+    s = symbols(w=parts.size, **shapes(layout, names + " theta basis"))
     w = parts.split(s.w)
     q = w.visited / s.duration
     kinematics = arm.kinematics(q)

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from contact_estimation import open_stream
 from contact_estimation.filters.imm.contact_settings import ImmContact
 from contact_estimation.filters.imm.settings import ImmSettings
+from contact_estimation.filters.imm.signals import all_shapes
 from contact_estimation.filters.imm.state import FilterState
 
 
@@ -50,3 +52,11 @@ def test_lasting_entries_keep_their_variance_and_walks_grow(layout, drives):
     np.testing.assert_allclose(variance[lasting], layout.variance[lasting])
     np.testing.assert_allclose(variance[~lasting], layout.variance[~lasting] + 20.0 * layout.random_walk[~lasting])
     np.testing.assert_allclose(np.sqrt(layout.random_walk[layout.parts["bias"]]), drives.bias_random_walk)
+
+
+@pytest.mark.parametrize("robot", ["ur16e", "fr3"])
+def test_every_shared_buffer_has_the_size_of_its_signal(robot):
+    observer = open_stream(robot, "contact_imm").observer
+    known = {name: np.prod(shape) for name, shape in all_shapes(observer.state).items()}
+    buffers = {name: buffer.size for name, buffer in observer._signals.items() if name != "w_next"}
+    assert buffers == {name: known[name] for name in buffers}
