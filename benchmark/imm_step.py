@@ -97,7 +97,7 @@ def measure(imm: ContactImm, ekf: Ekf, blocks: int) -> dict[str, list[float]]:
         clock, update, plain = (statistics.median(times[name][-CHUNK:]) for name in ("clock", "update", "ekf"))
         times["ratio"].append((update - clock) / (plain - clock))
         times["estimate"] += [timed(imm.estimate) for _ in range(CHUNK)]
-        step = imm.step_
+        step = imm.filters
         state = step.x.copy(), step.p.copy()
         times["filter"] += [timed(step.updates[-1]) for _ in range(CHUNK)]
         step.x[:], step.p[:] = state

@@ -14,7 +14,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("stream: every gap is a pause", "paused = stays and", "paused ="),
         ("stream: no gap is a pause", "        if paused:\n", "        if False:\n"),
     ],
-    ("filters/stream.py", "test/filters/test_sample_limits.py test/filters/test_stream.py"): [
+    ("filters/sample_limits.py", "test/filters/test_sample_limits.py test/filters/test_stream.py"): [
         ("limits: effort is not scaled", "torque = s.scale * s.effort", "torque = 1.0 * s.effort"),
         ("limits: any velocity passes", "(s.dq, s.max_velocity), (torque", "(0 * s.dq, s.max_velocity), (torque"),
         ("limits: NaN passes", "beyond = 3 * n - ca.sum1", "beyond = 0 * ca.sum1"),

@@ -177,14 +177,6 @@ class Ekf:
         if "torque_intensity" in inputs:
             inputs["torque_intensity"][:] = torque_intensity(self.arm, settings.process_noise)
 
-    def set_parameters(self, phi_si: np.ndarray) -> None:
-        """Change the parameters of the contacts while running; estimated ones keep their estimate.
-
-        Args:
-            phi_si: (I, 9) stiffness vector [N/m], rest position [m] and contact point [m] of each contact.
-        """
-        self._step.inputs["phi"][:] = np.asarray(phi_si, float).ravel() / self.contacts.scale
-
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
         """Predict over ``dt`` with the last torque, update with ``q`` (and ``tau`` where torque is measured).
 

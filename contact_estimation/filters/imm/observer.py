@@ -52,7 +52,7 @@ class ContactImm:
         actuators: joint friction and actuators.
         state: the filters' state.
         chain: the combinations of closed contacts and their filters.
-        step_: a step of all filters.
+        filters: their states, and their common step.
         channels: names of the measurement channels, elastic joints first.
         settling: [s] after a start for which estimates are not valid.
         backend: of the generated code.
@@ -97,7 +97,7 @@ class ContactImm:
         signals["unexplained"], signals["load"] = self._unexplained, self._load = np.zeros((2, arm.n))
         self._samples = Preintegration(arm, state, sample, block, signals, actuators.position_filter)
         self._q, self._dq, self._tau = (signals[name] for name in ("q", "dq", "tau"))
-        self.step_ = step = ImmStep(state, chain, compiled, signals)
+        self.filters = step = ImmStep(state, chain, compiled, signals)
         self._output = Output(settings, state, chain, step, compiled, signals, arm.tool_link)
         self.channels = [f"elastic deflection of {arm.joint_names[j]}" for j in state.elastic_joints]
         self.channels += [f"torque of {name}" for name in arm.joint_names]
@@ -112,7 +112,7 @@ class ContactImm:
     @property
     def probabilities(self) -> np.ndarray:
         """Probabilities (M,) of the filters (a view of the live buffer)."""
-        return self.step_.probabilities
+        return self.filters.probabilities
 
     @property
     def external_torque(self) -> ExternalTorque:
@@ -134,7 +134,7 @@ class ContactImm:
         self._q_now[:] = q
         # The elastic offset starts where the deflection under gravity and payload alone puts it.
         deflection = (self.arm.gravity(q) - self._load)[joints] / self._signals["joint_stiffness"] + q[joints]
-        self.step_.start(q, deflection, self.chain.start(self.settings.closed_at_start))
+        self.filters.start(q, deflection, self.chain.start(self.settings.closed_at_start))
         self._named.start(self._mode_probabilities())
         self._decision.start()
         self._probable = 0
@@ -144,7 +144,7 @@ class ContactImm:
         self._variance_factors.clear()
         self._nis[0], self._first = np.nan, True
         self._unexplained[:] = 0.0
-        self._duration, self._push, self._elapsed, self._count = _STALE, self.step_.push, 0.0, 0
+        self._duration, self._push, self._elapsed, self._count = _STALE, self.filters.push, 0.0, 0
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
         """Take a sample; every ``block`` seconds the filters are updated.
@@ -172,7 +172,7 @@ class ContactImm:
 
     def _end_block(self) -> None:
         """Update the filters with the block that is complete."""
-        duration, step = self._elapsed, self.step_
+        duration, step = self._elapsed, self.filters
         self._samples.finish(duration, self._count)
         self._elapsed, self._count = 0.0, 0
         payload, q_mean = self._mismatch.payload, self._torque_of_block[0]
@@ -215,7 +215,7 @@ class ContactImm:
             duration: [s].
             probable: the most probable filter.
         """
-        step, before, payload, n = self.step_, self._before, self._mismatch.payload, self.arm.n
+        step, before, payload, n = self.filters, self._before, self._mismatch.payload, self.arm.n
         q, presliding, torque = self._torque_of_block
         touched = bool(self.chain.touched[probable])
         if not touched:
@@ -243,7 +243,7 @@ class ContactImm:
             probable: the most probable filter.
             moves: the arm does.
         """
-        step, free = self.step_, self._named.mode == self.chain.free_mode
+        step, free = self.filters, self._named.mode == self.chain.free_mode
         if self._mismatch.payload.carried is not None:
             since_start.end()
         present, touched = (step.x[probable], step.p[probable]), bool(self.chain.touched[probable])
@@ -310,7 +310,7 @@ class ContactImm:
 
     def innovation(self) -> Innovation:
         """Return the innovation of the last update: normalised of the most probable filter, likelihood of all."""
-        return Innovation(self.step_.normalised[self._probable].copy(), self.step_.log_evidence())
+        return Innovation(self.filters.normalised[self._probable].copy(), self.filters.log_evidence())
 
     @property
     def outliers(self) -> np.ndarray:

@@ -31,6 +31,7 @@ import numpy as np
 
 from contact_estimation.codegen import compile_built, named_function, symbols
 from contact_estimation.filters.chi_square import chi_square_survival
+from contact_estimation.filters.gaussian import gaussian_survival
 from contact_estimation.filters.imm.payload_change import PayloadChange
 from contact_estimation.filters.imm.settings import MismatchSettings
 from contact_estimation.robot import Arm
@@ -317,7 +318,7 @@ class PayloadTest:
         """
         s, (stiffness, std) = self._settings, self._past.stiffness(self._force_variance)
         softest = (s.softest_contact - max(stiffness, 0.0)) / std
-        return _normal_survival(softest) < s.significance <= _normal_survival(-stiffness / std)
+        return gaussian_survival(softest) < s.significance <= gaussian_survival(-stiffness / std)
 
     def _covariance(self, matrix: np.ndarray) -> np.ndarray:
         """Return the posterior covariance (p, p) of the parameters after data with the information ``matrix``."""
@@ -329,7 +330,7 @@ class PayloadTest:
         covariance = self._covariance(past.matrix)
         mean = covariance @ past.vector
         mass, std = float(mean[load]), float(np.sqrt(covariance[load, load]))
-        no_mass = _normal_survival(mass / std)  # probability of zero or less
+        no_mass = gaussian_survival(mass / std)  # probability of zero or less
         if no_mass > self._settings.significance or not self._explained(self._prior):
             return None
         return Payload(mass, std, mean[load + 1 :] / mass, covariance[load:, load:])
@@ -339,11 +340,6 @@ class PayloadTest:
         past = self._past.with_slow_friction()
         misfit = past.misfit(np.zeros(len(prior)), prior)
         return chi_square_survival(past.samples * self._n, misfit) >= self._settings.significance
-
-
-def _normal_survival(z: float) -> float:
-    """Return the probability that a standard normal variable exceeds ``z``."""
-    return 0.5 * math.erfc(z / math.sqrt(2.0))
 
 
 def build_regressor(arm: Arm) -> ca.Function:

@@ -28,10 +28,10 @@ from enum import Enum
 import numpy as np
 
 from contact_estimation.filters.chi_square import chi_square_quantile
+from contact_estimation.filters.gaussian import ZeroMeanGaussian
 from contact_estimation.filters.imm.settings import ImmSettings
 from contact_estimation.filters.imm.state import FilterState
 from contact_estimation.filters.kalman import pack_array, unpack_array
-from contact_estimation.filters.normal import CentredNormal
 
 #: Blocks in a window; windows in a row in which a push must have ended: 0.3 s.
 _BLOCKS, _ENDED = 5, 6
@@ -273,7 +273,7 @@ class _TorqueFilter:
             pushes: whether F acts.
         """
         rows, push = window.rows(pushes), window.jacobian.T @ force @ window.jacobian
-        innovation = CentredNormal(rows @ self.p @ rows.T + push + np.diag(window.noise))
+        innovation = ZeroMeanGaussian(rows @ self.p @ rows.T + push + np.diag(window.noise))
         deviation = window.y - rows @ self.x
         return innovation.log_density(deviation), innovation.square(deviation)
 

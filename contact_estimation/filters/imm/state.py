@@ -147,7 +147,7 @@ class FilterState:
         elastic_parts = {"offset": self.m, "joint_stiffness": self.m}
         self.parts = Parts(contacts=start, **per_joint, **elastic_parts, external=external, push_stiffness=stiffness)
         bound = actuators.friction_bound if settings.has_unknown else np.inf
-        entries = [c.entries[k] for c in self.contacts for k in c.estimated] + _joint_entries(actuators, n, bound)
+        entries = [c.entries[k] for c in self.contacts for k in c.estimated] + _joint_entries(actuators, bound)
         # Its covariance depends on the configuration: :func:`~contact_estimation.filters.imm.unknown.push_covariance`.
         entries += [Entry("external", 0.0, 0.0, 0.0)] * external
         walk = settings.unknown.stiffness_random_walk
@@ -301,7 +301,7 @@ def _contact_entries(c: ImmContact, feels_slip: bool) -> list[Entry]:
     return entries
 
 
-def _joint_entries(actuators: ActuatorSettings, n: int, friction_bound: float) -> list[Entry]:
+def _joint_entries(actuators: ActuatorSettings, friction_bound: float) -> list[Entry]:
     """Bias, Coulomb friction and friction disturbance of all joints, offset and stiffness of the elastic ones."""
     friction, elastic = actuators.friction, actuators.elastic
     entries = [

@@ -18,7 +18,7 @@ import numpy as np
 
 from contact_estimation.filters.chi_square import chi_square_quantile
 from contact_estimation.filters.imm.state import FilterState
-from contact_estimation.filters.imm.unknown import whitening
+from contact_estimation.filters.imm.unknown import ZeroTorqueTest, whitening
 from contact_estimation.filters.kalman import packed_places
 
 
@@ -35,8 +35,7 @@ class TouchTest:
         self._external, self._state = state.parts["external"], state
         self._torque = places[self._external, self._external]
         self._friction = np.diagonal(places)[state.friction_rows]
-        ranks = range(1, state.n + 1)
-        self._largest = [0.0] + [chi_square_quantile(rank, significance) for rank in ranks]
+        self._zero = ZeroTorqueTest(state.n, significance)
         self._surely = 1.0 - significance
         each = significance / max(len(state.friction_rows), 1)  # Bonferroni
         self._most = chi_square_quantile(1, 2 * each) ** 0.5  # one-sided
@@ -57,8 +56,7 @@ class TouchTest:
             p: packed covariance.
             drift: variance (n,) [Nm^2] of the friction that changed during the push.
         """
-        whitened = whitening(p[self._torque] + np.diag(drift)).T @ x[self._external]
-        return bool(whitened @ whitened > self._largest[len(whitened)])
+        return not self._zero.accepts(whitening(p[self._torque] + np.diag(drift)).T @ x[self._external])
 
     def exceeds_friction(self, x: np.ndarray, p: np.ndarray) -> bool:
         """Return whether the filter has more friction than free space may have.
