@@ -162,7 +162,7 @@ class SampleStream:
         """Become as new: without the past, the doubts, the torque offset and the payload that a restart keeps."""
         self.restart()
         self.observer.reset(0.0, np.zeros(self.arm.n))
-        self.monitor.forget()
+        self.monitor.reset()
         self.zero.clear()
         self.counters.clear()
         self.valid, self.reason, self._problem = False, "no sample yet", ""

@@ -47,9 +47,9 @@ class DeflectionTest:
         self._friction_time = actuators.disturbance_time
         self._loop = (elastic.hysteresis * self._stiffness) ** 2  # (m,) [Nm^2]
         self._largest = chi_square_quantile(1, significance / max(len(self._joints), 1))
-        self.clear()
+        self.reset()
 
-    def clear(self) -> None:
+    def reset(self) -> None:
         """Forget all samples."""
         count = len(self._joints)
         self._time, self._mean = 0.0, np.zeros((2, count))

@@ -55,10 +55,10 @@ class FreeSpaceHistory:
     def keep_only(self, x: np.ndarray, p: np.ndarray) -> None:
         """Keep one state, of before this stay."""
         kept = x.copy(), p.copy()
-        self.clear()
+        self.reset()
         self._states.append(kept)
 
-    def clear(self) -> None:
+    def reset(self) -> None:
         """Keep no state."""
         self._states.clear()
         self._end_stay()

@@ -85,7 +85,7 @@ class FreeStarts:
         places = packed_places(state.size)
         self._offset_variance = np.diagonal(places[parts["offset"], parts["offset"]]).copy()
 
-    def restart(self) -> None:
+    def reset(self) -> None:
         """Begin anew."""
         self._turn, self._fit[:], self._trial[:] = 0, 1.0, 0
         self.forget_fit()

@@ -38,13 +38,13 @@ class FrictionDrift:
         """Variance (n,) [Nm^2] of what has changed of the friction."""
         return self._change + self._disturbance
 
-    def clear(self) -> None:
+    def reset(self) -> None:
         """Begin anew: nothing has changed."""
         self._change[:] = self._disturbance[:] = self.published[:] = self._deflected[:] = 0.0
 
     def follow_free(self) -> None:
         """Take a block in which the arm was free."""
-        self.clear()
+        self.reset()
         self._q_free[:] = self._signals["q_mean"]
 
     def follow_contact(self, deflection: np.ndarray, left_out: np.ndarray, lag: np.ndarray | float) -> None:

@@ -120,7 +120,7 @@ class ImmStep:
         results += [self._pressed[j], self._deflections[j]]
         return update.bind([(self._signals | own)[name] for name in update.inputs], results)
 
-    def start(self, q: np.ndarray, deflection: np.ndarray, probabilities: np.ndarray) -> None:
+    def reset(self, q: np.ndarray, deflection: np.ndarray, probabilities: np.ndarray) -> None:
         """Set everything to its prior at a configuration.
 
         Args:
@@ -139,10 +139,10 @@ class ImmStep:
         for name, values in self._state.bounds(free=False).items():
             self._bounds[0][name][:] = values
         self._pressed[:], self.unexplained[:] = UNDECIDED, 0.0
-        self.drift.clear()
-        self._starts.restart()
-        self._push.forget()
-        self._history.clear()
+        self.drift.reset()
+        self._starts.reset()
+        self._push.reset()
+        self._history.reset()
 
     def set_interval(self, duration: float, deciding: bool) -> None:
         """Prepare predictions over ``duration`` [s], for the modes' present newborns.
@@ -276,7 +276,7 @@ class ImmStep:
         compliance = np.exp(-self.x[~felt, parts["joint_stiffness"]])  # [rad/Nm]
         self.x[~felt, parts["bias"]] += load
         self.x[~felt, parts["offset"]] -= compliance * load[self._state.elastic_joints]
-        self._history.clear()
+        self._history.reset()
 
     @property
     def free_before(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -315,7 +315,7 @@ class ImmStep:
         for j in self._free:
             self.x[j, parts["joint_stiffness"]] = stiffness
         self._start_in(self._free, x, pack_array(covariance))
-        self._push.forget()
+        self._push.reset()
 
     def _track_friction(self) -> None:
         """Bound the friction of closed contacts around its value when the arm was last free, and follow its drift."""
@@ -350,13 +350,13 @@ class ImmStep:
         friction that changes with the motion may be the jump.
         """
         if self._chain.free[self.probabilities.argmax()]:
-            self._push.forget()
-            self._jump.forget()
+            self._push.reset()
+            self._jump.reset()
             return
         probable = self._probable_push()
         self._push.follow(self.x[probable, self._state.parts["external"]])
         if not (self._state.link_side and self._chain.felt[self.probabilities.argmax()]):
-            self._jump.forget()
+            self._jump.reset()
         elif self._jump.follow(self.normalised[probable]):
             born = self._signals["birth_time"] * self._signals["push_covariance"][self._lower]
             self.p[self._felt[:, None], self._external_places] += born
@@ -381,5 +381,5 @@ class ImmStep:
         self.probabilities[:] = self._signals["least_probability"]
         self.probabilities[filters] = 1.0 / len(filters)
         self._keep_only(free, covariance)
-        self.drift.clear()
+        self.drift.reset()
         self._starts.forget_fit()

@@ -19,7 +19,7 @@ _PRIOR_BLOCKS, _PRIOR_EVIDENCE = 1.0, 10.0
 
 
 class InnovationStatistics:
-    """Counts over all blocks since :meth:`clear`.
+    """Counts over all blocks since :meth:`reset`.
 
     Args:
         channels: their names.
@@ -33,9 +33,9 @@ class InnovationStatistics:
     def __init__(self, channels: list[str], gate: float, window: float = _BLOCKS_PER_COUNT) -> None:
         self.channels, self._gate, self._window = channels, gate, window
         self._recent, self._waiting = np.zeros((_BLOCKS_PER_COUNT, len(channels))), 0
-        self.clear()
+        self.reset()
 
-    def clear(self) -> None:
+    def reset(self) -> None:
         """Start anew."""
         self._waiting, self._blocks = 0, 0
         self._outliers = np.zeros(len(self.channels), dtype=int)
@@ -104,14 +104,14 @@ class VarianceFactors:
         self._recent = _FadingShare(channels, _FACTOR_MEMORY, _PRIOR_BLOCKS)
         self._lasting = _FadingShare(channels, _EVIDENCE_MEMORY, _PRIOR_EVIDENCE)
         self._gate, self._least = gate, least
-        self.clear()
+        self.reset()
 
-    def clear(self) -> None:
+    def reset(self) -> None:
         """Start anew, from the settings."""
         self.factors[:] = self.evidence[:] = 1.0
         self._average[:] = 0.0
-        self._recent.clear()
-        self._lasting.clear()
+        self._recent.reset()
+        self._lasting.reset()
 
     def add(self, normalised: np.ndarray, duration: float) -> None:
         """Take a block's innovations (channels,) over their standard deviations; the block lasts ``duration`` [s]."""
@@ -139,7 +139,7 @@ class _FadingShare:
     def __init__(self, channels: int, memory: float, prior: float) -> None:
         self._sum, self._blocks, self._memory, self._prior = np.zeros(channels), 0.0, memory, prior
 
-    def clear(self) -> None:
+    def reset(self) -> None:
         """Start anew."""
         self._sum[:], self._blocks = 0.0, 0.0
 

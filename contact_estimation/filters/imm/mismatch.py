@@ -50,13 +50,13 @@ class MismatchTest:
         self._joints = [arm.joint_names[j] for j in state.elastic_joints]
         count = max(s.window / s.innovation_time, 1.0)
         self._largest = chi_square_quantile(count, s.significance / len(channels)) / count
-        self.clear()
+        self.reset()
 
-    def clear(self, anew: bool = True) -> None:
+    def reset(self, anew: bool = True) -> None:
         """Forget all evidence, and the payload that is carried if the arm starts ``anew``."""
-        self.innovations.clear()
-        self.payload.clear(anew)
-        self.deflection.clear()
+        self.innovations.reset()
+        self.payload.reset(anew)
+        self.deflection.reset()
         self._blocks, self._time, self._bent_blocks, self._bent_time, self.words = 0, 0.0, 0, 0.0, ""
 
     def add(self, normalised: np.ndarray) -> None:

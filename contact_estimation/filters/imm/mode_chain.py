@@ -90,7 +90,7 @@ class ModeChain:
         self._first = np.searchsorted(self.owner, np.arange(count))
         self._newborn = self._first.copy()
 
-    def start(self, closed: float) -> np.ndarray:
+    def reset(self, closed: float) -> np.ndarray:
         """Return the probabilities (M,) of the filters before the first sample; the newborns are the first ones again.
 
         Args:
@@ -185,9 +185,9 @@ class NamedMode:
 
     def __init__(self, settings: ImmSettings, free: int | None) -> None:
         self._certain, self._time, self._free = settings.commit_probability, settings.commit_time, free
-        self.start(np.zeros(1))
+        self.reset(np.zeros(1))
 
-    def start(self, probabilities: np.ndarray) -> None:
+    def reset(self, probabilities: np.ndarray) -> None:
         """Name the most probable of the modes."""
         self.mode, self._likely_for = int(probabilities.argmax()), 0.0
 

@@ -127,21 +127,21 @@ class ContactImm:
         A payload is kept where time goes on: the arm carries it through gaps and doubts.
         """
         joints = self.state.elastic_joints
-        self._mismatch.clear(anew=self._first or t < self._t)
+        self._mismatch.reset(anew=self._first or t < self._t)
         self._load[:] = self._mismatch.payload.torque(q)
-        self._samples.start(q)
+        self._samples.reset(q)
         self._t = self._born = self.updated = t
         self._q_now[:] = q
         # The elastic offset starts where the deflection under gravity and payload alone puts it.
         deflection = (self.arm.gravity(q) - self._load)[joints] / self._signals["joint_stiffness"] + q[joints]
-        self.filters.start(q, deflection, self.chain.start(self.settings.closed_at_start))
-        self._named.start(self._mode_probabilities())
-        self._decision.start()
+        self.filters.reset(q, deflection, self.chain.reset(self.settings.closed_at_start))
+        self._named.reset(self._mode_probabilities())
+        self._decision.reset()
         self._probable = 0
-        self._output.start()
+        self._output.reset()
         if self._since_start:
-            self._since_start.clear()
-        self._variance_factors.clear()
+            self._since_start.reset()
+        self._variance_factors.reset()
         self._nis[0], self._first = np.nan, True
         self._unexplained[:] = 0.0
         self._duration, self._push, self._elapsed, self._count = _STALE, self.filters.push, 0.0, 0

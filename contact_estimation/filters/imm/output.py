@@ -253,7 +253,7 @@ class Output:
             given = {**signals, **own}
             self._rows.append(function.bind([given[name] for name in function.inputs], [self._table[j]]))
 
-    def start(self) -> None:
+    def reset(self) -> None:
         """Forget what the filters told."""
         self._table[:] = 0.0
 

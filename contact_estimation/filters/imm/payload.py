@@ -157,9 +157,9 @@ class PayloadTest:
         self._changes = [PayloadChange(arm.n, settings.significance) for _ in range(2)]  # by two frictions
         # Between two independent samples [s]. A disturbance that lasts longer is a bias, which has a prior of its own.
         self._correlation = min(2.0 * actuators.disturbance_time, settings.payload_correlation)
-        self.clear()
+        self.reset()
 
-    def clear(self, anew: bool = True) -> None:
+    def reset(self, anew: bool = True) -> None:
         """Forget the data, and what is carried if the arm starts ``anew``."""
         self.found: Payload | None = None
         self._forget()
@@ -176,7 +176,7 @@ class PayloadTest:
 
     def _forget_change(self) -> None:
         for change in self._changes:
-            change.clear()
+            change.reset()
 
     @property
     def may_change(self) -> bool:

@@ -50,9 +50,9 @@ class PayloadChange:
         self._sums, self._squares, self.left = np.zeros((2, n)), np.zeros(n), np.zeros(n)
         self._least_evidence = -math.log(significance)
         self._largest, self._largest_beside = (chi_square_quantile(k, significance) for k in (1, n - 1))
-        self.clear()
+        self.reset()
 
-    def clear(self) -> None:
+    def reset(self) -> None:
         """Forget the data."""
         self._sums[:], self._squares[:], self._blocks, self._time = 0.0, 0.0, 0, 0.0
         self._means: list[np.ndarray] = []

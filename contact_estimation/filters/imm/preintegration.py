@@ -367,7 +367,7 @@ class Preintegration:
         """Parts of the present sample state (views of the live buffer)."""
         return self._parts.split(self.state["w"])
 
-    def start(self, q: np.ndarray) -> None:
+    def reset(self, q: np.ndarray) -> None:
         """Start at rest at ``q`` (n,) [rad]."""
         self.state.turn = 0
         self.state["w"][:] = 0.0

@@ -81,9 +81,9 @@ class PushSinceStart:
         self._certain, self._prior = -_log_odds(self._unsure), _log_odds(settings.closed_at_start)
         self._prior_ended = self._prior + math.log(unknown.rate_to_free / unknown.rate_from_free)
         self._largest = chi_square_quantile(n, self._unsure)
-        self.clear()
+        self.reset()
 
-    def clear(self) -> None:
+    def reset(self) -> None:
         """Begin anew, at a start."""
         friction, variance = self._state.mean[self._friction], self._state.first_variance[self._friction]
         self._free = _TorqueFilter(friction, variance, np.zeros(3))

@@ -39,9 +39,9 @@ class DelayEvidence:
 
     def __init__(self, settings: TorqueReadingSettings) -> None:
         self._settings = settings
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Begin with a stream that nothing is known of."""
         self._mean = np.zeros((3, len(self._settings.delays)))  # of the misfit without, with and against each delay
         self._weight = np.zeros(len(self._settings.delays))

@@ -118,7 +118,7 @@ class TorqueReadings:
         self._telling, self._telling_time = np.zeros(len(self.rivals), dtype=bool), np.zeros(len(self.rivals))
         self._residual, self._misfit = np.zeros((1 + len(self.rivals), n)), np.zeros(1 + len(self.rivals))
         self.margin = np.zeros(len(self.rivals))
-        self.forget()
+        self.reset()
 
     def _set_inputs(self, inputs: dict[str, np.ndarray]) -> None:
         s, arm = self.settings, self._arm
@@ -136,11 +136,11 @@ class TorqueReadings:
         """Return (R,) whether the configured reading was proven against each rival."""
         return self.margin > self.settings.better
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Begin with a stream that nothing is known of."""
         self.margin[:] = 0.0
         self._named, self._stepped = -1, False
-        self._delays.forget()
+        self._delays.reset()
         self.problem = ""
         self.restart()
 

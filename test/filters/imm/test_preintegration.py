@@ -33,7 +33,7 @@ def blocks(arm, drives, two_contacts):
         for name, value in changed.items():
             signals[name][:] = value
         samples = Preintegration(arm, layout, sample, block, signals, 1e4)
-        samples.start(position(0.0))
+        samples.reset(position(0.0))
         samples.start_moving(position(0.0), velocity(0.0), 1.0)
         samples.set_interval(DT)
         rows, t = [], 0.0
@@ -65,7 +65,7 @@ def test_noise_of_the_motors_velocity_does_not_relax_their_friction(arm, drives,
     sample, block = compile_function(build_sample(arm, layout)), compile_function(build_block(arm, layout))
     signals = run_time_inputs(two_contacts, drives) | layout.inputs
     samples = Preintegration(arm, layout, sample, block, signals, drives.position_filter)
-    samples.start(START_POSE)
+    samples.reset(START_POSE)
     samples.set_interval(DT)
     rng = np.random.default_rng(5)
 
@@ -141,7 +141,7 @@ def test_friction_turns_with_the_motor_where_its_velocity_is_measured(arm, drive
     signals = run_time_inputs(two_contacts, drives) | layout.inputs
     functions = [compile_function(f) for f in (build_sample(arm, layout), build_block(arm, layout))]
     samples = Preintegration(arm, layout, *functions, signals, 8.0)
-    samples.start(START_POSE)
+    samples.reset(START_POSE)
     samples.set_interval(DT)
 
     def move(q, dq):

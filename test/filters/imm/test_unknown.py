@@ -475,5 +475,5 @@ def test_a_force_against_its_recent_mean_is_not_held_by_motion():
     assert tracker.course == (False, False) and tracker.held[0] == 1.0
     tracker.follow(-push)
     assert tracker.course == (True, True) and tracker.held[0] == 0.0
-    tracker.forget()
+    tracker.reset()
     assert tracker.course == (False, False) and tracker.held[0] == 1.0
