@@ -128,7 +128,7 @@ def main() -> None:
         verdict = "-" if target is None else f"{'met' if ratio <= target else 'MISSED'} ({target:g})"
         cells = [f"{p50[part]:.1f} / {p99[part]:.1f}" for part in ("sample", "update", "filter", "estimate")]
         lines.append(
-            f"| {name} | {filters} | {imm.state.size} | "
+            f"| {name} | {filters} | {imm.layout.size} | "
             + " | ".join(cells)
             + f" | {average:.1f} | {p50['ekf']:.2f} | {ratio:.1f} | {verdict} |"
         )

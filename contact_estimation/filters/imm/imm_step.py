@@ -19,7 +19,7 @@ from contact_estimation.filters.imm.growing_push import friction_fall
 from contact_estimation.filters.imm.measurement import UNDECIDED, build_prior, build_update
 from contact_estimation.filters.imm.mode_chain import ModeChain, build_mixing, build_mode_prediction, build_mode_update
 from contact_estimation.filters.imm.push_course import PushCourse, PushJump, PushTracker
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.imm.touch_test import TouchTest
 from contact_estimation.filters.kalman import pack_array, packed_places, packed_size
 from contact_estimation.robot import Arm
@@ -40,19 +40,19 @@ class LoadChange(NamedTuple):
     covariance: np.ndarray
 
 
-def step_functions(arm: Arm, state: FilterState, chain: ModeChain) -> list[ca.Function]:
+def step_functions(arm: Arm, layout: StateLayout, chain: ModeChain) -> list[ca.Function]:
     """Return the functions of a step of all filters."""
     filters = len(chain.owner)
-    mode_prediction = build_mode_prediction(chain.free, len(state.contacts))
-    mixing, mode_update = build_mixing(state.size, filters), build_mode_update(filters)
-    return [build_update(arm, state), build_prior(arm, state), mixing, mode_prediction, mode_update]
+    mode_prediction = build_mode_prediction(chain.free, len(layout.contacts))
+    mixing, mode_update = build_mixing(layout.size, filters), build_mode_update(filters)
+    return [build_update(arm, layout), build_prior(arm, layout), mixing, mode_prediction, mode_update]
 
 
 class ImmStep:
     """States of M filters of N entries, and their update with a block of samples.
 
     Args:
-        state: the filters' state.
+        layout: parts of the filters' state.
         chain: modes and filters.
         functions: compiled :func:`step_functions` by name.
         signals: buffers by name: settings, and the block's measurement. Two are added: ``friction_drift`` of
@@ -68,12 +68,12 @@ class ImmStep:
 
     def __init__(
         self,
-        state: FilterState,
+        layout: StateLayout,
         chain: ModeChain,
         functions: Mapping[str, CompiledFunction],
         signals: dict[str, np.ndarray],
     ) -> None:
-        self._state, self._chain, self._signals, count = state, chain, signals, len(chain.owner)
+        self._layout, self._chain, self._signals, count = layout, chain, signals, len(chain.owner)
         self._free, self._felt = np.flatnonzero(chain.free), np.flatnonzero(chain.felt)
         mixing, self._prior = functions["imm_mixing"], functions["imm_prior"]
         self._predict, mode_update = functions["imm_mode_prediction"], functions["imm_mode_update"]
@@ -81,32 +81,32 @@ class ImmStep:
         self.probabilities, self._transition = (self._predict.inputs[k] for k in ("probabilities", "transition"))
         weights = self._predict.outputs["weights"].reshape(count, -1)
         # No filter is updated before all are mixed: the mixed states have buffers of their own.
-        mixed_x, mixed_p = np.zeros((count, state.size)), np.zeros((count, packed_size(state.size)))
+        mixed_x, mixed_p = np.zeros((count, layout.size)), np.zeros((count, packed_size(layout.size)))
         self._mixed_x = mixed_x
         self._mixes = [
             mixing.bind([mixing.inputs["X"], mixing.inputs["P"], weights[j]], [mixed_x[j], mixed_p[j]])
             for j in range(count)
         ]
-        self._jump = PushJump(state.m + state.n, signals["gate"])
+        self._jump = PushJump(layout.m + layout.n, signals["gate"])
         # Packed places of the external torque's covariance, and where its entries are in that of a push.
-        places = packed_places(state.size)[state.parts["external"], state.parts["external"]]
+        places = packed_places(layout.size)[layout.parts["external"], layout.parts["external"]]
         self._external_places, self._lower = np.unique(places, return_index=True)
         self._likelihood = likelihood = mode_update.inputs["log_likelihood"]
         given = [self._predict.outputs["predicted"], likelihood, signals["least_probability"]]
         self._posterior = mode_update.bind(given, [self.probabilities])
-        self._touch_test, self._history = TouchTest(state, state.commit_significance), FreeSpaceHistory(state)
-        self.drift, self._push = FrictionDrift(state, signals), PushTracker(signals)
+        self._touch_test, self._history = TouchTest(layout, layout.commit_significance), FreeSpaceHistory(layout)
+        self.drift, self._push = FrictionDrift(layout, signals), PushTracker(signals)
         signals["friction_drift"], signals["push_held"] = self.drift.published, self._push.held
         between = self._transition.reshape(count, count, order="F")
         filters = FilterBuffers(self.x, self.p, mixed_x, mixed_p, self.probabilities, between, weights, likelihood)
-        self._starts = FreeStarts(state, chain, filters, self._history, self.drift)
+        self._starts = FreeStarts(layout, chain, filters, self._history, self.drift)
         # The decay and noise of the filters whose friction changes, and of those in which it is steady.
-        self._motion = [(np.zeros(state.size), np.zeros(state.size), np.ones(1)) for _ in range(2)]
-        self._motion[1][2][:] = state.frozen_share
-        self._bounds = [state.bounds(free=False), state.bounds(free=True)]
+        self._motion = [(np.zeros(layout.size), np.zeros(layout.size), np.ones(1)) for _ in range(2)]
+        self._motion[1][2][:] = layout.frozen_share
+        self._bounds = [layout.bounds(free=False), layout.bounds(free=True)]
         self._pressed = self._predict.inputs["pressed"].reshape(count, -1)
-        self.normalised, self.unexplained = np.zeros((count, state.m + state.n)), np.zeros((count, state.n))
-        self._deflections = np.zeros((count, state.m))
+        self.normalised, self.unexplained = np.zeros((count, layout.m + layout.n)), np.zeros((count, layout.n))
+        self._deflections = np.zeros((count, layout.m))
         self.updates = [self._update_of(j, functions["imm_update"], filters) for j in range(count)]
 
     def _update_of(self, j: int, update: CompiledFunction, filters: FilterBuffers) -> Callable[[], None]:
@@ -131,12 +131,12 @@ class ImmStep:
         prior = self._prior.inputs
         for name, buffer in prior.items():
             buffer[:] = self._signals.get(name, 0.0)
-        prior["q_mean"][:], prior["prior_variance"][:] = q, self._state.first_variance
+        prior["q_mean"][:], prior["prior_variance"][:] = q, self._layout.first_variance
         self._prior()
         self.x[:], self.p[:] = self._prior.outputs["x"], self._prior.outputs["P"]
-        self.x[:, self._state.parts["offset"]] = deflection
+        self.x[:, self._layout.parts["offset"]] = deflection
         self.probabilities[:] = probabilities
-        for name, values in self._state.bounds(free=False).items():
+        for name, values in self._layout.bounds(free=False).items():
             self._bounds[0][name][:] = values
         self._pressed[:], self.unexplained[:] = UNDECIDED, 0.0
         self.drift.reset()
@@ -153,8 +153,8 @@ class ImmStep:
         """
         self._push.set_interval(duration)
         known, unknown = self._motion
-        known[0][:], known[1][:] = self._state.decay_and_noise(duration)
-        unknown[0][:], unknown[1][:] = self._state.frozen(known[0], known[1])
+        known[0][:], known[1][:] = self._layout.decay_and_noise(duration)
+        unknown[0][:], unknown[1][:] = self._layout.frozen(known[0], known[1])
         self._transition[:] = self._chain.transition(duration, deciding, self.push).ravel(order="F")
 
     def run(self) -> None:
@@ -168,7 +168,7 @@ class ImmStep:
         self._starts.compare()
         self._posterior()
         self._track_friction()
-        if self._state.has_external:
+        if self._layout.has_external:
             self._track_push()
 
     @property
@@ -227,12 +227,12 @@ class ImmStep:
             before: mean (N,) of free space before the push.
             covariance: packed, of it.
         """
-        parts = self._state.parts
+        parts = self._layout.parts
         for j in self._felt:
             x = self.x[j]
-            absorbed = friction_fall(self._state, before, x)
+            absorbed = friction_fall(self._layout, before, x)
             x[parts["external"]] += absorbed
-            x[parts["offset"]] -= np.exp(-x[parts["joint_stiffness"]]) * absorbed[self._state.elastic_joints]
+            x[parts["offset"]] -= np.exp(-x[parts["joint_stiffness"]]) * absorbed[self._layout.elastic_joints]
             x[parts["bias"]], x[parts["disturbance"]] = before[parts["bias"]], before[parts["disturbance"]]
         self._keep_only(before, covariance)
 
@@ -246,7 +246,7 @@ class ImmStep:
             before: mean (N,) of free space before the push.
             covariance: packed, of it.
         """
-        where = self._state.parts["joint_stiffness"]
+        where = self._layout.parts["joint_stiffness"]
         stiffness, unknown = self.x[probable, where].copy(), self._felt[0]
         for j in [*self._free, unknown]:
             self.x[j], self.p[j], self.x[j, where] = before, covariance, stiffness
@@ -271,11 +271,11 @@ class ImmStep:
         Args:
             load: by how much the known load's torque has changed (n,) [Nm].
         """
-        parts, felt = self._state.parts, self._chain.felt > 0
+        parts, felt = self._layout.parts, self._chain.felt > 0
         self.x[felt, parts["external"]] -= load
         compliance = np.exp(-self.x[~felt, parts["joint_stiffness"]])  # [rad/Nm]
         self.x[~felt, parts["bias"]] += load
-        self.x[~felt, parts["offset"]] -= compliance * load[self._state.elastic_joints]
+        self.x[~felt, parts["offset"]] -= compliance * load[self._layout.elastic_joints]
         self._history.reset()
 
     @property
@@ -298,18 +298,18 @@ class ImmStep:
             left: torque (n,) [Nm] beside the friction of ``x`` and the load.
             load: what changed.
         """
-        parts, n, joints = self._state.parts, self._state.n, self._state.elastic_joints
+        parts, n, joints = self._layout.parts, self._layout.n, self._layout.elastic_joints
         stiffness = self.x[self.probabilities.argmax(), parts["joint_stiffness"]]
-        wrong = np.zeros((self._state.size, n))
+        wrong = np.zeros((self._layout.size, n))
         wrong[parts["bias"]] = np.eye(n)
         wrong[parts["offset"]] = -np.exp(-stiffness)[:, None] * np.eye(n)[joints]
         covariance = covariance + wrong @ load.covariance @ wrong.T
         for name, variance in (("bias", self.drift.variance), ("offset", self.drift.slack() ** 2)):
             covariance[parts[name], parts[name]] += np.diag(variance)
         cross = covariance @ rows.T
-        noise = np.diag(self._signals["R"][self._state.m :])
+        noise = np.diag(self._signals["R"][self._layout.m :])
         gain = np.linalg.solve(rows @ cross + noise, cross.T).T
-        if self._state.has_external:
+        if self._layout.has_external:
             self.x[self._felt, parts["external"]] -= load.torque
         self.x[self._free], self.p[self._free] = x - gain @ left, pack_array(covariance - gain @ cross.T)
         for j in self._free:
@@ -321,11 +321,11 @@ class ImmStep:
         """Bound the friction of closed contacts around its value when the arm was last free, and follow its drift."""
         shares = self.probabilities[self._free]
         if shares.sum() > 0.5:
-            self._state.friction_about(self.x[self._free[shares.argmax()]], self._bounds[0])
+            self._layout.friction_about(self.x[self._free[shares.argmax()]], self._bounds[0])
             self.drift.follow_free()
             self._starts.forget_fit()
         else:
-            where, lag = self._state.parts["disturbance"], self._lag() if self._state.has_external else 0.0
+            where, lag = self._layout.parts["disturbance"], self._lag() if self._layout.has_external else 0.0
             left_out = self._motion[0][1][where] - self._motion[1][1][where]
             self.drift.follow_contact(self._deflections[self.probabilities.argmax()], left_out, lag)
 
@@ -336,7 +336,7 @@ class ImmStep:
         later, on average. In a block the torque changes by what the block has corrected. Corrections that the random
         walk makes likely are in the covariance.
         """
-        external, n = self._state.parts["external"], self._state.n
+        external, n = self._layout.parts["external"], self._layout.n
         probable = self._probable_push()
         corrected = self.x[probable, external] - self._mixed_x[probable, external]
         walk = self._signals["duration"] * self._chain.walk[probable]
@@ -354,8 +354,8 @@ class ImmStep:
             self._jump.reset()
             return
         probable = self._probable_push()
-        self._push.follow(self.x[probable, self._state.parts["external"]])
-        if not (self._state.link_side and self._chain.felt[self.probabilities.argmax()]):
+        self._push.follow(self.x[probable, self._layout.parts["external"]])
+        if not (self._layout.link_side and self._chain.felt[self.probabilities.argmax()]):
             self._jump.reset()
         elif self._jump.follow(self.normalised[probable]):
             born = self._signals["birth_time"] * self._signals["push_covariance"][self._lower]
@@ -368,7 +368,7 @@ class ImmStep:
     def _keep_only(self, before: np.ndarray, covariance: np.ndarray) -> None:
         """Take a state, its mean (N,) and packed covariance, for the last one of free space before the push."""
         self._history.keep_only(before, covariance)
-        self._state.friction_about(before, self._bounds[0])
+        self._layout.friction_about(before, self._bounds[0])
 
     def _start_in(self, filters: np.ndarray, free: np.ndarray, covariance: np.ndarray) -> None:
         """Let some filters be the only probable ones, and begin anew with what changes while something touches the arm.

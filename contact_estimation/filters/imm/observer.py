@@ -21,7 +21,7 @@ from contact_estimation.filters.imm.preintegration import Preintegration, build_
 from contact_estimation.filters.imm.settings import ImmSettings, run_time_inputs
 from contact_estimation.filters.imm.start_decision import StartDecision
 from contact_estimation.filters.imm.start_push import PushSinceStart, StartVerdict
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.imm.unknown import ExternalTorque
 from contact_estimation.filters.observer import Estimate, Innovation
 from contact_estimation.filters.settings import SensorSettings
@@ -50,7 +50,7 @@ class ContactImm:
 
     Attributes:
         actuators: joint friction and actuators.
-        state: the filters' state.
+        layout: parts of the filters' state.
         chain: the combinations of closed contacts and their filters.
         filters: their states, and their common step.
         channels: names of the measurement channels, elastic joints first.
@@ -80,32 +80,32 @@ class ContactImm:
         if arm.tool.has_tcp:
             settings = dataclasses.replace(settings, contacts=[c.known_tool for c in settings.contacts])
         sides = sensors.motor_side_velocity, sensors.torque_side == "link"
-        self.state = state = FilterState(settings, actuators, arm.n, *sides)
+        self.layout = layout = StateLayout(settings, actuators, arm.n, *sides)
         self.chain = chain = ModeChain(
             settings, settings.hypotheses or (1 if actuators.elastic.joints else 3), actuators.steady_push_rate
         )
         self._named, self._decision = NamedMode(settings, chain.free_mode), StartDecision(chain, settings)
-        compiled = compile_all_built(build_filter, arm, state, chain, flags=_FLAGS, rare=_RARE)
+        compiled = compile_all_built(build_filter, arm, layout, chain, flags=_FLAGS, rare=_RARE)
         sample, block = compiled["imm_sample"], compiled["imm_block"]
         self.backend = compiled["imm_update"].backend
         # All functions read and write the same buffers, by the names of their arguments and results.
-        self._signals = signals = run_time_inputs(settings, actuators) | state.inputs
+        self._signals = signals = run_time_inputs(settings, actuators) | layout.inputs
         signals["q_now"], signals["nis"] = self._q_now, self._nis = np.zeros(arm.n), np.full(1, np.nan)
-        self._variance_factors = VarianceFactors(state.m + arm.n, settings.gate, actuators.least_noise_share)
+        self._variance_factors = VarianceFactors(layout.m + arm.n, settings.gate, actuators.least_noise_share)
         signals["variance_factor"] = self._variance_factors.factors
         signals["noise_share"] = self._variance_factors.evidence
         signals["unexplained"], signals["load"] = self._unexplained, self._load = np.zeros((2, arm.n))
-        self._samples = Preintegration(arm, state, sample, block, signals, actuators.position_filter)
+        self._samples = Preintegration(arm, layout, sample, block, signals, actuators.position_filter)
         self._q, self._dq, self._tau = (signals[name] for name in ("q", "dq", "tau"))
-        self.filters = step = ImmStep(state, chain, compiled, signals)
-        self._output = Output(settings, state, chain, step, compiled, signals, arm.tool_link)
-        self.channels = [f"elastic deflection of {arm.joint_names[j]}" for j in state.elastic_joints]
+        self.filters = step = ImmStep(layout, chain, compiled, signals)
+        self._output = Output(settings, layout, chain, step, compiled, signals, arm.tool_link)
+        self.channels = [f"elastic deflection of {arm.joint_names[j]}" for j in layout.elastic_joints]
         self.channels += [f"torque of {name}" for name in arm.joint_names]
-        self._mismatch = MismatchTest(arm, actuators, state, settings, self.channels)
-        self._torque_of_block = signals["q_mean"], signals["presliding_mean"], signals["y"][state.m :]
+        self._mismatch = MismatchTest(arm, actuators, layout, settings, self.channels)
+        self._torque_of_block = signals["q_mean"], signals["presliding_mean"], signals["y"][layout.m :]
         self._rest_speed = actuators.velocity_deadband * actuators.velocity_noise  # [rad/s]
-        self._before = PreContactFriction(state, REMEMBERED * settings.hypothesis_interval)
-        self._since_start = PushSinceStart(state, settings, signals) if state.has_external else None
+        self._before = PreContactFriction(layout, REMEMBERED * settings.hypothesis_interval)
+        self._since_start = PushSinceStart(layout, settings, signals) if layout.has_external else None
         self._dt, self._t, self._first = -1.0, 0.0, True
         self.reset(0.0, np.zeros(arm.n))
 
@@ -126,7 +126,7 @@ class ContactImm:
 
         A payload is kept where time goes on: the arm carries it through gaps and doubts.
         """
-        joints = self.state.elastic_joints
+        joints = self.layout.elastic_joints
         self._mismatch.reset(anew=self._first or t < self._t)
         self._load[:] = self._mismatch.payload.torque(q)
         self._samples.reset(q)
@@ -227,7 +227,7 @@ class ContactImm:
         def friction(k: int) -> np.ndarray:
             return np.asarray(rows @ before.state(k)[1] @ rows.T + np.diag(step.drift.variance))
 
-        noise = self._signals["R"][self.state.m :]
+        noise = self._signals["R"][self.layout.m :]
         told = payload.change(duration, q, torques, Separation(touched, friction, noise, push))
         if told is not None:
             load = LoadChange(payload.torque(q) - self._load, payload.torque_covariance(q))
@@ -322,7 +322,7 @@ class ContactImm:
         return self._mismatch.innovations.facts()
 
 
-def build_filter(arm: Arm, state: FilterState, chain: ModeChain) -> list[ca.Function]:
+def build_filter(arm: Arm, layout: StateLayout, chain: ModeChain) -> list[ca.Function]:
     """Return every function of the filter."""
-    samples = [build_sample(arm, state), build_block(arm, state)]
-    return samples + output_functions(arm, state, chain) + step_functions(arm, state, chain)
+    samples = [build_sample(arm, layout), build_block(arm, layout)]
+    return samples + output_functions(arm, layout, chain) + step_functions(arm, layout, chain)

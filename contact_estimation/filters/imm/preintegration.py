@@ -27,7 +27,7 @@ import numpy as np
 from contact_estimation.codegen import CompiledFunction, DoubleBuffer, Parts, bind_recursion, named_function, symbols
 from contact_estimation.dynamics.momentum import momentum_terms
 from contact_estimation.filters.imm.signals import shapes
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.imm.unknown import held_share, push_covariance, push_regression
 from contact_estimation.robot import Arm
 from contact_estimation.robot.friction import presliding_slope, presliding_step
@@ -41,7 +41,7 @@ _WAY_TIME = 1.0
 _SECOND_DIFFERENCE = 6
 
 
-def sample_state(layout: FilterState) -> Parts:
+def sample_state(layout: StateLayout) -> Parts:
     """Return the parts of the state ``w`` that samples and blocks carry on, (n,) each unless said otherwise.
 
     ``filtered``, ``followed``: positions (of the motors, from the start, where their velocity is measured) [rad] behind
@@ -70,14 +70,14 @@ def sample_state(layout: FilterState) -> Parts:
     return Parts(**dict.fromkeys(names.split(), n), **tcp, **heights)
 
 
-def build_sample(arm: Arm, layout: FilterState) -> ca.Function:
+def build_sample(arm: Arm, layout: StateLayout) -> ca.Function:
     """Return the function of one sample.
 
     Inputs: w, and :mod:`.signals`. Outputs: w_next; momentum (n,) [Nms].
 
     Args:
         arm: the robot.
-        layout: the filters' state.
+        layout: parts of the filters' state.
     """
     parts, motor_side = sample_state(layout), layout.motor_side
     names = "q dq tau dt filter_gain noise_time deadband_noise velocity_deadband deadband presliding_length"
@@ -153,7 +153,7 @@ def pending_presliding(w: SimpleNamespace, length: ca.SX, motor_side: bool) -> A
     return presliding_step(w.presliding, now - w.filtered, length) - w.presliding
 
 
-def build_block(arm: Arm, layout: FilterState) -> ca.Function:
+def build_block(arm: Arm, layout: StateLayout) -> ca.Function:
     """Return the function of the end of a block: its measurement, and the start of the next one.
 
     Inputs: w, and :mod:`.signals`. Outputs: w_next; every measurement of the block among the signals.
@@ -276,7 +276,7 @@ def _follow_vector(behind: ca.SX, vector: ca.SX, width: ca.SX) -> ca.SX:
 
 
 def _normal_motion(
-    arm: Arm, layout: FilterState, s: SimpleNamespace, w: SimpleNamespace, kinematics: Kinematics, encoders: ca.SX
+    arm: Arm, layout: StateLayout, s: SimpleNamespace, w: SimpleNamespace, kinematics: Kinematics, encoders: ca.SX
 ) -> dict[str, ca.SX]:
     """Return the outputs of :func:`build_block` that tell the contact points' motion along normals; ``w`` follows."""
     rotation, position = arm.tcp(kinematics)
@@ -334,7 +334,7 @@ class Preintegration:
 
     Args:
         arm: the robot.
-        layout: the filters' state.
+        layout: parts of the filters' state.
         sample: compiled :func:`build_sample`.
         block: compiled :func:`build_block`.
         signals: buffers by name: settings; sample, block and what they measured are added.
@@ -348,7 +348,7 @@ class Preintegration:
     def __init__(
         self,
         arm: Arm,
-        layout: FilterState,
+        layout: StateLayout,
         sample: CompiledFunction,
         block: CompiledFunction,
         signals: dict[str, np.ndarray],

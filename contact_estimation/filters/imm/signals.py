@@ -7,39 +7,39 @@ joints, m elastic joints and I contacts. Matrices are stored column by column, s
 
 from __future__ import annotations
 
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.kalman import packed_size
 
 #: Rows, or (rows, columns).
 Shape = int | tuple[int, int]
 
 
-def shapes(state: FilterState, names: str) -> dict[str, Shape]:
+def shapes(layout: StateLayout, names: str) -> dict[str, Shape]:
     """Return the shapes of signals, in the order of ``names``.
 
     Args:
-        state: the filters' state.
+        layout: parts of the filters' state.
         names: of the signals, separated by spaces.
     """
-    known = all_shapes(state)
+    known = all_shapes(layout)
     return {name: known[name] for name in names.split()}
 
 
-def all_shapes(state: FilterState) -> dict[str, Shape]:
+def all_shapes(layout: StateLayout) -> dict[str, Shape]:
     """Return the shape of every signal by name."""
-    return _of_filter(state) | _of_block(state) | _of_settings(state)
+    return _of_filter(layout) | _of_block(layout) | _of_settings(layout)
 
 
-def _of_filter(state: FilterState) -> dict[str, Shape]:
+def _of_filter(layout: StateLayout) -> dict[str, Shape]:
     """Signals that each filter has for itself."""
-    size, m, contacts = state.size, state.m, len(state.contacts)
+    size, m, contacts = layout.size, layout.m, len(layout.contacts)
     return {
         "x": size,  # mean of the state
         "P": packed_size(size),  # its covariance
         "decay": size,  # share of a deviation from the prior that a block leaves
         "noise": size,  # process noise of a block
-        "lower": len(state.bounded),  # bounds of the bounded entries
-        "upper": len(state.bounded),
+        "lower": len(layout.bounded),  # bounds of the bounded entries
+        "upper": len(layout.bounded),
         "closed": contacts,  # one where a known contact is closed
         "pressed_before": contacts,  # probability that it pressed before the block
         "felt": 1,  # one where an unknown contact acts
@@ -48,13 +48,13 @@ def _of_filter(state: FilterState) -> dict[str, Shape]:
         "depth": contacts,  # [m] of the contacts
         "aligned": contacts,  # [m] depths at which errors of ln K and d leave the force as it is
         "deflection": m,  # [rad] of the elastic joints by contacts
-        "unexplained": state.n,  # [Nm] torque measured, less that of the state
+        "unexplained": layout.n,  # [Nm] torque measured, less that of the state
     }
 
 
-def _of_block(state: FilterState) -> dict[str, Shape]:
+def _of_block(layout: StateLayout) -> dict[str, Shape]:
     """Signals of a sample and of a block of samples, and of what goes on beside the filters."""
-    n, m, contacts = state.n, state.m, len(state.contacts)
+    n, m, contacts = layout.n, layout.m, len(layout.contacts)
     return {
         "q": n,  # [rad] of a sample
         "dq": n,  # [rad/s]
@@ -93,9 +93,9 @@ def _of_block(state: FilterState) -> dict[str, Shape]:
     }
 
 
-def _of_settings(state: FilterState) -> dict[str, Shape]:
+def _of_settings(layout: StateLayout) -> dict[str, Shape]:
     """Signals that settings become, as :func:`~contact_estimation.filters.imm.settings.run_time_inputs` makes them."""
-    n, contacts = state.n, len(state.contacts)
+    n, contacts = layout.n, len(layout.contacts)
     per_joint = "deadband presliding_length presliding_spread torque_scale viscous viscous_std asymmetry asymmetry_std"
     per_joint += " torque_variance coulomb_prior model_error"
     per_contact = "touch law_variance depth_variance normal_variance geometry_from_torque"
@@ -105,11 +105,11 @@ def _of_settings(state: FilterState) -> dict[str, Shape]:
     scalars += " push_speed relative_variance unit_stiffness birth_time birth_time_first"
     scalars += " published_probability least_probability"
     return {
-        "theta": state.theta_size,  # parameters of all contacts
+        "theta": layout.theta_size,  # parameters of all contacts
         "basis": 9 * contacts,  # normal and tangents of each contact, column by column
-        "prior": state.size,  # mean of what was not measured
-        "prior_variance": state.size,
-        "joint_stiffness": state.m,  # [Nm/rad]
+        "prior": layout.size,  # mean of what was not measured
+        "prior_variance": layout.size,
+        "joint_stiffness": layout.m,  # [Nm/rad]
         "push_variance": 6,  # [N^2/s, Nm^2/s] of an unknown contact at the TCP
         "wrench_variance": 6,  # [N^2, Nm^2] prior of its published wrench
         **dict.fromkeys(per_joint.split(), n),

@@ -30,7 +30,7 @@ import numpy as np
 from contact_estimation.filters.chi_square import chi_square_quantile
 from contact_estimation.filters.gaussian import ZeroMeanGaussian
 from contact_estimation.filters.imm.settings import ImmSettings
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.kalman import pack_array, unpack_array
 
 #: Blocks in a window; windows in a row in which a push must have ended: 0.3 s.
@@ -62,7 +62,7 @@ class PushSinceStart:
     """Compares torque bias with a push that has been there since the start.
 
     Args:
-        state: the filters' state, with an external torque.
+        layout: parts of the filters' state, with an external torque.
         settings: of the filter.
         signals: buffers by name: the block's ``y``, ``R``, ``presliding_mean``, ``tcp_jacobian``, ``motion_noise``,
             the ``load``, and ``tcp_pose``.
@@ -72,10 +72,10 @@ class PushSinceStart:
         words: what is undecided, empty for nothing.
     """
 
-    def __init__(self, state: FilterState, settings: ImmSettings, signals: Mapping[str, np.ndarray]) -> None:
-        self._state, self._signals, n = state, signals, state.n
+    def __init__(self, layout: StateLayout, settings: ImmSettings, signals: Mapping[str, np.ndarray]) -> None:
+        self._layout, self._signals, n = layout, signals, layout.n
         unknown, self._wait = settings.unknown, settings.decision_time
-        self._friction = np.concatenate([np.arange(state.size)[state.parts[k]] for k in _FRICTION])  # (3 n,)
+        self._friction = np.concatenate([np.arange(layout.size)[layout.parts[k]] for k in _FRICTION])  # (3 n,)
         self._force_variance = unknown.wrench_variance[:3]
         self._unsure = settings.mismatch.significance
         self._certain, self._prior = -_log_odds(self._unsure), _log_odds(settings.closed_at_start)
@@ -85,7 +85,7 @@ class PushSinceStart:
 
     def reset(self) -> None:
         """Begin anew, at a start."""
-        friction, variance = self._state.mean[self._friction], self._state.first_variance[self._friction]
+        friction, variance = self._layout.mean[self._friction], self._layout.first_variance[self._friction]
         self._free = _TorqueFilter(friction, variance, np.zeros(3))
         self._push = _TorqueFilter(friction, variance, self._force_variance)
         self._waited, self._count, self._ended, self.known, self._pushes = 0.0, 0, 0, False, False
@@ -133,7 +133,7 @@ class PushSinceStart:
         if known or gone:
             self.end()  # the modes tell it
             return StartVerdict.NOTHING
-        s, n, m = self._signals, self._state.n, self._state.m
+        s, n, m = self._signals, self._layout.n, self._layout.m
         jacobian = s["tcp_jacobian"].reshape(3, n, order="F")
         block = (s["y"][m:] - s["load"], s["presliding_mean"], s["R"][m:], s["motion_noise"][m:], jacobian)
         self._window.append(tuple(values.copy() for values in block))
@@ -143,7 +143,7 @@ class PushSinceStart:
         y, presliding, noise, motion, jacobian = (np.mean(values, axis=0) for values in zip(*self._window))
         window, time = _Window(y, presliding, noise, jacobian), self._time
         self._window, self._time = [], 0.0
-        decay, walk = (values[self._friction] for values in self._state.decay_and_noise(time))
+        decay, walk = (values[self._friction] for values in self._layout.decay_and_noise(time))
         walk[-n:] += _BLOCKS * motion
         for torque_filter in (self._free, self._push):
             torque_filter.predict(decay, walk)
@@ -202,10 +202,10 @@ class PushSinceStart:
             acts: it pushes still.
             feels: the filter feels that.
         """
-        parts, n = self._state.parts, self._state.n
-        x, p = x.copy(), unpack_array(packed, self._state.size)
-        to_torque, joints = self._last.jacobian.T, self._state.elastic_joints  # (n, 3)
-        rows = np.zeros((self._state.size, 3 * n + 3))
+        parts, n = self._layout.parts, self._layout.n
+        x, p = x.copy(), unpack_array(packed, self._layout.size)
+        to_torque, joints = self._last.jacobian.T, self._layout.elastic_joints  # (n, 3)
+        rows = np.zeros((self._layout.size, 3 * n + 3))
         rows[self._friction, np.arange(3 * n)] = 1.0
         compliance = np.exp(-x[parts["joint_stiffness"]])  # [rad/Nm]
         x[parts["offset"]] += compliance * x[parts["external"]][joints]
@@ -214,7 +214,7 @@ class PushSinceStart:
         told = [*self._friction]
         if feels:
             rows[parts["external"], -3:] = to_torque
-            told += [*range(self._state.size)[parts["external"]]]
+            told += [*range(self._layout.size)[parts["external"]]]
         x[told], p[told], p[:, told] = 0.0, 0.0, 0.0
         return x + rows @ self._push.x, p + rows @ self._push.p @ rows.T
 

@@ -93,7 +93,7 @@ class ContactPart:
         return [self.where.start + self.estimated.index(k) if k in self.estimated else None for k in wanted]
 
 
-class FilterState:
+class StateLayout:
     """Parts and prior of a filter's state.
 
     Args:

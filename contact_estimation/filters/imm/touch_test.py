@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from contact_estimation.filters.chi_square import chi_square_quantile
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.imm.unknown import ZeroTorqueTest, whitening
 from contact_estimation.filters.kalman import packed_places
 
@@ -26,18 +26,18 @@ class TouchTest:
     """Tests of a filter's state against free space.
 
     Args:
-        state: parts of the filters' state.
+        layout: parts of the filters' state.
         significance: of either test.
     """
 
-    def __init__(self, state: FilterState, significance: float) -> None:
-        places = packed_places(state.size)
-        self._external, self._state = state.parts["external"], state
+    def __init__(self, layout: StateLayout, significance: float) -> None:
+        places = packed_places(layout.size)
+        self._external, self._layout = layout.parts["external"], layout
         self._torque = places[self._external, self._external]
-        self._friction = np.diagonal(places)[state.friction_rows]
-        self._zero = ZeroTorqueTest(state.n, significance)
+        self._friction = np.diagonal(places)[layout.friction_rows]
+        self._zero = ZeroTorqueTest(layout.n, significance)
         self._surely = 1.0 - significance
-        each = significance / max(len(state.friction_rows), 1)  # Bonferroni
+        each = significance / max(len(layout.friction_rows), 1)  # Bonferroni
         self._most = chi_square_quantile(1, 2 * each) ** 0.5  # one-sided
 
     def presses(self, pressed: np.ndarray) -> bool:
@@ -65,5 +65,5 @@ class TouchTest:
             x: mean (N,).
             p: packed covariance.
         """
-        beyond = self._state.friction_beyond(x)
+        beyond = self._layout.friction_beyond(x)
         return bool((beyond > self._most * np.sqrt(p[self._friction])).any())

@@ -4,7 +4,7 @@ import pytest
 
 from contact_estimation.filters.imm.contact_settings import ImmContact
 from contact_estimation.filters.imm.settings import ImmSettings, UnknownContactSettings
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.robot import load_arm
 from contact_estimation.robot.actuators import load_actuators
 
@@ -44,4 +44,4 @@ def two_contacts():
 
 @pytest.fixture(scope="session")
 def layout(two_contacts, drives):
-    return FilterState(two_contacts, drives, 6)
+    return StateLayout(two_contacts, drives, 6)

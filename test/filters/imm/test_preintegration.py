@@ -8,7 +8,7 @@ import pytest
 from contact_estimation.codegen import compile_function
 from contact_estimation.filters.imm.preintegration import Preintegration, build_block, build_sample
 from contact_estimation.filters.imm.settings import run_time_inputs
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.robot import load_arm
 from contact_estimation.settings import from_mapping
@@ -23,7 +23,7 @@ START_POSE = np.array([-0.9949, -1.0251, 2.2963, -2.8673, -1.5511, 0.5630])
 @pytest.fixture(scope="module")
 def blocks(arm, drives, two_contacts):
     """Runs a motion q(t), dq(t), tau(q, dq) for so many blocks; the outputs of each."""
-    layout = FilterState(two_contacts, drives, 6)
+    layout = StateLayout(two_contacts, drives, 6)
     sample, block = compile_function(build_sample(arm, layout)), compile_function(build_block(arm, layout))
 
     def run(position, velocity, torque, count, **changed):
@@ -61,7 +61,7 @@ def swing(size):
 
 def test_noise_of_the_motors_velocity_does_not_relax_their_friction(arm, drives, two_contacts):
     """Presliding states keep their value over 5 s of standstill, and still turn with 1 mrad/s beside the noise."""
-    layout = FilterState(two_contacts, drives, 6, motor_side=True)
+    layout = StateLayout(two_contacts, drives, 6, motor_side=True)
     sample, block = compile_function(build_sample(arm, layout)), compile_function(build_block(arm, layout))
     signals = run_time_inputs(two_contacts, drives) | layout.inputs
     samples = Preintegration(arm, layout, sample, block, signals, drives.position_filter)
@@ -137,7 +137,7 @@ def test_a_motion_at_changing_speed_bends_no_joint(arm, blocks):
 @pytest.mark.parametrize("motor_side", [False, True])
 def test_friction_turns_with_the_motor_where_its_velocity_is_measured(arm, drives, two_contacts, motor_side):
     """A joint that bends by 0.6 mrad under a load while its motor stands, then a motor that turns by as much."""
-    layout = FilterState(two_contacts, drives, 6, motor_side)
+    layout = StateLayout(two_contacts, drives, 6, motor_side)
     signals = run_time_inputs(two_contacts, drives) | layout.inputs
     functions = [compile_function(f) for f in (build_sample(arm, layout), build_block(arm, layout))]
     samples = Preintegration(arm, layout, *functions, signals, 8.0)

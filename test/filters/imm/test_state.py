@@ -7,7 +7,7 @@ from contact_estimation import open_stream
 from contact_estimation.filters.imm.contact_settings import ImmContact
 from contact_estimation.filters.imm.settings import ImmSettings
 from contact_estimation.filters.imm.signals import all_shapes
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import StateLayout
 
 
 def test_slices_cover_the_state_once(layout):
@@ -30,9 +30,9 @@ def test_priors_are_the_settings(layout, drives, two_contacts):
 
 def test_a_zero_uncertainty_is_not_estimated(drives):
     contact = ImmContact(normal=[0, 0, 1], normal_std=0.0, point_std=[0.02, 0.0, 0.0])
-    layout = FilterState(ImmSettings(contacts=[contact]), drives, 6)
+    layout = StateLayout(ImmSettings(contacts=[contact]), drives, 6)
     assert layout.contacts[0].estimated == [0, 1, 4, 6, 7, 8, 9]
-    layout = FilterState(ImmSettings(contacts=[contact.known_tool]), drives, 6)
+    layout = StateLayout(ImmSettings(contacts=[contact.known_tool]), drives, 6)
     assert layout.contacts[0].estimated == [0, 1, 4, 7, 8, 9]
 
 
@@ -57,6 +57,6 @@ def test_lasting_entries_keep_their_variance_and_walks_grow(layout, drives):
 @pytest.mark.parametrize("robot", ["ur16e", "fr3"])
 def test_every_shared_buffer_has_the_size_of_its_signal(robot):
     observer = open_stream(robot, "contact_imm").observer
-    known = {name: np.prod(shape) for name, shape in all_shapes(observer.state).items()}
+    known = {name: np.prod(shape) for name, shape in all_shapes(observer.layout).items()}
     buffers = {name: buffer.size for name, buffer in observer._signals.items() if name != "w_next"}
     assert buffers == {name: known[name] for name in buffers}

@@ -5,7 +5,7 @@ import pytest
 
 from contact_estimation.filters.imm.contact_settings import ImmContact
 from contact_estimation.filters.imm.settings import ImmSettings, UnknownContactSettings
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.imm.touch_test import TouchTest
 from contact_estimation.filters.kalman import pack_array
 
@@ -15,7 +15,7 @@ CONTACT = ImmContact(normal=[0.0, 0.0, 1.0])
 
 @pytest.fixture(scope="module")
 def state(drives):
-    return FilterState(ImmSettings(contacts=[CONTACT]), drives, 6)
+    return StateLayout(ImmSettings(contacts=[CONTACT]), drives, 6)
 
 
 def rejections(test, state, covariance, count=2000):
@@ -66,6 +66,6 @@ def test_a_known_contact_presses_where_its_force_is_surely_above_zero(state):
 
 def test_without_unknown_contact_friction_has_no_bound(drives):
     known = ImmSettings(contacts=[CONTACT], unknown=UnknownContactSettings(filters=0))
-    state = FilterState(known, drives, 6)
+    state = StateLayout(known, drives, 6)
     x = state.mean + 100.0 * np.sqrt(state.variance)
     assert not TouchTest(state, SIGNIFICANCE).exceeds_friction(x, pack_array(np.eye(state.size)))
