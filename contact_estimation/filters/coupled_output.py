@@ -17,6 +17,19 @@ from contact_estimation.filters.observer import ContactState, Estimate
 from contact_estimation.robot import Arm
 
 
+class _Coupled:
+    """Expressions of the coupled state that both functions of this module need."""
+
+    def __init__(self, arm: Arm, contacts: ParallelContacts) -> None:
+        self.step = step = CoupledStep(arm, contacts)
+        size = step.xi.numel()
+        self.inputs = SimpleNamespace(xi=step.xi, P=ca.SX.sym("P", packed_size(size)), phi=step.phi)
+        self.covariance = unpack(self.inputs.P, size)
+        self.rotation, _ = arm.tcp(step.kinematics)
+        self.force, self.torque = contacts.wrench_base(step.kinematics, step.phi_now)  # base axes
+        self.force_tcp = self.rotation.T @ self.force
+
+
 def build_contact_torque(arm: Arm, contacts: ParallelContacts) -> ca.Function:
     """Return a function of (xi, P, phi) whose outputs are the fields of :class:`.ContactTorque`.
 
@@ -24,15 +37,11 @@ def build_contact_torque(arm: Arm, contacts: ParallelContacts) -> ca.Function:
         arm: the robot.
         contacts: its contacts.
     """
-    step = CoupledStep(arm, contacts)
-    size = step.xi.numel()
-    packed = ca.SX.sym("P", packed_size(size))
-    rotation, _ = arm.tcp(step.kinematics)
-    force, _ = contacts.wrench_base(step.kinematics, step.phi_now)
-    rows = ca.jacobian(ca.vertcat(step.tau_e, rotation.T @ force), step.xi)
-    variance = ca.sum2((rows @ unpack(packed, size)) * rows)
-    outputs = {"torque": step.tau_e, "variance": variance[: arm.n], "force_variance": variance[arm.n :]}
-    return named_function("contact_torque", SimpleNamespace(xi=step.xi, P=packed, phi=step.phi), outputs)
+    at = _Coupled(arm, contacts)
+    rows = ca.jacobian(ca.vertcat(at.step.tau_e, at.force_tcp), at.step.xi)
+    variance = ca.sum2((rows @ at.covariance) * rows)
+    outputs = {"torque": at.step.tau_e, "variance": variance[: arm.n], "force_variance": variance[arm.n :]}
+    return named_function("contact_torque", at.inputs, outputs)
 
 
 def build_output(arm: Arm, contacts: ParallelContacts) -> ca.Function:
@@ -42,25 +51,19 @@ def build_output(arm: Arm, contacts: ParallelContacts) -> ca.Function:
         arm: the robot.
         contacts: its contacts.
     """
-    step = CoupledStep(arm, contacts)
-    size = step.xi.numel()
-    packed = ca.SX.sym("P", packed_size(size))
-    rotation, _ = arm.tcp(step.kinematics)
-    force, torque = contacts.wrench_base(step.kinematics, step.phi_now)
-    force_tcp = rotation.T @ force
-    gradient = ca.jacobian(force_tcp, step.xi)
-    covariance = gradient @ unpack(packed, size) @ gradient.T
-    points = ca.vertcat(*contacts.points(step.kinematics, step.phi_now), ca.SX(0, 1))
+    at = _Coupled(arm, contacts)
+    gradient = ca.jacobian(at.force_tcp, at.step.xi)
+    points = ca.vertcat(*contacts.points(at.step.kinematics, at.step.phi_now), ca.SX(0, 1))
     outputs = {
-        "force_base": force,
-        "force_tcp": force_tcp,
-        "torque_tcp": rotation.T @ torque,
-        "force_covariance": covariance,
-        "tau_e": step.tau_e,
+        "force_base": at.force,
+        "force_tcp": at.force_tcp,
+        "torque_tcp": at.rotation.T @ at.torque,
+        "force_covariance": gradient @ at.covariance @ gradient.T,
+        "tau_e": at.step.tau_e,
         "points": points,
-        "phi_now": step.phi_now,
+        "phi_now": at.step.phi_now,
     }
-    return named_function("ekf_output", SimpleNamespace(xi=step.xi, P=packed, phi=step.phi), outputs)
+    return named_function("ekf_output", at.inputs, outputs)
 
 
 class CoupledOutput:

@@ -219,10 +219,24 @@ class Observer(Protocol):
 
     Samples reach it through a :class:`~contact_estimation.filters.stream.SampleStream`, which has already checked
     shape, finiteness and time: an observer never sees a NaN or a step back in time.
+
+    An observer may also have some of these attributes, which change what is done with it:
+
+    - ``settling`` [s]: time after a reset in motion before its estimates are valid; default that of the sensor set.
+    - ``keeps_rotors``, of the class: it gets the arm with its reflected rotors also where the torque is measured behind
+      the gears.
+    - ``uses_sensors``, of the class: its constructor takes the :class:`~.settings.SensorSettings` as ``sensors``.
+    - ``needs_wrench`` and ``take_wrench(wrench)``: it takes a measured wrench (6,) before each sample.
+    - ``external_torque``, an :class:`~contact_estimation.filters.imm.unknown.ExternalTorque`: the link and the place of
+      an unknown contact are estimated from it (:mod:`.localization`).
+    - ``facts()``: lines for diagnostics by name.
+    - the methods of :class:`KalmanObserver`, of :class:`~.consistency.GivenContacts` (an observer that knows only the
+      contacts it was given), or of :class:`~.estimate_row.RowObserver` (one that gives its numbers without objects).
+
+    Attributes:
+        name: under which the observer is chosen (``--observer``) and plotted.
     """
 
-    #: Name under which the observer is chosen (``--observer``) and plotted. An observer may also have ``settling`` [s]:
-    #: the time after a reset in motion before its estimates are valid.
     name: str
 
     @property

@@ -30,15 +30,13 @@ from contact_estimation.filters.imm.signals import shapes
 from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.imm.unknown import held_share, push_covariance, push_regression
 from contact_estimation.robot import Arm
-from contact_estimation.robot.friction import presliding_slope, presliding_step
+from contact_estimation.robot.friction import deadband_step, noise_variance, presliding_slope, presliding_step
 from contact_estimation.robot.rigid_body import Kinematics
 
 #: [rad] Added to both sides of a ratio of ways, so that a speed of zero gives one, also at rest.
 _NO_WAY = 1e-12
 #: [s] Memory of the way that shows a contact's stiffness.
 _WAY_TIME = 1.0
-#: Variance of a second difference of white noise over the variance of the noise: 1 + 4 + 1.
-_SECOND_DIFFERENCE = 6
 
 
 def sample_state(layout: StateLayout) -> Parts:
@@ -86,10 +84,10 @@ def build_sample(arm: Arm, layout: StateLayout) -> ca.Function:
     momentum, momentum_drift, _ = momentum_terms(arm, arm.kinematics(s.q), s.dq)
     w.travelled = w.travelled + s.dt * s.dq
     w.filtered = w.filtered + s.filter_gain * ((w.travelled if motor_side else s.q) - w.filtered)
-    jump = (s.q - 2 * w.last + w.before_last) ** 2 / _SECOND_DIFFERENCE
+    jump = noise_variance(s.q, w.last, w.before_last)
     w.encoder_noise = w.encoder_noise + ca.fmin(s.dt / s.noise_time, 1) * (jump - w.encoder_noise)
     width = 0 if motor_side else ca.fmax(s.deadband, s.deadband_noise * ca.sqrt(w.encoder_noise))
-    followed = _follow(w.followed, w.filtered, width)
+    followed = deadband_step(w.followed, w.filtered, width)
     step = followed - w.followed
     if motor_side:
         step = _beyond_noise(s, w, step)
@@ -105,11 +103,6 @@ def build_sample(arm: Arm, layout: StateLayout) -> ca.Function:
     w.visited = w.visited + s.dt * s.q
     w.last, w.before_last = s.q, w.last
     return named_function("imm_sample", s, {"w_next": parts.join(w), "momentum": momentum})
-
-
-def _follow(behind: ca.SX, position: ca.SX, width: Any) -> Any:
-    """Return what was ``behind`` a deadband of ``width`` to both sides, now that its input is at ``position``."""
-    return ca.fmin(ca.fmax(behind, position - width), position + width)
 
 
 def _beyond_noise(s: SimpleNamespace, w: SimpleNamespace, step: ca.SX) -> Any:
@@ -282,7 +275,7 @@ def _normal_motion(
     rotation, position = arm.tcp(kinematics)
     heights = layout.heights(position, rotation, s.theta, s.basis)
     slopes = layout.height_slopes(arm, kinematics, s.theta, s.basis)
-    followed = _follow(w.height_followed, heights, s.position_deadband * ca.sqrt(slopes**2 @ encoders))
+    followed = deadband_step(w.height_followed, heights, s.position_deadband * ca.sqrt(slopes**2 @ encoders))
     within_noise = (heights - w.height_last) - (followed - w.height_followed)
     beyond = ca.fabs(followed - w.height_followed)
     way = w.normal_way + beyond - ca.fmin(s.duration / _WAY_TIME, 1) * w.normal_way
@@ -309,7 +302,7 @@ def _torque_variance(
     turned = s.coulomb_prior * s.presliding_spread * w.presliding_slope
     expected = s.torque_variance * _fewer_samples(s) + jitter + pending**2 + turned**2
     # The velocity ripple in fast motion causes more noise than there is at rest.
-    jump = (measured - 2 * w.torque_last + w.torque_before_last) ** 2 / _SECOND_DIFFERENCE
+    jump = noise_variance(measured, w.torque_last, w.torque_before_last)
     share = ca.fmin(s.duration / s.noise_time, 1)
     scatter = w.torque_scatter + share * (ca.fmin(jump, s.max_noise_ratio * expected) - w.torque_scatter)
     return SimpleNamespace(trusted=ca.fmax(expected, scatter), scatter=scatter)

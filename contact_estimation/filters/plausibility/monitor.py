@@ -44,7 +44,7 @@ class SignalMonitor:
         inputs["tolerance"][:] = tolerances(self._settings.kinematics)
         self._rise = inputs["tolerance"][TOLERANCES.index("rise_time") :][:1]
         inputs["mean_time"][0] = self._settings.torque.mean_time
-        noise, least = actuators_of(arm, told=False).velocity_noise, self._settings.kinematics.least_velocity_noise
+        noise, least = actuators_of(arm, warn=False).velocity_noise, self._settings.kinematics.least_velocity_noise
         inputs["velocity_noise"][0] = max(noise, least)
         if self.readings is not None:
             inputs["per_friction"][:] = self.readings.per_friction

@@ -84,7 +84,7 @@ class TorqueReadings:
         own = configured_reading(arm, sensors, scale)
         self._readings = [own, *rival_readings(arm, sensors, scale)]
         self._own = own.name
-        friction = actuators_of(arm, told=False)  # the observer warns where a robot's friction is not known
+        friction = actuators_of(arm, warn=False)  # the observer warns where a robot's friction is not known
         law = friction.friction
         parts = (law.bias_std, law.coulomb_std, friction.disturbance_std, friction.torque_noise)
         self._unknown, self._coulomb = np.sqrt(np.sum(np.square(parts), axis=0)), np.asarray(law.coulomb)  # (n,) [Nm]
