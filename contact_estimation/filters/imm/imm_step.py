@@ -6,38 +6,25 @@ Everything runs in generated code over shared buffers: the output buffer of one 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
 
 from contact_estimation.codegen import CompiledFunction
-from contact_estimation.filters.imm.free_space_history import REMEMBERED, FreeSpaceHistory
+from contact_estimation.filters.imm.free_space_history import FreeSpaceHistory
 from contact_estimation.filters.imm.free_starts import FilterBuffers, FreeStarts
 from contact_estimation.filters.imm.friction_drift import FrictionDrift
-from contact_estimation.filters.imm.growing_push import friction_fall
 from contact_estimation.filters.imm.measurement import UNDECIDED, build_prior, build_update
 from contact_estimation.filters.imm.mode_chain import ModeChain, build_mixing, build_mode_prediction, build_mode_update
 from contact_estimation.filters.imm.push_course import PushCourse, PushJump, PushTracker
+from contact_estimation.filters.imm.restarts import Restarts
 from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.imm.touch_test import TouchTest
-from contact_estimation.filters.kalman import pack_array, packed_places, packed_size
+from contact_estimation.filters.kalman import packed_places, packed_size
 from contact_estimation.robot import Arm
 
 #: Standard deviations of a block's random walk from which on a push changes faster than that.
 _FAST = 2.0
-
-
-class LoadChange(NamedTuple):
-    """A known load that has changed.
-
-    Attributes:
-        torque: by how much (n,) [Nm].
-        covariance: of it (n, n) [Nm^2].
-    """
-
-    torque: np.ndarray
-    covariance: np.ndarray
 
 
 def step_functions(arm: Arm, layout: StateLayout, chain: ModeChain) -> list[ca.Function]:
@@ -63,6 +50,7 @@ class ImmStep:
         normalised: (M, m + n) innovations over their standard deviations before gating.
         unexplained: (M, n) [Nm] torque that the updated states leave unexplained.
         drift: errors of friction and deflection since the arm was last free.
+        restarts: of filters where torque changes its explanation.
         updates: per filter its update, from the mixed state into ``x`` and ``p``.
     """
 
@@ -104,6 +92,9 @@ class ImmStep:
         self._motion = [(np.zeros(layout.size), np.zeros(layout.size), np.ones(1)) for _ in range(2)]
         self._motion[1][2][:] = layout.frozen_share
         self._bounds = [layout.bounds(free=False), layout.bounds(free=True)]
+        self.restarts = Restarts(
+            layout, chain, filters, self._history, self._starts, self.drift, self._push, self._bounds[0], signals
+        )
         self._pressed = self._predict.inputs["pressed"].reshape(count, -1)
         self.normalised, self.unexplained = np.zeros((count, layout.m + layout.n)), np.zeros((count, layout.n))
         self._deflections = np.zeros((count, layout.m))
@@ -195,128 +186,6 @@ class ImmStep:
             force = test.presses(self._pressed[j][self._chain.closed[j] > 0])
         return force or test.exceeds_friction(x, p)
 
-    def store_friction(self, interval: float) -> None:
-        """Keep the state of the most probable free filter, if the arm is free; look for a push that grew slowly.
-
-        It may grow still, in free space or under a known contact, or have just been named for what has grown beyond the
-        absorbed part.
-
-        Args:
-            interval: since the last call [s].
-        """
-        shares, probable = self.probabilities[self._free], int(self.probabilities.argmax())
-        if shares.sum() > 0.5:
-            best = int(self._free[shares.argmax()])
-            grown = self._history.follow_free(self.x[best], self.p[best])
-            if grown is not None:
-                self._start_grown_push(best, *grown)
-                self._history.append(self.x[best], self.p[best])
-        elif self._chain.touched[probable]:
-            grown = self._history.follow_touch(self.x[probable], self.p[probable])
-            if grown is not None:
-                self._start_grown_push(probable, *grown)
-        else:
-            settled = self._history.follow_push(self.x[probable], interval)
-            if settled is not None:
-                self._give_back(*settled)
-
-    def _give_back(self, before: np.ndarray, covariance: np.ndarray) -> None:
-        """Give a push that has just been named what friction and the gears' offsets had absorbed of it.
-
-        Args:
-            before: mean (N,) of free space before the push.
-            covariance: packed, of it.
-        """
-        parts = self._layout.parts
-        for j in self._felt:
-            x = self.x[j]
-            absorbed = friction_fall(self._layout, before, x)
-            x[parts["external"]] += absorbed
-            x[parts["offset"]] -= np.exp(-x[parts["joint_stiffness"]]) * absorbed[self._layout.elastic_joints]
-            x[parts["bias"]], x[parts["disturbance"]] = before[parts["bias"]], before[parts["disturbance"]]
-        self._keep_only(before, covariance)
-
-    def _start_grown_push(self, probable: int, before: np.ndarray, covariance: np.ndarray) -> None:
-        """Let an unknown contact act: friction and the gears' offsets have absorbed a push that grew slowly.
-
-        It starts from the state of before, and so does free space; nothing else is probable.
-
-        Args:
-            probable: filter whose joint stiffness is kept.
-            before: mean (N,) of free space before the push.
-            covariance: packed, of it.
-        """
-        where = self._layout.parts["joint_stiffness"]
-        stiffness, unknown = self.x[probable, where].copy(), self._felt[0]
-        for j in [*self._free, unknown]:
-            self.x[j], self.p[j], self.x[j, where] = before, covariance, stiffness
-        self._start_in(self._felt[:1], before, covariance)
-
-    def start_push(self, free: tuple[np.ndarray, np.ndarray], push: tuple[np.ndarray, np.ndarray]) -> None:
-        """Let an unknown contact act, that friction of free space has explained since the start.
-
-        Args:
-            free: mean (N,) and packed covariance of free space, once the push has ended.
-            push: those of a filter that feels it.
-        """
-        for j in self._free:
-            self.x[j], self.p[j] = free
-        for j in self._felt:
-            self.x[j], self.p[j] = push
-        self._start_in(self._felt, *free)
-
-    def assign_to_friction(self, load: np.ndarray) -> None:
-        """Take a load's torque out of what has explained it until now: external torque, or bias and elastic offset.
-
-        Args:
-            load: by how much the known load's torque has changed (n,) [Nm].
-        """
-        parts, felt = self._layout.parts, self._chain.felt > 0
-        self.x[felt, parts["external"]] -= load
-        compliance = np.exp(-self.x[~felt, parts["joint_stiffness"]])  # [rad/Nm]
-        self.x[~felt, parts["bias"]] += load
-        self.x[~felt, parts["offset"]] -= compliance * load[self._layout.elastic_joints]
-        self._history.reset()
-
-    @property
-    def free_before(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Mean (N,) and packed covariance of free space some seconds ago, None where none is kept."""
-        return self._history.ago(REMEMBERED) if self._history else None
-
-    def start_free(
-        self, x: np.ndarray, covariance: np.ndarray, rows: np.ndarray, left: np.ndarray, load: LoadChange
-    ) -> None:
-        """Let free space follow, with the friction of before, where it was the load that changed.
-
-        The load's error was taken for an error of torque and deflection: of bias and offset. What is left of the torque
-        is measured, as an error of friction and load.
-
-        Args:
-            x: mean (N,) of before.
-            covariance: (N, N) of it.
-            rows: derivative (n, N) of the friction by the state.
-            left: torque (n,) [Nm] beside the friction of ``x`` and the load.
-            load: what changed.
-        """
-        parts, n, joints = self._layout.parts, self._layout.n, self._layout.elastic_joints
-        stiffness = self.x[self.probabilities.argmax(), parts["joint_stiffness"]]
-        wrong = np.zeros((self._layout.size, n))
-        wrong[parts["bias"]] = np.eye(n)
-        wrong[parts["offset"]] = -np.exp(-stiffness)[:, None] * np.eye(n)[joints]
-        covariance = covariance + wrong @ load.covariance @ wrong.T
-        for name, variance in (("bias", self.drift.variance), ("offset", self.drift.slack() ** 2)):
-            covariance[parts[name], parts[name]] += np.diag(variance)
-        cross = covariance @ rows.T
-        noise = np.diag(self._signals["R"][self._layout.m :])
-        gain = np.linalg.solve(rows @ cross + noise, cross.T).T
-        if self._layout.has_external:
-            self.x[self._felt, parts["external"]] -= load.torque
-        self.x[self._free], self.p[self._free] = x - gain @ left, pack_array(covariance - gain @ cross.T)
-        for j in self._free:
-            self.x[j, parts["joint_stiffness"]] = stiffness
-        self._start_in(self._free, x, pack_array(covariance))
-        self._push.reset()
-
     def _track_friction(self) -> None:
         """Bound the friction of closed contacts around its value when the arm was last free, and follow its drift."""
         shares = self.probabilities[self._free]
@@ -364,22 +233,3 @@ class ImmStep:
     def _probable_push(self) -> int:
         """Return the most probable filter of an unknown contact."""
         return int(self._felt[self.probabilities[self._felt].argmax()])
-
-    def _keep_only(self, before: np.ndarray, covariance: np.ndarray) -> None:
-        """Take a state, its mean (N,) and packed covariance, for the last one of free space before the push."""
-        self._history.keep_only(before, covariance)
-        self._layout.friction_about(before, self._bounds[0])
-
-    def _start_in(self, filters: np.ndarray, free: np.ndarray, covariance: np.ndarray) -> None:
-        """Let some filters be the only probable ones, and begin anew with what changes while something touches the arm.
-
-        Args:
-            filters: which ones; equally probable now.
-            free: mean (N,) of free space, before a push or once it has ended.
-            covariance: packed, of it.
-        """
-        self.probabilities[:] = self._signals["least_probability"]
-        self.probabilities[filters] = 1.0 / len(filters)
-        self._keep_only(free, covariance)
-        self.drift.reset()
-        self._starts.forget_fit()

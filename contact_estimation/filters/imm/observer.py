@@ -10,7 +10,7 @@ import numpy as np
 
 from contact_estimation.codegen import OPTIMISE_FLAGS, compile_all_built
 from contact_estimation.filters.imm.free_space_history import REMEMBERED
-from contact_estimation.filters.imm.imm_step import ImmStep, LoadChange, step_functions
+from contact_estimation.filters.imm.imm_step import ImmStep, step_functions
 from contact_estimation.filters.imm.innovation import VarianceFactors
 from contact_estimation.filters.imm.mismatch import MismatchTest
 from contact_estimation.filters.imm.mode_chain import ModeChain, NamedMode
@@ -18,6 +18,7 @@ from contact_estimation.filters.imm.output import Output, output_functions
 from contact_estimation.filters.imm.payload import Separation
 from contact_estimation.filters.imm.pre_contact_friction import PreContactFriction
 from contact_estimation.filters.imm.preintegration import Preintegration, build_block, build_sample
+from contact_estimation.filters.imm.restarts import LoadChange
 from contact_estimation.filters.imm.settings import ImmSettings, run_time_inputs
 from contact_estimation.filters.imm.start_decision import StartDecision
 from contact_estimation.filters.imm.start_push import PushSinceStart, StartVerdict
@@ -193,7 +194,7 @@ class ContactImm:
         self._variance_factors.add(step.normalised[probable], duration)
         self._mismatch.add_deflection(duration, *self._torque_of_block[:2], self._signals["y"])
         if not self.chain.touched[probable] and self._mismatch.add_torque(duration, *self._torque_of_block):
-            step.assign_to_friction(payload.torque(q_mean) - self._load)
+            step.restarts.assign_to_friction(payload.torque(q_mean) - self._load)
             self._load[:] = payload.torque(q_mean)
         if payload.may_change:
             self._follow_payload(duration, probable)
@@ -203,7 +204,7 @@ class ContactImm:
         changed = deciding and self._decision.add(step.probabilities, duration, moves)
         if self._t - self._born > self.settings.hypothesis_interval:
             self._born = self._t
-            step.store_friction(self.settings.hypothesis_interval)
+            step.restarts.follow_free_space(self.settings.hypothesis_interval)
             changed |= self.chain.give_birth(step.probabilities)
         if changed:
             self._duration = _STALE
@@ -219,7 +220,7 @@ class ContactImm:
         q, presliding, torque = self._torque_of_block
         touched = bool(self.chain.touched[probable])
         if not touched:
-            before.keep(step.x[probable], step.p[probable], step.free_before)
+            before.keep(step.x[probable], step.p[probable], step.restarts.free_before)
         rows = before.rows(presliding)
         torques = [torque + friction for friction in before.torques(presliding)]
         push = self.settings.unknown.birth_time_first * self._signals["push_covariance"].reshape(n, n)
@@ -231,7 +232,7 @@ class ContactImm:
         told = payload.change(duration, q, torques, Separation(touched, friction, noise, push))
         if told is not None:
             load = LoadChange(payload.torque(q) - self._load, payload.torque_covariance(q))
-            step.start_free(*before.state(told), rows, payload.left(told), load)
+            step.restarts.start_free(*before.state(told), rows, payload.left(told), load)
             self._load[:] = payload.torque(q)
 
     def _follow_start(self, since_start: PushSinceStart, duration: float, probable: int, moves: bool) -> None:
@@ -249,12 +250,12 @@ class ContactImm:
         present, touched = (step.x[probable], step.p[probable]), bool(self.chain.touched[probable])
         verdict = since_start.add(duration, free, touched, moves)
         if verdict is StartVerdict.PUSHES:
-            step.start_push(*(since_start.packed_state(*present, feels=feels) for feels in (False, True)))
+            step.restarts.start_push(*(since_start.packed_state(*present, feels=feels) for feels in (False, True)))
         elif verdict is StartVerdict.ENDED:
             n = self.arm.n
             rows = self._before.rows(self._torque_of_block[1])
             unchanged = LoadChange(np.zeros(n), np.zeros((n, n)))
-            step.start_free(*since_start.state(*present, acts=False), rows, since_start.left, unchanged)
+            step.restarts.start_free(*since_start.state(*present, acts=False), rows, since_start.left, unchanged)
             since_start.end()
 
     def _mode_probabilities(self) -> np.ndarray:
