@@ -17,7 +17,7 @@ def show_progress(shown: bool = True) -> None:
 
 
 class Progress:
-    """Count of functions compiled, told on stderr from the first second on.
+    """Count of functions compiled, printed on stderr from the first second on.
 
     Args:
         total: functions to be compiled.

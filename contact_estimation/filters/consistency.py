@@ -1,6 +1,6 @@
 """Consistency of an observer of given contacts: do its contacts explain the torque, and is its force known well enough?
 
-An EKF of papers 1 and 2 knows the contacts it was given. Of any other push its innovations tell little, because their
+An EKF of papers 1 and 2 knows the contacts it was given. Its innovations show little of any other push, because their
 noise is that of its process. So the momentum p = M(q) dq judges it from outside,
 
     dp/dt = tau + C^T dq - G - B dq + tau_e + m,
@@ -171,7 +171,7 @@ class ConsistencyMonitor:
         self.force[:], self.evidence[:] = 0.0, 0.0
 
     def _judge(self) -> str:
-        """Return why the force must not be used; of numbers that are not finite others tell."""
+        """Return why the force must not be used; numbers that are not finite are reported elsewhere."""
         evidence, largest = float(self.evidence[0]), self._settings.largest_std
         if evidence > self._largest:
             return (

@@ -44,7 +44,7 @@ def build_step(arm: Arm) -> ca.Function:
 
 
 def build_observer(arm: Arm, printed: bool, rows: int) -> ca.Function:
-    """Return the function of the observer's step and of what it tells.
+    """Return the function of the observer's step and of its outputs.
 
     Inputs: w = [residual; integral] (2 n,); q, dq, tau (n,); dt [s]; gain [1/s]; prior (r,) [N, Nm] and torque_error
     [Nm] of the damped inverse; variance (n,) [Nm^2] of the torque. Outputs: w_next; wrench (6,) at the TCP in base

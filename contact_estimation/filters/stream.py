@@ -50,7 +50,7 @@ class SampleStream:
         counters: how often each of these happened (``samples``, ``not_finite``, ``duplicate``, ...).
         valid, reason: state after the last sample.
         zero: the torque offset, measured over half a second after :meth:`start_zero`.
-        link_contact: the contact on a link, None where the observer does not tell its external torque.
+        link_contact: the contact on a link, None where the observer has no ``external_torque``.
         consistency: of an observer of given contacts, None of any other.
     """
 
@@ -120,10 +120,10 @@ class SampleStream:
         return self._torque
 
     def start_zero(self, in_contact: bool = False) -> bool:
-        """Measure the torque offset over the next half second; ``zero.status`` tells the result.
+        """Measure the torque offset over the next half second; ``zero.status`` has the result.
 
         What a contact does to the torque is no offset: the request is refused where one is probable, and ends where one
-        becomes so. Only an observer with a mode ``free`` tells that. With the new offset the observer restarts, for an
+        becomes so. Only an observer with a mode ``free`` shows that. With the new offset the observer restarts, for an
         arm that is still and free.
 
         Args:
@@ -218,7 +218,7 @@ class SampleStream:
         return estimate.marked(t, valid, reason, self._mismatch(estimate.mismatch))
 
     def _observed(self) -> Estimate:
-        """Return what the observer tells; its first estimate is checked."""
+        """Return the observer's estimate; the first one is checked."""
         estimate = self.observer.estimate()
         if not self._checked:
             check_estimate(estimate, self.observer.name, self.arm.n)

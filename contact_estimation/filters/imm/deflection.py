@@ -1,6 +1,6 @@
 """Whether elastic joints bend as their stiffness says: a regression of the measured deflection on the torque.
 
-With the torque u = tau_e - G that the motors tell beside the expected friction, the deflection is y = o + u / k. Over a
+With the torque u = tau_e - G that the motors show beside the expected friction, the deflection is y = o + u / k. Over a
 memory of some seconds the slope of y over u, times the expected k, is b = 1. Its variance is that of k, plus those of
 the friction disturbance and of the gears' hysteresis h, should they follow the torque:
 

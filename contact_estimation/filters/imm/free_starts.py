@@ -127,7 +127,7 @@ class FreeStarts:
     def _keeps(self, j: int, source: int) -> bool:
         """Return whether a free filter that follows a push is kept, not made anew from the filter ``source``.
 
-        Where friction changes, or nothing but the torque tells a push, a filter that is kept would follow the push.
+        Where friction changes, or nothing but the torque shows a push, a filter that is kept would follow the push.
         """
         if self._layout.friction_shown:
             probabilities, transition = self._filters.probabilities, self._filters.transition

@@ -4,7 +4,7 @@ An unknown contact keeps the friction of when the arm was last free. The varianc
 of the model's error since then, up to that of anything within their bounds, is an error of the external torque
 (Schmidt, Application of state-space methods to navigation problems, 1966). So is the process noise of the friction
 disturbance that its filters leave out, where it is one of motion: up to the variance between two draws. A disturbance
-that changes at rest, too, does not tell what motion has changed. The lag of a push that changes fast is one more such
+that changes at rest, too, does not show what motion has changed. The lag of a push that changes fast is one more such
 error.
 """
 

@@ -1,4 +1,4 @@
-"""Innovation statistics per channel: outliers and the mean square, which tells whether the noise settings fit."""
+"""Innovation statistics per channel: outliers and the mean square, which shows whether the noise settings fit."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class VarianceFactors:
     The settings hold for an arm in motion; at rest there is less noise. With all noise less by a factor the estimates
     are the same and their covariance is less by it (variance of unit weight: Koch, Parameter Estimation and Hypothesis
     Testing in Linear Models, 1999, section 3.2). A filter of small gain owes half of its variance to the noise of the
-    measurements and half to its lag. The squares of innovations tell the noise, those of their averages the lag:
+    measurements and half to its lag. The squares of innovations show the noise, those of their averages the lag:
     innovations of an optimal filter are white (Mehra, On the identification of variances and adaptive Kalman filtering,
     1970). The factor is the mean of both, and at most one: what exceeds the settings is an outlier or a mismatch.
 

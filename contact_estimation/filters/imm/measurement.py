@@ -66,8 +66,8 @@ def build_update(arm: Arm, layout: StateLayout) -> ca.Function:
     now = call_named(predict, s)
     here = call_named(depths, {"x": now.x_next}, fixed, s)
     now.aligned_next = here.depth
-    told = call_named(unexplained, {"x": now.x_next, "aligned": here.depth}, fixed, s)
-    known = call_named(shown, {"x": now.x_next, "P": now.P_next}, here, told, s)
+    residual = call_named(unexplained, {"x": now.x_next, "aligned": here.depth}, fixed, s)
+    known = call_named(shown, {"x": now.x_next, "P": now.P_next}, here, residual, s)
     log_likelihood, normalised = 0, []
     for k, function in enumerate(channels):
         before = {"x": now.x_next, "P": now.P_next, "aligned": now.aligned_next} | vars(known)
@@ -96,11 +96,12 @@ def build_update(arm: Arm, layout: StateLayout) -> ca.Function:
 def _build_shown(layout: StateLayout) -> ca.Function:
     """Shares of an update that reach the stiffness of contacts (I,) and of joints (m,).
 
-    Where the arm stands, slow errors of torque and friction would be learnt as stiffness. Only a way along the normal
-    that is not small beside the depth shows it, once it is better known than before the touch. The hysteresis of a gear
-    would be learnt as its stiffness where nothing but torque tells the load. There it shows only as far as the
-    deflection that the torque tells may be off by it, beside the hysteresis. A contact whose motion shows its stiffness
-    tells its load by that, too.
+    Where the arm stands, slow errors of torque and friction would be learnt as stiffness of a contact. Only a way along
+    the normal that is not small beside the depth shows it, once it is better known than before the touch.
+
+    The hysteresis h of a gear would be learnt as its stiffness where only torque shows the load. There the stiffness
+    takes the share u / (u + h^2) of an update, with the variance u of the deflection by the uncertain stiffness. A
+    contact whose motion shows its stiffness shows its load, too.
     """
     names = "P prior_variance depth normal_way stiffness_way x deflection unexplained hysteresis R gate closed"
     s = symbols(**shapes(layout, names))
@@ -113,8 +114,8 @@ def _build_shown(layout: StateLayout) -> ca.Function:
     joints = layout.parts["joint_stiffness"]
     most = s.gate * ca.sqrt(s.R[layout.m :])  # of what is no outlier
     torque = ca.fmin(ca.fmax(s.unexplained, -most), most)[layout.elastic_joints]
-    told = s.deflection + ca.exp(-s.x[joints]) * torque
-    unexpected = ca.diag(covariance[joints, joints]) * told**2  # (m,) [rad^2]
+    expected = s.deflection + ca.exp(-s.x[joints]) * torque
+    unexpected = ca.diag(covariance[joints, joints]) * expected**2  # (m,) [rad^2]
     beside = unexpected / (unexpected + s.hysteresis**2 + LEAST_DEFLECTION**2)
     joints_shown = ca.fmax(beside, ca.mmax(s.closed * shown))
     return named_function("shown", s, {"shown": shown, "joints_shown": joints_shown})

@@ -229,14 +229,14 @@ class ContactImm:
             return np.asarray(rows @ before.state(k)[1] @ rows.T + np.diag(step.drift.variance))
 
         noise = self._signals["R"][self.layout.m :]
-        told = payload.change(duration, q, torques, Separation(touched, friction, noise, push))
-        if told is not None:
+        state = payload.change(duration, q, torques, Separation(touched, friction, noise, push))
+        if state is not None:
             load = LoadChange(payload.torque(q) - self._load, payload.torque_covariance(q))
-            step.restarts.start_free(*before.state(told), rows, payload.left(told), load)
+            step.restarts.start_free(*before.state(state), rows, payload.left(state), load)
             self._load[:] = payload.torque(q)
 
     def _follow_start(self, since_start: PushSinceStart, duration: float, probable: int, moves: bool) -> None:
-        """Let a push act that has been there since the start, or free space follow it, where the torque tells so.
+        """Let a push act that has been there since the start, or free space follow it, where the torque shows it.
 
         Args:
             since_start: what compares them.

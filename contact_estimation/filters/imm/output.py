@@ -115,7 +115,7 @@ def _moved_push(layout: StateLayout, s: SimpleNamespace, jacobian: ca.SX, way: c
 def _observed_covariance(covariance: ca.SX, rows: ca.SX, variance_factor: ca.SX) -> ca.SX:
     """Covariance (N, N) of the state, in which what the channels measure is as certain as their innovations show.
 
-    The channels measure sums: torque and friction, offset and deflection. Innovations tell how well these are known,
+    The channels measure sums: torque and friction, offset and deflection. Innovations show how well these are known,
     P_y = H P H^T, and nothing about the terms. G = P H^T P_y^-1 is the regression of the state on these sums. The part
     G P_y G^T of the covariance takes the factors of the channels; the rest stays.
 
@@ -165,7 +165,7 @@ def output_functions(arm: Arm, layout: StateLayout, chain: ModeChain) -> list[ca
 def build_mixture(layout: StateLayout, chain: ModeChain) -> ca.Function:
     """Return the function of the row of an estimate: the mixture of all filters that are not negligible.
 
-    Inputs: table (R, M) of what :func:`build_output` tells of every filter; probabilities (M,);
+    Inputs: table (R, M), the output of :func:`build_output` of every filter; probabilities (M,);
     published_probability, below which a filter is negligible; nis; q_now, dq, unexplained (n,). Output: row, in the
     order of :mod:`~contact_estimation.filters.estimate_row`.
 
@@ -254,15 +254,15 @@ class Output:
             self._rows.append(function.bind([given[name] for name in function.inputs], [self._table[j]]))
 
     def reset(self) -> None:
-        """Forget what the filters told."""
+        """Forget the outputs of the filters."""
         self._table[:] = 0.0
 
     def row(self) -> np.ndarray:
         """Return the row of the estimate now (a view)."""
         limit = self._limit
-        for tell, probability in zip(self._rows, self._step.probabilities.tolist()):
+        for write, probability in zip(self._rows, self._step.probabilities.tolist()):
             if probability >= limit:
-                tell()
+                write()
         self._mix()
         return self._row
 

@@ -1,4 +1,4 @@
-"""A payload that no tool tells of: joint torque that turns with gravity, by Bayesian linear regression.
+"""A payload that no tool describes: joint torque that turns with gravity, by Bayesian linear regression.
 
 A load of mass m with its centre of mass at r in the flange's frame is an external joint torque
 
@@ -6,7 +6,7 @@ A load of mass m with its centre of mass at r in the flange's frame is an extern
 
 with gravity g and the flange's Jacobian J and rotation R in base axes. Free of contact the torque of a block is then
 y = Y pi - b - c s + noise, with torque bias b, Coulomb friction c and presliding states s of known prior. The posterior
-of pi (Bishop, Pattern Recognition and Machine Learning, 2006, section 3.3) tells of a payload where
+of pi (Bishop, Pattern Recognition and Machine Learning, 2006, section 3.3) shows a payload where
 
 - its mass is above zero by the one-sided quantile of the normal distribution, and
 - the data are within the chi-square quantile of what the prior of pi, b and c predicts: no push explains them better.
@@ -67,7 +67,7 @@ class Payload:
 
 
 class Separation(NamedTuple):
-    """What tells a load from friction and pushes in a block.
+    """What distinguishes a load from friction and pushes in a block.
 
     Attributes:
         touched: a known contact is closed.
@@ -137,7 +137,7 @@ class PayloadTest:
         settings: prior of the payload, and how sure to be.
 
     Attributes:
-        found: the payload, None while there is none to be told.
+        found: the payload, None while the torque shows none.
         carried: the payload that is no contact, None for none.
         relieved: the one that was carried until it went, for as long as it may be back at once.
     """
@@ -188,16 +188,16 @@ class PayloadTest:
         return np.zeros(self._n) if self.carried is None else self._rows(q) @ self.carried.parameters
 
     def change(self, duration: float, q: np.ndarray, torques: Sequence[np.ndarray], apart: Separation) -> int | None:
-        """Take a block, and carry the payload no longer, or again, where the torque tells so.
+        """Take a block, and carry the payload no longer, or again, where the torque shows it.
 
         Args:
             duration: of the block [s].
             q: joint positions (n,) [rad].
             torques: measured less friction (n,) [Nm], for the friction of one time or two.
-            apart: what tells a load from friction and pushes.
+            apart: what distinguishes a load from friction and pushes.
 
         Returns:
-            Which friction tells it, None where nothing has changed.
+            Index of the friction by which it has changed, None where it has not.
         """
         self._forget_relieved(duration)
         known = self.carried or self.relieved
@@ -314,7 +314,7 @@ class PayloadTest:
     def _excludes_contact(self) -> bool:
         """Return whether the vertical force has changed too little with the height for the softest contact.
 
-        A force that grows downwards where the arm goes down (k < 0) bends an arm that gives way. It tells no payload.
+        A force that grows downwards where the arm goes down (k < 0) bends an arm that gives way. It is no payload.
         """
         s, (stiffness, std) = self._settings, self._past.stiffness(self._force_variance)
         softest = (s.softest_contact - max(stiffness, 0.0)) / std

@@ -76,7 +76,7 @@ class PayloadChange:
         return self._blocks >= _BLOCKS
 
     def has_changed(self, covariance: np.ndarray, noise: np.ndarray, push: np.ndarray) -> bool:
-        """Return whether the windows tell that the other load is there.
+        """Return whether the windows show that the other load is there.
 
         Args:
             covariance: of friction and loads (n, n) [Nm^2], the same in all blocks.

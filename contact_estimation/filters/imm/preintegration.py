@@ -235,7 +235,7 @@ def _friction_errors(
 def _tcp_motion(
     s: SimpleNamespace, w: SimpleNamespace, rotation: ca.SX, position: ca.SX, turn_noise: ca.SX
 ) -> dict[str, ca.SX]:
-    """Return the outputs of :func:`build_block` that tell the TCP's motion; ``w`` follows.
+    """Return the outputs of :func:`build_block` of the TCP's motion; ``w`` follows.
 
     Args:
         s: inputs of the block.
@@ -271,7 +271,7 @@ def _follow_vector(behind: ca.SX, vector: ca.SX, width: ca.SX) -> ca.SX:
 def _normal_motion(
     arm: Arm, layout: StateLayout, s: SimpleNamespace, w: SimpleNamespace, kinematics: Kinematics, encoders: ca.SX
 ) -> dict[str, ca.SX]:
-    """Return the outputs of :func:`build_block` that tell the contact points' motion along normals; ``w`` follows."""
+    """Return the outputs of :func:`build_block` of the contact points' motion along normals; ``w`` follows."""
     rotation, position = arm.tcp(kinematics)
     heights = layout.heights(position, rotation, s.theta, s.basis)
     slopes = layout.height_slopes(arm, kinematics, s.theta, s.basis)

@@ -1,4 +1,4 @@
-"""A push that may have been there since the start: torque bias and a push are not told apart at rest.
+"""A push that may have been there since the start: at rest it cannot be distinguished from a torque bias.
 
 The torque of a block less that of a payload is y = J^T F - (b + c s + v), with bias b, Coulomb friction c, presliding
 states s and friction disturbance v of known prior. Two Kalman filters of the torque alone take it, one without F and
@@ -35,13 +35,13 @@ from contact_estimation.filters.kalman import pack_array, unpack_array
 
 #: Blocks in a window; windows in a row in which a push must have ended: 0.3 s.
 _BLOCKS, _ENDED = 5, 6
-#: Windows after which something is told: 0.5 s. Windows in motion after which an unlikely push is given up: 1 s.
+#: Windows after which the push is judged: 0.5 s. Windows in motion after which an unlikely push is given up: 1 s.
 _LEAST, _MOVED = 10, 20
 #: Parts of a filter's state that are friction.
 _FRICTION = ("bias", "coulomb", "disturbance")
 #: Keeps odds finite.
 _LEAST_PROBABILITY = 1e-12
-#: [N] The force is told in multiples of this.
+#: [N] The message has the force in multiples of this.
 _ROUND = 10
 #: While the push is neither likely nor unlikely.
 _WORDS = (
@@ -51,7 +51,7 @@ _WORDS = (
 
 
 class StartVerdict(Enum):
-    """What a window tells: nothing new, a push since the start, or its end."""
+    """What a window shows: nothing new, a push since the start, or its end."""
 
     NOTHING = 0
     PUSHES = 1
@@ -101,8 +101,8 @@ class PushSinceStart:
         """Probability of the push, given that the arm seems free; zero where that is known."""
         if self.known or self._pushes or self._count < _LEAST:
             return 0.0
-        told = self._prior + self._push.log_evidence - self._free.log_evidence
-        probability = 1.0 / (1.0 + math.exp(-max(min(told, 50.0), -50.0)))
+        log_odds = self._prior + self._push.log_evidence - self._free.log_evidence
+        probability = 1.0 / (1.0 + math.exp(-max(min(log_odds, 50.0), -50.0)))
         return probability if probability > self._unsure else 0.0
 
     def hidden(self) -> np.ndarray:
@@ -131,7 +131,7 @@ class PushSinceStart:
         known = touched and (self._felt or self._pushes) and self._count >= _LEAST
         gone = free and self._felt and not self._pushes
         if known or gone:
-            self.end()  # the modes tell it
+            self.end()  # the mode probabilities decide it
             return StartVerdict.NOTHING
         s, n, m = self._signals, self._layout.n, self._layout.m
         jacobian = s["tcp_jacobian"].reshape(3, n, order="F")
@@ -211,11 +211,11 @@ class PushSinceStart:
         x[parts["offset"]] += compliance * x[parts["external"]][joints]
         if acts:
             rows[parts["offset"], -3:] = -compliance[:, None] * to_torque[joints]
-        told = [*self._friction]
+        known = [*self._friction]
         if feels:
             rows[parts["external"], -3:] = to_torque
-            told += [*range(self._layout.size)[parts["external"]]]
-        x[told], p[told], p[:, told] = 0.0, 0.0, 0.0
+            known += [*range(self._layout.size)[parts["external"]]]
+        x[known], p[known], p[:, known] = 0.0, 0.0, 0.0
         return x + rows @ self._push.x, p + rows @ self._push.p @ rows.T
 
     def packed_state(self, x: np.ndarray, packed: np.ndarray, feels: bool) -> tuple[np.ndarray, np.ndarray]:

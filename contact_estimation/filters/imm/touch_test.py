@@ -1,8 +1,8 @@
 """Tests whether a contact differs from free space: by its force, or by friction that free space cannot have.
 
 A contact is a model with more freedom than free space. It is likely wherever friction does not fit for a moment, as at
-standstill or where a joint sets off, also with a force that is zero within its uncertainty. Two tests tell such a
-contact from one that acts:
+standstill or where a joint sets off, also with a force that is zero within its uncertainty. Two tests distinguish
+such a contact from one that acts:
 
     force       unknown contact: z^T z of the whitened external torque z is chi-square; known contact: probability
                 Phi(F_n / sigma) that it presses
