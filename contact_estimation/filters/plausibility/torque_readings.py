@@ -76,6 +76,19 @@ class TorqueReadings:
         rivals: names of the rivals.
         margin: (R,) by how much the configured reading explained a free arm better (mean square), at its best.
         per_friction: (n,) one unit of effort in units of friction.
+
+    What the blocks have shown so far:
+
+    - ``_named`` (index of a rival, -1 for none) and ``_stepped`` (a step without a known cause) are verdicts. They end
+      once the configured reading has explained a free arm for ``_acquittal_time`` [s].
+    - ``_suspicion`` is the rival under watch, None for none: it becomes the verdict, or it ends.
+    - ``_telling`` (R,): rivals that have left next to nothing of the residual for ``telling_time``; ``_telling_time``
+      (R,) [s] counts it. They are watched also after proof.
+    - ``_cleared`` (R,): rivals that a change of the force has contradicted, in a posture near ``_cleared_at``.
+    - ``_lead`` (R,): running mean of the lead of the configured reading, whose largest value is ``margin``.
+    - ``_doubt`` [s]: for how long a free arm still has to be explained after a gap. Until then ``_strange`` notes a
+      torque that neither a free arm nor a force at the tool explains.
+    - ``_settled_time`` [s]: how long a free arm was explained since the last gap or jump of the effort.
     """
 
     def __init__(self, arm: Arm, sensors: SensorSettings, scale: np.ndarray) -> None:
