@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from contact_estimation.evaluation.evaluated import find_reference, open_for_arm, score
+from contact_estimation.evaluation.scoring import find_reference, open_for_arm, score
 from contact_estimation.exceptions import ContactEstimationError, RecordingError
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.filters.stream import SampleStream
