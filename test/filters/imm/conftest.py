@@ -1,4 +1,4 @@
-"""Banks of one and two contacts on a UR16e."""
+"""Filters of one and two contacts on a UR16e."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def arm():
 
 
 @pytest.fixture(scope="session")
-def drives():
+def actuators():
     return load_actuators("ur16e")
 
 
@@ -43,5 +43,5 @@ def two_contacts():
 
 
 @pytest.fixture(scope="session")
-def layout(two_contacts, drives):
-    return StateLayout(two_contacts, drives, 6)
+def layout(two_contacts, actuators):
+    return StateLayout(two_contacts, actuators, 6)
