@@ -22,7 +22,7 @@ import numpy as np
 
 from contact_estimation.codegen import DoubleBuffer, bind_recursion, compile_built, named_function, symbols
 from contact_estimation.dynamics.ldl import LDL
-from contact_estimation.dynamics.momentum import momentum_terms
+from contact_estimation.dynamics.momentum import momentum_residual, momentum_terms
 from contact_estimation.filters.chi_square import chi_square_quantile
 from contact_estimation.filters.settings import ConsistencySettings
 from contact_estimation.robot import Arm
@@ -76,11 +76,11 @@ def build_missed_force(arm: Arm) -> ca.Function:
     kinematics = arm.kinematics(s.q)
     momentum, drift, _ = momentum_terms(arm, kinematics, s.dq)
     integral = s.w[n:] + s.impulse + s.dt * (drift + s.torque)
-    missed = s.gain * (momentum - integral) / (1 + s.gain * s.dt)  # implicit: stable for every gain
+    missed, integral = momentum_residual(momentum, integral, s.gain, s.dt)
     jacobian = kinematics.jacobian(arm.tcp_frame)[:3, :]
     weighted = jacobian / ca.repmat(s.variance.T, 3, 1)
     force = LDL(weighted @ jacobian.T + ca.SX.eye(3) / s.prior**2).solve(weighted @ missed)
-    outputs = {"w_next": ca.vertcat(missed, integral + s.dt * missed), "force": force}
+    outputs = {"w_next": ca.vertcat(missed, integral), "force": force}
     return named_function("missed_force", s, outputs | {"evidence": ca.dot(weighted @ missed, force)})
 
 
