@@ -86,7 +86,9 @@ class Ekf:
     """EKF over [q; dq; contact parameters] of an arm in compliant contact.
 
     Args:
-        arm: the robot. settings: contacts, noise, what is measured. name: name in reports.
+        arm: the robot.
+        settings: contacts, noise, what is measured.
+        name: name in reports.
 
     Attributes:
         contacts: the contacts of the state.

@@ -77,7 +77,9 @@ class Ukf:
     """UKF over [q; dq; contact parameters] of an arm in compliant contact.
 
     Args:
-        arm: the robot. settings: the EKF's, and the spread of the sigma points. name: name in reports.
+        arm: the robot.
+        settings: the EKF's, and the spread of the sigma points.
+        name: name in reports.
 
     Attributes:
         friction: converts the measured torque.

@@ -93,7 +93,8 @@ class WrenchFusion:
         settings: of the filter.
 
     Attributes:
-        offset: (3,) [N] of the sensor, in its axes. std: (3,) [N] of the offset.
+        offset: (3,) [N] of the sensor, in its axes.
+        std: (3,) [N] standard deviation of the offset.
     """
 
     def __init__(self, settings: WrenchFusionSettings | None = None) -> None:

@@ -46,7 +46,9 @@ class ImmStep:
             :class:`FrictionDrift`, and ``push_held`` of :class:`PushTracker`.
 
     Attributes:
-        x: (M, N) means. p: (M, N (N + 1) / 2) packed covariances. probabilities: (M,).
+        x: (M, N) means.
+        p: (M, N (N + 1) / 2) packed covariances.
+        probabilities: (M,).
         normalised: (M, m + n) innovations over their standard deviations before gating.
         unexplained: (M, n) [Nm] torque that the updated states leave unexplained.
         drift: errors of friction and deflection since the arm was last free.

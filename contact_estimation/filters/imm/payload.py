@@ -50,7 +50,8 @@ class Payload:
     """A load behind the flange.
 
     Attributes:
-        mass: [kg]. mass_std: its standard deviation [kg].
+        mass: [kg].
+        mass_std: its standard deviation [kg].
         com: centre of mass (3,) [m] in the flange's frame.
         covariance: of mass and first moment (4, 4).
     """
@@ -89,8 +90,11 @@ class _RegressionSums:
         size: number p of parameters.
 
     Attributes:
-        matrix: X^T W X (p, p). vector: X^T W y (p,). square: y^T W y.
-        samples: effective number of independent samples. time: [s] over which they were taken.
+        matrix: X^T W X (p, p).
+        vector: X^T W y (p,).
+        square: y^T W y.
+        samples: effective number of independent samples.
+        time: [s] over which they were taken.
         vertical: (3, 3) sums of (1, h, F) times its transpose, with the vertical force F [N] at a height h [m].
     """
 

@@ -40,32 +40,44 @@ _WAY_TIME = 1.0
 
 
 def sample_state(layout: StateLayout) -> Parts:
-    """Return the parts of the state ``w`` that samples and blocks carry on, (n,) each unless said otherwise.
+    """Return the parts of the state ``w`` that samples and blocks carry on.
 
-    ``filtered``, ``followed``: positions (of the motors, from the start, where their velocity is measured) [rad] behind
-    the low-pass and behind the deadband. ``presliding``: friction states. ``presliding_slope``: their derivatives by
-    the logarithm of the breakaway length. ``unsettled``: what is left of an unknown presliding state, as a share,
-    ``unsettled_last``: at the start of the block. ``impulse``: integral of the known torque (:func:`build_sample`) over
-    the block [Nms]. ``travelled``: integral of dq [rad]. ``deflected``, ``visited``: integrals of the deflection and of
-    q over the block [rad s]. ``last``, ``before_last``: positions [rad]. ``encoder_noise``: its variance [rad^2].
-    ``turned``: way of the presliding states over the block. ``momentum_start``: at the start of the block [Nms].
-    ``load_average``, ``speed_average``: rigid-body torque and velocity of the blocks before [Nm, rad/s]. ``place``:
-    where the last block was, ``moved``: how far it went [rad]. ``torque_last``, ``torque_before_last``: measured by the
-    last two blocks, ``torque_scatter``: variance of their noise [Nm, Nm^2]. ``dq_last``: of the last
-    sample [rad/s], ``velocity_scatter``: variance of its noise now, ``velocity_noise``: the least of these
-    [rad^2/s^2]. ``tcp_last`` (12,): the TCP's pose in the last block; ``tcp_followed`` (3,): its position behind a
-    deadband of ``slip_length``, base axes [m]. ``height_last``, ``height_followed`` (contacts,): contact points along
-    their normals in the last block, and behind a deadband of ``position_deadband`` standard deviations [m];
-    ``normal_way``: as of :func:`build_block`. ``axes_followed`` (9,): the TCP's axes, one
-    after the other, behind a deadband of so many of theirs [-].
+    Positions are those of the motors, from the start, where their velocity is measured.
     """
     n, contacts = layout.n, len(layout.contacts)
-    names = "filtered followed presliding presliding_slope impulse travelled deflected visited last before_last"
-    names += " encoder_noise turned momentum_start load_average speed_average place moved torque_last"
-    names += " torque_before_last torque_scatter dq_last velocity_scatter velocity_noise unsettled unsettled_last"
-    heights = dict.fromkeys(("height_last", "height_followed", "normal_way"), contacts)
-    tcp = {"tcp_last": 12, "tcp_followed": 3, "axes_followed": 9}
-    return Parts(**dict.fromkeys(names.split(), n), **tcp, **heights)
+    return Parts(
+        filtered=n,  # [rad] positions behind the low-pass
+        followed=n,  # [rad] positions behind the deadband
+        presliding=n,  # friction states
+        presliding_slope=n,  # their derivatives by the logarithm of the breakaway length
+        impulse=n,  # [Nms] integral of the known torque (build_sample) over the block
+        travelled=n,  # [rad] integral of dq
+        deflected=n,  # [rad s] integral of the deflection over the block
+        visited=n,  # [rad s] integral of q over the block
+        last=n,  # [rad] q of the last sample
+        before_last=n,  # [rad] q of the one before
+        encoder_noise=n,  # [rad^2] variance of the positions
+        turned=n,  # way of the presliding states over the block
+        momentum_start=n,  # [Nms] at the start of the block
+        load_average=n,  # [Nm] rigid-body torque of the blocks before
+        speed_average=n,  # [rad/s] velocity of the blocks before
+        place=n,  # [rad] where the last block was
+        moved=n,  # [rad] how far the last block went
+        torque_last=n,  # [Nm] measured by the last block
+        torque_before_last=n,  # [Nm] measured by the one before
+        torque_scatter=n,  # [Nm^2] variance of their noise
+        dq_last=n,  # [rad/s] of the last sample
+        velocity_scatter=n,  # [rad^2/s^2] variance of its noise now
+        velocity_noise=n,  # [rad^2/s^2] the least of these
+        unsettled=n,  # what is left of an unknown presliding state, as a share
+        unsettled_last=n,  # the same at the start of the block
+        tcp_last=12,  # the TCP's pose in the last block
+        tcp_followed=3,  # [m] its position behind a deadband of slip_length, base axes
+        axes_followed=9,  # its axes, one after the other, behind a deadband of position_deadband of their deviations
+        height_last=contacts,  # [m] contact points along their normals in the last block
+        height_followed=contacts,  # [m] the same behind a deadband of position_deadband standard deviations
+        normal_way=contacts,  # [m] as the signal of that name
+    )
 
 
 def build_sample(arm: Arm, layout: StateLayout) -> ca.Function:

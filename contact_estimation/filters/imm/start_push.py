@@ -251,7 +251,9 @@ class _TorqueFilter:
         force: prior variance (3,) [N^2] of F; zero for none.
 
     Attributes:
-        x, p: mean and covariance. log_evidence: logarithm of the density of all data, but for a constant.
+        x: mean (3 n + 3,) [Nm, N].
+        p: its covariance.
+        log_evidence: logarithm of the density of all data, but for a constant.
     """
 
     def __init__(self, friction: np.ndarray, variance: np.ndarray, force: np.ndarray) -> None:
