@@ -44,7 +44,7 @@ _FAR = -7.0
 def build_update(arm: Arm, layout: StateLayout) -> ca.Function:
     """Return the function of one filter's prediction and update.
 
-    Inputs are :mod:`.signals`, the state, the block and the settings.
+    Inputs are :mod:`.signals` of the filter, of the block and of the settings.
 
     Outputs:
 

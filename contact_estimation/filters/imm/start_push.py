@@ -45,8 +45,8 @@ _LEAST_PROBABILITY = 1e-12
 _ROUND = 10
 #: While the push is neither likely nor unlikely.
 _WORDS = (
-    "a push of about {} N since the start is not told apart from a torque bias: begin where nothing touches the arm, "
-    "or call ~/zero there"
+    "a push of about {} N since the start cannot be distinguished from a torque bias: begin where nothing touches the "
+    "arm, or call ~/zero there"
 )
 
 
