@@ -1,7 +1,12 @@
-"""Convert mean and covariance of the coupled state [q; dq; p] to an estimate; EKF and UKF use it."""
+"""What EKF and UKF share: contacts, channels, the start, and the estimate from mean and covariance.
+
+The state is [q; dq; p] with the estimated contact parameters p. State, covariance and noise have internal units; every
+output is SI.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from types import SimpleNamespace
 
 import casadi as ca
@@ -14,7 +19,9 @@ from contact_estimation.dynamics import CoupledStep
 from contact_estimation.filters.consistency import ContactTorque
 from contact_estimation.filters.kalman import packed_size, unpack, unpack_array
 from contact_estimation.filters.observer import ContactState, Estimate
+from contact_estimation.filters.settings import EkfSettings
 from contact_estimation.robot import Arm
+from contact_estimation.robot.friction_model import FrictionModel
 
 
 class _Coupled:
@@ -66,49 +73,74 @@ def build_output(arm: Arm, contacts: ParallelContacts) -> ca.Function:
     return named_function("ekf_output", at.inputs, outputs)
 
 
-class CoupledOutput:
-    """Makes estimates of filtered states.
+class CoupledFilter(ABC):
+    """A filter over [q; dq; contact parameters] of an arm in compliant contact.
 
     Args:
         arm: the robot.
+        settings: contacts, noise, what is measured.
+        name: name in reports.
+
+    Attributes:
         contacts: the contacts of the state.
+        friction: converts the measured torque.
+        consistency: see :mod:`.consistency`.
+        settling: [s] see :mod:`.consistency`.
+        channels: names of the measurement channels, in the order of the update.
+
+    Raises:
+        ConfigError: contacts of the same name.
     """
 
-    def __init__(self, arm: Arm, contacts: ParallelContacts) -> None:
-        self._arm, self._contacts = arm, contacts
+    #: The papers' process model has the reflected rotors in M wherever the torque is measured: they damp the light
+    #: wrist, on which the shipped noise rests.
+    keeps_rotors = True
+
+    def __init__(self, arm: Arm, settings: EkfSettings, name: str) -> None:
+        self.name, self.arm, self.settings = name, arm, settings
+        self.settling, self.consistency = settings.settling, settings.consistency
+        self.contacts = contacts = ParallelContacts(arm, settings.contacts)
+        self.friction = FrictionModel(arm, settings.actuators)
+        self._with_torque = settings.measure == "position_torque"
+        measured = ("position", "torque") if self._with_torque else ("position",)
+        self.channels = [f"{kind} of {joint}" for kind in measured for joint in arm.joint_names]
+        self._size = 2 * arm.n + contacts.n_estimated
         names = [[p.name for p in law.parameters] for law in contacts.laws]
         references = [np.asarray(c.stiffness) for c in contacts.contacts]
-        self._told = (contacts.contacts, contacts.laws, references, names)
+        self._each = (contacts.contacts, contacts.laws, references, names)
         self._output = compile_built(build_output, arm, contacts)
-        self._torque = compile_built(build_contact_torque, arm, contacts)
-        self._told_torque = ContactTorque(**self._torque.outputs)
+        self._contact_torque = compile_built(build_contact_torque, arm, contacts)
+        self._contact_torque_views = ContactTorque(**self._contact_torque.outputs)
+        self._t = 0.0
 
-    def contact_torque(self, x: np.ndarray, packed: np.ndarray, phi: np.ndarray) -> ContactTorque:
-        """Return what the contacts do in a state, given as to :meth:`estimate` (views)."""
-        run = self._torque
-        run.inputs["xi"][:], run.inputs["P"][:], run.inputs["phi"][:] = x, packed, phi
-        run()
-        return self._told_torque
+    @abstractmethod
+    def _now(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        """Return mean (N,), packed covariance, all contact parameters phi, and the normalised innovation squared."""
 
-    def estimate(
-        self, t: float, x: np.ndarray, packed: np.ndarray, phi: np.ndarray, nis: float, nis_dof: int
-    ) -> Estimate:
-        """Return the estimate of a state.
+    def _initial(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return mean (N,), covariance (N, N) and phi at rest at ``q`` (n,) [rad], as the settings say."""
+        n, s = self.arm.n, self.settings
+        phi, std = self.contacts.initial(q)
+        spread = [np.full(n, s.initial_position_std), np.full(n, s.initial_velocity_std), std]
+        mean = np.concatenate([q, np.zeros(n), phi[self.contacts.estimated]])
+        return mean, np.diag(np.concatenate(spread) ** 2), phi
 
-        Args:
-            t: stamp [s].
-            x: mean (N,), internal units.
-            packed: covariance, internal units.
-            phi: all contact parameters, internal units.
-            nis: normalised innovation squared.
-            nis_dof: its degrees of freedom.
-        """
-        run, n = self._output, self._arm.n
+    def contact_torque(self) -> ContactTorque:
+        """Return what the contacts do after the last sample (views)."""
+        inputs = self._contact_torque.inputs
+        inputs["xi"][:], inputs["P"][:], inputs["phi"][:], _ = self._now()
+        self._contact_torque()
+        return self._contact_torque_views
+
+    def estimate(self) -> Estimate:
+        """Return the estimate after the last sample."""
+        run, n = self._output, self.arm.n
+        x, packed, phi, nis = self._now()
         run.inputs["xi"][:], run.inputs["P"][:], run.inputs["phi"][:] = x, packed, phi
         run()
         out = run.outputs
         covariance = unpack_array(packed, len(x))
-        values = self._contacts.in_si(out["phi_now"], covariance[2 * n :, 2 * n :])
+        values = self.contacts.in_si(out["phi_now"], covariance[2 * n :, 2 * n :])
         contacts = tuple(
             ContactState(
                 c.name,
@@ -120,12 +152,12 @@ class CoupledOutput:
                 spread[:9, :9],
                 law=c.law,
                 law_parameters=dict(zip(names, phi[9:].tolist())),
-                link=self._arm.tool_link,
+                link=self.arm.tool_link,
             )
-            for i, (c, law, reference, names, (phi, spread)) in enumerate(zip(*self._told, values))
+            for i, (c, law, reference, names, (phi, spread)) in enumerate(zip(*self._each, values))
         )
         return Estimate(
-            t=t,
+            t=self._t,
             q=x[:n].copy(),
             dq=x[n : 2 * n].copy(),
             tau_ext=out["tau_e"].copy(),
@@ -135,7 +167,7 @@ class CoupledOutput:
             force_covariance=out["force_covariance"].reshape(3, 3).copy(),
             contacts=contacts,
             nis=nis,
-            nis_dof=nis_dof,
+            nis_dof=len(self.channels),
             mode="contact",
             modes={"contact": 1.0},
         )
