@@ -73,7 +73,7 @@ class SampleStream:
             raise ConfigError(f"torque_unit is A, but robot '{arm.name}' has no torque_constant in its YAML")
         self.observer, self.arm, self.sensors, self.sensor_set = observer, arm, sensors, sensor_set
         self._checked = False  # the first estimate, whether it is one
-        self._tells_row = isinstance(observer, RowObserver)
+        self._returns_row = isinstance(observer, RowObserver)
         self.counters: Counter[str] = Counter()
         self.valid, self.reason = False, "no sample yet"
         self._scale = np.ones(n) if sensors.torque_scale is None else np.array(sensors.torque_scale)
@@ -230,7 +230,7 @@ class SampleStream:
         if self._last_ns is None:
             return row_of(self.estimate())
         observer: Any = self.observer
-        if self._tells_row:
+        if self._returns_row:
             row = EstimateRow(observer.row(), observer.words(), True, "", observer.mismatch)
         else:
             row = row_of(self._observed())

@@ -229,10 +229,10 @@ class ContactImm:
             return np.asarray(rows @ before.state(k)[1] @ rows.T + np.diag(step.drift.variance))
 
         noise = self._signals["R"][self.layout.m :]
-        state = payload.change(duration, q, torques, Separation(touched, friction, noise, push))
-        if state is not None:
+        which = payload.change(duration, q, torques, Separation(touched, friction, noise, push))
+        if which is not None:
             load = LoadChange(payload.torque(q) - self._load, payload.torque_covariance(q))
-            step.restarts.start_free(*before.state(state), rows, payload.left(state), load)
+            step.restarts.start_free(*before.state(which), rows, payload.left(which), load)
             self._load[:] = payload.torque(q)
 
     def _follow_start(self, since_start: PushSinceStart, duration: float, probable: int, moves: bool) -> None:

@@ -88,7 +88,7 @@ class LinkContact:
         localizer = self._localizer
         if self._next >= localizer.count:
             self._next = -1
-            self._tell(localizer.place())
+            self._take_place(localizer.place())
         elif self._next >= 0:
             localizer.scan(self._next, self._next + self._share)
             self._next += self._share
@@ -102,7 +102,7 @@ class LinkContact:
                 localizer.reset()
             self._elapsed = 0.0
 
-    def _tell(self, place: ContactPlace) -> None:
+    def _take_place(self, place: ContactPlace) -> None:
         """Make the contact of a place; it has a point where the spread allows it."""
         position, rotation = self._localizer.arm.tcp_pose(self._localizer.q)
         covariance, point, local = np.zeros((9, 9)), _NAN, _NAN
@@ -129,14 +129,14 @@ class LinkContact:
 
     def add_to(self, estimate: Estimate) -> Estimate:
         """Return the estimate with this contact behind its others."""
-        return estimate.with_contacts((*estimate.contacts, self._told(estimate.force_base)))
+        return estimate.with_contacts((*estimate.contacts, self._with_force(estimate.force_base)))
 
     def numbers(self, force_base: np.ndarray) -> np.ndarray:
         """Return the numbers of this contact, which end the row of an estimate with the force ``force_base`` (3,)."""
-        state = self._told(force_base)
+        state = self._with_force(force_base)
         return self._numbers if state is self._state else numbers_of(contact_numbers(state))
 
-    def _told(self, force_base: np.ndarray) -> ContactState:
+    def _with_force(self, force_base: np.ndarray) -> ContactState:
         """Return the contact; without a link its force is that of the wrench at the TCP."""
         place = self._state.place
         if place is None or not place.reason:
