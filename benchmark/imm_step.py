@@ -97,7 +97,7 @@ def measure(imm: ContactImm, ekf: Ekf, blocks: int) -> dict[str, list[float]]:
         clock, update, plain = (statistics.median(times[name][-CHUNK:]) for name in ("clock", "update", "ekf"))
         times["ratio"].append((update - clock) / (plain - clock))
         times["estimate"] += [timed(imm.estimate) for _ in range(CHUNK)]
-        step = imm.step_
+        step = imm.filters
         state = step.x.copy(), step.p.copy()
         times["filter"] += [timed(step.updates[-1]) for _ in range(CHUNK)]
         step.x[:], step.p[:] = state
@@ -128,7 +128,7 @@ def main() -> None:
         verdict = "-" if target is None else f"{'met' if ratio <= target else 'MISSED'} ({target:g})"
         cells = [f"{p50[part]:.1f} / {p99[part]:.1f}" for part in ("sample", "update", "filter", "estimate")]
         lines.append(
-            f"| {name} | {filters} | {imm.state.size} | "
+            f"| {name} | {filters} | {imm.layout.size} | "
             + " | ".join(cells)
             + f" | {average:.1f} | {p50['ekf']:.2f} | {ratio:.1f} | {verdict} |"
         )

@@ -14,7 +14,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("stream: every gap is a pause", "paused = stays and", "paused ="),
         ("stream: no gap is a pause", "        if paused:\n", "        if False:\n"),
     ],
-    ("filters/stream.py", "test/filters/test_sample_limits.py test/filters/test_stream.py"): [
+    ("filters/sample_limits.py", "test/filters/test_sample_limits.py test/filters/test_stream.py"): [
         ("limits: effort is not scaled", "torque = s.scale * s.effort", "torque = 1.0 * s.effort"),
         ("limits: any velocity passes", "(s.dq, s.max_velocity), (torque", "(0 * s.dq, s.max_velocity), (torque"),
         ("limits: NaN passes", "beyond = 3 * n - ca.sum1", "beyond = 0 * ca.sum1"),
@@ -89,9 +89,15 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("zero: the offset is added", "tau -= self.offset", "tau += self.offset"),
         ("zero: gravity is zeroed too", "residuals.append(tau - self._arm.gravity(q))", "residuals.append(1.0 * tau)"),
     ],
+    ("dynamics/momentum.py", "test/filters/test_momentum.py"): [
+        (
+            "momentum: the residual is not fed back",
+            "return residual, integral + dt * residual",
+            "return residual, integral",
+        )
+    ],
     ("filters/momentum.py", "test/filters/test_momentum.py"): [
         ("momentum: no drift term", "integral += s.dt * (terms.drift + s.tau)", "integral += s.dt * s.tau"),
-        ("momentum: the residual is not fed back", "integral += s.dt * residual", "pass"),
         ("momentum: a reset keeps the residual", 'self._state["w"][:] = 0.0', "pass"),
         ("momentum: the force stays in base axes", '"force_tcp": rotation.T @ wrench[:3]', '"force_tcp": wrench[:3]'),
     ],

@@ -59,8 +59,8 @@ MUTATIONS = [
         "test/filters/test_stream.py",
     ),
     Mutation(
-        "stream: a torque beyond the limit passes",
-        STREAM,
+        "limits: a torque beyond the limit passes",
+        "filters/sample_limits.py",
         '("max_torque", sensors.max_torque, arm.effort_limit)',
         '("max_torque", 10 * sensors.max_torque, arm.effort_limit)',
         "test/filters/test_stream.py",

@@ -151,7 +151,7 @@ def noisy(data, std: float, seed: int = 0):
 
 
 def actuators_from(arm: Arm, data, shipped: dict, scale) -> dict:
-    """Drives whose Coulomb friction and joint stiffness come from ``data`` alone, with its measured force.
+    """Actuators whose Coulomb friction and joint stiffness come from ``data`` alone, with its measured force.
 
     Coulomb: least squares of tau - C dq - G + J^T f on a bias and the presliding state of every joint and on the
     contact's lever in the tool, which the force sensor does not tell, weighted by the torque noise. Stiffness: least

@@ -9,8 +9,8 @@ stiffness and noise differ from seed to seed. No observer is told a torque bias.
 
 Columns: error of the force while pushed, from a second on, RMSE of a run [N], median and worst, beside that of
 ``momentum_calibrated``; runs in which the default observer is ``free`` for more than half of that time; least share [%]
-of such a run's ``free`` time in which ``mismatch`` says that a push is not told apart; after the end, time until the
-error stays below a quarter of the push [s], median and worst; the ``nothing pushes`` rows: share [%] of the time in
+of such a run's ``free`` time in which ``mismatch`` says that a push cannot be distinguished; after the end, time until
+the error stays below a quarter of the push [s], median and worst; the ``nothing pushes`` rows: share [%] of the time in
 which ``mismatch`` says so, and largest force [N]. ``--save`` writes start_push.md.
 """
 
@@ -45,11 +45,15 @@ def recording(robot: str, row: str, seed: int) -> tuple[Recording, float]:
 
 
 def run(robot: str, made: Recording, observer: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return error of the force (N,) [N], whether it is free (N,), and whether a push is not told apart (N,)."""
+    """Return error of the force (N,) [N], whether it is free (N,), and whether a push cannot be distinguished (N,)."""
     stream = open_stream(robot, observer, SENSORS[robot])
     found = [stream.push(*sample) for sample in zip(made.stamps.tolist(), made.q, made.dq, made.tau)]
     error = np.linalg.norm([e.force_tcp for e in found] - made.force, axis=1)
-    return error, np.array([e.mode == "free" for e in found]), np.array(["not told apart" in e.mismatch for e in found])
+    return (
+        error,
+        np.array([e.mode == "free" for e in found]),
+        np.array(["cannot be distinguished" in e.mismatch for e in found]),
+    )
 
 
 def cells(robot: str, row: str, seeds: list[int]) -> str:

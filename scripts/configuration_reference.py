@@ -36,7 +36,7 @@ OUTSIDE = (-1.0, 0.0, 2.0, 1e9)
 
 
 def settings_classes() -> dict[str, type]:
-    """Every settings class of the library by qualified name, in the order of the rooms."""
+    """Every settings class of the library by qualified name, in the order of the modules."""
     found = {}
     for path in sorted((ROOT / "contact_estimation").rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts

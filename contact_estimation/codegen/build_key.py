@@ -29,7 +29,7 @@ _LIBRARIES = ("numpy", "casadi", "pinocchio")
 
 
 def _process_start() -> int:
-    """Return when this process started [ns since the epoch], 0 where the system does not tell."""
+    """Return when this process started [ns since the epoch], 0 where the system does not say."""
     try:
         ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
     except (OSError, ValueError, IndexError):

@@ -17,14 +17,14 @@ def show_progress(shown: bool = True) -> None:
 
 
 class Progress:
-    """Count of functions compiled, told on stderr from the first second on.
+    """Count of functions compiled, printed on stderr from the first second on.
 
     Args:
         total: functions to be compiled.
     """
 
     def __init__(self, total: int) -> None:
-        self._total, self._done, self._told = total, 0, False
+        self._total, self._done, self._shown = total, 0, False
         self._lock, self._timer = threading.Lock(), threading.Timer(_DELAY, self._tell)
         self._timer.daemon = True
 
@@ -38,19 +38,19 @@ class Progress:
     ) -> None:
         self._timer.cancel()
         with self._lock:
-            if self._told and sys.stderr.isatty():
+            if self._shown and sys.stderr.isatty():
                 print(file=sys.stderr)
 
     def advance(self) -> None:
         """Count one more."""
         with self._lock:
             self._done += 1
-        if self._told:
+        if self._shown:
             self._tell()
 
     def _tell(self) -> None:
         with self._lock:
-            self._told = True
+            self._shown = True
             start, end = ("\r", "") if sys.stderr.isatty() else ("", "\n")
             text = f"{start}codegen: {self._done} of {self._total} functions compiled"
             print(text, end=end, file=sys.stderr, flush=True)

@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Replay, compare, report."""
     from contact_estimation.codegen import show_progress
-    from contact_estimation.evaluation.evaluated import evaluate_recording, make_logs, open_streams, write_report
+    from contact_estimation.evaluation.scoring import evaluate_recording, make_logs, open_streams, write_report
     from contact_estimation.robot import load_arm
     from contact_estimation.viz.summary import summary_table
 

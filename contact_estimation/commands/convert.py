@@ -66,7 +66,7 @@ def write_recording(path: Path, recording: Samples, arm: Arm | None, storage: st
     Args:
         path: the archive, or the bag's folder; it must not exist.
         recording: what to write.
-        arm: names a bag's frames and the robot and tool of a recording that does not tell them, and an archive gets
+        arm: names a bag's frames and the robot and tool of a recording that does not name them, and an archive gets
             the poses of its TCP (``x_tcp``, ``R_tcp``).
         storage: of a bag.
 

@@ -78,8 +78,7 @@ def _checked_observers(args: argparse.Namespace) -> list[str]:
 
 
 def _text(rows: Sequence[Row], observers: Sequence[str], report: str) -> str:
-    from contact_estimation.evaluation.distribution import distribution_table, worst_rows
-    from contact_estimation.evaluation.lines import header, lines
+    from contact_estimation.evaluation.tables import distribution_table, header, lines, worst_rows
 
     failed = [row for row in rows if "error" in row]
     few = len(rows) * len(observers) <= _MOST_LINES

@@ -109,7 +109,7 @@ def open_for(arm: Arm | None, args: argparse.Namespace, path: Path | None = None
         RecordingError: it cannot be read, or does not fit the arm.
         ConfigError: it names a sensor set that does not exist, and the user names none.
     """
-    from contact_estimation.evaluation.evaluated import open_for_arm
+    from contact_estimation.evaluation.scoring import open_for_arm
 
     path = path or args.recording
     recording = open_for_arm(arm, path, args.joint_states, getattr(args, "wrench", None), args.rate)

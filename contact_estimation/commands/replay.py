@@ -57,7 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Replay and report."""
     from contact_estimation.codegen import show_progress
-    from contact_estimation.evaluation.evaluated import evaluate_recording, make_logs, open_streams, timed, write_report
+    from contact_estimation.evaluation.scoring import evaluate_recording, make_logs, open_streams, timed, write_report
     from contact_estimation.io.survey import survey
     from contact_estimation.robot import load_arm
 

@@ -79,10 +79,16 @@ def from_stiffness_vector(
     return ClosedContact(law, ca.horzcat(normal, tangents), norm, ca.dot(normal, stretch), slip, parameters)
 
 
-def contact_basis(normal: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Right-handed orthonormal (3, 3) whose columns are the unit normal, tangent 1 and tangent 2."""
+def contact_basis(normal: NDArray[np.float64], reference: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """Return the right-handed orthonormal (3, 3) whose columns are the unit normal, tangent 1 and tangent 2.
+
+    Args:
+        normal: (3,) of any length.
+        reference: (3,) stiffness vector or normal before anything was measured, which decides where tangent 1 points;
+            None: ``normal``.
+    """
     normal = normal / np.linalg.norm(normal)
-    helper = tangent_helper(normal)
+    helper = tangent_helper(normal if reference is None else reference)
     first = np.cross(np.cross(normal, helper), normal)
     first /= np.linalg.norm(first)
     return np.column_stack([normal, first, np.cross(normal, first)])

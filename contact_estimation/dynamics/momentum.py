@@ -22,3 +22,19 @@ def momentum_terms(arm: Arm, kinematics: Kinematics, dq: ca.SX) -> tuple[ca.SX, 
     bias = arm.inverse_dynamics(kinematics, dq, ca.SX.zeros(arm.n))
     mass_rate = ca.jtimes(momentum, kinematics.q, dq)  # (dM/dt) dq = (C + C^T) dq
     return momentum, mass_rate - bias - ca.SX(arm.motor.viscous) * dq, bias
+
+
+def momentum_residual(momentum: ca.SX, integral: ca.SX, gain: ca.SX, dt: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Return the residual r (n,) [Nm] of a momentum observer after a step, and its integral (n,) [Nms].
+
+    r+ = K_O (p+ - s - h r+), with the integral s of everything that is known of dp/dt and of r. It is solved for r+
+    (implicit), so that the observer is stable for every gain.
+
+    Args:
+        momentum: p+ (n,) [Nms].
+        integral: s (n,) [Nms], with this step's known torque.
+        gain: K_O [1/s].
+        dt: h [s].
+    """
+    residual = gain * (momentum - integral) / (1 + gain * dt)
+    return residual, integral + dt * residual

@@ -20,6 +20,7 @@ import numpy as np
 
 from contact_estimation.codegen import compile_function
 from contact_estimation.contact import ParallelContacts
+from contact_estimation.contact.closed import contact_basis
 from contact_estimation.contact.parallel import Entry
 from contact_estimation.dynamics.coupled import CoupledStep
 from contact_estimation.exceptions import ConfigError
@@ -204,7 +205,8 @@ class ParameterInformation:
             word = ""
             if entry.axis is not None:
                 word = (" along the normal", " along tangent 1", " along tangent 2")[entry.axis]
-                frame = _tangent_frame(self._phi[self.contacts.places[entry.contact]][:3])
+                reference = np.asarray(self.contacts.contacts[entry.contact].stiffness)
+                frame = contact_basis(self._phi[self.contacts.places[entry.contact]][:3], reference).T
                 if entry.kind == "point":
                     frame = frame @ self._rotation  # the point is in TCP axes
                 axes[k, k - entry.axis : k - entry.axis + 3] = frame[entry.axis]
@@ -252,11 +254,3 @@ def _sensitivity(arm: Arm, contacts: ParallelContacts) -> ca.Function:
         ["xi", "phi", "tau", "h", "noise", "torque_noise"],
         ["slope", "Q", "rotation", "phi_now"],
     )
-
-
-def _tangent_frame(normal: np.ndarray) -> np.ndarray:
-    """(3, 3): the unit normal and two tangents as rows; tangent 1 as horizontal as can be."""
-    n = normal / np.linalg.norm(normal)
-    first = np.cross([0.0, 0.0, 1.0], n)
-    first = np.array([1.0, 0.0, 0.0]) if np.linalg.norm(first) < 1e-6 else first / np.linalg.norm(first)
-    return np.array([n, first, np.cross(n, first)])

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contact_estimation.evaluation.distribution import distribution_table, values_of, worst_rows
-from contact_estimation.evaluation.lines import header, lines
 from contact_estimation.evaluation.rows import Row
+from contact_estimation.evaluation.tables import distribution_table, header, lines, values_of, worst_rows
 from contact_estimation.evaluation.task import Task, replay_again
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.jobs import Executor

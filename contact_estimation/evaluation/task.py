@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from contact_estimation.evaluation.evaluated import find_reference, open_for_arm, score
+from contact_estimation.evaluation.scoring import find_reference, open_for_arm, score
 from contact_estimation.exceptions import ContactEstimationError, RecordingError
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.filters.stream import SampleStream
@@ -37,7 +37,7 @@ class Options:
     """How recordings are read and replayed.
 
     Attributes:
-        robot: name or profile; None takes what each recording tells.
+        robot: name or profile; None takes the one each recording names.
         tool: behind the flange; "" takes what the robot's profile has.
         sensors: sensor set; None takes the recording's, else the observer's, else the robot's.
         joint_states: topic of bags; None finds it.

@@ -1,6 +1,6 @@
 """Consistency of an observer of given contacts: do its contacts explain the torque, and is its force known well enough?
 
-An EKF of papers 1 and 2 knows the contacts it was given. Of any other push its innovations tell little, because their
+An EKF of papers 1 and 2 knows the contacts it was given. Its innovations show little of any other push, because their
 noise is that of its process. So the momentum p = M(q) dq judges it from outside,
 
     dp/dt = tau + C^T dq - G - B dq + tau_e + m,
@@ -22,7 +22,7 @@ import numpy as np
 
 from contact_estimation.codegen import DoubleBuffer, bind_recursion, compile_built, named_function, symbols
 from contact_estimation.dynamics.ldl import LDL
-from contact_estimation.dynamics.momentum import momentum_terms
+from contact_estimation.dynamics.momentum import momentum_residual, momentum_terms
 from contact_estimation.filters.chi_square import chi_square_quantile
 from contact_estimation.filters.settings import ConsistencySettings
 from contact_estimation.robot import Arm
@@ -76,11 +76,11 @@ def build_missed_force(arm: Arm) -> ca.Function:
     kinematics = arm.kinematics(s.q)
     momentum, drift, _ = momentum_terms(arm, kinematics, s.dq)
     integral = s.w[n:] + s.impulse + s.dt * (drift + s.torque)
-    missed = s.gain * (momentum - integral) / (1 + s.gain * s.dt)  # implicit: stable for every gain
+    missed, integral = momentum_residual(momentum, integral, s.gain, s.dt)
     jacobian = kinematics.jacobian(arm.tcp_frame)[:3, :]
     weighted = jacobian / ca.repmat(s.variance.T, 3, 1)
     force = LDL(weighted @ jacobian.T + ca.SX.eye(3) / s.prior**2).solve(weighted @ missed)
-    outputs = {"w_next": ca.vertcat(missed, integral + s.dt * missed), "force": force}
+    outputs = {"w_next": ca.vertcat(missed, integral), "force": force}
     return named_function("missed_force", s, outputs | {"evidence": ca.dot(weighted @ missed, force)})
 
 
@@ -171,7 +171,7 @@ class ConsistencyMonitor:
         self.force[:], self.evidence[:] = 0.0, 0.0
 
     def _judge(self) -> str:
-        """Return why the force must not be used; of numbers that are not finite others tell."""
+        """Return why the force must not be used; numbers that are not finite are reported elsewhere."""
         evidence, largest = float(self.evidence[0]), self._settings.largest_std
         if evidence > self._largest:
             return (

@@ -1,8 +1,7 @@
 """The extended Kalman filter of papers 1 and 2 (eq. 13-22) in generated C.
 
 A step predicts with the torque of the last sample. It then updates with the positions (and torques) of this one. This
-is the papers' order: mu+ = L q+ + (I - L C) f(mu, tau). State, covariance and noise have internal units; every output
-is SI.
+is the papers' order: mu+ = L q+ + (I - L C) f(mu, tau).
 """
 
 from __future__ import annotations
@@ -15,14 +14,12 @@ import numpy as np
 from contact_estimation.codegen import DoubleBuffer, bind_recursion, compile_built
 from contact_estimation.contact import ParallelContacts
 from contact_estimation.dynamics import CoupledStep
-from contact_estimation.filters.consistency import ContactTorque
-from contact_estimation.filters.coupled_output import CoupledOutput
+from contact_estimation.filters.coupled_filter import CoupledFilter
 from contact_estimation.filters.kalman import pack, pack_array, packed_size, scalar_update, unpack, unpack_array
-from contact_estimation.filters.observer import Estimate, Innovation
+from contact_estimation.filters.observer import Innovation
 from contact_estimation.filters.process_noise import state_intensity, torque_intensity
 from contact_estimation.filters.settings import EkfSettings
 from contact_estimation.robot import Arm
-from contact_estimation.robot.friction_model import FrictionModel
 
 
 def build_step(arm: Arm, contacts: ParallelContacts, with_torque: bool, torque_noise: bool = False) -> ca.Function:
@@ -82,48 +79,31 @@ def _torque_measurement(arm: Arm, step: CoupledStep, x: ca.SX, tau_m: ca.SX) -> 
     return bias - tau_m - tau_e, rows
 
 
-class Ekf:
-    """EKF over [q; dq; contact parameters] of an arm in compliant contact.
-
-    Args:
-        arm: the robot. settings: contacts, noise, what is measured. name: name in reports.
-
-    Attributes:
-        contacts: the contacts of the state.
-        friction: converts the measured torque.
-        consistency, settling: see :mod:`.consistency`.
-        channels: names of the measurement channels, in the order of the update.
+class Ekf(CoupledFilter):
+    """EKF over the coupled state; arguments and attributes as of :class:`.CoupledFilter`.
 
     Raises:
         ConfigError: contacts of the same name, or an unknown torque for a robot without effort limits.
     """
 
-    #: The papers' process model has the reflected rotors in M wherever the torque is measured: they damp the light
-    #: wrist, on which the shipped noise rests.
-    keeps_rotors = True
-
     def __init__(self, arm: Arm, settings: EkfSettings, name: str = "ekf") -> None:
-        self.name, self.arm = name, arm
-        self.settling, self.consistency = settings.settling, settings.consistency
-        self.contacts = ParallelContacts(arm, settings.contacts)
-        self.friction = FrictionModel(arm, settings.actuators)
-        self._with_torque = settings.measure == "position_torque"
-        measured = ("position", "torque") if self._with_torque else ("position",)
-        self.channels = [f"{kind} of {joint}" for kind in measured for joint in arm.joint_names]
-        self._size = 2 * arm.n + self.contacts.n_estimated
-        noisy_torque = torque_intensity(arm, settings.process_noise) is not None
-        self._built_from = arm, self.contacts, self._with_torque, noisy_torque
+        super().__init__(arm, settings, name)
+        of_torque = torque_intensity(arm, settings.process_noise)
+        self._built_from = arm, self.contacts, self._with_torque, of_torque is not None
         self._step = compile_built(build_step, *self._built_from)
-        self._output = CoupledOutput(arm, self.contacts)
         inputs = self._step.inputs
-        self._set_noise(settings)
+        inputs["noise_q"][:] = settings.measurement_noise.position
+        inputs["intensity"][:] = state_intensity(arm, self.contacts, settings.process_noise)
+        if self._with_torque:
+            inputs["noise_tau"][:] = settings.measurement_noise.torque
+        if of_torque is not None:
+            inputs["torque_intensity"][:] = of_torque
         self._state = DoubleBuffer.of(self._step)
         self._advance = bind_recursion(self._step, [self._state])
         self._nis = self._step.outputs["nis"]
         self._tau, self._h, self._q_m = inputs["tau"], inputs["h"], inputs["q_m"]
         self._tau_m = inputs.get("tau_m")
         self._tau_next = np.zeros(arm.n)
-        self._t = 0.0
 
     @functools.cached_property
     def function(self) -> ca.Function:
@@ -153,37 +133,11 @@ class Ekf:
             q: (n,) [rad].
         """
         self.friction.reset(q)
-        phi, std = self.contacts.initial(q)
-        self._step.inputs["phi"][:] = phi
-        x, covariance = self._state["xi"], self._state["P"]
-        x[:] = np.concatenate([q, np.zeros(self.arm.n), phi[self.contacts.estimated]])
-        spread = [
-            np.full(self.arm.n, self.settings.initial_position_std),
-            np.full(self.arm.n, self.settings.initial_velocity_std),
-            std,
-        ]
-        covariance[:] = pack_array(np.diag(np.concatenate(spread) ** 2))
+        x, covariance, phi = self._initial(q)
+        self._step.inputs["phi"][:], self._state["xi"][:], self._state["P"][:] = phi, x, pack_array(covariance)
         self._nis[0] = 0.0
         self._t = t
         self._tau_next[:] = np.nan
-
-    def _set_noise(self, settings: EkfSettings) -> None:
-        """Take process and measurement noise from ``settings``."""
-        self.settings, inputs = settings, self._step.inputs
-        inputs["noise_q"][:] = settings.measurement_noise.position
-        if self._with_torque:
-            inputs["noise_tau"][:] = settings.measurement_noise.torque
-        inputs["intensity"][:] = state_intensity(self.arm, self.contacts, settings.process_noise)
-        if "torque_intensity" in inputs:
-            inputs["torque_intensity"][:] = torque_intensity(self.arm, settings.process_noise)
-
-    def set_parameters(self, phi_si: np.ndarray) -> None:
-        """Change the parameters of the contacts while running; estimated ones keep their estimate.
-
-        Args:
-            phi_si: (I, 9) stiffness vector [N/m], rest position [m] and contact point [m] of each contact.
-        """
-        self._step.inputs["phi"][:] = np.asarray(phi_si, float).ravel() / self.contacts.scale
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
         """Predict over ``dt`` with the last torque, update with ``q`` (and ``tau`` where torque is measured).
@@ -215,17 +169,5 @@ class Ekf:
         normalised = self._step.outputs["innovation"] / np.sqrt(variance)
         return Innovation(normalised, -0.5 * float(np.sum(np.log(2 * np.pi * variance) + normalised**2)))
 
-    def contact_torque(self) -> ContactTorque:
-        """Return what the contacts do after the last sample (views)."""
-        return self._output.contact_torque(self._state["xi"], self._state["P"], self._step.inputs["phi"])
-
-    def estimate(self) -> Estimate:
-        """Return the estimate after the last sample."""
-        return self._output.estimate(
-            self._t,
-            self._state["xi"],
-            self._state["P"],
-            self._step.inputs["phi"],
-            float(self._nis[0]),
-            2 * self.arm.n if self._with_torque else self.arm.n,
-        )
+    def _now(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        return self._state["xi"], self._state["P"], self._step.inputs["phi"], float(self._nis[0])

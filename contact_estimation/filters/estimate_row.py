@@ -56,7 +56,7 @@ class EstimateRow:
 
 @runtime_checkable
 class RowObserver(Protocol):
-    """An observer that tells its estimate as a row, without building it."""
+    """An observer that returns its estimate as a row, without building it."""
 
     def row(self) -> np.ndarray:
         """Return :func:`numbers_of` the estimate after the last sample.

@@ -18,7 +18,7 @@ import casadi as ca
 import numpy as np
 
 from contact_estimation.codegen import DoubleBuffer, bind_recursion, call_named, compile_built, named_function, symbols
-from contact_estimation.dynamics.momentum import momentum_terms
+from contact_estimation.dynamics.momentum import momentum_residual, momentum_terms
 from contact_estimation.dynamics.wrench import damped_inverse, wrench_covariance
 from contact_estimation.filters.observer import ContactState, Estimate
 from contact_estimation.filters.settings import MomentumSettings
@@ -44,7 +44,7 @@ def build_step(arm: Arm) -> ca.Function:
 
 
 def build_observer(arm: Arm, printed: bool, rows: int) -> ca.Function:
-    """Return the function of the observer's step and of what it tells.
+    """Return the function of the observer's step and of its outputs.
 
     Inputs: w = [residual; integral] (2 n,); q, dq, tau (n,); dt [s]; gain [1/s]; prior (r,) [N, Nm] and torque_error
     [Nm] of the damped inverse; variance (n,) [Nm^2] of the torque. Outputs: w_next; wrench (6,) at the TCP in base
@@ -61,10 +61,8 @@ def build_observer(arm: Arm, printed: bool, rows: int) -> ca.Function:
     if printed:
         residual = s.gain * (terms.momentum - s.dt * (residual - (terms.bias - s.tau)))
     else:
-        # Implicit in r, so that the observer is stable for every gain: r+ = K_O (p+ - integral - h (drift + tau + r+)).
         integral += s.dt * (terms.drift + s.tau)
-        residual = s.gain * (terms.momentum - integral) / (1 + s.gain * s.dt)
-        integral += s.dt * residual
+        residual, integral = momentum_residual(terms.momentum, integral, s.gain, s.dt)
     jacobian, rotation = terms.jacobian[:rows, :], terms.rotation
     inverse = damped_inverse(jacobian, s.prior, s.torque_error)
     wrench = ca.vertcat(inverse @ residual, ca.SX.zeros(6 - rows))

@@ -20,13 +20,14 @@ class ContactPlace:
     """Posterior of the place of an unknown contact on the arm, from external joint torque.
 
     Attributes:
-        links: links with their probabilities, the most probable one first; empty where no place is told.
+        links: links with their probabilities, the most probable one first; empty where no place is estimated.
         point: mean (3,) [m] in the base frame.
         covariance: (3, 3) [m^2] of it, base axes.
-        force: mean force (3,) [N] on the robot, base axes; where no place is told, that of the wrench at the TCP.
+        force: mean force (3,) [N] on the robot, base axes; where no place is estimated, that of the wrench at
+            the TCP.
         region: points (k, 3) [m] in the base frame that together hold the contact with 90 % probability (setting
             ``region_probability``), the most probable one first.
-        reason: why no place is told.
+        reason: why no place is estimated.
     """
 
     links: dict[str, float] = field(default_factory=dict)
@@ -38,7 +39,7 @@ class ContactPlace:
 
     @property
     def link(self) -> str:
-        """Name of the most probable link, empty where no place is told."""
+        """Name of the most probable link, empty where no place is estimated."""
         return next(iter(self.links), "")
 
     @property
@@ -91,15 +92,15 @@ class ContactState:
 
     @property
     def closed(self) -> bool:
-        """Whether the contact is closed; False where an observer cannot tell."""
+        """Whether the contact is closed; False where an observer does not know."""
         return self.probability >= CLOSED
 
     @property
     def normal(self) -> np.ndarray:
         """Unit vector (3,) in base axes along which the environment pushes; NaN where the contact is not closed.
 
-        Of a known contact the direction of K. Of an unknown one the direction of its force: joint torque tells it
-        better than the surface under it, whose outward normal is opposite within the friction cone.
+        Of a known contact the direction of K. Of an unknown one the direction of its force: joint torque determines
+        it better than the surface under it, whose outward normal is opposite within the friction cone.
         """
         vector = self.stiffness if self.place is None else self.place.force
         norm = float(np.linalg.norm(vector)) if self.closed else 0.0
@@ -219,10 +220,24 @@ class Observer(Protocol):
 
     Samples reach it through a :class:`~contact_estimation.filters.stream.SampleStream`, which has already checked
     shape, finiteness and time: an observer never sees a NaN or a step back in time.
+
+    An observer may also have some of these attributes, which change what is done with it:
+
+    - ``settling`` [s]: time after a reset in motion before its estimates are valid; default that of the sensor set.
+    - ``keeps_rotors``, of the class: it gets the arm with its reflected rotors also where the torque is measured behind
+      the gears.
+    - ``uses_sensors``, of the class: its constructor takes the :class:`~.settings.SensorSettings` as ``sensors``.
+    - ``needs_wrench`` and ``take_wrench(wrench)``: it takes a measured wrench (6,) before each sample.
+    - ``external_torque``, an :class:`~contact_estimation.filters.imm.unknown.ExternalTorque`: the link and the place of
+      an unknown contact are estimated from it (:mod:`.localization`).
+    - ``facts()``: lines for diagnostics by name.
+    - the methods of :class:`KalmanObserver`, of :class:`~.consistency.GivenContacts` (an observer that knows only the
+      contacts it was given), or of :class:`~.estimate_row.RowObserver` (one that gives its numbers without objects).
+
+    Attributes:
+        name: under which the observer is chosen (``--observer``) and plotted.
     """
 
-    #: Name under which the observer is chosen (``--observer``) and plotted. An observer may also have ``settling`` [s]:
-    #: the time after a reset in motion before its estimates are valid.
     name: str
 
     @property

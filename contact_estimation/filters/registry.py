@@ -69,7 +69,7 @@ def _as_class(config: str) -> str:
 
 
 def _find(config: str, folder: str | None) -> Path:
-    """Path of an observer configuration; an unknown name is told all that can be chosen."""
+    """Path of an observer configuration; the error of an unknown name lists all that can be chosen."""
     try:
         return find_config("observers", config, folder)
     except ConfigError as error:

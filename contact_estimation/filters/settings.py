@@ -147,12 +147,19 @@ class ConsistencySettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EkfSettings:
+class ObserverSettings:
+    """Keys that every kind of observer has; the section of an observer lists them too."""
+
+    observer: str = key(doc="kind of observer")
+    sensors: str | None = key(None, doc="sensor set used instead of the robot's own")
+    models: dict[str, str] = key({}, doc="robot descriptions used instead of a robot's own, robot name to robot name")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EkfSettings(ObserverSettings):
     """The extended Kalman filter of papers 1 and 2 (eq. 13-22)."""
 
     observer: str = key("ekf", doc="kind of observer", choices=("ekf",))
-    sensors: str | None = key(None, doc="sensor set used instead of the robot's own")
-    models: dict[str, str] = key({}, doc="robot descriptions used instead of a robot's own, robot name to robot name")
     measure: str = key(
         "position",
         doc="position: torque is an input; position_torque: the external torque is measured as well",
@@ -200,12 +207,10 @@ class UkfSettings(EkfSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MomentumSettings:
+class MomentumSettings(ObserverSettings):
     """The momentum observer (baseline) and its first-difference stiffness (paper 1, eq. 26-28)."""
 
     observer: str = key("momentum", doc="kind of observer", choices=("momentum",))
-    sensors: str | None = key(None, doc="sensor set used instead of the robot's own")
-    models: dict[str, str] = key({}, doc="robot descriptions used instead of a robot's own, robot name to robot name")
     gain: float = key(20.0, doc="K_O, the bandwidth of the residual", unit="1/s", check=positive)
     settling: float = key(
         0.12,
@@ -253,12 +258,10 @@ class MomentumSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DisturbanceSettings:
+class DisturbanceSettings(ObserverSettings):
     """The disturbance Kalman filter: momentum, and external joint torque as a random walk."""
 
     observer: str = key("disturbance", doc="kind of observer", choices=("disturbance",))
-    sensors: str | None = key(None, doc="sensor set used instead of the robot's own")
-    models: dict[str, str] = key({}, doc="robot descriptions used instead of a robot's own, robot name to robot name")
     actuators: str | None = key(
         "robot",
         doc="calibrated torque scale and friction: 'robot' for the robot's own, a robot's name, or an actuators YAML; "

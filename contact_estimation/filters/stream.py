@@ -7,24 +7,21 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
-from contact_estimation.codegen import compile_built, named_function, symbols
 from contact_estimation.exceptions import ConfigError, refuse_names
 from contact_estimation.filters.consistency import consistency_of
 from contact_estimation.filters.estimate_row import EstimateRow, RowObserver, arm_parts, row_of
 from contact_estimation.filters.localization import link_contact_of
 from contact_estimation.filters.observer import FREE, Estimate, Observer, check_estimate
 from contact_estimation.filters.plausibility.monitor import SignalMonitor
+from contact_estimation.filters.sample_limits import SampleLimits
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.filters.zero import TorqueZero
 from contact_estimation.robot import Arm
 
 #: Numbers per joint, as drivers and notebooks have them.
 Vector = Sequence[float] | np.ndarray
-#: What has no limit is finite.
-_LARGEST = float(np.finfo(float).max)
 
 
 class SampleStream:
@@ -53,7 +50,7 @@ class SampleStream:
         counters: how often each of these happened (``samples``, ``not_finite``, ``duplicate``, ...).
         valid, reason: state after the last sample.
         zero: the torque offset, measured over half a second after :meth:`start_zero`.
-        link_contact: the contact on a link, None where the observer does not tell its external torque.
+        link_contact: the contact on a link, None where the observer has no ``external_torque``.
         consistency: of an observer of given contacts, None of any other.
     """
 
@@ -76,7 +73,7 @@ class SampleStream:
             raise ConfigError(f"torque_unit is A, but robot '{arm.name}' has no torque_constant in its YAML")
         self.observer, self.arm, self.sensors, self.sensor_set = observer, arm, sensors, sensor_set
         self._checked = False  # the first estimate, whether it is one
-        self._tells_row = isinstance(observer, RowObserver)
+        self._returns_row = isinstance(observer, RowObserver)
         self.counters: Counter[str] = Counter()
         self.valid, self.reason = False, "no sample yet"
         self._scale = np.ones(n) if sensors.torque_scale is None else np.array(sensors.torque_scale)
@@ -123,10 +120,10 @@ class SampleStream:
         return self._torque
 
     def start_zero(self, in_contact: bool = False) -> bool:
-        """Measure the torque offset over the next half second; ``zero.status`` tells the result.
+        """Measure the torque offset over the next half second; ``zero.status`` has the result.
 
         What a contact does to the torque is no offset: the request is refused where one is probable, and ends where one
-        becomes so. Only an observer with a mode ``free`` tells that. With the new offset the observer restarts, for an
+        becomes so. Only an observer with a mode ``free`` shows that. With the new offset the observer restarts, for an
         arm that is still and free.
 
         Args:
@@ -165,7 +162,7 @@ class SampleStream:
         """Become as new: without the past, the doubts, the torque offset and the payload that a restart keeps."""
         self.restart()
         self.observer.reset(0.0, np.zeros(self.arm.n))
-        self.monitor.forget()
+        self.monitor.reset()
         self.zero.clear()
         self.counters.clear()
         self.valid, self.reason, self._problem = False, "no sample yet", ""
@@ -221,7 +218,7 @@ class SampleStream:
         return estimate.marked(t, valid, reason, self._mismatch(estimate.mismatch))
 
     def _observed(self) -> Estimate:
-        """Return what the observer tells; its first estimate is checked."""
+        """Return the observer's estimate; the first one is checked."""
         estimate = self.observer.estimate()
         if not self._checked:
             check_estimate(estimate, self.observer.name, self.arm.n)
@@ -233,7 +230,7 @@ class SampleStream:
         if self._last_ns is None:
             return row_of(self.estimate())
         observer: Any = self.observer
-        if self._tells_row:
+        if self._returns_row:
             row = EstimateRow(observer.row(), observer.words(), True, "", observer.mismatch)
         else:
             row = row_of(self._observed())
@@ -412,84 +409,3 @@ def _shape(values: Any) -> str:
         return str(np.shape(np.asarray(values, dtype=float)))
     except (ValueError, TypeError):
         return "that is no numbers"
-
-
-class SampleLimits:
-    """Tests samples of one arm.
-
-    Args:
-        arm: the robot.
-        sensors: limits.
-        scale: (n,) [Nm per unit of effort].
-
-    Attributes:
-        q, dq, effort: (n,) the sample, written by the caller.
-        last_q: (n,) [rad] of the last good sample, written by the caller.
-        torque: (n,) [Nm] of :meth:`beyond`'s sample.
-    """
-
-    def __init__(self, arm: Arm, sensors: SensorSettings, scale: np.ndarray) -> None:
-        self._names, self._sensors, self._unlimited = arm.joint_names, sensors, arm.unlimited
-        self._run = function = compile_built(build_limits, arm.n)
-        inputs = function.inputs
-        self.q, self.dq, self.effort, self.last_q = (inputs[k] for k in ("q", "dq", "effort", "last_q"))
-        self.torque, self._found = function.outputs["torque"], function.outputs["found"].data
-        inputs["scale"][:], inputs["largest"][0] = scale, _LARGEST
-        for name, factor, limit in (
-            ("max_velocity", sensors.max_velocity, arm.velocity_limit),
-            ("max_torque", sensors.max_torque, arm.effort_limit),
-        ):
-            inputs[name][:] = np.minimum(factor * np.where(limit > 0, limit, np.inf), _LARGEST)
-        self._max_velocity, self._max_torque = inputs["max_velocity"], inputs["max_torque"]
-
-    def unwrap(self) -> None:
-        """Turn the sample's unlimited joints by whole turns to next to the last good sample."""
-        if len(which := self._unlimited):
-            self.q[which] -= 2.0 * np.pi * np.rint((self.q[which] - self.last_q[which]) / (2.0 * np.pi))
-
-    def beyond(self) -> bool:
-        """Return whether a value of the sample is no number or beyond its limit."""
-        self._run()
-        return self._found[0] > 0.0
-
-    def jumped(self, dt: float) -> bool:
-        """Return whether the sample of :meth:`beyond` is further from the last one than joints move in ``dt`` [s]."""
-        return self._found[1] > dt
-
-    def describe(self) -> tuple[str, str]:
-        """Return the name of the failed test and the reason, for a sample beyond its limits."""
-        sample = np.array([self.q, self.dq, self.effort])
-        if not np.isfinite(sample).all():
-            bad = self._name(~np.isfinite(sample))
-            return "not_finite", f"a sample has values that are not finite: {bad}"
-        factors = self._sensors
-        if (over := np.abs(self.torque) > self._max_torque).any():
-            bad = self._name(over[None], ("torque",))
-            return "torque_limit", f"a torque is beyond {factors.max_torque:g} times the joint's limit: {bad}"
-        bad = self._name((np.abs(self.dq) > self._max_velocity)[None], ("velocity",))
-        return "velocity_limit", f"a velocity is beyond {factors.max_velocity:g} times the joint's limit: {bad}"
-
-    def describe_jump(self, dt: float) -> tuple[str, str]:
-        """Return the name of the failed test and the reason, for a sample that came ``dt`` [s] after the last one."""
-        bad = self._name((np.abs(self.q - self.last_q) > self._max_velocity * dt)[None], ("position",))
-        limit = f"{self._sensors.max_velocity:g} times the joint's velocity limit"
-        return "position_jump", f"a position moved faster than {limit}: {bad}"
-
-    def _name(self, mask: np.ndarray, kinds: tuple[str, ...] = ("position", "velocity", "torque")) -> str:
-        return ", ".join(f"{kinds[k]} of {self._names[j]}" for k, j in zip(*np.nonzero(mask)))
-
-
-def build_limits(n: int) -> ca.Function:
-    """Return the function of the tests of one sample.
-
-    Inputs: q, dq, effort, last_q, scale, max_velocity, max_torque (n,); largest. Outputs: torque (n,) = scale effort;
-    found: how many values are beyond their limits or no numbers, and the least time [s] that the way from last_q takes.
-    """
-    names = ("q", "dq", "effort", "last_q", "scale", "max_velocity", "max_torque")
-    s = symbols(**dict.fromkeys(names, n), largest=1)
-    torque = s.scale * s.effort
-    # Of a comparison with something that is no number C says no.
-    within = [ca.fabs(v) <= limit for v, limit in ((s.q, s.largest), (s.dq, s.max_velocity), (torque, s.max_torque))]
-    beyond = 3 * n - ca.sum1(ca.vertcat(*within))
-    least_time = ca.mmax(ca.fabs(s.q - s.last_q) / s.max_velocity)
-    return named_function("sample_limits", s, {"torque": torque, "found": ca.vertcat(beyond, least_time)})

@@ -13,14 +13,11 @@ from contact_estimation.codegen import compile_built
 from contact_estimation.codegen.compile import CompiledFunction
 from contact_estimation.contact import ParallelContacts
 from contact_estimation.dynamics import CoupledStep
-from contact_estimation.filters.consistency import ContactTorque
-from contact_estimation.filters.coupled_output import CoupledOutput
+from contact_estimation.filters.coupled_filter import CoupledFilter
 from contact_estimation.filters.kalman import pack_array
-from contact_estimation.filters.observer import Estimate
 from contact_estimation.filters.process_noise import state_intensity, torque_intensity
 from contact_estimation.filters.settings import UkfSettings
 from contact_estimation.robot import Arm
-from contact_estimation.robot.friction_model import FrictionModel
 
 
 def build_prediction(arm: Arm, contacts: ParallelContacts, count: int) -> ca.Function:
@@ -73,30 +70,16 @@ def build_noise(arm: Arm, contacts: ParallelContacts) -> ca.Function:
     )
 
 
-class Ukf:
-    """UKF over [q; dq; contact parameters] of an arm in compliant contact.
-
-    Args:
-        arm: the robot. settings: the EKF's, and the spread of the sigma points. name: name in reports.
-
-    Attributes:
-        friction: converts the measured torque.
-        consistency, settling: see :mod:`.consistency`.
+class Ukf(CoupledFilter):
+    """UKF over the coupled state; arguments and attributes as of :class:`.CoupledFilter`.
 
     Raises:
         ConfigError: contacts of the same name, or an unknown torque for a robot without effort limits.
     """
 
-    #: As the EKF, whose process model it has.
-    keeps_rotors = True
-
     def __init__(self, arm: Arm, settings: UkfSettings, name: str = "ukf") -> None:
-        self.name, self.arm, self.settings = name, arm, settings
-        self.settling, self.consistency = settings.settling, settings.consistency
-        self.contacts = ParallelContacts(arm, settings.contacts)
-        self.friction = FrictionModel(arm, settings.actuators)
-        self._with_torque = settings.measure == "position_torque"
-        size = 2 * arm.n + self.contacts.n_estimated
+        super().__init__(arm, settings, name)
+        size = self._size
         self._spread = settings.alpha * np.sqrt(size + settings.kappa)
         self._weight = 0.5 / self._spread**2
         self._central = settings.beta - settings.alpha**2
@@ -109,11 +92,10 @@ class Ukf:
         self._noise = None if of_torque is None else compile_built(build_noise, arm, self.contacts)
         if self._noise is not None:
             self._noise.inputs["intensity"][:] = of_torque
-        self._output = CoupledOutput(arm, self.contacts)
         self._phi = np.zeros(self.contacts.size)
         self.state, self.covariance = np.zeros(size), np.eye(size)
         self._tau: np.ndarray | None = None
-        self._nis, self._t = 0.0, 0.0
+        self._nis = 0.0
 
     @property
     def backend(self) -> str:
@@ -128,11 +110,7 @@ class Ukf:
             q: (n,) [rad].
         """
         self.friction.reset(q)
-        n, s = self.arm.n, self.settings
-        self._phi, std = self.contacts.initial(q)
-        self.state = np.concatenate([q, np.zeros(n), self._phi[self.contacts.estimated]])
-        spread = [np.full(n, s.initial_position_std), np.full(n, s.initial_velocity_std), std]
-        self.covariance = np.diag(np.concatenate(spread) ** 2)
+        self.state, self.covariance, self._phi = self._initial(q)
         self._tau, self._nis, self._t = None, 0.0, t
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
@@ -195,20 +173,8 @@ class Ukf:
         self.covariance = 0.5 * (covariance + covariance.T)
         return float(innovation @ np.linalg.solve(spread, innovation))
 
-    def contact_torque(self) -> ContactTorque:
-        """Return what the contacts do after the last sample (views)."""
-        return self._output.contact_torque(self.state, pack_array(self.covariance), self._phi)
-
-    def estimate(self) -> Estimate:
-        """Return the estimate after the last sample."""
-        return self._output.estimate(
-            self._t,
-            self.state,
-            pack_array(self.covariance),
-            self._phi,
-            self._nis,
-            2 * self.arm.n if self._with_torque else self.arm.n,
-        )
+    def _now(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        return self.state, pack_array(self.covariance), self._phi, self._nis
 
 
 def _root(covariance: np.ndarray) -> np.ndarray:

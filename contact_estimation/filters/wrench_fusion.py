@@ -1,4 +1,4 @@
-"""Force of a wrist sensor whose offset the sensorless estimate tells: a Kalman filter of offset and error.
+"""Force of a wrist sensor without its offset, which the sensorless estimate shows: a Kalman filter of offset and error.
 
 Sensor s = f + o + noise, with an offset o that walks; estimate e = f + b. The filter measures s - e = o - b. In free
 space b is short noise, and the offset is learnt within a second. On a contact b is the friction of the joints. It is
@@ -93,7 +93,8 @@ class WrenchFusion:
         settings: of the filter.
 
     Attributes:
-        offset: (3,) [N] of the sensor, in its axes. std: (3,) [N] of the offset.
+        offset: (3,) [N] of the sensor, in its axes.
+        std: (3,) [N] standard deviation of the offset.
     """
 
     def __init__(self, settings: WrenchFusionSettings | None = None) -> None:
@@ -151,7 +152,7 @@ class WrenchFusion:
         return np.asarray(sensed - self.offset)
 
     def shift(self, jump: np.ndarray) -> None:
-        """Let the offset jump by ``jump`` (3,) [N], which a difference of two readings has told."""
+        """Let the offset jump by ``jump`` (3,) [N], which a difference of two readings has shown."""
         self.offset = self.offset + jump
         self._offset_variance = self._offset_variance + self.settings.free_error**2
         self._past.clear()

@@ -17,7 +17,8 @@ class TorqueZero:
     Coulomb friction of the arm at rest. Zero therefore after a small motion, and in free space.
 
     Attributes:
-        offset: the subtracted torque. status: result of the last request, one sentence.
+        offset: the subtracted torque (n,) [Nm].
+        status: result of the last request, one sentence.
     """
 
     def __init__(self, arm: Arm, samples: int) -> None:

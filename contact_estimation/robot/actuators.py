@@ -217,14 +217,14 @@ def load_actuators(name: str) -> ActuatorSettings:
     return from_yaml(ActuatorSettings, find_config("actuators", name))
 
 
-def actuators_of(arm: Arm, choice: str | ActuatorSettings = "robot", told: bool = True) -> ActuatorSettings:
+def actuators_of(arm: Arm, choice: str | ActuatorSettings = "robot", warn: bool = True) -> ActuatorSettings:
     """Joint friction and actuators an observer of ``arm`` starts with.
 
     Args:
         arm: the robot.
         choice: ``robot``: the profile's own, derived with a warning where it has none; settings: these; else as
             :func:`load_actuators`.
-        told: whether to warn where they are derived.
+        warn: whether to warn where they are derived.
 
     Raises:
         ConfigError: unknown name, an error in the file, or lists that do not fit the arm's joints.
@@ -237,7 +237,7 @@ def actuators_of(arm: Arm, choice: str | ActuatorSettings = "robot", told: bool 
         settings = from_yaml(ActuatorSettings, path)
     else:
         settings = derived_actuators(arm)
-        if told:
+        if warn:
             _warn_of_derived(arm)
     settings.check_joints(arm.n, arm.name)
     return settings

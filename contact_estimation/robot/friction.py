@@ -123,6 +123,19 @@ def presliding_slope(s: Any, slope: Any, step: Any, length: Any) -> Any:
     return m.exp(-way) * (slope + (s - m.sign(step)) * way)
 
 
+def noise_variance(now: Any, last: Any, before_last: Any) -> Any:
+    """Return the variance of white noise that three values in a row show: second difference squared over 1 + 4 + 1."""
+    return (now - 2 * last + before_last) ** 2 / 6
+
+
+def deadband_step(behind: Any, position: Any, width: Any) -> Any:
+    """Return what was ``behind`` a deadband, of ``width`` to both sides, now that its input is at ``position``.
+
+    CasADi expressions.
+    """
+    return ca.fmin(ca.fmax(behind, position - width), position + width)
+
+
 def apply_deadband(q: np.ndarray, deadband: float = DEADBAND) -> np.ndarray:
     """Pass positions through a deadband: noise smaller than it moves nothing.
 

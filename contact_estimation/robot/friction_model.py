@@ -8,10 +8,14 @@ import numpy as np
 from contact_estimation.codegen import DoubleBuffer, Parts, bind_recursion, compile_built, named_function, symbols
 from contact_estimation.robot.actuators import ActuatorSettings, actuators_of
 from contact_estimation.robot.arm import Arm
-from contact_estimation.robot.friction import friction_torque, presliding_slope, presliding_step
+from contact_estimation.robot.friction import (
+    deadband_step,
+    friction_torque,
+    noise_variance,
+    presliding_slope,
+    presliding_step,
+)
 
-#: Variance of a second difference of white noise over the variance of the noise: 1 + 4 + 1.
-_SECOND_DIFFERENCE = 6.0
 #: The model's state, (n,) each: positions behind the low-pass and behind the deadband, the last two positions [rad],
 #: presliding states, their derivatives by the logarithm of the breakaway length, and the encoders' variance [rad^2].
 _STATE = ("filtered", "followed", "last", "before_last", "presliding", "slope", "noise")
@@ -33,12 +37,11 @@ def build_friction(n: int) -> ca.Function:
     scalars = dict.fromkeys(("dt", "position_filter", "deadband", "deadband_noise", "noise_time"), 1)
     s = symbols(w=parts.size, q=n, dq=n, tau=n, **scalars, **per_joint)
     w = parts.split(s.w)
-    jump = (s.q - 2 * w.last + w.before_last) ** 2 / _SECOND_DIFFERENCE
-    w.noise = w.noise + ca.fmin(s.dt / s.noise_time, 1) * (jump - w.noise)
+    w.noise = w.noise + ca.fmin(s.dt / s.noise_time, 1) * (noise_variance(s.q, w.last, w.before_last) - w.noise)
     w.last, w.before_last = s.q, w.last
     w.filtered = w.filtered + (1 - ca.exp(-2 * np.pi * s.position_filter * s.dt)) * (s.q - w.filtered)
     width = ca.fmax(s.deadband, s.deadband_noise * ca.sqrt(w.noise))
-    followed = ca.fmin(ca.fmax(w.followed, w.filtered - width), w.filtered + width)
+    followed = deadband_step(w.followed, w.filtered, width)
     step, w.followed = followed - w.followed, followed
     w.slope = presliding_slope(w.presliding, w.slope, step, s.presliding)
     w.presliding = presliding_step(w.presliding, step, s.presliding)
@@ -69,7 +72,7 @@ class FrictionModel:
     """
 
     def __init__(self, arm: Arm, choice: str | ActuatorSettings | None) -> None:
-        self.actuators = actuators_of(arm, choice or "robot", told=choice is not None)
+        self.actuators = actuators_of(arm, choice or "robot", warn=choice is not None)
         function = compile_built(build_friction, arm.n)
         self._parts = Parts(**dict.fromkeys(_STATE, arm.n))
         inputs, outputs = function.inputs, function.outputs

@@ -102,4 +102,4 @@ def robot_file(settings: RobotSettings, kind: str) -> Path | None:
         Its path, or None where the profile has none.
     """
     own = Path(settings.folder) / f"{kind}.yaml"
-    return own if settings.folder and own.is_file() else config_files(f"{kind}").get(settings.name)
+    return own if settings.folder and own.is_file() else config_files(kind).get(settings.name)

@@ -141,7 +141,7 @@ def link_surface(arm: Arm, count: int) -> Surface:
     """Sample the surface of all moving links.
 
     Links share the candidates by the square root of their area: the short links near the tool, where the joint torque
-    tells a place best, get the denser ones.
+    determines a place best, get the denser ones.
 
     Args:
         arm: the robot.

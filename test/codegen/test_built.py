@@ -9,7 +9,7 @@ from contact_estimation import load_arm, open_stream
 from contact_estimation.codegen import CodegenWarning, build_key, built
 from contact_estimation.codegen.built import compile_all_built
 from contact_estimation.filters.plausibility.exchange import build_exchanged
-from contact_estimation.filters.stream import build_limits
+from contact_estimation.filters.sample_limits import build_limits
 
 LIMITS = built._only, build_limits
 

@@ -17,7 +17,7 @@ from contact_estimation.dynamics import CoupledStep
 from contact_estimation.filters.imm.contact_law import contacts_at
 from contact_estimation.filters.imm.contact_settings import CONTACT_PARAMETERS, ImmContact
 from contact_estimation.filters.imm.settings import ImmSettings
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.fit.contact_torque import FitContact
 from contact_estimation.robot import load_arm
 from contact_estimation.robot.actuators import load_actuators
@@ -121,7 +121,7 @@ def in_imm(arm, law: str) -> Response:
         point_std=[0.0] * 3,
         estimate=list(CONTACT_PARAMETERS),
     )
-    layout = FilterState(ImmSettings(contacts=[contact]), load_actuators("ur16e"), arm.n)
+    layout = StateLayout(ImmSettings(contacts=[contact]), load_actuators("ur16e"), arm.n)
     theta, basis = layout.inputs["theta"], layout.inputs["basis"]
     x = ca.SX.sym("x", layout.size)
     contacts = contacts_at(layout, arm.tcp(arm.kinematics(ca.SX(Q))), x, ca.SX(theta), ca.SX(basis))

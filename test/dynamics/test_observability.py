@@ -54,6 +54,20 @@ def test_standing_shows_one_force_and_the_moments_it_can_make(arm):
     assert {"contact_1 rest along tangent 1", "contact_1 rest along tangent 2"} <= tangents
 
 
+def test_the_tangents_are_those_of_the_contact_law(arm):
+    """Those of the configured normal, also once the estimate of the normal has left it."""
+    contacts = ParallelContacts(arm, [contact(stiffness=[3e3, 1e3, 2e4], estimate=["stiffness"])])
+    phi = contacts.initial(Q)[0]
+    phi[:3] = [0.1, 0.4, 2.0]
+    information = ParameterInformation(arm, contacts, NOISE)
+    information.update(1.0, np.concatenate([Q, np.zeros(6), phi[:3]]), phi, arm.gravity(Q))
+    kinematics, symbol = arm.kinematics(ca.SX(Q)), ca.SX.sym("phi", contacts.size)
+    (law,) = contacts.closed(kinematics, symbol)
+    np.testing.assert_allclose(
+        information._axes()[0], ca.Function("axes", [symbol], [law.axes])(phi).full().T, atol=1e-6
+    )
+
+
 def test_without_load_the_direction_of_the_stiffness_is_not_seen(arm):
     unloaded = observe_posture(arm, ParallelContacts(arm, [contact(estimate=["stiffness"])]), Q, NOISE, depth=0.0)
     loaded = observe_posture(arm, ParallelContacts(arm, [contact(estimate=["stiffness"])]), Q, NOISE, depth=2e-3)

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from contact_estimation.evaluation.distribution import distribution_table, worst_rows
 from contact_estimation.evaluation.find import find_recordings
 from contact_estimation.evaluation.rows import evaluate_all, make_tasks
+from contact_estimation.evaluation.tables import distribution_table, worst_rows
 from contact_estimation.evaluation.task import Options
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.io.npz import write_npz

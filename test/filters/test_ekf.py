@@ -123,18 +123,6 @@ def test_normalised_innovation_tells_a_right_model_from_a_wrong_one(arm, samples
     assert means[1] > 1.5 * means[0]
 
 
-def test_parameters_can_be_changed_while_running(arm, samples):
-    ekf, _ = run(arm, settings_of(()), samples[:50])
-    before = ekf.estimate()
-    phi = np.concatenate([[0, 0, 3e4], before.contacts[0].rest + [0, 0, 1e-3], np.zeros(3)])
-    ekf.set_parameters(phi[None])
-    after = ekf.estimate()
-    np.testing.assert_allclose(after.contacts[0].stiffness, [0, 0, 3e4])
-    expected = 3e4 * (phi[5] - after.contacts[0].point_base[2])
-    assert after.force_base[2] == pytest.approx(expected, rel=1e-9)
-    np.testing.assert_array_equal(before.q, after.q)
-
-
 def test_reset_forgets_everything(arm, samples):
     settings = settings_of()
     ekf, first = run(arm, settings, samples[:200])

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from contact_estimation.filters.sample_limits import SampleLimits
 from contact_estimation.filters.settings import SensorSettings
-from contact_estimation.filters.stream import SampleLimits
 from contact_estimation.robot import load_arm
 
 

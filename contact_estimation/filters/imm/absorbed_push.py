@@ -23,7 +23,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from contact_estimation.filters.chi_square import chi_square_quantile
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import StateLayout
 
 #: [s] Within a shorter time friction of joints that reverse may change like a push; one that grows faster is named.
 _LEAST_TIME = 1.0
@@ -37,15 +37,15 @@ class AbsorbedPush:
     """Compares the friction of a state with that of earlier states of free space.
 
     Args:
-        state: the filters' state.
+        layout: parts of the filters' state.
         signals: buffers by name: ``tcp_jacobian`` and ``friction_error``.
     """
 
-    def __init__(self, state: FilterState, signals: Mapping[str, np.ndarray]) -> None:
-        self._state, self._signals, self._times = state, signals, 0
-        disturbance = state.parts["disturbance"]
-        self._time, self._spread = state.time_constant[disturbance], 2 * state.variance[disturbance]
-        self._walk = state.random_walk[state.parts["bias"]]
+    def __init__(self, layout: StateLayout, signals: Mapping[str, np.ndarray]) -> None:
+        self._layout, self._signals, self._times = layout, signals, 0
+        disturbance = layout.parts["disturbance"]
+        self._time, self._spread = layout.time_constant[disturbance], 2 * layout.variance[disturbance]
+        self._walk = layout.random_walk[layout.parts["bias"]]
         self._threshold = chi_square_quantile(3, _SIGNIFICANCE)
 
     def since(self, now: np.ndarray, before: np.ndarray, passed: np.ndarray) -> int | None:
@@ -67,7 +67,7 @@ class AbsorbedPush:
 
     def _ratio(self, now: np.ndarray, before: np.ndarray, passed: np.ndarray) -> np.ndarray:
         """Return the statistic (K,) of each of the earlier states."""
-        parts, jacobian = self._state.parts, self._signals["tcp_jacobian"].reshape(3, self._state.n, order="F")
+        parts, jacobian = self._layout.parts, self._signals["tcp_jacobian"].reshape(3, self._layout.n, order="F")
         bias, disturbance = parts["bias"], parts["disturbance"]
         fallen = before[:, bias] + before[:, disturbance] - now[bias] - now[disturbance]  # (K, n) [Nm]
         variance = self._walk * passed[:, None] - self._spread * np.expm1(-passed[:, None] / self._time)

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import casadi as ca
 
 from contact_estimation.contact.closed import ClosedContact
-from contact_estimation.filters.imm.state import ContactPart, FilterState
+from contact_estimation.filters.imm.state import ContactPart, StateLayout
 from contact_estimation.robot import Arm
 from contact_estimation.robot.rigid_body import Kinematics
 
@@ -62,7 +62,7 @@ def pose_of(values: ca.SX) -> tuple[ca.SX, ca.SX]:
 
 
 def contacts_at(
-    state: FilterState,
+    layout: StateLayout,
     pose: tuple[ca.SX, ca.SX],
     x: ca.SX,
     theta: ca.SX,
@@ -74,7 +74,7 @@ def contacts_at(
     """Return the expressions of all contacts where the TCP is.
 
     Args:
-        state: the filters' state.
+        layout: parts of the filters' state.
         pose: rotation (3, 3) and position (3,) [m] of the TCP.
         x: (N,) state.
         theta: (theta_size,) parameters that are not estimated.
@@ -88,7 +88,7 @@ def contacts_at(
     (rotation, position), contacts = pose, []
     before = pose if reference is None else reference
     direction = ca.SX(3, 1) if slip_direction is None else slip_direction
-    for i, part in enumerate(state.contacts):
+    for i, part in enumerate(layout.contacts):
         values = ca.SX(theta[part.theta_where])
         values[part.estimated] = x[part.where]
         p, axes = part.theta.split(values), ca.reshape(basis[9 * i : 9 * i + 9], 3, 3)

@@ -1,6 +1,6 @@
 """Whether elastic joints bend as their stiffness says: a regression of the measured deflection on the torque.
 
-With the torque u = tau_e - G that the motors tell beside the expected friction, the deflection is y = o + u / k. Over a
+With the torque u = tau_e - G that the motors show beside the expected friction, the deflection is y = o + u / k. Over a
 memory of some seconds the slope of y over u, times the expected k, is b = 1. Its variance is that of k, plus those of
 the friction disturbance and of the gears' hysteresis h, should they follow the torque:
 
@@ -47,9 +47,9 @@ class DeflectionTest:
         self._friction_time = actuators.disturbance_time
         self._loop = (elastic.hysteresis * self._stiffness) ** 2  # (m,) [Nm^2]
         self._largest = chi_square_quantile(1, significance / max(len(self._joints), 1))
-        self.clear()
+        self.reset()
 
-    def clear(self) -> None:
+    def reset(self) -> None:
         """Forget all samples."""
         count = len(self._joints)
         self._time, self._mean = 0.0, np.zeros((2, count))

@@ -9,7 +9,7 @@ import numpy as np
 
 from contact_estimation.filters.imm.absorbed_push import AbsorbedPush
 from contact_estimation.filters.imm.growing_push import GrowingPush
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.kalman import packed_places
 
 #: How far back a free filter starts: before friction absorbed a push for a while, and before a push was felt.
@@ -33,16 +33,16 @@ class FreeSpaceHistory:
     """States of free space, and how long the present stay in it lasts.
 
     Args:
-        state: the filters' state.
+        layout: parts of the filters' state.
         signals: buffers by name, as of :class:`AbsorbedPush`.
     """
 
-    def __init__(self, state: FilterState, signals: Mapping[str, np.ndarray]) -> None:
-        self._growing = GrowingPush(state) if state.m and state.has_external else None
-        self._absorbed = AbsorbedPush(state, signals) if state.has_external else None
-        self._stiffness = state.parts["joint_stiffness"]
-        coulomb = state.parts["coulomb"]
-        self._coulomb = np.diagonal(packed_places(state.size)[coulomb, coulomb])  # its variances in a packed covariance
+    def __init__(self, layout: StateLayout, signals: Mapping[str, np.ndarray]) -> None:
+        self._growing = GrowingPush(layout) if layout.m and layout.has_external else None
+        self._absorbed = AbsorbedPush(layout, signals) if layout.has_external else None
+        self._stiffness = layout.parts["joint_stiffness"]
+        coulomb = layout.parts["coulomb"]
+        self._coulomb = np.diagonal(packed_places(layout.size)[coulomb, coulomb])  # of its variances, in a packed one
         self._states: deque[FreeState] = deque(maxlen=_KEPT)  # the latest last
         self._traces: deque[np.ndarray] = deque(maxlen=_KEPT)  # of those states, since free space began
         self._stay = 0  # number of states of the present stay in free space
@@ -60,11 +60,11 @@ class FreeSpaceHistory:
     def keep_only(self, x: np.ndarray, p: np.ndarray) -> None:
         """Keep one state, of before this stay."""
         kept = x.copy(), p.copy()
-        self.clear()
+        self.reset()
         self._states.append(kept)
         self._grown = True
 
-    def clear(self) -> None:
+    def reset(self) -> None:
         """Keep no state."""
         self._states.clear()
         self._end_stay()

@@ -19,7 +19,7 @@ import numpy as np
 from contact_estimation.filters.imm.free_space_history import RECENT, REMEMBERED, FreeSpaceHistory
 from contact_estimation.filters.imm.friction_drift import FrictionDrift
 from contact_estimation.filters.imm.mode_chain import ModeChain
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.imm.unknown import PushEnd
 from contact_estimation.filters.kalman import packed_places
 
@@ -57,7 +57,7 @@ class FreeStarts:
     """Chooses the starts, and compares how they fit.
 
     Args:
-        state: the filters' state.
+        layout: parts of the filters' state.
         chain: modes and filters.
         filters: their buffers.
         history: states of free space.
@@ -66,26 +66,26 @@ class FreeStarts:
 
     def __init__(
         self,
-        state: FilterState,
+        layout: StateLayout,
         chain: ModeChain,
         filters: FilterBuffers,
         history: FreeSpaceHistory,
         drift: FrictionDrift,
     ) -> None:
-        self._state, self._chain, self._filters, self._history, self._drift = state, chain, filters, history, drift
-        count, parts = len(chain.owner), state.parts
+        self._layout, self._chain, self._filters, self._history, self._drift = layout, chain, filters, history, drift
+        count, parts = len(chain.owner), layout.parts
         self._turn, self._trial = 0, np.zeros(count, int)
         self._free = np.flatnonzero(chain.free).tolist()
         # Likelihoods over the largest one: of the last block, and of starts after a push when they were last made.
         self._fit, self._fit_of_start = np.ones(count), np.ones((_STARTS, count))
         self._started: list[int] = []  # free filters that started from a push in the last block
         self._push_end = PushEnd(
-            state.size, parts["external"], parts["disturbance"], parts["offset"], state.end_significance
+            layout.size, parts["external"], parts["disturbance"], parts["offset"], layout.end_significance
         )
-        places = packed_places(state.size)
+        places = packed_places(layout.size)
         self._offset_variance = np.diagonal(places[parts["offset"], parts["offset"]]).copy()
 
-    def restart(self) -> None:
+    def reset(self) -> None:
         """Begin anew."""
         self._turn, self._fit[:], self._trial[:] = 0, 1.0, 0
         self.forget_fit()
@@ -127,9 +127,9 @@ class FreeStarts:
     def _keeps(self, j: int, source: int) -> bool:
         """Return whether a free filter that follows a push is kept, not made anew from the filter ``source``.
 
-        Where friction changes, or nothing but the torque tells a push, a filter that is kept would follow the push.
+        Where friction changes, or nothing but the torque shows a push, a filter that is kept would follow the push.
         """
-        if self._state.friction_shown:
+        if self._layout.friction_shown:
             probabilities, transition = self._filters.probabilities, self._filters.transition
             kept = probabilities[j] * transition[j, j] * self._fit[j]
             start = probabilities[source] * transition[source, j] * self._fit_of_start[self._turn, j]
@@ -139,7 +139,7 @@ class FreeStarts:
 
     def _remember(self, x: np.ndarray, p: np.ndarray, slack: np.ndarray) -> None:
         """Write a free state of before into a filter's state, but for the joint stiffness."""
-        stiffness = self._state.parts["joint_stiffness"]
+        stiffness = self._layout.parts["joint_stiffness"]
         kept = x[stiffness].copy()
         x[:], p[:] = self._history.ago(RECENT if self._turn == 1 else REMEMBERED)
         x[stiffness] = kept

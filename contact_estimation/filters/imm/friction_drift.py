@@ -4,7 +4,7 @@ An unknown contact keeps the friction of when the arm was last free. The varianc
 of the model's error since then, up to that of anything within their bounds, is an error of the external torque
 (Schmidt, Application of state-space methods to navigation problems, 1966). So is the process noise of the friction
 disturbance that its filters leave out, where it is one of motion: up to the variance between two draws. A disturbance
-that changes at rest, too, does not tell what motion has changed. The lag of a push that changes fast is one more such
+that changes at rest, too, does not show what motion has changed. The lag of a push that changes fast is one more such
 error.
 """
 
@@ -14,37 +14,37 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from contact_estimation.filters.imm.state import LEAST_DEFLECTION, FilterState
+from contact_estimation.filters.imm.state import LEAST_DEFLECTION, StateLayout
 
 
 class FrictionDrift:
     """What has changed since the arm was last free.
 
     Args:
-        state: the filters' state.
+        layout: parts of the filters' state.
         signals: buffers by name: what a block has measured, and ``hysteresis``.
 
     Attributes:
         published: (n,) [Nm^2] variance by which an unknown contact's torque may be off, its lag included (one buffer).
     """
 
-    def __init__(self, state: FilterState, signals: Mapping[str, np.ndarray]) -> None:
-        self._state, self._signals = state, signals
-        self.published, self._change, self._disturbance = np.zeros((3, state.n))
-        self._q_free, self._deflected = np.zeros(state.n), np.zeros(state.m)
+    def __init__(self, layout: StateLayout, signals: Mapping[str, np.ndarray]) -> None:
+        self._layout, self._signals = layout, signals
+        self.published, self._change, self._disturbance = np.zeros((3, layout.n))
+        self._q_free, self._deflected = np.zeros(layout.n), np.zeros(layout.m)
 
     @property
     def variance(self) -> np.ndarray:
         """Variance (n,) [Nm^2] of what has changed of the friction."""
         return self._change + self._disturbance
 
-    def clear(self) -> None:
+    def reset(self) -> None:
         """Begin anew: nothing has changed."""
         self._change[:] = self._disturbance[:] = self.published[:] = self._deflected[:] = 0.0
 
     def follow_free(self) -> None:
         """Take a block in which the arm was free."""
-        self.clear()
+        self.reset()
         self._q_free[:] = self._signals["q_mean"]
 
     def follow_contact(self, deflection: np.ndarray, left_out: np.ndarray, lag: np.ndarray | float) -> None:
@@ -55,13 +55,13 @@ class FrictionDrift:
             left_out: (n,) [Nm^2] process noise of the friction disturbance that its filters leave out.
             lag: (n,) [Nm] by which the torque of an unknown contact lags.
         """
-        state, signals = self._state, self._signals
+        layout, signals = self._layout, self._signals
         np.maximum(self._deflected, np.abs(deflection), out=self._deflected)
-        self._change += (1 - state.frozen_share) * signals["friction_change"]
-        np.minimum(self._change, state.largest_drift, out=self._change)
-        if state.disturbance_moves:
+        self._change += (1 - layout.frozen_share) * signals["friction_change"]
+        np.minimum(self._change, layout.largest_drift, out=self._change)
+        if layout.disturbance_moves:
             self._disturbance += left_out * signals["friction_moves"]
-            most = 2 * state.variance[state.parts["disturbance"]]
+            most = 2 * layout.variance[layout.parts["disturbance"]]
             np.minimum(self._disturbance, most, out=self._disturbance)
         np.add(self._change, self._disturbance, out=self.published)
         self.published += lag**2
@@ -71,9 +71,9 @@ class FrictionDrift:
 
         Small motion of a joint may be its bending by the push, which changes no friction.
         """
-        if self._state.motor_side:
+        if self._layout.motor_side:
             return self._change
-        moved = (self._signals["q_mean"] - self._q_free) / self._state.sliding_way
+        moved = (self._signals["q_mean"] - self._q_free) / self._layout.sliding_way
         return np.asarray(-np.expm1(-(moved**2)) * self._change)
 
     def slack(self) -> np.ndarray:

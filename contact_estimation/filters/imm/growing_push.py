@@ -28,7 +28,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.kalman import packed_places
 
 #: Standard deviations of an offset that motion may change it by.
@@ -43,16 +43,16 @@ class GrowingPush:
     """Compares a state with those of the stay in free space before it.
 
     Args:
-        state: the filters' state, with elastic joints.
+        layout: parts of the filters' state, with elastic joints.
     """
 
-    def __init__(self, state: FilterState) -> None:
-        self._state, parts = state, state.parts
-        self._joints, self._loop = np.asarray(state.elastic_joints, int), state.deflection_loop
+    def __init__(self, layout: StateLayout) -> None:
+        self._layout, parts = layout, layout.parts
+        self._joints, self._loop = np.asarray(layout.elastic_joints, int), layout.deflection_loop
         self._offset, self._times, self._external = parts["offset"], 0, parts["external"]
-        self._time, self._spread = state.time_constant[parts["disturbance"]], 2 * state.variance[parts["disturbance"]]
-        self._walk = state.random_walk[parts["bias"]]
-        self._variances = np.diagonal(packed_places(state.size))[self._offset]  # of the offsets in a packed covariance
+        self._time, self._spread = layout.time_constant[parts["disturbance"]], 2 * layout.variance[parts["disturbance"]]
+        self._walk = layout.random_walk[parts["bias"]]
+        self._variances = np.diagonal(packed_places(layout.size))[self._offset]  # of the offsets in a packed covariance
 
     def traces(self, x: np.ndarray, p: np.ndarray) -> np.ndarray:
         """Return what a push changes in a state: (3, m) offset [rad], its variance [rad^2], and friction [Nm].
@@ -61,7 +61,7 @@ class GrowingPush:
             x: mean (N,) of a filter.
             p: its packed covariance.
         """
-        return np.array([x[self._offset], p[self._variances], _friction(self._state, x)[self._joints]])
+        return np.array([x[self._offset], p[self._variances], _friction(self._layout, x)[self._joints]])
 
     def since(self, now: np.ndarray, before: Sequence[np.ndarray], stiffness: np.ndarray) -> int | None:
         """Take the next state; return since which of the earlier ones a push has grown, None where none has.
@@ -95,14 +95,14 @@ class GrowingPush:
         """
         std = np.sqrt(-self._spread * np.expm1(-passed / self._time) + self._walk * passed)
         push = now[self._external] / std
-        along = push @ (friction_fall(self._state, before, now) / std)
+        along = push @ (friction_fall(self._layout, before, now) / std)
         return bool(along > _ABSORBED * np.linalg.norm(push))
 
 
-def friction_fall(state: FilterState, before: np.ndarray, now: np.ndarray) -> np.ndarray:
+def friction_fall(layout: StateLayout, before: np.ndarray, now: np.ndarray) -> np.ndarray:
     """Return by how much bias and friction disturbance (n,) [Nm] have fallen from one mean (N,) to another."""
-    return np.asarray(_friction(state, before) - _friction(state, now))
+    return np.asarray(_friction(layout, before) - _friction(layout, now))
 
 
-def _friction(state: FilterState, x: np.ndarray) -> np.ndarray:
-    return np.asarray(x[state.parts["bias"]] + x[state.parts["disturbance"]])
+def _friction(layout: StateLayout, x: np.ndarray) -> np.ndarray:
+    return np.asarray(x[layout.parts["bias"]] + x[layout.parts["disturbance"]])

@@ -6,74 +6,64 @@ Everything runs in generated code over shared buffers: the output buffer of one 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
 
 from contact_estimation.codegen import CompiledFunction
-from contact_estimation.filters.imm.free_space_history import REMEMBERED, FreeSpaceHistory
+from contact_estimation.filters.imm.free_space_history import FreeSpaceHistory
 from contact_estimation.filters.imm.free_starts import FilterBuffers, FreeStarts
 from contact_estimation.filters.imm.friction_drift import FrictionDrift
-from contact_estimation.filters.imm.growing_push import friction_fall
 from contact_estimation.filters.imm.measurement import UNDECIDED, build_prior, build_update
 from contact_estimation.filters.imm.mode_chain import ModeChain, build_mixing, build_mode_prediction, build_mode_update
 from contact_estimation.filters.imm.push_course import PushCourse, PushJump, PushTracker
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.restarts import Restarts
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.imm.touch_test import TouchTest
-from contact_estimation.filters.kalman import pack_array, packed_places, packed_size
+from contact_estimation.filters.kalman import packed_places, packed_size
 from contact_estimation.robot import Arm
 
 #: Standard deviations of a block's random walk from which on a push changes faster than that.
 _FAST = 2.0
 
 
-class LoadChange(NamedTuple):
-    """A known load that has changed.
-
-    Attributes:
-        torque: by how much (n,) [Nm].
-        covariance: of it (n, n) [Nm^2].
-    """
-
-    torque: np.ndarray
-    covariance: np.ndarray
-
-
-def step_functions(arm: Arm, state: FilterState, chain: ModeChain) -> list[ca.Function]:
+def step_functions(arm: Arm, layout: StateLayout, chain: ModeChain) -> list[ca.Function]:
     """Return the functions of a step of all filters."""
     filters = len(chain.owner)
-    mode_prediction = build_mode_prediction(chain.free, len(state.contacts))
-    mixing, mode_update = build_mixing(state.size, filters), build_mode_update(filters)
-    return [build_update(arm, state), build_prior(arm, state), mixing, mode_prediction, mode_update]
+    mode_prediction = build_mode_prediction(chain.free, len(layout.contacts))
+    mixing, mode_update = build_mixing(layout.size, filters), build_mode_update(filters)
+    return [build_update(arm, layout), build_prior(arm, layout), mixing, mode_prediction, mode_update]
 
 
 class ImmStep:
     """States of M filters of N entries, and their update with a block of samples.
 
     Args:
-        state: the filters' state.
+        layout: parts of the filters' state.
         chain: modes and filters.
         functions: compiled :func:`step_functions` by name.
         signals: buffers by name: settings, and the block's measurement. Two are added: ``friction_drift`` of
             :class:`FrictionDrift`, and ``push_held`` of :class:`PushTracker`.
 
     Attributes:
-        x: (M, N) means. p: (M, N (N + 1) / 2) packed covariances. probabilities: (M,).
+        x: (M, N) means.
+        p: (M, N (N + 1) / 2) packed covariances.
+        probabilities: (M,).
         normalised: (M, m + n) innovations over their standard deviations before gating.
         unexplained: (M, n) [Nm] torque that the updated states leave unexplained.
         drift: errors of friction and deflection since the arm was last free.
+        restarts: of filters where torque changes its explanation.
         updates: per filter its update, from the mixed state into ``x`` and ``p``.
     """
 
     def __init__(
         self,
-        state: FilterState,
+        layout: StateLayout,
         chain: ModeChain,
         functions: Mapping[str, CompiledFunction],
         signals: dict[str, np.ndarray],
     ) -> None:
-        self._state, self._chain, self._signals, count = state, chain, signals, len(chain.owner)
+        self._layout, self._chain, self._signals, count = layout, chain, signals, len(chain.owner)
         self._free, self._felt = np.flatnonzero(chain.free), np.flatnonzero(chain.felt)
         mixing, self._prior = functions["imm_mixing"], functions["imm_prior"]
         self._predict, mode_update = functions["imm_mode_prediction"], functions["imm_mode_update"]
@@ -81,32 +71,38 @@ class ImmStep:
         self.probabilities, self._transition = (self._predict.inputs[k] for k in ("probabilities", "transition"))
         weights = self._predict.outputs["weights"].reshape(count, -1)
         # No filter is updated before all are mixed: the mixed states have buffers of their own.
-        mixed_x, mixed_p = np.zeros((count, state.size)), np.zeros((count, packed_size(state.size)))
+        mixed_x, mixed_p = np.zeros((count, layout.size)), np.zeros((count, packed_size(layout.size)))
         self._mixed_x = mixed_x
         self._mixes = [
             mixing.bind([mixing.inputs["X"], mixing.inputs["P"], weights[j]], [mixed_x[j], mixed_p[j]])
             for j in range(count)
         ]
-        self._jump = PushJump(state.m + state.n, signals["gate"])
+        self._jump = PushJump(layout.m + layout.n, signals["gate"])
         # Packed places of the external torque's covariance, and where its entries are in that of a push.
-        places = packed_places(state.size)[state.parts["external"], state.parts["external"]]
+        places = packed_places(layout.size)[layout.parts["external"], layout.parts["external"]]
         self._external_places, self._lower = np.unique(places, return_index=True)
         self._likelihood = likelihood = mode_update.inputs["log_likelihood"]
         given = [self._predict.outputs["predicted"], likelihood, signals["least_probability"]]
         self._posterior = mode_update.bind(given, [self.probabilities])
-        self._touch_test, self._history = TouchTest(state, state.commit_significance), FreeSpaceHistory(state, signals)
-        self.drift, self._push = FrictionDrift(state, signals), PushTracker(signals)
+        self._touch_test, self._history = (
+            TouchTest(layout, layout.commit_significance),
+            FreeSpaceHistory(layout, signals),
+        )
+        self.drift, self._push = FrictionDrift(layout, signals), PushTracker(signals)
         signals["friction_drift"], signals["push_held"] = self.drift.published, self._push.held
         between = self._transition.reshape(count, count, order="F")
         filters = FilterBuffers(self.x, self.p, mixed_x, mixed_p, self.probabilities, between, weights, likelihood)
-        self._starts = FreeStarts(state, chain, filters, self._history, self.drift)
+        self._starts = FreeStarts(layout, chain, filters, self._history, self.drift)
         # The decay and noise of the filters whose friction changes, and of those in which it is steady.
-        self._motion = [(np.zeros(state.size), np.zeros(state.size), np.ones(1)) for _ in range(2)]
-        self._motion[1][2][:] = state.frozen_share
-        self._bounds = [state.bounds(free=False), state.bounds(free=True)]
+        self._motion = [(np.zeros(layout.size), np.zeros(layout.size), np.ones(1)) for _ in range(2)]
+        self._motion[1][2][:] = layout.frozen_share
+        self._bounds = [layout.bounds(free=False), layout.bounds(free=True)]
+        self.restarts = Restarts(
+            layout, chain, filters, self._history, self._starts, self.drift, self._push, self._bounds[0], signals
+        )
         self._pressed = self._predict.inputs["pressed"].reshape(count, -1)
-        self.normalised, self.unexplained = np.zeros((count, state.m + state.n)), np.zeros((count, state.n))
-        self._deflections = np.zeros((count, state.m))
+        self.normalised, self.unexplained = np.zeros((count, layout.m + layout.n)), np.zeros((count, layout.n))
+        self._deflections = np.zeros((count, layout.m))
         self.updates = [self._update_of(j, functions["imm_update"], filters) for j in range(count)]
 
     def _update_of(self, j: int, update: CompiledFunction, filters: FilterBuffers) -> Callable[[], None]:
@@ -120,7 +116,7 @@ class ImmStep:
         results += [self._pressed[j], self._deflections[j]]
         return update.bind([(self._signals | own)[name] for name in update.inputs], results)
 
-    def start(self, q: np.ndarray, deflection: np.ndarray, probabilities: np.ndarray) -> None:
+    def reset(self, q: np.ndarray, deflection: np.ndarray, probabilities: np.ndarray) -> None:
         """Set everything to its prior at a configuration.
 
         Args:
@@ -131,18 +127,18 @@ class ImmStep:
         prior = self._prior.inputs
         for name, buffer in prior.items():
             buffer[:] = self._signals.get(name, 0.0)
-        prior["q_mean"][:], prior["prior_variance"][:] = q, self._state.first_variance
+        prior["q_mean"][:], prior["prior_variance"][:] = q, self._layout.first_variance
         self._prior()
         self.x[:], self.p[:] = self._prior.outputs["x"], self._prior.outputs["P"]
-        self.x[:, self._state.parts["offset"]] = deflection
+        self.x[:, self._layout.parts["offset"]] = deflection
         self.probabilities[:] = probabilities
-        for name, values in self._state.bounds(free=False).items():
+        for name, values in self._layout.bounds(free=False).items():
             self._bounds[0][name][:] = values
         self._pressed[:], self.unexplained[:] = UNDECIDED, 0.0
-        self.drift.clear()
-        self._starts.restart()
-        self._push.forget()
-        self._history.clear()
+        self.drift.reset()
+        self._starts.reset()
+        self._push.reset()
+        self._history.reset()
 
     def set_interval(self, duration: float, deciding: bool) -> None:
         """Prepare predictions over ``duration`` [s], for the modes' present newborns.
@@ -153,8 +149,8 @@ class ImmStep:
         """
         self._push.set_interval(duration)
         known, unknown = self._motion
-        known[0][:], known[1][:] = self._state.decay_and_noise(duration)
-        unknown[0][:], unknown[1][:] = self._state.frozen(known[0], known[1])
+        known[0][:], known[1][:] = self._layout.decay_and_noise(duration)
+        unknown[0][:], unknown[1][:] = self._layout.frozen(known[0], known[1])
         self._transition[:] = self._chain.transition(duration, deciding, self.push).ravel(order="F")
 
     def run(self) -> None:
@@ -168,7 +164,7 @@ class ImmStep:
         self._starts.compare()
         self._posterior()
         self._track_friction()
-        if self._state.has_external:
+        if self._layout.has_external:
             self._track_push()
 
     @property
@@ -195,137 +191,15 @@ class ImmStep:
             force = test.presses(self._pressed[j][self._chain.closed[j] > 0])
         return force or test.exceeds_friction(x, p)
 
-    def store_friction(self, interval: float) -> None:
-        """Keep the state of the most probable free filter, if the arm is free; look for a push that grew slowly.
-
-        It may grow still, in free space or under a known contact, or have just been named for what has grown beyond the
-        absorbed part.
-
-        Args:
-            interval: since the last call [s].
-        """
-        shares, probable = self.probabilities[self._free], int(self.probabilities.argmax())
-        if shares.sum() > 0.5:
-            best = int(self._free[shares.argmax()])
-            grown = self._history.follow_free(self.x[best], self.p[best], interval)
-            if grown is not None:
-                self._start_grown_push(best, *grown)
-                self._history.append(self.x[best], self.p[best])
-        elif self._chain.touched[probable]:
-            grown = self._history.follow_touch(self.x[probable], self.p[probable], interval)
-            if grown is not None:
-                self._start_grown_push(probable, *grown)
-        else:
-            settled = self._history.follow_push(self.x[probable], interval)
-            if settled is not None:
-                self._give_back(*settled)
-
-    def _give_back(self, before: np.ndarray, covariance: np.ndarray) -> None:
-        """Give a push that has just been named what friction and the gears' offsets had absorbed of it.
-
-        Args:
-            before: mean (N,) of free space before the push.
-            covariance: packed, of it.
-        """
-        parts = self._state.parts
-        for j in self._felt:
-            x = self.x[j]
-            absorbed = friction_fall(self._state, before, x)
-            x[parts["external"]] += absorbed
-            x[parts["offset"]] -= np.exp(-x[parts["joint_stiffness"]]) * absorbed[self._state.elastic_joints]
-            x[parts["bias"]], x[parts["disturbance"]] = before[parts["bias"]], before[parts["disturbance"]]
-        self._keep_only(before, covariance)
-
-    def _start_grown_push(self, probable: int, before: np.ndarray, covariance: np.ndarray) -> None:
-        """Let an unknown contact act: friction and the gears' offsets have absorbed a push that grew slowly.
-
-        It starts from the state of before, and so does free space; nothing else is probable.
-
-        Args:
-            probable: filter whose joint stiffness is kept.
-            before: mean (N,) of free space before the push.
-            covariance: packed, of it.
-        """
-        where = self._state.parts["joint_stiffness"]
-        stiffness, unknown = self.x[probable, where].copy(), self._felt[0]
-        for j in [*self._free, unknown]:
-            self.x[j], self.p[j], self.x[j, where] = before, covariance, stiffness
-        self._start_in(self._felt[:1], before, covariance)
-
-    def start_push(self, free: tuple[np.ndarray, np.ndarray], push: tuple[np.ndarray, np.ndarray]) -> None:
-        """Let an unknown contact act, that friction of free space has explained since the start.
-
-        Args:
-            free: mean (N,) and packed covariance of free space, once the push has ended.
-            push: those of a filter that feels it.
-        """
-        for j in self._free:
-            self.x[j], self.p[j] = free
-        for j in self._felt:
-            self.x[j], self.p[j] = push
-        self._start_in(self._felt, *free)
-
-    def assign_to_friction(self, load: np.ndarray) -> None:
-        """Take a load's torque out of what has explained it until now: external torque, or bias and elastic offset.
-
-        Args:
-            load: by how much the known load's torque has changed (n,) [Nm].
-        """
-        parts, felt = self._state.parts, self._chain.felt > 0
-        self.x[felt, parts["external"]] -= load
-        compliance = np.exp(-self.x[~felt, parts["joint_stiffness"]])  # [rad/Nm]
-        self.x[~felt, parts["bias"]] += load
-        self.x[~felt, parts["offset"]] -= compliance * load[self._state.elastic_joints]
-        self._history.clear()
-
-    @property
-    def free_before(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Mean (N,) and packed covariance of free space some seconds ago, None where none is kept."""
-        return self._history.ago(REMEMBERED) if self._history else None
-
-    def start_free(
-        self, x: np.ndarray, covariance: np.ndarray, rows: np.ndarray, left: np.ndarray, load: LoadChange
-    ) -> None:
-        """Let free space follow, with the friction of before, where it was the load that changed.
-
-        The load's error was taken for an error of torque and deflection: of bias and offset. What is left of the torque
-        is measured, as an error of friction and load.
-
-        Args:
-            x: mean (N,) of before.
-            covariance: (N, N) of it.
-            rows: derivative (n, N) of the friction by the state.
-            left: torque (n,) [Nm] beside the friction of ``x`` and the load.
-            load: what changed.
-        """
-        parts, n, joints = self._state.parts, self._state.n, self._state.elastic_joints
-        stiffness = self.x[self.probabilities.argmax(), parts["joint_stiffness"]]
-        wrong = np.zeros((self._state.size, n))
-        wrong[parts["bias"]] = np.eye(n)
-        wrong[parts["offset"]] = -np.exp(-stiffness)[:, None] * np.eye(n)[joints]
-        covariance = covariance + wrong @ load.covariance @ wrong.T
-        for name, variance in (("bias", self.drift.variance), ("offset", self.drift.slack() ** 2)):
-            covariance[parts[name], parts[name]] += np.diag(variance)
-        cross = covariance @ rows.T
-        noise = np.diag(self._signals["R"][self._state.m :])
-        gain = np.linalg.solve(rows @ cross + noise, cross.T).T
-        if self._state.has_external:
-            self.x[self._felt, parts["external"]] -= load.torque
-        self.x[self._free], self.p[self._free] = x - gain @ left, pack_array(covariance - gain @ cross.T)
-        for j in self._free:
-            self.x[j, parts["joint_stiffness"]] = stiffness
-        self._start_in(self._free, x, pack_array(covariance))
-        self._push.forget()
-
     def _track_friction(self) -> None:
         """Bound the friction of closed contacts around its value when the arm was last free, and follow its drift."""
         shares = self.probabilities[self._free]
         if shares.sum() > 0.5:
-            self._state.friction_about(self.x[self._free[shares.argmax()]], self._bounds[0])
+            self._layout.friction_about(self.x[self._free[shares.argmax()]], self._bounds[0])
             self.drift.follow_free()
             self._starts.forget_fit()
         else:
-            where, lag = self._state.parts["disturbance"], self._lag() if self._state.has_external else 0.0
+            where, lag = self._layout.parts["disturbance"], self._lag() if self._layout.has_external else 0.0
             left_out = self._motion[0][1][where] - self._motion[1][1][where]
             self.drift.follow_contact(self._deflections[self.probabilities.argmax()], left_out, lag)
 
@@ -336,7 +210,7 @@ class ImmStep:
         later, on average. In a block the torque changes by what the block has corrected. Corrections that the random
         walk makes likely are in the covariance.
         """
-        external, n = self._state.parts["external"], self._state.n
+        external, n = self._layout.parts["external"], self._layout.n
         probable = self._probable_push()
         corrected = self.x[probable, external] - self._mixed_x[probable, external]
         walk = self._signals["duration"] * self._chain.walk[probable]
@@ -350,13 +224,13 @@ class ImmStep:
         friction that changes with the motion may be the jump.
         """
         if self._chain.free[self.probabilities.argmax()]:
-            self._push.forget()
-            self._jump.forget()
+            self._push.reset()
+            self._jump.reset()
             return
         probable = self._probable_push()
-        self._push.follow(self.x[probable, self._state.parts["external"]])
-        if not (self._state.link_side and self._chain.felt[self.probabilities.argmax()]):
-            self._jump.forget()
+        self._push.follow(self.x[probable, self._layout.parts["external"]])
+        if not (self._layout.link_side and self._chain.felt[self.probabilities.argmax()]):
+            self._jump.reset()
         elif self._jump.follow(self.normalised[probable]):
             born = self._signals["birth_time"] * self._signals["push_covariance"][self._lower]
             self.p[self._felt[:, None], self._external_places] += born
@@ -364,22 +238,3 @@ class ImmStep:
     def _probable_push(self) -> int:
         """Return the most probable filter of an unknown contact."""
         return int(self._felt[self.probabilities[self._felt].argmax()])
-
-    def _keep_only(self, before: np.ndarray, covariance: np.ndarray) -> None:
-        """Take a state, its mean (N,) and packed covariance, for the last one of free space before the push."""
-        self._history.keep_only(before, covariance)
-        self._state.friction_about(before, self._bounds[0])
-
-    def _start_in(self, filters: np.ndarray, free: np.ndarray, covariance: np.ndarray) -> None:
-        """Let some filters be the only probable ones, and begin anew with what changes while something touches the arm.
-
-        Args:
-            filters: which ones; equally probable now.
-            free: mean (N,) of free space, before a push or once it has ended.
-            covariance: packed, of it.
-        """
-        self.probabilities[:] = self._signals["least_probability"]
-        self.probabilities[filters] = 1.0 / len(filters)
-        self._keep_only(free, covariance)
-        self.drift.clear()
-        self._starts.forget_fit()

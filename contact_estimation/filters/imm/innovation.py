@@ -1,4 +1,4 @@
-"""Innovation statistics per channel: outliers and the mean square, which tells whether the noise settings fit."""
+"""Innovation statistics per channel: outliers and the mean square, which shows whether the noise settings fit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PRIOR_BLOCKS, _PRIOR_EVIDENCE = 1.0, 10.0
 
 
 class InnovationStatistics:
-    """Counts over all blocks since :meth:`clear`.
+    """Counts over all blocks since :meth:`reset`.
 
     Args:
         channels: their names.
@@ -33,9 +33,9 @@ class InnovationStatistics:
     def __init__(self, channels: list[str], gate: float, window: float = _BLOCKS_PER_COUNT) -> None:
         self.channels, self._gate, self._window = channels, gate, window
         self._recent, self._waiting = np.zeros((_BLOCKS_PER_COUNT, len(channels))), 0
-        self.clear()
+        self.reset()
 
-    def clear(self) -> None:
+    def reset(self) -> None:
         """Start anew."""
         self._waiting, self._blocks = 0, 0
         self._outliers = np.zeros(len(self.channels), dtype=int)
@@ -82,7 +82,7 @@ class VarianceFactors:
     The settings hold for an arm in motion; at rest there is less noise. With all noise less by a factor the estimates
     are the same and their covariance is less by it (variance of unit weight: Koch, Parameter Estimation and Hypothesis
     Testing in Linear Models, 1999, section 3.2). A filter of small gain owes half of its variance to the noise of the
-    measurements and half to its lag. The squares of innovations tell the noise, those of their averages the lag:
+    measurements and half to its lag. The squares of innovations show the noise, those of their averages the lag:
     innovations of an optimal filter are white (Mehra, On the identification of variances and adaptive Kalman filtering,
     1970). The factor is the mean of both, and at most one: what exceeds the settings is an outlier or a mismatch.
 
@@ -104,14 +104,14 @@ class VarianceFactors:
         self._recent = _FadingShare(channels, _FACTOR_MEMORY, _PRIOR_BLOCKS)
         self._lasting = _FadingShare(channels, _EVIDENCE_MEMORY, _PRIOR_EVIDENCE)
         self._gate, self._least = gate, least
-        self.clear()
+        self.reset()
 
-    def clear(self) -> None:
+    def reset(self) -> None:
         """Start anew, from the settings."""
         self.factors[:] = self.evidence[:] = 1.0
         self._average[:] = 0.0
-        self._recent.clear()
-        self._lasting.clear()
+        self._recent.reset()
+        self._lasting.reset()
 
     def add(self, normalised: np.ndarray, duration: float) -> None:
         """Take a block's innovations (channels,) over their standard deviations; the block lasts ``duration`` [s]."""
@@ -139,7 +139,7 @@ class _FadingShare:
     def __init__(self, channels: int, memory: float, prior: float) -> None:
         self._sum, self._blocks, self._memory, self._prior = np.zeros(channels), 0.0, memory, prior
 
-    def clear(self) -> None:
+    def reset(self) -> None:
         """Start anew."""
         self._sum[:], self._blocks = 0.0, 0.0
 

@@ -19,9 +19,10 @@ import casadi as ca
 from contact_estimation.codegen import call_named, named_function, symbols
 from contact_estimation.filters.imm.contact_law import ContactForces, contacts_at
 from contact_estimation.filters.imm.prediction import build_prediction
-from contact_estimation.filters.imm.state import LEAST_DEFLECTION, FilterState
+from contact_estimation.filters.imm.signals import shapes
+from contact_estimation.filters.imm.state import LEAST_DEFLECTION, StateLayout
 from contact_estimation.filters.imm.unknown import push_covariance
-from contact_estimation.filters.kalman import pack, packed_outer, packed_size, unpack
+from contact_estimation.filters.kalman import pack, packed_outer, unpack
 from contact_estimation.robot import Arm
 
 #: Probability that a contact that closes where the arm is presses already.
@@ -40,33 +41,10 @@ _LEAST_COULOMB_VARIANCE = 1e-12
 _FAR = -7.0
 
 
-def build_update(arm: Arm, state: FilterState) -> ca.Function:
+def build_update(arm: Arm, layout: StateLayout) -> ca.Function:
     """Return the function of one filter's prediction and update.
 
-    Inputs, of the filter:
-
-    - x (N,), P (packed): its state. decay, noise (N,): of the prediction. lower, upper: bounds of the bounded entries.
-    - prior, prior_variance (N,): of open contacts. theta (theta_size,), basis (9 I,): of contacts, not estimated.
-    - closed (I,): one where a contact is closed. pressed_before (I,): probability that it pressed before the block.
-    - felt: one where an unknown contact is. walk: share of the random walk that it has. motion_share: of motion_noise.
-
-    Of the block, as :func:`~contact_estimation.filters.imm.preintegration.build_block` tells them:
-
-    - y, R (m + n,), q_mean, presliding_mean, friction_moves (n,), motion_noise (m + n,), duration [s].
-    - push_covariance (n, n), push_regression, tcp_jacobian (3, n), push_share: of an unknown contact.
-    - slip_direction, slid (3,), tcp_pose, tcp_before, steady_pose, steady_before (12,), within_noise, normal_way (I,):
-      of the TCP's motion.
-
-    Of the settings and of what goes on beside the filters:
-
-    - load (n,) [Nm]: torque of a payload. touch (I,): one where a contact's rest is where it closes.
-    - gate: standard deviations of an innovation. noise_share (m + n,): share of its variance by which it is evidence.
-    - max_stiffness_step: of ln K. stiffness_way: way over the depth from which on it shows the stiffness in full.
-    - law_variance (I,) [1/s], depth_variance (I,) [1/m], normal_variance (I,) [rad^2/m]: random walks of the force
-      beside its law, of ln K over the depth, and of the normal over the way.
-    - geometry_from_torque (I,): one where torque shows normal and tool. hysteresis [rad]: of loaded gears.
-    - relative_variance [1/s]: random walk of a push along itself. unit_stiffness [N/m]: of its stiffness. push_held:
-      zero where it pushes no more. birth_time [s]: of random walk, the variance of one that begins.
+    Inputs are :mod:`.signals` of the filter, of the block and of the settings.
 
     Outputs:
 
@@ -75,30 +53,21 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     - unexplained (n,) [Nm]: torque measured, less that of the updated state.
     - deflection (m,) [rad]: of the elastic joints by contacts.
     """
-    n, m, size, count = arm.n, state.m, state.size, len(state.contacts)
-    predict, scalar, finish = build_prediction(state), _build_scalar(state), _build_finish(arm, state)
-    shown = _build_shown(state)
-    geometry, depths, channels, unexplained = _build_channels(arm, state)
-    half = packed_size(size)
-    bounds, channel = len(state.bounded), m + n
-    shapes: dict[str, int | tuple[int, int]] = {"x": size, "P": half, "decay": size, "noise": size, "y": channel}
-    shapes |= {"R": channel, "q_mean": n, "presliding_mean": n, "motion_noise": channel, "closed": count}
-    shapes |= {"theta": state.theta_size, "basis": 9 * count, "prior": size, "prior_variance": size, "touch": count}
-    shapes |= {"gate": 1, "max_stiffness_step": 1, "lower": bounds, "upper": bounds, "pressed_before": count}
-    shapes |= {"felt": 1, "walk": 1, "motion_share": 1, "push_covariance": (n, n), "duration": 1, "birth_time": 1}
-    shapes |= {"relative_variance": 1, "slip_direction": 3, "push_share": 1, "load": n, "within_noise": count}
-    shapes |= {"law_variance": count, "tcp_pose": 12, "tcp_before": 12, "slid": 3, "normal_variance": count}
-    shapes |= {"geometry_from_torque": count, "friction_moves": n, "normal_way": count, "stiffness_way": 1}
-    shapes |= {"hysteresis": 1, "noise_share": channel, "depth_variance": count}
-    shapes |= {"steady_pose": 12, "steady_before": 12}
-    shapes |= {"push_regression": (3, n), "tcp_jacobian": (3, n), "unit_stiffness": 1, "push_held": 1}
-    s = symbols(ca.MX, **shapes)
+    predict, scalar, finish = build_prediction(layout), _build_scalar(layout), _build_finish(arm, layout)
+    shown = _build_shown(layout)
+    geometry, depths, channels, unexplained = _build_channels(arm, layout)
+    names = "x P decay noise y R q_mean presliding_mean motion_noise closed theta basis prior prior_variance touch gate"
+    names += " max_stiffness_step lower upper pressed_before felt walk motion_share push_covariance duration birth_time"
+    names += " relative_variance slip_direction push_share load within_noise law_variance tcp_pose tcp_before slid"
+    names += " normal_variance geometry_from_torque friction_moves normal_way stiffness_way hysteresis noise_share"
+    names += " depth_variance steady_pose steady_before push_regression tcp_jacobian unit_stiffness push_held"
+    s = symbols(ca.MX, **shapes(layout, names))
     fixed = call_named(geometry, s)
     now = call_named(predict, s)
     here = call_named(depths, {"x": now.x_next}, fixed, s)
     now.aligned_next = here.depth
-    told = call_named(unexplained, {"x": now.x_next, "aligned": here.depth}, fixed, s)
-    known = call_named(shown, {"x": now.x_next, "P": now.P_next}, here, told, s)
+    residual = call_named(unexplained, {"x": now.x_next, "aligned": here.depth}, fixed, s)
+    known = call_named(shown, {"x": now.x_next, "P": now.P_next}, here, residual, s)
     log_likelihood, normalised = 0, []
     for k, function in enumerate(channels):
         before = {"x": now.x_next, "P": now.P_next, "aligned": now.aligned_next} | vars(known)
@@ -109,8 +78,8 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     left = call_named(unexplained, {"x": now.x_next, "aligned": now.aligned_next}, fixed, s)
     after = call_named(depths, {"x": now.x_next}, fixed, s)
     deeper = after.depth - now.aligned_next
-    aligned = call_named(_build_alignment(state), {"P": now.P_next, "deeper": deeper}).P_next
-    allowed = call_named(_build_friction_bound(state), {"x": now.x_next, "P": aligned}).x_next
+    aligned = call_named(_build_alignment(layout), {"P": now.P_next, "deeper": deeper}).P_next
+    allowed = call_named(_build_friction_bound(layout), {"x": now.x_next, "P": aligned}).x_next
     last = call_named(finish, {"x": allowed, "P": aligned}, s)
     outputs = {
         "x_next": last.x_next,
@@ -124,59 +93,58 @@ def build_update(arm: Arm, state: FilterState) -> ca.Function:
     return named_function("imm_update", s, outputs)
 
 
-def _build_shown(state: FilterState) -> ca.Function:
+def _build_shown(layout: StateLayout) -> ca.Function:
     """Shares of an update that reach the stiffness of contacts (I,) and of joints (m,).
 
-    Where the arm stands, slow errors of torque and friction would be learnt as stiffness. Only a way along the normal
-    that is not small beside the depth shows it, once it is better known than before the touch. The hysteresis of a gear
-    would be learnt as its stiffness where nothing but torque tells the load. There it shows only as far as the
-    deflection that the torque tells may be off by it, beside the hysteresis. A contact whose motion shows its stiffness
-    tells its load by that, too.
+    Where the arm stands, slow errors of torque and friction would be learnt as stiffness of a contact. Only a way along
+    the normal that is not small beside the depth shows it, once it is better known than before the touch.
+
+    The hysteresis h of a gear would be learnt as its stiffness where only torque shows the load. There the stiffness
+    takes the share u / (u + h^2) of an update, with the variance u of the deflection by the uncertain stiffness. A
+    contact whose motion shows its stiffness shows its load, too.
     """
-    count = len(state.contacts)
-    s = symbols(P=packed_size(state.size), prior_variance=state.size, depth=count, normal_way=count, stiffness_way=1)
-    vars(s).update(vars(symbols(x=state.size, deflection=state.m, unexplained=state.n, hysteresis=1)))
-    vars(s).update(vars(symbols(R=state.m + state.n, gate=1, closed=count)))
-    shown, covariance = ca.SX.ones(count), unpack(s.P, state.size)
-    for i, contact in enumerate(state.contacts):
+    names = "P prior_variance depth normal_way stiffness_way x deflection unexplained hysteresis R gate closed"
+    s = symbols(**shapes(layout, names))
+    shown, covariance = ca.SX.ones(len(layout.contacts)), unpack(s.P, layout.size)
+    for i, contact in enumerate(layout.contacts):
         (k,) = contact.indices("stiffness")
         if k is not None:
             way = s.normal_way[i] / (s.stiffness_way * ca.fabs(s.depth[i]) + _LEAST_WAY)
             shown[i] = ca.fmin(ca.fmax(way, covariance[k, k] / s.prior_variance[k]), 1)
-    joints = state.parts["joint_stiffness"]
-    most = s.gate * ca.sqrt(s.R[state.m :])  # of what is no outlier
-    torque = ca.fmin(ca.fmax(s.unexplained, -most), most)[state.elastic_joints]
-    told = s.deflection + ca.exp(-s.x[joints]) * torque
-    unexpected = ca.diag(covariance[joints, joints]) * told**2  # (m,) [rad^2]
+    joints = layout.parts["joint_stiffness"]
+    most = s.gate * ca.sqrt(s.R[layout.m :])  # of what is no outlier
+    torque = ca.fmin(ca.fmax(s.unexplained, -most), most)[layout.elastic_joints]
+    expected = s.deflection + ca.exp(-s.x[joints]) * torque
+    unexpected = ca.diag(covariance[joints, joints]) * expected**2  # (m,) [rad^2]
     beside = unexpected / (unexpected + s.hysteresis**2 + LEAST_DEFLECTION**2)
     joints_shown = ca.fmax(beside, ca.mmax(s.closed * shown))
     return named_function("shown", s, {"shown": shown, "joints_shown": joints_shown})
 
 
-def _build_alignment(state: FilterState) -> ca.Function:
+def _build_alignment(layout: StateLayout) -> ca.Function:
     """After an update errors of the stiffness leave the force as it is at the new depth: an update is no motion."""
-    s = symbols(P=packed_size(state.size), deeper=len(state.contacts))
-    along = ca.SX.eye(state.size)
-    for i, k, rest in state.stiffness_and_rest:
+    s = symbols(**shapes(layout, "P"), deeper=len(layout.contacts))
+    along = ca.SX.eye(layout.size)
+    for i, k, rest in layout.stiffness_and_rest:
         along[rest, k] = -s.deeper[i]
-    return named_function("alignment", s, {"P_next": pack(along @ unpack(s.P, state.size) @ along.T)})
+    return named_function("alignment", s, {"P_next": pack(along @ unpack(s.P, layout.size) @ along.T)})
 
 
-def _build_friction_bound(state: FilterState) -> ca.Function:
+def _build_friction_bound(layout: StateLayout) -> ca.Function:
     """Coulomb friction is not below zero: a mean that is goes back to zero, and what is correlated goes along.
 
     A push that turns with the motion, as of a hand that guides the arm, looks like friction that drives. Projection
     x - P e (e^T P e)^-1 min(e^T x, 0) with the unit vector e of a Coulomb amplitude (Simon, Kalman filtering with state
     constraints, 2010, eq. 3.5). The covariance stays, which is on the safe side.
     """
-    s = symbols(x=state.size, P=packed_size(state.size))
-    covariance, x = unpack(s.P, state.size), ca.SX(s.x)
-    for k in range(state.size)[state.parts["coulomb"]]:
+    s = symbols(**shapes(layout, "x P"))
+    covariance, x = unpack(s.P, layout.size), ca.SX(s.x)
+    for k in range(layout.size)[layout.parts["coulomb"]]:
         x -= covariance[:, k] * (ca.fmin(x[k], 0) / ca.fmax(covariance[k, k], _LEAST_COULOMB_VARIANCE))
     return named_function("friction_bound", s, {"x_next": x})
 
 
-def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, ca.Function, list[ca.Function], ca.Function]:
+def _build_channels(arm: Arm, layout: StateLayout) -> tuple[ca.Function, ca.Function, list[ca.Function], ca.Function]:
     """Build every channel at a state.
 
     Outputs: innovation; row (N,) of the measurement; own (N,): the covariance times the row without the contacts'
@@ -186,23 +154,22 @@ def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, ca.Funct
         What depends on the block alone (kinematics at q_mean, contacts that are closed); the contacts' depths; per
         channel the rest; and the innovations of the torque channels alone, of measurements ``y`` (m + n,).
     """
-    n, size, count, where = arm.n, state.size, len(state.contacts), state.parts.where
-    block = symbols(q_mean=n, closed=count, theta=state.theta_size, basis=9 * count, slip_direction=3, load=n)
-    vars(block).update(vars(symbols(geometry_from_torque=count)))
-    s = symbols(x=size, P=packed_size(size), y=1, presliding_mean=n, felt=1, aligned=count)
+    n, size, where = arm.n, layout.size, layout.parts.where
+    block = symbols(**shapes(layout, "q_mean closed theta basis slip_direction load geometry_from_torque"))
+    s = symbols(**shapes(layout, "x P"), y=1, **shapes(layout, "presliding_mean felt aligned"))
     kinematics = arm.kinematics(block.q_mean)
     forces = ContactForces(
-        arm, kinematics, contacts_at(state, arm.tcp(kinematics), s.x, block.theta, block.basis, block.slip_direction)
+        arm, kinematics, contacts_at(layout, arm.tcp(kinematics), s.x, block.theta, block.basis, block.slip_direction)
     )
     torque = block.load + forces.joint_torque(block.closed)
-    if state.has_external:
+    if layout.has_external:
         torque += s.felt * s.x[where["external"]]
     gravity = arm.body.gravity_torque(kinematics)
     elastic = ca.exp(-s.x[where["joint_stiffness"]])  # compliance
-    channels = ca.vertsplit(state.channels(s.x, torque, gravity, s.presliding_mean))
-    hidden = _hidden_slopes(state, forces, elastic, s.x, unpack(s.P, size), block.closed, block.geometry_from_torque)
+    channels = ca.vertsplit(layout.channels(s.x, torque, gravity, s.presliding_mean))
+    hidden = _hidden_slopes(layout, forces, elastic, s.x, unpack(s.P, size), block.closed, block.geometry_from_torque)
     rows = ca.vertsplit(ca.jacobian(ca.vertcat(*channels), s.x) - hidden)
-    deflection = elastic * (torque - block.load)[state.elastic_joints]
+    deflection = elastic * (torque - block.load)[layout.elastic_joints]
     expressions, split, fixed = ca.extract_parametric(
         [*channels, *rows, deflection, forces.depth], list(vars(block).values()), {"extract_trivial": True}
     )
@@ -214,18 +181,18 @@ def _build_channels(arm: Arm, state: FilterState) -> tuple[ca.Function, ca.Funct
     depths = named_function("depths", at, {"depth": depth, "deflection": deflection})
     covariance, functions = unpack(s.P, size), []
     for k, (channel, row) in enumerate(zip(expressions[: len(channels)], expressions[len(channels) :])):
-        for i, stiffness, rest in state.stiffness_and_rest:
+        for i, stiffness, rest in layout.stiffness_and_rest:
             row[stiffness] -= row[rest] * (depth[i] - s.aligned[i])
         own = ca.sparsify(ca.horzcat(ca.SX(1, where["contacts"].stop), row[where["contacts"].stop :]))
         outputs = {"innovation": s.y - channel, "row": row.T, "own": covariance @ own.T, "depth": depth}
         functions.append(named_function(f"channel_{k}", s, outputs))
-    measured = SimpleNamespace(**{**vars(s), "y": ca.SX.sym("y", state.m + n)})
-    left = measured.y[state.m :] - ca.vertcat(*expressions[state.m : len(channels)])
+    measured = SimpleNamespace(**{**vars(s), "y": ca.SX.sym("y", layout.m + n)})
+    left = measured.y[layout.m :] - ca.vertcat(*expressions[layout.m : len(channels)])
     return geometry, depths, functions, named_function("torque_innovation", measured, {"unexplained": left})
 
 
 def _hidden_slopes(
-    state: FilterState,
+    layout: StateLayout,
     forces: ContactForces,
     elastic: ca.SX,
     x: ca.SX,
@@ -242,7 +209,7 @@ def _hidden_slopes(
     lateral force, but not by the share of it that may be noise of the estimate.
 
     Args:
-        state: of the filter.
+        layout: parts of the filters' state.
         forces: of the contacts.
         elastic: compliance (m,) [rad/Nm] of the elastic joints.
         x: (N,) state.
@@ -250,14 +217,14 @@ def _hidden_slopes(
         closed: (I,) one where a contact is closed.
         geometry_from_torque: (I,) one where the torque shows a contact's tilt and its place along the tool.
     """
-    slopes = ca.SX(state.m + state.n, state.size)
+    slopes = ca.SX(layout.m + layout.n, layout.size)
 
     def by(wanted: list[int], force: ca.SX) -> ca.SX:
         torque = closed[i] * forces.point_torque(contact, force)
-        return ca.jacobian(ca.vertcat(elastic * torque[state.elastic_joints], torque), x)[:, wanted]
+        return ca.jacobian(ca.vertcat(elastic * torque[layout.elastic_joints], torque), x)[:, wanted]
 
     for i, contact in enumerate(forces.contacts):
-        names = dict(zip(contact.part.names, range(state.size)[contact.part.where]))
+        names = dict(zip(contact.part.names, range(layout.size)[contact.part.where]))
         pressure, point, geometry = ([names[k] for k in part if k in names] for part in (_PRESSURE, _POINT, _GEOMETRY))
         slopes[:, geometry] += (1 - geometry_from_torque[i]) * by(geometry, contact.force)
         lever = [names[k] for k in _LEVER if k in names]
@@ -277,28 +244,28 @@ def _noise_share(force: ca.SX, x: ca.SX, covariance: ca.SX) -> ca.SX:
     return variance / (ca.sumsqr(force) + variance + _LEAST_SQUARE)
 
 
-def _build_scalar(state: FilterState) -> ca.Function:
+def _build_scalar(layout: StateLayout) -> ca.Function:
     """Kalman update with one gated scalar.
 
     ``aligned`` (I,) [m] are the depths at which errors of ln K and d leave the contacts' forces as they are. ``shown``
     (I,) and ``joints_shown`` (m,) are the shares of the update that ln K and ln k take (partial-update Schmidt filter:
     Brink, Partial-update Schmidt-Kalman filter, 2017).
     """
-    size, bounded, where, count = state.size, state.bounded, state.parts["contacts"], len(state.contacts)
-    limits = {"gate": 1, "max_stiffness_step": 1, "lower": len(bounded), "upper": len(bounded)}
-    s = symbols(x=size, P=packed_size(size), innovation=1, variance=1, row=size, own=size, **limits)
-    vars(s).update(vars(symbols(depth=count, aligned=count, shown=count, joints_shown=state.m, noise_share=1)))
+    size, bounded, where = layout.size, layout.bounded, layout.parts["contacts"]
+    given = shapes(layout, "gate max_stiffness_step lower upper depth aligned") | {"shown": len(layout.contacts)}
+    given |= {"joints_shown": layout.m, "noise_share": 1}
+    s = symbols(**shapes(layout, "x P"), innovation=1, variance=1, row=size, own=size, **given)
     cross = unpack(s.P, size)[:, where] @ s.row[where] + s.own
     expected = ca.dot(s.row, cross) + s.variance
     total = ca.fmax(expected, s.innovation**2 / s.gate**2)  # the noise that puts it on the gate
     gain = cross / total
     covariance = unpack(s.P - packed_outer(cross, gain), size)
-    contacts = [(k, s.shown[i]) for i, c in enumerate(state.contacts) for k in c.indices("stiffness") if k is not None]
-    joints = [*range(size)[state.parts["joint_stiffness"]]]
+    contacts = [(k, s.shown[i]) for i, c in enumerate(layout.contacts) for k in c.indices("stiffness") if k is not None]
+    joints = [*range(size)[layout.parts["joint_stiffness"]]]
     partly, share = [k for k, _ in contacts] + joints, ca.vertcat(*[share for _, share in contacts], s.joints_shown)
     covariance[partly, partly] += ((1 - share) * cross[partly]) @ ((1 - share) * gain[partly]).T
     gain[partly] *= share
-    step, slope, aligned = _curved_step(state, s, gain * s.innovation)
+    step, slope, aligned = _curved_step(layout, s, gain * s.innovation)
     x = s.x + step
     if bounded:
         x[bounded] = ca.fmin(ca.fmax(x[bounded], s.lower), s.upper)
@@ -312,7 +279,7 @@ def _build_scalar(state: FilterState) -> ca.Function:
     return named_function("scalar_update", s, outputs)
 
 
-def _curved_step(state: FilterState, s: SimpleNamespace, step: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
+def _curved_step(layout: StateLayout, s: SimpleNamespace, step: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
     """Return the state's step (N,) that a linear step stands for, its slope (N, N), and the depths ``aligned`` (I,).
 
     The force is linear in K. A rise k of ln K beyond ``max_stiffness_step`` is too large to be linear: an arm meets a
@@ -325,12 +292,12 @@ def _curved_step(state: FilterState, s: SimpleNamespace, step: ca.SX) -> tuple[c
     one.
 
     Args:
-        state: of the filter.
+        layout: parts of the filters' state.
         s: symbols of :func:`_build_scalar`.
         step: (N,) linear step.
     """
-    step, slope, aligned, most = ca.SX(step), ca.SX.eye(state.size), ca.SX(s.aligned), s.max_stiffness_step
-    for i, contact in enumerate(state.contacts):
+    step, slope, aligned, most = ca.SX(step), ca.SX.eye(layout.size), ca.SX(s.aligned), s.max_stiffness_step
+    for i, contact in enumerate(layout.contacts):
         (k,), (rest,) = contact.indices("stiffness"), contact.indices("rest")
         if k is None:
             continue
@@ -346,20 +313,19 @@ def _curved_step(state: FilterState, s: SimpleNamespace, step: ca.SX) -> tuple[c
     return step, slope, aligned
 
 
-def _build_finish(arm: Arm, state: FilterState) -> ca.Function:
+def _build_finish(arm: Arm, layout: StateLayout) -> ca.Function:
     """Build the likelihood of closed contacts' depths; open contacts return to their prior.
 
     A closed contact must press. The ratio of that probability after and before the block is the likelihood. Its product
     over all blocks is the present probability: standstill adds no evidence, and a retreat opens the contact at once. A
     pull beyond the gate lowers the likelihood in every block.
     """
-    n, size, count = arm.n, state.size, len(state.contacts)
-    s = symbols(x=size, P=packed_size(size), q_mean=n, closed=count, theta=state.theta_size, basis=9 * count)
-    vars(s).update(vars(symbols(prior=size, prior_variance=size, touch=count, pressed_before=count)))
-    vars(s).update(vars(symbols(felt=1, push_covariance=(n, n), birth_time=1, gate=1)))
+    size, count = layout.size, len(layout.contacts)
+    names = "x P q_mean closed theta basis prior prior_variance touch pressed_before felt push_covariance birth_time"
+    s = symbols(**shapes(layout, names + " gate"))
     at, covariance = ca.SX.sym("at", size), unpack(s.P, size)
     kinematics = arm.kinematics(s.q_mean)
-    forces = ContactForces(arm, kinematics, contacts_at(state, arm.tcp(kinematics), at, s.theta, s.basis))
+    forces = ContactForces(arm, kinematics, contacts_at(layout, arm.tcp(kinematics), at, s.theta, s.basis))
     # The test uses the force, not the depth: a stiff contact of uncertain depth may pull with a certain force.
     force = ca.vertcat(*[contact.normal_force for contact in forces.contacts])
     force, gradients = ca.substitute([force, ca.jacobian(force, at)], [at], [s.x])
@@ -371,14 +337,14 @@ def _build_finish(arm: Arm, state: FilterState) -> ca.Function:
         surely = ca.log(_normal(pressing + s.gate))
         log_likelihood += s.closed[i] * (ca.log(probability / s.pressed_before[i]) + surely)
         pressed.append(s.closed[i] * probability + (1 - s.closed[i]) * UNDECIDED)
-    mean, own = _prior(forces, state, at, s, s.birth_time)
+    mean, own = _prior(forces, layout, at, s, s.birth_time)
     keep, opened = ca.SX.ones(size), ca.SX.zeros(size, size)
-    for i, contact in enumerate(state.contacts):
+    for i, contact in enumerate(layout.contacts):
         where = contact.where
         keep[where] = s.closed[i]
         opened[where, where] = (1 - s.closed[i]) * own[where, where]
-    if state.has_external:
-        for where in (state.parts["external"], state.parts["push_stiffness"]):
+    if layout.has_external:
+        for where in (layout.parts["external"], layout.parts["push_stiffness"]):
             keep[where] = s.felt
             opened[where, where] = (1 - s.felt) * own[where, where]
     outputs = {
@@ -395,33 +361,31 @@ def _normal(z: ca.SX) -> ca.SX:
     return 0.5 * (1 + ca.erf(ca.fmax(z, _FAR) / 2**0.5))
 
 
-def build_prior(arm: Arm, state: FilterState) -> ca.Function:
+def build_prior(arm: Arm, layout: StateLayout) -> ca.Function:
     """Return the function of the state before anything was measured, at a configuration.
 
-    Inputs: q_mean (n,), theta (theta_size,), basis (9 I,), prior, prior_variance (N,), touch (I,), push_variance (6,)
-    per second, link_share, birth_time_first [s]. Outputs: x (N,), P (packed).
+    Inputs are :mod:`.signals`. Outputs: x (N,), P (packed).
     """
-    count, size = len(state.contacts), state.size
-    s = symbols(q_mean=arm.n, theta=state.theta_size, basis=9 * count, prior=size, prior_variance=size, touch=count)
-    vars(s).update(vars(symbols(push_variance=6, link_share=1, birth_time_first=1)))
+    names = "q_mean theta basis prior prior_variance touch push_variance link_share birth_time_first"
+    s = symbols(**shapes(layout, names))
     given = dict(vars(s))
     s.push_covariance = push_covariance(arm, arm.kinematics(s.q_mean), s.push_variance, s.link_share)
-    at = ca.SX.sym("at", size)
+    at = ca.SX.sym("at", layout.size)
     kinematics = arm.kinematics(s.q_mean)
-    forces = ContactForces(arm, kinematics, contacts_at(state, arm.tcp(kinematics), at, s.theta, s.basis))
-    mean, covariance = _prior(forces, state, at, s, s.birth_time_first)
+    forces = ContactForces(arm, kinematics, contacts_at(layout, arm.tcp(kinematics), at, s.theta, s.basis))
+    mean, covariance = _prior(forces, layout, at, s, s.birth_time_first)
     return named_function("imm_prior", SimpleNamespace(**given), {"x": mean, "P": pack(covariance)})
 
 
 def _prior(
-    forces: ContactForces, state: FilterState, at: ca.SX, s: SimpleNamespace, birth_time: ca.SX
+    forces: ContactForces, layout: StateLayout, at: ca.SX, s: SimpleNamespace, birth_time: ca.SX
 ) -> tuple[ca.SX, ca.SX]:
     """Mean and covariance of contacts that would close now, everything else as given; ``forces`` at the state ``at``.
 
     At touch the gap is known, not the rest position. The depth is then as uncertain as the gap, the slip is zero. A
     configured height is known in the base frame, so that the depth has the error of the contact point.
     """
-    mean, correlate = ca.SX(s.prior), ca.SX.eye(state.size)
+    mean, correlate = ca.SX(s.prior), ca.SX.eye(layout.size)
     for i, contact in enumerate(forces.contacts):
         (rest,) = contact.part.indices("rest")
         if rest is not None:
@@ -430,6 +394,6 @@ def _prior(
             mean[rest] = (1 - s.touch[i]) * (s.prior[rest] - here)
             correlate[rest, :] -= (1 - s.touch[i]) * slope
     covariance = correlate @ ca.diag(s.prior_variance) @ correlate.T
-    if state.has_external:
-        covariance[state.parts["external"], state.parts["external"]] = birth_time * s.push_covariance
+    if layout.has_external:
+        covariance[layout.parts["external"], layout.parts["external"]] = birth_time * s.push_covariance
     return mean, covariance

@@ -15,7 +15,7 @@ from contact_estimation.filters.imm.deflection import DeflectionTest
 from contact_estimation.filters.imm.innovation import InnovationStatistics
 from contact_estimation.filters.imm.payload import PayloadTest
 from contact_estimation.filters.imm.settings import ImmSettings
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.robot import Arm
 from contact_estimation.robot.actuators import ActuatorSettings
 
@@ -29,7 +29,7 @@ class MismatchTest:
     Args:
         arm: the robot.
         actuators: joint friction and elasticity.
-        state: the filters' state.
+        layout: parts of the filters' state.
         settings: of the filter.
         channels: names of the measurement channels, elastic joints first.
 
@@ -41,22 +41,22 @@ class MismatchTest:
     """
 
     def __init__(
-        self, arm: Arm, actuators: ActuatorSettings, state: FilterState, settings: ImmSettings, channels: list[str]
+        self, arm: Arm, actuators: ActuatorSettings, layout: StateLayout, settings: ImmSettings, channels: list[str]
     ) -> None:
         s = settings.mismatch
         self.innovations = InnovationStatistics(channels, settings.gate, s.window / settings.block)
         self.payload = PayloadTest(arm, actuators, s)
         self.deflection = DeflectionTest(arm, actuators, s.significance)
-        self._joints = [arm.joint_names[j] for j in state.elastic_joints]
+        self._joints = [arm.joint_names[j] for j in layout.elastic_joints]
         count = max(s.window / s.innovation_time, 1.0)
         self._largest = chi_square_quantile(count, s.significance / len(channels)) / count
-        self.clear()
+        self.reset()
 
-    def clear(self, anew: bool = True) -> None:
+    def reset(self, anew: bool = True) -> None:
         """Forget all evidence, and the payload that is carried if the arm starts ``anew``."""
-        self.innovations.clear()
-        self.payload.clear(anew)
-        self.deflection.clear()
+        self.innovations.reset()
+        self.payload.reset(anew)
+        self.deflection.reset()
         self._blocks, self._time, self._bent_blocks, self._bent_time, self.words = 0, 0.0, 0, 0.0, ""
 
     def add(self, normalised: np.ndarray) -> None:

@@ -43,19 +43,19 @@ class ModeChain:
         steady_rate: how often a push is steady from its first moment [1/s].
 
     Attributes:
-        names: ``free``, ``contact_1``, ``contact_1+contact_2``, ..., ``unknown``. free_mode: index of ``free``, None
-            where the arm is never free.
-        label: (M,) index of each filter in these.
-        rates: (C, C) generator of their Markov chain [1/s]; only one contact changes at an instant.
+        names: of the modes: ``free``, ``contact_1``, ``contact_1+contact_2``, ..., ``unknown``.
+        free_mode: index of ``free`` in these, None where the arm is never free.
         combinations: (C, I) one where a combination has the contact closed.
         unknown: (C,) one where a combination is the unknown contact.
+        rates: (C, C) generator of the combinations' Markov chain [1/s]; only one contact changes at an instant.
         owner: (M,) combination of each filter.
-        closed: (M, I) one where a filter has the contact closed.
-        touched: (M,) whether a filter has a known contact closed.
-        felt: (M,) one where a filter feels an unknown contact.
+        label: (M,) mode of each filter.
+        closed: (M, I) one where a filter has the known contact closed.
+        touched: (M,) whether a filter has any known contact closed.
+        felt: (M,) one where an unknown contact acts in a filter.
+        free: (M,) whether nothing touches the arm in a filter.
         steady_friction: (M,) whether friction is nearly constant in a filter.
-        free: (M,) whether a filter feels nothing.
-        walk: (M,) share of the random walk that the unknown torque has in it.
+        walk: (M,) share of the random walk that the unknown torque has in a filter.
     """
 
     def __init__(self, settings: ImmSettings, hypotheses: int, steady_rate: float = 0.0) -> None:
@@ -90,7 +90,7 @@ class ModeChain:
         self._first = np.searchsorted(self.owner, np.arange(count))
         self._newborn = self._first.copy()
 
-    def start(self, closed: float) -> np.ndarray:
+    def reset(self, closed: float) -> np.ndarray:
         """Return the probabilities (M,) of the filters before the first sample; the newborns are the first ones again.
 
         Args:
@@ -185,9 +185,9 @@ class NamedMode:
 
     def __init__(self, settings: ImmSettings, free: int | None) -> None:
         self._certain, self._time, self._free = settings.commit_probability, settings.commit_time, free
-        self.start(np.zeros(1))
+        self.reset(np.zeros(1))
 
-    def start(self, probabilities: np.ndarray) -> None:
+    def reset(self, probabilities: np.ndarray) -> None:
         """Name the most probable of the modes."""
         self.mode, self._likely_for = int(probabilities.argmax()), 0.0
 

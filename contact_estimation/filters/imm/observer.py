@@ -10,7 +10,7 @@ import numpy as np
 
 from contact_estimation.codegen import OPTIMISE_FLAGS, compile_all_built
 from contact_estimation.filters.imm.free_space_history import REMEMBERED
-from contact_estimation.filters.imm.imm_step import ImmStep, LoadChange, step_functions
+from contact_estimation.filters.imm.imm_step import ImmStep, step_functions
 from contact_estimation.filters.imm.innovation import VarianceFactors
 from contact_estimation.filters.imm.mismatch import MismatchTest
 from contact_estimation.filters.imm.mode_chain import ModeChain, NamedMode
@@ -18,10 +18,11 @@ from contact_estimation.filters.imm.output import Output, output_functions
 from contact_estimation.filters.imm.payload import Separation
 from contact_estimation.filters.imm.pre_contact_friction import PreContactFriction
 from contact_estimation.filters.imm.preintegration import Preintegration, build_block, build_sample
+from contact_estimation.filters.imm.restarts import LoadChange
 from contact_estimation.filters.imm.settings import ImmSettings, run_time_inputs
 from contact_estimation.filters.imm.start_decision import StartDecision
 from contact_estimation.filters.imm.start_push import PushSinceStart, StartVerdict
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.imm.unknown import ExternalTorque
 from contact_estimation.filters.observer import Estimate, Innovation
 from contact_estimation.filters.settings import SensorSettings
@@ -50,9 +51,9 @@ class ContactImm:
 
     Attributes:
         actuators: joint friction and actuators.
-        state: the filters' state.
+        layout: parts of the filters' state.
         chain: the combinations of closed contacts and their filters.
-        step_: a step of all filters.
+        filters: their states, and their common step.
         channels: names of the measurement channels, elastic joints first.
         settling: [s] after a start for which estimates are not valid.
         backend: of the generated code.
@@ -80,39 +81,39 @@ class ContactImm:
         if arm.tool.has_tcp:
             settings = dataclasses.replace(settings, contacts=[c.known_tool for c in settings.contacts])
         sides = sensors.motor_side_velocity, sensors.torque_side == "link"
-        self.state = state = FilterState(settings, actuators, arm.n, *sides)
+        self.layout = layout = StateLayout(settings, actuators, arm.n, *sides)
         self.chain = chain = ModeChain(
             settings, settings.hypotheses or (1 if actuators.elastic.joints else 3), actuators.steady_push_rate
         )
         self._named, self._decision = NamedMode(settings, chain.free_mode), StartDecision(chain, settings)
-        compiled = compile_all_built(build_filter, arm, state, chain, flags=_FLAGS, rare=_RARE)
+        compiled = compile_all_built(build_filter, arm, layout, chain, flags=_FLAGS, rare=_RARE)
         sample, block = compiled["imm_sample"], compiled["imm_block"]
         self.backend = compiled["imm_update"].backend
         # All functions read and write the same buffers, by the names of their arguments and results.
-        self._signals = signals = run_time_inputs(settings, actuators) | state.inputs
+        self._signals = signals = run_time_inputs(settings, actuators) | layout.inputs
         signals["q_now"], signals["nis"] = self._q_now, self._nis = np.zeros(arm.n), np.full(1, np.nan)
-        self._variance_factors = VarianceFactors(state.m + arm.n, settings.gate, actuators.least_noise_share)
+        self._variance_factors = VarianceFactors(layout.m + arm.n, settings.gate, actuators.least_noise_share)
         signals["variance_factor"] = self._variance_factors.factors
         signals["noise_share"] = self._variance_factors.evidence
         signals["unexplained"], signals["load"] = self._unexplained, self._load = np.zeros((2, arm.n))
-        self._samples = Preintegration(arm, state, sample, block, signals, actuators.position_filter)
+        self._samples = Preintegration(arm, layout, sample, block, signals, actuators.position_filter)
         self._q, self._dq, self._tau = (signals[name] for name in ("q", "dq", "tau"))
-        self.step_ = step = ImmStep(state, chain, compiled, signals)
-        self._output = Output(settings, state, chain, step, compiled, signals, arm.tool_link)
-        self.channels = [f"elastic deflection of {arm.joint_names[j]}" for j in state.elastic_joints]
+        self.filters = step = ImmStep(layout, chain, compiled, signals)
+        self._output = Output(settings, layout, chain, step, compiled, signals, arm.tool_link)
+        self.channels = [f"elastic deflection of {arm.joint_names[j]}" for j in layout.elastic_joints]
         self.channels += [f"torque of {name}" for name in arm.joint_names]
-        self._mismatch = MismatchTest(arm, actuators, state, settings, self.channels)
-        self._torque_of_block = signals["q_mean"], signals["presliding_mean"], signals["y"][state.m :]
+        self._mismatch = MismatchTest(arm, actuators, layout, settings, self.channels)
+        self._torque_of_block = signals["q_mean"], signals["presliding_mean"], signals["y"][layout.m :]
         self._rest_speed = actuators.velocity_deadband * actuators.velocity_noise  # [rad/s]
-        self._before = PreContactFriction(state, REMEMBERED * settings.hypothesis_interval)
-        self._since_start = PushSinceStart(state, settings, signals) if state.has_external else None
+        self._before = PreContactFriction(layout, REMEMBERED * settings.hypothesis_interval)
+        self._since_start = PushSinceStart(layout, settings, signals) if layout.has_external else None
         self._dt, self._t, self._first = -1.0, 0.0, True
         self.reset(0.0, np.zeros(arm.n))
 
     @property
     def probabilities(self) -> np.ndarray:
         """Probabilities (M,) of the filters (a view of the live buffer)."""
-        return self.step_.probabilities
+        return self.filters.probabilities
 
     @property
     def external_torque(self) -> ExternalTorque:
@@ -126,25 +127,25 @@ class ContactImm:
 
         A payload is kept where time goes on: the arm carries it through gaps and doubts.
         """
-        joints = self.state.elastic_joints
-        self._mismatch.clear(anew=self._first or t < self._t)
+        joints = self.layout.elastic_joints
+        self._mismatch.reset(anew=self._first or t < self._t)
         self._load[:] = self._mismatch.payload.torque(q)
-        self._samples.start(q)
+        self._samples.reset(q)
         self._t = self._born = self.updated = t
         self._q_now[:] = q
         # The elastic offset starts where the deflection under gravity and payload alone puts it.
         deflection = (self.arm.gravity(q) - self._load)[joints] / self._signals["joint_stiffness"] + q[joints]
-        self.step_.start(q, deflection, self.chain.start(self.settings.closed_at_start))
-        self._named.start(self._mode_probabilities())
-        self._decision.start()
+        self.filters.reset(q, deflection, self.chain.reset(self.settings.closed_at_start))
+        self._named.reset(self._mode_probabilities())
+        self._decision.reset()
         self._probable = 0
-        self._output.start()
+        self._output.reset()
         if self._since_start:
-            self._since_start.clear()
-        self._variance_factors.clear()
+            self._since_start.reset()
+        self._variance_factors.reset()
         self._nis[0], self._first = np.nan, True
         self._unexplained[:] = 0.0
-        self._duration, self._push, self._elapsed, self._count = _STALE, self.step_.push, 0.0, 0
+        self._duration, self._push, self._elapsed, self._count = _STALE, self.filters.push, 0.0, 0
 
     def step(self, dt: float, q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> None:
         """Take a sample; every ``block`` seconds the filters are updated.
@@ -172,7 +173,7 @@ class ContactImm:
 
     def _end_block(self) -> None:
         """Update the filters with the block that is complete."""
-        duration, step = self._elapsed, self.step_
+        duration, step = self._elapsed, self.filters
         self._samples.finish(duration, self._count)
         self._elapsed, self._count = 0.0, 0
         payload, q_mean = self._mismatch.payload, self._torque_of_block[0]
@@ -193,7 +194,7 @@ class ContactImm:
         self._variance_factors.add(step.normalised[probable], duration)
         self._mismatch.add_deflection(duration, *self._torque_of_block[:2], self._signals["y"])
         if not self.chain.touched[probable] and self._mismatch.add_torque(duration, *self._torque_of_block):
-            step.assign_to_friction(payload.torque(q_mean) - self._load)
+            step.restarts.assign_to_friction(payload.torque(q_mean) - self._load)
             self._load[:] = payload.torque(q_mean)
         if payload.may_change:
             self._follow_payload(duration, probable)
@@ -203,7 +204,7 @@ class ContactImm:
         changed = deciding and self._decision.add(step.probabilities, duration, moves)
         if self._t - self._born > self.settings.hypothesis_interval:
             self._born = self._t
-            step.store_friction(self.settings.hypothesis_interval)
+            step.restarts.follow_free_space(self.settings.hypothesis_interval)
             changed |= self.chain.give_birth(step.probabilities)
         if changed:
             self._duration = _STALE
@@ -215,11 +216,11 @@ class ContactImm:
             duration: [s].
             probable: the most probable filter.
         """
-        step, before, payload, n = self.step_, self._before, self._mismatch.payload, self.arm.n
+        step, before, payload, n = self.filters, self._before, self._mismatch.payload, self.arm.n
         q, presliding, torque = self._torque_of_block
         touched = bool(self.chain.touched[probable])
         if not touched:
-            before.keep(step.x[probable], step.p[probable], step.free_before)
+            before.keep(step.x[probable], step.p[probable], step.restarts.free_before)
         rows = before.rows(presliding)
         torques = [torque + friction for friction in before.torques(presliding)]
         push = self.settings.unknown.birth_time_first * self._signals["push_covariance"].reshape(n, n)
@@ -227,15 +228,15 @@ class ContactImm:
         def friction(k: int) -> np.ndarray:
             return np.asarray(rows @ before.state(k)[1] @ rows.T + np.diag(step.drift.variance))
 
-        noise = self._signals["R"][self.state.m :]
-        told = payload.change(duration, q, torques, Separation(touched, friction, noise, push))
-        if told is not None:
+        noise = self._signals["R"][self.layout.m :]
+        which = payload.change(duration, q, torques, Separation(touched, friction, noise, push))
+        if which is not None:
             load = LoadChange(payload.torque(q) - self._load, payload.torque_covariance(q))
-            step.start_free(*before.state(told), rows, payload.left(told), load)
+            step.restarts.start_free(*before.state(which), rows, payload.left(which), load)
             self._load[:] = payload.torque(q)
 
     def _follow_start(self, since_start: PushSinceStart, duration: float, probable: int, moves: bool) -> None:
-        """Let a push act that has been there since the start, or free space follow it, where the torque tells so.
+        """Let a push act that has been there since the start, or free space follow it, where the torque shows it.
 
         Args:
             since_start: what compares them.
@@ -243,18 +244,18 @@ class ContactImm:
             probable: the most probable filter.
             moves: the arm does.
         """
-        step, free = self.step_, self._named.mode == self.chain.free_mode
+        step, free = self.filters, self._named.mode == self.chain.free_mode
         if self._mismatch.payload.carried is not None:
             since_start.end()
         present, touched = (step.x[probable], step.p[probable]), bool(self.chain.touched[probable])
         verdict = since_start.add(duration, free, touched, moves)
         if verdict is StartVerdict.PUSHES:
-            step.start_push(*(since_start.packed_state(*present, feels=feels) for feels in (False, True)))
+            step.restarts.start_push(*(since_start.packed_state(*present, feels=feels) for feels in (False, True)))
         elif verdict is StartVerdict.ENDED:
             n = self.arm.n
             rows = self._before.rows(self._torque_of_block[1])
             unchanged = LoadChange(np.zeros(n), np.zeros((n, n)))
-            step.start_free(*since_start.state(*present, acts=False), rows, since_start.left, unchanged)
+            step.restarts.start_free(*since_start.state(*present, acts=False), rows, since_start.left, unchanged)
             since_start.end()
 
     def _mode_probabilities(self) -> np.ndarray:
@@ -310,7 +311,7 @@ class ContactImm:
 
     def innovation(self) -> Innovation:
         """Return the innovation of the last update: normalised of the most probable filter, likelihood of all."""
-        return Innovation(self.step_.normalised[self._probable].copy(), self.step_.log_evidence())
+        return Innovation(self.filters.normalised[self._probable].copy(), self.filters.log_evidence())
 
     @property
     def outliers(self) -> np.ndarray:
@@ -322,7 +323,7 @@ class ContactImm:
         return self._mismatch.innovations.facts()
 
 
-def build_filter(arm: Arm, state: FilterState, chain: ModeChain) -> list[ca.Function]:
+def build_filter(arm: Arm, layout: StateLayout, chain: ModeChain) -> list[ca.Function]:
     """Return every function of the filter."""
-    samples = [build_sample(arm, state), build_block(arm, state)]
-    return samples + output_functions(arm, state, chain) + step_functions(arm, state, chain)
+    samples = [build_sample(arm, layout), build_block(arm, layout)]
+    return samples + output_functions(arm, layout, chain) + step_functions(arm, layout, chain)

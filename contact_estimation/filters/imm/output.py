@@ -16,9 +16,10 @@ from contact_estimation.filters.imm.contact_law import ContactForces, contacts_a
 from contact_estimation.filters.imm.imm_step import ImmStep
 from contact_estimation.filters.imm.mode_chain import ModeChain
 from contact_estimation.filters.imm.settings import ImmSettings
-from contact_estimation.filters.imm.state import LEAST_DEFLECTION, FilterState
+from contact_estimation.filters.imm.signals import shapes
+from contact_estimation.filters.imm.state import LEAST_DEFLECTION, StateLayout
 from contact_estimation.filters.imm.unknown import ExternalTorque, push_response, tcp_wrench
-from contact_estimation.filters.kalman import packed_places, packed_size, unpack
+from contact_estimation.filters.kalman import packed_places, unpack
 from contact_estimation.filters.observer import CLOSED, ContactState
 from contact_estimation.robot import Arm
 
@@ -40,61 +41,48 @@ def wrench_parts(n: int) -> Parts:
     return Parts(force_tcp=3, torque_tcp=3, force_base=3, torque=n, force_covariance=9)
 
 
-def contact_parts(state: FilterState) -> list[Parts]:
+def contact_parts(layout: StateLayout) -> list[Parts]:
     """Return the parts of an output vector that are of each contact, after those of the arm.
 
     ``values``: [K n (3); x_rest (3); p_tcp (3)], ``covariance`` (9, 9) of these, ``point`` in the base frame (3,),
     ``law``: its own parameters, ``std_ratio``: posterior over prior standard deviation of every estimated entry.
     """
-    sizes = [(len(c.law.parameters), len(c.names)) for c in state.contacts]
+    sizes = [(len(c.law.parameters), len(c.names)) for c in layout.contacts]
     return [Parts(values=9, covariance=81, point=3, law=own, std_ratio=count) for own, count in sizes]
 
 
-def build_output(arm: Arm, state: FilterState) -> ca.Function:
+def build_output(arm: Arm, layout: StateLayout) -> ca.Function:
     """Return the function of one filter's output at a configuration.
 
-    Inputs:
-
-    - x (N,), P (packed), closed (I,), felt, theta (theta_size,), basis (9 I,), prior_variance (N,), hysteresis,
-      tcp_pose (12,), presliding_mean (n,), slip_direction (3,), push_regression (3, n), unit_stiffness, push_share,
-      push_held: as in :func:`~contact_estimation.filters.imm.measurement.build_update`.
-    - q_now (n,): positions [rad] of the last sample.
-    - wrench_variance (6,) [N^2, Nm^2]: prior of an unknown contact's wrench at the TCP. friction_drift (n,) [Nm^2]:
-      variance of its torque by friction that changed beside it, and by its lag.
-    - variance_factor (m + n,): of the channels (:class:`~contact_estimation.filters.imm.innovation.VarianceFactors`).
-
-    Output: row: :func:`wrench_parts`, then :func:`contact_parts` of every contact.
+    Inputs are :mod:`.signals`. Output: row: :func:`wrench_parts`, then :func:`contact_parts` of every contact.
     """
-    size, count = state.size, len(state.contacts)
-    s = symbols(x=size, P=packed_size(size), q_now=arm.n, closed=count, theta=state.theta_size, basis=9 * count)
-    vars(s).update(vars(symbols(slip_direction=3, prior_variance=size, felt=1, wrench_variance=6)))
-    vars(s).update(vars(symbols(friction_drift=arm.n, hysteresis=1, tcp_pose=12, presliding_mean=arm.n)))
-    vars(s).update(vars(symbols(push_regression=(3, arm.n), unit_stiffness=1, push_held=1, push_share=1)))
-    s.variance_factor = ca.SX.sym("variance_factor", state.m + arm.n)
-    own, kinematics = unpack(s.P, size), arm.kinematics(s.q_now)
+    names = "x P q_now closed theta basis slip_direction prior_variance felt wrench_variance friction_drift hysteresis"
+    names += " tcp_pose presliding_mean push_regression unit_stiffness push_held push_share variance_factor"
+    s = symbols(**shapes(layout, names))
+    own, kinematics = unpack(s.P, layout.size), arm.kinematics(s.q_now)
     pose = rotation, _ = arm.tcp(kinematics)
     last = pose_of(s.tcp_pose)
-    contacts = contacts_at(state, pose, s.x, s.theta, s.basis, s.slip_direction, last, unilateral=True)
+    contacts = contacts_at(layout, pose, s.x, s.theta, s.basis, s.slip_direction, last, unilateral=True)
     forces = ContactForces(arm, kinematics, contacts)
     force, torque = forces.wrench_base(s.closed)
     joint_torque = known_torque = forces.joint_torque(s.closed)
     jacobian, measured = kinematics.jacobian(arm.tcp_frame), known_torque
-    if state.has_external:
-        measured = known_torque + s.felt * s.x[state.parts["external"]]
-        external, slope = _moved_push(state, s, jacobian[:3, :], pose[1] - last[1])
+    if layout.has_external:
+        measured = known_torque + s.felt * s.x[layout.parts["external"]]
+        external, slope = _moved_push(layout, s, jacobian[:3, :], pose[1] - last[1])
         joint_torque = known_torque + s.felt * external
-    channels = state.channels(s.x, measured, arm.body.gravity_torque(kinematics), s.presliding_mean)
+    channels = layout.channels(s.x, measured, arm.body.gravity_torque(kinematics), s.presliding_mean)
     covariance = _observed_covariance(own, ca.jacobian(channels, s.x), s.variance_factor)
     gradient = ca.jacobian(rotation.T @ force, s.x)
     force_covariance = gradient @ covariance @ gradient.T
-    if state.m:
-        force_covariance += _hysteresis_error(state, s.x, covariance, gradient, known_torque, s.hysteresis)
-    if state.has_external:
+    if layout.m:
+        force_covariance += _hysteresis_error(layout, s.x, covariance, gradient, known_torque, s.hysteresis)
+    if layout.has_external:
         uncertain = slope @ covariance @ slope.T + ca.diag(s.friction_drift)
         wrench, spread = tcp_wrench(jacobian, push := ca.SX.sym("push", arm.n), uncertain, s.wrench_variance)
         wrench, by_push = ca.substitute([wrench, ca.jacobian(wrench, push)], [push], [external])
-        if state.m:
-            spread += _hysteresis_error(state, s.x, covariance, by_push @ slope, external, s.hysteresis)
+        if layout.m:
+            spread += _hysteresis_error(layout, s.x, covariance, by_push @ slope, external, s.hysteresis)
         force, torque = force + s.felt * wrench[:3], torque + s.felt * wrench[3:]
         force_covariance += s.felt * (rotation.T @ spread[:3, :3] @ rotation)
     row = [rotation.T @ force, rotation.T @ torque, force, joint_torque, ca.vec(force_covariance)]
@@ -107,17 +95,17 @@ def build_output(arm: Arm, state: FilterState) -> ca.Function:
     return named_function("imm_output", s, {"row": ca.vertcat(*row)})
 
 
-def _moved_push(state: FilterState, s: SimpleNamespace, jacobian: ca.SX, way: ca.SX) -> tuple[ca.SX, ca.SX]:
+def _moved_push(layout: StateLayout, s: SimpleNamespace, jacobian: ca.SX, way: ca.SX) -> tuple[ca.SX, ca.SX]:
     """Return the torque (n,) [Nm] of an unknown contact where the arm is now, and its slope (n, N) by the state.
 
     Args:
-        state: of the filter.
+        layout: parts of the filters' state.
         s: symbols of :func:`build_output`.
         jacobian: (3, n) of the TCP now, base axes.
         way: (3,) [m] of the TCP since the block.
     """
-    external = s.x[state.parts["external"]]
-    stiffness = s.push_held * s.unit_stiffness * s.x[state.parts["push_stiffness"]]
+    external = s.x[layout.parts["external"]]
+    stiffness = s.push_held * s.unit_stiffness * s.x[layout.parts["push_stiffness"]]
     external_now = external + push_response(jacobian, given := ca.SX.sym("force", 3), stiffness, s.push_share * way)
     moved = [external_now, ca.jacobian(external_now, s.x)]  # errors of the push's direction do not count
     torque, slope = ca.substitute(moved, [given], [s.push_regression @ external])
@@ -127,7 +115,7 @@ def _moved_push(state: FilterState, s: SimpleNamespace, jacobian: ca.SX, way: ca
 def _observed_covariance(covariance: ca.SX, rows: ca.SX, variance_factor: ca.SX) -> ca.SX:
     """Covariance (N, N) of the state, in which what the channels measure is as certain as their innovations show.
 
-    The channels measure sums: torque and friction, offset and deflection. Innovations tell how well these are known,
+    The channels measure sums: torque and friction, offset and deflection. Innovations show how well these are known,
     P_y = H P H^T, and nothing about the terms. G = P H^T P_y^-1 is the regression of the state on these sums. The part
     G P_y G^T of the covariance takes the factors of the channels; the rest stays.
 
@@ -146,7 +134,7 @@ def _observed_covariance(covariance: ca.SX, rows: ca.SX, variance_factor: ca.SX)
 
 
 def _hysteresis_error(
-    state: FilterState, x: ca.SX, covariance: ca.SX, gradient: ca.SX, joint_torque: ca.SX, hysteresis: ca.SX
+    layout: StateLayout, x: ca.SX, covariance: ca.SX, gradient: ca.SX, joint_torque: ca.SX, hysteresis: ca.SX
 ) -> ca.SX:
     """Covariance (k, k) of a force or wrench by the hysteresis of the loaded gears.
 
@@ -154,39 +142,39 @@ def _hysteresis_error(
     force by its regression on them in the filter's own covariance. It is considered (Schmidt, 1966), not estimated.
 
     Args:
-        state: of the filter.
+        layout: parts of the filters' state.
         x: (N,) state.
         covariance: (N, N) of it.
         gradient: (k, N) of the force or wrench by the state.
         joint_torque: (n,) [Nm] of the contacts, known or unknown.
         hysteresis: [rad], half the width of the gears' loop: a load may be on either side of it.
     """
-    deflection = joint_torque[state.elastic_joints] * ca.exp(-x[state.parts["joint_stiffness"]])  # (m,) [rad]
+    deflection = joint_torque[layout.elastic_joints] * ca.exp(-x[layout.parts["joint_stiffness"]])  # (m,) [rad]
     width = 2 * hysteresis
     error = deflection * width / ca.sqrt(ca.sumsqr(deflection) + width**2 + LEAST_DEFLECTION**2)
-    offset = state.parts["offset"]
+    offset = layout.parts["offset"]
     moved = gradient @ covariance[:, offset] @ LDL(covariance[offset, offset]).solve(error)  # (k,)
     return moved @ moved.T
 
 
-def output_functions(arm: Arm, state: FilterState, chain: ModeChain) -> list[ca.Function]:
+def output_functions(arm: Arm, layout: StateLayout, chain: ModeChain) -> list[ca.Function]:
     """Return the functions of the output of all filters."""
-    return [build_output(arm, state), build_mixture(state, chain)]
+    return [build_output(arm, layout), build_mixture(layout, chain)]
 
 
-def build_mixture(state: FilterState, chain: ModeChain) -> ca.Function:
+def build_mixture(layout: StateLayout, chain: ModeChain) -> ca.Function:
     """Return the function of the row of an estimate: the mixture of all filters that are not negligible.
 
-    Inputs: table (R, M) of what :func:`build_output` tells of every filter; probabilities (M,);
+    Inputs: table (R, M), the output of :func:`build_output` of every filter; probabilities (M,);
     published_probability, below which a filter is negligible; nis; q_now, dq, unexplained (n,). Output: row, in the
     order of :mod:`~contact_estimation.filters.estimate_row`.
 
     A contact's parameters are averaged over the filters that have it closed; where none has, over all.
     """
-    wrench, parts, filters = wrench_parts(state.n), contact_parts(state), len(chain.owner)
+    wrench, parts, filters = wrench_parts(layout.n), contact_parts(layout), len(chain.owner)
     rows = wrench.size + sum(p.size for p in parts)
-    s = symbols(ca.MX, table=(rows, filters), probabilities=filters, published_probability=1)
-    vars(s).update(vars(symbols(ca.MX, nis=1, q_now=state.n, dq=state.n, unexplained=state.n)))
+    own = shapes(layout, "published_probability nis q_now dq unexplained")
+    s = symbols(ca.MX, table=(rows, filters), probabilities=filters, **own)
     weights = ca.if_else(s.probabilities >= s.published_probability, s.probabilities, 0)
     weights /= ca.sum1(weights)
     row = [s.nis, s.q_now]
@@ -216,7 +204,7 @@ class Output:
 
     Args:
         settings: of the filter.
-        state: the filters' state.
+        layout: parts of the filters' state.
         chain: modes and filters.
         step: the filters.
         functions: compiled :func:`output_functions` by name.
@@ -230,7 +218,7 @@ class Output:
     def __init__(
         self,
         settings: ImmSettings,
-        state: FilterState,
+        layout: StateLayout,
         chain: ModeChain,
         step: ImmStep,
         functions: Mapping[str, CompiledFunction],
@@ -238,14 +226,14 @@ class Output:
         link: str,
     ) -> None:
         self._link = link
-        self._settings, self._state, self._chain, self._step = settings, state, chain, step
+        self._settings, self._layout, self._chain, self._step = settings, layout, chain, step
         mixture, function = functions["imm_mixture"], functions["imm_output"]
         self._row, table = mixture.outputs["row"], mixture.inputs["table"]
         mixture.inputs["published_probability"][0] = self._limit = settings.published_probability
         given = {**mixture.inputs, **signals, "probabilities": step.probabilities}
         self._mix = mixture.bind([given[name] for name in mixture.inputs], [self._row])
-        self.arm = Parts(**_sizes(arm_parts(state.n)), unexplained=state.n, modes=len(chain.names))
-        parts = contact_parts(state)
+        self.arm = Parts(**_sizes(arm_parts(layout.n)), unexplained=layout.n, modes=len(chain.names))
+        parts = contact_parts(layout)
         starts = np.cumsum([self.arm.size, *[1 + p.size + 3 for p in parts]]).tolist()
         self._contacts = list(zip(starts, parts))
         #: Probabilities that the contacts are closed, and ratios of standard deviations.
@@ -254,27 +242,27 @@ class Output:
             [np.arange(at + 1 + p["std_ratio"].start, at + 1 + p.size) for at, p in self._contacts]
         )
         self._table = table.reshape(len(chain.owner), -1)
-        external = state.parts["external"] if state.has_external else slice(0)
-        places = packed_places(state.size)
+        external = layout.parts["external"] if layout.has_external else slice(0)
+        places = packed_places(layout.size)
         self._external = places[external, external]
-        if state.has_external:
-            self._push_variance = places[(along := state.parts["push_stiffness"].start), along]
+        if layout.has_external:
+            self._push_variance = places[(along := layout.parts["push_stiffness"].start), along]
         self._rows = []
         for j, (x, p) in enumerate(zip(step.x, step.p)):
             own = {"x": x, "P": p, "closed": chain.closed[j].copy(), "felt": chain.felt[j : j + 1].copy()}
             given = {**signals, **own}
             self._rows.append(function.bind([given[name] for name in function.inputs], [self._table[j]]))
 
-    def start(self) -> None:
-        """Forget what the filters told."""
+    def reset(self) -> None:
+        """Forget the outputs of the filters."""
         self._table[:] = 0.0
 
     def row(self) -> np.ndarray:
         """Return the row of the estimate now (a view)."""
         limit = self._limit
-        for tell, probability in zip(self._rows, self._step.probabilities.tolist()):
+        for write, probability in zip(self._rows, self._step.probabilities.tolist()):
             if probability >= limit:
-                tell()
+                write()
         self._mix()
         return self._row
 
@@ -285,7 +273,7 @@ class Output:
     def contacts(self, row: np.ndarray) -> tuple[ContactState, ...]:
         """Return the contacts of a row."""
         found = []
-        for c, part, (at, parts) in zip(self._settings.contacts, self._state.contacts, self._contacts):
+        for c, part, (at, parts) in zip(self._settings.contacts, self._layout.contacts, self._contacts):
             own, where = row[at + 1 : at + 1 + parts.size], parts.where
             values, ratio = own[where["values"]], own[where["std_ratio"]]
             weak = tuple([name for name, value in zip(part.names, ratio.tolist()) if value > _WEAK])
@@ -315,12 +303,12 @@ class Output:
         Zero where that mode is negligible (``published_probability``).
         Friction that has changed meanwhile is not in its covariance: a localizer learns the same link from it, later.
         """
-        state, step, rows = self._state, self._step, np.flatnonzero(self._chain.felt)
+        layout, step, rows = self._layout, self._step, np.flatnonzero(self._chain.felt)
         shares = step.probabilities[rows]
         probability = float(shares.sum())
         if probability < self._limit:
-            return ExternalTorque(0.0, np.zeros(state.n), np.zeros((state.n, state.n)))
-        where, shares = state.parts["external"], shares / probability
+            return ExternalTorque(0.0, np.zeros(layout.n), np.zeros((layout.n, layout.n)))
+        where, shares = layout.parts["external"], shares / probability
         torques = step.x[rows, where]
         torque: np.ndarray = np.asarray(shares @ torques)
         covariance = np.tensordot(shares, step.p[rows[:, None, None], self._external], 1)
@@ -335,7 +323,7 @@ class Output:
             rows: filters of an unknown contact.
             shares: of these, their sum one.
         """
-        values = self._step.x[rows, self._state.parts["push_stiffness"].start]
+        values = self._step.x[rows, self._layout.parts["push_stiffness"].start]
         mean = float(shares @ values)
         variance = float(shares @ (self._step.p[rows, self._push_variance] + (values - mean) ** 2))
         std, unit = math.sqrt(variance), self._settings.unknown.stiffness

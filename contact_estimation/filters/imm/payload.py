@@ -1,4 +1,4 @@
-"""A payload that no tool tells of: joint torque that turns with gravity, by Bayesian linear regression.
+"""A payload that no tool describes: joint torque that turns with gravity, by Bayesian linear regression.
 
 A load of mass m with its centre of mass at r in the flange's frame is an external joint torque
 
@@ -6,7 +6,7 @@ A load of mass m with its centre of mass at r in the flange's frame is an extern
 
 with gravity g and the flange's Jacobian J and rotation R in base axes. Free of contact the torque of a block is then
 y = Y pi - b - c s + noise, with torque bias b, Coulomb friction c and presliding states s of known prior. The posterior
-of pi (Bishop, Pattern Recognition and Machine Learning, 2006, section 3.3) tells of a payload where
+of pi (Bishop, Pattern Recognition and Machine Learning, 2006, section 3.3) shows a payload where
 
 - its mass is above zero by the one-sided quantile of the normal distribution, and
 - the data are within the chi-square quantile of what the prior of pi, b and c predicts: no push explains them better.
@@ -31,6 +31,7 @@ import numpy as np
 
 from contact_estimation.codegen import compile_built, named_function, symbols
 from contact_estimation.filters.chi_square import chi_square_survival
+from contact_estimation.filters.gaussian import gaussian_survival
 from contact_estimation.filters.imm.payload_change import PayloadChange
 from contact_estimation.filters.imm.settings import MismatchSettings
 from contact_estimation.robot import Arm
@@ -49,7 +50,8 @@ class Payload:
     """A load behind the flange.
 
     Attributes:
-        mass: [kg]. mass_std: its standard deviation [kg].
+        mass: [kg].
+        mass_std: its standard deviation [kg].
         com: centre of mass (3,) [m] in the flange's frame.
         covariance: of mass and first moment (4, 4).
     """
@@ -66,7 +68,7 @@ class Payload:
 
 
 class Separation(NamedTuple):
-    """What tells a load from friction and pushes in a block.
+    """What distinguishes a load from friction and pushes in a block.
 
     Attributes:
         touched: a known contact is closed.
@@ -88,8 +90,11 @@ class _RegressionSums:
         size: number p of parameters.
 
     Attributes:
-        matrix: X^T W X (p, p). vector: X^T W y (p,). square: y^T W y.
-        samples: effective number of independent samples. time: [s] over which they were taken.
+        matrix: X^T W X (p, p).
+        vector: X^T W y (p,).
+        square: y^T W y.
+        samples: effective number of independent samples.
+        time: [s] over which they were taken.
         vertical: (3, 3) sums of (1, h, F) times its transpose, with the vertical force F [N] at a height h [m].
     """
 
@@ -136,7 +141,7 @@ class PayloadTest:
         settings: prior of the payload, and how sure to be.
 
     Attributes:
-        found: the payload, None while there is none to be told.
+        found: the payload, None while the torque shows none.
         carried: the payload that is no contact, None for none.
         relieved: the one that was carried until it went, for as long as it may be back at once.
     """
@@ -156,9 +161,9 @@ class PayloadTest:
         self._changes = [PayloadChange(arm.n, settings.significance) for _ in range(2)]  # by two frictions
         # Between two independent samples [s]. A disturbance that lasts longer is a bias, which has a prior of its own.
         self._correlation = min(2.0 * actuators.disturbance_time, settings.payload_correlation)
-        self.clear()
+        self.reset()
 
-    def clear(self, anew: bool = True) -> None:
+    def reset(self, anew: bool = True) -> None:
         """Forget the data, and what is carried if the arm starts ``anew``."""
         self.found: Payload | None = None
         self._forget()
@@ -175,7 +180,7 @@ class PayloadTest:
 
     def _forget_change(self) -> None:
         for change in self._changes:
-            change.clear()
+            change.reset()
 
     @property
     def may_change(self) -> bool:
@@ -187,16 +192,16 @@ class PayloadTest:
         return np.zeros(self._n) if self.carried is None else self._rows(q) @ self.carried.parameters
 
     def change(self, duration: float, q: np.ndarray, torques: Sequence[np.ndarray], apart: Separation) -> int | None:
-        """Take a block, and carry the payload no longer, or again, where the torque tells so.
+        """Take a block, and carry the payload no longer, or again, where the torque shows it.
 
         Args:
             duration: of the block [s].
             q: joint positions (n,) [rad].
             torques: measured less friction (n,) [Nm], for the friction of one time or two.
-            apart: what tells a load from friction and pushes.
+            apart: what distinguishes a load from friction and pushes.
 
         Returns:
-            Which friction tells it, None where nothing has changed.
+            Index of the friction by which it has changed, None where it has not.
         """
         self._forget_relieved(duration)
         known = self.carried or self.relieved
@@ -313,11 +318,11 @@ class PayloadTest:
     def _excludes_contact(self) -> bool:
         """Return whether the vertical force has changed too little with the height for the softest contact.
 
-        A force that grows downwards where the arm goes down (k < 0) bends an arm that gives way. It tells no payload.
+        A force that grows downwards where the arm goes down (k < 0) bends an arm that gives way. It is no payload.
         """
         s, (stiffness, std) = self._settings, self._past.stiffness(self._force_variance)
         softest = (s.softest_contact - max(stiffness, 0.0)) / std
-        return _normal_survival(softest) < s.significance <= _normal_survival(-stiffness / std)
+        return gaussian_survival(softest) < s.significance <= gaussian_survival(-stiffness / std)
 
     def _covariance(self, matrix: np.ndarray) -> np.ndarray:
         """Return the posterior covariance (p, p) of the parameters after data with the information ``matrix``."""
@@ -329,7 +334,7 @@ class PayloadTest:
         covariance = self._covariance(past.matrix)
         mean = covariance @ past.vector
         mass, std = float(mean[load]), float(np.sqrt(covariance[load, load]))
-        no_mass = _normal_survival(mass / std)  # probability of zero or less
+        no_mass = gaussian_survival(mass / std)  # probability of zero or less
         if no_mass > self._settings.significance or not self._explained(self._prior):
             return None
         return Payload(mass, std, mean[load + 1 :] / mass, covariance[load:, load:])
@@ -339,11 +344,6 @@ class PayloadTest:
         past = self._past.with_slow_friction()
         misfit = past.misfit(np.zeros(len(prior)), prior)
         return chi_square_survival(past.samples * self._n, misfit) >= self._settings.significance
-
-
-def _normal_survival(z: float) -> float:
-    """Return the probability that a standard normal variable exceeds ``z``."""
-    return 0.5 * math.erfc(z / math.sqrt(2.0))
 
 
 def build_regressor(arm: Arm) -> ca.Function:

@@ -21,7 +21,7 @@ import math
 import numpy as np
 
 from contact_estimation.filters.chi_square import chi_square_quantile
-from contact_estimation.filters.normal import CentredNormal
+from contact_estimation.filters.gaussian import ZeroMeanGaussian
 
 #: Blocks in a window; least number of windows, and number after which the noise settings judge the trend.
 _BLOCKS, _LEAST, _MOST = 5, 4, 10
@@ -50,9 +50,9 @@ class PayloadChange:
         self._sums, self._squares, self.left = np.zeros((2, n)), np.zeros(n), np.zeros(n)
         self._least_evidence = -math.log(significance)
         self._largest, self._largest_beside = (chi_square_quantile(k, significance) for k in (1, n - 1))
-        self.clear()
+        self.reset()
 
-    def clear(self) -> None:
+    def reset(self) -> None:
         """Forget the data."""
         self._sums[:], self._squares[:], self._blocks, self._time = 0.0, 0.0, 0, 0.0
         self._means: list[np.ndarray] = []
@@ -76,7 +76,7 @@ class PayloadChange:
         return self._blocks >= _BLOCKS
 
     def has_changed(self, covariance: np.ndarray, noise: np.ndarray, push: np.ndarray) -> bool:
-        """Return whether the windows tell that the other load is there.
+        """Return whether the windows show that the other load is there.
 
         Args:
             covariance: of friction and loads (n, n) [Nm^2], the same in all blocks.
@@ -86,7 +86,7 @@ class PayloadChange:
         (present, left), noise, every = self._sums / self._blocks, noise / self._blocks, self._time
         variance = _COLOUR * (self._squares / self._blocks - left**2) / (self._blocks - 1)
         certain = covariance + np.diag(noise)
-        changed, pushed = CentredNormal(certain), CentredNormal(certain + push)
+        changed, pushed = ZeroMeanGaussian(certain), ZeroMeanGaussian(certain + push)
         evidence = changed.log_density(left) - max(changed.log_density(present), pushed.log_density(present))
         along, beside, size = _split(changed, left, left - present)
         self._sums[:], self._squares[:], self._blocks, self._time, self.left = 0.0, 0.0, 0, 0.0, left
@@ -135,9 +135,9 @@ class PayloadChange:
         return rate**2 * information, information / _SLOWEST**2
 
 
-def _split(normal: CentredNormal, deviation: np.ndarray, direction: np.ndarray) -> tuple[float, float, float]:
+def _split(gaussian: ZeroMeanGaussian, deviation: np.ndarray, direction: np.ndarray) -> tuple[float, float, float]:
     """Return the squares of a normalised deviation (n,) along a direction (n,), across it, and of the direction."""
-    whitened, axis = normal.whiten(np.column_stack([deviation, direction])).T
+    whitened, axis = gaussian.whiten(np.column_stack([deviation, direction])).T
     size = float(axis @ axis)
     along = float(whitened @ axis) ** 2 / size
     return along, float(whitened @ whitened) - along, size

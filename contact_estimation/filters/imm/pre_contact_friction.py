@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.kalman import pack_array, unpack_array
 
 
@@ -21,13 +21,13 @@ class PreContactFriction:
     """The two states.
 
     Args:
-        state: the filters' state.
+        layout: parts of the filters' state.
         age: of the earlier one [s].
     """
 
-    def __init__(self, state: FilterState, age: float) -> None:
-        self._state, (self._decay, self._noise) = state, state.decay_and_noise(age)
-        self._states = [(np.array(state.mean), pack_array(np.diag(state.first_variance)))]
+    def __init__(self, layout: StateLayout, age: float) -> None:
+        self._layout, (self._decay, self._noise) = layout, layout.decay_and_noise(age)
+        self._states = [(np.array(layout.mean), pack_array(np.diag(layout.first_variance)))]
 
     def keep(self, x: np.ndarray, p: np.ndarray, earlier: tuple[np.ndarray, np.ndarray] | None) -> None:
         """Keep the state of a block, mean (N,) and packed covariance, and one of free space before, None for none."""
@@ -41,18 +41,18 @@ class PreContactFriction:
 
     def rows(self, presliding: np.ndarray) -> np.ndarray:
         """Return the derivative (n, N) of the friction by the state."""
-        parts, rows = self._state.parts, np.zeros((self._state.n, self._state.size))
-        rows[:, parts["bias"]] = rows[:, parts["disturbance"]] = np.eye(self._state.n)
+        parts, rows = self._layout.parts, np.zeros((self._layout.n, self._layout.size))
+        rows[:, parts["bias"]] = rows[:, parts["disturbance"]] = np.eye(self._layout.n)
         rows[:, parts["coulomb"]] = np.diag(presliding)
         return rows
 
     def state(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return mean (N,) and covariance (N, N) of a state."""
-        covariance = unpack_array(self._states[k][1], self._state.size)
+        covariance = unpack_array(self._states[k][1], self._layout.size)
         if k > 0:
             covariance = covariance * np.outer(self._decay, self._decay) + np.diag(self._noise)
         return self._mean(k), covariance
 
     def _mean(self, k: int) -> np.ndarray:
         x = self._states[k][0]
-        return x if k == 0 else np.asarray(self._decay * x + (1.0 - self._decay) * self._state.mean)
+        return x if k == 0 else np.asarray(self._decay * x + (1.0 - self._decay) * self._layout.mean)

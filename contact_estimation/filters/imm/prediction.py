@@ -8,44 +8,42 @@ import casadi as ca
 
 from contact_estimation.codegen import named_function, symbols
 from contact_estimation.filters.imm.contact_law import ContactExpressions, contacts_at, pose_of
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.signals import shapes
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.imm.unknown import push_response
-from contact_estimation.filters.kalman import pack, packed_size, unpack
+from contact_estimation.filters.kalman import pack, unpack
 
 #: [m] Keeps the direction of a way defined where there is none.
 _LEAST_WAY = 1e-9
 
 
-def build_prediction(state: FilterState) -> ca.Function:
+def build_prediction(layout: StateLayout) -> ca.Function:
     """Over a block the contacts move with the arm, and every entry decays to its prior mean.
 
     Within the encoders' noise (``within_noise``) the depth is kept: see :func:`_process_noise`. Nor does motion within
     it show how a surface is tilted or where the contact point is: depth and slip have their derivatives by these over
     the steady part of the motion (``steady_pose``).
     """
-    size, external, count = state.size, state.parts["external"], len(state.contacts)
-    s = symbols(x=size, P=packed_size(size), decay=size, noise=size, motion_noise=state.m + state.n, prior=size)
-    vars(s).update(vars(symbols(walk=1, motion_share=1, push_covariance=(state.n, state.n), duration=1)))
-    vars(s).update(vars(symbols(relative_variance=1, felt=1, push_share=1, within_noise=count)))
-    vars(s).update(vars(symbols(push_regression=(3, state.n), tcp_jacobian=(3, state.n), unit_stiffness=1)))
-    vars(s).update(vars(symbols(prior_variance=size, law_variance=count, theta=state.theta_size, basis=9 * count)))
-    vars(s).update(vars(symbols(tcp_pose=12, tcp_before=12, slid=3, normal_variance=count, friction_moves=state.n)))
-    vars(s).update(vars(symbols(depth_variance=count, push_held=1, steady_pose=12, steady_before=12)))
-    decay, disturbance = ca.SX(s.decay), state.parts["disturbance"]
+    size, external = layout.size, layout.parts["external"]
+    names = "x P decay noise motion_noise prior walk motion_share push_covariance duration relative_variance felt"
+    names += " push_share within_noise push_regression tcp_jacobian unit_stiffness prior_variance law_variance theta"
+    names += " basis tcp_pose tcp_before slid normal_variance friction_moves depth_variance push_held"
+    s = symbols(**shapes(layout, names + " steady_pose steady_before"))
+    decay, disturbance = ca.SX(s.decay), layout.parts["disturbance"]
     decay[disturbance] = 1 - (1 - s.decay[disturbance]) * s.friction_moves
     before, pose, last = unpack(s.P, size), pose_of(s.tcp_pose), pose_of(s.tcp_before)
-    contacts = contacts_at(state, pose, s.x, s.theta, s.basis, reference=last)
+    contacts = contacts_at(layout, pose, s.x, s.theta, s.basis, reference=last)
     moved = _carried(s.x, contacts)
-    steady = contacts_at(state, pose_of(s.steady_pose), s.x, s.theta, s.basis, reference=pose_of(s.steady_before))
-    if state.has_external:
+    steady = contacts_at(layout, pose_of(s.steady_pose), s.x, s.theta, s.basis, reference=pose_of(s.steady_before))
+    if layout.has_external:
         force = s.push_regression @ s.x[external]
-        stiffness = s.felt * s.push_held * s.unit_stiffness * s.x[state.parts["push_stiffness"]]
+        stiffness = s.felt * s.push_held * s.unit_stiffness * s.x[layout.parts["push_stiffness"]]
         way = s.push_share * (pose[1] - last[1])
         moved[external] += push_response(s.tcp_jacobian, given := ca.SX.sym("force", 3), stiffness, way)
     transition = ca.jacobian(moved, s.x)
-    geometry = [k for c in state.contacts for part in ("tilt", "point") for k in c.indices(part) if k is not None]
+    geometry = [k for c in layout.contacts for part in ("tilt", "point") for k in c.indices(part) if k is not None]
     transition[:, geometry] = ca.jacobian(_carried(s.x, steady), s.x)[:, geometry]
-    if state.has_external:  # errors of its direction do not count
+    if layout.has_external:  # errors of its direction do not count
         moved, transition = ca.substitute([moved, transition], [given], [force])
     transition = transition @ ca.diag(decay)
     x = decay * moved + (1 - decay) * s.prior
@@ -53,14 +51,14 @@ def build_prediction(state: FilterState) -> ca.Function:
         (depth,) = contact.part.indices("rest")
         if depth is not None:
             x[depth] += s.within_noise[i]
-    covariance = transition @ before @ transition.T + ca.diag(_process_noise(state, s, x, before))
+    covariance = transition @ before @ transition.T + ca.diag(_process_noise(layout, s, x, before))
     for i, contact in enumerate(contacts):
         tilt = [k for k in contact.part.indices("tilt") if k is not None]
         if tilt:  # the normal turns towards where the tool goes: only that motion shows it
             along = contact.axes[:, 1:].T @ s.slid
             way = ca.fmax(ca.norm_2(along), _LEAST_WAY)
             covariance[tilt, tilt] += s.normal_variance[i] / way * (along @ along.T)
-    if state.has_external:
+    if layout.has_external:
         relative = s.relative_variance * (s.x[external] @ s.x[external].T)  # a push that grows keeps its direction
         covariance[external, external] += s.walk * s.duration * (s.push_covariance + relative)
     return named_function("prediction", s, {"x_next": x, "P_next": pack(covariance)})
@@ -77,7 +75,7 @@ def _carried(x: ca.SX, contacts: list[ContactExpressions]) -> ca.SX:
     return carried
 
 
-def _process_noise(state: FilterState, s: SimpleNamespace, x: ca.SX, before: ca.SX) -> ca.SX:
+def _process_noise(layout: StateLayout, s: SimpleNamespace, x: ca.SX, before: ca.SX) -> ca.SX:
     """Return the process noise (N,) of a block: variances that are added to those of the state.
 
     Only motion shows a contact's stiffness ln K, and only beyond the encoders' noise. Within it the depth is kept, and
@@ -88,22 +86,22 @@ def _process_noise(state: FilterState, s: SimpleNamespace, x: ca.SX, before: ca.
     into it. It is never less known than before the touch.
 
     Args:
-        state: of the filter.
+        layout: parts of the filters' state.
         s: symbols of :func:`build_prediction`.
         x: (N,) predicted state.
         before: (N, N) covariance before the block.
     """
-    noise, disturbance, m = ca.SX(s.noise), state.parts["disturbance"], state.m
+    noise, disturbance, m = ca.SX(s.noise), layout.parts["disturbance"], layout.m
     noise[disturbance] *= s.friction_moves
-    noise[state.parts["offset"]] += s.motion_share * s.motion_noise[:m]
+    noise[layout.parts["offset"]] += s.motion_share * s.motion_noise[:m]
     noise[disturbance] += s.motion_share * s.motion_noise[m:]
-    for i, part in enumerate(state.contacts):
+    for i, part in enumerate(layout.contacts):
         (stiffness,), (depth,) = part.indices("stiffness"), part.indices("rest")
         if stiffness is not None:
             if depth is not None:
                 noise[stiffness] += s.depth_variance[i] * ca.fabs(x[depth] - s.x[depth])
             noise[stiffness] *= ca.fmax(1 - before[stiffness, stiffness] / s.prior_variance[stiffness], 0)
-    for i, k, rest in state.stiffness_and_rest:
+    for i, k, rest in layout.stiffness_and_rest:
         noise[rest] += s.law_variance[i] * s.duration * x[rest] ** 2
         noise[rest] += s.within_noise[i] ** 2 * ca.exp(before[k, k])
     return noise

@@ -26,81 +26,80 @@ import numpy as np
 
 from contact_estimation.codegen import CompiledFunction, DoubleBuffer, Parts, bind_recursion, named_function, symbols
 from contact_estimation.dynamics.momentum import momentum_terms
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.signals import shapes
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.imm.unknown import held_share, push_covariance, push_regression
 from contact_estimation.robot import Arm
-from contact_estimation.robot.friction import presliding_slope, presliding_step
+from contact_estimation.robot.friction import deadband_step, noise_variance, presliding_slope, presliding_step
 from contact_estimation.robot.rigid_body import Kinematics
 
 #: [rad] Added to both sides of a ratio of ways, so that a speed of zero gives one, also at rest.
 _NO_WAY = 1e-12
 #: [s] Memory of the way that shows a contact's stiffness.
 _WAY_TIME = 1.0
-#: Variance of a second difference of white noise over the variance of the noise: 1 + 4 + 1.
-_SECOND_DIFFERENCE = 6
 
 
-def sample_state(layout: FilterState) -> Parts:
-    """Return the parts of the state ``w`` that samples and blocks carry on, (n,) each unless said otherwise.
+def sample_state(layout: StateLayout) -> Parts:
+    """Return the parts of the state ``w`` that samples and blocks carry on.
 
-    ``filtered``, ``followed``: positions (of the motors, from the start, where their velocity is measured) [rad] behind
-    the low-pass and behind the deadband. ``presliding``: friction states. ``presliding_slope``: their derivatives by
-    the logarithm of the breakaway length. ``unsettled``: what is left of an unknown presliding state, as a share,
-    ``unsettled_last``: at the start of the block. ``impulse``: integral of the known torque (:func:`build_sample`) over
-    the block [Nms]. ``travelled``: integral of dq [rad]. ``deflected``, ``visited``: integrals of the deflection and of
-    q over the block [rad s]. ``last``, ``before_last``: positions [rad]. ``encoder_noise``: its variance [rad^2].
-    ``turned``: way of the presliding states over the block. ``momentum_start``: at the start of the block [Nms].
-    ``load_average``, ``speed_average``: rigid-body torque and velocity of the blocks before [Nm, rad/s]. ``place``:
-    where the last block was, ``moved``: how far it went [rad]. ``torque_last``, ``torque_before_last``: measured by the
-    last two blocks, ``torque_scatter``: variance of their noise [Nm, Nm^2]. ``dq_last``: of the last
-    sample [rad/s], ``velocity_scatter``: variance of its noise now, ``velocity_noise``: the least of these
-    [rad^2/s^2]. ``tcp_last`` (12,): the TCP's pose in the last block; ``tcp_followed`` (3,): its position behind a
-    deadband of ``slip_length``, base axes [m]. ``height_last``, ``height_followed`` (contacts,): contact points along
-    their normals in the last block, and behind a deadband of ``position_deadband`` standard deviations [m];
-    ``normal_way``: as of :func:`build_block`. ``axes_followed`` (9,): the TCP's axes, one
-    after the other, behind a deadband of so many of theirs [-].
+    Positions are those of the motors, from the start, where their velocity is measured.
     """
     n, contacts = layout.n, len(layout.contacts)
-    names = "filtered followed presliding presliding_slope impulse travelled deflected visited last before_last"
-    names += " encoder_noise turned momentum_start load_average speed_average place moved torque_last"
-    names += " torque_before_last torque_scatter dq_last velocity_scatter velocity_noise unsettled unsettled_last"
-    heights = dict.fromkeys(("height_last", "height_followed", "normal_way"), contacts)
-    tcp = {"tcp_last": 12, "tcp_followed": 3, "axes_followed": 9}
-    return Parts(**dict.fromkeys(names.split(), n), **tcp, **heights)
+    return Parts(
+        filtered=n,  # [rad] positions behind the low-pass
+        followed=n,  # [rad] positions behind the deadband
+        presliding=n,  # friction states
+        presliding_slope=n,  # their derivatives by the logarithm of the breakaway length
+        impulse=n,  # [Nms] integral of the known torque (build_sample) over the block
+        travelled=n,  # [rad] integral of dq
+        deflected=n,  # [rad s] integral of the deflection over the block
+        visited=n,  # [rad s] integral of q over the block
+        last=n,  # [rad] q of the last sample
+        before_last=n,  # [rad] q of the one before
+        encoder_noise=n,  # [rad^2] variance of the positions
+        turned=n,  # way of the presliding states over the block
+        momentum_start=n,  # [Nms] at the start of the block
+        load_average=n,  # [Nm] rigid-body torque of the blocks before
+        speed_average=n,  # [rad/s] velocity of the blocks before
+        place=n,  # [rad] where the last block was
+        moved=n,  # [rad] how far the last block went
+        torque_last=n,  # [Nm] measured by the last block
+        torque_before_last=n,  # [Nm] measured by the one before
+        torque_scatter=n,  # [Nm^2] variance of their noise
+        dq_last=n,  # [rad/s] of the last sample
+        velocity_scatter=n,  # [rad^2/s^2] variance of its noise now
+        velocity_noise=n,  # [rad^2/s^2] the least of these
+        unsettled=n,  # what is left of an unknown presliding state, as a share
+        unsettled_last=n,  # the same at the start of the block
+        tcp_last=12,  # the TCP's pose in the last block
+        tcp_followed=3,  # [m] its position behind a deadband of slip_length, base axes
+        axes_followed=9,  # its axes, one after the other, behind a deadband of position_deadband of their deviations
+        height_last=contacts,  # [m] contact points along their normals in the last block
+        height_followed=contacts,  # [m] the same behind a deadband of position_deadband standard deviations
+        normal_way=contacts,  # [m] as the signal of that name
+    )
 
 
-def build_sample(arm: Arm, layout: FilterState) -> ca.Function:
+def build_sample(arm: Arm, layout: StateLayout) -> ca.Function:
     """Return the function of one sample.
 
-    Inputs: w; q, dq, tau (n,); dt [s]; filter_gain of the low-pass; deadband, presliding_length (n,) [rad]; noise_time
-    [s]; deadband_noise, velocity_deadband; torque_scale, viscous, asymmetry (n,). Outputs: w_next; momentum (n,) [Nms].
+    Inputs: w, and :mod:`.signals`. Outputs: w_next; momentum (n,) [Nms].
 
     Args:
         arm: the robot.
-        layout: the filters' state.
+        layout: parts of the filters' state.
     """
-    n, parts, motor_side = arm.n, sample_state(layout), layout.motor_side
-    settings = dict.fromkeys(("deadband", "presliding_length", "torque_scale", "viscous", "asymmetry"), n)
-    s = symbols(
-        w=parts.size,
-        q=n,
-        dq=n,
-        tau=n,
-        dt=1,
-        filter_gain=1,
-        noise_time=1,
-        deadband_noise=1,
-        velocity_deadband=1,
-        **settings,
-    )
+    parts, motor_side = sample_state(layout), layout.motor_side
+    names = "q dq tau dt filter_gain noise_time deadband_noise velocity_deadband deadband presliding_length"
+    s = symbols(w=parts.size, **shapes(layout, names + " torque_scale viscous asymmetry"))
     w = parts.split(s.w)
     momentum, momentum_drift, _ = momentum_terms(arm, arm.kinematics(s.q), s.dq)
     w.travelled = w.travelled + s.dt * s.dq
     w.filtered = w.filtered + s.filter_gain * ((w.travelled if motor_side else s.q) - w.filtered)
-    jump = (s.q - 2 * w.last + w.before_last) ** 2 / _SECOND_DIFFERENCE
+    jump = noise_variance(s.q, w.last, w.before_last)
     w.encoder_noise = w.encoder_noise + ca.fmin(s.dt / s.noise_time, 1) * (jump - w.encoder_noise)
     width = 0 if motor_side else ca.fmax(s.deadband, s.deadband_noise * ca.sqrt(w.encoder_noise))
-    followed = _follow(w.followed, w.filtered, width)
+    followed = deadband_step(w.followed, w.filtered, width)
     step = followed - w.followed
     if motor_side:
         step = _beyond_noise(s, w, step)
@@ -116,11 +115,6 @@ def build_sample(arm: Arm, layout: FilterState) -> ca.Function:
     w.visited = w.visited + s.dt * s.q
     w.last, w.before_last = s.q, w.last
     return named_function("imm_sample", s, {"w_next": parts.join(w), "momentum": momentum})
-
-
-def _follow(behind: ca.SX, position: ca.SX, width: Any) -> Any:
-    """Return what was ``behind`` a deadband of ``width`` to both sides, now that its input is at ``position``."""
-    return ca.fmin(ca.fmax(behind, position - width), position + width)
 
 
 def _beyond_noise(s: SimpleNamespace, w: SimpleNamespace, step: ca.SX) -> Any:
@@ -164,39 +158,17 @@ def pending_presliding(w: SimpleNamespace, length: ca.SX, motor_side: bool) -> A
     return presliding_step(w.presliding, now - w.filtered, length) - w.presliding
 
 
-def build_block(arm: Arm, layout: FilterState) -> ca.Function:
+def build_block(arm: Arm, layout: StateLayout) -> ca.Function:
     """Return the function of the end of a block: its measurement, and the start of the next one.
 
-    Inputs: w; momentum (n,) at the end; duration T [s] and count of its samples; settings by their names in
-    :func:`~contact_estimation.filters.imm.settings.run_time_inputs`.
-
-    Outputs:
-
-    - y, R (m + n,): measurements and variances. q_mean, presliding_mean (n,). w_next.
-    - motion_noise (m + n,): by how much this block's motion adds to the variances of the elastic offsets [rad^2] and of
-      the friction disturbances [Nm^2].
-    - friction_change (n,) [Nm^2]: what the latter adds to the variance of the external torque if the friction is kept.
-    - friction_moves (n,): share of their rate at which the friction disturbances change.
-    - push_covariance (n, n) [Nm^2/s]: of an unknown contact. push_regression (3, n) [1/m]: of its force on its torque.
-      push_share: share of the TCP's way over which it holds the TCP, one where that is slower than ``push_speed``.
-    - tcp_jacobian (3, n): of the TCP, base axes. tcp_pose, tcp_before (12,): position [m] and rotation of the TCP,
-      column by column, now and in the last block.
-    - slip_direction (3,): in which the TCP went over the last ``slip_length``, base axes, at most of length one.
-      slid (3,) [m]: its way beyond that.
-    - within_noise (I,) [m]: the part of the contact points' motion along their normals that may be noise of the
-      encoders. normal_way (I,) [m]: their way along the normals beyond that noise in the last ``_WAY_TIME``.
-    - steady_pose, steady_before (12,): as tcp_pose and tcp_before, the position behind ``slip_length`` and the axes
-      behind the encoders' noise; no rotation exactly.
+    Inputs: w, and :mod:`.signals`. Outputs: w_next; every measurement of the block among the signals.
     """
-    n, m, parts, joints = arm.n, layout.m, sample_state(layout), layout.elastic_joints
-    names = "torque_variance coulomb_prior presliding_length presliding_spread deadband model_error viscous_std"
-    per_joint = dict.fromkeys([*names.split(), "asymmetry_std"], n)
-    scalars = "block elastic_variance usual_noise velocity_noise transmission_error velocity_delay"
-    scalars += " noise_time max_noise_ratio load_blocks link_share friction_error stop_error slip_length"
-    scalars += " push_speed position_deadband disturbance_speed"
-    settings = per_joint | dict.fromkeys(scalars.split(), 1) | {"joint_stiffness": m, "push_variance": 6}
-    settings |= {"theta": layout.theta_size, "basis": 9 * len(layout.contacts)}
-    s = symbols(w=parts.size, momentum=n, duration=1, count=1, **settings)
+    n, parts, joints = arm.n, sample_state(layout), layout.elastic_joints
+    names = "momentum duration count torque_variance coulomb_prior presliding_length presliding_spread deadband"
+    names += " model_error viscous_std asymmetry_std block elastic_variance usual_noise velocity_noise"
+    names += " transmission_error velocity_delay noise_time max_noise_ratio load_blocks link_share friction_error"
+    names += " stop_error slip_length push_speed position_deadband disturbance_speed joint_stiffness push_variance"
+    s = symbols(w=parts.size, **shapes(layout, names + " theta basis"))
     w = parts.split(s.w)
     q = w.visited / s.duration
     kinematics = arm.kinematics(q)
@@ -275,7 +247,7 @@ def _friction_errors(
 def _tcp_motion(
     s: SimpleNamespace, w: SimpleNamespace, rotation: ca.SX, position: ca.SX, turn_noise: ca.SX
 ) -> dict[str, ca.SX]:
-    """Return the outputs of :func:`build_block` that tell the TCP's motion; ``w`` follows.
+    """Return the outputs of :func:`build_block` of the TCP's motion; ``w`` follows.
 
     Args:
         s: inputs of the block.
@@ -309,13 +281,13 @@ def _follow_vector(behind: ca.SX, vector: ca.SX, width: ca.SX) -> ca.SX:
 
 
 def _normal_motion(
-    arm: Arm, layout: FilterState, s: SimpleNamespace, w: SimpleNamespace, kinematics: Kinematics, encoders: ca.SX
+    arm: Arm, layout: StateLayout, s: SimpleNamespace, w: SimpleNamespace, kinematics: Kinematics, encoders: ca.SX
 ) -> dict[str, ca.SX]:
-    """Return the outputs of :func:`build_block` that tell the contact points' motion along normals; ``w`` follows."""
+    """Return the outputs of :func:`build_block` of the contact points' motion along normals; ``w`` follows."""
     rotation, position = arm.tcp(kinematics)
     heights = layout.heights(position, rotation, s.theta, s.basis)
     slopes = layout.height_slopes(arm, kinematics, s.theta, s.basis)
-    followed = _follow(w.height_followed, heights, s.position_deadband * ca.sqrt(slopes**2 @ encoders))
+    followed = deadband_step(w.height_followed, heights, s.position_deadband * ca.sqrt(slopes**2 @ encoders))
     within_noise = (heights - w.height_last) - (followed - w.height_followed)
     beyond = ca.fabs(followed - w.height_followed)
     way = w.normal_way + beyond - ca.fmin(s.duration / _WAY_TIME, 1) * w.normal_way
@@ -342,7 +314,7 @@ def _torque_variance(
     turned = s.coulomb_prior * s.presliding_spread * w.presliding_slope
     expected = s.torque_variance * _fewer_samples(s) + jitter + pending**2 + turned**2
     # The velocity ripple in fast motion causes more noise than there is at rest.
-    jump = (measured - 2 * w.torque_last + w.torque_before_last) ** 2 / _SECOND_DIFFERENCE
+    jump = noise_variance(measured, w.torque_last, w.torque_before_last)
     share = ca.fmin(s.duration / s.noise_time, 1)
     scatter = w.torque_scatter + share * (ca.fmin(jump, s.max_noise_ratio * expected) - w.torque_scatter)
     return SimpleNamespace(trusted=ca.fmax(expected, scatter), scatter=scatter)
@@ -367,7 +339,7 @@ class Preintegration:
 
     Args:
         arm: the robot.
-        layout: the filters' state.
+        layout: parts of the filters' state.
         sample: compiled :func:`build_sample`.
         block: compiled :func:`build_block`.
         signals: buffers by name: settings; sample, block and what they measured are added.
@@ -381,7 +353,7 @@ class Preintegration:
     def __init__(
         self,
         arm: Arm,
-        layout: FilterState,
+        layout: StateLayout,
         sample: CompiledFunction,
         block: CompiledFunction,
         signals: dict[str, np.ndarray],
@@ -400,7 +372,7 @@ class Preintegration:
         """Parts of the present sample state (views of the live buffer)."""
         return self._parts.split(self.state["w"])
 
-    def start(self, q: np.ndarray) -> None:
+    def reset(self, q: np.ndarray) -> None:
         """Start at rest at ``q`` (n,) [rad]."""
         self.state.turn = 0
         self.state["w"][:] = 0.0

@@ -48,7 +48,7 @@ class PushJump:
     def __init__(self, channels: int, gate: np.ndarray) -> None:
         self._gate, self._count = gate, np.zeros(channels)
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Begin anew."""
         self._count[:] = 0.0
 
@@ -72,9 +72,9 @@ class PushTracker:
 
     def __init__(self, signals: Mapping[str, np.ndarray]) -> None:
         self._signals, self._mean, self.held = signals, np.zeros(3), np.ones(1)
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Begin anew."""
         self._mean[:], self.course, self.held[0] = 0.0, PushCourse(), 1.0
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.filters.imm.contact_settings import ImmContact
+from contact_estimation.filters.settings import ObserverSettings
 from contact_estimation.robot.actuators import ActuatorSettings
 from contact_estimation.settings import key, non_negative, positive, probability
 
@@ -171,12 +172,10 @@ class MismatchSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImmSettings:
+class ImmSettings(ObserverSettings):
     """IMM filter: friction-aware filters, one or more per contact mode (free, contact_1, contact_1+contact_2, ...)."""
 
     observer: str = key("contact_imm", doc="kind of observer", choices=("contact_imm", "contact_bank"))
-    sensors: str | None = key(None, doc="sensor set used instead of the robot's own")
-    models: dict[str, str] = key({}, doc="robot descriptions used instead of a robot's own, robot name to robot name")
     actuators: str = key(
         "robot",
         doc="joint friction and actuators: 'robot' for the robot's own, a robot's name, or an actuators YAML",

@@ -34,9 +34,9 @@ class StartDecision:
     def __init__(self, chain: ModeChain, settings: ImmSettings) -> None:
         self._free, self._closed, self._felt = chain.free, chain.touched, chain.felt > 0
         self._time, self._error = settings.decision_time, settings.decision_error
-        self.start()
+        self.reset()
 
-    def start(self) -> None:
+    def reset(self) -> None:
         """Begin anew."""
         self._left, self._free_share = self._time, 1.0
         self._contact_share: float | None = None

@@ -1,4 +1,4 @@
-"""A push that may have been there since the start: torque bias and a push are not told apart at rest.
+"""A push that may have been there since the start: at rest it cannot be distinguished from a torque bias.
 
 The torque of a block less that of a payload is y = J^T F - (b + c s + v), with bias b, Coulomb friction c, presliding
 states s and friction disturbance v of known prior. Two Kalman filters of the torque alone take it, one without F and
@@ -28,30 +28,30 @@ from enum import Enum
 import numpy as np
 
 from contact_estimation.filters.chi_square import chi_square_quantile
+from contact_estimation.filters.gaussian import ZeroMeanGaussian
 from contact_estimation.filters.imm.settings import ImmSettings
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.kalman import pack_array, unpack_array
-from contact_estimation.filters.normal import CentredNormal
 
 #: Blocks in a window; windows in a row in which a push must have ended: 0.3 s.
 _BLOCKS, _ENDED = 5, 6
-#: Windows after which something is told: 0.5 s. Windows in motion after which an unlikely push is given up: 1 s.
+#: Windows after which the push is judged: 0.5 s. Windows in motion after which an unlikely push is given up: 1 s.
 _LEAST, _MOVED = 10, 20
 #: Parts of a filter's state that are friction.
 _FRICTION = ("bias", "coulomb", "disturbance")
 #: Keeps odds finite.
 _LEAST_PROBABILITY = 1e-12
-#: [N] The force is told in multiples of this.
+#: [N] The message has the force in multiples of this.
 _ROUND = 10
 #: While the push is neither likely nor unlikely.
 _WORDS = (
-    "a push of about {} N since the start is not told apart from a torque bias: begin where nothing touches the arm, "
-    "or call ~/zero there"
+    "a push of about {} N since the start cannot be distinguished from a torque bias: begin where nothing touches the "
+    "arm, or call ~/zero there"
 )
 
 
 class StartVerdict(Enum):
-    """What a window tells: nothing new, a push since the start, or its end."""
+    """What a window shows: nothing new, a push since the start, or its end."""
 
     NOTHING = 0
     PUSHES = 1
@@ -62,7 +62,7 @@ class PushSinceStart:
     """Compares torque bias with a push that has been there since the start.
 
     Args:
-        state: the filters' state, with an external torque.
+        layout: parts of the filters' state, with an external torque.
         settings: of the filter.
         signals: buffers by name: the block's ``y``, ``R``, ``presliding_mean``, ``tcp_jacobian``, ``motion_noise``,
             the ``load``, and ``tcp_pose``.
@@ -72,20 +72,20 @@ class PushSinceStart:
         words: what is undecided, empty for nothing.
     """
 
-    def __init__(self, state: FilterState, settings: ImmSettings, signals: Mapping[str, np.ndarray]) -> None:
-        self._state, self._signals, n = state, signals, state.n
+    def __init__(self, layout: StateLayout, settings: ImmSettings, signals: Mapping[str, np.ndarray]) -> None:
+        self._layout, self._signals, n = layout, signals, layout.n
         unknown, self._wait = settings.unknown, settings.decision_time
-        self._friction = np.concatenate([np.arange(state.size)[state.parts[k]] for k in _FRICTION])  # (3 n,)
+        self._friction = np.concatenate([np.arange(layout.size)[layout.parts[k]] for k in _FRICTION])  # (3 n,)
         self._force_variance = unknown.wrench_variance[:3]
         self._unsure = settings.mismatch.significance
         self._certain, self._prior = -_log_odds(self._unsure), _log_odds(settings.closed_at_start)
         self._prior_ended = self._prior + math.log(unknown.rate_to_free / unknown.rate_from_free)
         self._largest = chi_square_quantile(n, self._unsure)
-        self.clear()
+        self.reset()
 
-    def clear(self) -> None:
+    def reset(self) -> None:
         """Begin anew, at a start."""
-        friction, variance = self._state.mean[self._friction], self._state.first_variance[self._friction]
+        friction, variance = self._layout.mean[self._friction], self._layout.first_variance[self._friction]
         self._free = _TorqueFilter(friction, variance, np.zeros(3))
         self._push = _TorqueFilter(friction, variance, self._force_variance)
         self._waited, self._count, self._ended, self.known, self._pushes = 0.0, 0, 0, False, False
@@ -101,8 +101,8 @@ class PushSinceStart:
         """Probability of the push, given that the arm seems free; zero where that is known."""
         if self.known or self._pushes or self._count < _LEAST:
             return 0.0
-        told = self._prior + self._push.log_evidence - self._free.log_evidence
-        probability = 1.0 / (1.0 + math.exp(-max(min(told, 50.0), -50.0)))
+        log_odds = self._prior + self._push.log_evidence - self._free.log_evidence
+        probability = 1.0 / (1.0 + math.exp(-max(min(log_odds, 50.0), -50.0)))
         return probability if probability > self._unsure else 0.0
 
     def hidden(self) -> np.ndarray:
@@ -131,9 +131,9 @@ class PushSinceStart:
         known = touched and (self._felt or self._pushes) and self._count >= _LEAST
         gone = free and self._felt and not self._pushes
         if known or gone:
-            self.end()  # the modes tell it
+            self.end()  # the mode probabilities decide it
             return StartVerdict.NOTHING
-        s, n, m = self._signals, self._state.n, self._state.m
+        s, n, m = self._signals, self._layout.n, self._layout.m
         jacobian = s["tcp_jacobian"].reshape(3, n, order="F")
         block = (s["y"][m:] - s["load"], s["presliding_mean"], s["R"][m:], s["motion_noise"][m:], jacobian)
         self._window.append(tuple(values.copy() for values in block))
@@ -143,7 +143,7 @@ class PushSinceStart:
         y, presliding, noise, motion, jacobian = (np.mean(values, axis=0) for values in zip(*self._window))
         window, time = _Window(y, presliding, noise, jacobian), self._time
         self._window, self._time = [], 0.0
-        decay, walk = (values[self._friction] for values in self._state.decay_and_noise(time))
+        decay, walk = (values[self._friction] for values in self._layout.decay_and_noise(time))
         walk[-n:] += _BLOCKS * motion
         for torque_filter in (self._free, self._push):
             torque_filter.predict(decay, walk)
@@ -202,20 +202,20 @@ class PushSinceStart:
             acts: it pushes still.
             feels: the filter feels that.
         """
-        parts, n = self._state.parts, self._state.n
-        x, p = x.copy(), unpack_array(packed, self._state.size)
-        to_torque, joints = self._last.jacobian.T, self._state.elastic_joints  # (n, 3)
-        rows = np.zeros((self._state.size, 3 * n + 3))
+        parts, n = self._layout.parts, self._layout.n
+        x, p = x.copy(), unpack_array(packed, self._layout.size)
+        to_torque, joints = self._last.jacobian.T, self._layout.elastic_joints  # (n, 3)
+        rows = np.zeros((self._layout.size, 3 * n + 3))
         rows[self._friction, np.arange(3 * n)] = 1.0
         compliance = np.exp(-x[parts["joint_stiffness"]])  # [rad/Nm]
         x[parts["offset"]] += compliance * x[parts["external"]][joints]
         if acts:
             rows[parts["offset"], -3:] = -compliance[:, None] * to_torque[joints]
-        told = [*self._friction]
+        known = [*self._friction]
         if feels:
             rows[parts["external"], -3:] = to_torque
-            told += [*range(self._state.size)[parts["external"]]]
-        x[told], p[told], p[:, told] = 0.0, 0.0, 0.0
+            known += [*range(self._layout.size)[parts["external"]]]
+        x[known], p[known], p[:, known] = 0.0, 0.0, 0.0
         return x + rows @ self._push.x, p + rows @ self._push.p @ rows.T
 
     def packed_state(self, x: np.ndarray, packed: np.ndarray, feels: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -251,7 +251,9 @@ class _TorqueFilter:
         force: prior variance (3,) [N^2] of F; zero for none.
 
     Attributes:
-        x, p: mean and covariance. log_evidence: logarithm of the density of all data, but for a constant.
+        x: mean (3 n + 3,) [Nm, N].
+        p: its covariance.
+        log_evidence: logarithm of the density of all data, but for a constant.
     """
 
     def __init__(self, friction: np.ndarray, variance: np.ndarray, force: np.ndarray) -> None:
@@ -273,7 +275,7 @@ class _TorqueFilter:
             pushes: whether F acts.
         """
         rows, push = window.rows(pushes), window.jacobian.T @ force @ window.jacobian
-        innovation = CentredNormal(rows @ self.p @ rows.T + push + np.diag(window.noise))
+        innovation = ZeroMeanGaussian(rows @ self.p @ rows.T + push + np.diag(window.noise))
         deviation = window.y - rows @ self.x
         return innovation.log_density(deviation), innovation.square(deviation)
 

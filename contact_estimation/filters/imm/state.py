@@ -93,7 +93,7 @@ class ContactPart:
         return [self.where.start + self.estimated.index(k) if k in self.estimated else None for k in wanted]
 
 
-class FilterState:
+class StateLayout:
     """Parts and prior of a filter's state.
 
     Args:
@@ -105,22 +105,31 @@ class FilterState:
 
     Attributes:
         contacts: per contact its parameters and its part of the state.
-        motor_side, link_side: as given. n, m: number of joints and of elastic joints. elastic_joints: these.
-        deflection_loop: [rad] width of the hysteresis loop of their deflections, or twice the deflections' noise.
-        size: N. parts: ``contacts``, ``bias``, ``coulomb``, ``disturbance``, ``offset``, ``joint_stiffness``,
-            ``external`` (n, or none), ``push_stiffness`` (2, or none).
+        motor_side: as given.
+        link_side: as given.
+        n: number of joints.
+        m: number of elastic joints.
+        elastic_joints: which joints these are (0 is the base's).
+        size: N, entries of the state.
+        parts: slices of the state: ``contacts``, ``bias``, ``coulomb``, ``disturbance``, ``offset``,
+            ``joint_stiffness``, ``external`` (n, or none), ``push_stiffness`` (2, or none).
         theta_size: entries of all contacts' parameters.
-        mean, variance: (N,) prior. first_variance: at the very first sample.
-        random_walk: (N,) growth of the variance per second. time_constant: (N,) [s], infinite for random walks.
-        friction_shown: deflections, or torque behind the gears, show a push beside the joint friction.
-        frozen_share: of the friction's random walks that an unknown contact leaves.
-        largest_drift: (n,) [Nm^2] variance that a change of the friction has at most.
-        disturbance_moves: the friction disturbance changes with motion only.
-        end_significance, commit_significance: of the tests whether an unknown contact has ended, and whether a contact
-            acts. sliding_way: [rad] of a joint that a push does not bend.
-        bounded: indices of entries that are kept within bounds. friction_rows: (2 n,) those of bias and friction
-            disturbance, none where they have no bounds.
         basis: per contact (3, 3), columns normal, tangent 1, tangent 2 in base axes.
+        mean: (N,) prior mean.
+        variance: (N,) prior variance.
+        first_variance: (N,) prior variance at the very first sample.
+        random_walk: (N,) growth of the variance per second.
+        time_constant: (N,) [s], infinite for random walks.
+        bounded: indices of the entries that are kept within bounds.
+        friction_rows: (2 n,) which entries are bias and friction disturbance; none where they have no bounds.
+        friction_shown: deflections, or torque behind the gears, show a push beside the joint friction.
+        disturbance_moves: the friction disturbance changes with motion only.
+        frozen_share: share of their random walks that friction and offset keep while an unknown contact acts.
+        largest_drift: (n,) [Nm^2] variance that a change of the friction has at most.
+        deflection_loop: [rad] width of the hysteresis loop of the deflections, or twice their noise.
+        end_significance: of the test whether a push has ended.
+        commit_significance: of the test whether a contact differs from free space.
+        sliding_way: [rad] of a joint beyond which its friction has changed; less may be its bending by a push.
     """
 
     def __init__(
@@ -147,7 +156,7 @@ class FilterState:
         elastic_parts = {"offset": self.m, "joint_stiffness": self.m}
         self.parts = Parts(contacts=start, **per_joint, **elastic_parts, external=external, push_stiffness=stiffness)
         bound = actuators.friction_bound if settings.has_unknown else np.inf
-        entries = [c.entries[k] for c in self.contacts for k in c.estimated] + _joint_entries(actuators, n, bound)
+        entries = [c.entries[k] for c in self.contacts for k in c.estimated] + _joint_entries(actuators, bound)
         # Its covariance depends on the configuration: :func:`~contact_estimation.filters.imm.unknown.push_covariance`.
         entries += [Entry("external", 0.0, 0.0, 0.0)] * external
         walk = settings.unknown.stiffness_random_walk
@@ -301,7 +310,7 @@ def _contact_entries(c: ImmContact, feels_slip: bool) -> list[Entry]:
     return entries
 
 
-def _joint_entries(actuators: ActuatorSettings, n: int, friction_bound: float) -> list[Entry]:
+def _joint_entries(actuators: ActuatorSettings, friction_bound: float) -> list[Entry]:
     """Bias, Coulomb friction and friction disturbance of all joints, offset and stiffness of the elastic ones."""
     friction, elastic = actuators.friction, actuators.elastic
     entries = [

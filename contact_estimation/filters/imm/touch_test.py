@@ -1,8 +1,8 @@
 """Tests whether a contact differs from free space: by its force, or by friction that free space cannot have.
 
 A contact is a model with more freedom than free space. It is likely wherever friction does not fit for a moment, as at
-standstill or where a joint sets off, also with a force that is zero within its uncertainty. Two tests tell such a
-contact from one that acts:
+standstill or where a joint sets off, also with a force that is zero within its uncertainty. Two tests distinguish
+such a contact from one that acts:
 
     force       unknown contact: z^T z of the whitened external torque z is chi-square; known contact: probability
                 Phi(F_n / sigma) that it presses
@@ -17,8 +17,8 @@ from __future__ import annotations
 import numpy as np
 
 from contact_estimation.filters.chi_square import chi_square_quantile
-from contact_estimation.filters.imm.state import FilterState
-from contact_estimation.filters.imm.unknown import whitening
+from contact_estimation.filters.imm.state import StateLayout
+from contact_estimation.filters.imm.unknown import ZeroTorqueTest, whitening
 from contact_estimation.filters.kalman import packed_places
 
 
@@ -26,19 +26,18 @@ class TouchTest:
     """Tests of a filter's state against free space.
 
     Args:
-        state: parts of the filters' state.
+        layout: parts of the filters' state.
         significance: of either test.
     """
 
-    def __init__(self, state: FilterState, significance: float) -> None:
-        places = packed_places(state.size)
-        self._external, self._state = state.parts["external"], state
+    def __init__(self, layout: StateLayout, significance: float) -> None:
+        places = packed_places(layout.size)
+        self._external, self._layout = layout.parts["external"], layout
         self._torque = places[self._external, self._external]
-        self._friction = np.diagonal(places)[state.friction_rows]
-        ranks = range(1, state.n + 1)
-        self._largest = [0.0] + [chi_square_quantile(rank, significance) for rank in ranks]
+        self._friction = np.diagonal(places)[layout.friction_rows]
+        self._zero = ZeroTorqueTest(layout.n, significance)
         self._surely = 1.0 - significance
-        each = significance / max(len(state.friction_rows), 1)  # Bonferroni
+        each = significance / max(len(layout.friction_rows), 1)  # Bonferroni
         self._most = chi_square_quantile(1, 2 * each) ** 0.5  # one-sided
 
     def presses(self, pressed: np.ndarray) -> bool:
@@ -57,8 +56,7 @@ class TouchTest:
             p: packed covariance.
             drift: variance (n,) [Nm^2] of the friction that changed during the push.
         """
-        whitened = whitening(p[self._torque] + np.diag(drift)).T @ x[self._external]
-        return bool(whitened @ whitened > self._largest[len(whitened)])
+        return not self._zero.accepts(whitening(p[self._torque] + np.diag(drift)).T @ x[self._external])
 
     def exceeds_friction(self, x: np.ndarray, p: np.ndarray) -> bool:
         """Return whether the filter has more friction than free space may have.
@@ -67,5 +65,5 @@ class TouchTest:
             x: mean (N,).
             p: packed covariance.
         """
-        beyond = self._state.friction_beyond(x)
+        beyond = self._layout.friction_beyond(x)
         return bool((beyond > self._most * np.sqrt(p[self._friction])).any())

@@ -56,12 +56,30 @@ class ExternalTorque(NamedTuple):
     stiffness_std: float = math.nan
 
 
+class ZeroTorqueTest:
+    """Chi-square test whether a torque tau (n,) may be zero.
+
+    Its covariance P is singular where a joint carries nothing, or where an arm has more joints than a push at its TCP
+    has components. It is factored as P = V E V^T over the principal axes V (n, r) that have variance. With the whitened
+    torque z = E^(-1/2) V^T tau, the statistic z^T z is chi-square with r degrees of freedom.
+
+    Args:
+        n: number of joints.
+        significance: of the test.
+    """
+
+    def __init__(self, n: int, significance: float) -> None:
+        self._largest = [0.0] + [chi_square_quantile(rank, significance) for rank in range(1, n + 1)]
+
+    def accepts(self, whitened: np.ndarray) -> bool:
+        """Return whether a torque of whitened value z (r,) may be zero."""
+        return bool(whitened @ whitened <= self._largest[len(whitened)])
+
+
 class PushEnd:
     """Conditions a filter's state on the end of a push: tau_e = 0 as a measurement without noise.
 
-    The covariance P_e of tau_e is singular where a joint carries nothing, or where an arm has more joints than a push
-    at its TCP has components. It is factored as P_e = V E V^T over the principal axes V (n, r) that have variance. With
-    the whitened torque z = E^(-1/2) V^T tau_e, the statistic z^T z is chi-square with r degrees of freedom.
+    The push may have ended where :class:`ZeroTorqueTest` accepts tau_e.
 
     Args:
         size: N entries of the state.
@@ -77,8 +95,7 @@ class PushEnd:
         self._cross = places[:, external]  # (N, n) places in a packed covariance
         pairs = [(external, external), (external, disturbance), (disturbance, disturbance)]
         self._drifting = [np.diagonal(places[pair]) for pair in pairs]  # of what changed friction adds to
-        ranks = range(1, self._cross.shape[1] + 1)
-        self._largest = [0.0] + [chi_square_quantile(rank, significance) for rank in ranks]
+        self._zero = ZeroTorqueTest(self._cross.shape[1], significance)
 
     def loosen(self, p: np.ndarray, slack: np.ndarray) -> None:
         """Add an error of the offsets to a covariance, and by the regression on them to everything else.
@@ -102,7 +119,7 @@ class PushEnd:
             slack: standard deviations (m,) [rad] of what the push has left of the deflections.
 
         Returns:
-            Whether it probably is: z^T z is below its chi-square quantile with a share of the changed friction, too.
+            Whether it probably is: the test accepts it with a share of the changed friction, too.
         """
         loose = p.copy()
         self.loosen(loose, slack)
@@ -112,15 +129,14 @@ class PushEnd:
         torque, cross = x[self._external], widened[self._cross]
         axes = whitening(cross[self._external])
         whitened = axes.T @ torque
-        if whitened @ whitened > self._largest[len(whitened)]:
+        if not self._zero.accepts(whitened):
             return False
         gain = cross @ axes  # (N, r)
         x -= gain @ whitened
         p[:] = widened - pack_array(gain @ gain.T)
         for places in self._drifting:
             loose[places] += _LIKELY_CHANGE * drift
-        whitened = whitening(loose[self._cross][self._external]).T @ torque
-        return bool(whitened @ whitened <= self._largest[len(whitened)])
+        return self._zero.accepts(whitening(loose[self._cross][self._external]).T @ torque)
 
 
 def whitening(covariance: np.ndarray) -> np.ndarray:

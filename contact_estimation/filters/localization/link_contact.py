@@ -27,7 +27,7 @@ _OPEN = ContactState(NAME, 0.0, _NAN, _NAN, _NAN, _NAN, np.zeros((9, 9)), place=
 
 
 def link_contact_of(observer: Observer, arm: Arm, period: float) -> LinkContact | None:
-    """Return the unknown contact of an observer that tells its external torque (``external_torque``), else None.
+    """Return the unknown contact of an observer that has ``external_torque``, else None.
 
     A description without collision geometry, or a computer without C compiler, has none either; a warning says so.
 
@@ -88,22 +88,22 @@ class LinkContact:
         localizer = self._localizer
         if self._next >= localizer.count:
             self._next = -1
-            self._tell(localizer.place())
+            self._take_place(localizer.place())
         elif self._next >= 0:
             localizer.scan(self._next, self._next + self._share)
             self._next += self._share
         elif self._elapsed > self._interval - 0.5 * dt:
-            told = self._observer.external_torque
-            if told.probability >= self.settings.start_probability:
-                localizer.add(self._elapsed, q, told.torque, told.covariance)
-                self._next, self._external = 0, told
+            external = self._observer.external_torque
+            if external.probability >= self.settings.start_probability:
+                localizer.add(self._elapsed, q, external.torque, external.covariance)
+                self._next, self._external = 0, external
             elif self._state is not _OPEN:
                 self._set(_OPEN)
                 localizer.reset()
             self._elapsed = 0.0
 
-    def _tell(self, place: ContactPlace) -> None:
-        """Make the contact of a place; its point is told where the spread allows it."""
+    def _take_place(self, place: ContactPlace) -> None:
+        """Make the contact of a place; it has a point where the spread allows it."""
         position, rotation = self._localizer.arm.tcp_pose(self._localizer.q)
         covariance, point, local = np.zeros((9, 9)), _NAN, _NAN
         if place.spread <= self.settings.largest_spread:
@@ -118,26 +118,26 @@ class LinkContact:
 
         Motion of the TCP shows it.
         """
-        told, place = self._external, state.place or ContactPlace()
+        external, place = self._external, state.place or ContactPlace()
         on_tool = place.reason or place.links.get(self._localizer.arm.tool_link, 0.0) >= _POSSIBLE
         size = float(np.linalg.norm(place.force))
-        if not (on_tool and size > 0.0 and math.isfinite(told.stiffness)):
+        if not (on_tool and size > 0.0 and math.isfinite(external.stiffness)):
             return state
         normal, covariance = place.force / size, state.covariance.copy()
-        covariance[:3, :3] = told.stiffness_std**2 * np.outer(normal, normal)
-        return dataclasses.replace(state, stiffness=told.stiffness * normal, covariance=covariance)
+        covariance[:3, :3] = external.stiffness_std**2 * np.outer(normal, normal)
+        return dataclasses.replace(state, stiffness=external.stiffness * normal, covariance=covariance)
 
     def add_to(self, estimate: Estimate) -> Estimate:
         """Return the estimate with this contact behind its others."""
-        return estimate.with_contacts((*estimate.contacts, self._told(estimate.force_base)))
+        return estimate.with_contacts((*estimate.contacts, self._with_force(estimate.force_base)))
 
     def numbers(self, force_base: np.ndarray) -> np.ndarray:
         """Return the numbers of this contact, which end the row of an estimate with the force ``force_base`` (3,)."""
-        state = self._told(force_base)
+        state = self._with_force(force_base)
         return self._numbers if state is self._state else numbers_of(contact_numbers(state))
 
-    def _told(self, force_base: np.ndarray) -> ContactState:
-        """Return the contact; where no link is told its force is that of the wrench at the TCP."""
+    def _with_force(self, force_base: np.ndarray) -> ContactState:
+        """Return the contact; without a link its force is that of the wrench at the TCP."""
         place = self._state.place
         if place is None or not place.reason:
             return self._state

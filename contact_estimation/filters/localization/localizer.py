@@ -46,7 +46,7 @@ def _library(n: int) -> ctypes.CDLL:
 class ContactLocalizer:
     """Posterior of the place of a single contact.
 
-    :meth:`add` takes a frame, :meth:`scan` a share of the candidates, :meth:`place` tells the posterior when all are
+    :meth:`add` takes a frame, :meth:`scan` a share of the candidates, :meth:`place` returns the posterior when all are
     done. Places are kept in the frames of the joints: they follow the arm between two frames.
 
     Args:

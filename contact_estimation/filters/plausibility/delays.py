@@ -1,6 +1,6 @@
 """A torque that is late: which delay of the model explains it, on average over a motion.
 
-One block of samples hardly tells a delay from friction. Over a motion with its reversals the running means
+One block of samples hardly distinguishes a delay from friction. Over a motion with its reversals the running means
 
     S_d = mean of misfit(tau(t) - model(t - d)),   S_0 = mean of misfit(tau(t) - model(t)),
 
@@ -39,9 +39,9 @@ class DelayEvidence:
 
     def __init__(self, settings: TorqueReadingSettings) -> None:
         self._settings = settings
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Begin with a stream that nothing is known of."""
         self._mean = np.zeros((3, len(self._settings.delays)))  # of the misfit without, with and against each delay
         self._weight = np.zeros(len(self._settings.delays))
@@ -59,7 +59,7 @@ class DelayEvidence:
         s = self._settings
         counts = np.fmin(own, late) < s.free if self.found >= 0 else np.ones_like(self._weight)
         gain = min(duration / s.delay_time, 1.0) * counts
-        # A rival that fails badly tells no more than one that fails.
+        # A rival that fails badly is no more evidence than one that fails.
         misfits = np.fmin(np.stack([np.full_like(late, own), late, early]), s.delay_cap)
         self._mean += gain * (misfits - self._mean)
         self._weight += gain * (1.0 - self._weight)

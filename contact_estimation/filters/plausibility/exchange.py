@@ -1,7 +1,7 @@
 """Exchanged joints: whole samples in which two joints stand in each other's place.
 
 Position, velocity and torque of two joints are exchanged together, by a driver or a list of names in another order.
-They agree with each other then, and only the arm's dynamics tell:
+They agree with each other then. Only the arm's dynamics show the exchange:
 
     r = P tau - (M ddq + C dq + G)(P q, P dq, P ddq),   P the permutation that puts them back.
 """

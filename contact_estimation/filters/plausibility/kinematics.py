@@ -23,39 +23,35 @@ import casadi as ca
 from contact_estimation.codegen import named_function, symbols
 from contact_estimation.filters.plausibility.settings import KinematicsSettings
 
-#: Parts of the state, each (n,): last sample; leaky sums (short, long) of position, velocity and way, and of the
-#: products that give their slope; per signal how far the other one went and how long it has not changed; time of
-#: samples that were repeated; sums over the block, and the velocity at its start; running mean of the effort before
-#: the last sample; mean square of its changes, and of the velocity's second differences in units of their limit; last
-#: change of the velocity; whether the last packet was lost.
+#: Parts of the state, each (n,).
 STATE = (
-    "last_q",
-    "last_dq",
+    "last_q",  # [rad] of the last sample
+    "last_dq",  # [rad/s]
     "last_effort",
-    "short_q",
-    "short_v",
-    "short_a",
-    "long_q",
+    "short_q",  # [rad] leaky sums over short_time: of the position
+    "short_v",  # [rad] of the velocity
+    "short_a",  # [rad] of its amount
+    "long_q",  # [rad] the same over long_time
     "long_v",
     "long_a",
-    "slope_qv",
+    "slope_qv",  # [rad^2/s] leaky sums over long_time of the products that give the slope of position over velocity
     "slope_vv",
-    "q_held",
-    "q_time",
+    "q_held",  # [rad] how far the other signals went while q repeats
+    "q_time",  # [s] how long it repeats
     "dq_held",
     "dq_time",
     "effort_held",
     "effort_time",
-    "waiting",
-    "sum_q",
+    "waiting",  # [s] time of samples that were repeated as a whole
+    "sum_q",  # sums over the block
     "sum_dq",
     "sum_effort",
-    "first_dq",
-    "mean_effort",
-    "rough",
-    "dq_rough",
-    "faster",
-    "lost",
+    "first_dq",  # [rad/s] at the start of the block
+    "mean_effort",  # running mean before the last sample
+    "rough",  # mean square change of the effort, in units of friction
+    "dq_rough",  # mean square second difference of dq, in units of its limit
+    "faster",  # [rad/s] last change of dq
+    "lost",  # whether the last packet was lost
 )
 #: Tests, each (n,): how many times its tolerance a joint's signal is off.
 TESTS = ("step", "short", "long", "scale", "q_frozen", "dq_frozen", "effort_frozen", "rough", "dq_rough", "repeated")
@@ -96,10 +92,14 @@ class _Sample:
         n: number of joints.
 
     Attributes:
-        state: parts (n,) by the names of :data:`STATE`. limit: tolerances by name.
-        same: whether q, dq and effort repeat to the last bit (n,). repeated: whether all of them do.
-        time: [s] since the last sample that did not repeat. moved: change of q (n,) [rad] since. turned: integral of
-        dq (n,) [rad] since. jitter: second difference of dq (n,) [rad/s].
+        state: parts (n,) by the names of :data:`STATE`.
+        limit: tolerances by name.
+        same: whether q, dq and effort repeat to the last bit (n,).
+        repeated: whether all of them do.
+        time: [s] since the last sample that did not repeat.
+        moved: change of q (n,) [rad] since.
+        turned: integral of dq (n,) [rad] since.
+        jitter: second difference of dq (n,) [rad/s].
         change: of the effort (n,) since, less where it had more time than a sensor takes to rise.
     """
 

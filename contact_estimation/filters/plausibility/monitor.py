@@ -44,7 +44,7 @@ class SignalMonitor:
         inputs["tolerance"][:] = tolerances(self._settings.kinematics)
         self._rise = inputs["tolerance"][TOLERANCES.index("rise_time") :][:1]
         inputs["mean_time"][0] = self._settings.torque.mean_time
-        noise, least = actuators_of(arm, told=False).velocity_noise, self._settings.kinematics.least_velocity_noise
+        noise, least = actuators_of(arm, warn=False).velocity_noise, self._settings.kinematics.least_velocity_noise
         inputs["velocity_noise"][0] = max(noise, least)
         if self.readings is not None:
             inputs["per_friction"][:] = self.readings.per_friction
@@ -59,7 +59,7 @@ class SignalMonitor:
         self._advance = bind_recursion(function, [self._state])
         self._step_size, self._block = self._settings.torque.step, self._settings.torque.block - 1e-6
         self._to_agree = np.zeros(arm.n)  # way [rad] that a joint has still to move in agreement
-        self.forget()
+        self.reset()
 
     def restart(self) -> None:
         """Begin with a new stretch of samples, as after a gap."""
@@ -67,17 +67,17 @@ class SignalMonitor:
         if self.readings is not None:
             self.readings.restart()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Begin with a stream that nothing is known of."""
         self._kinematic, self._bad_until, self._spikes = "", -np.inf, 0
         self._last_spike, self._spike_share = -np.inf, 0.0
         self._rise[0] = self._settings.kinematics.rise_time
         self._to_agree[:] = 0.0
-        self.intervals.forget()
+        self.intervals.reset()
         self.problem = ""
         self._started = False
         if self.readings is not None:
-            self.readings.forget()
+            self.readings.reset()
 
     def forget_exchanges(self) -> None:
         """Doubt the order of the joints again, as after positions that jumped."""

@@ -20,9 +20,9 @@ class SampleIntervals:
 
     def __init__(self, longest: float) -> None:
         self._longest = longest
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Begin with a stream that nothing is known of."""
         self._long, self._short = 0.0, 0
         self.problem = ""

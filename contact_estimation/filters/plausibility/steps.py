@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
-from contact_estimation.filters.normal import CentredNormal
+from contact_estimation.filters.gaussian import ZeroMeanGaussian
 from contact_estimation.filters.plausibility.explanation import GRAVITY_LENGTH_STD, GRAVITY_STD, GRAVITY_TURN
 from contact_estimation.filters.plausibility.readings import Reading
 from contact_estimation.filters.plausibility.settings import TorqueReadingSettings
@@ -127,4 +127,4 @@ class StepHypotheses:
 
 def _log_density(residual: np.ndarray, sigma: np.ndarray, directions: np.ndarray) -> float:
     """Return log N(residual; 0, diag(sigma^2) + D D^T) up to a constant, for D ``directions`` (n, k)."""
-    return CentredNormal(np.diag(sigma**2) + directions @ directions.T).log_density(residual)
+    return ZeroMeanGaussian(np.diag(sigma**2) + directions @ directions.T).log_density(residual)

@@ -76,6 +76,19 @@ class TorqueReadings:
         rivals: names of the rivals.
         margin: (R,) by how much the configured reading explained a free arm better (mean square), at its best.
         per_friction: (n,) one unit of effort in units of friction.
+
+    What the blocks have shown so far:
+
+    - ``_named`` (index of a rival, -1 for none) and ``_stepped`` (a step without a known cause) are verdicts. They end
+      once the configured reading has explained a free arm for ``_acquittal_time`` [s].
+    - ``_suspicion`` is the rival under watch, None for none: it becomes the verdict, or it ends.
+    - ``_telling`` (R,): rivals that have left next to nothing of the residual for ``telling_time``; ``_telling_time``
+      (R,) [s] counts it. They are watched also after proof.
+    - ``_cleared`` (R,): rivals that a change of the force has contradicted, in a posture near ``_cleared_at``.
+    - ``_lead`` (R,): running mean of the lead of the configured reading, whose largest value is ``margin``.
+    - ``_doubt`` [s]: for how long a free arm still has to be explained after a gap. Until then ``_strange`` notes a
+      torque that neither a free arm nor a force at the tool explains.
+    - ``_settled_time`` [s]: how long a free arm was explained since the last gap or jump of the effort.
     """
 
     def __init__(self, arm: Arm, sensors: SensorSettings, scale: np.ndarray) -> None:
@@ -84,7 +97,7 @@ class TorqueReadings:
         own = configured_reading(arm, sensors, scale)
         self._readings = [own, *rival_readings(arm, sensors, scale)]
         self._own = own.name
-        friction = actuators_of(arm, told=False)  # the observer warns where a robot's friction is not known
+        friction = actuators_of(arm, warn=False)  # the observer warns where a robot's friction is not known
         law = friction.friction
         parts = (law.bias_std, law.coulomb_std, friction.disturbance_std, friction.torque_noise)
         self._unknown, self._coulomb = np.sqrt(np.sum(np.square(parts), axis=0)), np.asarray(law.coulomb)  # (n,) [Nm]
@@ -118,7 +131,7 @@ class TorqueReadings:
         self._telling, self._telling_time = np.zeros(len(self.rivals), dtype=bool), np.zeros(len(self.rivals))
         self._residual, self._misfit = np.zeros((1 + len(self.rivals), n)), np.zeros(1 + len(self.rivals))
         self.margin = np.zeros(len(self.rivals))
-        self.forget()
+        self.reset()
 
     def _set_inputs(self, inputs: dict[str, np.ndarray]) -> None:
         s, arm = self.settings, self._arm
@@ -136,11 +149,11 @@ class TorqueReadings:
         """Return (R,) whether the configured reading was proven against each rival."""
         return self.margin > self.settings.better
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Begin with a stream that nothing is known of."""
         self.margin[:] = 0.0
         self._named, self._stepped = -1, False
-        self._delays.forget()
+        self._delays.reset()
         self.problem = ""
         self.restart()
 

@@ -1,10 +1,10 @@
-"""Banks of one and two contacts on a UR16e."""
+"""Filters of one and two contacts on a UR16e."""
 
 import pytest
 
 from contact_estimation.filters.imm.contact_settings import ImmContact
 from contact_estimation.filters.imm.settings import ImmSettings, UnknownContactSettings
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.robot import load_arm
 from contact_estimation.robot.actuators import load_actuators
 
@@ -17,7 +17,7 @@ def arm():
 
 
 @pytest.fixture(scope="session")
-def drives():
+def actuators():
     return load_actuators("ur16e")
 
 
@@ -43,5 +43,5 @@ def two_contacts():
 
 
 @pytest.fixture(scope="session")
-def layout(two_contacts, drives):
-    return FilterState(two_contacts, drives, 6)
+def layout(two_contacts, actuators):
+    return StateLayout(two_contacts, actuators, 6)

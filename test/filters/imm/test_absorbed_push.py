@@ -9,7 +9,7 @@ import pytest
 from contact_estimation.filters.imm.absorbed_push import AbsorbedPush
 from contact_estimation.filters.imm.contact_settings import ImmContact
 from contact_estimation.filters.imm.settings import ImmSettings
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.robot import load_arm
 from contact_estimation.robot.actuators import actuators_of
@@ -31,7 +31,7 @@ def arm():
 
 @pytest.fixture(scope="module")
 def state(arm):
-    return FilterState(ImmSettings(contacts=[ImmContact(normal=[0.0, 0.0, 1.0])]), actuators_of(arm), arm.n)
+    return StateLayout(ImmSettings(contacts=[ImmContact(normal=[0.0, 0.0, 1.0])]), actuators_of(arm), arm.n)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from contact_estimation.filters.imm.contact_settings import ImmContact
 from contact_estimation.filters.imm.free_space_history import FreeSpaceHistory
 from contact_estimation.filters.imm.growing_push import GrowingPush, friction_fall
 from contact_estimation.filters.imm.settings import ImmSettings
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.kalman import pack_array
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.robot import load_arm
@@ -24,7 +24,7 @@ from rigid_body_recording import RATE
 @pytest.fixture(scope="module")
 def state():
     arm = load_arm("ur16e")
-    return FilterState(ImmSettings(contacts=[ImmContact(normal=[0.0, 0.0, 1.0])]), actuators_of(arm), arm.n)
+    return StateLayout(ImmSettings(contacts=[ImmContact(normal=[0.0, 0.0, 1.0])]), actuators_of(arm), arm.n)
 
 
 def kept(state, *change, spread=0.0):

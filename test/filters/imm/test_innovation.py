@@ -13,7 +13,7 @@ def test_counts_are_those_of_all_blocks(blocks):
     ratios = normalised**2
     statistics = InnovationStatistics(["fits", "does not"], 3.0)
     statistics.add(np.array([10.0, 10.0]))
-    statistics.clear()
+    statistics.reset()
     for row in normalised:
         statistics.add(row)
     expected = (ratios > 9.0).sum(axis=0)
@@ -82,7 +82,7 @@ def test_variance_factors_start_anew():
         found.add(np.zeros(2), 0.01)
     buffers = found.factors, found.evidence
     assert buffers[0].max() < 0.06 and buffers[1].max() == 0.25
-    found.clear()
+    found.reset()
     assert found.factors is buffers[0] and found.evidence is buffers[1]
     assert (buffers[0] == 1.0).all() and (buffers[1] == 1.0).all()
 

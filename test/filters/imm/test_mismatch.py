@@ -5,7 +5,7 @@ import pytest
 from shared import shared_file
 
 from contact_estimation.filters.imm.mismatch import MismatchTest
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.registry import load_observer_settings, open_stream
 from contact_estimation.robot import load_arm
 from contact_estimation.robot.actuators import actuators_of
@@ -17,7 +17,7 @@ BLOCK = 0.01
 def make():
     arm, settings = load_arm("ur16e"), load_observer_settings("contact_imm")
     actuators = actuators_of(arm)
-    state = FilterState(settings, actuators, arm.n, motor_side=True)
+    state = StateLayout(settings, actuators, arm.n, motor_side=True)
     channels = [f"channel {k}" for k in range(state.m + state.n)]
     return lambda: (MismatchTest(arm, actuators, state, settings, channels), state)
 

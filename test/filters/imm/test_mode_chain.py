@@ -115,7 +115,7 @@ def test_birth_keeps_the_sum_and_makes_the_least_probable_the_newborn():
 
 def test_start_puts_the_probability_where_it_is_told():
     modes = ModeChain(settings(2), 2)
-    combined = modes.of_combinations(modes.start(0.3))
+    combined = modes.of_combinations(modes.reset(0.3))
     assert combined[0] == pytest.approx(0.7) and combined[1:].sum() == pytest.approx(0.3)
 
 

@@ -113,7 +113,7 @@ def test_what_the_channels_measure_is_as_certain_as_their_innovations_show(quiet
     observer, estimate = stream.observer, stream.estimate()
     probable = int(observer.probabilities.argmax())
     assert estimate.mode == "unknown" and observer.probabilities[probable] > 0.99
-    state, step = observer.state, observer.step_
+    state, step = observer.layout, observer.filters
     factors, presliding = observer._signals["variance_factor"], observer._signals["presliding_mean"]
     covariance, parts = unpack_array(step.p[probable], state.size), state.parts
     rows = np.zeros((state.n, state.size))
@@ -145,8 +145,8 @@ def test_quiet_channels_do_not_tell_a_push_from_friction(quiet):
     """Without any noise the sums are known exactly; how much of them is friction is as uncertain as before."""
     stream, _ = quiet
     observer, certain = stream.observer, with_factors(stream, 0.0)
-    probable, parts = int(observer.probabilities.argmax()), observer.state.parts
-    covariance = unpack_array(observer.step_.p[probable], observer.state.size)
+    probable, parts = int(observer.probabilities.argmax()), observer.layout.parts
+    covariance = unpack_array(observer.filters.p[probable], observer.layout.size)
     split = [covariance[parts[name], parts[name]] for name in ("bias", "disturbance")]
     least = np.linalg.eigvalsh(certain.force_covariance)[0]
     assert least > 1e-4 and min(np.diag(part).min() for part in split) > 0.0

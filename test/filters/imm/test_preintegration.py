@@ -8,7 +8,7 @@ import pytest
 from contact_estimation.codegen import compile_function
 from contact_estimation.filters.imm.preintegration import Preintegration, build_block, build_sample
 from contact_estimation.filters.imm.settings import run_time_inputs
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.robot import load_arm
 from contact_estimation.settings import from_mapping
@@ -21,19 +21,19 @@ START_POSE = np.array([-0.9949, -1.0251, 2.2963, -2.8673, -1.5511, 0.5630])
 
 
 @pytest.fixture(scope="module")
-def blocks(arm, drives, two_contacts):
+def blocks(arm, actuators, two_contacts):
     """Runs a motion q(t), dq(t), tau(q, dq) for so many blocks; the outputs of each."""
-    layout = FilterState(two_contacts, drives, 6)
+    layout = StateLayout(two_contacts, actuators, 6)
     sample, block = compile_function(build_sample(arm, layout)), compile_function(build_block(arm, layout))
 
     def run(position, velocity, torque, count, **changed):
-        signals = run_time_inputs(two_contacts, drives) | layout.inputs
+        signals = run_time_inputs(two_contacts, actuators) | layout.inputs
         changed = {"model_error": 0.1, "velocity_delay": 0.0, "velocity_noise": 0.0} | changed
-        changed = {"coulomb_prior": 0.0, "usual_noise": drives.deadband**2} | changed
+        changed = {"coulomb_prior": 0.0, "usual_noise": actuators.deadband**2} | changed
         for name, value in changed.items():
             signals[name][:] = value
         samples = Preintegration(arm, layout, sample, block, signals, 1e4)
-        samples.start(position(0.0))
+        samples.reset(position(0.0))
         samples.start_moving(position(0.0), velocity(0.0), 1.0)
         samples.set_interval(DT)
         rows, t = [], 0.0
@@ -59,13 +59,13 @@ def swing(size):
     )
 
 
-def test_noise_of_the_motors_velocity_does_not_relax_their_friction(arm, drives, two_contacts):
+def test_noise_of_the_motors_velocity_does_not_relax_their_friction(arm, actuators, two_contacts):
     """Presliding states keep their value over 5 s of standstill, and still turn with 1 mrad/s beside the noise."""
-    layout = FilterState(two_contacts, drives, 6, motor_side=True)
+    layout = StateLayout(two_contacts, actuators, 6, motor_side=True)
     sample, block = compile_function(build_sample(arm, layout)), compile_function(build_block(arm, layout))
-    signals = run_time_inputs(two_contacts, drives) | layout.inputs
-    samples = Preintegration(arm, layout, sample, block, signals, drives.position_filter)
-    samples.start(START_POSE)
+    signals = run_time_inputs(two_contacts, actuators) | layout.inputs
+    samples = Preintegration(arm, layout, sample, block, signals, actuators.position_filter)
+    samples.reset(START_POSE)
     samples.set_interval(DT)
     rng = np.random.default_rng(5)
 
@@ -135,13 +135,13 @@ def test_a_motion_at_changing_speed_bends_no_joint(arm, blocks):
 
 
 @pytest.mark.parametrize("motor_side", [False, True])
-def test_friction_turns_with_the_motor_where_its_velocity_is_measured(arm, drives, two_contacts, motor_side):
+def test_friction_turns_with_the_motor_where_its_velocity_is_measured(arm, actuators, two_contacts, motor_side):
     """A joint that bends by 0.6 mrad under a load while its motor stands, then a motor that turns by as much."""
-    layout = FilterState(two_contacts, drives, 6, motor_side)
-    signals = run_time_inputs(two_contacts, drives) | layout.inputs
+    layout = StateLayout(two_contacts, actuators, 6, motor_side)
+    signals = run_time_inputs(two_contacts, actuators) | layout.inputs
     functions = [compile_function(f) for f in (build_sample(arm, layout), build_block(arm, layout))]
     samples = Preintegration(arm, layout, *functions, signals, 8.0)
-    samples.start(START_POSE)
+    samples.reset(START_POSE)
     samples.set_interval(DT)
 
     def move(q, dq):
@@ -158,7 +158,7 @@ def test_friction_turns_with_the_motor_where_its_velocity_is_measured(arm, drive
     assert (presliding > 0.9).all()
 
 
-def test_an_old_velocity_makes_the_deflection_uncertain_by_the_way_since(arm, drives, blocks):
+def test_an_old_velocity_makes_the_deflection_uncertain_by_the_way_since(arm, actuators, blocks):
     position, velocity = swing(0.1)
     _, rows = blocks(position, velocity, lambda t, q, dq: arm.gravity(q), 25, velocity_delay=1e-3)
     _, exact = blocks(position, velocity, lambda t, q, dq: arm.gravity(q), 25)
@@ -182,9 +182,9 @@ def test_slip_direction_follows_the_way_of_the_tool_and_stays_at_standstill(arm,
         np.testing.assert_allclose(found, expected / np.linalg.norm(expected), atol=0.02)
 
 
-def test_noise_of_the_encoders_is_no_steady_motion_and_a_swing_is(arm, drives, blocks):
+def test_noise_of_the_encoders_is_no_steady_motion_and_a_swing_is(arm, actuators, blocks):
     """The steady pose does not move in noise; it follows a swing behind its deadbands."""
-    noise = drives.deadband * np.random.default_rng(3).standard_normal((1000, 6))
+    noise = actuators.deadband * np.random.default_rng(3).standard_normal((1000, 6))
     still = lambda t: START_POSE + noise[round(t / DT)]  # noqa: E731
     _, rows = blocks(still, lambda t: np.zeros(6), lambda t, q, dq: np.zeros(6), 190)
     ways = np.array([row["steady_pose"] - row["steady_before"] for row in rows[40:]])
@@ -219,10 +219,10 @@ def test_motion_and_load_make_it_less_certain(arm, blocks):
     assert 0.05 * inertial < np.sqrt(added[:, layout.m + 1].sum()) < 0.2 * inertial
 
 
-def test_a_torque_noisier_than_configured_is_trusted_less(arm, drives, blocks):
+def test_a_torque_noisier_than_configured_is_trusted_less(arm, actuators, blocks):
     rng, usual, noise = (
         np.random.default_rng(0),
-        np.square(drives.torque_noise),
+        np.square(actuators.torque_noise),
         np.array([9.0, 1.0, 1.0, 1.0, 1.0, 0.8]),
     )
     still = lambda t: START_POSE, lambda t: np.zeros(6)
@@ -233,7 +233,7 @@ def test_a_torque_noisier_than_configured_is_trusted_less(arm, drives, blocks):
     # One shock does not make the arm deaf.
     _, rows = blocks(*still, lambda t, q, dq: arm.gravity(q) + (60.0 if abs(t - 0.5) < 0.004 else 0.0), 200)
     shock = [row["R"][layout.m + 1] ** 0.5 for row in rows]
-    assert max(shock) < 3.0 * drives.torque_noise[1]
+    assert max(shock) < 3.0 * actuators.torque_noise[1]
 
 
 @pytest.mark.parametrize("robot", ["ur16e", "fr3"])

@@ -34,7 +34,7 @@ def test_only_blocks_in_a_row_to_the_same_side_are_a_jump(course, jumps):
 def test_another_channel_does_not_count_on():
     jump = PushJump(2, np.array([GATE]))
     assert not any(jump.follow(np.array(values)) for values in [[4.0, 0.0]] * 4 + [[0.0, 4.0]] * 4)
-    jump.forget()
+    jump.reset()
     assert not jump.follow(np.array([0.0, 4.0]))
 
 

@@ -131,5 +131,5 @@ def test_a_value_reaches_the_estimate(build, arm):
         observer.reset(0.0, q)
         for row in rows:
             observer.step(0.002, q, np.zeros(arm.n), arm.gravity(q) + 20.0 + row)
-        found.append(np.abs(observer.step_.x[0][observer.state.parts["bias"]]).max())
+        found.append(np.abs(observer.filters.x[0][observer.layout.parts["bias"]]).max())
     assert found[1] < 0.5 * found[0]

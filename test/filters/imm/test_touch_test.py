@@ -5,7 +5,7 @@ import pytest
 
 from contact_estimation.filters.imm.contact_settings import ImmContact
 from contact_estimation.filters.imm.settings import ImmSettings, UnknownContactSettings
-from contact_estimation.filters.imm.state import FilterState
+from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.imm.touch_test import TouchTest
 from contact_estimation.filters.kalman import pack_array
 
@@ -14,8 +14,8 @@ CONTACT = ImmContact(normal=[0.0, 0.0, 1.0])
 
 
 @pytest.fixture(scope="module")
-def state(drives):
-    return FilterState(ImmSettings(contacts=[CONTACT]), drives, 6)
+def state(actuators):
+    return StateLayout(ImmSettings(contacts=[CONTACT]), actuators, 6)
 
 
 def rejections(test, state, covariance, count=2000):
@@ -48,11 +48,11 @@ def test_changed_friction_makes_a_push_less_certain(state, covariance):
 
 @pytest.mark.parametrize("part", ["bias", "disturbance"])
 @pytest.mark.parametrize("deviations, beyond", [(2.0, False), (5.0, True), (-5.0, True)])
-def test_friction_beyond_the_bound_of_free_space_is_a_contact(state, drives, covariance, part, deviations, beyond):
+def test_friction_beyond_the_bound_of_free_space_is_a_contact(state, actuators, covariance, part, deviations, beyond):
     """The bound is in prior standard deviations of the entry; it must be passed by some of the filter's own."""
     test, x, k = TouchTest(state, SIGNIFICANCE), state.mean.copy(), 1
     entry = range(state.size)[state.parts[part]][k]
-    bound = drives.friction_bound * np.sqrt(state.variance[entry])
+    bound = actuators.friction_bound * np.sqrt(state.variance[entry])
     std = np.sqrt(covariance[entry, entry])
     x[entry] += np.sign(deviations) * (bound + abs(deviations) * std)
     assert test.exceeds_friction(x, pack_array(covariance)) is beyond
@@ -64,8 +64,8 @@ def test_a_known_contact_presses_where_its_force_is_surely_above_zero(state):
     assert not test.presses(np.array([])), "a filter of no contact presses nowhere"
 
 
-def test_without_unknown_contact_friction_has_no_bound(drives):
+def test_without_unknown_contact_friction_has_no_bound(actuators):
     known = ImmSettings(contacts=[CONTACT], unknown=UnknownContactSettings(filters=0))
-    state = FilterState(known, drives, 6)
+    state = StateLayout(known, actuators, 6)
     x = state.mean + 100.0 * np.sqrt(state.variance)
     assert not TouchTest(state, SIGNIFICANCE).exceeds_friction(x, pack_array(np.eye(state.size)))

@@ -335,7 +335,7 @@ def test_a_push_lets_go_although_friction_took_a_part_of_it():
     observer.reset(0.0, q)
     assert hold(1.0, np.zeros(arm.n)).mode == "free"
     assert hold(0.5, push).mode == "unknown"
-    step, parts = observer.step_, observer.state.parts
+    step, parts = observer.filters, observer.layout.parts
     taken = np.array([10.0, 14.0, 6.0, 3.0, 1.0, 0.5])  # [Nm]
     step.x[:, parts["bias"]] += taken
     step.x[observer.chain.felt > 0, parts["external"]] += taken  # the difference of both is what is measured
@@ -475,5 +475,5 @@ def test_a_force_against_its_recent_mean_is_not_held_by_motion():
     assert tracker.course == (False, False) and tracker.held[0] == 1.0
     tracker.follow(-push)
     assert tracker.course == (True, True) and tracker.held[0] == 0.0
-    tracker.forget()
+    tracker.reset()
     assert tracker.course == (False, False) and tracker.held[0] == 1.0

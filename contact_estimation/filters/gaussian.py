@@ -1,12 +1,19 @@
-"""The normal distribution of mean zero: its density, and deviations in standard deviations."""
+"""The Gaussian distribution of mean zero: its density, deviations in standard deviations, and its tail."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
 
-class CentredNormal:
-    """Normal distribution of mean zero.
+def gaussian_survival(z: float) -> float:
+    """Return the probability that a standard Gaussian variable exceeds ``z``."""
+    return 0.5 * math.erfc(z / math.sqrt(2.0))
+
+
+class ZeroMeanGaussian:
+    """Gaussian distribution of mean zero.
 
     Args:
         covariance: (n, n), positive definite.

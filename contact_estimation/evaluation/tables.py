@@ -1,14 +1,15 @@
-"""How the figures of an observer are distributed over recordings, and which recordings are the worst."""
+"""Tables of many recordings: a line for each, how the figures are distributed over them, and the worst of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from contact_estimation.evaluation.rows import Row
-from contact_estimation.viz.summary import figure_columns
+from contact_estimation.viz.summary import figure_columns, summary_table
 
 #: Beside the median: shares of the recordings [%] that are no worse, and all headings.
 _SHARES, _HEADINGS = (90, 100), ("median", "90 %", "worst")
@@ -81,3 +82,22 @@ def _badness(figures: dict[str, Any]) -> tuple[bool, float]:
         if force.get(part):
             return True, float(force[part]["rmse_z"])
     return False, 1.0 - figures["valid"] / figures["samples"]
+
+
+def header() -> list[str]:
+    """Header of the table."""
+    return ["recording", "robot", *summary_table({})[0]]
+
+
+def lines(rows: Sequence[Row], observers: Sequence[str]) -> list[list[object]]:
+    """Return the lines of the table, for each recording and observer that has figures.
+
+    Args:
+        rows: one per recording.
+        observers: names in the rows.
+    """
+    return [
+        [Path(row["recording"]).name, row["robot"], *line]
+        for row in rows
+        for line in summary_table({o: row["observers"][o] for o in observers if succeeded(row, o)})[1]
+    ]

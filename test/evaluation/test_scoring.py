@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from contact_estimation.evaluation.columns import replay_columns
+from contact_estimation.evaluation.scoring import replay_columns
 from contact_estimation.evaluation.task import Options, Task, evaluate, replay_again
 from contact_estimation.filters.registry import open_stream
 from contact_estimation.io.npz import write_npz

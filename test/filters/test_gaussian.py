@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from contact_estimation.filters.normal import CentredNormal
+from contact_estimation.filters.gaussian import ZeroMeanGaussian
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def covariance():
 
 
 def test_density_and_distance(covariance):
-    deviation, normal = np.array([0.3, -1.2, 2.0, 0.5]), CentredNormal(covariance)
+    deviation, normal = np.array([0.3, -1.2, 2.0, 0.5]), ZeroMeanGaussian(covariance)
     expected = multivariate_normal(np.zeros(4), covariance).logpdf(deviation)
     assert normal.log_density(deviation) - 2 * np.log(2 * np.pi) == pytest.approx(expected)
     assert normal.square(deviation) == pytest.approx(deviation @ np.linalg.inv(covariance) @ deviation)
@@ -22,9 +22,9 @@ def test_density_and_distance(covariance):
 
 def test_whitened_deviations_have_unit_covariance(covariance):
     draws = np.random.default_rng(0).multivariate_normal(np.zeros(4), covariance, 20000).T
-    assert np.cov(CentredNormal(covariance).whiten(draws)) == pytest.approx(np.eye(4), abs=0.05)
+    assert np.cov(ZeroMeanGaussian(covariance).whiten(draws)) == pytest.approx(np.eye(4), abs=0.05)
 
 
 def test_what_is_no_covariance_is_refused():
     with pytest.raises(np.linalg.LinAlgError):
-        CentredNormal(np.diag([1.0, -1.0]))
+        ZeroMeanGaussian(np.diag([1.0, -1.0]))

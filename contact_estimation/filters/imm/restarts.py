@@ -1,0 +1,208 @@
+"""Restarts of filters where torque changes its explanation: friction, a push of an unknown contact, or a payload.
+
+A filter knows torque and friction by their sum. What friction has absorbed of a push is no surprise in any block, so no
+likelihood gives it back. Tests beside the filters find it over seconds. Then the states are written anew, and one kind
+of filter is the only probable one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from contact_estimation.filters.imm.free_space_history import REMEMBERED, FreeSpaceHistory
+from contact_estimation.filters.imm.free_starts import FilterBuffers, FreeStarts
+from contact_estimation.filters.imm.friction_drift import FrictionDrift
+from contact_estimation.filters.imm.growing_push import friction_fall
+from contact_estimation.filters.imm.mode_chain import ModeChain
+from contact_estimation.filters.imm.push_course import PushTracker
+from contact_estimation.filters.imm.state import StateLayout
+from contact_estimation.filters.kalman import pack_array
+
+
+class LoadChange(NamedTuple):
+    """A known load that has changed.
+
+    Attributes:
+        torque: by how much (n,) [Nm].
+        covariance: of it (n, n) [Nm^2].
+    """
+
+    torque: np.ndarray
+    covariance: np.ndarray
+
+
+class Restarts:
+    """Writes states and probabilities of the filters.
+
+    Args:
+        layout: parts of the filters' state.
+        chain: modes and filters.
+        filters: their buffers.
+        history: states of free space.
+        starts: how starts of free filters fit.
+        drift: what has changed since the arm was last free.
+        push: course of the force of an unknown contact.
+        bounds: of the friction in filters of contacts.
+        signals: buffers by name: ``R`` of the block, and ``least_probability``.
+    """
+
+    def __init__(
+        self,
+        layout: StateLayout,
+        chain: ModeChain,
+        filters: FilterBuffers,
+        history: FreeSpaceHistory,
+        starts: FreeStarts,
+        drift: FrictionDrift,
+        push: PushTracker,
+        bounds: dict[str, np.ndarray],
+        signals: Mapping[str, np.ndarray],
+    ) -> None:
+        self._layout, self._chain, self._signals, self._bounds = layout, chain, signals, bounds
+        self._history, self._starts, self._drift, self._push = history, starts, drift, push
+        self._x, self._p, self._probabilities = filters.x, filters.p, filters.probabilities
+        self._free, self._felt = np.flatnonzero(chain.free), np.flatnonzero(chain.felt)
+
+    def follow_free_space(self, interval: float) -> None:
+        """Keep the state of the most probable free filter, if the arm is free; look for a push that grew slowly.
+
+        It may grow still, in free space or under a known contact, or have just been named for what has grown beyond the
+        absorbed part.
+
+        Args:
+            interval: since the last call [s].
+        """
+        shares, probable = self._probabilities[self._free], int(self._probabilities.argmax())
+        if shares.sum() > 0.5:
+            best = int(self._free[shares.argmax()])
+            grown = self._history.follow_free(self._x[best], self._p[best], interval)
+            if grown is not None:
+                self._start_grown_push(best, *grown)
+                self._history.append(self._x[best], self._p[best])
+        elif self._chain.touched[probable]:
+            grown = self._history.follow_touch(self._x[probable], self._p[probable], interval)
+            if grown is not None:
+                self._start_grown_push(probable, *grown)
+        else:
+            settled = self._history.follow_push(self._x[probable], interval)
+            if settled is not None:
+                self._give_back(*settled)
+
+    def start_push(self, free: tuple[np.ndarray, np.ndarray], push: tuple[np.ndarray, np.ndarray]) -> None:
+        """Let an unknown contact act, that friction of free space has explained since the start.
+
+        Args:
+            free: mean (N,) and packed covariance of free space, once the push has ended.
+            push: those of a filter that feels it.
+        """
+        for j in self._free:
+            self._x[j], self._p[j] = free
+        for j in self._felt:
+            self._x[j], self._p[j] = push
+        self._start_in(self._felt, *free)
+
+    def assign_to_friction(self, load: np.ndarray) -> None:
+        """Take a load's torque out of what has explained it until now: external torque, or bias and elastic offset.
+
+        Args:
+            load: by how much the known load's torque has changed (n,) [Nm].
+        """
+        parts, felt = self._layout.parts, self._chain.felt > 0
+        self._x[felt, parts["external"]] -= load
+        compliance = np.exp(-self._x[~felt, parts["joint_stiffness"]])  # [rad/Nm]
+        self._x[~felt, parts["bias"]] += load
+        self._x[~felt, parts["offset"]] -= compliance * load[self._layout.elastic_joints]
+        self._history.reset()
+
+    @property
+    def free_before(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Mean (N,) and packed covariance of free space some seconds ago, None where none is kept."""
+        return self._history.ago(REMEMBERED) if self._history else None
+
+    def start_free(
+        self, x: np.ndarray, covariance: np.ndarray, rows: np.ndarray, left: np.ndarray, load: LoadChange
+    ) -> None:
+        """Let free space follow, with the friction of before, where it was the load that changed.
+
+        The load's error was taken for an error of torque and deflection: of bias and offset. What is left of the torque
+        is measured, as an error of friction and load.
+
+        Args:
+            x: mean (N,) of before.
+            covariance: (N, N) of it.
+            rows: derivative (n, N) of the friction by the state.
+            left: torque (n,) [Nm] beside the friction of ``x`` and the load.
+            load: what changed.
+        """
+        parts, n, joints = self._layout.parts, self._layout.n, self._layout.elastic_joints
+        stiffness = self._x[self._probabilities.argmax(), parts["joint_stiffness"]]
+        wrong = np.zeros((self._layout.size, n))
+        wrong[parts["bias"]] = np.eye(n)
+        wrong[parts["offset"]] = -np.exp(-stiffness)[:, None] * np.eye(n)[joints]
+        covariance = covariance + wrong @ load.covariance @ wrong.T
+        for name, variance in (("bias", self._drift.variance), ("offset", self._drift.slack() ** 2)):
+            covariance[parts[name], parts[name]] += np.diag(variance)
+        cross = covariance @ rows.T
+        noise = np.diag(self._signals["R"][self._layout.m :])
+        gain = np.linalg.solve(rows @ cross + noise, cross.T).T
+        if self._layout.has_external:
+            self._x[self._felt, parts["external"]] -= load.torque
+        self._x[self._free], self._p[self._free] = x - gain @ left, pack_array(covariance - gain @ cross.T)
+        for j in self._free:
+            self._x[j, parts["joint_stiffness"]] = stiffness
+        self._start_in(self._free, x, pack_array(covariance))
+        self._push.reset()
+
+    def _give_back(self, before: np.ndarray, covariance: np.ndarray) -> None:
+        """Give a push that has just been named what friction and the gears' offsets had absorbed of it.
+
+        Args:
+            before: mean (N,) of free space before the push.
+            covariance: packed, of it.
+        """
+        parts = self._layout.parts
+        for j in self._felt:
+            x = self._x[j]
+            absorbed = friction_fall(self._layout, before, x)
+            x[parts["external"]] += absorbed
+            x[parts["offset"]] -= np.exp(-x[parts["joint_stiffness"]]) * absorbed[self._layout.elastic_joints]
+            x[parts["bias"]], x[parts["disturbance"]] = before[parts["bias"]], before[parts["disturbance"]]
+        self._keep_only(before, covariance)
+
+    def _start_grown_push(self, probable: int, before: np.ndarray, covariance: np.ndarray) -> None:
+        """Let an unknown contact act: friction and the gears' offsets have absorbed a push that grew slowly.
+
+        It starts from the state of before, and so does free space; nothing else is probable.
+
+        Args:
+            probable: filter whose joint stiffness is kept.
+            before: mean (N,) of free space before the push.
+            covariance: packed, of it.
+        """
+        where = self._layout.parts["joint_stiffness"]
+        stiffness, unknown = self._x[probable, where].copy(), self._felt[0]
+        for j in [*self._free, unknown]:
+            self._x[j], self._p[j], self._x[j, where] = before, covariance, stiffness
+        self._start_in(self._felt[:1], before, covariance)
+
+    def _keep_only(self, before: np.ndarray, covariance: np.ndarray) -> None:
+        """Take a state, its mean (N,) and packed covariance, for the last one of free space before the push."""
+        self._history.keep_only(before, covariance)
+        self._layout.friction_about(before, self._bounds)
+
+    def _start_in(self, filters: np.ndarray, free: np.ndarray, covariance: np.ndarray) -> None:
+        """Let some filters be the only probable ones, and begin anew with what changes while something touches the arm.
+
+        Args:
+            filters: which ones; equally probable now.
+            free: mean (N,) of free space, before a push or once it has ended.
+            covariance: packed, of it.
+        """
+        self._probabilities[:] = self._signals["least_probability"]
+        self._probabilities[filters] = 1.0 / len(filters)
+        self._keep_only(free, covariance)
+        self._drift.reset()
+        self._starts.forget_fit()
