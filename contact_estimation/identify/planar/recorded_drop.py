@@ -144,7 +144,8 @@ def identify_recorded_drop(
     windows = _windows(told, recording, noise, times, max_impacts)
     if not windows:
         raise IdentificationError(
-            f"no flight of {_SAMPLES_AFTER} samples follows any of the first {max_impacts} impacts; record faster"
+            f"no flight of {_SAMPLES_AFTER} samples follows any of the first {max_impacts} impacts; samples are "
+            f"{recording.interval:.3g} s apart: record faster, or give the times in s"
         )
     best = _choose(windows)
     stepped = _windows(told, replace(recording, stepped=True), noise, times, max_impacts) if _flags(best) else []

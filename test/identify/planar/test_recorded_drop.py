@@ -253,5 +253,7 @@ def test_bad_input():
         identify_recorded_drop(TOLD, t[:5], q[:5], v[:5])
     with pytest.raises(IdentificationError, match="increase"):
         identify_recorded_drop(TOLD, t[::-1], q, v)
+    with pytest.raises(IdentificationError, match="samples are 6 s apart: record faster, or give the times in s"):
+        identify_recorded_drop(TOLD, 1e3 * t, q, None)
     with pytest.raises(IdentificationError, match="no impact"):
         identify_recorded_drop(TOLD, t[:30], q[:30], v[:30])
