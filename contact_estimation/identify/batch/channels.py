@@ -35,10 +35,17 @@ class Measurement:
         values = values[:, None] if values.ndim == 1 else values
         object.__setattr__(self, "t", np.asarray(self.t, float))
         object.__setattr__(self, "values", values)
-        if self.t.ndim != 1 or len(self.t) != len(values) or len(self.t) < 2 or not np.all(np.diff(self.t) > 0):
+        if self.t.ndim != 1 or len(self.t) != len(values) or len(self.t) < 2:
             raise RecordingError(
                 f"a channel needs at least 2 samples at increasing times, given times {self.t.shape} and "
                 f"values {values.shape}"
+            )
+        increasing = np.diff(self.t) > 0
+        if not np.all(increasing):
+            at = int(np.argmin(increasing))
+            raise RecordingError(
+                f"the times of a channel must increase, sample {at} is at {self.t[at]:.6g} s and the next at "
+                f"{self.t[at + 1]:.6g} s; sort the samples and drop repeated ones"
             )
 
     def earlier(self, delay: float) -> Measurement:

@@ -27,6 +27,9 @@ _CORRELATION = 0.3  # from one cell to the next, from which residuals are not no
 _SIGMAS = 5.0  # standard deviations from which a sensor fault counts
 #: Tolerated at any confidence: delay [s], gain, bias [standard deviations of the channel], power of the depth.
 _LEAST = {"delay": 5e-4, "gain": 0.03, "bias": 1.0, "power": 0.1}
+#: Gain from which a test of first order says nothing: 1 / (1 + a) = 1 - a does not hold. At a = 1 it leaves no force,
+#: which fits any misfit where masses and stiffnesses are free.
+_LARGEST_GAIN = 0.5
 #: Share of a fault's effect that the parameters must leave for a test: a motor's gain scales masses and stiffnesses
 #: alike. The contact law holds to 1e-4, which is 1e-8 of a square.
 _TESTABLE = 1e-6
@@ -188,5 +191,7 @@ def score_tests(problem: Problem, estimate: Estimate) -> list[_Fault]:
         if (channel, kind) in own or power <= _TESTABLE * hessian[k, k]:
             continue
         a = -(gradient[k] - across @ gradient[:c]) / power
+        if kind == "gain" and abs(a) > _LARGEST_GAIN:
+            continue
         found.append(_Fault(channel, kind, float(a), float(power**-0.5), float(a * a * power), -across * a))
     return found

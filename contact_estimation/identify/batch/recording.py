@@ -90,7 +90,10 @@ def _own(arrays: dict[str, np.ndarray], sources: set[str]) -> dict[str, Measurem
             raise RecordingError(
                 f"array '{name}' has {len(values)} rows and no times; add t_{name} [s] of as many, or t"
             )
-        found[name] = Measurement(times, values)
+        try:
+            found[name] = Measurement(times, values)
+        except RecordingError as error:
+            raise RecordingError(f"array '{name}': {error}") from error
     return found
 
 

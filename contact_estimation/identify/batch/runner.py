@@ -19,6 +19,9 @@ from contact_estimation.identify.batch.result import Result, read_out
 from contact_estimation.identify.batch.shooting import shoot
 from contact_estimation.identify.batch.start import initial_trajectory
 
+#: Times of the grid per sample of the fastest channel, above which the recording's times are not in seconds.
+_MOST_TIMES_PER_SAMPLE = 100.0
+
 
 class Plan(NamedTuple):
     """How a problem is solved."""
@@ -56,7 +59,7 @@ def prepare(
         The problem, and how the scene's settings have it solved.
 
     Raises:
-        IdentificationError: an unknown channel, or a window that holds no data.
+        IdentificationError: an unknown channel, a window that holds no data, or samples far sparser than the grid.
     """
     settings, scene = scene_file.load(model)
     channels = scene_file.channels(settings)
@@ -72,6 +75,8 @@ def prepare(
     found, durations = zip(*(_read(path, settings, joints) for path in paths))
     measurements, starts = recordings.follow(found, durations)
     spans = (_span(path, window, duration) for path, duration in zip(paths, durations))
+    for path, each in zip(paths, found):
+        _check_rate(path, each, settings.grid.coarse)
     grid = [start + _grid(settings.grid, each, *span) for each, start, span in zip(found, starts, spans)]
     std = scene_file.dynamics_std(settings, scene.nominal)
     formulation = formulation or settings.formulation
@@ -106,6 +111,15 @@ def _span(path: Path | str, window: tuple[float, float] | None, duration: float)
             f"the window {start} to {end} s is not inside the recording {path} (0 to {duration:.2f} s)"
         )
     return start, end
+
+
+def _check_rate(path: Path | str, measurements: dict[str, Measurement], coarse: float) -> None:
+    interval = 1.0 / max(each.rate for each in measurements.values())
+    if interval > _MOST_TIMES_PER_SAMPLE * coarse:
+        raise IdentificationError(
+            f"{path}: its fastest channel has a sample every {interval:.3g} s, but the grid of the scene a time every "
+            f"{coarse:.3g} s; times are in s, so divide milliseconds by 1000, or raise grid: coarse in the scene"
+        )
 
 
 def _grid(grid: scene_file.GridSettings, measurements: dict[str, Measurement], start: float, end: float) -> Array:

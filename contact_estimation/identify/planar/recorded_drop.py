@@ -61,10 +61,10 @@ _LATEST, _DELAYS = 0.02, 41  # clock offsets tried: up to [s], and how many
 _WIDEST = 100.0  # an interval is never widened more; by then the bounds of the outline hold it
 _EXPLAINED, _PAYS = 0.5, 25.0  # a clock offset must take away this share of the excess chi-square, and this much
 _FATAL_CONTACT = 9.0  # reduced chi-square of the contact conditions above which they do not hold at all
-_FLAT_TEST, _FLAT = (
-    "informative",
-    0.5,
-)  # share of the radii of gyration that explain the impacts alike, above which they say nothing
+_FLAT_TEST = "informative"
+_FLAT = 0.5  # share of the radii of gyration that explain the impacts alike, above which they say nothing
+_PLACED = 0.01  # of the outline's radius: standard deviation of a lever r_x that no second impact checks
+_MOST_UNCHECKED = 0.05  # share of m/I that this may change
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,8 @@ def identify_recorded_drop(
     windows = _windows(told, recording, noise, times, max_impacts)
     if not windows:
         raise IdentificationError(
-            f"no flight of {_SAMPLES_AFTER} samples follows any of the first {max_impacts} impacts; record faster"
+            f"no flight of {_SAMPLES_AFTER} samples follows any of the first {max_impacts} impacts; samples are "
+            f"{recording.interval:.3g} s apart: record faster, or give the times in s"
         )
     best = _choose(windows)
     stepped = _windows(told, replace(recording, stepped=True), noise, times, max_impacts) if _flags(best) else []
@@ -272,6 +273,29 @@ def _noise_findings(recording: Recording, noise: Noise, fit: FlightFit) -> Itera
         yield from (replace(finding, test=f"{finding.test}_{what}") for finding in found)
 
 
+def _unchecked_share(window: _Window) -> float:
+    """Return by which share m/I errs with a lever off by :data:`_PLACED`; 0 where a second impact checks it.
+
+    The height of one impact checks r_y alone. An error e of r_x changes the moment: d omega = (m/I) (arm + e dv_y).
+    """
+    impacts = window.impacts
+    if impacts.informative != 1:
+        return 0.0
+    only = [touch.double for touch in impacts.touches].index(False)
+    _, _, _, normal, turn = window.best.values[only]
+    return float(_PLACED * impacts.shape.radius * window.scan.ratio * abs(normal) / max(abs(turn), 1e-12))
+
+
+def _redundancy(share: float, shape: Shape) -> Finding:
+    """Test how much of m/I rests on a lever that no second impact checks."""
+    message = (
+        "m/I comes from one impact alone, and nothing checks its lever: if the centre of mass or the outline is "
+        f"{1e3 * _PLACED * shape.radius:.2g} mm off along the ground, m/I is {100.0 * share:.0f} % off; record a drop "
+        "that bounces on one corner twice, with a flight between"
+    )
+    return Finding("redundant", share, _MOST_UNCHECKED, message)
+
+
 def _sensor_findings(recording: Recording) -> Iterator[Finding]:
     """Test the raw samples: repeated states, and rates at the limit of their range."""
     rows = recording.q if recording.v is None else np.hstack([recording.q, recording.v])
@@ -356,7 +380,8 @@ def _optima_findings(impacts: Impacts, scan: Scan) -> Iterator[Finding]:
     std = (scan.interval[1] - scan.interval[0]) / 3.92
     near = scan.minima[scan.minima[:, 1] < scan.minima[0, 1] + 9.2, 0]
     apart = float(np.abs(near - scan.ratio).max() / std)
-    message = f"m/I of {' and '.join(f'{ratio:.3g}' for ratio in near)} 1/m^2 explain the impacts equally well"
+    which = f"{near.min():.3g} to {near.max():.3g}" if len(near) > 3 else " and ".join(f"{r:.3g}" for r in near)
+    message = f"m/I of {which} 1/m^2 explain the impacts equally well"
     yield Finding("optima", apart if len(near) > 1 else 0.0, 3.0, message)
     message = (
         "the impacts say next to nothing about m/I (landings on two contacts at once, or straight below the centre of "
@@ -391,8 +416,8 @@ def _clock(told: Told, recording: Recording, noise: Noise, best: _Window, most: 
 
 def _result(recording: Recording, window: _Window) -> RecordedDrop:
     """Read a window of a recording out."""
-    scan, impacts = window.scan, window.impacts
-    verdict = conclude([*window.findings, *_sensor_findings(recording)])
+    scan, impacts, unchecked = window.scan, window.impacts, _unchecked_share(window)
+    verdict = conclude([*window.findings, _redundancy(unchecked, impacts.shape), *_sensor_findings(recording)])
     q_flights = window.fit.chi_square / max(window.fit.degrees, 1)
     dof = impacts.count + max(impacts.informative - 1, 0)
     lag = float(np.nanmean(lag_correlation(np.nan_to_num(window.fit.residual)))) if verdict.verdict != GOOD else 0.0
@@ -400,10 +425,10 @@ def _result(recording: Recording, window: _Window) -> RecordedDrop:
     wider = wider if verdict.verdict != GOOD else 1.0
     low, high = scan.interval
     least, most = ratio_bounds(impacts.shape)
-    total = (
-        max(scan.ratio * (low / scan.ratio) ** min(wider, _WIDEST), least),
-        min(scan.ratio * (high / scan.ratio) ** min(wider, _WIDEST), most),
+    below, above = (
+        float(np.exp(np.hypot(min(wider, _WIDEST) * np.log(end / scan.ratio), 1.96 * unchecked))) for end in (low, high)
     )
+    total = (max(scan.ratio / below, least), min(scan.ratio * above, most))
     flat = any(finding.flagged for finding in window.findings if finding.test == _FLAT_TEST)
     status = "undetermined" if flat else "local" if verdict.verdict == GOOD else verdict.verdict
     jumps = window.best.values[:, 2:]

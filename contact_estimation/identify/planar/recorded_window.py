@@ -46,7 +46,7 @@ def identify_recorded_window(
         external: known forces (N, 3) or (N+1, 3) [N, N, Nm] besides gravity; None if there are none.
 
     Raises:
-        RecordingError: uneven instants, or forces of another length.
+        RecordingError: uneven instants, forces of another length, or a body that never touches the ground.
     """
     h = float(np.median(np.diff(t)))
     if np.max(np.abs(np.diff(t) - h)) > _UNEVEN * h:
@@ -63,15 +63,20 @@ def identify_recorded_window(
 
     known = {} if forces.any() else {0: 1.0}
     farthest = _FAR * float(np.max(noise.position) + h * np.max(noise.velocity))
+    lowest = float(np.min(q[:, 1] + shape.levers(q[:, 2])[..., 1].min(axis=-1)))
+    if lowest > farthest:
+        raise RecordingError(
+            f"the body never touches the ground y = 0, its lowest point stays {lowest:.3g} m above: without contact "
+            "nothing follows; expected m and rad, and a window with contact"
+        )
     slack = Slack(_PENETRATION + farthest, _FAR * float(np.max(noise.velocity)))
     found = smooth_window(model, q, v, h, noise, slack, known)
     estimate, verdict = found.estimate, judge(found)
     wide = total_std(found.std, found.chi_square)
-    values = _values(estimate.theta, known)
-    spread = [_deviations(estimate.theta, std, known) for std in (found.std, wide)]
-    if verdict.verdict == FAILED:  # where the solver stopped says nothing of the body
-        values = dict.fromkeys(values, np.nan)
-        spread = [values, values]
+    # Where a solver that failed has stopped says nothing of the body.
+    theta = np.full(2, np.nan) if verdict.verdict == FAILED else estimate.theta
+    values = _values(theta, known)
+    spread = [_deviations(theta, std, known) for std in (found.std, wide)]
     narrow, total = ({n: interval(np.array(values[n]), np.array(s)) for n, s in each.items()} for each in spread)
     return RecordedWindow(values, narrow, total, estimate.normal, estimate.tangent, estimate.status, verdict)
 

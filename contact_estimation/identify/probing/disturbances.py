@@ -144,7 +144,7 @@ def _hardening(data: Samples, forces: int) -> Candidate:
     """
     force = np.linalg.norm(data.wrench[:, :forces], axis=1)
     mean, spread = float(np.mean(force)), float(np.var(force))
-    share = (np.square(force - mean) - spread) / (mean * np.maximum(force, 1e-9))
+    share = (np.square(force - mean) - spread) / (max(mean, 1e-9) * np.maximum(force, 1e-9))
 
     def describe(b: np.ndarray) -> str:
         word = "faster" if b[0] > 0.0 else "slower"

@@ -71,7 +71,7 @@ def test_contact_is_found_in_the_force_channel(finger_recording):
 
 
 def test_bad_channels_are_refused(ball_scene):
-    with pytest.raises(RecordingError, match="increasing"):
+    with pytest.raises(RecordingError, match="must increase, sample 0 is at 0 s"):
         Measurement(np.array([0.0, 0.0, 1.0]), np.zeros(3))
     with pytest.raises(IdentificationError, match="sensor, orientation, torque"):
         Channel("c", "encoder", ("turn",), 1.0)

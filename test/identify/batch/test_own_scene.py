@@ -7,6 +7,7 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from contact_estimation.cli import main
@@ -56,3 +57,34 @@ def test_halves_of_the_recording_agree(folder, capsys, monkeypatch):
     assert found["verdict"] == "good" and found["worst_other_pct"] > 0.0
     for half in found["values"]:
         assert half[:4] == pytest.approx(list(TRUTH.values()), rel=0.03)
+
+
+def _changed(folder, capsys, monkeypatch, *more, **changes):
+    """Exit code, JSON (None without) and errors of the command on the recording with arrays changed."""
+    monkeypatch.chdir(folder)
+    arrays = dict(np.load("cart.npz"))
+    np.savez("changed.npz", **arrays | {name: change(arrays[name]) for name, change in changes.items()})
+    code = main(["identify", "batch", "changed.npz", "--model", "cart.yaml", "--json", *more])
+    out, err = capsys.readouterr()
+    return code, json.loads(out) if out else None, err
+
+
+def test_times_in_milliseconds_are_refused_before_a_grid_of_millions_is_made(folder, capsys, monkeypatch):
+    code, _, err = _changed(folder[0], capsys, monkeypatch, t=lambda t: 1e3 * t)
+    assert code == 2 and "a sample every 1 s" in err and "divide milliseconds" in err
+
+
+def test_a_repeated_time_is_told_with_its_channel_and_place(folder, capsys, monkeypatch):
+    code, _, err = _changed(folder[0], capsys, monkeypatch, t=lambda t: np.where(np.arange(len(t)) == 99, t[98], t))
+    assert code == 2 and "array 'motor'" in err and "sample 98 is at 0.098 s" in err
+
+
+def test_noise_is_not_told_as_a_motor_without_force(folder, capsys, monkeypatch):
+    rng = np.random.default_rng(0)
+    noisy = {
+        name: lambda x, std=std: x + std * rng.standard_normal(len(x))
+        for name, std in (("position", 1e-3), ("motor", 5.0))
+    }
+    code, found, _ = _changed(folder[0], capsys, monkeypatch, "--window", "0", "0.5", **noisy)
+    assert code == 3 and any("'encoder' differs" in reason for reason in found["reasons"])
+    assert not any("mend its scale" in reason for reason in found["reasons"])

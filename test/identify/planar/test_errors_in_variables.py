@@ -69,3 +69,12 @@ def test_uneven_samples_are_sent_to_drop():
     t, q, v, _ = _tumble(0, pushed=False)
     with pytest.raises(RecordingError, match="use --drop"):
         identify_recorded_window(square(SIDE), FRICTION, t + 1e-3 * np.sin(9.0 * t), q, v, NOISE)
+
+
+def test_a_body_that_never_touches_is_refused(tmp_path, capsys):
+    t, q, v, _ = _tumble(0, pushed=False)
+    path = str(tmp_path / "w.npz")
+    np.savez(path, t=t, q=q * [1e3, 1e3, 1.0], v=v)
+    words = ["identify", "planar", "--window", path, "--shape", f"square:{SIDE}", "--friction", str(FRICTION)]
+    assert main(words) == 2
+    assert "never touches the ground y = 0" in capsys.readouterr().err

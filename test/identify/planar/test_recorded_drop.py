@@ -167,6 +167,29 @@ def test_a_flat_landing_says_nothing():
     assert found.status == "undetermined" and found.verdict.exit_code == 3
 
 
+def test_one_impact_alone_does_not_check_its_lever():
+    t, q, _ = record()
+    sound = identify_recorded_drop(TOLD, t[t < 0.45], q[t < 0.45], None)
+    low, high = sound.interval_total
+    assert low < min(sound.interval[0], 6.0) and high > max(sound.interval[1], 6.0)
+    angle = float(np.interp(sound.times[0], t, q[:, 2]))
+    along_ground = np.array([np.cos(angle), -np.sin(angle)])  # in the body's axes
+    off_centre = replace(BODY, corners=CORNERS - 0.06 * along_ground)
+    t, q, _ = world.sample(*world.drop(off_centre, *START, 0.45), 0.006)
+    q = q + NOISE * np.random.default_rng(0).standard_normal(q.shape)
+    found = identify_recorded_drop(TOLD, t, q, None)
+    assert found.interval[0] > 12.0  # the truth is 6
+    assert [finding.test for finding in found.verdict.findings if finding.flagged] == ["redundant"]
+    assert found.status == "doubtful" and "one impact alone" in found.verdict.reasons[0]
+
+
+def test_many_optima_are_told_as_a_range():
+    t, q, v = record(flat=True)
+    reasons = identify_recorded_drop(TOLD, t, q, v).verdict.reasons
+    assert any(" to " in reason and "equally well" in reason for reason in reasons)
+    assert not any(reason.count(" and ") > 2 for reason in reasons if "equally well" in reason)
+
+
 def test_impacts_are_timed_between_samples():
     t, q, v = record(h=0.01)
     at, _, _ = fall()
@@ -230,5 +253,7 @@ def test_bad_input():
         identify_recorded_drop(TOLD, t[:5], q[:5], v[:5])
     with pytest.raises(IdentificationError, match="increase"):
         identify_recorded_drop(TOLD, t[::-1], q, v)
+    with pytest.raises(IdentificationError, match="samples are 6 s apart: record faster, or give the times in s"):
+        identify_recorded_drop(TOLD, 1e3 * t, q, None)
     with pytest.raises(IdentificationError, match="no impact"):
         identify_recorded_drop(TOLD, t[:30], q[:30], v[:30])

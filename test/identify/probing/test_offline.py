@@ -81,12 +81,35 @@ def test_broken_recordings_are_explained(planar, tmp_path, change, message):
         identify_recording(tmp_path / "probe.npz", "planar", ProbingSettings())
 
 
+@pytest.mark.parametrize(
+    "name, factor, message",
+    [
+        ("pose", [1.0, 1.0, 180.0 / np.pi], "orientation changes, and the twist says 0.0"),
+        ("pose", [1e3, 1e3, 1.0], "position changes, and the twist says 0.001 times"),
+        ("twist", [-1.0, -1.0, 1.0], "position changes, and the twist says 1 times as much or another direction"),
+        ("twist", [1.0, 1.0, 0.0], "orientation changes, and the twist says 0 times"),
+    ],
+    ids=["degrees", "millimetres", "wrong sign", "no rates"],
+)
+def test_a_twist_that_is_not_the_rate_of_the_pose_is_refused(planar, tmp_path, name, factor, message):
+    np.savez(tmp_path / "probe.npz", **{**planar[1], name: planar[1][name] * factor})
+    with pytest.raises(RecordingError, match=message):
+        identify_recording(tmp_path / "probe.npz", "planar", ProbingSettings())
+
+
 def test_a_probe_that_never_touches_is_a_failure(planar, tmp_path):
     noise = 0.1 * np.random.default_rng(0).standard_normal(planar[1]["wrench"].shape)
     np.savez(tmp_path / "air.npz", **{**planar[1], "wrench": noise})
     verdict = identify_recording(tmp_path / "air.npz", "planar", ProbingSettings())[1]
     assert verdict.verdict == "failed" and verdict.exit_code == 3
     assert verdict.reasons[0].startswith("the probe never touches: its largest force is 0.")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_wrench_of_zeros_is_a_failure_without_a_warning(planar, tmp_path):
+    np.savez(tmp_path / "air.npz", **{**planar[1], "wrench": np.zeros_like(planar[1]["wrench"])})
+    verdict = identify_recording(tmp_path / "air.npz", "planar", ProbingSettings())[1]
+    assert verdict.verdict == "failed" and verdict.reasons[0].startswith("the probe never touches")
 
 
 def test_a_missing_recording_is_named(tmp_path):
