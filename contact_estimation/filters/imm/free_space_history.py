@@ -39,7 +39,8 @@ class FreeSpaceHistory:
 
     def __init__(self, layout: StateLayout, signals: Mapping[str, np.ndarray]) -> None:
         self._growing = GrowingPush(layout) if layout.m and layout.has_external else None
-        self._absorbed = AbsorbedPush(layout, signals) if layout.has_external else None
+        # Behind the gears friction is too small to hide a push.
+        self._absorbed = AbsorbedPush(layout, signals) if layout.has_external and not layout.link_side else None
         self._stiffness = layout.parts["joint_stiffness"]
         coulomb = layout.parts["coulomb"]
         self._coulomb = np.diagonal(packed_places(layout.size)[coulomb, coulomb])  # of its variances, in a packed one
