@@ -9,6 +9,8 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("stream: a jump of position passes", "if limits.jumped(max(dt, self._period)):", "if False:"),
         ("stream: compensated gravity is not put back", "self._torque += self.arm.gravity(self._q)", "pass"),
         ("stream: time that runs back is no restart", 'self.counters["backward"] += 1', "return False"),
+        ("stream: a sample out of order is a restart", "if not self._out_of_order and", "if False and"),
+        ("stream: a clock that steps is time", "        if stepped:\n", "        if False:\n"),
         ("stream: gaps are one long step", "steps = max(1, round(dt / self._period))", "steps = 1"),
         ("stream: a diverged observer stays valid", "        if not finite:\n", "        if False:\n"),
         ("stream: every gap is a pause", "paused = stays and", "paused ="),

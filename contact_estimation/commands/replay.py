@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 #: Counters of a stream that tell of a bad recording. A doubt of the monitor, a spike and an observer that settles mark
 #: estimates as invalid and stop nothing.
-_BAD = ("wrong_size", "not_finite", "torque_limit", "velocity_limit", "duplicate", "backward", "gap", "position_jump")
+_BAD = (
+    *("wrong_size", "not_finite", "torque_limit", "velocity_limit", "position_jump"),
+    *("duplicate", "out_of_order", "backward", "gap", "clock_step"),
+)
 #: Share of invalid estimates beyond which nothing is written.
 _MOST_INVALID = 0.5
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from contact_estimation.exceptions import ConfigError, refuse_names
+from contact_estimation.filters.clock_steps import STEPPED, ClockSteps
 from contact_estimation.filters.consistency import consistency_of
 from contact_estimation.filters.estimate_row import EstimateRow, RowObserver, arm_parts, row_of
 from contact_estimation.filters.localization import link_contact_of
@@ -30,7 +31,8 @@ class SampleStream:
     - not finite, wrong size, a torque beyond all limits, a position that jumped: refused; the interval is integrated at
       the next good sample.
     - the same stamp again: refused and counted, the estimate stays.
-    - a stamp before the last one: the observer restarts (a bag that loops).
+    - a stamp before the last one: the observer restarts (a bag that loops), unless one sample came out of order.
+    - stamps that step where the arm moved as in one period: one period is integrated (:mod:`.clock_steps`).
     - a gap up to ``max_gap``: integrated in steps of the nominal period; a longer one restarts the observer, unless the
       arm is where it was (``max_pause``).
     - signals that contradict each other or gravity (:mod:`.plausibility`): estimates are invalid until they agree,
@@ -94,7 +96,9 @@ class SampleStream:
         self._zero_in_contact = False
         self._torque = np.zeros(n)
         self._last_ns: int | None = None
-        self._settle = False
+        self._settle = self._out_of_order = False
+        apart = sensors.plausibility.hold
+        self._clock_steps = ClockSteps(self._period, sensors.longest_period, apart, sensors.pause_way)
         self._settling_ns = round(1e9 * getattr(observer, "settling", sensors.plausibility.settling))
         self._settled_ns = 0
 
@@ -291,11 +295,18 @@ class SampleStream:
         if dt_ns <= 0:
             if dt_ns == 0:
                 return self._refuse("duplicate", "the stamp of the last sample came again")
+            if not self._out_of_order and -dt_ns * 1e-9 <= self.sensors.max_gap:
+                self._out_of_order = True  # where the next one is of the past, too, the clock was set back
+                return self._refuse("out_of_order", "a sample is older than the last one: it came out of order")
             self.counters["backward"] += 1
             return self._start(stamp_ns, f"time went back by {-dt_ns * 1e-9:.3f} s: the observer restarted")
         dt = dt_ns * 1e-9
+        stepped = self._clock_steps.stepped(dt, self._q, self._last_q, self._dq)
         if dt > self.sensors.max_gap:
             return self._bridge(stamp_ns, dt)
+        if stepped:
+            self.counters["clock_step"] += 1
+            return self._start(stamp_ns, self._clock_steps.problem or STEPPED, paused=True)
         if limits.jumped(max(dt, self._period)):
             self.monitor.forget_exchanges()
             return self._refuse(*limits.describe_jump(dt))
@@ -369,12 +380,12 @@ class SampleStream:
         self._settled_ns = stamp_ns + self._settling_ns * (moving or doubted)
 
     def _accept(self, stamp_ns: int, reason: str) -> bool:
-        self._problem = self.monitor.problem
+        self._problem, self._out_of_order = self.monitor.problem, False
         if self._problem:
             self.counters["implausible"] += 1
         if not reason and stamp_ns < self._settled_ns:
             reason = "the observer restarted: it settles"
-        self.reason = self._problem or reason
+        self.reason = self._problem or reason or self._clock_steps.problem
         self.valid = not self.reason
         self.counters["used"] += 1
         if self.zero.measuring:
