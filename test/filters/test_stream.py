@@ -267,6 +267,14 @@ def test_samples_of_a_queue_count_as_a_period_each(moving):
     assert move(moving, 5).valid and moving.stream.monitor.problem == ""
 
 
+def test_stamps_that_are_late_by_some_periods_blind_nothing(moving):
+    """Four samples at once every 8 ms: the positions between two of them were called a jump."""
+    for _ in range(50):
+        move(moving, periods=3.85)
+        assert move(moving, 3, periods=0.05).valid
+    assert moving.stream.counters["spike"] == 0 and moving.stream.monitor.problem == ""
+
+
 def test_short_intervals_behind_no_wait_are_no_queue(moving):
     move(moving, 20, periods=0.05)
     assert moving.stream.counters["clock_step"] == 0 and moving.stream.monitor.problem

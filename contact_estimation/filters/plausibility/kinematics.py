@@ -123,7 +123,8 @@ class _Sample:
         lost = still * (ca.mmax(ca.fabs(self.s.dq)) > limit["lost_speed"])
         follows = (1 - lost) * (state["lost"] <= 0) * (state["waiting"] <= 0)
         state["lost"] = ca.repmat(lost, self.n, 1)
-        allowed = limit["step_speed"] * self.time + limit["step_share"] * ca.fabs(self.moved)
+        time = ca.fmax(self.time, self.s.period)  # stamps of samples that queued are too close
+        allowed = limit["step_speed"] * time + limit["step_share"] * ca.fabs(self.moved)
         found: ca.SX = follows * ca.fabs(self.moved - self.turned) / allowed
         return found
 
@@ -199,7 +200,8 @@ def build_kinematics(n: int) -> ca.Function:
 
     Inputs: w (27 n) state; q [rad], dq [rad/s], effort (n,) as it comes; h [s]; tolerance (19,) of
     :data:`TOLERANCES`; per_friction, per_limit (n,) one unit of effort in units of friction, and of a change that no
-    sensor makes within a sample; mean_time [s] of the running mean; velocity_noise [rad/s].
+    sensor makes within a sample; mean_time [s] of the running mean; velocity_noise [rad/s];
+    period [s] between samples.
     Outputs: w_next; ratios (10 n): above one where a test of :data:`TESTS` fails; alarm (4,): the largest of them, the
     step of the effort in units of friction, whether the sample was a repeated one, and above one where it looks like a
     spike.
@@ -215,6 +217,7 @@ def build_kinematics(n: int) -> ca.Function:
         per_limit=n,
         mean_time=1,
         velocity_noise=1,
+        period=1,
     )
     sample = _Sample(s, n)
     step, ways = sample.step(), [sample.way(window) for window in ("short", "long")]

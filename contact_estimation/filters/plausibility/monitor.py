@@ -43,7 +43,7 @@ class SignalMonitor:
         inputs, outputs = function.inputs, function.outputs
         inputs["tolerance"][:] = tolerances(self._settings.kinematics)
         self._rise = inputs["tolerance"][TOLERANCES.index("rise_time") :][:1]
-        inputs["mean_time"][0] = self._settings.torque.mean_time
+        inputs["mean_time"][0], inputs["period"][0] = self._settings.torque.mean_time, 1.0 / sensors.rate
         noise, least = actuators_of(arm, warn=False).velocity_noise, self._settings.kinematics.least_velocity_noise
         inputs["velocity_noise"][0] = max(noise, least)
         if self.readings is not None:
