@@ -54,7 +54,7 @@ def estimates(case: Case, observer: str) -> dict[str, np.ndarray]:
     stream = open_stream(case.robot, observer, SENSORS[case.robot])
     if not has_modes(observer):
         stream.zero.start()  # what carries no torque bias gets it told, once, at rest
-    samples = zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau)
+    samples = recording.samples()
     found = [stream.push(*sample) for sample in samples]
     return {
         "force": np.array([e.force_tcp for e in found]),

@@ -8,7 +8,7 @@ noise is white plus coloured. Forces are laid over by J^T F at the point where t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -76,6 +76,10 @@ class Recording:
     gravity: np.ndarray
     gain: np.ndarray
     touched: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
+
+    def samples(self) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+        """Return stamp [ns], q, dq and tau (n,) of each sample, as a stream takes them."""
+        return zip(self.stamps.tolist(), self.q, self.dq, self.tau)
 
 
 class RigidBodyArm:

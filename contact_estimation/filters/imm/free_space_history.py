@@ -150,12 +150,13 @@ class FreeSpaceHistory:
 
     def _before_growth(self, x: np.ndarray, traces: np.ndarray, interval: float) -> FreeState | None:
         """Return the state of this stay from which on a push has grown up to ``x`` (N,), None where none has."""
-        since, kept = None, len(self._traces)
+        kept = len(self._traces)
         if self._growing is not None:
             since = self._growing.since(traces, self._traces, np.exp(x[self._stiffness]))
-        if since is None and self._absorbed is not None and (self._grown or kept >= _SETTLED):
-            first = 0 if self._grown else len(self._states) - kept
-            before = np.array([mean for mean, _ in list(self._states)[first:]])
-            since = self._absorbed.since(x, before, interval * (np.arange(len(before), 0, -1) + self._touched))
-            return None if since is None else self._states[first + since]
-        return None if since is None else self._states[since - kept]
+            if since is not None:
+                return self._states[since - kept]
+        if self._absorbed is None or not (self._grown or kept >= _SETTLED):
+            return None
+        before = np.array([mean for mean, _ in self._states])[0 if self._grown else -kept :]
+        since = self._absorbed.since(x, before, interval * (np.arange(len(before), 0, -1) + self._touched))
+        return None if since is None else self._states[since - len(before)]

@@ -97,7 +97,7 @@ def test_a_slow_push_at_a_moving_arm_is_told_and_leaves_nothing(seed):
     """Without it 31 N of seed 503 were free space, and 28 N stayed after the push."""
     recording = make_case("ur16e", "slow push, moving", seed).recording
     stream = open_stream("ur16e", "contact_imm", "ur16e_driver")
-    samples = zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau)
+    samples = recording.samples()
     found = [stream.push(*sample) for sample in samples]
     held = slice(9 * RATE, 10 * RATE)
     error = [np.linalg.norm(e.force_tcp - force) for e, force in zip(found[held], recording.force[held])]

@@ -160,7 +160,7 @@ def test_a_state_that_did_not_know_coulomb_friction_is_not_kept(state):
 def test_a_push_grown_within_five_seconds_is_named_with_its_force(row, seed):
     recording = make_case("ur16e", row, seed).recording
     stream = open_stream("ur16e", "contact_imm", "ur16e_driver")
-    samples = zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau)
+    samples = recording.samples()
     found = [stream.push(*sample) for sample in samples]
     size = np.linalg.norm(recording.force, axis=1)
     grown = np.flatnonzero(size > 0.999 * size.max())

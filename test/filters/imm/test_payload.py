@@ -129,7 +129,7 @@ def test_a_payload_is_left_out_of_a_push_until_it_is_forgotten():
     push = pushes(arm, [Push(4.0, 5.2, np.array([9.0, 0.0, 12.0]))], t)
     recording = record(arm, random_motion("fr3", t, np.random.default_rng(2), 0.1, 1.0), push, World())
     stream = open_stream("fr3", "contact_imm", None)
-    samples = zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau)
+    samples = recording.samples()
     found = [stream.push(*sample) for sample in samples]
     error = np.linalg.norm(np.array([e.force_tcp for e in found]) - recording.force, axis=1)
     held, free = (t > 4.5) & (t < 4.9), ((t > 3.5) & (t < 4.0)) | (t > 5.4)
@@ -151,7 +151,7 @@ def test_a_payload_is_left_out_of_a_push_until_it_is_forgotten():
 def forces(robot, recording, sensors=None):
     """Forces (N, 3) at the TCP, modes and mismatches after every sample."""
     stream = open_stream(robot, "contact_imm", sensors)
-    samples = zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau)
+    samples = recording.samples()
     found = [stream.push(*sample) for sample in samples]
     return np.array([e.force_tcp for e in found]), [e.mode for e in found], [e.mismatch for e in found]
 

@@ -55,7 +55,7 @@ def recorded():
 def errors(recording):
     """Errors of the joint torque (N, n) [Nm]."""
     stream = open_stream("fr3", "contact_imm")
-    samples = zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau)
+    samples = recording.samples()
     return np.abs(np.array([stream.push(*sample).tau_ext for sample in samples]) - recording.torque)
 
 

@@ -87,7 +87,7 @@ def test_a_wall_that_nobody_told_of_shows_its_stiffness(stiffness):
     wall = surface(arm, pose.translation + [0.0, 0.005, 0.0], np.array([0.0, -1.0, 0.0]), stiffness)
     recording = record(arm, theta, wall, World())
     stream = open_stream("fr3", "contact_imm", None)
-    samples = zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau)
+    samples = recording.samples()
     told = [stream.push(*sample).contacts[-1] for sample in samples]
     held = np.flatnonzero((t > 4.0) & (t < 5.0))
     planted = np.linalg.norm(recording.force[held].std(axis=0)) / way[held].std()  # it stiffens with depth
@@ -178,7 +178,7 @@ def test_there_is_no_unknown_contact_where_the_arm_is_never_free():
 def run(recording, robot, sensors, observer="contact_imm"):
     """Forces, torques and modes of an observer."""
     stream = open_stream(robot, observer, sensors)
-    samples = zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau)
+    samples = recording.samples()
     found = [stream.push(*sample) for sample in samples]
     return (np.array(v) for v in zip(*[(e.force_tcp, e.tau_ext, e.mode) for e in found]))
 
@@ -421,7 +421,7 @@ def test_hysteresis_of_gears_is_neither_their_stiffness_nor_a_force_that_stays(s
     """A tool presses twice against a ceiling; the gears' deflection has a loop of 60 to 130 urad to either side."""
     recording = make_case("ur16e", "ceiling", seed).recording
     stream = open_stream("ur16e", "contact_imm", "ur16e_driver")
-    samples = zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau)
+    samples = recording.samples()
     found = [stream.push(*sample) for sample in samples]
     error = np.linalg.norm([e.force_tcp for e in found] - recording.force, axis=1)
     assert np.sqrt((error[recording.touched] ** 2).mean()) < 7.0
@@ -439,7 +439,7 @@ def test_what_friction_keeps_of_a_push_does_not_stay_a_contact(row, seed):
     case = make_case("ur16e", row, seed)
     recording = case.recording
     stream = open_stream("ur16e", "contact_imm", "ur16e_driver")
-    samples = zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau)
+    samples = recording.samples()
     free = np.array([stream.push(*sample).mode == "free" for sample in samples])
     for start, end in np.flatnonzero(np.diff(recording.touched.astype(int))).reshape(-1, 2):
         held = slice(start + round(case.rise * RATE) + RATE // 5, end - round(case.rise * RATE))
@@ -457,7 +457,7 @@ def test_the_covariance_of_a_short_touch_holds_its_lag(seconds):
     plan = [Push(1.5 + k, 1.5 + k + seconds, 40.0 * side, rise=0.4 * seconds) for k, side in enumerate(sides)]
     recording = record(arm, random_motion("fr3", t, rng, 0.0, 1.0), pushes(arm, plan, t), World())
     stream = open_stream("fr3", "contact_imm", None)
-    samples = zip(recording.stamps.tolist(), recording.q, recording.dq, recording.tau)
+    samples = recording.samples()
     found = [stream.push(*sample) for sample in samples]
     touched = np.flatnonzero((np.linalg.norm(recording.force, axis=1) > 2) & [e.mode != "free" for e in found])
     error = np.array([found[k].force_tcp - recording.force[k] for k in touched])
