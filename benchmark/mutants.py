@@ -31,20 +31,20 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("monitor: rest proves agreement", "and (self._to_agree <= 0).all()", ""),
     ],
     ("filters/plausibility/torque_readings.py", "test/filters/plausibility/test_torque_readings.py"): [
-        ("readings: nothing is ever proven", "return self.margin > self.settings.better", "return self.margin < -1.0"),
-        ("readings: everything is proven", "return self.margin > self.settings.better", "return self.margin >= 0.0"),
+        ("readings: nothing is ever proven", "return self.margin > _BETTER", "return self.margin < -1.0"),
+        ("readings: everything is proven", "return self.margin > _BETTER", "return self.margin >= 0.0"),
         (
             "readings: a restart forgets",
             "        self._past: deque",
             "        self.margin[:] = 0.0\n        self._past: deque",
         ),
-        ("readings: a spike is a step", "if size < s.step or np.linalg.norm", "if False and np.linalg.norm"),
+        ("readings: a spike is a step", "if size < STEP or np.linalg.norm", "if False and np.linalg.norm"),
     ],
     ("filters/plausibility/delays.py", "test/filters/plausibility/test_delays.py"): [
         ("delays: only what is explained counts", "if self.found >= 0 else np.ones_like(self._weight)", ""),
         ("delays: an early torque tells nothing", "np.fmin(without, advanced.min())", "without"),
-        ("delays: no free arm is asked for", "(delayed < s.rival_free * self._weight)", "(delayed > -1.0)"),
-        ("delays: a contact ends a delay", "counts = np.fmin(own, late) < s.free if self.found >= 0 else", "counts ="),
+        ("delays: no free arm is asked for", "(delayed < RIVAL_FREE * self._weight)", "(delayed > -1.0)"),
+        ("delays: a contact ends a delay", "counts = np.fmin(own, late) < FREE if self.found >= 0 else", "counts ="),
     ],
     ("filters/plausibility/steps.py", "test/filters/plausibility/test_steps.py"): [
         ("steps: no contact at the tool", "np.zeros_like(tool), tool,", "np.zeros_like(tool),"),

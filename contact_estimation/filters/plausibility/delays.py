@@ -24,27 +24,36 @@ from __future__ import annotations
 
 import numpy as np
 
-from contact_estimation.filters.plausibility.settings import TorqueReadingSettings
+from contact_estimation.filters.plausibility.explanation import FREE, RIVAL_FREE
+
+#: [s] Delays that are looked for.
+DELAYS = (0.04, 0.08, 0.14)
+#: [s] Memory of the running means.
+_MEMORY = 1.0
+#: A larger misfit counts as this: a rival that fails badly is no more evidence than one that fails.
+_MOST = 3.0
+#: A delay must leave a misfit that is smaller by this than that of the torque as it is ...
+_BETTER = 0.06
+#: ... and at most this share of the misfit of a punctual and of an early torque.
+_SHARE = 0.5
+#: The running means count from this weight on: 0.3 s of motion.
+_WEIGHT = 0.25
 
 
 class DelayEvidence:
-    """Running means of the misfits without a delay, with each of them, and with each of them negative.
-
-    Args:
-        settings: the delays and how much better one must be.
+    """Running means of the misfits without a delay, with each of :data:`DELAYS`, and with each of them negative.
 
     Attributes:
         found: index of the delay that the torque has, -1 for none.
     """
 
-    def __init__(self, settings: TorqueReadingSettings) -> None:
-        self._settings = settings
+    def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
         """Begin with a stream that nothing is known of."""
-        self._mean = np.zeros((3, len(self._settings.delays)))  # of the misfit without, with and against each delay
-        self._weight = np.zeros(len(self._settings.delays))
+        self._mean = np.zeros((3, len(DELAYS)))  # of the misfit without, with and against each delay
+        self._weight = np.zeros(len(DELAYS))
         self.found = -1
 
     def add(self, duration: float, own: float, late: np.ndarray, early: np.ndarray) -> None:
@@ -56,11 +65,9 @@ class DelayEvidence:
             late: (delays,) misfit if it is late.
             early: (delays,) misfit if it is early by as much.
         """
-        s = self._settings
-        counts = np.fmin(own, late) < s.free if self.found >= 0 else np.ones_like(self._weight)
-        gain = min(duration / s.delay_time, 1.0) * counts
-        # A rival that fails badly is no more evidence than one that fails.
-        misfits = np.fmin(np.stack([np.full_like(late, own), late, early]), s.delay_cap)
+        counts = np.fmin(own, late) < FREE if self.found >= 0 else np.ones_like(self._weight)
+        gain = min(duration / _MEMORY, 1.0) * counts
+        misfits = np.fmin(np.stack([np.full_like(late, own), late, early]), _MOST)
         self._mean += gain * (misfits - self._mean)
         self._weight += gain * (1.0 - self._weight)
         without, delayed, advanced = self._mean
@@ -68,7 +75,7 @@ class DelayEvidence:
             if without[self.found] < delayed[self.found]:
                 self.found = -1
             return
-        better = (without - delayed > s.delay_better) & (delayed < s.delay_share * np.fmin(without, advanced.min()))
-        better &= (delayed < s.rival_free * self._weight) & (self._weight > s.delay_weight)
+        better = (without - delayed > _BETTER) & (delayed < _SHARE * np.fmin(without, advanced.min()))
+        better &= (delayed < RIVAL_FREE * self._weight) & (self._weight > _WEIGHT)
         if better.any():
             self.found = int(np.argmin(np.where(better, delayed, np.inf)))

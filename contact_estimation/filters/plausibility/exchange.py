@@ -74,7 +74,7 @@ def build_exchanged(arm: Arm, count: int) -> ca.Function:
     Outputs: residual (n, P) in units of what friction and model may be; misfit (P,), its mean square.
     """
     n = arm.n
-    s = symbols(q=n, dq=n, ddq=n, torque=n, friction=n, coulomb=n, viscous=n, moving=1, share=2, inside=1)
+    s = symbols(q=n, dq=n, ddq=n, torque=n, friction=n, coulomb=n, viscous=n, share=2, inside=1)
     free = free_arm(arm, arm.kinematics(s.q), s)
     residual = (s.torque + (1 - s.inside) * free.gravity - free.torque) / free.sigma
     one = named_function("exchanged_joints", s, {"residual": residual, "misfit": ca.sumsqr(residual) / n})

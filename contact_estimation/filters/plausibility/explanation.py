@@ -21,6 +21,12 @@ from contact_estimation.filters.plausibility.readings import Reading
 from contact_estimation.robot import Arm
 from contact_estimation.robot.rigid_body import Kinematics, RigidBody
 
+#: Below this misfit the configured reading explains a free arm, and below that one an alternative does.
+FREE, RIVAL_FREE = 1.0, 0.5
+#: A torque that is off by a factor between these is no mistake of a unit: torque constants vary.
+_USUAL_FACTORS = (0.7, 1.5)
+#: [rad/s] From this speed on friction has the sign of the motion.
+_MOVING_SPEED = 0.01
 #: Standard deviations of the gravity vector [m/s^2]: of its direction, as a component, and of its length.
 GRAVITY_STD, GRAVITY_LENGTH_STD = 10.0, 0.7
 #: [m/s^2] A vector of gravity that turned by less (about 10 degrees) is no wrong mounting.
@@ -43,7 +49,7 @@ class FreeArm(NamedTuple):
 
 
 #: Inputs that :func:`free_arm` takes beside the motion.
-FREE_ARM_CONSTANTS = ("friction", "coulomb", "viscous", "moving", "share")
+FREE_ARM_CONSTANTS = ("friction", "coulomb", "viscous", "share")
 
 
 def free_arm(arm: Arm, kinematics: Kinematics, s: Any) -> FreeArm:
@@ -52,12 +58,12 @@ def free_arm(arm: Arm, kinematics: Kinematics, s: Any) -> FreeArm:
     Args:
         arm: the robot as its torque sensors see it.
         kinematics: at ``s.q``.
-        s: symbols dq, ddq (n,), and friction, coulomb, viscous (n,) [Nm, Nm, Nms/rad]; moving [rad/s], the speed from
-            which Coulomb friction has its sign; share (2,) of gravity and inertia by which the model may be wrong.
+        s: symbols dq, ddq (n,), and friction, coulomb, viscous (n,) [Nm, Nm, Nms/rad]; share (2,) of gravity and
+            inertia by which the model may be wrong.
     """
     gravity = arm.body.gravity_torque(kinematics)
     inertia = arm.inverse_dynamics(kinematics, s.dq, s.ddq) - gravity
-    turning = s.dq / (ca.fabs(s.dq) + s.moving)  # Coulomb friction has the sign of the motion, and at rest any
+    turning = s.dq / (ca.fabs(s.dq) + _MOVING_SPEED)  # Coulomb friction has the sign of the motion, and at rest any
     allowance = ca.sqrt(s.friction**2 + s.coulomb**2 * (1 - turning**2))
     sigma = allowance + s.share[0] * ca.fabs(gravity) + s.share[1] * ca.fabs(inertia) + s.viscous * ca.fabs(s.dq)
     return FreeArm(gravity, inertia, gravity + inertia + s.coulomb * turning, sigma)
@@ -72,9 +78,9 @@ def build_explanation(arm: Arm, readings: Sequence[Reading], delays: int) -> ca.
         delays: number of delays that are looked for.
 
     Inputs: q, dq, ddq, effort (n,); factor (n R0) and added (R0) of the readings; friction, coulomb, viscous (n,) [Nm,
-    Nm, Nms/rad]; moving [rad/s], the speed from which Coulomb friction has its sign; share (2,) of gravity and inertia;
-    scales (2,) that are no mistake; past_model and past_torque (n delays) [Nm], the model's torque some time ago and
-    what the configured reading said then; contact (6,), standard deviations of a wrench at the tool [N, Nm].
+    Nm, Nms/rad]; share (2,) of gravity and inertia; past_model and past_torque (n delays) [Nm], the model's torque some
+    time ago and what the configured reading said then; contact (6,), standard deviations of a wrench at the tool [N,
+    Nm].
     Outputs: residual (n (1 + R)) in units of sigma and misfit (1 + R), of the configured reading and all rivals; felt
     (1,), what gravity and inertia are in these units; pushed (1,), the misfit where a wrench at the tool may help;
     early (delays,), the misfit of the torque some time ago with the model now; model and torque (n,) [Nm], the latter
@@ -91,9 +97,7 @@ def build_explanation(arm: Arm, readings: Sequence[Reading], delays: int) -> ca.
         friction=n,
         coulomb=n,
         viscous=n,
-        moving=1,
         share=2,
-        scales=2,
         past_model=(n, delays),
         past_torque=(n, delays),
         contact=6,
@@ -105,7 +109,7 @@ def build_explanation(arm: Arm, readings: Sequence[Reading], delays: int) -> ca.
     ]
     own = torque[0]
     residual = [t - model for t in torque]
-    residual.append(_factor(own, model, sigma, s.scales) * own - model)
+    residual.append(_factor(own, model, sigma) * own - model)
     residual += [own - s.past_model[:, k] for k in range(delays)]
     leaning, price = _mounting(arm, kinematics, residual[0], sigma)
     residual.append(leaning)
@@ -130,10 +134,11 @@ def build_explanation(arm: Arm, readings: Sequence[Reading], delays: int) -> ca.
     return named_function("signal_explanation", s, outputs)
 
 
-def _factor(own: ca.SX, model: ca.SX, sigma: ca.SX, scales: ca.SX) -> ca.SX:
+def _factor(own: ca.SX, model: ca.SX, sigma: ca.SX) -> ca.SX:
     """Return the common factor that fits best, 1 where it would be no mistake of a unit."""
     factor = ca.dot(own, model / sigma**2) / ca.fmax(ca.dot(own, own / sigma**2), 1e-12)
-    usual = ca.logic_and(factor * scales[0] < 1, factor * scales[1] > 1)
+    least, most = _USUAL_FACTORS
+    usual = ca.logic_and(factor * least < 1, factor * most > 1)
     return ca.if_else(usual, 1, factor)
 
 

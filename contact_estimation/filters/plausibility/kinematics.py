@@ -16,6 +16,7 @@ it is skipped, and its time counted to the next one.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import casadi as ca
@@ -23,18 +24,38 @@ import casadi as ca
 from contact_estimation.codegen import named_function, symbols
 from contact_estimation.filters.plausibility.settings import KinematicsSettings
 
+#: [s] Time constants of the two comparisons of position and velocity; the long one detects small errors of scale.
+SHORT_TIME, LONG_TIME = 0.1, 2.0
+#: [s] Changes of the effort over longer intervals count by their share in this: stops and impacts rise as fast.
+RISE_TIME = 2e-3
+#: [rad/s] Position and velocity differ by more from one sample to the next: an encoder jumped, or a velocity spiked.
+_STEP_SPEED = 0.8
+#: Share of the way of one sample by which they may differ, too, because stamps jitter.
+_STEP_SHARE = 0.5
+#: Share by which the slope of position over velocity may differ from 1 over the long time: stamps, units.
+_SCALE_SHARE = 0.15
+#: [rad^2/s] Least error of that slope that counts: a tenth of 0.07 rad/s for 2 s.
+_SCALE_MOTION = 1e-3
+#: RMS of the velocity's second differences, in units of its sensor's noise, above which it is not that sensor's:
+#: degrees for radians are 57. Over longer intervals than the rise time it counts by the square of their share.
+_VELOCITY_ROUGHNESS = 30.0
+#: [rad/s] Where a joint is faster, positions or velocities that all repeat are a lost packet.
+_LOST_SPEED = 0.02
+#: [s] Memory of the running mean of the effort before a step.
+_MEAN_TIME = 0.01
+
 #: Parts of the state, each (n,).
 STATE = (
     "last_q",  # [rad] of the last sample
     "last_dq",  # [rad/s]
     "last_effort",
-    "short_q",  # [rad] leaky sums over short_time: of the position
+    "short_q",  # [rad] leaky sums over the short time: of the position
     "short_v",  # [rad] of the velocity
     "short_a",  # [rad] of its amount
-    "long_q",  # [rad] the same over long_time
+    "long_q",  # [rad] the same over the long time
     "long_v",
     "long_a",
-    "slope_qv",  # [rad^2/s] leaky sums over long_time of the products that give the slope of position over velocity
+    "slope_qv",  # [rad^2/s] leaky sums over the long time of the products that give the slope of position over velocity
     "slope_vv",
     "q_held",  # [rad] how far the other signals went while q repeats
     "q_time",  # [s] how long it repeats
@@ -56,32 +77,7 @@ STATE = (
 #: Tests, each (n,): how many times its tolerance a joint's signal is off.
 TESTS = ("step", "short", "long", "scale", "q_frozen", "dq_frozen", "effort_frozen", "rough", "dq_rough", "repeated")
 #: Tolerances of the tests, in the order of the function's input.
-TOLERANCES = (
-    "short_time",
-    "long_time",
-    "short_way",
-    "long_way",
-    "velocity_share",
-    "hidden_way",
-    "position_held",
-    "velocity_held",
-    "effort_held",
-    "sample_held",
-    "step_speed",
-    "step_share",
-    "roughness",
-    "velocity_roughness",
-    "rise_time",
-    "lost_speed",
-    "scale_share",
-    "scale_motion",
-    "velocity_delay",
-)
-
-
-def tolerances(settings: KinematicsSettings) -> list[float]:
-    """Return the settings in the order of the generated function's input."""
-    return [getattr(settings, name) for name in TOLERANCES]
+TOLERANCES = tuple(field.name for field in dataclasses.fields(KinematicsSettings))
 
 
 class _Sample:
@@ -107,31 +103,31 @@ class _Sample:
         self.s, self.n = s, n
         self.limit: dict[str, ca.SX] = dict(zip(TOLERANCES, ca.vertsplit(s.tolerance)))
         self.state: dict[str, ca.SX] = dict(zip(STATE, ca.vertsplit(s.w, n)))
-        state, limit = self.state, self.limit
+        state = self.state
         self.same = [ca.eq(getattr(s, name), state[f"last_{name}"]) for name in ("q", "dq", "effort")]
         self.repeated: ca.SX = ca.mmin(ca.vertcat(*self.same))
         self.time: ca.SX = s.h + state["waiting"]
         self.moved: ca.SX = s.q - state["last_q"]
         self.turned: ca.SX = 0.5 * self.time * (s.dq + state["last_dq"])
-        rise: ca.SX = ca.fmin(limit["rise_time"] / self.time, 1)
+        rise: ca.SX = ca.fmin(s.rise_time / self.time, 1)
         self.change: ca.SX = (state["waiting"] <= 0) * (s.effort - state["last_effort"]) * rise
         self.jitter: ca.SX = (s.dq - state["last_dq"] - state["faster"]) * rise**2
 
     def step(self) -> ca.SX:
         """Compare the way of one sample; not after lost packets, where the velocity meanwhile is unknown."""
-        state, limit, still = self.state, self.limit, ca.fmax(ca.mmin(self.same[0]), ca.mmin(self.same[1]))
-        lost = still * (ca.mmax(ca.fabs(self.s.dq)) > limit["lost_speed"])
+        state, still = self.state, ca.fmax(ca.mmin(self.same[0]), ca.mmin(self.same[1]))
+        lost = still * (ca.mmax(ca.fabs(self.s.dq)) > _LOST_SPEED)
         follows = (1 - lost) * (state["lost"] <= 0) * (state["waiting"] <= 0)
         state["lost"] = ca.repmat(lost, self.n, 1)
         time = ca.fmax(self.time, self.s.period)  # stamps of samples that queued are too close
-        allowed = limit["step_speed"] * time + limit["step_share"] * ca.fabs(self.moved)
+        allowed = _STEP_SPEED * time + _STEP_SHARE * ca.fabs(self.moved)
         found: ca.SX = follows * ca.fabs(self.moved - self.turned) / allowed
         return found
 
-    def way(self, window: str) -> ca.SX:
-        """Compare the ways over the ``window`` short or long."""
+    def way(self, window: str, duration: float) -> ca.SX:
+        """Compare the ways over the ``window`` short or long, of a ``duration`` [s]."""
         state, limit = self.state, self.limit
-        keep = ca.fmax(1 - self.time / limit[f"{window}_time"], 0)
+        keep = ca.fmax(1 - self.time / duration, 0)
         way, integral = keep * state[f"{window}_q"] + self.moved, keep * state[f"{window}_v"] + self.turned
         travel = keep * state[f"{window}_a"] + ca.fabs(self.turned)
         state[f"{window}_q"], state[f"{window}_v"], state[f"{window}_a"] = way, integral, travel
@@ -140,13 +136,13 @@ class _Sample:
 
     def scale(self) -> ca.SX:
         """Compare the slope of one way over the other with one."""
-        state, limit = self.state, self.limit
-        keep, speed = ca.fmax(1 - self.time / limit["long_time"], 0), self.turned / ca.fmax(self.time, 1e-9)
+        state = self.state
+        keep, speed = ca.fmax(1 - self.time / LONG_TIME, 0), self.turned / ca.fmax(self.time, 1e-9)
         state["slope_qv"] = keep * state["slope_qv"] + self.moved * speed
         state["slope_vv"] = keep * state["slope_vv"] + self.turned * speed
         # A velocity that is late by T differs by the sum of h T v dv = T v^2 / 2.
-        late = 0.5 * limit["velocity_delay"] * self.s.dq**2
-        allowed = limit["scale_motion"] + limit["scale_share"] * state["slope_vv"] + late
+        late = 0.5 * self.limit["velocity_delay"] * self.s.dq**2
+        allowed = _SCALE_MOTION + _SCALE_SHARE * state["slope_vv"] + late
         found: ca.SX = ca.fabs(state["slope_qv"] - state["slope_vv"]) / allowed
         return found
 
@@ -173,17 +169,17 @@ class _Sample:
     def roughness(self) -> list[ca.SX]:
         """Compare the noise of effort and velocity with their limits; a single jump, of any size, is no noise."""
         state, limit, s = self.state, self.limit, self.s
-        gain, most = ca.fmin(self.time / limit["short_time"], 1), (3 * limit["roughness"]) ** 2
+        gain, most = ca.fmin(self.time / SHORT_TIME, 1), (3 * limit["roughness"]) ** 2
         state["rough"] += gain * (ca.fmin((s.per_friction * self.change) ** 2, most) - state["rough"])
         # Second differences, where the motion itself is smooth; white noise makes sqrt(6) of its standard deviation.
-        allowed = ca.sqrt(6) * limit["velocity_roughness"] * s.velocity_noise
+        allowed = ca.sqrt(6) * _VELOCITY_ROUGHNESS * s.velocity_noise
         state["dq_rough"] += gain * (ca.fmin((self.jitter / allowed) ** 2, 9) - state["dq_rough"])
         return [ca.sqrt(state["rough"]) / limit["roughness"], ca.sqrt(state["dq_rough"])]
 
     def following(self) -> ca.SX:
         """Return the next state; one that repeats changes nothing but the time that it is waited for."""
         state, s = self.state, self.s
-        state["mean_effort"] += ca.fmin(s.h / s.mean_time, 1) * (state["last_effort"] - state["mean_effort"])
+        state["mean_effort"] += ca.fmin(s.h / _MEAN_TIME, 1) * (state["last_effort"] - state["mean_effort"])
         state["faster"] = s.dq - state["last_dq"]
         for name in ("q", "dq", "effort"):
             state[f"last_{name}"] = getattr(s, name)
@@ -198,10 +194,10 @@ class _Sample:
 def build_kinematics(n: int) -> ca.Function:
     """Build the consistency tests of one sample.
 
-    Inputs: w (27 n) state; q [rad], dq [rad/s], effort (n,) as it comes; h [s]; tolerance (19,) of
-    :data:`TOLERANCES`; per_friction, per_limit (n,) one unit of effort in units of friction, and of a change that no
-    sensor makes within a sample; mean_time [s] of the running mean; velocity_noise [rad/s];
-    period [s] between samples.
+    Inputs: w (27 n) state; q [rad], dq [rad/s], effort (n,) as it comes; h [s]; tolerance (10,) of
+    :data:`TOLERANCES`; rise_time [s] of a change of the effort; per_friction, per_limit (n,) one unit of effort in
+    units of friction, and of a change that no sensor makes within a sample; velocity_noise [rad/s]; period [s] between
+    samples.
     Outputs: w_next; ratios (10 n): above one where a test of :data:`TESTS` fails; alarm (4,): the largest of them, the
     step of the effort in units of friction, whether the sample was a repeated one, and above one where it looks like a
     spike.
@@ -213,14 +209,14 @@ def build_kinematics(n: int) -> ca.Function:
         effort=n,
         h=1,
         tolerance=len(TOLERANCES),
+        rise_time=1,
         per_friction=n,
         per_limit=n,
-        mean_time=1,
         velocity_noise=1,
         period=1,
     )
     sample = _Sample(s, n)
-    step, ways = sample.step(), [sample.way(window) for window in ("short", "long")]
+    step, ways = sample.step(), [sample.way("short", SHORT_TIME), sample.way("long", LONG_TIME)]
     ratios = [step, *ways, sample.scale(), *sample.frozen(), *sample.roughness()]
     jump = ca.sqrt(ca.sumsqr(s.per_friction * sample.change))
     spike = ca.fmax(ca.mmax(step), ca.mmax(ca.fabs(s.per_limit * sample.change)))

@@ -10,14 +10,28 @@ import math
 import numpy as np
 
 from contact_estimation.codegen import DoubleBuffer, bind_recursion, compile_built
-from contact_estimation.filters.plausibility.kinematics import STATE, TESTS, TOLERANCES, build_kinematics, tolerances
+from contact_estimation.filters.plausibility.kinematics import (
+    RISE_TIME,
+    SHORT_TIME,
+    STATE,
+    TESTS,
+    TOLERANCES,
+    build_kinematics,
+)
 from contact_estimation.filters.plausibility.stamps import SampleIntervals
-from contact_estimation.filters.plausibility.torque_readings import TorqueReadings
+from contact_estimation.filters.plausibility.torque_readings import BLOCK, STEP, TorqueReadings
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.robot import Arm
 from contact_estimation.robot.actuators import actuators_of
 
 _AT = {name: k for k, name in enumerate(STATE)}
+#: [rad/s] The velocity's noise is taken for at least this: calibrated from an arm at rest, whose velocity is exactly
+#: zero, it says nothing of motion.
+_LEAST_VELOCITY_NOISE = 2e-4
+#: Share of samples over the short time that may be spikes; more are noise.
+_SPIKE_SHARE = 0.1
+#: [rad] A joint must move so far in agreement after a contradiction; at rest it gives no evidence.
+_AGREED_WAY = 0.05
 
 
 class SignalMonitor:
@@ -41,11 +55,10 @@ class SignalMonitor:
         self.readings = TorqueReadings(arm, sensors, scale) if sensors.check_torque_unit else None
         function = compile_built(build_kinematics, arm.n)
         inputs, outputs = function.inputs, function.outputs
-        inputs["tolerance"][:] = tolerances(self._settings.kinematics)
-        self._rise = inputs["tolerance"][TOLERANCES.index("rise_time") :][:1]
-        inputs["mean_time"][0], inputs["period"][0] = self._settings.torque.mean_time, 1.0 / sensors.rate
-        noise, least = actuators_of(arm, warn=False).velocity_noise, self._settings.kinematics.least_velocity_noise
-        inputs["velocity_noise"][0] = max(noise, least)
+        inputs["tolerance"][:] = [getattr(self._settings.kinematics, name) for name in TOLERANCES]
+        self._rise = inputs["rise_time"]
+        inputs["period"][0] = 1.0 / sensors.rate
+        inputs["velocity_noise"][0] = max(actuators_of(arm, warn=False).velocity_noise, _LEAST_VELOCITY_NOISE)
         if self.readings is not None:
             inputs["per_friction"][:] = self.readings.per_friction
         limit = np.where(arm.effort_limit > 0, arm.effort_limit, np.inf)
@@ -57,7 +70,7 @@ class SignalMonitor:
         self._ratios = outputs["ratios"].reshape(len(TESTS), arm.n)
         self._state = DoubleBuffer.of(function)
         self._advance = bind_recursion(function, [self._state])
-        self._step_size, self._block = self._settings.torque.step, self._settings.torque.block - 1e-6
+
         self._to_agree = np.zeros(arm.n)  # way [rad] that a joint has still to move in agreement
         self.reset()
 
@@ -71,7 +84,7 @@ class SignalMonitor:
         """Begin with a stream that nothing is known of."""
         self._kinematic, self._bad_until, self._spikes = "", -np.inf, 0
         self._last_spike, self._spike_share = -np.inf, 0.0
-        self._rise[0] = self._settings.kinematics.rise_time
+        self._rise[0] = RISE_TIME
         self._to_agree[:] = 0.0
         self.intervals.reset()
         self.problem = ""
@@ -104,7 +117,7 @@ class SignalMonitor:
         worst, step, repeated, spike = self._alarm
         if spike > 1.0 and self._spikes < 2 and not self.intervals.problem:
             self._spikes += 1
-            self._rise += self._settings.kinematics.rise_time  # the next one is a change over as many samples
+            self._rise += RISE_TIME  # the next one is a change over as many samples
             self._state.turn = 1 - self._state.turn  # as if it had never come
             self._count_spike(t, dt)
             return False
@@ -113,23 +126,22 @@ class SignalMonitor:
         elif self._kinematic:
             self._recover(t)
         if self.readings is not None:
-            if step > self._step_size or self.readings.has_step:
+            if step > STEP or self.readings.has_step:
                 self._watch_step(self.readings, t, step)
             self._count += 1.0 - repeated
-            if t - self._block_start > self._block and self._count:
+            if t - self._block_start > BLOCK - 1e-6 and self._count:
                 self._judge_block(self.readings, t)
         self.problem = self._first_problem()
         if self._spikes:
-            self._spikes, self._rise[0] = 0, self._settings.kinematics.rise_time
+            self._spikes, self._rise[0] = 0, RISE_TIME
         return True
 
     def _count_spike(self, t: float, dt: float) -> None:
         """Contradict a signal whose spikes are so frequent that the samples between them are noise, too."""
-        s = self._settings.kinematics
-        passed = (t - self._last_spike) / s.short_time
-        self._spike_share = self._spike_share * math.exp(-passed) + dt / s.short_time
+        passed = (t - self._last_spike) / SHORT_TIME
+        self._spike_share = self._spike_share * math.exp(-passed) + dt / SHORT_TIME
         self._last_spike = t
-        if self._spike_share > s.spike_share:
+        if self._spike_share > _SPIKE_SHARE:
             self.problem = self._kinematic = "spikes of velocity or torque come so often that the signal is noise"
             self._bad_until = t + self._settings.hold
 
@@ -140,7 +152,7 @@ class SignalMonitor:
         failing = self._ratios[: TESTS.index("scale") + 1].max(axis=0) > 1.0
         if (self._ratios[0] > 1.0).sum() > 1:  # positions of several joints jumped
             self.forget_exchanges()
-        self._to_agree[failing] = self._settings.kinematics.agreed_way
+        self._to_agree[failing] = _AGREED_WAY
 
     def _recover(self, t: float) -> None:
         """Forget a contradiction that ended."""
@@ -171,7 +183,7 @@ class SignalMonitor:
 
     def _watch_step(self, readings: TorqueReadings, t: float, step: float) -> None:
         mean = self._now()[_AT["mean_effort"]]
-        if step > self._step_size:
+        if step > STEP:
             state = self._state.copies[1 - self._state.turn]["w"].reshape(len(STATE), -1)
             before = state[_AT["last_effort"]]
             share = min(1.0, self._rise[0] / self._h[0])  # what rises slowly is no step

@@ -20,11 +20,16 @@ import pinocchio as pin
 from contact_estimation.filters.gaussian import ZeroMeanGaussian
 from contact_estimation.filters.plausibility.explanation import GRAVITY_LENGTH_STD, GRAVITY_STD, GRAVITY_TURN
 from contact_estimation.filters.plausibility.readings import Reading
-from contact_estimation.filters.plausibility.settings import TorqueReadingSettings
 from contact_estimation.robot import Arm
 
 #: Index of the first joint whose torque alone may come from a contact on its link; earlier links hardly move.
 _FIRST_LINK = 2
+#: Standard deviation of a wrong torque on a joint, as a share of the effort limit.
+_FAULT = 0.3
+#: Standard deviation of a wrong common factor.
+_FACTOR_STD = 3.0
+#: [m] Lever arm about the TCP of an impact on the tool, and on a link; standard deviations.
+_TOOL_LEVER, _LINK_LEVER = 0.07, 0.5
 
 
 @dataclass
@@ -53,13 +58,13 @@ class StepHypotheses:
     Args:
         arm: the robot as its torque sensors see it.
         readings: the configured one and its rivals.
-        settings: sizes of contacts and faults.
+        impact_force: [N] standard deviation of a contact force that rises within a sample.
     """
 
-    def __init__(self, arm: Arm, readings: Sequence[Reading], settings: TorqueReadingSettings) -> None:
-        self._arm, self._readings, self._settings = arm, readings, settings
+    def __init__(self, arm: Arm, readings: Sequence[Reading], impact_force: float) -> None:
+        self._arm, self._readings, self._impact_force = arm, readings, impact_force
         limit = np.where(arm.effort_limit > 0, arm.effort_limit, np.max(arm.effort_limit))
-        self._size = settings.fault_size * limit  # (n,) [Nm]
+        self._size = _FAULT * limit  # (n,) [Nm]
         self._leaning = arm.model.copy(), arm.model.createData()
 
     def faults(self, step: Step, gravity: np.ndarray, sigma: np.ndarray) -> np.ndarray:
@@ -82,7 +87,7 @@ class StepHypotheses:
             stretch = np.sum(np.log(np.abs(rival.factor[np.argsort(rival.order)] / own.factor)))
             found.append(_log_density(rival.torque(step.after, gravity) - before, sigma, none) + stretch)
         change, axes = after - before, np.diag(self._size)
-        found.append(_log_density(change, sigma, self._settings.factor_std * before[:, None]))
+        found.append(_log_density(change, sigma, _FACTOR_STD * before[:, None]))
         found.append(self._mounting(change, sigma, self._gravity_regressor(step.q)))
         found += [_log_density(change, sigma, axis[:, None]) for axis in axes]
         found.append(_log_density(change, sigma, axes))
@@ -93,12 +98,12 @@ class StepHypotheses:
 
         Arguments as in :meth:`faults`.
         """
-        s, own = self._settings, self._readings[0]
+        own = self._readings[0]
         change = own.torque(step.after, gravity) - own.torque(step.before, gravity)
-        jacobian = s.impact_force * self._arm.tcp_jacobian(step.q).T  # (n, 6)
-        tool = jacobian * ([1.0] * 3 + [s.tool_lever] * 3)
+        jacobian = self._impact_force * self._arm.tcp_jacobian(step.q).T  # (n, 6)
+        tool = jacobian * ([1.0] * 3 + [_TOOL_LEVER] * 3)
         # About the TCP a force on a link has a moment, too; the joints beyond it feel nothing.
-        link = jacobian * ([1.0] * 3 + [s.link_lever] * 3)
+        link = jacobian * ([1.0] * 3 + [_LINK_LEVER] * 3)
         felt = np.tri(len(sigma), dtype=bool)[_FIRST_LINK:-1, :, None]
         causes = [np.zeros_like(tool), tool, *(link * on_link for on_link in felt)]
         return max(_log_density(change, sigma, directions) for directions in causes)

@@ -20,10 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from contact_estimation.codegen import compile_built
-from contact_estimation.filters.plausibility.delays import DelayEvidence
+from contact_estimation.filters.plausibility.delays import DELAYS, DelayEvidence
 from contact_estimation.filters.plausibility.exchange import JointExchanges
-from contact_estimation.filters.plausibility.explanation import build_explanation
+from contact_estimation.filters.plausibility.explanation import FREE, RIVAL_FREE, build_explanation
 from contact_estimation.filters.plausibility.readings import configured_reading, rival_readings
+from contact_estimation.filters.plausibility.settings import TorqueReadingSettings
 from contact_estimation.filters.plausibility.steps import Step, StepHypotheses
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.robot import Arm
@@ -31,6 +32,47 @@ from contact_estimation.robot.actuators import actuators_of
 
 #: What an unnamed payload looks like, too, as long as the arm keeps near one posture.
 SCALED = "torque scaled by a common factor"
+
+#: [s] The torque is judged on means over this.
+BLOCK = 0.02
+#: By how much (mean square) one reading must explain the torque better than another. With six joints this is a
+#: likelihood ratio of e^3.6.
+_BETTER = 1.2
+#: [s] So long must an explanation hold to be confirmed.
+PROOF_TIME = 0.2
+#: [s] An unexplained torque is doubted until a free arm was explained for as long, at most for this time.
+_DOUBT_TIME = 3.0
+#: [s] A suspicion that lasts this long at rest, or with a joint in motion, is named.
+REST_TIME, MOTION_TIME = 3.0, 0.5
+#: [rad] After so far a way a cleared alternative may be suspected again.
+_NEW_POSTURE = 0.1
+#: A torque at rest that changes by this share of the friction is no friction, but a contact ...
+_CHANGE_SHARE = 0.75
+#: ... if that is also as many times what it changes by from block to block: the torque of an exchanged joint may be as
+#: noisy as friction is large.
+_CHANGE_NOISE = 6.0
+#: [s] The friction of a joint changes for this long before the joint is seen to set off.
+_SET_OFF_TIME = 0.05
+#: [s] A step is judged after this; torque spikes of stops last 5 to 20 ms.
+SETTLE_TIME = 0.05
+#: A rival that leaves less than this share of the residual (mean square) for so long [s] is suspected before proof ...
+_TELLING_SHARE, _TELLING_TIME = 0.1, 0.1
+#: ... where the residual (mean square, in units of friction) is larger than this.
+_TELLING_RESIDUAL = 0.3
+#: A common factor is refuted where the best one leaves more than this share of the residual (mean square).
+_USUAL_SHARE = 0.7
+#: Above this residual (mean square) a joint beyond the second whose torque is wrong alone is a fault, proven or not,
+#: while the others explain a free arm: a force on a link loads the joints before it, too.
+_LONE_RESIDUAL = 5.0
+#: Size of a step between two samples that is judged, in units of friction, and of one that stays and is a fault if
+#: neither a contact nor a rival explains it.
+STEP, _STRANGE_STEP = 2.2, 6.0
+#: Share of a step that may come after its sample: an impact goes on growing, a spike returns.
+_STEP_MATCH = 0.4
+#: A fault must explain a step better than a contact by this log-likelihood: contacts are more frequent.
+_STEP_ODDS = 5.0
+#: Least noise of a torque in a step, as a share of friction.
+_LEAST_NOISE = 0.05
 
 
 @dataclass
@@ -82,7 +124,7 @@ class TorqueReadings:
     - ``_named`` (index of a rival, -1 for none) and ``_stepped`` (a step without a known cause) are verdicts. They end
       once the configured reading has explained a free arm for ``_acquittal_time`` [s].
     - ``_suspicion`` is the rival under watch, None for none: it becomes the verdict, or it ends.
-    - ``_telling`` (R,): rivals that have left next to nothing of the residual for ``telling_time``; ``_telling_time``
+    - ``_telling`` (R,): rivals that have left next to nothing of the residual for ``_TELLING_TIME``; ``_telling_time``
       (R,) [s] counts it. They are watched also after proof.
     - ``_cleared`` (R,): rivals that a change of the force has contradicted, in a posture near ``_cleared_at``.
     - ``_lead`` (R,): running mean of the lead of the configured reading, whose largest value is ``margin``.
@@ -92,8 +134,8 @@ class TorqueReadings:
     """
 
     def __init__(self, arm: Arm, sensors: SensorSettings, scale: np.ndarray) -> None:
-        self._arm, self.settings = arm, sensors.plausibility.torque
-        s, n = self.settings, arm.n
+        s, n = sensors.plausibility.torque, arm.n
+        self._arm, self._rest_speed = arm, s.rest_speed
         own = configured_reading(arm, sensors, scale)
         self._readings = [own, *rival_readings(arm, sensors, scale)]
         self._own = own.name
@@ -103,19 +145,19 @@ class TorqueReadings:
         self._unknown, self._coulomb = np.sqrt(np.sum(np.square(parts), axis=0)), np.asarray(law.coulomb)  # (n,) [Nm]
         self._friction = np.hypot(self._unknown, self._coulomb)
         self.per_friction = np.abs(own.factor) / self._friction
-        self._explain = compile_built(build_explanation, arm, self._readings, len(s.delays))
-        self._set_inputs(self._explain.inputs)
+        self._explain = compile_built(build_explanation, arm, self._readings, len(DELAYS))
+        self._set_inputs(self._explain.inputs, s)
         out = self._explain.outputs
         self._explained = out["residual"].reshape(-1, n), out["misfit"]
         self._exchanges = JointExchanges(arm, own, self._explain.inputs)
-        delays = [f"torque that is {delay:g} s late" for delay in s.delays]
+        delays = [f"torque that is {delay:g} s late" for delay in DELAYS]
         names = [r.name for r in self._readings[1:]]
         self.rivals = [*names, SCALED, *delays, "torque of an arm mounted otherwise"]
         self._alone = len(self.rivals)  # index of the first rival that blames one joint alone
         self.rivals += [f"wrong on {name} alone" for name in arm.joint_names]
         # What a step may be, in the order of its hypotheses: a delay makes none.
         self._step_rivals = np.r_[: len(self._readings), self._alone - 1 : len(self.rivals)]
-        self._hypotheses = StepHypotheses(arm, self._readings, s)
+        self._hypotheses = StepHypotheses(arm, self._readings, s.impact_force)
         self._exchanged = len(self.rivals)  # index of the first rival that exchanges whole joints
         self.rivals += self._exchanges.names
         pairs = len(self._exchanges.names)
@@ -123,31 +165,30 @@ class TorqueReadings:
         # proof itself.
         kinds = [(r.choices, 0) for r in self._readings[1:]] + [(1, 1)] + [(len(delays), 0)] * len(delays) + [(1, 2)]
         choices, numbers = np.array(kinds + [(n, 1)] * n + [(pairs, 0)] * pairs).T
-        self._delays, self._late = DelayEvidence(s), slice(len(self._readings), self._alone - 1)
-        self._price = s.better * (1.0 + numbers) + 2 * np.log(choices) / n
+        self._delays, self._late = DelayEvidence(), slice(len(self._readings), self._alone - 1)
+        self._price = _BETTER * (1.0 + numbers) + 2 * np.log(choices) / n
         self._lone = np.zeros(len(self.rivals), dtype=bool)
         self._lone[self._alone : self._exchanged] = True
-        self._least = np.where(self._lone, s.free, np.where(numbers < 2, s.telling_residual, np.inf))
+        self._least = np.where(self._lone, FREE, np.where(numbers < 2, _TELLING_RESIDUAL, np.inf))
         self._telling, self._telling_time = np.zeros(len(self.rivals), dtype=bool), np.zeros(len(self.rivals))
         self._residual, self._misfit = np.zeros((1 + len(self.rivals), n)), np.zeros(1 + len(self.rivals))
         self.margin = np.zeros(len(self.rivals))
         self.reset()
 
-    def _set_inputs(self, inputs: dict[str, np.ndarray]) -> None:
-        s, arm = self.settings, self._arm
+    def _set_inputs(self, inputs: dict[str, np.ndarray], s: TorqueReadingSettings) -> None:
+        arm = self._arm
         fastest = np.where(arm.velocity_limit > 0, arm.velocity_limit, np.inf)
         inputs["factor"][:] = np.concatenate([r.factor for r in self._readings])
         inputs["added"][:] = [r.gravity for r in self._readings]
-        inputs["friction"][:], inputs["coulomb"][:], inputs["moving"][0] = self._unknown, self._coulomb, s.moving_speed
+        inputs["friction"][:], inputs["coulomb"][:] = self._unknown, self._coulomb
         inputs["viscous"][:] = s.viscous_share * arm.effort_limit / fastest
         inputs["share"][:] = s.gravity_share, s.inertia_share
-        inputs["scales"][:] = s.least_scale, s.most_scale
         inputs["contact"][:] = [s.force] * 3 + [s.moment] * 3
 
     @property
     def proven(self) -> np.ndarray:
         """Return (R,) whether the configured reading was proven against each rival."""
-        return self.margin > self.settings.better
+        return self.margin > _BETTER
 
     def reset(self) -> None:
         """Begin with a stream that nothing is known of."""
@@ -159,14 +200,14 @@ class TorqueReadings:
 
     def restart(self) -> None:
         """Begin with a new stretch of samples; what was proven or named stays."""
-        longest = max(self.settings.delays)
+        longest = max(DELAYS)
         #: (2, n) [Nm] of the last blocks: the model's torque, and what the configured reading says.
-        self._past: deque[np.ndarray] = deque(maxlen=1 + round(longest / self.settings.block))
+        self._past: deque[np.ndarray] = deque(maxlen=1 + round(longest / BLOCK))
         self._step: Step | None = None
         self._suspicion: Suspicion | None = None
         self._strange = False
         self._settled_time = 0.0  # [s] for which a free arm was explained since the last gap or jump of the effort
-        self._doubt = self.settings.proof_time  # [s] for which a free arm has to be explained
+        self._doubt = PROOF_TIME  # [s] for which a free arm has to be explained
         self._cleared = np.zeros(len(self.rivals), dtype=bool)
         self._cleared_at: np.ndarray | None = None
         self._lead = np.zeros(len(self.rivals))
@@ -188,35 +229,35 @@ class TorqueReadings:
             ddq: (n,) mean acceleration [rad/s^2].
             effort: (n,) mean effort as it comes.
         """
-        s, inputs, out = self.settings, self._explain.inputs, self._explain.outputs
+        inputs, out = self._explain.inputs, self._explain.outputs
         inputs["q"][:], inputs["dq"][:], inputs["ddq"][:], inputs["effort"][:] = q, dq, ddq, effort
         self._remember(inputs["past_model"].reshape(-1, self._arm.n), inputs["past_torque"].reshape(-1, self._arm.n))
         self._explain()
         self._past.append(np.stack([out["model"], out["torque"]]))
         count, felt = len(self._explained[1]), float(out["felt"][0])
         self._residual[:count], self._misfit[:count] = self._explained
-        if self._misfit[0] > s.telling_residual or not self.proven[self._exchanged :].all():
+        if self._misfit[0] > _TELLING_RESIDUAL or not self.proven[self._exchanged :].all():
             self._misfit[count:] = self._exchanges.misfit(q, dq, ddq, effort)
             self._residual[count:] = self._exchanges.residual
         misfit = self._misfit
-        if np.abs(dq).max() > s.rest_speed:
+        if np.abs(dq).max() > self._rest_speed:
             self._delays.add(duration, float(misfit[0]), misfit[1:][self._late], out["early"])
         self._telling_time = np.where(self._explained_by_others(misfit, felt), self._telling_time + duration, 0.0)
-        self._telling = self._telling_time > s.telling_time - 0.5 * s.block
-        if misfit[0] < s.free and not self._telling.any():
+        self._telling = self._telling_time > _TELLING_TIME - 0.5 * BLOCK
+        if misfit[0] < FREE and not self._telling.any():
             self._confirm_configured(duration, misfit, felt)
         else:
             self._acquittal_time = 0.0
             self._lead[:] = 0.0
             # Where gravity is not felt, whatever makes the torque small explains friction best.
-            self._watch(duration, q, dq, misfit if felt > s.better else np.zeros_like(misfit))
-            self._update_doubt(duration, bool(out["pushed"][0] > s.free))
+            self._watch(duration, q, dq, misfit if felt > _BETTER else np.zeros_like(misfit))
+            self._update_doubt(duration, bool(out["pushed"][0] > FREE))
         self._report()
 
     def _remember(self, model: np.ndarray, torque: np.ndarray) -> None:
         """Fill (delays, n) [Nm] with the model's torque some time ago, and with what the configured reading said."""
-        for k, delay in enumerate(self.settings.delays):
-            blocks = round(delay / self.settings.block)
+        for k, delay in enumerate(DELAYS):
+            blocks = round(delay / BLOCK)
             model[k], torque[k] = self._past[-blocks] if len(self._past) >= blocks else (1e9, 1e9)
 
     def _explained_by_others(self, misfit: np.ndarray, felt: float) -> np.ndarray:
@@ -233,14 +274,14 @@ class TorqueReadings:
         Returns:
             (R,) whether the rival does.
         """
-        s, least = self.settings, self._least
+        least = self._least
         if self._suspicion is not None:
             least = least.copy()
-            least[self._suspicion.rival] = min(least[self._suspicion.rival], s.telling_residual)
-        found = (misfit[0] > least) & (misfit[1:] < s.telling_share * min(misfit[0], felt)) & ~self.proven
+            least[self._suspicion.rival] = min(least[self._suspicion.rival], _TELLING_RESIDUAL)
+        found = (misfit[0] > least) & (misfit[1:] < _TELLING_SHARE * min(misfit[0], felt)) & ~self.proven
         lone = np.flatnonzero(self._lone)[2:]
-        if misfit[0] > s.lone_residual:
-            found[lone] |= misfit[1 + lone] < min(s.telling_share * misfit[0], s.rival_free)
+        if misfit[0] > _LONE_RESIDUAL:
+            found[lone] |= misfit[1 + lone] < min(_TELLING_SHARE * misfit[0], RIVAL_FREE)
         return np.asarray(found)
 
     def _confirm_configured(self, duration: float, misfit: np.ndarray, felt: float) -> None:
@@ -251,28 +292,27 @@ class TorqueReadings:
             misfit: (1 + R,) mean square residuals.
             felt: mean square of gravity and inertia themselves.
         """
-        s = self.settings
         self._suspicion = None
         self._settled_time += duration
         self._doubt -= duration
         self._strange &= self._doubt > 0
         lead = misfit[1:] - misfit[0]
         right = np.abs(self._residual[0]) < 1.0  # that a joint alone is wrong is refuted as soon as it is right
-        lead[self._alone : self._exchanged] = 2 * s.better * right
+        lead[self._alone : self._exchanged] = 2 * _BETTER * right
         scaled = len(self._readings) - 1
         # A common factor and another direction of gravity are refuted as soon as there is something to scale; a factor
         # only where the best one is usual, or fits hardly better than the configured reading.
         lead[[scaled, self._alone - 1]] = felt - misfit[0]
-        lead[scaled] *= misfit[1 + scaled] > s.usual_share * misfit[0]
+        lead[scaled] *= misfit[1 + scaled] > _USUAL_SHARE * misfit[0]
         # Averaged over the proof time, from zero: a moment proves nothing.
-        self._lead += min(duration / s.proof_time, 1.0) * (lead - self._lead)
+        self._lead += min(duration / PROOF_TIME, 1.0) * (lead - self._lead)
         np.maximum(self.margin, self._lead, out=self.margin)
         if self._stepped:
             self._acquittal_time += duration if right.all() else 0.0
-            self._stepped = self._acquittal_time < 5 * s.proof_time
+            self._stepped = self._acquittal_time < 5 * PROOF_TIME
         elif self._named >= 0:
-            self._acquittal_time += duration if lead[self._named] > s.better else 0.0
-            if self._acquittal_time >= (5 * s.proof_time if self._lone[self._named] else s.proof_time):
+            self._acquittal_time += duration if lead[self._named] > _BETTER else 0.0
+            if self._acquittal_time >= (5 * PROOF_TIME if self._lone[self._named] else PROOF_TIME):
                 self._name(-1)
 
     def _update_doubt(self, duration: float, strange: bool) -> None:
@@ -281,8 +321,8 @@ class TorqueReadings:
             return
         self._strange |= strange
         if strange:
-            self._doubt = min(self._doubt + duration, self.settings.doubt_time)
-        elif self._doubt <= self.settings.proof_time:
+            self._doubt = min(self._doubt + duration, _DOUBT_TIME)
+        elif self._doubt <= PROOF_TIME:
             self._strange = False
 
     def _name(self, rival: int) -> None:
@@ -292,24 +332,23 @@ class TorqueReadings:
 
     def _watch(self, duration: float, q: np.ndarray, dq: np.ndarray, misfit: np.ndarray) -> None:
         """Follow the likeliest unproven rival under which the arm would be free."""
-        s = self.settings
-        if self._cleared_at is not None and np.max(np.abs(q - self._cleared_at)) > s.new_posture:
+        if self._cleared_at is not None and np.max(np.abs(q - self._cleared_at)) > _NEW_POSTURE:
             self._cleared[:], self._cleared_at = False, None
         own, rivals = misfit[0], misfit[1:]
         # What the configured reading explained better before counts for it, with weight two against every rival.
         proven = self.proven
         needed = self._price + np.where(proven, 0.0, 2 * self.margin)
-        candidates = (rivals < s.rival_free) & (own - rivals > needed)
-        candidates &= ~(proven & (self._lone | (self._settled_time >= s.proof_time)))
+        candidates = (rivals < RIVAL_FREE) & (own - rivals > needed)
+        candidates &= ~(proven & (self._lone | (self._settled_time >= PROOF_TIME)))
         candidates |= self._telling
-        moving = bool(np.max(np.abs(dq)) > s.rest_speed)
+        moving = bool(np.max(np.abs(dq)) > self._rest_speed)
         direction = np.sign(dq) * (np.abs(dq) > 1e-3)
         now = self._suspicion
         if now is not None:
             changed = self._changed(now, q, direction)
             now.changed = now.changed + duration if changed[now.rival] and not moving else 0.0
             candidates[now.rival] |= now.changed > 0  # until it is clear whether a joint sets off
-            if now.changed > s.set_off_time:  # no reading changes at rest
+            if now.changed > _SET_OFF_TIME:  # no reading changes at rest
                 self._cleared |= changed
                 self._cleared_at, now = q.copy(), None
         candidates &= ~self._cleared
@@ -322,7 +361,7 @@ class TorqueReadings:
             now = self._suspicion = Suspicion(rival, base, direction, q.copy(), base.copy(), np.zeros_like(base))
         now.time += duration
         now.moving_time += duration if moving else 0.0
-        if now.moving_time >= s.motion_time or (now.time >= s.rest_time and not proven[now.rival]):
+        if now.moving_time >= MOTION_TIME or (now.time >= REST_TIME and not proven[now.rival]):
             self._name(now.rival)
 
     def _changed(self, now: Suspicion, q: np.ndarray, direction: np.ndarray) -> np.ndarray:
@@ -339,15 +378,15 @@ class TorqueReadings:
         Returns:
             (R,) whether the torque changed under the rival since the suspicion arose.
         """
-        s, residual = self.settings, self._residual
+        residual = self._residual
         turned = direction * now.direction < np.abs(direction)
         now.residual[:, turned], now.direction[turned] = residual[:, turned], direction[turned]
         now.blocks += 1
         now.noise += (np.abs(residual - now.last) - now.noise) / now.blocks
         now.last = residual.copy()
-        changed = np.abs(residual - now.residual) > np.fmax(s.change_share, s.change_noise * now.noise)
+        changed = np.abs(residual - now.residual) > np.fmax(_CHANGE_SHARE, _CHANGE_NOISE * now.noise)
         contradicted = changed.any(axis=1)  # (1 + R,)
-        near = np.abs(q - now.q).max() < s.new_posture
+        near = np.abs(q - now.q).max() < _NEW_POSTURE
         return np.asarray(contradicted[1:] | (contradicted[0] & near))
 
     def _report(self) -> None:
@@ -409,7 +448,7 @@ class TorqueReadings:
             q: (n,) [rad].
             mean: (n,) of the effort.
         """
-        if self._step is not None and t - self._step.t >= self.settings.settle_time:
+        if self._step is not None and t - self._step.t >= SETTLE_TIME:
             step, self._step = self._step, None
             self._judge_step(step, mean, self._arm.gravity(step.q), self._arm.gravity(q))
             self._report()
@@ -428,27 +467,27 @@ class TorqueReadings:
             gravity: (n,) G [Nm] before.
             gravity_now: (n,) G [Nm] after.
         """
-        s, own = self.settings, self._readings[0]
+        own = self._readings[0]
         was = (own.torque(step.mean, gravity) + gravity_now - gravity) / self._friction
         now = own.torque(after, gravity_now) / self._friction
         jump = self.per_friction * (step.after - step.before)
         size = float(np.linalg.norm(now - was))
-        if size < s.step or np.linalg.norm(np.abs(now - was) - np.abs(jump)) > s.step_match * size:
+        if size < STEP or np.linalg.norm(np.abs(now - was) - np.abs(jump)) > _STEP_MATCH * size:
             return
         if 0 <= self._named < len(self._readings) - 1:
             named = self._readings[1 + self._named].torque(after, gravity_now) / self._friction
-            if np.linalg.norm(now - named) < s.step_match * size:
+            if np.linalg.norm(now - named) < _STEP_MATCH * size:
                 self._name(-1)
                 return
         if self._stepped and np.all(np.abs(now) < 1.0):
             self._stepped = False
             return
-        sigma = self._friction * np.hypot(step.noise, s.least_noise)
+        sigma = self._friction * np.hypot(step.noise, _LEAST_NOISE)
         faults = self._hypotheses.faults(step, gravity, sigma)
         best = int(np.argmax(faults))
-        if faults[best] < self._hypotheses.healthy(step, gravity, sigma) + s.step_odds:
+        if faults[best] < self._hypotheses.healthy(step, gravity, sigma) + _STEP_ODDS:
             return
         if best < len(self._step_rivals):
             self._name(int(self._step_rivals[best]))
-        elif size > s.strange_step:
+        elif size > _STRANGE_STEP:
             self._stepped, self._acquittal_time = True, 0.0

@@ -12,14 +12,12 @@ import pytest
 
 from contact_estimation.filters.plausibility.delays import DelayEvidence
 from contact_estimation.filters.plausibility.monitor import SignalMonitor
-from contact_estimation.filters.plausibility.settings import TorqueReadingSettings
+from contact_estimation.filters.plausibility.torque_readings import BLOCK
 from contact_estimation.filters.settings import load_sensor_settings
 from contact_estimation.robot import load_arm
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmark"))
 from rigid_body_recording import RATE, START, RigidBodyArm, World, pushes, random_motion, record
-
-SETTINGS = TorqueReadingSettings()
 
 
 @pytest.fixture(scope="module", params=["ur16e", "fr3"])
@@ -172,38 +170,38 @@ BAD = (3.0, 3.0, 3.0)
 
 def told(evidence, own, late, seconds, early=BAD):
     """Feed constant misfits; return the delay that is found."""
-    for _ in range(round(seconds / SETTINGS.block)):
-        evidence.add(SETTINGS.block, own, np.asarray(late), np.asarray(early))
+    for _ in range(round(seconds / BLOCK)):
+        evidence.add(BLOCK, own, np.asarray(late), np.asarray(early))
     return evidence.found
 
 
 def test_what_neither_explains_tells_nothing():
-    assert told(DelayEvidence(SETTINGS), 4.0, [1.5, 1.2, 1.1], 5.0) == -1
+    assert told(DelayEvidence(), 4.0, [1.5, 1.2, 1.1], 5.0) == -1
 
 
 def test_a_moment_tells_nothing():
-    assert told(DelayEvidence(SETTINGS), 0.9, [0.5, 0.1, 0.2], 0.2) == -1
+    assert told(DelayEvidence(), 0.9, [0.5, 0.1, 0.2], 0.2) == -1
 
 
 def test_a_delay_that_ended_is_forgotten():
-    evidence = DelayEvidence(SETTINGS)
+    evidence = DelayEvidence()
     assert told(evidence, 0.9, [0.5, 0.1, 0.2], 2.0) == 1
     assert told(evidence, 0.1, [0.5, 0.9, 0.9], 2.0) == -1
 
 
 def test_blocks_that_nothing_explains_tell_against_a_delay():
     """A contact: now and then a delay explains its torque, by chance."""
-    evidence = DelayEvidence(SETTINGS)
+    evidence = DelayEvidence()
     for _ in range(20):
         assert told(evidence, 0.9, [0.5, 0.1, 0.2], 0.1) == -1
         assert told(evidence, 4.0, [3.5, 3.2, 3.3], 0.1) == -1
 
 
 def test_a_torque_that_is_as_early_as_it_is_late_is_periodic():
-    assert told(DelayEvidence(SETTINGS), 0.9, [0.5, 0.1, 0.2], 2.0, early=[0.1, 0.9, 0.9]) == -1
+    assert told(DelayEvidence(), 0.9, [0.5, 0.1, 0.2], 2.0, early=[0.1, 0.9, 0.9]) == -1
 
 
 def test_a_contact_does_not_end_a_delay_that_was_found():
-    evidence = DelayEvidence(SETTINGS)
+    evidence = DelayEvidence()
     assert told(evidence, 0.9, [0.5, 0.1, 0.2], 2.0) == 1
     assert told(evidence, 2.0, [2.5, 2.9, 2.9], 5.0) == 1

@@ -5,13 +5,19 @@ import pinocchio as pin
 import pytest
 
 from contact_estimation import load_arm
-from contact_estimation.filters.plausibility.torque_readings import TorqueReadings
+from contact_estimation.filters.plausibility.explanation import FREE
+from contact_estimation.filters.plausibility.torque_readings import (
+    BLOCK,
+    MOTION_TIME,
+    PROOF_TIME,
+    REST_TIME,
+    SETTLE_TIME,
+    TorqueReadings,
+)
 from contact_estimation.filters.settings import SensorSettings
 
 Q = np.array([0.2, -1.0, 1.2, -1.8, -1.5, 0.3])
 FRICTION = np.array([1.0, -6.0, 3.0, 2.0, 0.5, -0.5])
-SETTINGS = SensorSettings().plausibility.torque
-BLOCK, PROOF_TIME, REST_TIME = SETTINGS.block, SETTINGS.proof_time, SETTINGS.rest_time
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +68,7 @@ def test_a_mistake_is_doubted_at_once_and_named_after_a_rest(arm, name):
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_named_soon_in_motion(arm, name):
     readings = readings_of(arm)
-    sweep(readings, arm, lambda g, q: MISTAKES[name](arm, g + 0.3 * FRICTION, g), SETTINGS.motion_time + 3 * BLOCK)
+    sweep(readings, arm, lambda g, q: MISTAKES[name](arm, g + 0.3 * FRICTION, g), MOTION_TIME + 3 * BLOCK)
     assert "looks like" in readings.problem and name in readings.problem
 
 
@@ -155,7 +161,7 @@ def test_what_was_proven_holds_over_a_restart(arm):
 def step(readings, before, after, returns=False):
     """One step of the effort between two samples, and what follows until it is judged."""
     readings.add_step(0.0, Q, before, after, before, 0.2 * np.ones(6))
-    readings.settle(SETTINGS.settle_time, Q, before if returns else after)
+    readings.settle(SETTLE_TIME, Q, before if returns else after)
 
 
 @pytest.mark.parametrize("name", [*MISTAKES, "wrong on elbow_joint alone"])
@@ -230,7 +236,7 @@ def test_half_a_torque_is_doubted_although_friction_might_explain_it(arm):
     upright = np.array([0.2, -1.35, 0.3, -1.8, -1.5, 0.3])  # gravity is small here
     readings, gravity = readings_of(arm), arm.gravity(upright)
     rest(readings, 0.4 * gravity, 0.2, upright)
-    assert readings._misfit[0] < SETTINGS.free and "common factor" in readings.problem
+    assert readings._misfit[0] < FREE and "common factor" in readings.problem
 
 
 def test_whole_samples_with_exchanged_joints_are_named(arm):
