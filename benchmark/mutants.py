@@ -71,10 +71,10 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
             "1.0 * (variance - self._variance)",
         ),
     ],
-    ("filters/force_parity.py", "test/filters/test_wrist_force.py"): [
-        ("parity: forces never contradict each other", "* s.parity_gate * self.std:", "* np.inf:")
+    ("filters/wrist_sensor/parity.py", "test/filters/wrist_sensor/test_force.py"): [
+        ("parity: forces never contradict each other", "* _GATE * self.std:", "* np.inf:")
     ],
-    ("filters/wrist_force.py", "test/filters/test_wrist_force.py"): [
+    ("filters/wrist_sensor/force.py", "test/filters/wrist_sensor/test_force.py"): [
         ("wrist: a hold follows a sensor at fault", "self._parity.residual if self._faulty else 0.0", "0.0"),
         ("wrist: a suspected jump is believed", "without if without @ without > force @ force else force", "force"),
     ],
@@ -265,7 +265,7 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
     ("control/supervision.py", "test/control/test_second_force.py"): [
         ("push: one force alone is believed", "min(most - now.doubt, force", "min(most, force")
     ],
-    ("filters/zeroed_sensor.py", "test/filters/test_zeroed_sensor.py"): [
+    ("filters/wrist_sensor/zeroed.py", "test/filters/wrist_sensor/test_zeroed.py"): [
         ("zeroed: no jump is a fault", "self.fault, self._before = jump, before", "pass"),
         ("zeroed: every jump is one of the sensor", "self._jump if _lacks(", "self._jump if True or _lacks("),
     ],

@@ -21,7 +21,7 @@ from contact_estimation.drivers.backend import EquilibriumPose, Sample
 from contact_estimation.drivers.rtde import CONTROLLER_BASE, RtdeBackend, RtdeSettings
 from contact_estimation.exceptions import ConfigError, DriverError
 from contact_estimation.filters.registry import open_stream
-from contact_estimation.filters.wrist_force import WristForce
+from contact_estimation.filters.wrist_sensor import WristForce
 from contact_estimation.robot import load_arm
 from contact_estimation.settings import replace, to_mapping
 from contact_estimation.simulation.rtde.controller import UrController

@@ -6,7 +6,7 @@ import threading
 
 from contact_estimation.drivers.backend import Backend, Sample
 from contact_estimation.exceptions import RecordingError
-from contact_estimation.filters.wrist_force import WristForce
+from contact_estimation.filters.wrist_sensor import WristForce
 from contact_estimation.msg import ContactEstimate
 from contact_estimation.ros import convert
 from contact_estimation.ros.serialized import decode

@@ -1,7 +1,7 @@
 """The wrist sensor of a contact controller: newest wrench in, force without the sensor's offset out.
 
 The sensorless estimate tells the offset, best in free space, and contradicts a sensor at fault
-(:mod:`contact_estimation.filters.wrist_force`). The filter therefore also runs before the task begins.
+(:mod:`contact_estimation.filters.wrist_sensor`). The filter therefore also runs before the task begins.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rclpy.node import Node
 from contact_estimation.control.controller import Observation
 from contact_estimation.exceptions import RecordingError
 from contact_estimation.filters.observer import Estimate
-from contact_estimation.filters.wrist_force import WristForce
+from contact_estimation.filters.wrist_sensor import WristForce
 from contact_estimation.robot import Arm
 from contact_estimation.ros import convert, qos
 from contact_estimation.ros.frames import Frames

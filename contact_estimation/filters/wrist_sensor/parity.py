@@ -5,9 +5,10 @@ difference r = s - o - e is the parity residual (Gertler, Fault Detection and Di
 It holds the drift of the sensor and the error of e: friction of the joints, which changes anew at each touch and each
 reversal. Along the force, u, its variance is
 
-    sigma^2 = max(u^T P u, contact_error^2) + u^T P_o u
+    sigma^2 = max(u^T P u, c^2) + u^T P_o u
 
-with the covariance P that the observer gives, which may not know all of the friction, and P_o of the offset. |r u| is
+with the covariance P that the observer gives, which may not know all of the friction, the usual error c of the
+sensorless force after a touch, and P_o of the offset. |r u| is
 beyond 3 sigma in 0.3 % of the touches, if the errors are normal. Two forces do not show which of them is wrong. Across
 the force the errors of e are larger, and no controller presses there.
 """
@@ -18,8 +19,13 @@ import math
 
 import numpy as np
 
-from contact_estimation.filters.wrench_fusion import WrenchFusionSettings
+from contact_estimation.filters.wrist_sensor.offset import CONTACT_ERROR
+from contact_estimation.filters.wrist_sensor.zeroed import FOLLOW_TIME
 
+#: Standard deviations beyond which the forces contradict each other.
+_GATE = 3.0
+#: [s] Time constant of the low-pass of their difference.
+_TIME = 0.1
 #: The contradiction ends below this share of its beginning, or a drift would switch the verdict on and off.
 _ENDS = 0.5
 
@@ -27,17 +33,13 @@ _ENDS = 0.5
 class ForceParity:
     """Compares two forces of one contact.
 
-    Args:
-        settings: errors of both, and the gate.
-
     Attributes:
         residual: r (3,) [N], low-passed.
         along: residual along the force [N].
         std: its standard deviation [N].
     """
 
-    def __init__(self, settings: WrenchFusionSettings | None = None) -> None:
-        self.settings = settings or WrenchFusionSettings()
+    def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
@@ -59,20 +61,20 @@ class ForceParity:
             covariance: (3, 3) [N^2] of ``estimated``; NaN where an observer has none.
             variance: (3,) [N^2] of the offset.
         """
-        s, step = self.settings, 0.0 if self._last is None else t - self._last
+        step = 0.0 if self._last is None else t - self._last
         self._last = t
-        if not 0.0 <= step < s.jump_time:  # a gap, or a clock that was set back
+        if not 0.0 <= step < FOLLOW_TIME:  # a gap, or a clock that was set back
             self.residual, self._since = sensed - estimated, None
-        self.residual = self.residual + min(step / s.parity_time, 1.0) * (sensed - estimated - self.residual)
+        self.residual = self.residual + min(step / _TIME, 1.0) * (sensed - estimated - self.residual)
         larger = sensed if sensed @ sensed > estimated @ estimated else estimated
         u = larger / max(float(np.linalg.norm(larger)), 1e-9)
         of_estimate = float(u @ covariance @ u)
         of_estimate = of_estimate if math.isfinite(of_estimate) else 0.0
-        self.std = math.sqrt(max(of_estimate, s.contact_error**2) + float(u**2 @ variance))
+        self.std = math.sqrt(max(of_estimate, CONTACT_ERROR**2) + float(u**2 @ variance))
         self.along = float(u @ self.residual)
-        contradicted = self._since is not None and t - self._since > s.jump_time
-        if abs(self.along) <= (_ENDS if contradicted else 1.0) * s.parity_gate * self.std:
+        contradicted = self._since is not None and t - self._since > FOLLOW_TIME
+        if abs(self.along) <= (_ENDS if contradicted else 1.0) * _GATE * self.std:
             self._since = None
         elif self._since is None:
             self._since = t
-        return self._since is not None and t - self._since > s.jump_time
+        return self._since is not None and t - self._since > FOLLOW_TIME

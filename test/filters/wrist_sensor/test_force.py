@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from contact_estimation.filters.registry import open_stream
-from contact_estimation.filters.wrist_force import WristForce
+from contact_estimation.filters.wrist_sensor import WristForce
 from contact_estimation.robot import load_arm
 
 STEP = 0.01

@@ -3,7 +3,7 @@
 Zeroing changes the reading s from one sample to the next by the whole of what it shows, to zero. An impact does not end
 at zero, and where it does by chance, the sensorless force e follows. The sensor was zeroed where s has jumped to about
 zero and, a moment later, s - e has changed by the jump. It is at fault where s - e has changed by more than
-``jump_gate`` standard deviations of what e errs by in that moment, and s has not ended at zero: by how much a contact
+three standard deviations of what e errs by in that moment, and s has not ended at zero: by how much a contact
 force has changed then nobody knows. An impact that joint friction hides from e altogether looks the same.
 """
 
@@ -13,8 +13,14 @@ from collections import deque
 
 import numpy as np
 
-from contact_estimation.filters.wrench_fusion import WrenchFusionSettings
-
+#: [N] A step of the reading between two samples that is larger is looked into.
+_JUMP = 6.0
+#: [s] So long may the sensorless force take to follow an impact, or the sudden end of a contact.
+FOLLOW_TIME = 0.4
+#: [N] Standard deviation of what the error of the sensorless force changes by in that time.
+_SHORT_ERROR = 3.0
+#: A jump that the sensorless force lacks by so many of these standard deviations is a fault of the sensor.
+_FAULT_GATE = 3.0
 #: [s] Two readings are successive ones where they are not further apart; a force may change in a longer time.
 _SUCCESSIVE = 0.012
 #: s - e has changed by the jump where it differs from it by less than this share; so close to zero does the jump end.
@@ -28,16 +34,12 @@ _NOW = 0.02
 class ZeroedSensor:
     """Watches the force of one sensor.
 
-    Args:
-        settings: size of a jump, and how long the sensorless force may take to follow an impact.
-
     Attributes:
         suspected: jump (3,) [N] that the sensorless force has not followed so far; zero where there is none.
         fault: jump (3,) [N] that it has not followed in time, and still does not; zero where there is none.
     """
 
-    def __init__(self, settings: WrenchFusionSettings | None = None) -> None:
-        self.settings = settings or WrenchFusionSettings()
+    def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
@@ -60,7 +62,7 @@ class ZeroedSensor:
         if last is None or not 0.0 < t - last[0] <= _SUCCESSIVE:
             return
         step = sensed - last[1]
-        if float(np.linalg.norm(step)) > self.settings.jump_force:
+        if float(np.linalg.norm(step)) > _JUMP:
             self._since = self._since if self._jump.any() else t
             self._jump, self._end = self._jump + step, sensed  # of a spike nothing is left
 
@@ -72,9 +74,8 @@ class ZeroedSensor:
             sensed: (3,) force [N] by the sensor.
             estimated: (3,) force [N] without it, in the same axes.
         """
-        follow = self.settings.jump_time
         self._past.append((t, sensed - estimated))
-        while not 0.0 <= t - self._past[0][0] <= 2.0 * follow:
+        while not 0.0 <= t - self._past[0][0] <= 2.0 * FOLLOW_TIME:
             self._past.popleft()
         self.suspected = np.zeros(3)
         if not (self._jump.any() or self.fault.any()):
@@ -84,9 +85,9 @@ class ZeroedSensor:
             self.fault = np.zeros(3)
         before = [d for when, d in self._past if when < self._since]
         if not (self._jump.any() and before):
-            self._jump = self._jump if t - self._since < follow else np.zeros(3)
+            self._jump = self._jump if t - self._since < FOLLOW_TIME else np.zeros(3)
             return None
-        if t - self._since < follow:
+        if t - self._since < FOLLOW_TIME:
             self.suspected = self._jump if _lacks(now - np.mean(before, axis=0), self._jump) else self.suspected
             return None
         return self._verdict(np.mean(before, axis=0))
@@ -97,15 +98,15 @@ class ZeroedSensor:
         Args:
             before: s - e (3,) [N] before the jump.
         """
-        s, jump, self._jump = self.settings, self._jump, np.zeros(3)
+        jump, self._jump = self._jump, np.zeros(3)
         size = float(np.linalg.norm(jump))
-        if size <= s.jump_force:  # a spike
+        if size <= _JUMP:  # a spike
             return None
-        after = [d for when, d in self._past if when > self._since + 0.5 * s.jump_time]
+        after = [d for when, d in self._past if when > self._since + 0.5 * FOLLOW_TIME]
         change = np.mean(after, axis=0) - before
         if float(np.linalg.norm(self._end)) < _SHARE * size:
             return jump if float(np.linalg.norm(change - jump)) < _SHARE * size else None
-        if _lacks(change, jump) and float(change @ jump) > s.jump_gate * s.short_error * size:
+        if _lacks(change, jump) and float(change @ jump) > _FAULT_GATE * _SHORT_ERROR * size:
             self.fault, self._before = jump, before
         return None
 

@@ -10,102 +10,43 @@ restarted on one. A soft contact begins long before either: a touch therefore ta
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 
 import numpy as np
 
 from contact_estimation.filters.observer import FREE, Estimate
-from contact_estimation.settings import key, non_negative, positive
+
+#: [N] Standard deviation of the offset at the start.
+_OFFSET_STD = 20.0
+#: [N/s^0.5] Change of the offset in one second; larger follows drift sooner.
+_OFFSET_RANDOM_WALK = 0.02
+#: [N] Difference of sensor and sensorless force in free space, and how long it lasts [s].
+FREE_ERROR, _FREE_TIME = 1.0, 0.1
+#: [s] What was learnt so shortly before a touch is taken back.
+TOUCH_TIME = 1.0
+#: [N] Error of the sensorless force after a touch, from joint friction.
+CONTACT_ERROR = 6.0
+#: [N/s^0.5] Change of that error in one second of the contact; smaller takes more of it for offset.
+_CONTACT_RANDOM_WALK = 0.5
+#: Innovation, in standard deviations in free space, beyond which something is touched.
+_GATE = 4.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class WrenchFusionSettings:
-    """Drift of the sensor, error of the sensorless force, and when the sensor is zeroed or frozen."""
-
-    offset_std: float = key(20.0, doc="initial uncertainty of the sensor's offset", unit="N", check=positive)
-    offset_random_walk: float = key(
-        0.02, doc="change of the offset in one second; larger follows drift sooner", unit="N/s^0.5", check=positive
-    )
-    free_error: float = key(
-        1.0, doc="difference of sensor and sensorless force in free space", unit="N", check=positive
-    )
-    free_time: float = key(0.1, doc="how long that difference lasts", unit="s", check=positive)
-    touch_time: float = key(
-        1.0, doc="what was learnt so shortly before a touch is taken back", unit="s", check=non_negative
-    )
-    contact_error: float = key(
-        6.0, doc="error of the sensorless force after a touch, from joint friction", unit="N", check=positive
-    )
-    contact_random_walk: float = key(
-        0.5,
-        doc="change of that error in one second of the contact; smaller takes more of it for offset",
-        unit="N/s^0.5",
-        check=positive,
-    )
-    gate: float = key(
-        4.0, doc="innovation, in standard deviations in free space, beyond which something is touched", check=positive
-    )
-    jump_force: float = key(
-        6.0,
-        doc="a reading that falls to zero from so much in a sample was zeroed, unless the sensorless force follows",
-        unit="N",
-        check=positive,
-    )
-    jump_time: float = key(
-        0.4,
-        doc="how long the sensorless force may take to follow an impact, or the sudden end of a contact",
-        unit="s",
-        check=positive,
-    )
-    short_error: float = key(
-        3.0, doc="standard deviation of what the sensorless error changes by in that time", unit="N", check=positive
-    )
-    jump_gate: float = key(
-        3.0,
-        doc="a jump that the sensorless force lacks by so many of these standard deviations is a fault of the sensor",
-        check=positive,
-    )
-    parity_gate: float = key(
-        3.0,
-        doc="sensor and sensorless force contradict each other where they differ along the force by so many standard "
-        "deviations of their errors, for longer than jump_time",
-        check=positive,
-    )
-    parity_time: float = key(0.1, doc="their difference is low-passed with this time", unit="s", check=positive)
-    frozen_way: float = key(
-        0.002, doc="a joint that moved so far must have changed a reading that is not zero", unit="rad", check=positive
-    )
-    frozen_force: float = key(
-        5.0, doc="a sensorless force that changed so much must have changed the reading", unit="N", check=positive
-    )
-    frozen_time: float = key(
-        0.1,
-        doc="a sensor that has still not followed such a change after this time is frozen, and not used",
-        unit="s",
-        check=positive,
-    )
-
-
-class WrenchFusion:
+class OffsetFilter:
     """Removes the offset of a force sensor.
-
-    Args:
-        settings: of the filter.
 
     Attributes:
         offset: (3,) [N] of the sensor, in its axes.
         std: (3,) [N] standard deviation of the offset.
     """
 
-    def __init__(self, settings: WrenchFusionSettings | None = None) -> None:
-        self.settings = settings or WrenchFusionSettings()
+    def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
         """Forget the offset."""
         self.offset, self._error = np.zeros((2, 3))
         #: Variance of the offset, covariance with the error, variance of the error, per axis [N^2].
-        self._offset_variance = np.full(3, self.settings.offset_std**2)
+        self._offset_variance = np.full(3, _OFFSET_STD**2)
         self._covariance, self._error_variance = np.zeros((2, 3))
         self._last: float | None = None
         #: Time [s], offset [N] and its variance [N^2] before each of the last samples in free space.
@@ -136,32 +77,32 @@ class WrenchFusion:
             estimated: (3,) [N] without it, in the same axes.
             in_contact: whether the estimate names a contact.
         """
-        s, step = self.settings, 0.0 if self._last is None else t - self._last
+        step = 0.0 if self._last is None else t - self._last
         self._last = t
         if step < 0.0:  # the clock was set back: what was remembered has no age any more
             self._past.clear()
         if step > 0.0:
             difference = sensed - estimated
-            self._offset_variance = self._offset_variance + step * s.offset_random_walk**2
-            beyond = (difference - self.offset) ** 2 > s.gate**2 * (self._offset_variance + s.free_error**2)
+            self._offset_variance = self._offset_variance + step * _OFFSET_RANDOM_WALK**2
+            beyond = (difference - self.offset) ** 2 > _GATE**2 * (self._offset_variance + FREE_ERROR**2)
             if in_contact or bool(beyond.any()):
                 self._predict_error(step)
             else:
                 self._remember(t)
-            self._correct(difference, s.free_error**2 * max(s.free_time / step, 1.0))
+            self._correct(difference, FREE_ERROR**2 * max(_FREE_TIME / step, 1.0))
         return np.asarray(sensed - self.offset)
 
     def shift(self, jump: np.ndarray) -> None:
         """Let the offset jump by ``jump`` (3,) [N], which a difference of two readings has shown."""
         self.offset = self.offset + jump
-        self._offset_variance = self._offset_variance + self.settings.free_error**2
+        self._offset_variance = self._offset_variance + FREE_ERROR**2
         self._past.clear()
 
     def _remember(self, t: float) -> None:
         """Keep the offset of ``t`` [s] in free space, where the sensorless force has no lasting error."""
         self._error, self._covariance, self._error_variance = np.zeros((3, 3))
         self._past.append((t, self.offset, self._offset_variance))
-        while t - self._past[0][0] > self.settings.touch_time:
+        while t - self._past[0][0] > TOUCH_TIME:
             self._past.popleft()
 
     def _predict_error(self, step: float) -> None:
@@ -170,8 +111,8 @@ class WrenchFusion:
             _, self.offset, self._offset_variance = self._past[0]
             self._past.clear()
         begun = self._error_variance > 0.0
-        change = step * self.settings.contact_random_walk**2
-        self._error_variance = np.where(begun, self._error_variance + change, self.settings.contact_error**2)
+        change = step * _CONTACT_RANDOM_WALK**2
+        self._error_variance = np.where(begun, self._error_variance + change, CONTACT_ERROR**2)
 
     def _correct(self, difference: np.ndarray, noise: float) -> None:
         """Take ``difference`` (3,) [N] of sensor and sensorless force, of variance ``noise`` [N^2]."""

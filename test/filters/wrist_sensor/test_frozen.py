@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from contact_estimation.filters.frozen_sensor import FrozenSensor
+from contact_estimation.filters.wrist_sensor.frozen import FrozenSensor
 
 READING = np.array([1.0, -2.0, 8.0, 0.1, 0.2, 0.0])
 STEP = 0.002

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from contact_estimation.filters.zeroed_sensor import ZeroedSensor
+from contact_estimation.filters.wrist_sensor.zeroed import ZeroedSensor
 
 STEP = 0.002
 OFFSET = np.array([2.0, -3.0, 10.0])

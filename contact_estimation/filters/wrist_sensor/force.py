@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contact_estimation.filters.force_parity import ForceParity
-from contact_estimation.filters.frozen_sensor import FrozenSensor
 from contact_estimation.filters.observer import Estimate
-from contact_estimation.filters.wrench_fusion import WrenchFusion, WrenchFusionSettings
-from contact_estimation.filters.zeroed_sensor import ZeroedSensor
+from contact_estimation.filters.wrist_sensor.frozen import FrozenSensor
+from contact_estimation.filters.wrist_sensor.offset import FREE_ERROR, OffsetFilter
+from contact_estimation.filters.wrist_sensor.parity import ForceParity
+from contact_estimation.filters.wrist_sensor.zeroed import ZeroedSensor
 
 #: What to do where the offset is no longer known.
 _MEND = (
@@ -41,16 +41,12 @@ class WristReading(NamedTuple):
 
 
 class WristForce:
-    """Filter and guards of one sensor.
+    """Filter and guards of one sensor."""
 
-    Args:
-        settings: of all of them.
-    """
-
-    def __init__(self, settings: WrenchFusionSettings | None = None) -> None:
-        self._fusion = WrenchFusion(settings)
-        self._zeroed, self._frozen = ZeroedSensor(settings), FrozenSensor(settings)
-        self._parity, self._faulty = ForceParity(settings), False
+    def __init__(self) -> None:
+        self._filter = OffsetFilter()
+        self._zeroed, self._frozen = ZeroedSensor(), FrozenSensor()
+        self._parity, self._faulty = ForceParity(), False
 
     @property
     def offset(self) -> np.ndarray:
@@ -60,16 +56,16 @@ class WristForce:
         sensorless force: a hold then neither follows a sensor that drifts on, nor moves away from a contact that only
         the sensor feels.
         """
-        return self._fusion.offset + (self._parity.residual if self._faulty else 0.0)
+        return self._filter.offset + (self._parity.residual if self._faulty else 0.0)
 
     @property
     def learnt(self) -> bool:
         """Whether the offset was learnt in free space: on a contact it is as uncertain as the friction."""
-        return bool(self._fusion.std.max() < self._fusion.settings.free_error)
+        return bool(self._filter.std.max() < FREE_ERROR)
 
     def reset(self) -> None:
         """Begin with an unknown offset."""
-        self._fusion.reset()
+        self._filter.reset()
         self._frozen.reset()
         self.interrupt()
 
@@ -100,11 +96,11 @@ class WristForce:
         sensed, felt = wrench[:3], estimate.force_tcp
         if self._frozen.repeats(read_at, wrench, estimate.q, felt):
             self._zeroed.reset()  # a sensor that comes back jumps
-            force, note, problem = sensed - self._fusion.offset, "", _FROZEN
+            force, note, problem = sensed - self._filter.offset, "", _FROZEN
             self._compare(t, force, estimate)  # the offset of a driver's law goes on with the difference
         else:
             note = self._follow_jump(read_at, sensed, felt)
-            force = self._fusion.force_tcp(t, sensed, estimate)
+            force = self._filter.force_tcp(t, sensed, estimate)
             problem = self._compare(t, force, estimate)
         self._faulty = bool(problem)
         return WristReading(force if problem else self._cautious(force), problem, note)
@@ -114,7 +110,7 @@ class WristForce:
         jump = self._zeroed.jumped(read_at, sensed, felt)
         if jump is None:
             return ""
-        self._fusion.shift(jump)
+        self._filter.shift(jump)
         self._parity.reset()
         return (
             f"jumped by {np.linalg.norm(jump):.1f} N to zero where the joints felt nothing: the sensor was zeroed. "
@@ -123,7 +119,7 @@ class WristForce:
 
     def _compare(self, t: float, force: np.ndarray, estimate: Estimate) -> str:
         """Return how ``force`` (3,) [N] of the sensor contradicts the sensorless one, else an empty string."""
-        variance = self._fusion.std**2
+        variance = self._filter.std**2
         contradict = self._parity.contradict(t, force, estimate.force_tcp, estimate.force_covariance, variance)
         if self._zeroed.fault.any():
             size = np.linalg.norm(self._zeroed.fault)

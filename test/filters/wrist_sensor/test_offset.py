@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from contact_estimation.filters.wrench_fusion import WrenchFusion
+from contact_estimation.filters.wrist_sensor.offset import TOUCH_TIME, OffsetFilter
 
 OFFSET = np.array([2.0, -3.0, 10.0])
 PRESS = np.array([0.0, 0.0, -50.0])
@@ -13,20 +13,20 @@ STEP = 0.002
 
 
 def feed(
-    fusion: WrenchFusion, seconds: float, force, estimated, in_contact: bool, begin: float = 0.0, step: float = STEP
+    sensor: OffsetFilter, seconds: float, force, estimated, in_contact: bool, begin: float = 0.0, step: float = STEP
 ) -> np.ndarray:
     rng = np.random.default_rng(3)
     for k in range(round(seconds / step)):
         sensed = np.asarray(force) + OFFSET + 0.6 * rng.standard_normal(3)
-        fused = fusion.update(begin + step * k, sensed, np.asarray(estimated), in_contact)
+        fused = sensor.update(begin + step * k, sensed, np.asarray(estimated), in_contact)
     return fused
 
 
 @pytest.fixture
-def settled() -> WrenchFusion:
-    fusion = WrenchFusion()
-    feed(fusion, 1.5, np.zeros(3), np.zeros(3), False)
-    return fusion
+def settled() -> OffsetFilter:
+    sensor = OffsetFilter()
+    feed(sensor, 1.5, np.zeros(3), np.zeros(3), False)
+    return sensor
 
 
 def test_the_offset_is_learnt_in_free_space(settled):
@@ -63,10 +63,10 @@ def test_an_offset_that_changed_is_learnt_after_the_contact(settled):
 
 
 def test_on_a_contact_an_unknown_offset_is_as_uncertain_as_the_friction():
-    fusion = WrenchFusion()
-    feed(fusion, 2.0, PRESS, PRESS, True)
-    np.testing.assert_allclose(fusion.offset, OFFSET, atol=2.0)
-    assert fusion.std.min() > 4.0 and fusion.std.max() < 7.0
+    sensor = OffsetFilter()
+    feed(sensor, 2.0, PRESS, PRESS, True)
+    np.testing.assert_allclose(sensor.offset, OFFSET, atol=2.0)
+    assert sensor.std.min() > 4.0 and sensor.std.max() < 7.0
 
 
 def test_a_contact_that_the_estimate_does_not_name_is_no_offset(settled):
@@ -85,7 +85,7 @@ def test_a_clock_that_was_set_back_leaves_no_memory_of_the_future(settled):
     """A log that loops sends the same second for hours."""
     for _ in range(5):
         feed(settled, 1.0, np.zeros(3), np.zeros(3), False, begin=0.0)
-    assert len(settled._past) <= round(settled.settings.touch_time / STEP) + 1
+    assert len(settled._past) <= round(TOUCH_TIME / STEP) + 1
     np.testing.assert_allclose(settled.offset, OFFSET, atol=0.3)
 
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from contact_estimation.filters.wrench_fusion import WrenchFusionSettings
+#: [rad] A joint that moved so far must have changed a reading that is not zero.
+_WAY = 0.002
+#: [N] A sensorless force that changed by so much must have changed the reading.
+_FORCE = 5.0
+#: [s] A sensor that has not followed such a change after this time is frozen.
+_TIME = 0.1
 
 
 class FrozenSensor:
-    """Watches the readings of one sensor.
+    """Watches the readings of one sensor."""
 
-    Args:
-        settings: limits of a change that a sensor must follow.
-    """
-
-    def __init__(self, settings: WrenchFusionSettings | None = None) -> None:
-        self.settings = settings or WrenchFusionSettings()
+    def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
@@ -38,13 +38,12 @@ class FrozenSensor:
             q: (n,) joint positions [rad].
             force: (3,) sensorless force [N], TCP axes.
         """
-        s = self.settings
         if self._reading is None or not np.array_equal(reading, self._reading):
             self._reading, self._q, self._force, self._changed = reading.copy(), q.copy(), force.copy(), None
             return False
-        moved = bool(reading.any()) and float(np.abs(q - self._q).max()) > s.frozen_way
-        if not moved and float(np.abs(force - self._force).max()) <= s.frozen_force:
+        moved = bool(reading.any()) and float(np.abs(q - self._q).max()) > _WAY
+        if not moved and float(np.abs(force - self._force).max()) <= _FORCE:
             self._changed = None
             return False
         self._changed = t if self._changed is None else min(self._changed, t)
-        return t - self._changed > s.frozen_time
+        return t - self._changed > _TIME
