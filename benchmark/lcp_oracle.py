@@ -49,7 +49,7 @@ def solve_with(solver, matrix: np.ndarray, vector: np.ndarray) -> np.ndarray | N
 
 def error(matrix: np.ndarray, vector: np.ndarray, z: np.ndarray) -> float:
     """Largest violation of z >= 0, M z + q >= 0 and z (M z + q) = 0."""
-    return LcpSolution(z, matrix @ z + vector, True, 0).error
+    return LcpSolution(z, matrix @ z + vector, True).error
 
 
 def main() -> None:

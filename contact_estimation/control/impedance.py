@@ -7,7 +7,6 @@ control. Damping opposes motion (the authors' code has the other sign).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -50,21 +49,6 @@ class ImpedanceSettings:
         30.0, doc="largest norm of the spring force K_imp (x_0 - x) (paper 2, eq. 31)", unit="N", check=positive
     )
     max_torque: float = key(10.0, doc="largest norm of the rotational spring's torque", unit="Nm", check=positive)
-
-
-def impedance_force(stiffness: Any, damping: Any, x0: Any, x: Any, dx: Any) -> Any:
-    """Return the force K_imp (x_0 - x) - D_imp dx (3,) [N] that the controller exerts (paper 2, eq. 26).
-
-    It is elementwise, so numpy and CasADi alike.
-
-    Args:
-        stiffness: (3,) diagonal [N/m].
-        damping: (3,) diagonal [Ns/m].
-        x0: (3,) equilibrium [m].
-        x: (3,) TCP position [m].
-        dx: (3,) TCP velocity [m/s].
-    """
-    return stiffness * (x0 - x) - damping * dx
 
 
 def clip_norm(vector: np.ndarray, limit: float) -> np.ndarray:

@@ -20,7 +20,7 @@ from contact_estimation.codegen import DoubleBuffer, bind_recursion, compile_bui
 from contact_estimation.dynamics import symmetric
 from contact_estimation.dynamics.momentum import momentum_terms
 from contact_estimation.filters.imm.unknown import push_covariance, tcp_wrench
-from contact_estimation.filters.kalman import pack, pack_array, packed_size, scalar_update, unpack, unpack_array
+from contact_estimation.filters.kalman import pack, pack_array, packed_size, scalar_update, unpack
 from contact_estimation.filters.observer import Estimate
 from contact_estimation.filters.settings import DisturbanceSettings
 from contact_estimation.robot import Arm
@@ -127,12 +127,6 @@ class DisturbanceFilter:
         inputs["tau"][:] = self._friction.take(dt, q, dq, tau)
         self._advance()
         self._t += dt
-
-    @property
-    def torque_covariance(self) -> np.ndarray:
-        """Covariance (n, n) [Nm^2] of the external joint torque, with what friction may be off."""
-        n = self.arm.n
-        return np.asarray(unpack_array(self._state["P"], 2 * n)[n:, n:] + np.diag(self._friction.variance()))
 
     def estimate(self) -> Estimate:
         """Return the estimate after the last sample."""

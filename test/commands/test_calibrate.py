@@ -11,12 +11,12 @@ from fit.calibration.planted import ARMATURE, PAYLOAD, TRUTH, free_motion
 
 from contact_estimation.cli import main
 from contact_estimation.filters.registry import open_stream
-from contact_estimation.fit.calibration.settings import load_calibration
+from contact_estimation.fit.calibration.settings import Calibration
 from contact_estimation.io.npz import write_npz
 from contact_estimation.io.recording import Recording
 from contact_estimation.robot import load_arm
 from contact_estimation.robot.profile import write_profile
-from contact_estimation.settings import find_config
+from contact_estimation.settings import find_config, from_yaml
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_calibrate_prints_one_object_and_writes_what_loads(arm, files, tmp_path,
         main(["calibrate", *files, "--robot", "ur16e", "--sensors", "joint_torque", "--out", str(out), "--json"]) == 0
     )
     data = json.loads(capsys.readouterr().out)
-    written = load_calibration(out, arm.n, arm.name)
+    written = from_yaml(Calibration, out)
     assert written.recordings == ["free_0.npz", "free_1.npz"]
     np.testing.assert_allclose(written.friction.coulomb, TRUTH.coulomb, rtol=0.1)
     assert [p["source"] for p in data["validation"]] == files

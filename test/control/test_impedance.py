@@ -1,16 +1,9 @@
 """The impedance law, against paper 2 (eq. 26) and against what the closed loop does."""
 
-import casadi as ca
 import numpy as np
 import pytest
 
-from contact_estimation.control.impedance import (
-    CartesianImpedance,
-    ImpedanceSettings,
-    clip_equilibrium,
-    clip_norm,
-    impedance_force,
-)
+from contact_estimation.control.impedance import CartesianImpedance, ImpedanceSettings, clip_equilibrium, clip_norm
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot import load_arm
 from contact_estimation.settings import from_mapping
@@ -21,14 +14,6 @@ Q = np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785])
 @pytest.fixture(scope="module")
 def arm():
     return load_arm("fr3")
-
-
-def test_numpy_and_casadi_agree():
-    rng = np.random.default_rng(0)
-    args = [rng.normal(size=3) for _ in range(5)]
-    symbols = [ca.SX.sym("a", 3) for _ in range(5)]
-    function = ca.Function("f", symbols, [impedance_force(*symbols)])
-    assert np.allclose(np.array(function(*args)).ravel(), impedance_force(*args), atol=1e-15)
 
 
 def test_no_command_no_motion(arm):

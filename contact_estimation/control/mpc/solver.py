@@ -14,9 +14,14 @@ from contact_estimation.control.mpc.problem import MpcProblem
 class Solution:
     """Result of one solve.
 
-    ``states`` (H + 1, nx) and ``controls`` (H, nu) are the plan; ``cost`` its cost; ``ok`` whether it may be used,
-    ``status`` why not;
-    ``iterations`` of the optimiser; ``seconds`` it took; ``defect`` the largest gap of the plan's dynamics.
+    Attributes:
+        states: (H + 1, nx) of the plan.
+        controls: (H, nu) of the plan.
+        cost: of the plan.
+        ok: whether the plan may be used.
+        status: how the solve ended; where not ``ok``, why.
+        iterations: of the optimiser.
+        seconds: that the solve took [s].
     """
 
     states: np.ndarray
@@ -26,7 +31,6 @@ class Solution:
     status: str
     iterations: int
     seconds: float
-    defect: float = 0.0
 
 
 class Solver(Protocol):

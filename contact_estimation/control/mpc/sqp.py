@@ -184,7 +184,7 @@ class SqpSolver:
         status = self._solve(*self._arguments, iterations, self._tolerance, self._info_address)
         self._cold = False
         self._lost = status not in _USABLE
-        steps, defect, cost, _ = self._info.tolist()
+        steps, _, cost, _ = self._info.tolist()
         return Solution(
             self._states.copy(),
             self._controls.copy(),
@@ -193,5 +193,4 @@ class SqpSolver:
             _STATUS[status],
             int(steps),
             time.perf_counter() - start,
-            defect,
         )

@@ -59,12 +59,6 @@ class InnovationStatistics:
         self._blocks += self._waiting
         self._waiting = 0
 
-    @property
-    def outliers(self) -> np.ndarray:
-        """Outliers per channel."""
-        self._count()
-        return self._outliers
-
     def facts(self) -> dict[str, str]:
         """Return a line for diagnostics per channel: how many outliers, how well the noise fits, what that means."""
         self._count()

@@ -313,11 +313,6 @@ class ContactImm:
         """Return the innovation of the last update: normalised of the most probable filter, likelihood of all."""
         return Innovation(self.filters.normalised[self._probable].copy(), self.filters.log_evidence())
 
-    @property
-    def outliers(self) -> np.ndarray:
-        """Counts of gated innovations per channel, elastic joints first."""
-        return self._mismatch.innovations.outliers
-
     def facts(self) -> dict[str, str]:
         """Return lines for diagnostics: per channel how many blocks were outliers, how well the noise fits, and why."""
         return self._mismatch.innovations.facts()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from contact_estimation.robot.friction import FrictionSettings
-from contact_estimation.settings import from_yaml, key, non_negative, positive
+from contact_estimation.settings import key, non_negative, positive
 
 #: What can be identified beside friction and bias, which always are.
 OPTIONS = ("scale", "armature", "payload", "asymmetry", "links")
@@ -72,14 +71,3 @@ class Calibration:
     residual: list[float] = key(
         [], doc="torque that the calibrated model does not explain, RMS per joint", unit="Nm", check=non_negative
     )
-
-
-def load_calibration(path: Path | str, n: int, robot: str) -> Calibration:
-    """Calibration of the YAML file at ``path`` for robot ``robot`` with ``n`` joints.
-
-    Raises:
-        ConfigError: an error in the file, or it was made for another number of joints.
-    """
-    calibration = from_yaml(Calibration, path)
-    calibration.friction.check_joints(n, robot)
-    return calibration

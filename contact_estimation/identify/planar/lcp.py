@@ -25,7 +25,6 @@ class LcpSolution(NamedTuple):
     z: Array  # unknowns (n,)
     w: Array  # M z + q (n,)
     solved: bool  # False after a ray termination, too many pivots, or where rounding has spoilt the conditions
-    pivots: int  # how many were made
 
     @property
     def error(self) -> float:
@@ -52,7 +51,7 @@ def solve_lcp(
     if vector.ndim != 1 or matrix.shape != (n, n):
         raise shape_error("solve_lcp", "matrix", matrix.shape, (n, n))
     if n == 0 or vector.min() >= 0.0:
-        return LcpSolution(np.zeros(n), vector.copy(), True, 0)
+        return LcpSolution(np.zeros(n), vector.copy(), True)
     # Columns: w (n), z (n), covering variable z0, right side. Row i belongs to the basic variable basis[i].
     scale = max(float(np.abs(vector).max()), 1e-300)
     table = np.hstack([np.eye(n), -matrix, -np.ones((n, 1)), (vector / scale)[:, None]])
@@ -72,7 +71,7 @@ def solve_lcp(
     w = matrix @ z + vector
     negative, product = float(max(-w.min(), 0.0)), float(np.abs(z * w).max())
     kept = negative <= _SOLVED * scale and product <= _SOLVED * scale * max(float(z.max()), scale)
-    return LcpSolution(z, w, solved and kept, pivots)
+    return LcpSolution(z, w, solved and kept)
 
 
 def _pivot(table: Array, row: int, column: int) -> None:

@@ -2,8 +2,8 @@
 
 A parameter x in (lower, upper) is carried as the free coordinate s = ln((x - lower) / (upper - x)), which is Gaussian
 when x has a Johnson distribution. Every estimate of s is therefore a physical x. The paper prints the density
-without the square in the exponent and without the factor (upper - lower) of the change of variables;
-:meth:`Bounds.density` has both.
+without the square in the exponent and without the factor (upper - lower) of the change of variables. Nothing here needs
+it: moments and intervals are taken in s.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.optimize import least_squares
 from scipy.special import expit
 
@@ -68,11 +67,6 @@ class Bounds:
         x = self.to_bounded(gamma + sigma * _NODES)
         mean = float(_WEIGHTS @ x)
         return mean, float(np.sqrt(max(_WEIGHTS @ (x - mean) ** 2, 0.0)))
-
-    def density(self, x: ArrayLike, gamma: float, sigma: float) -> np.ndarray:
-        """Return the Johnson density of x for s ~ N(gamma, sigma^2)."""
-        s = self.to_free(x)
-        return np.asarray(np.exp(-0.5 * ((s - gamma) / sigma) ** 2) / (np.sqrt(2.0 * np.pi) * sigma * self.slope(s)))
 
     def interval(self, gamma: float, sigma: float, sigmas: float = 2.0) -> tuple[float, float]:
         """Return the ends of the interval of x that the free interval gamma -+ ``sigmas`` sigma maps to."""

@@ -7,7 +7,6 @@ slowly, and the joint step quickly.
 
 from __future__ import annotations
 
-import time
 from typing import NamedTuple
 
 import mujoco
@@ -68,7 +67,7 @@ def problem(seed: int = 0, duration: float = 2.0, threads: int | None = None) ->
 
 
 class Comparison(NamedTuple):
-    """Costs and anchor errors [m] after each round, and the seconds spent; index 0 is the start.
+    """Costs and anchor errors [m] after each round; index 0 is the start.
 
     A round of the joint method is one Newton iteration in both; a round of EM is one in the trajectory and one in the
     parameters, so it does at least the same work.
@@ -76,10 +75,8 @@ class Comparison(NamedTuple):
 
     joint_cost: Array
     joint_error: Array
-    joint_seconds: Array
     em_cost: Array
     em_error: Array
-    em_seconds: Array
     result: Result  # of the joint method at its last round
 
     def rounds_to(self, error: float) -> tuple[int | None, int | None]:
@@ -101,17 +98,16 @@ def compare(task: Problem, rounds: int = 30) -> Comparison:
 
 def _alternate(
     task: Problem, q: Array, p: Array, modes: tuple[str, ...], rounds: int
-) -> tuple[tuple[Array, Array, Array], Solution]:
-    """Costs, errors and seconds after every round, and the last solution."""
-    costs, errors, seconds, began = [task.cost(q, p)], [_error(task, p)], [0.0], time.perf_counter()
+) -> tuple[tuple[Array, Array], Solution]:
+    """Costs and errors after every round, and the last solution."""
+    costs, errors = [task.cost(q, p)], [_error(task, p)]
     for _ in range(rounds):
         for mode in modes:
             found = solve(task, q, p, Options(mode=mode, max_iterations=1, tolerance=1e-12))
             q, p = found.q, found.p
         costs.append(found.cost)
         errors.append(_error(task, p))
-        seconds.append(time.perf_counter() - began)
-    return (np.array(costs), np.array(errors), np.array(seconds)), found
+    return (np.array(costs), np.array(errors)), found
 
 
 def _error(task: Problem, p: Array) -> float:

@@ -453,8 +453,3 @@ def _with_rest(settings: _Settings, rest: np.ndarray) -> _Settings:
     """Put every contact's rest at ``rest`` (3,) [m] where the settings leave it open: what the task supposes."""
     contacts = [dataclasses.replace(c, rest=rest.tolist()) if c.rest == "start" else c for c in settings.contacts]
     return dataclasses.replace(settings, contacts=contacts)
-
-
-def force_limit_ok(record: LoopRecord, tolerance: float = 0.01) -> bool:
-    """Return whether the impedance force stayed within its limit, unclipped, up to ``tolerance``."""
-    return record.max_spring <= (1.0 + tolerance) * record.force_limit

@@ -14,10 +14,11 @@ from contact_estimation.fit.calibration.effort import with_total_torque
 from contact_estimation.fit.calibration.model import design
 from contact_estimation.fit.calibration.motion import prepare
 from contact_estimation.fit.calibration.outcome import as_yaml, calibration
-from contact_estimation.fit.calibration.settings import load_calibration
+from contact_estimation.fit.calibration.settings import Calibration
 from contact_estimation.fit.calibration.validation import cross_validate, shrinkage
 from contact_estimation.io.recording import Recording
 from contact_estimation.robot import load_arm
+from contact_estimation.settings import from_yaml
 
 SETTINGS = CalibrationSettings()
 
@@ -118,11 +119,10 @@ def test_the_written_file_loads_and_carries_intervals(arm, found, tmp_path):
     result = calibration(arm, found, SETTINGS)
     text = as_yaml(arm, result, found, "Written by a test")
     (tmp_path / "c.yaml").write_text(text)
-    loaded = load_calibration(tmp_path / "c.yaml", arm.n, arm.name)
+    loaded = from_yaml(Calibration, tmp_path / "c.yaml")
     np.testing.assert_allclose(loaded.friction.coulomb, result.friction.coulomb, rtol=1e-4)
     assert text.startswith("# Written by a test\n") and text.count("# 95 %:") == 7
-    with pytest.raises(ConfigError, match=r"viscous has 6 entries, expected one per joint .7."):
-        load_calibration(tmp_path / "c.yaml", 7, "fr3")
+    loaded.friction.check_joints(arm.n, arm.name)
 
 
 def test_contact_in_the_recording_is_refused(arm):

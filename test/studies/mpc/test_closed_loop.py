@@ -11,17 +11,16 @@ import pytest
 from contact_estimation.control.controller import ControllerState
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.filters.settings import SensorSettings
-from contact_estimation.studies.mpc.closed_loop import (
-    ClosedLoop,
-    LoopOptions,
-    LoopRecord,
-    force_limit_ok,
-    load_loop_settings,
-)
+from contact_estimation.studies.mpc.closed_loop import ClosedLoop, LoopOptions, LoopRecord, load_loop_settings
 
 #: [s] An observer that restarts after a gap settles. The controller sees that at its next tick, and goes on at the one
 #: that is 0.1 s later.
 SETTLED = SensorSettings().plausibility.settling + 0.12
+
+
+def within_limit(record: LoopRecord) -> bool:
+    """Whether the impedance force stayed within its limit, up to 1 %."""
+    return record.max_spring <= 1.01 * record.force_limit
 
 
 @functools.cache
@@ -40,14 +39,14 @@ def test_plane_two_centimetres_off(error):
     assert estimating.force_rmse() <= 1.0
     assert estimating.force_rmse() <= 0.25 * fixed.force_rmse()
     assert not estimating.reasons
-    assert force_limit_ok(estimating) and force_limit_ok(fixed)
+    assert within_limit(estimating) and within_limit(fixed)
 
 
 def test_pivot_three_centimetres_off():
     estimating, fixed = run("pivot", 0.03, True), run("pivot", 0.03, False)
     assert estimating.force_rmse() <= 0.3
     assert estimating.force_rmse() <= 0.25 * fixed.force_rmse()
-    assert force_limit_ok(estimating) and force_limit_ok(fixed)
+    assert within_limit(estimating) and within_limit(fixed)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +96,7 @@ def test_no_ground_truth_reaches_the_controller(monkeypatch):
 def faulty(disturb=None, alive=lambda t: True, seconds: float = 3.0, **options) -> LoopRecord:
     options = {"observer": "franka_plane", **options}
     record = loop(seed=1, height_error=0.0, **options).run(seconds, disturb, alive)
-    assert force_limit_ok(record), f"impedance force {record.max_spring:.2f} N, limit {record.force_limit} N"
+    assert within_limit(record), f"impedance force {record.max_spring:.2f} N, limit {record.force_limit} N"
     assert np.isfinite(record.x0).all()
     return record
 
