@@ -441,26 +441,27 @@ def _is_task(kind: str, path: Path) -> bool:
     return load_yaml(path).keys() >= set(_TASKS[kind][0])
 
 
-def find_task(kind: str, name: str) -> Path:
-    """Return the path of a task, by name or as a file.
+def load_task(cls: type[T], kind: str, name: str) -> T:
+    """Load a task, by name or from a file.
 
     Args:
+        cls: its settings class.
         kind: scenario, mpc or sequence.
         name: shipped name or YAML file.
 
     Raises:
-        ConfigError: there is none, or it is a task of another kind.
+        ConfigError: there is none, it is a task of another kind, or an error in the file.
     """
     own, taker = _TASKS[kind]
     path = find_config("tasks", name, takes=functools.partial(_is_task, kind))
-    given = load_yaml(path).keys()
+    given = load_yaml(path)
     for keys, other in _TASKS.values():
-        if given >= set(keys) and not given >= set(own):
+        if given.keys() >= set(keys) and not given.keys() >= set(own):
             raise ConfigError(
                 f"{path} has the keys {' and '.join(keys)}, as a task of {other}; {taker} takes one with "
                 f"{' and '.join(own)}"
             )
-    return path
+    return from_mapping(cls, given, str(path))
 
 
 def config_for_robot(kind: str, task: str, robot: str) -> Path:

@@ -8,7 +8,7 @@ import math
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -127,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
 def _start_settings(args: argparse.Namespace, paper: bool) -> EkfSettings:
     """Load the settings of the EKF the fit starts from."""
     from contact_estimation.filters.registry import load_observer_settings
-    from contact_estimation.filters.settings import EkfSettings
+    from contact_estimation.fit.start import start_problem
 
     check_number("--passes", args.passes, least=1)
     check_number("--start-stiffness", args.start_stiffness, "N/m", above=0)
@@ -136,14 +136,9 @@ def _start_settings(args: argparse.Namespace, paper: bool) -> EkfSettings:
         raise ConfigError("--also needs --objective unbiased: the papers' objective is for one recording")
     default = "paper_online" if paper else "ekf"
     settings = load_observer_settings(args.config or default)
-    count = len(getattr(settings, "contacts", []))
-    if not isinstance(settings, EkfSettings) or count < 1 or (paper and count > 1):
-        wanted = "one contact" if paper else "at least one contact"
-        raise ConfigError(
-            f"--config {args.config or default}: a fit starts from an EKF with {wanted}, found an observer of kind "
-            f"'{settings.observer}' with {count} contacts; try --config {default}"
-        )
-    return settings
+    if problem := start_problem(settings, one=paper):
+        raise ConfigError(f"--config {args.config or default}: {problem}; try --config {default}")
+    return cast("EkfSettings", settings)
 
 
 def _paper(data: _Data, args: argparse.Namespace, bar: Progress) -> _Fitted:

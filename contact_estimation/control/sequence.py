@@ -23,7 +23,7 @@ from contact_estimation.control.observation_check import unusable
 from contact_estimation.control.registry import CONTROLLERS, make_controller
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot import Arm
-from contact_estimation.settings import find_config, find_task, from_yaml, key, load_yaml, positive, probability
+from contact_estimation.settings import find_config, key, load_task, load_yaml, positive, probability
 
 #: A step that begins in contact takes its force over; beyond ``max_force`` it may grow by half until it is gone.
 _TAKEN_OVER = 1.5
@@ -103,7 +103,7 @@ def load_sequence(name: str) -> SequenceSettings:
     Raises:
         ConfigError: unknown name, or an error in the file.
     """
-    return from_yaml(SequenceSettings, find_task("sequence", name))
+    return load_task(SequenceSettings, "sequence", name)
 
 
 def make_task_controller(

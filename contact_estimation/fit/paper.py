@@ -18,11 +18,12 @@ import numpy as np
 
 from contact_estimation.contact import ContactSettings, find_law
 from contact_estimation.contact.closed import from_stiffness_vector, same_sign
-from contact_estimation.exceptions import IdentificationError
+from contact_estimation.exceptions import ConfigError, IdentificationError
 from contact_estimation.filters.ekf import Ekf
 from contact_estimation.filters.settings import EkfSettings, SensorSettings
 from contact_estimation.filters.stream import SampleStream
 from contact_estimation.fit.features import StepFeatures, step_features
+from contact_estimation.fit.start import start_problem
 from contact_estimation.fit.states import FilteredStates, filtered_states
 from contact_estimation.io.recording import Recording
 from contact_estimation.robot import Arm
@@ -83,11 +84,12 @@ def fit_paper(
         progress: called with the number of passes done.
 
     Raises:
-        IdentificationError: not exactly one contact, or IPOPT found no minimum.
+        ConfigError: the settings are of another observer, or have not exactly one contact.
+        IdentificationError: IPOPT found no minimum.
         RecordingError: the recording has samples that cannot be used.
     """
-    if len(settings.contacts) != 1:
-        raise IdentificationError(f"the papers' fit is for one contact, the configuration has {len(settings.contacts)}")
+    if problem := start_problem(settings, one=True):
+        raise ConfigError(f"{problem}; try load_observer_settings('paper_online')")
     contact = dataclasses.replace(settings.contacts[0], estimate=[])
     history, value = [], float("nan")
     for turn in range(passes):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from contact_estimation.filters.settings import EkfSettings
 from contact_estimation.fit.blocks import Blocks
 from contact_estimation.fit.calibration.regression import robust_scale
 from contact_estimation.fit.contact_torque import FitContact
@@ -25,6 +26,22 @@ if TYPE_CHECKING:
 _HEIGHTS = 25
 #: A point that rests moves this much [m], independently every so many seconds.
 _STILL, _STILL_TIME = 1e-3, 1.0
+
+
+def start_problem(settings: object, one: bool = False) -> str:
+    """Say why a fit cannot start from these settings; an empty string where it can.
+
+    Args:
+        settings: of an observer.
+        one: whether the fit is for one contact only.
+    """
+    count = len(getattr(settings, "contacts", []))
+    if isinstance(settings, EkfSettings) and count >= 1 and not (one and count > 1):
+        return ""
+    return (
+        f"a fit starts from an EKF with {'one contact' if one else 'at least one contact'}, found an observer of kind "
+        f"'{getattr(settings, 'observer', settings)}' with {count} contacts"
+    )
 
 
 def search(unknowns: Unknowns, blocks: list[Blocks], options: UnbiasedSettings) -> NDArray[np.float64]:

@@ -34,7 +34,7 @@ from contact_estimation.fit.calibration.regression import (
 from contact_estimation.fit.contact_torque import FitContact
 from contact_estimation.fit.gravity_check import gravity_doubts
 from contact_estimation.fit.linear import coefficients, project
-from contact_estimation.fit.start import search
+from contact_estimation.fit.start import search, start_problem
 from contact_estimation.fit.states import filtered_states
 from contact_estimation.fit.unknowns import Unknowns
 from contact_estimation.io.recording import Recording
@@ -137,20 +137,14 @@ def fit_unbiased(
         progress: called with the number of passes done.
 
     Raises:
-        IdentificationError: there is no contact, or the recordings never load one enough to determine its stiffness.
-        ConfigError: the settings are of another observer.
+        IdentificationError: the recordings never load a contact enough to determine its stiffness.
+        ConfigError: the settings are of another observer, or have no contact.
         RecordingError: there is none, or one has samples that cannot be used.
     """
-    if not isinstance(settings, EkfSettings):
-        kind, count = getattr(settings, "observer", settings), len(getattr(settings, "contacts", []))
-        raise ConfigError(
-            f"a fit starts from an EKF with at least one contact, found an observer of kind '{kind}' with {count} "
-            "contacts; try load_observer_settings('ekf')"
-        )
+    if problem := start_problem(settings):
+        raise ConfigError(f"{problem}; try load_observer_settings('ekf')")
     if not recordings:
         raise RecordingError("no recording was given; a fit needs at least one")
-    if not settings.contacts:
-        raise IdentificationError("a fit needs at least one contact to start from, the configuration has none")
     contacts = [dataclasses.replace(contact, estimate=[]) for contact in settings.contacts]
     fitted = [FitContact(arm, contact, options.estimate) for contact in contacts]
     unknowns = Unknowns(fitted, len(recordings), options.estimate, options.priors)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from presses import press
 
-from contact_estimation.exceptions import IdentificationError, RecordingError
+from contact_estimation.exceptions import ConfigError, RecordingError
 from contact_estimation.filters.registry import load_observer_settings
 from contact_estimation.filters.settings import SensorSettings
 from contact_estimation.fit.paper import PaperWeights, fit_paper
@@ -54,7 +54,7 @@ def test_planted_contact_is_found(arm, recording, samples, weights):
 def test_two_contacts_are_refused(arm, recording):
     one = start()
     two = dataclasses.replace(one, contacts=[one.contacts[0], dataclasses.replace(one.contacts[0], name="other")])
-    with pytest.raises(IdentificationError, match="for one contact, the configuration has 2"):
+    with pytest.raises(ConfigError, match="with one contact, found an observer of kind 'ekf' with 2 contacts"):
         fit_paper(arm, two, SensorSettings(), recording)
 
 

@@ -167,7 +167,7 @@ def test_a_contact_that_is_never_touched_is_named(arm, pressed, start):
 
 
 def test_no_contact_is_refused(arm, pressed, start):
-    with pytest.raises(IdentificationError, match="at least one contact"):
+    with pytest.raises(ConfigError, match="at least one contact"):
         fit_unbiased(arm, dataclasses.replace(start, contacts=[]), SENSORS, [pressed])
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from contact_estimation.contact import ContactSettings
 from contact_estimation.control.impedance import ImpedanceSettings
 from contact_estimation.control.mpc.task_checks import check_task
-from contact_estimation.settings import find_task, from_yaml, key, non_negative, positive, probability
+from contact_estimation.settings import key, load_task, non_negative, positive, probability
 
 #: Solvers by name; see :func:`contact_estimation.control.mpc.solver.make_solver`.
 SOLVERS = ("rti", "sqp", "ipopt")
@@ -281,4 +281,4 @@ def load_mpc_settings(name: str) -> MpcSettings:
     Raises:
         ConfigError: unknown name, or an error in the file.
     """
-    return from_yaml(MpcSettings, find_task("mpc", name))
+    return load_task(MpcSettings, "mpc", name)

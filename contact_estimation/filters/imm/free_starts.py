@@ -62,6 +62,8 @@ class FreeStarts:
         filters: their buffers.
         history: states of free space.
         drift: what has changed since the arm was last free.
+
+    The arguments are attributes, too: :class:`.restarts.Restarts` writes the same parts.
     """
 
     def __init__(
@@ -72,7 +74,7 @@ class FreeStarts:
         history: FreeSpaceHistory,
         drift: FrictionDrift,
     ) -> None:
-        self._layout, self._chain, self._filters, self._history, self._drift = layout, chain, filters, history, drift
+        self.layout, self.chain, self.filters, self.history, self.drift = layout, chain, filters, history, drift
         count, parts = len(chain.owner), layout.parts
         self._turn, self._trial = 0, np.zeros(count, int)
         self._free = np.flatnonzero(chain.free).tolist()
@@ -97,7 +99,7 @@ class FreeStarts:
     def choose(self) -> None:
         """Write the next starts into the mixed states, or keep the filters."""
         self._turn = (self._turn + 1) % _STARTS
-        chain, filters, slack = self._chain, self._filters, self._drift.slack()
+        chain, filters, slack = self.chain, self.filters, self.drift.slack()
         self._started.clear()
         for j in self._free:
             source = int(filters.weights[j].argmax())
@@ -110,17 +112,17 @@ class FreeStarts:
                 continue
             if felt:
                 self._started.append(j)
-            if self._turn > 0 and self._history:
+            if self._turn > 0 and self.history:
                 self._remember(x, p, slack)
             elif not felt:
                 self._push_end.loosen(p, slack)
             elif self._turn == 0:
-                probably = self._push_end.apply(x, p, self._drift.slid(), slack)
+                probably = self._push_end.apply(x, p, self.drift.slid(), slack)
                 self._trial[j] = _TRIAL if probably else 0
 
     def compare(self) -> None:
         """Note how likely the last measurement was in each filter, and in the starts that were made for it."""
-        log_likelihood = self._filters.log_likelihood
+        log_likelihood = self.filters.log_likelihood
         self._fit[:] = np.exp(log_likelihood - log_likelihood.max())
         self._fit_of_start[self._turn, self._started] = self._fit[self._started]
 
@@ -129,18 +131,18 @@ class FreeStarts:
 
         Where friction changes, or nothing but the torque shows a push, a filter that is kept would follow the push.
         """
-        if self._layout.friction_shown:
-            probabilities, transition = self._filters.probabilities, self._filters.transition
+        if self.layout.friction_shown:
+            probabilities, transition = self.filters.probabilities, self.filters.transition
             kept = probabilities[j] * transition[j, j] * self._fit[j]
             start = probabilities[source] * transition[source, j] * self._fit_of_start[self._turn, j]
-            return bool(self._chain.steady_friction[j] and kept > start)
+            return bool(self.chain.steady_friction[j] and kept > start)
         self._trial[j] -= 1
         return bool(self._trial[j] >= 0)
 
     def _remember(self, x: np.ndarray, p: np.ndarray, slack: np.ndarray) -> None:
         """Write a free state of before into a filter's state, but for the joint stiffness."""
-        stiffness = self._layout.parts["joint_stiffness"]
+        stiffness = self.layout.parts["joint_stiffness"]
         kept = x[stiffness].copy()
-        x[:], p[:] = self._history.ago(RECENT if self._turn == 1 else REMEMBERED)
+        x[:], p[:] = self.history.ago(RECENT if self._turn == 1 else REMEMBERED)
         x[stiffness] = kept
         p[self._offset_variance] += slack**2

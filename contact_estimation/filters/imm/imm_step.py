@@ -97,9 +97,7 @@ class ImmStep:
         self._motion = [(np.zeros(layout.size), np.zeros(layout.size), np.ones(1)) for _ in range(2)]
         self._motion[1][2][:] = layout.frozen_share
         self._bounds = [layout.bounds(free=False), layout.bounds(free=True)]
-        self.restarts = Restarts(
-            layout, chain, filters, self._history, self._starts, self.drift, self._push, self._bounds[0], signals
-        )
+        self.restarts = Restarts(self._starts, self._push, self._bounds[0], signals)
         self._pressed = self._predict.inputs["pressed"].reshape(count, -1)
         self.normalised, self.unexplained = np.zeros((count, layout.m + layout.n)), np.zeros((count, layout.n))
         self._deflections = np.zeros((count, layout.m))

@@ -12,13 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contact_estimation.filters.imm.free_space_history import REMEMBERED, FreeSpaceHistory
-from contact_estimation.filters.imm.free_starts import FilterBuffers, FreeStarts
-from contact_estimation.filters.imm.friction_drift import FrictionDrift
+from contact_estimation.filters.imm.free_space_history import REMEMBERED
+from contact_estimation.filters.imm.free_starts import FreeStarts
 from contact_estimation.filters.imm.growing_push import friction_fall
-from contact_estimation.filters.imm.mode_chain import ModeChain
 from contact_estimation.filters.imm.push_course import PushTracker
-from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.kalman import pack_array
 
 
@@ -38,33 +35,20 @@ class Restarts:
     """Writes states and probabilities of the filters.
 
     Args:
-        layout: parts of the filters' state.
-        chain: modes and filters.
-        filters: their buffers.
-        history: states of free space.
-        starts: how starts of free filters fit.
-        drift: what has changed since the arm was last free.
+        starts: of free filters, with the parts that both write: layout, chain, filters, history and drift.
         push: course of the force of an unknown contact.
         bounds: of the friction in filters of contacts.
         signals: buffers by name: ``R`` of the block, and ``least_probability``.
     """
 
     def __init__(
-        self,
-        layout: StateLayout,
-        chain: ModeChain,
-        filters: FilterBuffers,
-        history: FreeSpaceHistory,
-        starts: FreeStarts,
-        drift: FrictionDrift,
-        push: PushTracker,
-        bounds: dict[str, np.ndarray],
-        signals: Mapping[str, np.ndarray],
+        self, starts: FreeStarts, push: PushTracker, bounds: dict[str, np.ndarray], signals: Mapping[str, np.ndarray]
     ) -> None:
-        self._layout, self._chain, self._signals, self._bounds = layout, chain, signals, bounds
-        self._history, self._starts, self._drift, self._push = history, starts, drift, push
-        self._x, self._p, self._probabilities = filters.x, filters.p, filters.probabilities
-        self._free, self._felt = np.flatnonzero(chain.free), np.flatnonzero(chain.felt)
+        self._starts, self._push, self._signals, self._bounds = starts, push, signals, bounds
+        self._layout, self._chain = starts.layout, starts.chain
+        self._history, self._drift = starts.history, starts.drift
+        self._x, self._p, self._probabilities = starts.filters.x, starts.filters.p, starts.filters.probabilities
+        self._free, self._felt = np.flatnonzero(starts.chain.free), np.flatnonzero(starts.chain.felt)
 
     def follow_free_space(self, interval: float) -> None:
         """Keep the state of the most probable free filter, if the arm is free; look for a push that grew slowly.

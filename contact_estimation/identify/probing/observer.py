@@ -18,6 +18,7 @@ import numpy as np
 
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.filters.observer import ContactState, Estimate
+from contact_estimation.filters.settings import ObserverSettings
 from contact_estimation.identify.probing.estimate import ProbingEstimate, bound_problem
 from contact_estimation.identify.probing.export import compliant_contact
 from contact_estimation.identify.probing.filter import ProbingFilter
@@ -37,12 +38,10 @@ _NO_WRENCH = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProbingObserverSettings:
+class ProbingObserverSettings(ObserverSettings):
     """The probing observer of paper 4 in space, with the wrench from joint torque."""
 
     observer: str = key("probing", doc="kind of observer", choices=("probing",))
-    sensors: str | None = key(None, doc="sensor set used instead of the robot's own")
-    models: dict[str, str] = key({}, doc="robot descriptions used instead of a robot's own, robot name to robot name")
     rate: float = key(25.0, doc="rate of the estimator; samples in between are averaged", unit="Hz", check=positive)
     tip: list[float] = key(doc="guess of the probe's tip", unit="m, TCP frame", length=3)
     wrench: str = key(

@@ -14,7 +14,7 @@ from contact_estimation.control.impedance import ImpedanceSettings
 from contact_estimation.exceptions import ConfigError
 from contact_estimation.robot import Arm
 from contact_estimation.robot.posture import ready_posture
-from contact_estimation.settings import find_task, from_yaml, key, non_negative, positive, task_names
+from contact_estimation.settings import key, load_task, non_negative, positive, task_names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +167,7 @@ def load_scenario(name: str) -> ScenarioSettings:
     Raises:
         ConfigError: there is no such scenario, or the file has an error.
     """
-    return from_yaml(ScenarioSettings, find_task("scenario", name))
+    return load_task(ScenarioSettings, "scenario", name)
 
 
 def scenario_names() -> list[str]:
