@@ -185,7 +185,7 @@ class UrPress:
 
     def declare_lost(self) -> None:
         """Let the controller hold, as after a lost contact."""
-        self.controller._hold("contact lost: as declared", latch=True)  # type: ignore[attr-defined]
+        self.controller._hold("contact lost: as declared", latch=True, lost=True)  # type: ignore[attr-defined]
 
     def _approach(self) -> Observation:
         """Settle, and move against the wanted force until it is felt; returns the last observation."""

@@ -107,6 +107,8 @@ class Command:
         state: of the controller.
         reason: why it is not ACTIVE.
         solution: of this tick, None where none was asked for.
+        latched: whether it holds until it is activated again.
+        lost: whether it holds because the contact was lost.
     """
 
     position: np.ndarray
@@ -114,6 +116,8 @@ class Command:
     state: ControllerState
     reason: str = ""
     solution: Solution | None = None
+    latched: bool = False
+    lost: bool = False
 
 
 class ContactController(Protocol):
@@ -154,7 +158,7 @@ class ContactController(Protocol):
         """
 
     def update(self, t: float, observation: Observation) -> Command | None:
-        """Return the command for time ``t`` [s] (any clock that only advances); None while inactive.
+        """Return the command for time ``t``; None while inactive.
 
         Args:
             t: [s] of any clock that only advances.

@@ -59,7 +59,7 @@ def clip_norm(vector: np.ndarray, limit: float) -> np.ndarray:
         limit: in the unit of ``vector``.
 
     Returns:
-        (k,).
+        (k,); ``vector`` itself where it is no longer than the limit, which callers ask for with ``is``.
     """
     norm = float(np.sqrt(vector @ vector))
     return vector if norm <= limit else vector * (limit / norm)

@@ -314,9 +314,9 @@ class SequenceController:
         step = self.step
         force = np.zeros(3) if observation.force is None else np.asarray(observation.force)
         if command.state is ControllerState.HOLDING:
-            if "contact lost: " in command.reason:
+            if command.lost:
                 return _End.DONE if step.until == "lost" else _End.FAILED, command.reason
-            return (_End.FAULT, command.reason) if "until activated again" in command.reason else (None, "")
+            return (_End.FAULT, command.reason) if command.latched else (None, "")
         if observation.valid and (beyond := self._beyond(force)):
             return _End.FAILED, beyond
         if step.until == "touched" and np.linalg.norm(force) >= self.sequence.touch_force:

@@ -55,6 +55,8 @@ class SupervisedController(ABC):
     def __init__(self, arm: Arm, settings: MpcSettings, adapt: bool = True) -> None:
         self.arm, self.settings, self.adapt = arm, settings, adapt
         self.state, self.reason = ControllerState.INACTIVE, "not activated"
+        self._last: float | None = None  # [s] of the last tick
+        self._held_since: float | None = None  # [s] of the tick before the hold
         self._names = [contact.name for contact in settings.contacts]
         self._points = {contact.name: np.array(contact.point) for contact in settings.contacts}
         self._stiffness = np.array(settings.impedance.stiffness)
@@ -89,7 +91,7 @@ class SupervisedController(ABC):
             return np.asarray(observation.force, float)
         return self._law_force(observation)
 
-    def _forward(self, observation: Observation, t: float) -> tuple[np.ndarray, np.ndarray]:
+    def _predict_state(self, observation: Observation, t: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the joint state (n,), (n,) that the command of ``t`` [s] is made for, predicted from the sample."""
         dq = np.asarray(observation.dq, float)
         return np.asarray(observation.q, float) + max(observation.age, 0.0) * dq, dq
@@ -132,7 +134,7 @@ class SupervisedController(ABC):
         self._balance.restart()
         self._elapsed, self._last = 0.0, None
         self._commands: deque[tuple[float, Command]] = deque(maxlen=64)
-        self._failures, self._latched = 0, False
+        self._failures, self._latched, self._lost = 0, False, False
         self._standstill = Standstill(self._start, np.zeros(3))
         self._search: ContactSearch | None = None
         self._bad_since: float | None = None
@@ -154,11 +156,8 @@ class SupervisedController(ABC):
         turned = self._turned if np.isfinite(self._turned).all() else self._rotation
         return Command(self._seen.copy(), turned.copy(), self.state, self.reason)
 
-    _last: float | None = None
-    _held_since: float | None = None
-
     def update(self, t: float, observation: Observation) -> Command | None:
-        """Return the command for time ``t`` [s] (any clock that only advances); None while inactive.
+        """Return the command for time ``t``; None while inactive.
 
         Args:
             t: [s] of any clock that only advances.
@@ -237,14 +236,28 @@ class SupervisedController(ABC):
             sampled, lag = t - observation.age, observation.age if len(observation.mode_probabilities) > 1 else None
             spring = clip_norm(self._stiffness * (self._commanded(sampled).position - seen), self._max_force)
             self._balance.update(sampled, self._damping * dx - spring - force, dx, mass, lag)
-        q, dq = self._forward(observation, t)
+        q, dq = self._predict_state(observation, t)
         self._seen, self._x = seen, self.arm.tcp_pose(q)[0]
         elapsed = self._elapsed + (step if self.state is ControllerState.ACTIVE else 0.0)
         stiffness = self._contact_stiffness(observation)
         disturbance, extra = self._balance.disturbance, self._balance.trusted(self._normal @ (self._damping * dx))
         second = force if observation.second_force is None else observation.second_force
         doubt = max(float(self._normal @ (second - force)), 0.0)
-        return Situation(t, elapsed, q, dq, self._x, dx, force, stiffness, disturbance, mass, extra, rest, doubt)
+        return Situation(
+            t=t,
+            elapsed=elapsed,
+            q=q,
+            dq=dq,
+            x=self._x,
+            dx=dx,
+            force=force,
+            stiffness=stiffness,
+            disturbance=disturbance,
+            mass=mass,
+            extra=extra,
+            rest=rest,
+            doubt=doubt,
+        )
 
     def _within_deadband(
         self, t: float, observation: Observation, rotation: np.ndarray
@@ -350,14 +363,20 @@ class SupervisedController(ABC):
             self._position = self._within_limit(self._remaining_plan(t - self._planned))
         return self._command(solution)
 
-    def _hold(self, reason: str, latch: bool) -> None:
-        """Put the equilibrium where the arm was last measured: K_imp / (K_imp + K) of the contact's force remains."""
+    def _hold(self, reason: str, latch: bool, lost: bool = False) -> None:
+        """Put the equilibrium where the arm was last measured: K_imp / (K_imp + K) of the contact's force remains.
+
+        Args:
+            reason: why.
+            latch: hold until activated again.
+            lost: the contact was lost.
+        """
         if self.state is not ControllerState.HOLDING:
             self._standstill = Standstill(self._seen.copy(), self._seen - self._position)
             self._position, self._held_since = self._seen.copy(), self._last
         until = "until activated again" if latch else "until the estimate is good again"
         self.state, self.reason = ControllerState.HOLDING, f"holding {until}: {reason}"
-        self._latched = latch
+        self._latched, self._lost = latch, lost
 
     def _wait(self, observation: Observation) -> Command:
         """Hold at an arm that executes no commands; what integrates begins anew afterwards."""
@@ -423,7 +442,7 @@ class SupervisedController(ABC):
         self._position, self._good_since = now.x.copy(), None
         self._loss.restart(now.x)
         if limits.on_loss == "hold":
-            self._hold(reason, latch=True)
+            self._hold(reason, latch=True, lost=True)
         else:
             self._search = ContactSearch(limits, self._normal, now.x.copy(), now.t, reason, back)
             self._continue_search()
@@ -449,7 +468,7 @@ class SupervisedController(ABC):
             self._good_since = None
         finished = search.finished(now.t, now.x)
         if finished:
-            self._hold(finished, latch=True)
+            self._hold(finished, latch=True, lost=True)
         if not finished or search.retracts:
             self._position = self._within_limit(position) if search.retracts else self._limit_push(position, now)
         return False
@@ -462,4 +481,6 @@ class SupervisedController(ABC):
             now.elapsed = self._elapsed = s.path_time * turned_back(self._elapsed / s.path_time, share)
 
     def _command(self, solution: Solution | None) -> Command:
-        return Command(self._position.copy(), self._turned.copy(), self.state, self.reason, solution)
+        return Command(
+            self._position.copy(), self._turned.copy(), self.state, self.reason, solution, self._latched, self._lost
+        )

@@ -201,3 +201,14 @@ def test_the_shipped_sequence_ends_with_a_retreat():
         "lost",
         "arrived",
     }
+
+
+@pytest.mark.parametrize("reason", ["contact lost: of the cable", "waits until activated again"])
+def test_the_words_of_an_estimate_end_no_step(arm, reason):
+    """A step ends by what the controller decides. What an observer calls its problem is another matter."""
+    made, q = SequenceController(arm, sequence(dataclasses.replace(PRESS, fallback=""))), ready_posture(arm)
+    seen = Observation(q, np.zeros(arm.n), force=np.array([0.0, 0.0, 5.0]), probabilities={"contact_1": 1.0})
+    made.activate(seen)
+    for k in range(20):
+        made.update(0.01 * k, dataclasses.replace(seen, valid=k < 5, reason=reason))
+    assert made.state is ControllerState.HOLDING and not made.ended and not made.over

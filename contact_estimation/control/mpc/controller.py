@@ -81,12 +81,12 @@ class MpcController(SupervisedController):
         self._icem = Icem(self.problem, np.random.default_rng(0)) if settings.warm_start == "icem" else None
         self._rollout = Rollout(self.problem)
         self._rests = RestTracker(settings.rest_time, settings.rest_velocity_time, settings.safety.max_speed)
-        self._shown = ApparentStiffness(_EXCITATION * self._wanted)
+        self._apparent_stiffness = ApparentStiffness(_EXCITATION * self._wanted)
         points = [contact.point for contact in settings.contacts]
-        self._touching = np.mean(points, axis=0) if points else np.zeros(3)  # (3,) [m] of the tool, TCP frame
+        self._tool_point = np.mean(points, axis=0) if points else np.zeros(3)  # (3,) [m] of the tool, TCP frame
         self._turn_stiffness = np.array(settings.impedance.rotational_stiffness)
         self._outputs = self._compile_outputs()
-        self._known: dict[str, np.ndarray] = {}  # last stiffness vector (3,) [N/m] of pressed contacts
+        self._last_stiffness: dict[str, np.ndarray] = {}  # (3,) [N/m] by pressed contact
 
     def _compile_outputs(self) -> CompiledFunction:
         """Compile TCP position, contact force, and the torque that balances the rest, of the first mode at a state."""
@@ -125,7 +125,7 @@ class MpcController(SupervisedController):
             observation: where the arm is.
             equilibrium: (3,) [m] that is in force now, base frame; None: where the TCP is.
         """
-        self._known.clear()
+        self._last_stiffness.clear()
         return super().activate(observation, equilibrium)
 
     def _restart(self, observation: Observation) -> None:
@@ -134,7 +134,7 @@ class MpcController(SupervisedController):
         self.problem.set("disturbance", self._torque)
         self._compare_models(observation)
         self._rests.reset()
-        self._shown.restart()
+        self._apparent_stiffness.restart()
         self._contact_force(observation)
         self.solver.reset(self.problem.stack(observation.q, observation.dq))
         self._last_cost = np.inf
@@ -169,11 +169,11 @@ class MpcController(SupervisedController):
         if observation.force is None or self._last is None or not self._wanted > 0:
             return
         x, rotation = self.arm.tcp_pose(observation.q)
-        height = float(self._normal @ (x + rotation @ self._touching))
-        self._shown.update(self._last - observation.age, height, float(self._normal @ observation.force))
+        height = float(self._normal @ (x + rotation @ self._tool_point))
+        self._apparent_stiffness.update(self._last - observation.age, height, float(self._normal @ observation.force))
         stiffness = sum(float((self._normal @ one[:3]) ** 2 / np.linalg.norm(one[:3])) for one in phi)
         if stiffness > 0:
-            share = self._shown.bound(stiffness) / stiffness
+            share = self._apparent_stiffness.bound(stiffness) / stiffness
             for one in phi:
                 one[:3] *= share
 
@@ -196,13 +196,13 @@ class MpcController(SupervisedController):
         if law.removeprefix("unilateral_") != contact.law.removeprefix("unilateral_"):
             values = {}
         own = [values.get(p.name, mean) for p, mean, _ in contact.law_prior]
-        doubted = not self._loss.closed(observation) or (contact.name in self._known and not explained)
+        doubted = not self._loss.closed(observation) or (contact.name in self._last_stiffness and not explained)
         if contact.name not in observation.contacts or (pressed and doubted):
             x, rotation = self.arm.tcp_pose(observation.q)
-            stiffness = self._known.get(contact.name, np.array(contact.stiffness))
+            stiffness = self._last_stiffness.get(contact.name, np.array(contact.stiffness))
             return np.concatenate([stiffness, x + rotation @ np.array(contact.point), contact.point, own])
         if explained:
-            self._known[contact.name] = observation.contacts[contact.name][:3]
+            self._last_stiffness[contact.name] = observation.contacts[contact.name][:3]
         return np.concatenate([observation.contacts[contact.name], own])
 
     def _explains_force(self, observation: Observation) -> bool:
@@ -244,7 +244,7 @@ class MpcController(SupervisedController):
         run()
         return run.outputs["x"].copy(), run.outputs["force"].copy()
 
-    def _forward(self, observation: Observation, t: float) -> tuple[np.ndarray, np.ndarray]:
+    def _predict_state(self, observation: Observation, t: float) -> tuple[np.ndarray, np.ndarray]:
         """Predict the joint state in the middle of the command's period, under the equilibria until then.
 
         Without the half period, commands excite a stiff contact that rings.
