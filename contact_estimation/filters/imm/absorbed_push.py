@@ -1,4 +1,4 @@
-"""A push that free space absorbs: friction changes along a force at the tool by more than friction does.
+"""A slow push that free space absorbs: friction seems to change along a force at the tool by more than it can.
 
 A filter of free space lets the torque's bias b and friction disturbance d drift. A push that grows over seconds fits in
 every block, so that no other mode becomes likely; but over these seconds A = (b + d)_then - (b + d)_now is its torque.

@@ -6,6 +6,7 @@ Everything runs in generated code over shared buffers: the output buffer of one 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -33,6 +34,25 @@ def step_functions(arm: Arm, layout: StateLayout, chain: ModeChain) -> list[ca.F
     mode_prediction = build_mode_prediction(chain.free, len(layout.contacts))
     mixing, mode_update = build_mixing(layout.size, filters), build_mode_update(filters)
     return [build_update(arm, layout), build_prior(arm, layout), mixing, mode_prediction, mode_update]
+
+
+class _BlockDynamics(NamedTuple):
+    """How the states of a filter change by themselves in a block (buffers).
+
+    Attributes:
+        decay: (N,) diagonal of the transition.
+        noise: (N,) diagonal of the process noise.
+        motion_share: (1,) share of what motion adds to the noise.
+    """
+
+    decay: np.ndarray
+    noise: np.ndarray
+    motion_share: np.ndarray
+
+    @classmethod
+    def of(cls, size: int, motion_share: float) -> _BlockDynamics:
+        """Return buffers for a state of ``size`` entries."""
+        return cls(np.zeros(size), np.zeros(size), np.full(1, motion_share))
 
 
 class ImmStep:
@@ -84,20 +104,20 @@ class ImmStep:
         self._likelihood = likelihood = mode_update.inputs["log_likelihood"]
         given = [self._predict.outputs["predicted"], likelihood, signals["least_probability"]]
         self._posterior = mode_update.bind(given, [self.probabilities])
-        self._touch_test, self._history = (
-            TouchTest(layout, layout.commit_significance),
-            FreeSpaceHistory(layout, signals),
-        )
+        self._touch_test = TouchTest(layout, layout.commit_significance)
+        self._history = FreeSpaceHistory(layout, signals)
         self.drift, self._push = FrictionDrift(layout, signals), PushTracker(signals)
         signals["friction_drift"], signals["push_held"] = self.drift.published, self._push.held
         between = self._transition.reshape(count, count, order="F")
         filters = FilterBuffers(self.x, self.p, mixed_x, mixed_p, self.probabilities, between, weights, likelihood)
         self._starts = FreeStarts(layout, chain, filters, self._history, self.drift)
-        # The decay and noise of the filters whose friction changes, and of those in which it is steady.
-        self._motion = [(np.zeros(layout.size), np.zeros(layout.size), np.ones(1)) for _ in range(2)]
-        self._motion[1][2][:] = layout.frozen_share
-        self._bounds = [layout.bounds(free=False), layout.bounds(free=True)]
-        self.restarts = Restarts(self._starts, self._push, self._bounds[0], signals)
+        # Of the filters whose friction changes, and of those in which it is steady.
+        self._changing, self._steady = (
+            _BlockDynamics.of(layout.size, 1.0),
+            _BlockDynamics.of(layout.size, layout.frozen_share),
+        )
+        self._bounds_in_contact, self._bounds_in_free_space = layout.bounds(free=False), layout.bounds(free=True)
+        self.restarts = Restarts(self._starts, self._push, self._bounds_in_contact, signals)
         self._pressed = self._predict.inputs["pressed"].reshape(count, -1)
         self.normalised, self.unexplained = np.zeros((count, layout.m + layout.n)), np.zeros((count, layout.n))
         self._deflections = np.zeros((count, layout.m))
@@ -107,9 +127,10 @@ class ImmStep:
         """Return the update of a filter, from the mixed state into ``x`` and ``p``."""
         chain, before = self._chain, self._predict.outputs["pressed_before"].reshape(len(filters.x), -1)
         own = {"x": filters.x_mixed[j], "P": filters.p_mixed[j]}
-        own |= {"closed": chain.closed[j].copy(), "pressed_before": before[j]} | self._bounds[int(chain.free[j])]
+        own |= {"closed": chain.closed[j].copy(), "pressed_before": before[j]}
+        own |= self._bounds_in_free_space if chain.free[j] else self._bounds_in_contact
         own["felt"], own["walk"] = chain.felt[j : j + 1].copy(), chain.walk[j : j + 1].copy()
-        own["decay"], own["noise"], own["motion_share"] = self._motion[int(chain.steady_friction[j])]
+        own |= (self._steady if chain.steady_friction[j] else self._changing)._asdict()
         results = [self.x[j], self.p[j], self._likelihood[j : j + 1], self.normalised[j], self.unexplained[j]]
         results += [self._pressed[j], self._deflections[j]]
         return update.bind([(self._signals | own)[name] for name in update.inputs], results)
@@ -131,7 +152,7 @@ class ImmStep:
         self.x[:, self._layout.parts["offset"]] = deflection
         self.probabilities[:] = probabilities
         for name, values in self._layout.bounds(free=False).items():
-            self._bounds[0][name][:] = values
+            self._bounds_in_contact[name][:] = values
         self._pressed[:], self.unexplained[:] = UNDECIDED, 0.0
         self.drift.reset()
         self._starts.reset()
@@ -146,9 +167,9 @@ class ImmStep:
             deciding: as of :meth:`ModeChain.transition`.
         """
         self._push.set_interval(duration)
-        known, unknown = self._motion
-        known[0][:], known[1][:] = self._layout.decay_and_noise(duration)
-        unknown[0][:], unknown[1][:] = self._layout.frozen(known[0], known[1])
+        changing, steady = self._changing, self._steady
+        changing.decay[:], changing.noise[:] = self._layout.decay_and_noise(duration)
+        steady.decay[:], steady.noise[:] = self._layout.frozen(changing.decay, changing.noise)
         self._transition[:] = self._chain.transition(duration, deciding, self.push).ravel(order="F")
 
     def run(self) -> None:
@@ -193,12 +214,12 @@ class ImmStep:
         """Bound the friction of closed contacts around its value when the arm was last free, and follow its drift."""
         shares = self.probabilities[self._free]
         if shares.sum() > 0.5:
-            self._layout.friction_about(self.x[self._free[shares.argmax()]], self._bounds[0])
+            self._layout.friction_about(self.x[self._free[shares.argmax()]], self._bounds_in_contact)
             self.drift.follow_free()
             self._starts.forget_fit()
         else:
             where, lag = self._layout.parts["disturbance"], self._lag() if self._layout.has_external else 0.0
-            left_out = self._motion[0][1][where] - self._motion[1][1][where]
+            left_out = self._changing.noise[where] - self._steady.noise[where]
             self.drift.follow_contact(self._deflections[self.probabilities.argmax()], left_out, lag)
 
     def _lag(self) -> np.ndarray:

@@ -19,7 +19,7 @@ from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.robot import Arm
 from contact_estimation.robot.actuators import ActuatorSettings
 
-#: Every so many blocks one is looked at for payload and deflection: torque of friction hardly changes faster.
+#: The tests of payload and deflection take one block of so many: torque of friction hardly changes faster.
 _EVERY = 10
 
 
@@ -57,7 +57,8 @@ class MismatchTest:
         self.innovations.reset()
         self.payload.reset(anew)
         self.deflection.reset()
-        self._blocks, self._time, self._bent_blocks, self._bent_time, self.words = 0, 0.0, 0, 0.0, ""
+        self._torque_blocks, self._torque_time, self._deflection_blocks, self._deflection_time = 0, 0.0, 0, 0.0
+        self.words = ""
 
     def add(self, normalised: np.ndarray) -> None:
         """Take the innovations (m + n,) of a block over their standard deviations."""
@@ -66,18 +67,20 @@ class MismatchTest:
 
     def add_deflection(self, duration: float, q: np.ndarray, presliding: np.ndarray, y: np.ndarray) -> None:
         """Take a block, as :meth:`.deflection.DeflectionTest.add`; ``y`` (m + n,) are deflections, then torques."""
-        self._bent_blocks, self._bent_time = self._bent_blocks + 1, self._bent_time + duration
-        if self._joints and self._bent_blocks >= _EVERY:
+        self._deflection_blocks += 1
+        self._deflection_time += duration
+        if self._joints and self._deflection_blocks >= _EVERY:
             m = len(self._joints)
-            self.deflection.add(self._bent_time, q, presliding, y[m:], y[:m])
-            self._bent_blocks, self._bent_time = 0, 0.0
+            self.deflection.add(self._deflection_time, q, presliding, y[m:], y[:m])
+            self._deflection_blocks, self._deflection_time = 0, 0.0
 
     def add_torque(self, duration: float, q: np.ndarray, presliding: np.ndarray, torque: np.ndarray) -> bool:
         """Take the torque of a block without a known contact, as :meth:`.payload.PayloadTest.add`."""
-        self._blocks, self._time = self._blocks + 1, self._time + duration
-        if self._blocks < _EVERY:
+        self._torque_blocks += 1
+        self._torque_time += duration
+        if self._torque_blocks < _EVERY:
             return False
-        passed, self._blocks, self._time = self._time, 0, 0.0
+        passed, self._torque_blocks, self._torque_time = self._torque_time, 0, 0.0
         return self.payload.add(passed, q, presliding, torque)
 
     def _stiffness(self) -> str:

@@ -134,8 +134,8 @@ class ModeChain:
 
     def _with_end_rate(self, rate: float) -> np.ndarray:
         """Return the generator (C, C) [1/s] with ``rate`` [1/s] from an unknown contact to free space."""
-        rates, feels = self.rates.copy(), self.combinations.any(axis=1) | (self.unknown > 0)
-        unknown, free = np.flatnonzero(self.unknown), np.flatnonzero(~feels)
+        rates, touched = self.rates.copy(), self.combinations.any(axis=1) | (self.unknown > 0)
+        unknown, free = np.flatnonzero(self.unknown), np.flatnonzero(~touched)
         rates[np.ix_(unknown, free)] = rate / max(len(free), 1)
         np.fill_diagonal(rates, 0.0)
         return np.asarray(rates - np.diag(rates.sum(axis=1)))

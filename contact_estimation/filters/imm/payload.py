@@ -191,14 +191,16 @@ class PayloadTest:
         """Return the external torque (n,) [Nm] of the payload that is carried, at ``q`` (n,) [rad]."""
         return np.zeros(self._n) if self.carried is None else self._rows(q) @ self.carried.parameters
 
-    def change(self, duration: float, q: np.ndarray, torques: Sequence[np.ndarray], apart: Separation) -> int | None:
+    def change(
+        self, duration: float, q: np.ndarray, torques: Sequence[np.ndarray], separation: Separation
+    ) -> int | None:
         """Take a block, and carry the payload no longer, or again, where the torque shows it.
 
         Args:
             duration: of the block [s].
             q: joint positions (n,) [rad].
             torques: measured less friction (n,) [Nm], for the friction of one time or two.
-            apart: what distinguishes a load from friction and pushes.
+            separation: what distinguishes a load from friction and pushes.
 
         Returns:
             Index of the friction by which it has changed, None where it has not.
@@ -211,15 +213,15 @@ class PayloadTest:
         loads = [rows @ known.parameters, np.zeros(self._n)]
         present, other = loads if self.carried else loads[::-1]
         height = float(self._regressor.outputs["height"][0])
-        if not apart.touched:
+        if not separation.touched:
             self._height = height
         for k, (change, torque) in enumerate(zip(self._changes, torques)):
             if not change.add(duration, height, torque, present, other):
                 continue
-            uncertain = apart.friction(k) + rows @ known.covariance @ rows.T
-            changed = change.has_changed(uncertain, apart.noise, apart.push)
+            uncertain = separation.friction(k) + rows @ known.covariance @ rows.T
+            changed = change.has_changed(uncertain, separation.noise, separation.push)
             if changed and (
-                not apart.touched or change.is_no_table(self._height, weight, self._settings.softest_contact)
+                not separation.touched or change.is_no_table(self._height, weight, self._settings.softest_contact)
             ):
                 self._swap()
                 return k

@@ -83,7 +83,7 @@ class PayloadChange:
             noise: variance (n,) [Nm^2] of a block.
             push: covariance (n, n) [Nm^2] of pushes.
         """
-        (present, left), noise, every = self._sums / self._blocks, noise / self._blocks, self._time
+        (present, left), noise, interval = self._sums / self._blocks, noise / self._blocks, self._time
         variance = _COLOUR * (self._squares / self._blocks - left**2) / (self._blocks - 1)
         certain = covariance + np.diag(noise)
         changed, pushed = ZeroMeanGaussian(certain), ZeroMeanGaussian(certain + push)
@@ -97,7 +97,7 @@ class PayloadChange:
         if not self._means:
             self._first_height = self._height
         self._means, self._variances = [*self._means, left][-_MOST:], [*self._variances, variance][-_MOST:]
-        return self._is_steady(present - left, noise, every)
+        return self._is_steady(present - left, noise, interval)
 
     def is_no_table(self, before: float, weight: float, softest: float) -> bool:
         """Return whether the height excludes that a table carries the load.
@@ -110,25 +110,31 @@ class PayloadChange:
         change = softest * abs(self._height - self._first_height)
         return change > self._uncertainty * weight or self._height > before - _HEIGHT_NOISE
 
-    def _is_steady(self, load: np.ndarray, noise: np.ndarray, every: float) -> bool:
-        """Return whether the windows, ``every`` [s], show no trend along a load (n,), and would show one."""
+    def _is_steady(self, load: np.ndarray, noise: np.ndarray, interval: float) -> bool:
+        """Return whether the windows show no trend along a load, and would show one.
+
+        Args:
+            load: (n,) [Nm].
+            noise: variance (n,) [Nm^2] of a window's mean by the noise settings.
+            interval: time between two windows [s].
+        """
         for count in range(_LEAST, len(self._means) + 1):
             variance = np.mean(self._variances[-count:], axis=0)
-            trend, release = self._trend(count, load, np.maximum(variance, _LEAST_SHARE * noise), every)
+            trend, release = self._trend(count, load, np.maximum(variance, _LEAST_SHARE * noise), interval)
             if release >= 4.0 * self._largest:
                 return trend <= self._largest
-        return len(self._means) == _MOST and self._trend(_MOST, load, noise, every)[0] <= self._largest
+        return len(self._means) == _MOST and self._trend(_MOST, load, noise, interval)[0] <= self._largest
 
-    def _trend(self, count: int, load: np.ndarray, variance: np.ndarray, every: float) -> tuple[float, float]:
+    def _trend(self, count: int, load: np.ndarray, variance: np.ndarray, interval: float) -> tuple[float, float]:
         """Return the squared normalised trend along a load, and that of its release over :data:`_SLOWEST`.
 
         Args:
             count: of the last windows.
             load: (n,) [Nm].
             variance: (n,) [Nm^2] of the windows' means.
-            every: time between two windows [s].
+            interval: time between two windows [s].
         """
-        times = every * (np.arange(count) - 0.5 * (count - 1))
+        times = interval * (np.arange(count) - 0.5 * (count - 1))
         weights = load / variance
         information = float(times @ times) * float(load @ weights)  # of the rate of change, in loads per second
         rate = float(times @ (np.array(self._means[-count:]) @ weights)) / information

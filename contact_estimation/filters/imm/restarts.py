@@ -53,8 +53,8 @@ class Restarts:
     def follow_free_space(self, interval: float) -> None:
         """Keep the state of the most probable free filter, if the arm is free; look for a push that grew slowly.
 
-        It may grow still, in free space or under a known contact, or have just been named for what has grown beyond the
-        absorbed part.
+        In free space, or beside a known contact, friction may still absorb such a push. Where an unknown contact has
+        just been named, friction may have absorbed a part of its push.
 
         Args:
             interval: since the last call [s].
