@@ -81,9 +81,14 @@ class UnbiasedSettings:
 class ContactFit:
     """One fitted contact.
 
-    ``contact`` with the fitted values and the last recording's rest; ``std`` (9,) of [K; rest; point] in SI from the
-    residual's own colour, zero where kept; ``rests`` (R, 3) one per recording [m]; ``stiffness`` norm and its
-    ``stiffness_std`` [N/m]; ``law_parameters`` of the law that was fitted and their ``law_std`` by name, SI.
+    Attributes:
+        contact: with the fitted values and the last recording's rest.
+        std: (9,) of [K; rest; point] in SI, from the residual and its autocorrelation; zero where kept.
+        rests: (R, 3) [m] one per recording, base frame.
+        stiffness: norm of K [N/m].
+        stiffness_std: its standard deviation [N/m].
+        law_parameters: values [SI] of the law's own parameters by name.
+        law_std: their standard deviations.
     """
 
     contact: ContactSettings
@@ -104,9 +109,12 @@ class ContactFit:
 class UnbiasedFit:
     """What was found.
 
-    ``contacts``: one per contact of the configuration; ``residual`` (n,) torque RMS [Nm]; ``passes``: the contacts'
-    stiffness norms after each; ``friction`` (R, n, 3): bias [Nm], viscous [Nms/rad] and Coulomb friction [Nm];
-    ``doubts``: sentences on what contradicts the robot, empty if nothing does.
+    Attributes:
+        contacts: one per contact of the configuration.
+        residual: (n,) torque that is left, RMS [Nm].
+        passes: stiffness norms [N/m] of the contacts after each pass.
+        friction: (R, n, 3) per recording: bias [Nm], viscous [Nms/rad] and Coulomb friction [Nm].
+        doubts: sentences on what contradicts the robot, empty if nothing does.
     """
 
     contacts: list[ContactFit]
@@ -114,6 +122,10 @@ class UnbiasedFit:
     passes: list[list[float]]
     friction: np.ndarray
     doubts: list[str] = dataclasses.field(default_factory=list)
+
+    def known(self, recording: int) -> list[ContactSettings]:
+        """Return the fitted contacts with their rests in one recording, counted from 0."""
+        return [dataclasses.replace(c.contact, rest=c.rests[recording].tolist()) for c in self.contacts]
 
 
 def fit_unbiased(
@@ -145,8 +157,8 @@ def fit_unbiased(
         raise ConfigError(f"{problem}; try load_observer_settings('ekf')")
     if not recordings:
         raise RecordingError("no recording was given; a fit needs at least one")
-    contacts = [dataclasses.replace(contact, estimate=[]) for contact in settings.contacts]
-    fitted = [FitContact(arm, contact, options.estimate) for contact in contacts]
+    start = [dataclasses.replace(contact, estimate=[]) for contact in settings.contacts]
+    fitted = [FitContact(arm, contact, options.estimate) for contact in start]
     unknowns = Unknowns(fitted, len(recordings), options.estimate, options.priors)
     history: list[list[float]] = []
     theta: np.ndarray | None = None
@@ -154,12 +166,7 @@ def fit_unbiased(
     for turn in range(options.passes):
         blocks = []
         for k, recording in enumerate(recordings):
-            own = (
-                contacts
-                if found is None
-                else [dataclasses.replace(f.contact, rest=f.rests[k].tolist()) for f in found.contacts]
-            )
-            observer = Ekf(arm, dataclasses.replace(settings, contacts=own))
+            observer = Ekf(arm, dataclasses.replace(settings, contacts=start if found is None else found.known(k)))
             states = filtered_states(SampleStream(observer, arm, sensors), recording)
             blocks.append(block_means(arm, states, options.block, options.presliding, options.friction))
         if theta is None:

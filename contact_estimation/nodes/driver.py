@@ -61,7 +61,7 @@ class Driver(ManagedNode):
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._pacer: Pacer | None = None
-        self._broken = ""
+        self._broken = ""  # why the thread that reads samples has ended
         self._active, self._failure = False, ContactEstimationError("")
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", qos.VISUALIZATION)
         self._commanded = self.create_lifecycle_publisher(PoseStamped, "~/equilibrium_pose", qos.COMMANDS)
@@ -92,7 +92,7 @@ class Driver(ManagedNode):
         try:
             if getattr(self.backend, "live", False):
                 self.backend.connect()
-                self._thread = threading.Thread(target=self._forward, name="driver", daemon=True)
+                self._thread = threading.Thread(target=self._read_samples, name="driver", daemon=True)
                 self._thread.start()
             else:
                 self._pacer = start_pacer(self, self.backend, self._deliver, self._settings, self._publisher.drain)
@@ -137,7 +137,10 @@ class Driver(ManagedNode):
         return super().on_shutdown(state)
 
     def _watch(self) -> None:
-        """Stop commands without current estimates; a stop is latched and shows as the inactive state."""
+        """Stop commands without current estimates, and end a broken connection.
+
+        A stop is latched and shows as the inactive state.
+        """
         if self.gate.watch():
             self.get_logger().warning(self.gate.reason)
         if self._broken and self._thread is not None:
@@ -153,12 +156,14 @@ class Driver(ManagedNode):
     # -- samples ---------------------------------------------------------------------------------------------
 
     def _deliver(self, sample: Sample, stamp_ns: int) -> None:
+        """Show a sample of the time ``stamp_ns`` [ns] to everything that follows the arm, and publish it."""
         self.gate.sample(sample, stamp_ns)
         if self._offset is not None:
             self._offset.sample(sample, stamp_ns)
         self._publisher.publish(sample, stamp_ns)
 
-    def _forward(self) -> None:
+    def _read_samples(self) -> None:
+        """Deliver the samples of a live backend until it ends; runs in a thread of its own."""
         while not self._stop.is_set():
             try:
                 sample = self.backend.read()
@@ -173,8 +178,8 @@ class Driver(ManagedNode):
                 return
 
     def _on_states(self, message: JointState) -> None:
-        stamp = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
-        self.backend.feed(stamp, message.name, message.position, message.velocity, message.effort)
+        stamp_ns = convert.stamp_ns(message.header.stamp)
+        self.backend.feed(stamp_ns, message.name, message.position, message.velocity, message.effort)
 
     def _on_estimate(self, raw: bytes) -> None:
         judgement, observer = self._rule.judge_serialized(raw, self.gate.now_ns)

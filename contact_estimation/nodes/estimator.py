@@ -39,7 +39,14 @@ class _Published(NamedTuple):
 
 
 class Estimator(Node):
-    """Wires a sample stream to topics: the library computes, and everything bad becomes an invalid estimate."""
+    """Wires a sample stream to topics: the library computes, and everything bad becomes an invalid estimate.
+
+    Args:
+        name: name of the node.
+        defaults: replaces defaults of its parameters.
+        cls: class of its parameters.
+        subscribe: take samples from ``joint_states``; without it somebody calls :meth:`take`.
+    """
 
     def __init__(
         self,
@@ -48,7 +55,6 @@ class Estimator(Node):
         cls: type[EstimatorParameters] = EstimatorParameters,
         subscribe: bool = True,
     ) -> None:
-        """``defaults`` replaces defaults of ``cls``, the class of the node's parameters."""
         super().__init__(name, automatically_declare_parameters_from_overrides=True)
         self.settings = settings = parameters.declare(self, cls, defaults)
         self.stream = open_stream(settings.robot, settings.observer, settings.sensors or None, settings.tool)

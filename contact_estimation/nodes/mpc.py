@@ -41,7 +41,7 @@ from contact_estimation.ros.steady_timer import steady_timer
 from contact_estimation.ros.wrist_sensor import WristSensor
 from contact_estimation.viz.prediction import prediction_shapes
 
-#: The last equilibrium may take so long to arrive.
+#: Longest wait until the subscribers have the last equilibrium.
 _LAST_HEARD = Duration(seconds=0.5)
 
 
@@ -62,9 +62,9 @@ class Mpc(ManagedNode):
         self._rule: Any = None  # an EstimateRule, once configured
         self._latest: bytes | None = None  # the newest ContactEstimate, serialised
         self._learnt_from: bytes | None = None  # the newest one that the wrist sensor has seen
-        self._timer: Any = None
-        self._clock_of_task = TaskClock(1.0)
-        self._idle: Any = None  # timer that shows estimates to the wrist sensor before the task begins
+        self._timer: Any = None  # of the task's ticks, while active
+        self._task_clock = TaskClock(1.0)
+        self._offset_timer: Any = None  # shows estimates to the wrist sensor before the task begins
         self._wrist = WristSensor(self, self.settings.wrench) if self.settings.wrench else None
         self._lock = threading.Lock()  # a plan is predicted with the memory of the solver's thread
         self._last: _Commanded | None = None
@@ -95,7 +95,7 @@ class Mpc(ManagedNode):
             self._controller.prepare()
             if self._wrist is not None:
                 self._wrist.configure(arm, s.tf_prefix, settings.safety.max_age)
-                self._idle = self.create_timer(1.0 / settings.rate, self._learn_sensor_offset)
+                self._offset_timer = self.create_timer(1.0 / settings.rate, self._learn_sensor_offset)
         except ContactEstimationError as error:
             return self._refuse("configure", error)
         self.get_logger().info(
@@ -118,7 +118,7 @@ class Mpc(ManagedNode):
         self._rule.choose(latest.observer)
         self._logged = 0
         rate, max_age = controller.settings.rate, controller.settings.safety.max_age
-        self._clock_of_task = TaskClock(max(max_age, 2.0 / rate))
+        self._task_clock = TaskClock(max(max_age, 2.0 / rate))
         self._timer = steady_timer(self, 1.0 / rate, self._tick, simulated=True)
         return super().on_activate(state)
 
@@ -130,9 +130,9 @@ class Mpc(ManagedNode):
     def on_cleanup(self, state: State) -> TransitionCallbackReturn:
         """Forget the task."""
         self._stop("not configured")
-        if self._idle is not None:
-            self.destroy_timer(self._idle)
-            self._idle = None
+        if self._offset_timer is not None:
+            self.destroy_timer(self._offset_timer)
+            self._offset_timer = None
         self._controller = None
         return TransitionCallbackReturn.SUCCESS
 
@@ -148,6 +148,7 @@ class Mpc(ManagedNode):
         return TransitionCallbackReturn.FAILURE
 
     def _stop(self, reason: str) -> None:
+        """End the task, with a last equilibrium where the arm is."""
         if self._timer is not None:
             self.destroy_timer(self._timer)
             self._timer = None
@@ -176,6 +177,7 @@ class Mpc(ManagedNode):
         return self._controller
 
     def _observation(self, message: ContactEstimate) -> Observation:
+        """Return what the controller takes from an estimate: invalid where it may not plan from it."""
         age, problem = self._rule.judge(message, self.get_clock().now().nanoseconds)
         estimate = convert.from_contact_estimate(message)
         observation = Observation.of(replace(estimate, valid=not problem, reason=problem), age)
@@ -196,17 +198,18 @@ class Mpc(ManagedNode):
         return decode(raw or b"", ContactEstimate, f"'{self.settings.estimates}'")
 
     def _tick(self) -> None:
+        """Command an equilibrium for now, from the newest estimate."""
         controller, now_ns = self._configured(), self.get_clock().now().nanoseconds
         try:
             latest = self._decoded(self._latest)
             stamp_ns, observation = convert.stamp_ns(latest.header.stamp), self._observation(latest)
         except RecordingError as error:
-            none = np.zeros(controller.arm.n)
-            stamp_ns, observation = now_ns, Observation(none, none, valid=False, reason=str(error))
-        # What is planned is for the time of its estimate. A fallback is made of none, and for the present.
+            unknown = np.zeros(controller.arm.n)
+            stamp_ns, observation = now_ns, Observation(unknown, unknown, valid=False, reason=str(error))
+        # A plan has the stamp of its estimate. A fallback is made without one, and has the present time.
         head = self._head(stamp_ns if observation.valid else now_ns)
         with self._lock:
-            command = controller.update(self._clock_of_task.advance(1e-9 * now_ns), observation)
+            command = controller.update(self._task_clock.advance(1e-9 * now_ns), observation)
             self._last = None if command is None else _Commanded(command, head)
         if command is None:
             return

@@ -57,7 +57,7 @@ class Recorder(Node):
         self.get_logger().info(f"recording {len(topics)} topics to {path}")
 
     def _record(self, topic: str, type_name: str, cls: Any, store: Typestore) -> None:
-        connection = None  # made with the first message: a topic without one would be in the bag's list
+        connection = None  # made with the first message: the bag lists no topic without one
 
         def write(raw: bytes) -> None:
             nonlocal connection

@@ -95,21 +95,11 @@ def identify_recording(path: Path, example: str, settings: ProbingSettings) -> t
     best = likeliest.refined(data)
     late = best.innovations.after(settled)
     left = late.findings(alarm)
-    named = Finding("disturbance", float(likeliest is not plain), 0.0, _explain(best, left))
-    told = [replace(finding, message="") for finding in disturbances]  # the likeliest of them is named alone
-    verdict = conclude(
-        [
-            named,
-            _far_from_guess(best, make()[1], alarm),
-            *left,
-            *told,
-            _left_out(late),
-            _changes(best, settled),
-            _sensor(data),
-            _missing(data),
-        ],
-        _failures(settings, data, best.fit.estimate),
-    )
+    judged = [Finding("disturbance", float(likeliest is not plain), 0.0, _explain(best, left))]
+    judged += [_far_from_guess(best, make()[1], alarm), *left]
+    judged += [replace(finding, message="") for finding in disturbances]  # the likeliest of them is named alone
+    judged += [_left_out(late), _changes(best, settled), _sensor(data), _missing(data)]
+    verdict = conclude(judged, _failures(settings, data, best.fit.estimate))
     return _result(data, plain, best, late), verdict
 
 
