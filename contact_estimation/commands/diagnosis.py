@@ -37,7 +37,18 @@ _PACKAGES = (
 
 
 class Finding(TypedDict, total=False):
-    """What was found of one thing; without a ``remedy`` there is nothing to do. Of the loop also times [µs] by name."""
+    """What was found of one thing.
+
+    Attributes:
+        name: of the thing.
+        ok: whether it works.
+        needed: whether something does not work without it.
+        version: of it, None where it has none.
+        purpose: what it is for.
+        remedy: what to do; empty for nothing.
+        step_us: of the loop only: times [µs] of a step by backend and statistic.
+        ratio: of the loop only: how many times faster generated code is.
+    """
 
     name: str
     ok: bool

@@ -21,32 +21,7 @@ EXAMPLES = ("table1", "wheel", "arm-disk")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument(
-        "--example",
-        choices=EXAMPLES,
-        help="simulate and identify: the paper's table 1, its rimless wheel, its arm and disk",
-    )
-    what.add_argument(
-        "--impacts", metavar="FILE.npz", help="planar impacts: pre, post (n, 6), contact rows n, d (n, 3), flags"
-    )
-    what.add_argument(
-        "--tosses",
-        metavar="FILE.npz",
-        help="cube tosses: data (rows, 13) = quaternion wxyz, position, angular velocity (body), "
-        "velocity; start, length",
-    )
-    what.add_argument(
-        "--drop",
-        metavar="FILE.npz",
-        help="one recorded drop: t (N,), q (N, 3) = x, y, theta, optionally v (N, 3); needs --shape and --friction",
-    )
-    what.add_argument(
-        "--window",
-        metavar="FILE.npz",
-        help="evenly sampled states: t (N,), q and v (N, 3), optionally force (N, 3) that acts besides gravity, and "
-        "q_std, v_std (3,); needs --shape and --friction",
-    )
+    _add_sources(parser)
     parser.add_argument(
         "--laws", action="store_true", help="impacts: compare five impact laws on impacts that they were not fitted to"
     )
@@ -85,6 +60,36 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "configurations (default 1e-3, arm-disk 1e-4)",
     )
     parser.add_argument("--figure", metavar="FILE.png", help="also draw what was found (not for --drop)")
+
+
+def _add_sources(parser: argparse.ArgumentParser) -> None:
+    """Declare what is identified: an example, or one kind of recording."""
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "--example",
+        choices=EXAMPLES,
+        help="simulate and identify: the paper's table 1, its rimless wheel, its arm and disk",
+    )
+    what.add_argument(
+        "--impacts", metavar="FILE.npz", help="planar impacts: pre, post (n, 6), contact rows n, d (n, 3), flags"
+    )
+    what.add_argument(
+        "--tosses",
+        metavar="FILE.npz",
+        help="cube tosses: data (rows, 13) = quaternion wxyz, position, angular velocity (body), "
+        "velocity; start, length",
+    )
+    what.add_argument(
+        "--drop",
+        metavar="FILE.npz",
+        help="one recorded drop: t (N,), q (N, 3) = x, y, theta, optionally v (N, 3); needs --shape and --friction",
+    )
+    what.add_argument(
+        "--window",
+        metavar="FILE.npz",
+        help="evenly sampled states: t (N,), q and v (N, 3), optionally force (N, 3) that acts besides gravity, and "
+        "q_std, v_std (3,); needs --shape and --friction",
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -61,7 +61,6 @@ def run(args: argparse.Namespace) -> int:
     """Replay and report."""
     from contact_estimation.codegen import show_progress
     from contact_estimation.evaluation.scoring import evaluate_recording, make_logs, open_streams, timed, write_report
-    from contact_estimation.io.survey import survey
     from contact_estimation.robot import load_arm
 
     show_progress()
@@ -75,9 +74,7 @@ def run(args: argparse.Namespace) -> int:
     with timed(seconds, "open"):
         observers = [*args.observer, *map(str, args.config)] or [DEFAULT_OBSERVER]
         streams = open_streams(arm, observers, args.sensors or head.sensors)
-    sensors = [stream.sensors for stream in streams.values()]
-    longest = min(s.max_gap for s in sensors), min(s.longest_period for s in sensors)
-    duration, problems = survey(samples, *longest)
+    duration, problems = _survey(samples, list(streams.values()))
     if problems and not args.keep_going:
         raise RecordingError(
             f"{head.source}: {'; '.join(problems)}. Mend the recording, or replay it all the "
@@ -119,6 +116,14 @@ def run(args: argparse.Namespace) -> int:
     if reasons:
         print(f"contact-estimation replay: {reasons}", file=sys.stderr)
     return 0
+
+
+def _survey(samples: Samples, streams: list[SampleStream]) -> tuple[float, list[str]]:
+    """Return the duration of a recording [s], and what of its times some stream does not take."""
+    from contact_estimation.io.survey import survey
+
+    sensors = [stream.sensors for stream in streams]
+    return survey(samples, min(s.max_gap for s in sensors), min(s.longest_period for s in sensors))
 
 
 def _refused(stream: SampleStream, invalid: int, samples: int) -> bool:

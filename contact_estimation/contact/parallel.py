@@ -49,7 +49,14 @@ class Entry(NamedTuple):
 
 
 class ContactParts(NamedTuple):
-    """Expressions of one contact's parameters [SI]: K (3,), x_rest (3,) base, x_tcp (3,) TCP, law parameters (P,)."""
+    """Expressions of one contact's parameters.
+
+    Attributes:
+        stiffness: K (3,) [N/m], base axes.
+        rest: x_rest (3,) [m], base frame.
+        point: x_tcp (3,) [m], TCP frame.
+        law: (P,) [SI] the law's own parameters.
+    """
 
     stiffness: ca.SX
     rest: ca.SX

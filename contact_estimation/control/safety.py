@@ -82,7 +82,14 @@ class SafetyState(Enum):
 
 @dataclass(frozen=True)
 class SafeCommand:
-    """Equilibrium pose to send (``position`` (3,) [m], ``rotation`` (3, 3)), the ``state``, and which limits acted."""
+    """Equilibrium pose that may be sent.
+
+    Attributes:
+        position: (3,) [m], base frame.
+        rotation: (3, 3), base frame.
+        state: of the filter.
+        limited: names of the limits that acted.
+    """
 
     position: np.ndarray
     rotation: np.ndarray

@@ -46,7 +46,14 @@ class Situation:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a controller asks for: equilibrium, and the solution behind it; ``problem`` says why there is none."""
+    """What a controller asks for.
+
+    Attributes:
+        position: (3,) of the equilibrium [m], base frame.
+        rotation: (3, 3) of it, base frame.
+        solution: behind it, None where nothing is solved.
+        problem: why there is no plan; empty where there is one.
+    """
 
     position: np.ndarray
     rotation: np.ndarray

@@ -22,10 +22,16 @@ from contact_estimation.robot import Arm
 
 @dataclass(frozen=True)
 class StepFeatures:
-    """Features of T transitions of length ``h`` [s].
+    """Features of T transitions.
 
-    ``inverse`` (T, n, n) is S; ``error_dq``, ``error_q`` (T, n) are the step errors without contact; ``position`` (T,
-    3), ``rotation`` (T, 3, 3) the TCP pose in the base frame; ``jacobian`` (T, 6, n) the TCP Jacobian in base axes.
+    Attributes:
+        h: length of a transition [s].
+        inverse: (T, n, n) the matrix S.
+        error_dq: (T, n) [rad/s] error of the step without contact.
+        error_q: (T, n) [rad] error of the step without contact.
+        position: (T, 3) [m] of the TCP, base frame.
+        rotation: (T, 3, 3) of the TCP, base frame.
+        jacobian: (T, 6, n) of the TCP, base axes.
     """
 
     h: float

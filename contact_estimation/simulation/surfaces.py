@@ -19,9 +19,12 @@ import numpy.typing as npt
 class Touch:
     """What one surface does to one point.
 
-    ``force`` (3,) [N] on the robot; ``stiffness`` (3,) [N/m] is the vector K of papers 1 and 2 (direction of the
-    normal, norm the stiffness) and ``rest`` (3,) [m] the nearest point of the undeformed surface. ``penetration`` [m]
-    is positive in contact.
+    Attributes:
+        force: (3,) [N] ON the robot, base axes.
+        stiffness: (3,) [N/m] the vector K of papers 1 and 2: along the normal, its norm the stiffness.
+        rest: (3,) [m] nearest point of the undeformed surface, base frame.
+        penetration: [m], positive in contact.
+        closed: whether it touches.
     """
 
     force: np.ndarray

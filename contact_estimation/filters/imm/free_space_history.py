@@ -59,7 +59,7 @@ class FreeSpaceHistory:
         self._append(x, p, self._traces_of(x, p))
 
     def keep_only(self, x: np.ndarray, p: np.ndarray) -> None:
-        """Keep one state, of before this stay."""
+        """Keep one state of before this stay, mean (N,) and packed covariance."""
         kept = x.copy(), p.copy()
         self.reset()
         self._states.append(kept)

@@ -40,7 +40,7 @@ class PreContactFriction:
         return [rows @ self._mean(k) for k in range(len(self._states))]
 
     def rows(self, presliding: np.ndarray) -> np.ndarray:
-        """Return the derivative (n, N) of the friction by the state."""
+        """Return the derivative (n, N) of the friction by the state, at presliding states (n,)."""
         parts, rows = self._layout.parts, np.zeros((self._layout.n, self._layout.size))
         rows[:, parts["bias"]] = rows[:, parts["disturbance"]] = np.eye(self._layout.n)
         rows[:, parts["coulomb"]] = np.diag(presliding)

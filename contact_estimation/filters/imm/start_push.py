@@ -219,7 +219,7 @@ class PushSinceStart:
         return x + rows @ self._push.x, p + rows @ self._push.p @ rows.T
 
     def packed_state(self, x: np.ndarray, packed: np.ndarray, feels: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Return the same while it pushes, with a packed covariance."""
+        """Return :meth:`state` while it pushes, with a packed covariance; arguments as there."""
         x, p = self.state(x, packed, acts=True, feels=feels)
         return x, pack_array(p)
 

@@ -31,10 +31,15 @@ _GRID_ERROR = 0.02
 class Identified:
     """Parameters and their uncertainty.
 
-    ``theta`` (P,), ``covariance`` (P, P) in the order of ``layout``; ``std_residual`` (n,) [Nm]; ``correlation_time``
-    (n,) [s];
-    ``condition`` (n,) condition numbers of the joints' friction regressors; ``weighed`` (n,) whether gravity shows the
-    joint's torque scale; ``designs``.
+    Attributes:
+        layout: where each kind of parameter is in ``theta``.
+        theta: (P,) parameters.
+        covariance: (P, P) of these.
+        std_residual: (n,) [Nm] of the torque that is left.
+        correlation_time: (n,) [s] of it.
+        condition: (n,) condition numbers of the joints' friction regressors.
+        weighed: (n,) whether gravity shows the joint's torque scale.
+        designs: regressors of each recording.
     """
 
     layout: Layout

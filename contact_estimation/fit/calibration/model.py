@@ -43,10 +43,15 @@ class Layout:
 
 @dataclass(frozen=True)
 class Design:
-    """What does not depend on theta.
+    """What the torque of a recording of T samples depends on beside theta.
 
-    It has ``rigid`` (T, n), ``payload`` (T, n, 4), ``links`` (T, n, 10 n) and ``sliding`` (T, n, L); ``flange`` (3, 3)
-    turns flange axes into the last link's.
+    Attributes:
+        motion: the samples.
+        rigid: (T, n) [Nm] inverse dynamics of the description, without reflected rotor inertia.
+        payload: (T, n, 4) regressor of the mass [kg] and first moment [kg m] of a load at the flange.
+        links: (T, n, 10 n) regressor of the inertial parameters of all links.
+        sliding: (T, n, L) presliding states for the candidates of the breakaway length.
+        flange: (3, 3) turns flange axes into the last link's.
     """
 
     motion: Motion

@@ -31,8 +31,14 @@ _LEAST = 1.0
 class Motion:
     """T samples of free motion.
 
-    ``t`` (T,) [s]; ``q``, ``dq``, ``ddq``, ``tau`` (T, n) filtered; ``rate`` [Hz] of these samples. ``source`` names
-    the recording.
+    Attributes:
+        source: name of the recording.
+        t: (T,) [s].
+        q: (T, n) positions [rad], filtered.
+        dq: (T, n) velocities [rad/s], filtered.
+        ddq: (T, n) accelerations [rad/s^2], filtered.
+        tau: (T, n) torques [Nm], filtered.
+        rate: [Hz] of these samples.
     """
 
     source: str

@@ -106,7 +106,14 @@ class Factorisation:
 
 
 def bounded_newton(hessian: Array, gradient: Array, lower: Array, upper: Array) -> Array:
-    """Minimiser (c,) of g'x + x'Hx/2 inside the box, for a positive semidefinite H (c, c)."""
+    """Return the minimiser x (c,) of g'x + x'Hx/2 inside a box.
+
+    Args:
+        hessian: H (c, c), positive semidefinite.
+        gradient: g (c,).
+        lower: (c,) bound of x.
+        upper: (c,) bound of x.
+    """
     if not len(gradient):
         return np.zeros(0)
     scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))

@@ -27,7 +27,10 @@ _EPSILON = 1e-6
 
 
 class Derivatives(NamedTuple):
-    """Derivatives along the trajectory, (n, outputs, nv): of the dynamics residual and of the sensors."""
+    """Derivatives along the trajectory of the dynamics residual (n, nv, nv) and of the sensor data (n, ns, nv).
+
+    The suffix says by what: ``_q`` a position step, ``_v`` the velocity, ``_a`` the acceleration.
+    """
 
     dynamics_q: Array
     dynamics_v: Array
@@ -71,7 +74,7 @@ class Engine:
         return residual, sensors
 
     def differentiate(self, model: mujoco.MjModel, q: Array, v: Array, a: Array, tau: Array) -> Derivatives:
-        """Differentiate :meth:`evaluate` by position step, velocity and acceleration."""
+        """Differentiate :meth:`evaluate` by position step, velocity and acceleration; arguments as there."""
         n, nv, ns = len(q), model.nv, model.nsensordata
         forces, sensors = np.empty((3, n, nv, nv)), np.empty((3, n, nv, ns))
 

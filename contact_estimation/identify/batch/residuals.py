@@ -26,14 +26,14 @@ class Point(NamedTuple):
 
     times: Indices | slice
     p: Array  # optimiser's parameters (c,)
-    q: Array
-    v: Array
-    a: Array
-    tau: Array  # motor torques
-    before: Array  # differences to the neighbours
-    after: Array
-    residuals: Array = _NOTHING
-    sensors: Array = _NOTHING
+    q: Array  # positions (k, nq)
+    v: Array  # velocities (k, nv)
+    a: Array  # accelerations (k, nv)
+    tau: Array  # motor torques (k, nv)
+    before: Array  # differences (k, nv) to the time before
+    after: Array  # and to the time after
+    residuals: Array = _NOTHING  # (k, size)
+    sensors: Array = _NOTHING  # sensor data (k, ns)
 
 
 class Residuals:

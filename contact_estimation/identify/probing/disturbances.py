@@ -15,7 +15,14 @@ import numpy as np
 
 
 class Samples(NamedTuple):
-    """A recording: ``t`` (T,) [s], ``pose`` (T, 3) or (T, 4, 4), ``twist`` (T, axes) and ``wrench`` (T, w)."""
+    """A recording in the plane (3 axes) or in space (6 axes).
+
+    Attributes:
+        t: (T,) [s].
+        pose: (T, 3) [m, m, rad], or (T, 4, 4) [m], of the end effector.
+        twist: (T, axes) [m/s, rad/s].
+        wrench: (T, axes) [N, Nm] of the environment ON the probe, end-effector axes.
+    """
 
     t: np.ndarray
     pose: np.ndarray
