@@ -13,51 +13,35 @@ drift and delay are not estimated from it.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 
 import numpy as np
 
-from contact_estimation.settings import key, positive
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClockSettings:
-    """Settings of the estimated offset between two clocks."""
-
-    interval: float = key(1.0, doc="time over which the smallest delay is taken", unit="s", check=positive)
-    intervals: int = key(20, doc="number of intervals for the line fit of the drift", check=positive)
-    max_drift: float = key(200e-6, doc="largest accepted drift, and slew of the stamps", check=positive)
-    jump: float = key(
-        0.02,
-        doc="change of offset that is a jump (a clock that paused or was set), not a delay",
-        unit="s",
-        check=positive,
-    )
-    jump_samples: int = key(
-        25, doc="samples in a row that must arrive that late, all alike, before a jump is accepted", check=positive
-    )
+#: [s] The smallest delay is taken over so long; the drift is that of a line through so many of these.
+_INTERVAL, _INTERVALS = 1.0, 20
+#: Largest accepted drift, and slew of the stamps.
+_MAX_DRIFT = 200e-6
+#: [s] A larger change of the offset is a jump (a clock that paused or was set), not a delay ...
+_JUMP = 0.02
+#: ... once so many samples in a row have arrived that late, all alike.
+_JUMP_SAMPLES = 25
 
 
 class ClockOffset:
     """Turns a controller's stamps into the host's time.
-
-    Args:
-        settings: of the filter.
 
     Attributes:
         jumps: how often the controller's clock paused or was set, or the host's wall clock was.
         drift: of the host's clock against the controller's, 1e-6 is 1 ppm.
     """
 
-    def __init__(self, settings: ClockSettings | None = None) -> None:
-        self._settings = settings or ClockSettings()
+    def __init__(self) -> None:
         self.jumps, self.drift = 0, 0.0
         self.restart()
 
     def restart(self) -> None:
         """Restart, as after a new connection: the next sample sets the offset."""
-        self._minima: deque[tuple[int, int]] = deque(maxlen=self._settings.intervals)
-        self._late: deque[int] = deque(maxlen=self._settings.jump_samples)
+        self._minima: deque[tuple[int, int]] = deque(maxlen=_INTERVALS)
+        self._late: deque[int] = deque(maxlen=_JUMP_SAMPLES)
         self._anchor: tuple[int, int] | None = None  # (stamp, offset) of the line [ns]
         self._applied, self._wall, self._last = 0, 0, 0
 
@@ -70,7 +54,7 @@ class ClockOffset:
             wall_ns: the same moment on the host's wall clock [ns].
         """
         delay, wall = monotonic_ns - controller_ns, wall_ns - monotonic_ns
-        jump_ns = round(1e9 * self._settings.jump)
+        jump_ns = round(1e9 * _JUMP)
         if self._anchor is None:
             self._begin(controller_ns, delay, wall)
         expected = self._line(controller_ns)
@@ -111,7 +95,7 @@ class ClockOffset:
             self._best = (controller_ns, delay)
         if delay < self._line(controller_ns):  # a delay is never negative
             self._anchor = (controller_ns, delay)
-        if controller_ns - self._opened < 1e9 * self._settings.interval:
+        if controller_ns - self._opened < 1e9 * _INTERVAL:
             return
         self._minima.append(self._best)
         self._opened, self._best = controller_ns, (controller_ns, delay)
@@ -119,13 +103,13 @@ class ClockOffset:
         times, low = times - controller_ns, offsets.min()
         if len(times) > 2:
             slope = np.polyfit(times, offsets - low, 1)[0]
-            self.drift = float(np.clip(slope, -self._settings.max_drift, self._settings.max_drift))
+            self.drift = float(np.clip(slope, -_MAX_DRIFT, _MAX_DRIFT))
         # The lowest line of that slope: no minimum lies below it.
         self._anchor = (controller_ns, round(float(np.min(offsets - low - self.drift * times)) + low))
 
     def _slew(self, controller_ns: int, wall: int) -> None:
         """Follow the line, and the wall clock's own slewing, at a rate that preserves the spacing of the stamps."""
         missing = self._line(controller_ns) + wall - self._applied
-        most = round(self._settings.max_drift * (controller_ns - self._last)) + 1
+        most = round(_MAX_DRIFT * (controller_ns - self._last)) + 1
         self._applied += min(max(missing, -most), most)
         self._wall = wall

@@ -60,7 +60,7 @@ class Payload:
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """Result of a calibration, as it is written and loaded."""
+    """Result of a calibration, as it is written."""
 
     robot: str = key(doc="robot it was made for")
     recordings: list[str] = key([], doc="recordings it was made from")
