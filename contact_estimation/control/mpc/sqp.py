@@ -32,6 +32,8 @@ _STATUS = {
 #: A full iteration count of the QP that still gave a usable step.
 _USABLE = (0, 1)
 _QP_ITERATIONS, _QP_TOLERANCE = 30, 1e-5
+#: Barrier parameter from which HPIPM's interior point method starts.
+_QP_BARRIER = 0.1
 
 
 def stage_function(problem: MpcProblem) -> ca.Function:
@@ -90,6 +92,35 @@ _CONVERGED = (20, 20, 1e-3)
 _STEPS = {"rti": (1, 8, 0.0), "sqp": _CONVERGED, "ipopt": _CONVERGED}
 
 
+_POINTER = ctypes.c_void_p
+
+
+def _load_library(problem: MpcProblem, balls: int) -> ctypes.CDLL:
+    """Return the compiled solver of a problem.
+
+    Args:
+        problem: with its stage, limits and residual.
+        balls: number of limits on the norm of a part of the control.
+    """
+    sizes = {
+        "CE_H": problem.horizon,
+        "CE_NX": problem.nx,
+        "CE_NU": problem.nu,
+        "CE_NG": problem.ng,
+        "CE_NP": problem.parameters.shape[1],
+        "CE_BALLS": balls,
+    }
+    parts = [generate([stage_function(problem)]), *(f"#define {name} {value}" for name, value in sizes.items())]
+    parts += [(Path(__file__).parent / name).read_text() for name in ("lqr.c", "balls.c", "qp.c", "sqp.c")]
+    library = load_native("sqp", "\n".join(parts), ("-O2", *casadi_libraries("hpipm", "blasfeo")))
+    number, count = ctypes.c_double, ctypes.c_int
+    library.ce_sqp_new.restype, library.ce_sqp_new.argtypes = _POINTER, [count, number, number]
+    library.ce_sqp_free.restype, library.ce_sqp_free.argtypes = None, [_POINTER]
+    library.ce_sqp_solve.restype = count
+    library.ce_sqp_solve.argtypes = [_POINTER] * 8 + [count, number, _POINTER]
+    return library
+
+
 class SqpSolver:
     """Full Gauss-Newton SQP steps from the last plan.
 
@@ -108,32 +139,9 @@ class SqpSolver:
         self._iterations, self._cold_iterations, self._tolerance = _STEPS[name]
         limits = ("max_force", "max_moment")[: problem.nu // 3]
         self._limit_values = [problem.parameters[0, problem.columns(name)] for name in limits]
-        sizes = {
-            "CE_H": problem.horizon,
-            "CE_NX": problem.nx,
-            "CE_NU": problem.nu,
-            "CE_NG": problem.ng,
-            "CE_NP": problem.parameters.shape[1],
-            "CE_BALLS": len(limits),
-        }
-        source = "\n".join(
-            [
-                generate([stage_function(problem)]),
-                *(f"#define {name} {value}" for name, value in sizes.items()),
-                *((Path(__file__).parent / name).read_text() for name in ("lqr.c", "balls.c", "qp.c", "sqp.c")),
-            ]
-        )
-        self._library = library = load_native("sqp", source, ("-O2", *casadi_libraries("hpipm", "blasfeo")))
-        pointer = ctypes.c_void_p
-        library.ce_sqp_new.restype, library.ce_sqp_new.argtypes = (
-            pointer,
-            [ctypes.c_int, ctypes.c_double, ctypes.c_double],
-        )
-        library.ce_sqp_free.restype, library.ce_sqp_free.argtypes = None, [pointer]
-        library.ce_sqp_solve.restype = ctypes.c_int
-        library.ce_sqp_solve.argtypes = [pointer] * 8 + [ctypes.c_int, ctypes.c_double, pointer]
+        self._library = library = _load_library(problem, len(limits))
         self._solve = library.ce_sqp_solve
-        self._memory = library.ce_sqp_new(_QP_ITERATIONS, _QP_TOLERANCE, 0.1)
+        self._memory = library.ce_sqp_new(_QP_ITERATIONS, _QP_TOLERANCE, _QP_BARRIER)
         if not self._memory:
             raise MemoryError("HPIPM's workspace could not be allocated")
         h = problem.horizon
@@ -149,8 +157,8 @@ class SqpSolver:
             self._limits,
         )
         # Arguments of every tick, converted once: a tick is short beside what Python does around it.
-        self._arguments = [pointer(self._memory), *(pointer(a.ctypes.data) for a in arrays)]
-        self._info_address = pointer(self._info.ctypes.data)
+        self._arguments = [_POINTER(self._memory), *(_POINTER(a.ctypes.data) for a in arrays)]
+        self._info_address = _POINTER(self._info.ctypes.data)
         self._rollout = Rollout(problem)
         self._cold, self._lost = True, False
 

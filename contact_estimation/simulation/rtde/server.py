@@ -13,7 +13,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import BinaryIO
 
 from contact_estimation.exceptions import ConfigError, DriverError
@@ -75,39 +75,39 @@ class RtdeServer:
             near = difflib.get_close_matches(unknown[0], OUTPUTS, n=1, cutoff=0.0)[0]
             raise ConfigError(f"there is no output variable '{unknown[0]}' to leave out (nearest: '{near}')")
         self._outputs = {name: kind for name, kind in OUTPUTS.items() if name not in without}
-        try:
-            loopback = ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            loopback = False
-        if not loopback:
+        if not _is_loopback(host):
             raise ConfigError(f"the simulated controller listens on loopback only (127.x.y.z), not on '{host}'")
         self.controller, self.newest = controller, newest
         self._selector = selectors.DefaultSelector()
         self._clients: list[_Client] = []
-        self._listeners = []
+        self._listeners: list[socket.socket] = []
         shift = port - RTDE_PORT
         for number, handler in (
             (port, self._accept_rtde),
             (DASHBOARD_PORT + shift, self._accept_dashboard),
             (SCRIPT_PORT + shift, self._accept_script),
         ):
-            listener = socket.socket()
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                listener.bind((host, number))
-            except (OSError, OverflowError) as error:
-                self.close()
-                raise ConfigError(
-                    f"cannot listen on {host}:{number} ({error}); is another controller running? choose another "
-                    "--host 127.x.y.z or --port"
-                ) from error
-            listener.listen()
-            listener.setblocking(False)
-            self._listeners.append(listener)
-            self._selector.register(listener, selectors.EVENT_READ, handler)
+            self._listen(host, number, handler)
         self.sent = 0  # packets
         self.metronome = Metronome(controller.simulation.period)
         self._stalled_until, self._next_packet_fault = 0.0, ""
+
+    def _listen(self, host: str, port: int, handler: Callable[[socket.socket], None]) -> None:
+        """Let ``handler`` take the connections to a port."""
+        listener = socket.socket()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+        except (OSError, OverflowError) as error:
+            self.close()
+            raise ConfigError(
+                f"cannot listen on {host}:{port} ({error}); is another controller running? choose another "
+                "--host 127.x.y.z or --port"
+            ) from error
+        listener.listen()
+        listener.setblocking(False)
+        self._listeners.append(listener)
+        self._selector.register(listener, selectors.EVENT_READ, handler)
 
     def fault(self, line: str) -> str:
         """Do what ``line`` says; returns an answer.
@@ -348,6 +348,13 @@ class RtdeServer:
             self._selector.unregister(console)
             return
         print(self.fault(line.decode()), flush=True, file=sys.stdout)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _names(payload: bytes) -> list[str]:
