@@ -240,6 +240,8 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
     ],
     ("control/sequence.py", "test/control/test_sequence.py"): [
         ("step: the clock arrives", "and missing <= self.sequence.arrive_distance:", ":"),
+        ("step: the words of an estimate end it", "if command.lost:", 'if "contact lost: " in command.reason:'),
+        ("step: a latched hold goes on", "if command.latched else", "if False else"),
         ("step: any force is felt", "if felt <= max(most, _TAKEN_OVER * self._least):", "if True:"),
         ("step: its path turns back", "path_back=False", "path_back=True"),
         ("step: a failed one goes on pushing", "if observation.valid else command.position", "*0 + command.position"),
