@@ -1,7 +1,7 @@
 """A UR16e presses through the RTDE driver, with and without its wrist sensor, and meets faults meanwhile.
 
     python benchmark/ur_live.py [--seconds 8] [--seed 0] [--rows "5 kN/m, sensor"] [--controller mpc]
-                                [--task NAME] [--record FILE] [--save]
+                                [--task NAME] [--observer NAME] [--record FILE] [--save]
 
 Driver, default observer, fusion with the wrist sensor, controller and recorder run as on a robot. The controller
 behind the registers is simulated, in simulated time: ``--seconds 1800`` is half an hour. ``--rows`` chooses the rows
@@ -109,6 +109,7 @@ def main() -> int:
     parser.add_argument("--rows", default="")
     parser.add_argument("--controller", default="mpc")
     parser.add_argument("--task", default=UrPressOptions.task, help="a name in a profile's tasks, or a file")
+    parser.add_argument("--observer", default=UrPressOptions.observer, help="its name in the profile, or a file")
     parser.add_argument("--record", type=Path)
     parser.add_argument("--save", action="store_true")
     args = parser.parse_args()
@@ -122,12 +123,14 @@ def main() -> int:
     jobs += [(name, middle, True, offset, UrPress.declare_lost) for name, offset in HOLDS.items()]
     for press_title, stiffness, sensor, offset, fault in jobs:
         title = "" if args.task == UrPressOptions.task else f"{Path(args.task).stem}, "
+        title += "" if args.observer == UrPressOptions.observer else f"{Path(args.observer).stem}, "
         title += f"{args.controller}, seed {args.seed}, {args.seconds:g} s: {press_title}"
         if title in rows or args.rows not in title:
             continue
         options = UrPressOptions(
             task=args.task,
             controller=args.controller,
+            observer=args.observer,
             stiffness=stiffness,
             sensor=sensor,
             offset=offset,

@@ -29,7 +29,7 @@ from contact_estimation.simulation.scenarios import load_scenario
 from contact_estimation.simulation.sensors.settings import load_imperfections
 from contact_estimation.simulation.session import Simulation
 
-ROBOT, SCENARIO, OBSERVER, SENSORS = "ur16e", "linear_contact", "contact_imm", "ur16e_driver"
+ROBOT, SCENARIO, SENSORS = "ur16e", "linear_contact", "ur16e_driver"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +39,7 @@ class UrPressOptions:
     Attributes:
         task: of the controller.
         controller: word of the controller.
+        observer: its name, or its file.
         stiffness: of the surface [N/m].
         sensor: whether the wrist sensor is used.
         offset: of the wrist sensor along the TCP's z [N].
@@ -51,6 +52,7 @@ class UrPressOptions:
 
     task: str = "mpc_plane_ur16e"
     controller: str = "pi"
+    observer: str = "contact_imm"
     stiffness: float = 26000.0
     sensor: bool = True
     offset: float = 0.0
@@ -124,7 +126,7 @@ class UrPress:
         self.link = SimulatedLink(self.ur, settings.command_timeout)
         self.backend = RtdeBackend(self.arm, settings, self.link, self.link.now)
         self.backend.connect()
-        self.stream = open_stream(self.arm, OBSERVER, sensors=SENSORS)
+        self.stream = open_stream(self.arm, options.observer, sensors=SENSORS)
         self.wrist = WristForce()
         self.controller = make_controller(options.controller, self.arm, self.task, deadline=np.inf)
         self._normal = np.array(self.task.force) / np.linalg.norm(self.task.force)
