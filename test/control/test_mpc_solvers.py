@@ -117,6 +117,31 @@ def test_a_state_outside_its_bounds_is_planned_from_and_leads_back():
     assert plan.ok and (np.diff(plan.states[:, 1]) <= 1e-9).all() and plan.states[-1, 1] < START[1] - 1e-3
 
 
+def test_joint_torque_near_its_limit_makes_the_tool_push_less():
+    made = problem(6)
+    made.set("force_target", [0.0, 0.0, 15.0])
+    solver, x, arm = make_solver(made, "rti"), state(made), made.arm
+    gravity = arm.gravity(START)
+    made.set("gravity", gravity)
+
+    def torque() -> np.ndarray:
+        solver.reset(x)
+        for _ in range(4):
+            plan = solver.solve(x)
+        assert plan.ok
+        pushes = [arm.tcp_jacobian(q)[:3].T @ u for q, u in zip(plan.states[:-1, :7], plan.controls)]
+        return np.abs(np.array(pushes) + gravity).max(axis=0)
+
+    free = torque()
+    joint = int(np.argmax(np.abs(free - np.abs(gravity))))
+    share = made.settings.torque_share
+    limit = 0.97 * free[joint] / share  # the plan would use 3 % more than the share of it
+    made.set("per_effort", np.eye(7)[joint] / limit)
+    assert torque()[joint] < 1.003 * share * limit
+    made.set("joint_torque_weight", 0.0)
+    assert torque()[joint] == pytest.approx(free[joint], rel=1e-6)
+
+
 def test_two_modes_are_planned_for_together():
     made = problem(6, modes={"contact_1": ["contact_1"], "free": []})
     solver, x = make_solver(made, "rti"), state(made)

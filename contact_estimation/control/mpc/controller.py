@@ -306,6 +306,7 @@ class MpcController(SupervisedController):
 
     def _plan(self, now: Situation) -> Plan:
         state = self.problem.stack(now.q, now.dq)
+        self.problem.set("gravity", self.arm.gravity(now.q))
         self._set_targets(now.elapsed)
         searched = self._warm_start(self._icem, state) if self._icem is not None else 0.0
         solution = self.solver.solve(state)

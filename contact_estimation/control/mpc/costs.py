@@ -144,3 +144,21 @@ class JointMargin(CostTerm):
         """Return how far each joint is inside its margin (n,) [rad]."""
         lower, upper = parameters.get("joint_lower", mode.q.numel()), parameters.get("joint_upper", mode.q.numel())
         return ca.fmax(lower - mode.q, 0) + ca.fmax(mode.q - upper, 0)
+
+
+class JointTorque(CostTerm):
+    """Joint torque of gravity and the impedance's springs beyond a share of the effort limit: a limit with a slack.
+
+    Torque beyond the limit is not executed, and the tool would leave the plan.
+    """
+
+    name, terminal = "joint_torque", False
+
+    def residual(self, mode: Mode, parameters: Parameters) -> ca.SX:
+        """Return by how much each joint is beyond its share, over its effort limit (n,) [-].
+
+        Gravity is that of the present configuration.
+        """
+        n = mode.q.numel()
+        used = ca.fabs(mode.spring_torque + parameters.get("gravity", n)) * parameters.get("per_effort", n)
+        return ca.fmax(used - parameters.get("most_torque", 1), 0)

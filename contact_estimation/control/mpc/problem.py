@@ -36,6 +36,7 @@ def cost_terms(settings: MpcSettings) -> list[costs.CostTerm]:
         costs.PositionError(weights.position),
         costs.SpringForce(weights.spring),
         costs.JointMargin(weights.joint_margin),
+        costs.JointTorque(weights.joint_torque),
     ]
     if weights.force_rate > 0:
         terms.append(costs.ForceRate([weights.force_rate] * 3))
@@ -137,6 +138,9 @@ class MpcProblem:
             "force_target": s.force,
             "joint_lower": arm.lower + s.joint_margin,
             "joint_upper": arm.upper - s.joint_margin,
+            "most_torque": s.torque_share,
+            # A joint without an effort limit has none here either.
+            "per_effort": np.divide(1.0, arm.effort_limit, out=np.zeros(arm.n), where=arm.effort_limit > 0),
         }
         for name, value in values.items():
             if name in self._slices:

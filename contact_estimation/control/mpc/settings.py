@@ -43,6 +43,9 @@ class CostWeights:
         1e-3, doc="on the spring moment, where the orientation is controlled", unit="1/(Nm)^2", check=positive
     )
     joint_margin: float = key(100.0, doc="on joints within the margin of a limit", unit="1/rad^2", check=non_negative)
+    joint_torque: float = key(
+        1e4, doc="on joint torque beyond torque_share of its limit, over that limit", check=non_negative
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,6 +262,12 @@ class MpcSettings:
     )
     joint_margin: float = key(
         0.05, doc="distance from a joint limit where the cost begins to push back", unit="rad", check=non_negative
+    )
+    torque_share: float = key(
+        0.9,
+        doc="share of a joint's effort limit that gravity and the impedance's springs may use before the cost begins "
+        "to push back",
+        check=positive,
     )
     safety: SafetyLimits = key(SafetyLimits(), doc="limits and fallback")
     sampling: SamplingSettings = key(SamplingSettings(), doc="the sampling warm start")

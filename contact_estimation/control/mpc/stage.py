@@ -141,6 +141,12 @@ class Mode:
         self.next = ca.vertcat(self.q + h * new, new)
 
     @property
+    def spring_torque(self) -> ca.SX:
+        """Joint torque (n,) [Nm] of the impedance's springs."""
+        torque: ca.SX = self._translation.T @ self.spring + self._turn.T @ self.moment
+        return torque
+
+    @property
     def state(self) -> ca.SX:
         """[q; dq] (2 n,)."""
         return ca.vertcat(self.q, self.dq)
