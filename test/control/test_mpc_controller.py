@@ -49,6 +49,12 @@ def test_it_begins_without_a_jump_and_then_pushes_within_the_limit(controller):
     assert command.position[2] < first.position[2]  # the plane is pressed
 
 
+def test_the_weight_of_the_arm_counts_against_the_limits_of_its_torque(controller):
+    controller.update(0.0, observation())
+    gravity = controller.problem.get("gravity")
+    np.testing.assert_allclose(gravity, np.tile(arm().gravity(START), (len(gravity), 1)), atol=1e-3)
+
+
 @pytest.mark.parametrize("age", [0.04, 0.06])
 def test_an_arm_that_stays_where_it_was_measured_is_pushed_within_the_limit(controller, age):
     """A late estimate is predicted forward; the spring of an arm that is jammed must hold its limit, too."""
