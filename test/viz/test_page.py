@@ -117,8 +117,37 @@ def test_live_frames_reach_every_client_until_the_server_ends(arm, browser):
     frames.put("estimator", frame | elsewhere)
     words = "60.0 N at forearm_link (truth at the tool 0.0 N)"  # not the force at the tool that it would resemble
     first.wait(f"document.getElementById('force').textContent == '{words}'")
+    reason = "the torque of fr3_joint2 is wrong alone: " + "no contact and no other reading of it explain that. " * 6
+    broken = {"t": 0.4, "valid": False, "reason": reason, "force": None, "probabilities": None, "modes": []}
+    frames.put("estimator", frame | {"shapes": []} | broken)
+    first.wait("contactView.mode == 'invalid' && document.getElementById('force').textContent.length > 300")
+    assert first.run("document.getElementById('modekey').innerText") == "free –"  # it has modes, none at this time
+    bottom = "document.getElementById('head').getBoundingClientRect().bottom"
+    assert first.run(f"scene.headroom >= {bottom} - 1")  # the arm is below the words of this frame, not the last one's
+    seen = "Number(getComputedStyle(document.getElementById('%s')).opacity)"
+    assert first.run(seen % "scene") == first.run(seen % "now") == 1.0
     server.close()
     first.wait("!contactView.connected && document.getElementById('notice').textContent.includes('connection lost')")
+    assert first.run(seen % "scene") < 0.5 and first.run(seen % "now") < 0.5  # of no present time
+
+
+@needs_chromium
+def test_a_stacked_plot_leaves_gaps_open(page, browser, tmp_path):
+    (tmp_path / "page.html").write_text(page)
+    shown = browser.open((tmp_path / "page.html").as_uri())
+    shown.wait("window.contactView && contactView.drawn > 1")
+    drawn = """(() => {
+      const canvas = document.createElement("canvas");
+      canvas.style.cssText = "position:fixed;width:438px;height:120px";
+      document.body.append(canvas);
+      const times = [0, 0.4, 0.8, 2, 2.4, 2.8, 3.2, 3.6, 4], lost = [2.8];
+      const frames = times.map((t) => ({t, row: lost.includes(t) ? [] : [0.4, 0.6]}));
+      new Plot(canvas, (frame) => frame.row, 0, 1, {stacked: true}).draw(frames, 4, ["#ff0000", "#0000ff"]);
+      const ink = canvas.getContext("2d"), ratio = window.devicePixelRatio, left = 38, wide = (438 - 38 - 4) / 10;
+      const red = (t) => ink.getImageData((left + wide * t) * ratio, 90 * ratio, 1, 1).data.slice(0, 3).join();
+      return [0.5, 1.4, 2.2, 2.6, 3.0, 3.8].map((t) => red(t) == "255,0,0");
+    })()"""
+    assert shown.run(drawn) == [True, False, True, False, False, True]
 
 
 def test_only_loopback_is_served(arm):

@@ -43,6 +43,12 @@ function notice(text) {
   el("notice").hidden = !text;
 }
 
+// Say why what is shown is not of now, and let it look so; an empty text where it is.
+function stale(text) {
+  notice(text);
+  document.body.classList.toggle("stale", Boolean(text));
+}
+
 // The last frame at or before a time.
 function find(list, time) {
   let low = 0, high = list.length - 1;
@@ -69,6 +75,9 @@ function show(frame) {
   state.force = frame.valid ? frame.force : null;
   state.mode = frame.valid ? frame.mode : "invalid";
   state.shapes = frame.shapes.map((shape) => shape[0]);
+  el("mode").textContent = state.mode;
+  el("mode").style.background = !frame.valid ? "#9a2c00" : frame.mode === "free" ? "#1a7f37" : "#0b5cad";
+  el("force").textContent = frame.valid ? told(frame) : frame.reason;
   if (scene) scene.headroom = el("head").offsetTop + el("head").offsetHeight;
   if (frame.q.every((angle) => angle !== null)) posture = frame.q;
   if (scene && posture) scene.draw(posture, frame.shapes);
@@ -80,10 +89,7 @@ function show(frame) {
   const key = (names, colours) => names.map((name, k) => `<b style="color:${colours[k]}">${name}</b>`).join(" ");
   el("forcekey").innerHTML = key(["x", "y", "z"], xyz) + (data.truth ? " truth dashed" : "");
   el("stiffnesskey").textContent = frame.stiffness === null ? "–" : (frame.stiffness / 1e3).toFixed(1);
-  el("modekey").innerHTML = count ? own.modes.map((name, k) => `<b style="color:${COLOURS[k % 7]}">${escape(name)}</b> ${(frame.probabilities?.[k] ?? 0).toFixed(2)}`).join(" ") : "this observer has no modes";
-  el("mode").textContent = state.mode;
-  el("mode").style.background = !frame.valid ? "#9a2c00" : frame.mode === "free" ? "#1a7f37" : "#0b5cad";
-  el("force").textContent = frame.valid ? told(frame) : frame.reason;
+  el("modekey").innerHTML = count ? own.modes.map((name, k) => `<b style="color:${COLOURS[k % 7]}">${escape(name)}</b> ${frame.probabilities?.[k]?.toFixed(2) ?? "–"}`).join(" ") : "this observer has no modes";
   el("clock").textContent = data.live ? `live ${frame.t.toFixed(1)} s` : `${frame.t.toFixed(2)} / ${data.end.toFixed(2)} s`;
   state.drawn += 1;
 }
@@ -108,7 +114,7 @@ function tick(now) {
     if (time > data.end) { if (el("loop").checked) time = data.begin; else play(false); }
     seek(time);
   }
-  if (data.live && lastMessage && now - lastMessage > 2000 && state.connected) notice("no estimates for two seconds");
+  if (data.live && lastMessage && now - lastMessage > 2000 && state.connected) stale("no estimates for two seconds");
   if (list.length && (dirty || scene?.changed)) {
     const index = data.live ? list.length - 1 : find(list, state.time), name = `${state.observer} ${list[index].t}`;
     if (name !== lastIndex || scene?.changed) {
@@ -131,10 +137,10 @@ function adapt(seconds) {
 
 function receive(message) {
   lastMessage = performance.now();
-  notice("");
+  stale("");
   const own = data.observers[message.observer];
   if (!own) return;
-  if (message.modes) own.modes = message.modes;
+  if (message.modes?.length) own.modes = message.modes;  // an invalid estimate has none
   const list = own.frames;
   if (list.length && message.t < list[list.length - 1].t) list.length = 0;  // time jumped back
   list.push(message);
@@ -144,8 +150,8 @@ function receive(message) {
 
 function follow() {
   const source = new EventSource("live");
-  source.onopen = () => { state.connected = true; notice("waiting for estimates"); lastMessage = 0; };
-  source.onerror = () => { state.connected = false; notice("connection lost: the server does not answer; trying again"); };
+  source.onopen = () => { state.connected = true; stale("waiting for estimates"); lastMessage = 0; };
+  source.onerror = () => { state.connected = false; stale("connection lost: the server does not answer; trying again"); };
   source.onmessage = (event) => receive(JSON.parse(event.data));
 }
 
@@ -164,7 +170,7 @@ document.addEventListener("keydown", (event) => {
 window.addEventListener("resize", () => { dirty = true; lastIndex = ""; });
 if (data.live) {
   for (const id of ["slider", "speed", "loop"]) (el(id).closest("label") ?? el(id)).hidden = true;
-  notice("waiting for estimates");
+  stale("waiting for estimates");
   follow();
 } else {
   seek(data.begin);

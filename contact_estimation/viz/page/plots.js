@@ -2,6 +2,7 @@
 "use strict";
 
 const WINDOW = 10;  // [s]
+const GAP = 0.5;  // [s] a longer time without a frame is left open
 const COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"];
 
 class Plot {
@@ -32,7 +33,7 @@ class Plot {
     ink.beginPath();
     ink.rect(left, 2, w - left - 4, h - bottom);
     ink.clip();
-    const count = rows.length ? rows[rows.length - 1].length : 0;
+    const count = Math.max(0, ...rows.map((row) => row.length));  // an invalid frame has none
     if (this.stacked) this.areas(ink, shown, rows, count, colours, x, y);
     else for (let k = 0; k < count; k++) this.curve(ink, shown, rows, k, colours[k], x, y);
     ink.restore();
@@ -65,7 +66,7 @@ class Plot {
     ink.beginPath();
     let pen = false, before = -Infinity;
     rows.forEach((row, i) => {
-      if (shown[i].t - before > 0.5) pen = false;  // a gap
+      if (shown[i].t - before > GAP) pen = false;
       before = shown[i].t;
       if (row[k] === null || row[k] === undefined) { pen = false; return; }
       if (pen) ink.lineTo(x(shown[i].t), y(row[k]));
@@ -77,19 +78,34 @@ class Plot {
   }
 
   areas(ink, shown, rows, count, colours, x, y) {
-    let floor = rows.map(() => 0);
-    for (let k = 0; k < count; k++) {
-      const top = floor.map((value, i) => value + (rows[i][k] || 0));
-      ink.fillStyle = colours[k];
-      ink.globalAlpha = 0.75;
-      ink.beginPath();
-      top.forEach((value, i) => (i ? ink.lineTo(x(shown[i].t), y(value)) : ink.moveTo(x(shown[i].t), y(value))));
-      for (let i = floor.length - 1; i >= 0; i--) ink.lineTo(x(shown[i].t), y(floor[i]));
-      ink.fill();
-      floor = top;
+    ink.globalAlpha = 0.75;
+    for (const [begin, end] of stretches(shown, rows)) {
+      const times = shown.slice(begin, end).map((frame) => x(frame.t));
+      let floor = times.map(() => 0);
+      for (let k = 0; k < count; k++) {
+        const top = floor.map((value, i) => value + (rows[begin + i][k] || 0));
+        ink.fillStyle = colours[k];
+        ink.beginPath();
+        top.forEach((value, i) => ink.lineTo(times[i], y(value)));
+        for (let i = floor.length - 1; i >= 0; i--) ink.lineTo(times[i], y(floor[i]));
+        ink.fill();
+        floor = top;
+      }
     }
     ink.globalAlpha = 1;
   }
+}
+
+// First and last + 1 of the frames that follow each other without a gap, all with values.
+function stretches(shown, rows) {
+  const found = [];
+  rows.forEach((row, i) => {
+    if (!row.length) return;
+    const follows = i && rows[i - 1].length && shown[i].t - shown[i - 1].t <= GAP;
+    if (follows) found[found.length - 1][1] = i + 1;
+    else found.push([i, i + 1]);
+  });
+  return found;
 }
 
 function nice(raw) {
