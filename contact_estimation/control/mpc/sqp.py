@@ -34,6 +34,7 @@ _USABLE = (0, 1)
 _QP_ITERATIONS, _QP_TOLERANCE = 30, 1e-5
 #: Barrier parameter from which HPIPM's interior point method starts.
 _QP_BARRIER = 0.1
+_POINTER = ctypes.c_void_p
 
 
 def stage_function(problem: MpcProblem) -> ca.Function:
@@ -90,9 +91,6 @@ def _limit_curvature(problem: MpcProblem, multipliers: ca.SX) -> ca.SX:
 #: Three to five steps converge; their bound ends a tick that cycles. ``ipopt`` is an older name of ``sqp``.
 _CONVERGED = (20, 20, 1e-3)
 _STEPS = {"rti": (1, 8, 0.0), "sqp": _CONVERGED, "ipopt": _CONVERGED}
-
-
-_POINTER = ctypes.c_void_p
 
 
 def _load_library(problem: MpcProblem, balls: int) -> ctypes.CDLL:

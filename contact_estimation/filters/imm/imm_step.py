@@ -112,10 +112,8 @@ class ImmStep:
         filters = FilterBuffers(self.x, self.p, mixed_x, mixed_p, self.probabilities, between, weights, likelihood)
         self._starts = FreeStarts(layout, chain, filters, self._history, self.drift)
         # Of the filters whose friction changes, and of those in which it is steady.
-        self._changing, self._steady = (
-            _BlockDynamics.of(layout.size, 1.0),
-            _BlockDynamics.of(layout.size, layout.frozen_share),
-        )
+        self._changing = _BlockDynamics.of(layout.size, 1.0)
+        self._steady = _BlockDynamics.of(layout.size, layout.frozen_share)
         self._bounds_in_contact, self._bounds_in_free_space = layout.bounds(free=False), layout.bounds(free=True)
         self.restarts = Restarts(self._starts, self._push, self._bounds_in_contact, signals)
         self._pressed = self._predict.inputs["pressed"].reshape(count, -1)

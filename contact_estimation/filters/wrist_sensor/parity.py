@@ -8,9 +8,9 @@ reversal. Along the force, u, its variance is
     sigma^2 = max(u^T P u, c^2) + u^T P_o u
 
 with the covariance P that the observer gives, which may not know all of the friction, the usual error c of the
-sensorless force after a touch, and P_o of the offset. |r u| is
-beyond 3 sigma in 0.3 % of the touches, if the errors are normal. Two forces do not show which of them is wrong. Across
-the force the errors of e are larger, and no controller presses there.
+sensorless force after a touch, and P_o of the offset. |r u| is beyond 3 sigma in 0.3 % of the touches, if the errors
+are normal. Two forces do not show which of them is wrong. Across the force the errors of e are larger, and no
+controller presses there.
 """
 
 from __future__ import annotations
