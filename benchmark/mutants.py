@@ -11,6 +11,12 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("stream: time that runs back is no restart", 'self.counters["backward"] += 1', "return False"),
         ("stream: a sample out of order is a restart", "if not self._out_of_order and", "if False and"),
         ("stream: a clock that steps is time", "        if stepped:\n", "        if False:\n"),
+        (
+            "stream: gaps have the velocity of their end",
+            "*(last + (k / steps) * way))",
+            "last[0] + way[0], *(last + way)[1:])",
+        ),
+        ("stream: a queue behind a gap is time", "self._clock_steps.time_lost = True", "pass"),
         ("stream: gaps are one long step", "steps = max(1, round(dt / self._period))", "steps = 1"),
         ("stream: a diverged observer stays valid", "        if not finite:\n", "        if False:\n"),
         ("stream: every gap is a pause", "paused = stays and", "paused ="),

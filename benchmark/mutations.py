@@ -54,7 +54,7 @@ MUTATIONS = [
     Mutation(
         "stream: the last position is not updated",
         STREAM,
-        '        self._last_q[:] = self._q\n        return self._accept(stamp_ns, "")',
+        '        self._remember()\n        return self._accept(stamp_ns, "")',
         '        return self._accept(stamp_ns, "")',
         "test/filters/test_stream.py",
     ),

@@ -14,8 +14,9 @@ class ClockSteps:
     """Compares the way of the joints with their velocity over the time by the stamps, and over one period.
 
     A driver whose process was kept waiting stamps the samples of the queue close together afterwards. They are expected
-    only until they have made up for the wait: stamps in another unit are no such queue. The signals are not judged
-    across a step: where one follows the other, nothing of them is known.
+    only until they have made up for the wait: stamps in another unit are no such queue. Where the wait was integrated
+    as time, as of an arm that hardly moves, so are the short times between them; where it was not, each of them counts
+    as a period. The signals are not judged across a step: where one follows the other, nothing of them is known.
 
     Args:
         period: between samples [s].
@@ -24,6 +25,8 @@ class ClockSteps:
         least_way: difference [rad] that is no noise.
 
     Attributes:
+        queued: the last sample came from the queue.
+        time_lost: the last wait was not integrated as time; set by the caller where it restarts behind a gap.
         problem: why no estimate may be used now: steps that follow each other; an empty string while there are none.
     """
 
@@ -31,6 +34,7 @@ class ClockSteps:
         self._period, self._longest, self._apart, self._least_way = period, longest, apart, least_way
         self._ahead = 0.0  # time [s] by which the stamps ran ahead of samples that may follow from the queue
         self._since_step = math.inf  # [s]
+        self.queued = self.time_lost = False
         self.problem = ""
 
     def stepped(self, dt: float, q: np.ndarray, last_q: np.ndarray, dq: np.ndarray) -> bool:
@@ -45,17 +49,19 @@ class ClockSteps:
         self._since_step += dt
         if self._since_step > self._apart:
             self.problem = ""
-        queued = dt < 0.5 * self._period < self._ahead
-        if not queued and dt <= self._longest:
-            self._ahead = 0.0
+        self.queued = dt < 0.5 * self._period < self._ahead
+        if self.queued:
+            self._ahead += dt - self._period
+            return self.time_lost
+        self.time_lost, self._ahead = False, 0.0
+        if dt <= self._longest:
             return False
-        self._ahead = self._ahead + dt - self._period if queued else dt - self._period
+        self._ahead = dt - self._period
         way = q - last_q
         by_stamps, by_period = (float(np.abs(way - time * dq).max()) for time in (dt, self._period))
-        if queued:
-            return by_period <= by_stamps
         if max(2.0 * by_period, self._least_way) >= by_stamps:
             return False
+        self.time_lost = True
         if self._since_step <= self._apart:
             self.problem = "stamps step again and again; have the driver stamp each sample when it is taken"
         self._since_step = 0.0

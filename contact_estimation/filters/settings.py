@@ -22,7 +22,7 @@ class SensorSettings:
     )
     max_periods: float = key(
         6.0,
-        doc="estimates are invalid while most samples come more than this many periods (1 / rate) after the one before",
+        doc="estimates are invalid while samples further apart than this many periods (1 / rate) fill most of the time",
         check=positive,
     )
     torque_unit: str = key(
@@ -86,7 +86,7 @@ class SensorSettings:
 
     @property
     def longest_period(self) -> float:
-        """Time between samples [s] that most of them may have."""
+        """Time between samples [s] that is not doubted: more of them must not fill most of the time."""
         return self.max_periods / self.rate
 
 

@@ -94,7 +94,7 @@ class SampleStream:
         self._finite = slice(parts["q"].start, parts["force_tcp"].stop)  # what must be finite in a row
         self._force_base = parts["force_base"]
         self._zero_in_contact = False
-        self._torque = np.zeros(n)
+        self._torque, self._last_dq, self._last_torque = np.zeros(n), np.zeros(n), np.zeros(n)
         self._last_ns: int | None = None
         self._settle = self._out_of_order = False
         apart = sensors.plausibility.hold
@@ -310,7 +310,7 @@ class SampleStream:
         if limits.jumped(max(dt, self._period)):
             self.monitor.forget_exchanges()
             return self._refuse(*limits.describe_jump(dt))
-        if not self.monitor.add(stamp_ns * 1e-9, dt, self._q, self._dq, limits.effort):
+        if not self.monitor.add(stamp_ns * 1e-9, dt, self._q, self._dq, limits.effort, self._clock_steps.queued):
             return self._refuse("spike", "a spike: velocity or torque jumped for a sample")
         zeroed = self._to_total_torque()
         if self._problem and not self.monitor.problem:  # what the observer made of such signals is worth nothing
@@ -321,7 +321,7 @@ class SampleStream:
         else:
             self._integrate(dt)
         self._last_ns = stamp_ns
-        self._last_q[:] = self._q
+        self._remember()
         return self._accept(stamp_ns, "")
 
     def _integrate(self, dt: float) -> None:
@@ -329,16 +329,22 @@ class SampleStream:
         steps = max(1, round(dt / self._period))
         if steps > 1:
             self.counters["interpolated"] += steps - 1
+            last = np.array((self._last_q, self._last_dq, self._last_torque))
+            way = np.array((self._q, self._dq, self._torque)) - last
             for k in range(1, steps):
-                self._step(dt / steps, self._last_q + (k / steps) * (self._q - self._last_q))
-        self._step(dt / steps, self._q)
+                self._step(dt / steps, *(last + (k / steps) * way))
+        self._step(dt / steps, self._q, self._dq, self._torque)
         if self.link_contact is not None:
             self.link_contact.step(dt, self._q)
 
-    def _step(self, dt: float, q: np.ndarray) -> None:
-        self.observer.step(dt, q, self._dq, self._torque)
+    def _remember(self) -> None:
+        """Keep the sample that was used, for the interval that follows."""
+        self._last_q[:], self._last_dq[:], self._last_torque[:] = self._q, self._dq, self._torque
+
+    def _step(self, dt: float, q: np.ndarray, dq: np.ndarray, torque: np.ndarray) -> None:
+        self.observer.step(dt, q, dq, torque)
         if self.consistency is not None:
-            self.consistency.step(dt, q, self._dq)
+            self.consistency.step(dt, q, dq)
 
     def _bridge(self, stamp_ns: int, dt: float) -> bool:
         """Take the first sample after a gap of ``dt`` [s]: restart the observer, or let it go on after a pause.
@@ -346,6 +352,7 @@ class SampleStream:
         It goes on where each joint is where one period would have brought it: the arm stood still, or the clock jumped.
         """
         self.counters["gap"] += 1
+        self._clock_steps.time_lost = True
         sensors, way = self.sensors, self._period * self._dq
         allowed = sensors.pause_way + 0.5 * np.abs(way)  # stamps jitter by half a period
         stays = bool((np.abs(self._q - self._last_q - way) < allowed).all())
@@ -363,7 +370,7 @@ class SampleStream:
             self._reset(stamp_ns, doubted=self._last_ns is not None or self._settle)
         self._settle = False
         self._last_ns = stamp_ns
-        self._last_q[:] = self._q
+        self._remember()
         return self._accept(stamp_ns, reason)
 
     def _reset(self, stamp_ns: int, doubted: bool = False) -> None:

@@ -97,7 +97,7 @@ class SignalMonitor:
         if self.readings is not None:
             self.readings.forget_exchanges()
 
-    def add(self, t: float, dt: float, q: np.ndarray, dq: np.ndarray, effort: np.ndarray) -> bool:
+    def add(self, t: float, dt: float, q: np.ndarray, dq: np.ndarray, effort: np.ndarray, queued: bool = False) -> bool:
         """Judge one sample; return False where it is a spike that must not be used.
 
         Args:
@@ -106,13 +106,14 @@ class SignalMonitor:
             q: (n,) position [rad].
             dq: (n,) velocity [rad/s].
             effort: (n,) effort as it comes.
+            queued: the sample had to wait, so that its stamp is too close to the last one's.
         """
         self._q[:], self._dq[:], self._effort[:] = q, dq, effort
         if not self._started:
             self._start(t)
             return True
         self._h[0] = dt
-        self.intervals.add(dt)
+        self.intervals.add(dt, queued)
         self._advance()
         worst, step, repeated, spike = self._alarm
         if spike > 1.0 and self._spikes < 2 and not self.intervals.problem:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-#: An interval counts with this share in that of the long ones: as many samples, more than half of them long, are said.
-_SHARE = 1.0 / 16.0
+#: [s] Memory of the share of time that lies in long intervals, and the most of it that interpolation can fill.
+_MEMORY, _MOST = 0.5, 0.8
 #: [s] No arm's controller samples at 10 kHz; so many intervals in a row below that are no jitter.
 _SHORTEST, _SEVERAL = 1e-4, 10
 
@@ -27,11 +27,11 @@ class SampleIntervals:
         self._long, self._short = 0.0, 0
         self.problem = ""
 
-    def add(self, dt: float) -> None:
-        """Judge the time ``dt`` [s] between two samples."""
-        self._long += _SHARE * ((dt > self._longest) - self._long)
-        self._short = self._short + 1 if dt < _SHORTEST else 0
-        if self._long > 0.5 or self._short >= _SEVERAL:
+    def add(self, dt: float, queued: bool = False) -> None:
+        """Judge the time ``dt`` [s] between two samples, the later of which may have ``queued`` behind a wait."""
+        self._long += min(dt / _MEMORY, 1.0) * ((dt > self._longest) - self._long)
+        self._short = self._short + 1 if dt < _SHORTEST and not queued else 0
+        if self._long > _MOST or self._short >= _SEVERAL:
             self.problem = self.problem or self._describe(dt)  # the same words for as long as it lasts
         elif self.problem:
             self.problem = ""
