@@ -13,8 +13,8 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("stream: a clock that steps is time", "        if stepped:\n", "        if False:\n"),
         (
             "stream: gaps have the velocity of their end",
-            "*(last + (k / steps) * way))",
-            "last[0] + way[0], *(last + way)[1:])",
+            "if dt <= self.sensors.longest_period:",
+            "if True:",
         ),
         ("stream: a queue behind a gap is time", "self._clock_steps.time_lost = True", "pass"),
         ("stream: gaps are one long step", "steps = max(1, round(dt / self._period))", "steps = 1"),

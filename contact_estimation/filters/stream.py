@@ -325,14 +325,20 @@ class SampleStream:
         return self._accept(stamp_ns, "")
 
     def _integrate(self, dt: float) -> None:
-        """Step by ``dt`` [s]; a longer interval in several steps, with interpolated positions."""
+        """Step by ``dt`` [s]; a longer interval in several steps, with interpolated positions.
+
+        Where samples are missing, velocity and torque are interpolated too. Where they come seldom, each sample's hold
+        for all of its interval.
+        """
         steps = max(1, round(dt / self._period))
         if steps > 1:
             self.counters["interpolated"] += steps - 1
             last = np.array((self._last_q, self._last_dq, self._last_torque))
-            way = np.array((self._q, self._dq, self._torque)) - last
+            now = np.array((self._q, self._dq, self._torque))
+            if dt <= self.sensors.longest_period:
+                last[1:] = now[1:]
             for k in range(1, steps):
-                self._step(dt / steps, *(last + (k / steps) * way))
+                self._step(dt / steps, *(last + (k / steps) * (now - last)))
         self._step(dt / steps, self._q, self._dq, self._torque)
         if self.link_contact is not None:
             self.link_contact.step(dt, self._q)

@@ -197,6 +197,15 @@ def test_a_short_gap_is_integrated_with_positions_in_between(feed):
     np.testing.assert_allclose([step[1] - Q for step in new], np.outer([1, 2, 3, 4], np.full(6, 0.001)), atol=1e-12)
 
 
+def test_a_sample_of_a_slow_stream_holds_for_its_interval(feed):
+    """At 100 Hz every interval is "a gap": interpolated, the pushes on a UR10e were lost in half of their time."""
+    steps = len(feed.observer.steps)
+    feed(periods=5, q=feed.q + 0.001, dq=np.full(6, 0.1), tau=feed.tau + 2.0)
+    new = feed.observer.steps[steps:]
+    np.testing.assert_array_equal([step[2] for step in new], np.full((5, 6), 0.1))
+    np.testing.assert_array_equal([step[3] for step in new], np.tile(feed.tau + 2.0, (5, 1)))
+
+
 def test_velocity_and_torque_are_interpolated_too_in_a_gap(arm):
     """With those of the gap's end, an arm that speeds up looked as if its gears bent: 29 N wrong in a UR16e's press."""
     feed = Feed(arm)
