@@ -231,7 +231,7 @@ class Observer(Protocol):
     - ``external_torque``, an :class:`~contact_estimation.filters.imm.unknown.ExternalTorque`: the link and the place of
       an unknown contact are estimated from it (:mod:`.localization`).
     - ``facts()``: lines for diagnostics by name.
-    - the methods of :class:`KalmanObserver`, of :class:`~.consistency.GivenContacts` (an observer that knows only the
+    - the methods of :class:`KalmanObserver`, of :class:`ResumingObserver`, of :class:`~.consistency.GivenContacts` (an observer that knows only the
       contacts it was given), or of :class:`~.estimate_row.RowObserver` (one that gives its numbers without objects).
 
     Attributes:
@@ -261,6 +261,21 @@ class Observer(Protocol):
 
     def estimate(self) -> Estimate:
         """Return the estimate after the last sample; ``t`` is the reset's time plus the time since then."""
+
+
+@runtime_checkable
+class ResumingObserver(Observer, Protocol):
+    """An observer that knows more behind a gap than at its first sample."""
+
+    def resume(self, t: float, q: np.ndarray, dq: np.ndarray, unseen: float) -> None:
+        """Start behind a time without samples, in place of ``reset``.
+
+        Args:
+            t: [s].
+            q: joint positions (n,) [rad].
+            dq: joint velocities (n,) [rad/s].
+            unseen: the time without samples [s].
+        """
 
 
 @runtime_checkable

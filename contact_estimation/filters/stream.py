@@ -14,7 +14,7 @@ from contact_estimation.filters.clock_steps import STEPPED, ClockSteps
 from contact_estimation.filters.consistency import consistency_of
 from contact_estimation.filters.estimate_row import EstimateRow, RowObserver, arm_parts, row_of
 from contact_estimation.filters.localization import link_contact_of
-from contact_estimation.filters.observer import FREE, Estimate, Observer, check_estimate
+from contact_estimation.filters.observer import FREE, Estimate, Observer, ResumingObserver, check_estimate
 from contact_estimation.filters.plausibility.monitor import SignalMonitor
 from contact_estimation.filters.sample_limits import SampleLimits
 from contact_estimation.filters.settings import SensorSettings
@@ -100,7 +100,7 @@ class SampleStream:
         apart = sensors.plausibility.hold
         self._clock_steps = ClockSteps(self._period, sensors.longest_period, apart, sensors.pause_way)
         self._settling_ns = round(1e9 * getattr(observer, "settling", sensors.plausibility.settling))
-        self._settled_ns = 0
+        self._settled_ns, self._settles = 0, ""
 
     @property
     def needs_wrench(self) -> bool:
@@ -299,7 +299,8 @@ class SampleStream:
                 self._out_of_order = True  # where the next one is of the past, too, the clock was set back
                 return self._refuse("out_of_order", "a sample is older than the last one: it came out of order")
             self.counters["backward"] += 1
-            return self._start(stamp_ns, f"time went back by {-dt_ns * 1e-9:.3f} s: the observer restarted")
+            reason = f"time went back by {-dt_ns * 1e-9:.3f} s: the observer restarted"
+            return self._start(stamp_ns, reason, unseen=self._unseen(-dt_ns * 1e-9))
         dt = dt_ns * 1e-9
         stepped = self._clock_steps.stepped(dt, self._q, self._last_q, self._dq)
         if dt > self.sensors.max_gap:
@@ -364,40 +365,53 @@ class SampleStream:
         stays = bool((np.abs(self._q - self._last_q - way) < allowed).all())
         paused = stays and self.valid and dt <= sensors.max_pause
         end = "the observer goes on, the arm is where it was" if paused else "the observer restarted"
-        return self._start(stamp_ns, f"a gap of {dt:.3f} s, longer than max_gap {sensors.max_gap:g} s: {end}", paused)
+        reason = f"a gap of {dt:.3f} s, longer than max_gap {sensors.max_gap:g} s: {end}"
+        return self._start(stamp_ns, reason, paused, self._unseen(dt))
 
-    def _start(self, stamp_ns: int, reason: str, paused: bool = False) -> bool:
+    def _unseen(self, time: float) -> float | None:
+        """Return the time [s] without samples, None where nothing of before is known to hold behind it."""
+        doubted = self._problem or self.monitor.problem or time > self.sensors.max_pause
+        return None if doubted else time
+
+    def _start(self, stamp_ns: int, reason: str, paused: bool = False, unseen: float | None = None) -> bool:
         self.monitor.restart()
         self.monitor.add(stamp_ns * 1e-9, 0.0, self._q, self._dq, self._limits.effort)
         paused = not self._to_total_torque() and paused
         if paused:
             self._integrate(self._period)
+            if unseen is not None:  # a push may have changed, which the next blocks show
+                self._settled_ns, self._settles = stamp_ns + self._settling_ns, "the observer settles after a gap"
         else:
-            self._reset(stamp_ns, doubted=self._last_ns is not None or self._settle)
+            self._reset(stamp_ns, doubted=self._last_ns is not None or self._settle, unseen=unseen)
         self._settle = False
         self._last_ns = stamp_ns
         self._remember()
         return self._accept(stamp_ns, reason)
 
-    def _reset(self, stamp_ns: int, doubted: bool = False) -> None:
+    def _reset(self, stamp_ns: int, doubted: bool = False, unseen: float | None = None) -> None:
         """Restart the observer, which takes the arm for still and free.
 
-        It has to settle where the arm moves, and after a doubt or a gap, during which a contact may have closed.
+        It has to settle where the arm moves, and after a doubt or a gap, during which a contact may have closed. After
+        a time ``unseen`` [s] without samples it may know some of what it knew before.
         """
-        self.observer.reset(stamp_ns * 1e-9, self._q)
+        if unseen is not None and isinstance(self.observer, ResumingObserver):
+            self.observer.resume(stamp_ns * 1e-9, self._q, self._dq, unseen)
+        else:
+            self.observer.reset(stamp_ns * 1e-9, self._q)
         if self.link_contact is not None:
             self.link_contact.reset()
         if self.consistency is not None:
             self.consistency.reset()
         moving = float(np.abs(self._dq).max()) > self.sensors.plausibility.torque.rest_speed
         self._settled_ns = stamp_ns + self._settling_ns * (moving or doubted)
+        self._settles = "the observer restarted: it settles"
 
     def _accept(self, stamp_ns: int, reason: str) -> bool:
         self._problem, self._out_of_order = self.monitor.problem, False
         if self._problem:
             self.counters["implausible"] += 1
         if not reason and stamp_ns < self._settled_ns:
-            reason = "the observer restarted: it settles"
+            reason = self._settles
         self.reason = self._problem or reason or self._clock_steps.problem
         self.valid = not self.reason
         self.counters["used"] += 1

@@ -230,7 +230,8 @@ def test_an_observer_goes_on_where_the_arm_stood_still_in_a_gap(feed):
     estimate = feed(periods=500, q=feed.q + 1e-4)
     assert not estimate.valid and "goes on" in estimate.reason and feed.stream.counters["gap"] == 1
     assert len(feed.observer.resets) == 1 and feed.observer.steps[-1][0] == pytest.approx(0.002)
-    assert feed().valid
+    assert feed().reason == "the observer settles after a gap"  # a push may have changed in it
+    assert [feed() for _ in range(100)][-1].valid
 
 
 def test_an_observer_goes_on_where_only_the_clock_jumped(feed):
@@ -314,7 +315,7 @@ def test_a_queue_at_rest_is_no_other_unit_and_restarts_nothing(resting, wait):
     for _ in range(wait - 1):
         rest(resting, periods=0.01)
         assert "nanoseconds" not in resting.stream.reason and resting.stream.monitor.problem == ""
-    assert rest(resting, 5).valid and len(resting.observer.resets) == 1
+    assert rest(resting, 100).valid and len(resting.observer.resets) == 1
 
 
 @pytest.mark.parametrize("wait", [20, 150])

@@ -15,13 +15,14 @@ from contact_estimation.codegen import CompiledFunction
 from contact_estimation.filters.imm.free_space_history import FreeSpaceHistory
 from contact_estimation.filters.imm.free_starts import FilterBuffers, FreeStarts
 from contact_estimation.filters.imm.friction_drift import FrictionDrift
+from contact_estimation.filters.imm.kept_friction import KeptFriction
 from contact_estimation.filters.imm.measurement import UNDECIDED, build_prior, build_update
 from contact_estimation.filters.imm.mode_chain import ModeChain, build_mixing, build_mode_prediction, build_mode_update
 from contact_estimation.filters.imm.push_course import PushCourse, PushJump, PushTracker
 from contact_estimation.filters.imm.restarts import Restarts
 from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.imm.touch_test import TouchTest
-from contact_estimation.filters.kalman import packed_places, packed_size
+from contact_estimation.filters.kalman import pack_array, packed_places, packed_size, unpack_array
 from contact_estimation.robot import Arm
 
 #: Standard deviations of a block's random walk from which on a push changes faster than that.
@@ -156,6 +157,14 @@ class ImmStep:
         self._starts.reset()
         self._push.reset()
         self._history.reset()
+
+    def keep(self, kept: KeptFriction) -> None:
+        """Start all filters, which have been reset, with what is known of the friction from before."""
+        covariance = unpack_array(self.p[0], self._layout.size)
+        covariance[kept.where], covariance[:, kept.where] = 0.0, 0.0
+        covariance[np.ix_(kept.where, kept.where)] = kept.covariance
+        self.x[:, kept.where], self.p[:] = kept.mean, pack_array(covariance)
+        self._layout.friction_about(self.x[0], self._bounds_in_contact)
 
     def set_interval(self, duration: float, deciding: bool) -> None:
         """Prepare predictions over ``duration`` [s], for the modes' present newborns.

@@ -12,6 +12,7 @@ from contact_estimation.codegen import OPTIMISE_FLAGS, compile_all_built
 from contact_estimation.filters.imm.free_space_history import REMEMBERED
 from contact_estimation.filters.imm.imm_step import ImmStep, step_functions
 from contact_estimation.filters.imm.innovation import VarianceFactors
+from contact_estimation.filters.imm.kept_friction import KeptFriction, predict_friction
 from contact_estimation.filters.imm.mismatch import MismatchTest
 from contact_estimation.filters.imm.mode_chain import ModeChain, NamedMode
 from contact_estimation.filters.imm.output import Output, output_functions
@@ -127,6 +128,22 @@ class ContactImm:
 
         A payload is kept where time goes on: the arm carries it through gaps and doubts.
         """
+        self._start(t, q, None)
+
+    def resume(self, t: float, q: np.ndarray, dq: np.ndarray, unseen: float) -> None:
+        """Start behind a time without samples: as :meth:`reset`, but friction is known from before.
+
+        Args:
+            t: [s].
+            q: positions (n,) [rad].
+            dq: velocities (n,) [rad/s]; a joint at rest may have any friction within its Coulomb friction.
+            unseen: the time without samples [s].
+        """
+        step, k = self.filters, int(self.filters.probabilities.argmax())
+        slid = np.abs(dq) * self.settings.moving_before_start / self._signals["presliding_length"]
+        self._start(t, q, predict_friction(self.layout, step.x[k], step.p[k], unseen, np.exp(-slid)))
+
+    def _start(self, t: float, q: np.ndarray, kept: KeptFriction | None) -> None:
         joints = self.layout.elastic_joints
         self._mismatch.reset(anew=self._first or t < self._t)
         self._load[:] = self._mismatch.payload.torque(q)
@@ -136,12 +153,14 @@ class ContactImm:
         # The elastic offset starts where the deflection under gravity and payload alone puts it.
         deflection = (self.arm.gravity(q) - self._load)[joints] / self._signals["joint_stiffness"] + q[joints]
         self.filters.reset(q, deflection, self.chain.reset(self.settings.closed_at_start))
+        if kept is not None:
+            self.filters.keep(kept)
         self._named.reset(self._mode_probabilities())
         self._decision.reset()
         self._probable = 0
         self._output.reset()
         if self._since_start:
-            self._since_start.reset()
+            self._since_start.reset(kept)
         self._variance_factors.reset()
         self._nis[0], self._first = np.nan, True
         self._unexplained[:] = 0.0

@@ -29,6 +29,7 @@ import numpy as np
 
 from contact_estimation.filters.chi_square import chi_square_quantile
 from contact_estimation.filters.gaussian import ZeroMeanGaussian
+from contact_estimation.filters.imm.kept_friction import FRICTION, KeptFriction
 from contact_estimation.filters.imm.settings import ImmSettings
 from contact_estimation.filters.imm.state import StateLayout
 from contact_estimation.filters.kalman import pack_array, unpack_array
@@ -37,8 +38,6 @@ from contact_estimation.filters.kalman import pack_array, unpack_array
 _BLOCKS, _ENDED = 5, 6
 #: Windows after which the push is judged: 0.5 s. Windows in motion after which an unlikely push is given up: 1 s.
 _LEAST, _MOVED = 10, 20
-#: Parts of a filter's state that are friction.
-_FRICTION = ("bias", "coulomb", "disturbance")
 #: Keeps odds finite.
 _LEAST_PROBABILITY = 1e-12
 #: [N] The message has the force in multiples of this.
@@ -75,7 +74,7 @@ class PushSinceStart:
     def __init__(self, layout: StateLayout, settings: ImmSettings, signals: Mapping[str, np.ndarray]) -> None:
         self._layout, self._signals, n = layout, signals, layout.n
         unknown, self._wait = settings.unknown, settings.decision_time
-        self._friction = np.concatenate([np.arange(layout.size)[layout.parts[k]] for k in _FRICTION])  # (3 n,)
+        self._friction = np.concatenate([np.arange(layout.size)[layout.parts[k]] for k in FRICTION])  # (3 n,)
         self._force_variance = unknown.wrench_variance[:3]
         self._unsure = settings.mismatch.significance
         self._certain, self._prior = -_log_odds(self._unsure), _log_odds(settings.closed_at_start)
@@ -83,11 +82,14 @@ class PushSinceStart:
         self._largest = chi_square_quantile(n, self._unsure)
         self.reset()
 
-    def reset(self) -> None:
-        """Begin anew, at a start."""
-        friction, variance = self._layout.mean[self._friction], self._layout.first_variance[self._friction]
-        self._free = _TorqueFilter(friction, variance, np.zeros(3))
-        self._push = _TorqueFilter(friction, variance, self._force_variance)
+    def reset(self, kept: KeptFriction | None = None) -> None:
+        """Begin anew, at a start, with the friction's prior or with what is ``kept`` of it."""
+        prior, size = self._layout.mean[self._friction], len(self._friction)
+        friction, covariance = prior, np.diag(self._layout.first_variance[self._friction])
+        if kept is not None:
+            friction, covariance = kept.mean[:size], kept.covariance[:size, :size]
+        self._free = _TorqueFilter(prior, friction, covariance, np.zeros(3))
+        self._push = _TorqueFilter(prior, friction, covariance, self._force_variance)
         self._waited, self._count, self._ended, self.known, self._pushes = 0.0, 0, 0, False, False
         self._window: list[tuple[np.ndarray, ...]] = []
         self._time, self._moved, self.words = 0.0, 0, ""
@@ -204,7 +206,8 @@ class PushSinceStart:
         """
         parts, n = self._layout.parts, self._layout.n
         x, p = x.copy(), unpack_array(packed, self._layout.size)
-        to_torque, joints = self._last.jacobian.T, self._layout.elastic_joints  # (n, 3)
+        jacobian = self._signals["tcp_jacobian"].reshape(3, n, order="F")  # that of the window's middle is of the past
+        to_torque, joints = jacobian.T, self._layout.elastic_joints  # (n, 3)
         rows = np.zeros((self._layout.size, 3 * n + 3))
         rows[self._friction, np.arange(3 * n)] = 1.0
         compliance = np.exp(-x[parts["joint_stiffness"]])  # [rad/Nm]
@@ -216,6 +219,8 @@ class PushSinceStart:
             rows[parts["external"], -3:] = to_torque
             known += [*range(self._layout.size)[parts["external"]]]
         x[known], p[known], p[:, known] = 0.0, 0.0, 0.0
+        if feels:  # torque that is J^T F without any error would have no wrench once the arm moves on
+            p[parts["external"], parts["external"]] = np.diag(self._last.noise)
         return x + rows @ self._push.x, p + rows @ self._push.p @ rows.T
 
     def packed_state(self, x: np.ndarray, packed: np.ndarray, feels: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -246,8 +251,9 @@ class _TorqueFilter:
     """Kalman filter of friction b, c, v (n,) each and of a constant force F (3,).
 
     Args:
-        friction: prior mean (3 n,) [Nm].
-        variance: of it (3 n,).
+        prior: mean (3 n,) [Nm] that friction decays to.
+        friction: mean (3 n,) [Nm] at the start.
+        covariance: of it (3 n, 3 n).
         force: prior variance (3,) [N^2] of F; zero for none.
 
     Attributes:
@@ -256,9 +262,10 @@ class _TorqueFilter:
         log_evidence: logarithm of the density of all data, but for a constant.
     """
 
-    def __init__(self, friction: np.ndarray, variance: np.ndarray, force: np.ndarray) -> None:
-        self.x, self.p = np.append(friction, np.zeros(3)), np.diag(np.append(variance, force))
-        self._mean, self.log_evidence = friction, 0.0
+    def __init__(self, prior: np.ndarray, friction: np.ndarray, covariance: np.ndarray, force: np.ndarray) -> None:
+        self.x, self.p = np.append(friction, np.zeros(3)), np.diag(np.append(np.zeros(len(friction)), force))
+        self.p[:-3, :-3] = covariance
+        self._mean, self.log_evidence = prior, 0.0
 
     def predict(self, decay: np.ndarray, noise: np.ndarray) -> None:
         """Go on by a window, with the friction's ``decay`` and ``noise`` (3 n,)."""

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""What an observer makes of a push that begins, lasts or ends while no samples come, and of lost samples.
+
+    python benchmark/gaps.py [--robot NAME] [--row WORD] [--seeds N ...] [--observer NAME] [--save]
+
+The arm moves, or rests, and for a while no sample comes. A hand pushes the TCP in a random direction: from within the
+gap on, from before it to after it, or until within it; or nothing does. Or the tool presses on a floor, which it
+touches, leaves or stays on in the gap. In the rows of bursts no gap is long, but half of the samples are lost in bursts
+of 40 ms. Recordings are those of :mod:`rigid_body_recording` and :mod:`contact_worlds`; friction, stiffness and noise
+differ from seed to seed.
+
+Columns, of two seconds after the gap, without the first tenth, over valid samples: error of the force, RMSE of a
+run [N], median and worst; largest error of a run [N], median and worst; the same without valid samples in which
+``mismatch`` has a word [N]; share of time that is valid [%], median and least; share of time in which a push is ``free``
+[%], median and worst. ``--save`` writes gaps.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from contact_worlds import SENSORS, make_case, world  # a neighbour of this script
+from report import add_save_argument, heading, publish
+from rigid_body_recording import RATE, Push, Recording, RigidBodyArm, pushes, random_motion, record
+
+from contact_estimation.filters.registry import open_stream
+
+#: [N] Sizes of pushes.
+SIZE = {"fr3": (15.0, 60.0), "ur16e": (30.0, 90.0)}
+#: [s] When the gap begins, when the recording ends, how long is looked at, and how long a push takes to rise or fall.
+GAP, LAST, LOOKED, RISE = 6.0, 11.0, 2.0, 0.1
+#: [s] Samples are lost, and are not lost, for so long in turn.
+BURST = 0.04
+
+
+class Row(NamedTuple):
+    """One row.
+
+    Attributes:
+        pushed: start and end [s] of the push after and before that of the gap's middle; None for no push.
+        gap: [s].
+        amplitude: of the motion [rad].
+        floor: row of :mod:`contact_worlds` that is recorded instead; empty for none.
+        start: of the gap [s].
+        touched: something pushes after the gap.
+    """
+
+    pushed: tuple[float, float] | None
+    gap: float
+    amplitude: float = 0.15
+    floor: str = ""
+    start: float = GAP
+    touched: bool = True
+
+
+FLOOR = "floor, 30 kN/m"
+ROWS = {
+    "push begins in 0.15 s": Row((0.0, 9.0), 0.15),
+    "push begins in 0.5 s": Row((0.0, 9.0), 0.5),
+    "push begins in 2 s": Row((0.0, 9.0), 2.0),
+    "push begins in 0.5 s, rests": Row((0.0, 9.0), 0.5, 0.0),
+    "push lasts through 0.5 s": Row((-2.0, 9.0), 0.5),
+    "push lasts through 0.5 s, rests": Row((-2.0, 9.0), 0.5, 0.0),
+    "push ends in 0.5 s": Row((-2.0, 0.0), 0.5, touched=False),
+    "push ends in 0.5 s, rests": Row((-2.0, 0.0), 0.5, 0.0, touched=False),
+    "nothing pushes, 0.5 s": Row(None, 0.5, touched=False),
+    "nothing pushes, 2 s": Row(None, 2.0, touched=False),
+    "touches the floor in 0.7 s": Row(None, 0.7, floor=FLOOR, start=7.8),
+    "presses through 0.5 s": Row(None, 0.5, floor=FLOOR, start=9.3),
+    "leaves the floor in 0.9 s": Row(None, 0.9, floor=FLOOR, start=5.2, touched=False),
+    "pushed, bursts": Row((-2.0, 9.0), 0.0),
+    "presses, bursts": Row(None, 0.0, floor=FLOOR, start=8.6),
+}
+
+
+def recording(robot: str, row: Row, seed: int) -> Recording:
+    """Return the recording of a row for a seed, with all samples."""
+    if row.floor:
+        return make_case(robot, row.floor, seed).recording
+    rng = np.random.default_rng([seed, len(robot)])
+    arm, t = RigidBodyArm(robot), np.arange(round(LAST * RATE)) / RATE
+    direction, size = rng.normal(size=3), float(rng.uniform(*SIZE[robot]))
+    plan = []
+    if row.pushed is not None:
+        start, end = (GAP + 0.5 * row.gap + time for time in row.pushed)
+        plan.append(Push(start, end, size * direction / np.linalg.norm(direction), RISE))
+    return record(arm, random_motion(robot, t, rng, row.amplitude, 1.0), pushes(arm, plan, t), world(seed, rng))
+
+
+def kept(row: Row, t: np.ndarray) -> np.ndarray:
+    """Return which samples (N,) come."""
+    if row.gap:
+        return (t < row.start) | (t >= row.start + row.gap)
+    return np.asarray(t % (2.0 * BURST) < BURST)
+
+
+def run(robot: str, observer: str, row: Row, seed: int) -> list[float]:
+    """Return the figures of a run, in the order of the columns."""
+    made = recording(robot, row, seed)
+    t = np.arange(len(made.q)) / RATE
+    stream = open_stream(robot, observer, SENSORS[robot])
+    where = np.flatnonzero(kept(row, t))
+    found = [stream.push(int(made.stamps[k]), made.q[k], made.dq[k], made.tau[k]) for k in where]
+    after = row.start + row.gap
+    looked = (t[where] >= after + RISE) & (t[where] < after + RISE + LOOKED)
+    error = np.linalg.norm([e.force_tcp for e in found] - made.force[where], axis=1)
+    valid = looked & np.array([e.valid for e in found])
+    said = np.array([bool(e.mismatch) for e in found])
+    free = looked & np.array([e.valid and e.mode == "free" for e in found])
+    return [
+        _over(error[valid], lambda e: float(np.sqrt(np.mean(e**2)))),
+        _over(error[valid], np.max),
+        _over(error[valid & ~said], np.max),
+        100.0 * float(valid.sum() / looked.sum()),
+        100.0 * float(free.sum() / looked.sum()) if row.touched else np.nan,
+    ]
+
+
+def _over(values: np.ndarray, figure: Callable[[np.ndarray], float]) -> float:
+    return float(figure(values)) if len(values) else 0.0
+
+
+def cells(robot: str, observer: str, row: Row, seeds: list[int]) -> str:
+    """Return a line's cells."""
+    table = np.array([run(robot, observer, row, seed) for seed in seeds]).T
+    worst = [np.max, np.max, np.max, np.min, np.max]
+    pairs = [f"{np.median(v):.1f}, {w(v):.1f}" if np.isfinite(v).all() else "-" for v, w in zip(table, worst)]
+    return " | ".join(pairs)
+
+
+def main() -> None:
+    """Simulate, replay, score, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--robot", action="append", choices=tuple(SENSORS), help="repeatable; default all")
+    parser.add_argument("--row", default="", help="only rows whose name has this")
+    parser.add_argument("--observer", default="contact_imm", help="default contact_imm")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[*range(401, 411)])
+    add_save_argument(parser)
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    lines = heading("Pushes across a gap")
+    columns = ["robot", "row", "error [N]", "largest [N]", "largest without a word [N]", "valid [%]", "free [%]"]
+    lines += ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    for robot in args.robot or SENSORS:
+        for name, row in ROWS.items():
+            if args.row in name:
+                lines.append(f"| {robot} | {name} | {cells(robot, args.observer, row, args.seeds)} |")
+                print(lines[-1], file=sys.stderr, flush=True)
+    publish(lines, args.save)
+
+
+if __name__ == "__main__":
+    main()
