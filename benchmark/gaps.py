@@ -11,8 +11,8 @@ differ from seed to seed.
 
 Columns, of two seconds after the gap, without the first tenth, over valid samples: error of the force, RMSE of a
 run [N], median and worst; largest error of a run [N], median and worst; the same without valid samples in which
-``mismatch`` has a word [N]; share of time that is valid [%], median and least; share of time in which a push is ``free``
-[%], median and worst. ``--save`` writes gaps.md.
+``mismatch`` has a word [N]; share of time that is valid [%], median and least; share of time in which a push is
+``free`` [%], median and worst. ``--save`` writes gaps.md.
 """
 
 from __future__ import annotations

@@ -11,11 +11,14 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ("stream: time that runs back is no restart", 'self.counters["backward"] += 1', "return False"),
         ("stream: a sample out of order is a restart", "if not self._out_of_order and", "if False and"),
         ("stream: a clock that steps is time", "        if stepped:\n", "        if False:\n"),
+        ("stream: gaps have the velocity of their end", "if dt <= self.sensors.longest_period:", "if True:"),
+        ("stream: a slow stream is interpolated", "if dt <= self.sensors.longest_period:", "if False:"),
         (
-            "stream: gaps have the velocity of their end",
-            "if dt <= self.sensors.longest_period:",
-            "if True:",
+            "stream: bad signals teach friction",
+            "doubted = self._problem or self.monitor.problem or time",
+            "doubted = time",
         ),
+        ("stream: a pause needs no settling", "            if unseen is not None:", "            if False:"),
         ("stream: a queue behind a gap is time", "self._clock_steps.time_lost = True", "pass"),
         ("stream: gaps are one long step", "steps = max(1, round(dt / self._period))", "steps = 1"),
         ("stream: a diverged observer stays valid", "        if not finite:\n", "        if False:\n"),
@@ -186,6 +189,13 @@ MORE: dict[tuple[str, str], list[tuple[str, str, str]]] = {
         ),
         ("start push: none ends", "self._ended >= _ENDED else", "self._ended < 0 else"),
         ("start push: nothing is undecided", "self.words = _WORDS.format(size) if", 'self.words = "" if'),
+    ],
+    ("filters/imm/kept_friction.py", "test/filters/imm/test_kept_friction.py"): [
+        ("gap: rest has no friction", "unsettled**2 * square", "0.0 * square"),
+        ("gap: friction stays as certain", "+ np.diag(noise)", ""),
+    ],
+    ("filters/imm/observer.py", "test/filters/imm/test_kept_friction.py"): [
+        ("gap: friction is forgotten", "            self.filters.keep(kept)\n", "            pass\n")
     ],
     ("fit/tuning_doubts.py", "test/fit/test_tuning.py"): [
         ("tune: noise that is worse is written", "if loss[h] <= _LOSS:", "if True:"),

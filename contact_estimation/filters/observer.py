@@ -231,8 +231,9 @@ class Observer(Protocol):
     - ``external_torque``, an :class:`~contact_estimation.filters.imm.unknown.ExternalTorque`: the link and the place of
       an unknown contact are estimated from it (:mod:`.localization`).
     - ``facts()``: lines for diagnostics by name.
-    - the methods of :class:`KalmanObserver`, of :class:`ResumingObserver`, of :class:`~.consistency.GivenContacts` (an observer that knows only the
-      contacts it was given), or of :class:`~.estimate_row.RowObserver` (one that gives its numbers without objects).
+    - the methods of :class:`KalmanObserver`, of :class:`ResumingObserver`, of :class:`~.consistency.GivenContacts` (an
+      observer that knows only the contacts it was given), or of :class:`~.estimate_row.RowObserver` (one that gives its
+      numbers without objects).
 
     Attributes:
         name: under which the observer is chosen (``--observer``) and plotted.

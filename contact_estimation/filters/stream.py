@@ -374,7 +374,7 @@ class SampleStream:
         return None if doubted else time
 
     def _start(self, stamp_ns: int, reason: str, paused: bool = False, unseen: float | None = None) -> bool:
-        self.monitor.restart()
+        self.monitor.restart(doubted=not paused and unseen is None)
         self.monitor.add(stamp_ns * 1e-9, 0.0, self._q, self._dq, self._limits.effort)
         paused = not self._to_total_torque() and paused
         if paused:

@@ -226,6 +226,50 @@ def test_a_long_gap_in_which_the_arm_moved_restarts_and_says_so(feed):
     assert len(feed.observer.resets) == 2 and feed.stream.counters["gap"] == 1
 
 
+class Resuming(Notes):
+    """Notes of an observer that knows more behind a gap."""
+
+    def __init__(self):
+        super().__init__()
+        self.unseen = []
+
+    def resume(self, t, q, dq, unseen):
+        self.reset(t, q)
+        self.unseen.append(unseen)
+
+
+@pytest.fixture
+def resuming(arm):
+    feed = Feed(arm, good=0)
+    feed.stream.observer = feed.observer = Resuming()
+    [feed() for _ in range(10)]
+    return feed
+
+
+@pytest.mark.parametrize("periods, unseen", [(51, 0.102), (-100, 0.2), (4000, 8.0)])
+def test_behind_a_gap_an_observer_may_know_what_it_knew(resuming, periods, unseen):
+    resuming(periods, q=resuming.q + 0.01)
+    assert resuming.observer.unseen == [pytest.approx(unseen)] and len(resuming.observer.resets) == 2
+
+
+def test_while_it_settles_again_too(resuming):
+    [resuming(51, q=resuming.q + 0.01 * k) for k in (1, 2)]
+    assert len(resuming.observer.unseen) == 2
+
+
+def test_behind_a_long_gap_nothing_of_before_holds(resuming):
+    resuming(6000, q=resuming.q + 0.01)
+    assert not resuming.observer.unseen and len(resuming.observer.resets) == 2
+
+
+def test_what_was_learnt_from_bad_signals_is_not_kept(resuming):
+    for _ in range(100):
+        resuming(tau=-resuming.tau)
+    assert not resuming.stream.valid and resuming.stream.monitor.problem
+    resuming(51, q=resuming.q + 0.01, tau=-resuming.tau)
+    assert not resuming.observer.unseen
+
+
 def test_an_observer_goes_on_where_the_arm_stood_still_in_a_gap(feed):
     estimate = feed(periods=500, q=feed.q + 1e-4)
     assert not estimate.valid and "goes on" in estimate.reason and feed.stream.counters["gap"] == 1

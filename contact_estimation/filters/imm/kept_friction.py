@@ -1,13 +1,13 @@
 """What is known of the friction behind a time without samples: its prediction over that time, not its prior.
 
-A push that begins in a gap is found only if the friction is known: with its prior, friction and torque bias explain 60 N
-at the tool of a UR16e. Bias, Coulomb friction and the friction disturbance go on by their own dynamics, with decay D and
-noise Q over the time T that nobody saw,
+A push that begins in a gap is found only if the friction is known: with its prior, friction and torque bias explain
+60 N at the tool of a UR16e. Bias, Coulomb friction and the friction disturbance go on by their own dynamics, towards
+their prior mean m, with decay D and noise Q over the time that nobody saw:
 
     x' = D x + (I - D) m,    P' = D P D + Q.
 
-In that time the presliding states were lost. A joint that rests has some friction between -c and c: what is not known of
-the state is an error of the disturbance. Contacts, pushes and offsets of the deflections start anew.
+The presliding states are lost. A joint that rests has some friction between -c and c: what is not known of its
+presliding state is an error of the disturbance. Contacts, pushes and offsets of the deflections start anew.
 """
 
 from __future__ import annotations

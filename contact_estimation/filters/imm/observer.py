@@ -141,7 +141,8 @@ class ContactImm:
         """
         step, k = self.filters, int(self.filters.probabilities.argmax())
         slid = np.abs(dq) * self.settings.moving_before_start / self._signals["presliding_length"]
-        self._start(t, q, predict_friction(self.layout, step.x[k], step.p[k], unseen, np.exp(-slid)))
+        kept = predict_friction(self.layout, step.x[k], step.p[k], unseen, np.exp(-slid))
+        self._start(t, q, kept if np.isfinite(kept.covariance).all() and np.isfinite(kept.mean).all() else None)
 
     def _start(self, t: float, q: np.ndarray, kept: KeptFriction | None) -> None:
         joints = self.layout.elastic_joints

@@ -74,11 +74,11 @@ class SignalMonitor:
         self._to_agree = np.zeros(arm.n)  # way [rad] that a joint has still to move in agreement
         self.reset()
 
-    def restart(self) -> None:
-        """Begin with a new stretch of samples, as after a gap."""
+    def restart(self, doubted: bool = True) -> None:
+        """Begin with a new stretch of samples, as after a gap; ``doubted``: the driver may be another one."""
         self._started = False
         if self.readings is not None:
-            self.readings.restart()
+            self.readings.restart(doubted)
 
     def reset(self) -> None:
         """Begin with a stream that nothing is known of."""

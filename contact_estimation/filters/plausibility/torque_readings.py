@@ -128,8 +128,8 @@ class TorqueReadings:
       (R,) [s] counts it. They are watched also after proof.
     - ``_cleared`` (R,): rivals that a change of the force has contradicted, in a posture near ``_cleared_at``.
     - ``_lead`` (R,): running mean of the lead of the configured reading, whose largest value is ``margin``.
-    - ``_doubt`` [s]: for how long a free arm still has to be explained after a gap. Until then ``_strange`` notes a
-      torque that neither a free arm nor a force at the tool explains.
+    - ``_doubt`` [s]: for how long a free arm still has to be explained after a long gap. Until then ``_strange`` notes
+      a torque that neither a free arm nor a force at the tool explains.
     - ``_settled_time`` [s]: how long a free arm was explained since the last gap or jump of the effort.
     """
 
@@ -196,10 +196,15 @@ class TorqueReadings:
         self._named, self._stepped = -1, False
         self._delays.reset()
         self.problem = ""
+        self._doubt = PROOF_TIME
         self.restart()
 
-    def restart(self) -> None:
-        """Begin with a new stretch of samples; what was proven or named stays."""
+    def restart(self, doubted: bool = True) -> None:
+        """Begin with a new stretch of samples; what was proven or named stays.
+
+        Args:
+            doubted: the driver may be another one: a free arm has to be explained anew.
+        """
         longest = max(DELAYS)
         #: (2, n) [Nm] of the last blocks: the model's torque, and what the configured reading says.
         self._past: deque[np.ndarray] = deque(maxlen=1 + round(longest / BLOCK))
@@ -207,7 +212,8 @@ class TorqueReadings:
         self._suspicion: Suspicion | None = None
         self._strange = False
         self._settled_time = 0.0  # [s] for which a free arm was explained since the last gap or jump of the effort
-        self._doubt = PROOF_TIME  # [s] for which a free arm has to be explained
+        # [s] for which a free arm has to be explained
+        self._doubt = PROOF_TIME if doubted else min(self._doubt, PROOF_TIME)
         self._cleared = np.zeros(len(self.rivals), dtype=bool)
         self._cleared_at: np.ndarray | None = None
         self._lead = np.zeros(len(self.rivals))
@@ -317,7 +323,7 @@ class TorqueReadings:
 
     def _update_doubt(self, duration: float, strange: bool) -> None:
         """Doubt what neither a free arm nor a force at the tool explains, until a free arm explains it as long."""
-        if self._doubt <= 0:  # confirmed, until the next gap
+        if self._doubt <= 0:  # confirmed, until the next long gap
             return
         self._strange |= strange
         if strange:
