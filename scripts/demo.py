@@ -32,7 +32,7 @@ from contact_estimation.viz.markers import Shape, arrow
 from contact_estimation.viz.meshes import link_poses
 from contact_estimation.viz.player import Box, recording_page
 from contact_estimation.viz.reference import reference_of
-from contact_estimation.viz.report import Table, replay_report
+from contact_estimation.viz.report import ReplayedRun, ReportExtras, Table, replay_report
 from contact_estimation.viz.summary import summarise
 
 ROBOT, SENSORS, SEED, SCENARIO = "ur16e", "ur16e_driver", 1, "mission"
@@ -221,13 +221,7 @@ def evaluate(bag: Path, out: Path) -> str:
     frames = recorded_frames(arm, recording, logs, true_shapes(arm, simulation))
     page.write_text(recording_page(arm, title, frames, boxes), encoding="utf-8")
     reference, by_phase = reference_of(recording), phase_table(simulation, recording, logs)
-    replay_report(
-        report,
-        arm,
-        recording,
-        logs,
-        reference,
-        f"Demo: {title[0].lower()}{title[1:]}",
+    extras = ReportExtras(
         f"{len(recording)} samples over {recording.duration:.1f} s on the ROS 2 graph; driver, estimators and "
         "recorder were separate processes.",
         command="make demo",
@@ -238,6 +232,8 @@ def evaluate(bag: Path, out: Path) -> str:
         ],
         page_3d=page.name,
     )
+    run = ReplayedRun(arm, recording, logs, reference)
+    replay_report(report, run, f"Demo: {title[0].lower()}{title[1:]}", extras)
     figures = {name: summarise(log.columns(), reference) for name, log in logs.items()}
     lines += ["", PHASES_CAPTION, text_table(*by_phase), "", GRAPH_CAPTION, text_table(GRAPH_HEADER, graph_rows)]
     median = figures["contact_imm"]["stiffness"]["median"]
