@@ -25,7 +25,7 @@ const kilo = (value) => (value === null ? null : value / 1e3);
 const stiffness = new Plot(el("stiffnessplot"), (f) => [kilo(f.stiffness), ...(data.truth ? [kilo(truth(f, "stiffness"))] : [])], 0, 1, {dashed: data.truth ? 1 : 0});
 const modes = new Plot(el("modeplot"), (f) => f.probabilities || [], 0, 1, {stacked: true});
 
-el("title").textContent = data.title;
+el("title").textContent = el("title").title = data.title;
 el("subtitle").textContent = data.subtitle;
 for (const name of observers) el("observer").append(new Option(name, name));
 el("observer").disabled = observers.length < 2;
