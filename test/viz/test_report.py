@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from chromium import EXECUTABLE, Chromium
 from recordings import press_recording
 
 from contact_estimation.filters.registry import open_stream
@@ -40,6 +41,16 @@ def test_report_is_one_page_that_fetches_nothing(arm, logs, recording, tmp_path)
     assert not re.search(r"(src|href)=\"?(http|/)", page)
     for text in ("momentum", "paper_online", "1000/1000", "20000 N/m (truth)", "replay me", "against the simulation"):
         assert text in page, text
+
+
+@pytest.mark.skipif(EXECUTABLE is None, reason="no chromium here (Debian's package 'chromium')")
+def test_a_report_is_as_wide_as_a_phone(arm, logs, recording, tmp_path):
+    path = replay_report(tmp_path / "report.html", ReplayedRun(arm, recording, logs, reference_of(recording)), "Replay")
+    with Chromium() as browser:
+        shown = browser.open(path.as_uri())
+        shown.call("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=1, mobile=True)
+        shown.wait("document.querySelectorAll('figure').length == 8")
+        assert shown.run("document.documentElement.scrollWidth") == 390  # a wide table scrolls by itself
 
 
 def test_report_without_reference_or_contact(arm, logs, recording, tmp_path):
